@@ -7,7 +7,7 @@
  */
 #include <weir/frames.h>
 
-#include "support/codec/plain_frames.h"
+#include "support/codec/reference_frames.h"
 
 #define DELIMITERS 4
 #define OPTION_BYTES 7
@@ -23,9 +23,10 @@ static int add_lines(weir_pipeline *pipeline, const void *arg)
 {
     const weir_delimited_options *options = arg;
 
-    return weir_lines_add(pipeline, WEIR_LINES_OPTIONS(.limit = options->limit,
-                                                       .keep_end = options->keep_delimiter,
-                                                       .tell_late = options->tell_late));
+    return weir_lines_add(pipeline,
+                          WEIR_LINES_OPTIONS(.max_length = options->max_length,
+                                             .keep_end = options->keep_delimiter,
+                                             .report_after_skip = options->report_after_skip));
 }
 
 static void check(const weir_delimited_options *options, transcript_add_fn *add_it,
@@ -33,7 +34,7 @@ static void check(const weir_delimited_options *options, transcript_add_fn *add_
 {
     struct transcript expected = {0};
 
-    plain_delimited(options, data, size, &expected);
+    reference_delimited(options, data, size, &expected);
     transcript_expect(&expected, add_it, options, data, size, cuts);
 }
 
@@ -64,8 +65,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < OPTION_BYTES)
         return 0;
     options.keep_delimiter = (data[0] & 1) != 0;
-    options.tell_late = (data[0] & 2) != 0;
-    options.limit = 1 + (size_t)data[1];
+    options.report_after_skip = (data[0] & 2) != 0;
+    options.max_length = 1 + (size_t)data[1];
     cuts = 2u + data[2];
     used = read_delimiters(data, size, spans, &options.count);
     options.delimiters = spans;

@@ -5,7 +5,7 @@
  */
 #include <weir/frames.h>
 
-#include "support/codec/plain_frames.h"
+#include "support/codec/reference_frames.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 2)
         return 0;
     length = 1 + (size_t)data[0];
-    plain_fixed_frames(length, data + 2, size - 2, &expected);
+    reference_fixed_frames(length, data + 2, size - 2, &expected);
     transcript_expect(&expected, add, &length, data + 2, size - 2, 2u + data[1]);
     return 0;
 }

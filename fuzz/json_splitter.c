@@ -5,7 +5,7 @@
  */
 #include <weir/frames.h>
 
-#include "support/codec/plain_frames.h"
+#include "support/codec/reference_frames.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -21,9 +21,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size < 2)
         return 0;
-    options.limit = 1 + (size_t)data[0];
-    options.tell_late = (data[1] & 1) != 0;
-    plain_json_splitter(options.limit, data + 2, size - 2, &expected);
+    options.max_length = 1 + (size_t)data[0];
+    options.report_after_skip = (data[1] & 1) != 0;
+    reference_json_splitter(options.max_length, data + 2, size - 2, &expected);
     transcript_expect(&expected, add, &options, data + 2, size - 2, 2u + data[1]);
     return 0;
 }

@@ -3,7 +3,7 @@
  * Any bytes as frames with a length field, under any options: what comes out is what a plain
  * reference finds, however the bytes are cut.
  */
-#include "support/codec/plain_frames.h"
+#include "support/codec/reference_frames.h"
 
 #define OPTION_BYTES 8
 
@@ -21,11 +21,11 @@ static weir_length_field_options read_options(const uint8_t *data)
 
     options.width = 1 + data[0] % 8;
     options.order = (data[0] & 0x80) != 0 ? WEIR_LITTLE_ENDIAN : WEIR_BIG_ENDIAN;
-    options.tell_late = (data[0] & 0x40) != 0;
+    options.report_after_skip = (data[0] & 0x40) != 0;
     options.offset = data[1] % 16;
     options.adjustment = (int8_t)data[2];
     options.strip = data[3] % 32;
-    options.limit = 160 + data[4];
+    options.max_length = 160 + data[4];
     return options;
 }
 
@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     cuts = 2u + data[5];
     data += OPTION_BYTES;
     size -= OPTION_BYTES;
-    plain_length_field(&options, data, size, &expected);
+    reference_length_field(&options, data, size, &expected);
     transcript_expect(&expected, add, &options, data, size, cuts);
     return 0;
 }

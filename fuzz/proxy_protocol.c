@@ -27,15 +27,15 @@ static void expect(bool holds)
 
 static ssize_t read_header(const uint8_t *bytes, size_t length, weir_proxy_header **ret_header)
 {
-    const char *why = NULL;
+    const char *detail = NULL;
     size_t need = 0;
     ssize_t taken;
 
     *ret_header = NULL;
-    taken = weir__proxy_read(bytes, length, MAX, ret_header, &need, &why);
+    taken = weir__proxy_read(bytes, length, MAX, ret_header, &need, &detail);
     expect(taken <= (ssize_t)length);
     expect((taken > 0) == (*ret_header != NULL));
-    expect((taken < 0) == (why != NULL));
+    expect((taken < 0) == (detail != NULL));
     expect(need == 0 || (taken == 0 && need > length));
     return taken;
 }
@@ -45,8 +45,8 @@ static void expect_same(const weir_proxy_header *a, const weir_proxy_header *b)
     expect(a->version == b->version && a->is_local == b->is_local);
     expect(weir_address_equal(&a->source, &b->source));
     expect(weir_address_equal(&a->destination, &b->destination));
-    expect(a->field_length == b->field_length);
-    expect(memcmp(a->fields, b->fields, a->field_length) == 0);
+    expect(a->tlv_length == b->tlv_length);
+    expect(memcmp(a->tlvs, b->tlvs, a->tlv_length) == 0);
 }
 
 /* With less it waits, with an error it stays. */
@@ -65,14 +65,14 @@ static void expect_prefixes(const uint8_t *bytes, size_t length, ssize_t taken)
     }
 }
 
-/* A sum does not survive that what nobody reads is left out. */
+/* A checksum does not survive that what nobody reads is left out. */
 static void expect_again(const weir_proxy_header *header)
 {
     weir_proxy_header *again;
-    weir_span sum;
+    weir_span checksum;
     weir_buf *buf;
 
-    if (weir_proxy_field_find(weir_proxy_header_fields(header), WEIR_PROXY_CRC32C, &sum))
+    if (weir_proxy_tlv_find(weir_proxy_header_tlvs(header), WEIR_PROXY_CRC32C, &checksum))
         return;
     expect(weir_buf_create(0, 0, &buf) == 0);
     expect(weir_proxy_header_write(header, buf) == 0);
@@ -111,7 +111,7 @@ static void expect_received(const uint8_t *bytes, size_t length, size_t piece, s
         (void)weir_embedded_write_inbound(embedded, weir_buf_msg(buf));
         passed += count_inbound(embedded);
     }
-    found = weir_proxy_header_of_channel(weir_embedded_channel(embedded));
+    found = weir_proxy_received_header(weir_embedded_channel(embedded));
     expect((found != NULL) == (header != NULL));
     if (found != NULL)
         expect_same(found, header);

@@ -30,7 +30,7 @@ static void note(weir_embedded *embedded, weir_buf *notes)
 
     while ((msg = weir_embedded_read_inbound(embedded)) != NULL) {
         if (weir_resp_of(msg) != NULL)
-            expect(weir_resp_write(notes, weir_resp_of(msg), 3) == 0);
+            expect(weir_resp_write(weir_resp_of(msg), 3, notes) == 0);
         else
             expect(weir_buf_write_bytes(notes, weir_buf_bytes(weir_buf_of(msg)),
                                         weir_msg_size(msg)) == 0);
@@ -85,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     bytes = weir_span_of(data + COUNTS, size - COUNTS);
     options.inline_commands = (data[0] & 1) != 0;
-    options.stream_from = data[0] >> 1 & 7;
+    options.stream_threshold = data[0] >> 1 & 7;
     options.max_bytes = (data[0] & 16) != 0 ? 20 : 0;
     options.max_elements = (data[0] & 32) != 0 ? 5 : 0;
     options.max_line = (data[0] & 64) != 0 ? 8 : 0;
@@ -93,7 +93,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     notes = read_in_pieces(&options, bytes, SIZE_MAX);
     expect_same(notes, read_in_pieces(&options, bytes, 1));
     expect_same(notes, read_in_pieces(&options, bytes, 1 + data[1]));
-    if (options.stream_from == 0) {
+    if (options.stream_threshold == 0) {
         options.inline_commands = false;
         options.max_line = options.max_bytes = 0; /* doubles may have become longer */
         expect_same(notes, read_in_pieces(&options, weir_buf_span(notes), SIZE_MAX));

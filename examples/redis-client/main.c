@@ -34,7 +34,7 @@ static void print_value(const weir_resp *value, int depth)
         puts(weir_resp_integer(value) ? "(true)" : "(false)");
         break;
     case WEIR_RESP_DOUBLE:
-        printf("(double) %.17g\n", weir_resp_number(value));
+        printf("(double) %.17g\n", weir_resp_double(value));
         break;
     case WEIR_RESP_BULK:
         printf("\"%.*s\"\n", (int)text.length, (const char *)text.data);

@@ -197,7 +197,7 @@ static const weir_handler room = {
 static int init_child(weir_channel *channel, void *user_data)
 {
     weir_pipeline *pipeline = weir_channel_pipeline(channel);
-    int err = weir_lines_add(pipeline, WEIR_LINES_OPTIONS(.limit = LINE_MAX_LENGTH));
+    int err = weir_lines_add(pipeline, WEIR_LINES_OPTIONS(.max_length = LINE_MAX_LENGTH));
 
     (void)user_data;
     return err ? err : weir_pipeline_add_last(pipeline, &room, NULL);

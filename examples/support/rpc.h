@@ -20,7 +20,8 @@ enum rpc_method {
 /* doc:begin frames */
 static inline int rpc_frames_add(weir_pipeline *pipeline)
 {
-    int err = weir_length_field_add(pipeline, WEIR_LENGTH_FIELD_OPTIONS(.limit = 64, .strip = 4));
+    int err =
+        weir_length_field_add(pipeline, WEIR_LENGTH_FIELD_OPTIONS(.max_length = 64, .strip = 4));
 
     return err ? err : weir_length_prepender_add(pipeline, NULL);
 }

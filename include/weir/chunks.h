@@ -5,7 +5,7 @@
  *      static int next_line(void *source, weir_msg **ret_chunk)
  *      {
  *          ... *ret_chunk = weir_buf_msg(line);
- *          return WEIR_CHUNKS_MADE;
+ *          return WEIR_CHUNKS_READY;
  *      }
  *
  *      static const weir_chunk_source lines = {.next = next_line, .close = close_lines};
@@ -28,8 +28,8 @@ extern "C" {
 /* What `next` returns, unless it fails. */
 enum weir_chunks_result {
     WEIR_CHUNKS_END,   /* there are no more */
-    WEIR_CHUNKS_MADE,  /* one more: *ret_chunk */
-    WEIR_CHUNKS_LATER, /* none yet: it is asked again with the next flush of the channel */
+    WEIR_CHUNKS_READY, /* one more: *ret_chunk */
+    WEIR_CHUNKS_AGAIN, /* none yet: it is asked again with the next flush of the channel */
 };
 
 typedef struct weir_chunk_source {

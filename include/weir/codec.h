@@ -143,14 +143,14 @@ WEIR_API void weir_decoder_pass(weir_ctx *ctx, weir_msg *msg);
  * answered.
  * Thread: the handler's.
  */
-WEIR_API bool weir_decoder_is_wanted(weir_ctx *ctx);
+WEIR_API bool weir_decoder_has_demand(weir_ctx *ctx);
 
 /*
  * What decode returns when its work is done: the decoder is removed as soon as the bytes that are
  * left may be passed on, and decode is not called again. Returns 0.
  * Thread: the handler's.
  */
-WEIR_API int weir_decoder_leave(weir_ctx *ctx);
+WEIR_API int weir_decoder_finish(weir_ctx *ctx);
 
 /* What the base has of a handler. Its init and deinit are the decoder's own. */
 #define WEIR_DECODER_SLOTS(state)                                             \

@@ -8,7 +8,7 @@
  *          {"2001:db8::/32", WEIR_IP_ACCEPT},
  *      };
  *      weir_ip_filter_create(WEIR_IP_FILTER_OPTIONS(.rules = rules, .rule_count = 3,
- *                                                   .others = WEIR_IP_REJECT), &filter);
+ *                                                   .default_verdict = WEIR_IP_REJECT), &filter);
  *      weir_ip_filter_add(pipeline, filter);
  *
  * The first rule that has the peer's address decides; an IPv4 peer of a listener for both families
@@ -45,7 +45,8 @@ typedef struct weir_ip_filter_options {
     size_t size;
     const weir_ip_rule *rules;
     size_t rule_count;
-    enum weir_ip_verdict others; /* whom no rule has, and who has no IP address; default accepted */
+    enum weir_ip_verdict
+        default_verdict; /* whom no rule has, and who has no IP address; default accepted */
 } weir_ip_filter_options;
 
 #define WEIR_IP_FILTER_OPTIONS(...) WEIR_OPTIONS(weir_ip_filter_options, __VA_ARGS__)
@@ -111,10 +112,10 @@ typedef struct weir_connection_limit_options {
 #define WEIR_CONNECTION_LIMIT_OPTIONS(...) WEIR_OPTIONS(weir_connection_limit_options, __VA_ARGS__)
 
 typedef struct weir_connection_limit_stats {
-    size_t open;      /* that count now */
-    size_t addresses; /* from so many; 0 without max_per_address */
-    uint64_t entered; /* since it was made */
-    uint64_t refused;
+    size_t open;       /* that count now */
+    size_t addresses;  /* from so many; 0 without max_per_address */
+    uint64_t accepted; /* since it was made */
+    uint64_t rejected;
 } weir_connection_limit_stats;
 
 /*

@@ -48,8 +48,8 @@ WEIR_API int weir_flow_control_add(weir_pipeline *pipeline);
 /* Zero means default. Build with WEIR_FLUSH_CONSOLIDATION_OPTIONS(.limit = ...). */
 typedef struct weir_flush_consolidation_options {
     size_t size;
-    int limit;   /* so many flushes are one, at the most; default 256 */
-    bool always; /* also where nothing is being read */
+    int max_flushes; /* so many flushes are one, at the most; default 256 */
+    bool always;     /* also where nothing is being read */
 } weir_flush_consolidation_options;
 
 #define WEIR_FLUSH_CONSOLIDATION_OPTIONS(...) \
@@ -98,12 +98,12 @@ typedef struct weir_pending_writes {
     weir_pending_write *first;
     weir_pending_write *last;
     size_t count;
-    size_t flushed;           /* of these, from the front */
-    int64_t cost;             /* of all of them */
-    bool closes;              /* when all are gone, */
-    weir_promise *close_done; /* kept */
-    bool shuts;               /* shuts the output then, and before that, */
-    weir_promise *shut_done;  /* kept */
+    size_t flushed;              /* of these, from the front */
+    int64_t cost;                /* of all of them */
+    bool close_deferred;         /* when all are gone, */
+    weir_promise *close_done;    /* kept */
+    bool shutdown_deferred;      /* shutdown_deferred the output then, and before that, */
+    weir_promise *shutdown_done; /* kept */
 } weir_pending_writes;
 
 /*
@@ -140,8 +140,8 @@ WEIR_API weir_msg *weir_pending_writes_take(weir_ctx *ctx, weir_pending_writes *
  * (weir_write_pending).
  * Thread: the handler's.  Gives: the message, and done, which may be NULL.
  */
-WEIR_API weir_msg *weir_pending_writes_pop(weir_pending_writes *writes, weir_promise **ret_done,
-                                           int64_t *ret_cost);
+WEIR_API weir_msg *weir_pending_writes_take_charged(weir_pending_writes *writes,
+                                                    weir_promise **ret_done, int64_t *ret_cost);
 WEIR_API void weir_pending_writes_shorten(weir_pending_writes *writes, int64_t bytes);
 
 /*
@@ -164,7 +164,7 @@ WEIR_API void weir_pending_writes_close(weir_ctx *ctx, weir_pending_writes *writ
 
 /*
  * The same for a handler that has something else to do before: remembers it in any case, until
- * weir_pending_writes_settle.
+ * weir_pending_writes_run_deferred.
  * Thread: the handler's.  Keeps: done.
  */
 WEIR_API void weir_pending_writes_defer_close(weir_ctx *ctx, weir_pending_writes *writes,
@@ -199,7 +199,7 @@ WEIR_API bool weir_pending_writes_is_ending(const weir_pending_writes *writes);
  * some have gone.
  * Thread: the handler's.
  */
-WEIR_API void weir_pending_writes_settle(weir_ctx *ctx, weir_pending_writes *writes);
+WEIR_API void weir_pending_writes_run_deferred(weir_ctx *ctx, weir_pending_writes *writes);
 
 #ifdef __cplusplus
 }

@@ -36,13 +36,13 @@ extern "C" {
 /* Zero means default. Build with WEIR_LENGTH_FIELD_OPTIONS(...). */
 typedef struct weir_length_field_options {
     size_t size;
-    size_t limit;               /* for the whole frame, header and all; default 1 MiB */
+    size_t max_length;          /* for the whole frame, header and all; default 1 MiB */
     size_t offset;              /* where the field is in the frame */
     size_t width;               /* 1 to 8 bytes; default 4 */
     enum weir_byte_order order; /* default big-endian */
     int64_t adjustment;         /* see above; may be negative */
     size_t strip;               /* so many bytes at the front are not passed on */
-    bool tell_late;             /* of a frame over the limit: when it has been skipped */
+    bool report_after_skip;     /* of a frame over the limit: when it has been skipped */
 } weir_length_field_options;
 
 #define WEIR_LENGTH_FIELD_OPTIONS(...) WEIR_OPTIONS(weir_length_field_options, __VA_ARGS__)
@@ -113,10 +113,10 @@ enum weir_line_end {
 /* Zero means default. Build with WEIR_LINES_OPTIONS(...). */
 typedef struct weir_lines_options {
     size_t size;
-    size_t limit; /* for a line without its end, in bytes; default 64 KiB */
+    size_t max_length; /* for a line without its end, in bytes; default 64 KiB */
     enum weir_line_end end;
-    bool keep_end;  /* it is passed on with the line */
-    bool tell_late; /* of a line over the limit: when it has been skipped */
+    bool keep_end;          /* it is passed on with the line */
+    bool report_after_skip; /* of a line over the limit: when it has been skipped */
 } weir_lines_options;
 
 #define WEIR_LINES_OPTIONS(...) WEIR_OPTIONS(weir_lines_options, __VA_ARGS__)
@@ -154,9 +154,9 @@ typedef struct weir_delimited_options {
     size_t size;
     const weir_span *delimiters; /* at least one, none of them empty; copied */
     size_t count;
-    size_t limit;        /* for a frame without its delimiter, in bytes; default 64 KiB */
-    bool keep_delimiter; /* it is passed on with the frame */
-    bool tell_late;      /* of a frame over the limit: when it has been skipped */
+    size_t max_length;      /* for a frame without its delimiter, in bytes; default 64 KiB */
+    bool keep_delimiter;    /* it is passed on with the frame */
+    bool report_after_skip; /* of a frame over the limit: when it has been skipped */
 } weir_delimited_options;
 
 #define WEIR_DELIMITED_OPTIONS(...) WEIR_OPTIONS(weir_delimited_options, __VA_ARGS__)
@@ -210,8 +210,8 @@ WEIR_API int weir_fixed_frames_add(weir_pipeline *pipeline, size_t length);
 /* Zero means default. Build with WEIR_VARINT_FRAMES_OPTIONS(...). */
 typedef struct weir_varint_frames_options {
     size_t size;
-    size_t limit;   /* for what comes in, without its length, in bytes; default 1 MiB */
-    bool tell_late; /* of a frame over the limit: when it has been skipped */
+    size_t max_length;      /* for what comes in, without its length, in bytes; default 1 MiB */
+    bool report_after_skip; /* of a frame over the limit: when it has been skipped */
 } weir_varint_frames_options;
 
 #define WEIR_VARINT_FRAMES_OPTIONS(...) WEIR_OPTIONS(weir_varint_frames_options, __VA_ARGS__)
@@ -245,8 +245,8 @@ WEIR_API int weir_varint_frames_add(weir_pipeline *pipeline,
 /* Zero means default. Build with WEIR_NETSTRINGS_OPTIONS(...). */
 typedef struct weir_netstrings_options {
     size_t size;
-    size_t limit;   /* for a string that comes in, in bytes; default 1 MiB */
-    bool tell_late; /* of a string over the limit: when it has been skipped */
+    size_t max_length;      /* for a string that comes in, in bytes; default 1 MiB */
+    bool report_after_skip; /* of a string over the limit: when it has been skipped */
 } weir_netstrings_options;
 
 #define WEIR_NETSTRINGS_OPTIONS(...) WEIR_OPTIONS(weir_netstrings_options, __VA_ARGS__)
@@ -280,8 +280,8 @@ WEIR_API int weir_netstrings_add(weir_pipeline *pipeline, const weir_netstrings_
 /* Zero means default. Build with WEIR_JSON_SPLITTER_OPTIONS(...). */
 typedef struct weir_json_splitter_options {
     size_t size;
-    size_t limit;   /* for a value, in bytes; default 1 MiB */
-    bool tell_late; /* of a value over the limit: when it has been skipped */
+    size_t max_length;      /* for a value, in bytes; default 1 MiB */
+    bool report_after_skip; /* of a value over the limit: when it has been skipped */
 } weir_json_splitter_options;
 
 #define WEIR_JSON_SPLITTER_OPTIONS(...) WEIR_OPTIONS(weir_json_splitter_options, __VA_ARGS__)

@@ -2,7 +2,7 @@
 /*
  * weir/proxy_protocol.h - what a proxy says of a connection that it has made for somebody else:
  * whose it is, and where it was meant to go. The PROXY protocol of HAProxy, version 1 (a line of
- * text) and 2 (binary, with further fields); weir/proxy_protocol.h sends and receives them.
+ * text) and 2 (binary, with further tlvs); weir/proxy_protocol.h sends and receives them.
  *
  * A header is a message that nobody changes: it may be kept, and used on any thread.
  */
@@ -22,39 +22,39 @@ extern "C" {
 
 typedef struct weir_proxy_header weir_proxy_header;
 
-/* The types of further fields. Others may be used, too. */
-enum weir_proxy_field_type {
+/* The types of further tlvs. Others may be used, too. */
+enum weir_proxy_tlv_type {
     WEIR_PROXY_ALPN = 0x01,      /* the protocol that was agreed on */
     WEIR_PROXY_AUTHORITY = 0x02, /* the host name that the client has asked for */
     WEIR_PROXY_CRC32C = 0x03,    /* checked when a header is read, made when one is written */
     WEIR_PROXY_NOOP = 0x04,      /* nothing: fills space */
     WEIR_PROXY_UNIQUE_ID = 0x05, /* of the connection, up to 128 bytes */
-    WEIR_PROXY_SSL = 0x20,       /* 1 byte of flags, 4 of the verification's result, then fields: */
+    WEIR_PROXY_SSL = 0x20,       /* 1 byte of flags, 4 of the verification's result, then tlvs: */
     WEIR_PROXY_SSL_VERSION = 0x21,
-    WEIR_PROXY_SSL_NAME = 0x22,
+    WEIR_PROXY_SSL_CN = 0x22,
     WEIR_PROXY_SSL_CIPHER = 0x23,
-    WEIR_PROXY_SSL_SIGNATURE = 0x24,
-    WEIR_PROXY_SSL_KEY = 0x25,
-    WEIR_PROXY_NAMESPACE = 0x30, /* of the network that the addresses are in */
+    WEIR_PROXY_SSL_SIG_ALG = 0x24,
+    WEIR_PROXY_SSL_KEY_ALG = 0x25,
+    WEIR_PROXY_NETNS = 0x30, /* of the network that the addresses are in */
 };
 
-#define WEIR_PROXY_SSL_FIELDS 5 /* where those of WEIR_PROXY_SSL begin in it */
+#define WEIR_PROXY_SSL_TLVS 5 /* where those of WEIR_PROXY_SSL begin in it */
 
-typedef struct weir_proxy_field {
+typedef struct weir_proxy_tlv {
     uint8_t type;
     weir_span value;
-} weir_proxy_field;
+} weir_proxy_tlv;
 
 /* Zero means default. Build with WEIR_PROXY_HEADER_OPTIONS(.source = &address, ...). */
 typedef struct weir_proxy_header_options {
     size_t size;
-    int version;    /* 1 or 2, default 2 */
-    bool is_local;  /* the proxy's own connection, such as a health check: there are no addresses */
-    bool datagrams; /* what was proxied is no stream */
+    int version;   /* 1 or 2, default 2 */
+    bool is_local; /* the proxy's own connection, such as a health check: there are no addresses */
+    bool is_datagram;           /* what was proxied is no stream */
     const weir_address *source; /* both internet addresses of one family, or of Unix sockets; */
     const weir_address *destination; /* or neither: it is not known */
-    const weir_proxy_field *fields;  /* version 2 with addresses only; copied */
-    size_t field_count;
+    const weir_proxy_tlv *tlvs;      /* version 2 with addresses only; copied */
+    size_t tlv_count;
     bool checksum; /* version 2 with addresses: sends a CRC-32C */
 } weir_proxy_header_options;
 
@@ -94,12 +94,12 @@ WEIR_API weir_proxy_header *weir_proxy_header_retain(weir_proxy_header *header);
 WEIR_API void weir_proxy_header_release(weir_proxy_header *header);
 
 /*
- * 1 or 2; whether the connection is the proxy's own; whether datagrams were proxied.
+ * 1 or 2; whether the connection is the proxy's own; whether is_datagram were proxied.
  * Thread: any.
  */
 WEIR_API int weir_proxy_header_version(const weir_proxy_header *header);
 WEIR_API bool weir_proxy_header_is_local(const weir_proxy_header *header);
-WEIR_API bool weir_proxy_header_datagrams(const weir_proxy_header *header);
+WEIR_API bool weir_proxy_header_is_datagram(const weir_proxy_header *header);
 
 /*
  * Who has connected to the proxy, and to which address; of length 0 if that is not known. Borrowed.
@@ -109,16 +109,16 @@ WEIR_API const weir_address *weir_proxy_header_source(const weir_proxy_header *h
 WEIR_API const weir_address *weir_proxy_header_destination(const weir_proxy_header *header);
 
 /*
- * The further fields as they were sent, for weir_proxy_field_find. Borrowed.
+ * The further tlvs as they were sent, for weir_proxy_tlv_find. Borrowed.
  * Thread: any.
  */
-WEIR_API weir_span weir_proxy_header_fields(const weir_proxy_header *header);
+WEIR_API weir_span weir_proxy_header_tlvs(const weir_proxy_header *header);
 
 /*
- * The first field of a type; also of those inside WEIR_PROXY_SSL. False if there is none.
- * Thread: any.  Lends, as long as the fields are there: value.
+ * The first tlv of a type; also of those inside WEIR_PROXY_SSL. False if there is none.
+ * Thread: any.  Lends, as long as the tlvs are there: value.
  */
-WEIR_API bool weir_proxy_field_find(weir_span fields, uint8_t type, weir_span *ret_value);
+WEIR_API bool weir_proxy_tlv_find(weir_span tlvs, uint8_t type, weir_span *ret_value);
 
 /*
  * Appends a header's bytes.
@@ -176,7 +176,7 @@ WEIR_API int weir_proxy_sender_add(weir_pipeline *pipeline, weir_proxy_header *h
  * The header that a channel has received, borrowed; NULL if there is none.
  * Thread: any.
  */
-WEIR_API const weir_proxy_header *weir_proxy_header_of_channel(weir_channel *channel);
+WEIR_API const weir_proxy_header *weir_proxy_received_header(weir_channel *channel);
 
 /*
  * Who is at the other end, and which address he has called: by the header that has come, otherwise

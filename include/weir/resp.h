@@ -75,7 +75,7 @@ WEIR_API int weir_resp_create_from(enum weir_resp_kind kind, weir_buf *text, wei
  * connection: its length has been promised.
  * Thread: any.  Gives: value.  Fails: -ENOMEM.
  */
-WEIR_API int weir_resp_create_head(uint64_t length, weir_resp **ret_value);
+WEIR_API int weir_resp_create_bulk_header(uint64_t length, weir_resp **ret_value);
 
 /*
  * Creates a value without bytes.
@@ -155,8 +155,8 @@ WEIR_API weir_buf *weir_resp_buf(const weir_resp *value);
  * Whether it is the head of a BULK whose bytes follow in buffers; and how many do.
  * Thread: its holder's.
  */
-WEIR_API bool weir_resp_is_head(const weir_resp *value);
-WEIR_API uint64_t weir_resp_head_length(const weir_resp *value);
+WEIR_API bool weir_resp_is_bulk_header(const weir_resp *value);
+WEIR_API uint64_t weir_resp_bulk_length(const weir_resp *value);
 
 /*
  * The number of an INTEGER, 1 or 0 of a BOOLEAN, the whole part of a DOUBLE, what a text says if it
@@ -169,7 +169,7 @@ WEIR_API int64_t weir_resp_integer(const weir_resp *value);
  * The number of a DOUBLE, of an INTEGER, what a text says if it is a number; 0 of anything else.
  * Thread: its holder's.
  */
-WEIR_API double weir_resp_number(const weir_resp *value);
+WEIR_API double weir_resp_double(const weir_resp *value);
 
 /*
  * How many elements an aggregate has: of a map, keys and values; 0 of anything else.
@@ -220,12 +220,12 @@ WEIR_API weir_resp *weir_resp_attributes(const weir_resp *value);
  */
 typedef struct weir_resp_options {
     size_t size;
-    size_t max_bytes;     /* of all texts in a value: default 1 MiB, at most 2 GiB */
-    size_t max_elements;  /* of all aggregates in a value: default 4096 */
-    size_t max_line;      /* a SIMPLE, an ERROR, a BIG_NUMBER, an inline command: default 64 KiB */
-    unsigned max_depth;   /* aggregates within each other: default 8, at most 1024 */
-    uint64_t stream_from; /* a BULK that is no element comes as a head and buffers if it has so many
-                             bytes, max_bytes or not; default: none does */
+    size_t max_bytes;    /* of all texts in a value: default 1 MiB, at most 2 GiB */
+    size_t max_elements; /* of all aggregates in a value: default 4096 */
+    size_t max_line;     /* a SIMPLE, an ERROR, a BIG_NUMBER, an inline command: default 64 KiB */
+    unsigned max_depth;  /* aggregates within each other: default 8, at most 1024 */
+    uint64_t stream_threshold; /* a BULK that is no element comes as a head and buffers if it has so
+                             many bytes, max_bytes or not; default: none does */
     bool inline_commands; /* for servers: a line such as "SET key 'a value'" is an array of BULKs */
     int version;          /* what is written: 2 (default) or 3 */
     size_t max_memory;    /* of a value and its elements, each of which counts as its text and
@@ -254,13 +254,13 @@ WEIR_API int weir_resp_codec_set_version(weir_pipeline *pipeline, int version);
  * Thread: the holder's of both.  Fails: -ENOMEM, -EINVAL (a key without a value; another version),
  * WEIR_EBOUNDS (beyond the buffer's max): then a part may have been written.
  */
-WEIR_API int weir_resp_write(weir_buf *out, const weir_resp *value, int version);
+WEIR_API int weir_resp_write(const weir_resp *value, int version, weir_buf *out);
 
 /*
  * Appends a command: an array of bulks.
  * Thread: its holder's.  Fails: -ENOMEM, WEIR_EBOUNDS: then a part may have been written.
  */
-WEIR_API int weir_resp_write_command(weir_buf *out, const weir_span *arguments, size_t count);
+WEIR_API int weir_resp_write_command(const weir_span *arguments, size_t count, weir_buf *out);
 
 #ifdef __cplusplus
 }

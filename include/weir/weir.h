@@ -19,6 +19,7 @@
 #include <weir/connection_limits.h>
 #include <weir/datagram.h>
 #include <weir/descriptors.h>
+#include <weir/diagnostics.h>
 #include <weir/embedded.h>
 #include <weir/error.h>
 #include <weir/executor.h>
@@ -33,7 +34,6 @@
 #include <weir/memory.h>
 #include <weir/metric.h>
 #include <weir/msg.h>
-#include <weir/observe.h>
 #include <weir/options.h>
 #include <weir/pipeline.h>
 #include <weir/pool.h>

@@ -21,14 +21,14 @@ static weir_aggregator_state *state_of(weir_ctx *ctx)
     return weir_ctx_state(ctx);
 }
 
-void weir_aggregator_set_limit(weir_aggregator_state *state, int64_t limit)
+void weir_aggregator_set_max_length(weir_aggregator_state *state, int64_t max_length)
 {
-    state->limit = limit > 0 ? limit : 0;
+    state->max_length = max_length > 0 ? max_length : 0;
 }
 
-static bool is_beyond(const weir_aggregator_state *state, int64_t bytes)
+static bool is_over_limit(const weir_aggregator_state *state, int64_t bytes)
 {
-    return state->limit > 0 && bytes > state->limit - state->length;
+    return state->max_length > 0 && bytes > state->max_length - state->length;
 }
 
 static weir_msg *take_whole(weir_aggregator_state *state)
@@ -40,7 +40,7 @@ static weir_msg *take_whole(weir_aggregator_state *state)
     return whole;
 }
 
-static void drop_whole(weir_ctx *ctx)
+static void release_whole(weir_ctx *ctx)
 {
     weir_msg_release(take_whole(state_of(ctx)));
 }
@@ -49,11 +49,11 @@ static void drop_whole(weir_ctx *ctx)
 
 static void fail(weir_ctx *ctx, int err)
 {
-    drop_whole(ctx);
+    release_whole(ctx);
     weir_fire_error(ctx, err, "a message could not be put together");
 }
 
-static void tell_too_long(weir_ctx *ctx, weir_msg *msg)
+static void report_too_long(weir_ctx *ctx, weir_msg *msg)
 {
     char detail[80];
 
@@ -62,7 +62,7 @@ static void tell_too_long(weir_ctx *ctx, weir_msg *msg)
         return;
     }
     (void)snprintf(detail, sizeof(detail), "a message has more than %lld bytes",
-                   (long long)state_of(ctx)->limit);
+                   (long long)state_of(ctx)->max_length);
     weir_fire_error(ctx, WEIR_ETOOLONG, detail);
 }
 
@@ -90,57 +90,58 @@ static void finish(weir_ctx *ctx)
 }
 
 /* Whether the start is followed by a message to put together. */
-static bool answer(weir_ctx *ctx, weir_msg *start)
+static bool action(weir_ctx *ctx, weir_msg *start)
 {
     const weir_aggregator *aggregator = aggregator_of(ctx);
-    enum weir_aggregator_answer answer;
+    enum weir_aggregator_action action;
     weir_msg *reply = NULL;
 
     if (aggregator->reply != NULL) {
-        answer = aggregator->reply(ctx, start, state_of(ctx)->limit, &reply);
+        action = aggregator->reply(ctx, start, state_of(ctx)->max_length, &reply);
         if (reply != NULL) {
             weir_write_and_flush(ctx, reply, NULL);
-            if (answer == WEIR_AGGREGATOR_CLOSE && !weir_ctx_is_removed(ctx))
+            if (action == WEIR_AGGREGATOR_CLOSE && !weir_ctx_is_removed(ctx))
                 weir_close(ctx, NULL);
-            return answer == WEIR_AGGREGATOR_GO_ON && !weir_ctx_is_removed(ctx);
+            return action == WEIR_AGGREGATOR_CONTINUE && !weir_ctx_is_removed(ctx);
         }
     }
-    if (aggregator->announced == NULL || !is_beyond(state_of(ctx), aggregator->announced(start)))
+    if (aggregator->announced_length == NULL ||
+        !is_over_limit(state_of(ctx), aggregator->announced_length(start)))
         return true;
-    tell_too_long(ctx, start);
+    report_too_long(ctx, start);
     return false;
 }
 
 static void begin(weir_ctx *ctx, weir_msg *start, unsigned kind)
 {
     weir_aggregator_state *state = state_of(ctx);
-    int64_t size = (kind & WEIR_PART_CONTENT) != 0 ? size_of(ctx, start) : 0;
+    int64_t size = (kind & WEIR_AGGREGATOR_CONTENT) != 0 ? size_of(ctx, start) : 0;
     int err;
 
-    if (!answer(ctx, start))
+    if (!action(ctx, start))
         return;
-    if (is_beyond(state, size)) {
-        tell_too_long(ctx, start);
+    if (is_over_limit(state, size)) {
+        report_too_long(ctx, start);
         return;
     }
     err = aggregator_of(ctx)->begin(ctx, start, &state->whole);
     state->length = size;
     if (err < 0)
         fail(ctx, err);
-    else if ((kind & WEIR_PART_LAST) != 0)
+    else if ((kind & WEIR_AGGREGATOR_LAST) != 0)
         finish(ctx);
 }
 
 static void add(weir_ctx *ctx, weir_msg *part, unsigned kind)
 {
     weir_aggregator_state *state = state_of(ctx);
-    int64_t size = (kind & WEIR_PART_CONTENT) != 0 ? size_of(ctx, part) : 0;
+    int64_t size = (kind & WEIR_AGGREGATOR_CONTENT) != 0 ? size_of(ctx, part) : 0;
     weir_msg *whole;
     int err;
 
-    if (is_beyond(state, size)) {
+    if (is_over_limit(state, size)) {
         whole = take_whole(state);
-        tell_too_long(ctx, whole);
+        report_too_long(ctx, whole);
         weir_msg_release(whole);
         return;
     }
@@ -148,7 +149,7 @@ static void add(weir_ctx *ctx, weir_msg *part, unsigned kind)
     err = aggregator_of(ctx)->append(ctx, state->whole, part);
     if (err < 0)
         fail(ctx, err);
-    else if ((kind & WEIR_PART_LAST) != 0)
+    else if ((kind & WEIR_AGGREGATOR_LAST) != 0)
         finish(ctx);
 }
 
@@ -156,7 +157,7 @@ static void add(weir_ctx *ctx, weir_msg *part, unsigned kind)
 
 void weir_aggregator_removed(weir_ctx *ctx)
 {
-    drop_whole(ctx);
+    release_whole(ctx);
     weir__demand_removed(ctx);
     if (aggregator_of(ctx)->removed != NULL)
         aggregator_of(ctx)->removed(ctx);
@@ -164,27 +165,27 @@ void weir_aggregator_removed(weir_ctx *ctx)
 
 void weir_aggregator_inactive(weir_ctx *ctx)
 {
-    drop_whole(ctx);
+    release_whole(ctx);
     weir__demand_inactive(ctx);
 }
 
 void weir_aggregator_read(weir_ctx *ctx, weir_msg *msg)
 {
     weir_aggregator_state *state = state_of(ctx);
-    unsigned kind = aggregator_of(ctx)->kind(msg);
+    unsigned kind = aggregator_of(ctx)->classify(msg);
 
     if (kind == 0) {
         weir__demand_pass(ctx, msg);
         return;
     }
-    if ((kind & WEIR_PART_START) != 0 && state->whole != NULL) {
+    if ((kind & WEIR_AGGREGATOR_START) != 0 && state->whole != NULL) {
         fail(ctx, WEIR_EMALFORMED); /* the one before it has no end */
         if (weir_ctx_is_removed(ctx)) {
             weir__demand_pass(ctx, msg); /* nobody puts this one together any more */
             return;
         }
     }
-    if ((kind & WEIR_PART_START) != 0) {
+    if ((kind & WEIR_AGGREGATOR_START) != 0) {
         begin(ctx, msg, kind);
     } else if (state->whole != NULL) {
         add(ctx, msg, kind);

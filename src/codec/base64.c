@@ -229,7 +229,7 @@ static int init(void *state, const void *flags)
 
     base64->flags = *(const uint32_t *)flags;
     if ((base64->flags & ~(WEIR_BASE64_URL | WEIR_BASE64_UNPADDED)) != 0)
-        return weir__frames_refuse("base64", "there are no such flags");
+        return weir__frames_reject("base64", "there are no such flags");
     return 0;
 }
 

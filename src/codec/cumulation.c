@@ -6,9 +6,9 @@
 
 #include <weir/buf.h>
 
-#define ROOM_MIN 64    /* for bytes that more will follow */
-#define SMALL_MAX 4096 /* a buffer of this size may as well be kept */
-#define PIECES_MAX 16  /* if they are small, they are put together before there are more */
+#define CAPACITY_MIN 64 /* for bytes that more will follow */
+#define SMALL_MAX 4096  /* a buffer of this size may as well be kept */
+#define PIECES_MAX 16   /* if they are small, they are put together before there are more */
 
 static size_t pieces_length(const weir_cumulation *cumulation)
 {
@@ -22,7 +22,7 @@ static void replace_in(weir_cumulation *cumulation, weir_buf *in)
 }
 
 /* What the decoder has not seen at all: if it is less than it needs, it waits for more. */
-static void become_in(weir_cumulation *cumulation, weir_buf *in)
+static void set_in(weir_cumulation *cumulation, weir_buf *in)
 {
     cumulation->in = in;
     cumulation->stuck = cumulation->need > weir_buf_readable(in);
@@ -48,20 +48,20 @@ int weir__cumulation_add(weir_cumulation *cumulation, weir_msg *msg)
 
     if (buf == NULL || cumulation->in != NULL || pieces_length(cumulation) > 0)
         return add_piece(cumulation, msg);
-    become_in(cumulation, buf);
+    set_in(cumulation, buf);
     return 0;
 }
 
 /* ---- putting together ---- */
 
 /* How much memory to take for `length` bytes: no more than is about to come, or twice as much. */
-static size_t room_for(const weir_cumulation *cumulation, size_t length)
+static size_t capacity_for(const weir_cumulation *cumulation, size_t length)
 {
     size_t room = length * 2;
 
     if (cumulation->need >= length && cumulation->need < room)
         room = cumulation->need;
-    return room > ROOM_MIN ? room : ROOM_MIN;
+    return room > CAPACITY_MIN ? room : CAPACITY_MIN;
 }
 
 /* Others may see the buffer, or its memory ends: then its bytes move. */
@@ -73,7 +73,7 @@ static int make_room(weir_cumulation *cumulation, size_t more)
 
     if (weir_msg_refs(&in->msg) == 1 && !weir_buf_is_read_only(in) && weir_buf_writable(in) >= more)
         return 0;
-    err = weir_buf_create(room_for(cumulation, length + more), 0, &larger);
+    err = weir_buf_create(capacity_for(cumulation, length + more), 0, &larger);
     if (err < 0)
         return err;
     (void)weir_buf_write_bytes(larger, weir_buf_bytes(in), length);
@@ -96,7 +96,7 @@ static int pull(weir_cumulation *cumulation, size_t length)
 }
 
 /* How much of the pieces has to be behind `in` before it is worth another look; 0 = none helps. */
-static size_t worth_pulling(const weir_cumulation *cumulation)
+static size_t bytes_to_pull(const weir_cumulation *cumulation)
 {
     size_t there = weir_buf_readable(cumulation->in), more = pieces_length(cumulation);
     weir_span first;
@@ -118,7 +118,7 @@ WEIR__NO_STACK_PROTECTOR static int take_piece(weir_cumulation *cumulation)
     err = weir_composite_remove(cumulation->pieces, 0, &in);
     if (err < 0)
         return err;
-    become_in(cumulation, in);
+    set_in(cumulation, in);
     return 1;
 }
 
@@ -126,7 +126,7 @@ WEIR__NO_STACK_PROTECTOR static int take_piece(weir_cumulation *cumulation)
  * A message may come in drips, each of them in memory of its own that is much larger: a thousand
  * times what the message has. So many small pieces are copied together now, not at the end.
  */
-static int join_drips(weir_cumulation *cumulation)
+static int merge_small_pieces(weir_cumulation *cumulation)
 {
     size_t length = pieces_length(cumulation), count;
 
@@ -145,9 +145,9 @@ static int next(weir_cumulation *cumulation)
         return err;
     if (!cumulation->stuck)
         return 1;
-    more = worth_pulling(cumulation);
+    more = bytes_to_pull(cumulation);
     if (more == 0)
-        return join_drips(cumulation);
+        return merge_small_pieces(cumulation);
     err = pull(cumulation, more);
     return err < 0 ? err : 1;
 }
@@ -161,7 +161,7 @@ bool weir__cumulation_has_next(const weir_cumulation *cumulation)
 {
     if (!has_in(cumulation))
         return pieces_length(cumulation) > 0;
-    return !cumulation->stuck || worth_pulling(cumulation) > 0;
+    return !cumulation->stuck || bytes_to_pull(cumulation) > 0;
 }
 
 bool weir__cumulation_is_empty(const weir_cumulation *cumulation)
@@ -203,12 +203,12 @@ void weir__cumulation_wait(weir_cumulation *cumulation, size_t need)
     cumulation->need = need;
 }
 
-void weir__cumulation_go_on(weir_cumulation *cumulation)
+void weir__cumulation_advance(weir_cumulation *cumulation)
 {
     cumulation->need = 0;
 }
 
-void weir__cumulation_look_again(weir_cumulation *cumulation)
+void weir__cumulation_retry(weir_cumulation *cumulation)
 {
     cumulation->stuck = false;
     cumulation->need = 0;
@@ -216,7 +216,7 @@ void weir__cumulation_look_again(weir_cumulation *cumulation)
 
 /* ---- resting, and the end ---- */
 
-WEIR__NO_STACK_PROTECTOR void weir__cumulation_rest(weir_cumulation *cumulation)
+WEIR__NO_STACK_PROTECTOR void weir__cumulation_shrink(weir_cumulation *cumulation)
 {
     weir_buf *in = cumulation->in, *smaller;
     size_t length, capacity;
@@ -231,7 +231,7 @@ WEIR__NO_STACK_PROTECTOR void weir__cumulation_rest(weir_cumulation *cumulation)
     capacity = weir_buf_capacity(in);
     if (capacity <= SMALL_MAX || length > capacity / 4 || cumulation->need > capacity / 4)
         return;
-    if (weir_buf_create(room_for(cumulation, length), 0, &smaller) < 0)
+    if (weir_buf_create(capacity_for(cumulation, length), 0, &smaller) < 0)
         return; /* then it stays where it is */
     (void)weir_buf_write_bytes(smaller, weir_buf_bytes(in), length);
     replace_in(cumulation, smaller);

@@ -35,13 +35,13 @@ int weir__cumulation_join(weir_cumulation *cumulation, weir_buf **ret_in);
 
 /* The decoder needs more, `need` bytes in all if that is known; or it has gone on. */
 void weir__cumulation_wait(weir_cumulation *cumulation, size_t need);
-void weir__cumulation_go_on(weir_cumulation *cumulation);
+void weir__cumulation_advance(weir_cumulation *cumulation);
 
 /* What the decoder has seen it may see again. */
-void weir__cumulation_look_again(weir_cumulation *cumulation);
+void weir__cumulation_retry(weir_cumulation *cumulation);
 
 /* Nothing will come for a while: gives memory back that the bytes do not need. */
-void weir__cumulation_rest(weir_cumulation *cumulation);
+void weir__cumulation_shrink(weir_cumulation *cumulation);
 
 /* The bytes that are left, as one message, or as two calls' if memory is short; then NULL. */
 weir_msg *weir__cumulation_take(weir_cumulation *cumulation);

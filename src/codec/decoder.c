@@ -22,12 +22,12 @@
 #include "codec/cumulation.h"
 
 enum {
-    BROKEN = 1 << 0,  /* the bytes make no sense any more */
-    ENDING = 1 << 1,  /* nothing more comes: decode_last is called when the rest is decoded */
-    ENDED = 1 << 2,   /* and was */
-    AHEAD = 1 << 3,   /* decodes all bytes, wanted or not */
-    LEAVING = 1 << 4, /* weir_decoder_leave was called */
-    LEFT = 1 << 5,    /* and the removal has been asked for */
+    BROKEN = 1 << 0,    /* the bytes make no sense any more */
+    ENDING = 1 << 1,    /* nothing more comes: decode_last is called when the rest is decoded */
+    ENDED = 1 << 2,     /* and was */
+    AHEAD = 1 << 3,     /* decodes all bytes, wanted or not */
+    FINISHING = 1 << 4, /* weir_decoder_finish was called */
+    REMOVING = 1 << 5,  /* and the removal has been asked for */
 };
 
 static const weir_decoder *decoder_of(const weir_ctx *ctx)
@@ -52,7 +52,7 @@ int weir_decoder_fail(weir_ctx *ctx, int err, const char *detail)
     return err;
 }
 
-bool weir_decoder_is_wanted(weir_ctx *ctx)
+bool weir_decoder_has_demand(weir_ctx *ctx)
 {
     return weir__demand_is_open(ctx);
 }
@@ -62,15 +62,15 @@ void weir_decoder_pass(weir_ctx *ctx, weir_msg *msg)
     weir__demand_pass(ctx, msg);
 }
 
-int weir_decoder_leave(weir_ctx *ctx)
+int weir_decoder_finish(weir_ctx *ctx)
 {
-    state_of(ctx)->flags |= LEAVING;
+    state_of(ctx)->flags |= FINISHING;
     return 0;
 }
 
 /* ---- decoding ---- */
 
-static void give_up(weir_ctx *ctx, int err)
+static void fail_decoding(weir_ctx *ctx, int err)
 {
     weir_decoder_state *state = state_of(ctx);
     const char *detail = state->detail;
@@ -102,15 +102,15 @@ WEIR__NO_STACK_PROTECTOR static int call(weir_ctx *ctx, weir_decode_fn *decode, 
     if (result == 0)
         weir__cumulation_wait(&state->cumulation, state->cumulation.need);
     if (result > 0)
-        weir__cumulation_go_on(&state->cumulation);
+        weir__cumulation_advance(&state->cumulation);
     if (msg != NULL)
         weir__demand_pass(ctx, msg);
     return result > 0 ? has_taken : result;
 }
 
-static bool goes_on(weir_ctx *ctx)
+static bool can_decode(weir_ctx *ctx)
 {
-    return !weir__ctx_is_removed(ctx) && (state_of(ctx)->flags & (BROKEN | LEAVING)) == 0;
+    return !weir__ctx_is_removed(ctx) && (state_of(ctx)->flags & (BROKEN | FINISHING)) == 0;
 }
 
 static bool is_urgent(weir_ctx *ctx)
@@ -130,7 +130,7 @@ WEIR__NO_STACK_PROTECTOR static void decode_all(weir_ctx *ctx)
     weir_buf *in;
     int result = 1;
 
-    while (result >= 0 && goes_on(ctx) && (weir__demand_is_open(ctx) || is_urgent(ctx))) {
+    while (result >= 0 && can_decode(ctx) && (weir__demand_is_open(ctx) || is_urgent(ctx))) {
         result = weir__cumulation_next(&state->cumulation, &in);
         if (result == 0)
             return;
@@ -138,7 +138,7 @@ WEIR__NO_STACK_PROTECTOR static void decode_all(weir_ctx *ctx)
             result = call(ctx, decoder_of(ctx)->decode, in, false);
     }
     if (result < 0)
-        give_up(ctx, result);
+        fail_decoding(ctx, result);
 }
 
 static void decode_last(weir_ctx *ctx)
@@ -149,16 +149,16 @@ static void decode_last(weir_ctx *ctx)
     if (result == 0)
         do
             result = call(ctx, decoder_of(ctx)->decode_last, in, true);
-        while (result > 0 && weir_buf_readable(in) > 0 && goes_on(ctx));
+        while (result > 0 && weir_buf_readable(in) > 0 && can_decode(ctx));
     if (result < 0)
-        give_up(ctx, result);
+        fail_decoding(ctx, result);
 }
 
 static void decode_rest(weir_ctx *ctx)
 {
     weir_decoder_state *state = state_of(ctx);
 
-    if (decoder_of(ctx)->decode_last != NULL && goes_on(ctx))
+    if (decoder_of(ctx)->decode_last != NULL && can_decode(ctx))
         decode_last(ctx);
     state->flags |= ENDED;
     if (!weir__ctx_is_removed(ctx))
@@ -166,14 +166,14 @@ static void decode_rest(weir_ctx *ctx)
 }
 
 /* What is left answers a request; if nothing is, the request goes on. */
-static void leave(weir_ctx *ctx)
+static void remove_if_allowed(weir_ctx *ctx)
 {
     weir_decoder_state *state = state_of(ctx);
     bool is_empty = weir__cumulation_is_empty(&state->cumulation);
 
     if (weir__ctx_is_removed(ctx) || !(is_empty || weir__demand_is_open(ctx)))
         return;
-    state->flags |= LEFT;
+    state->flags |= REMOVING;
     if (is_empty && state->demand.is_requested)
         weir_request_read(ctx);
     if (!weir__ctx_is_removed(ctx))
@@ -185,9 +185,9 @@ static void produce(weir_ctx *ctx)
     weir_decoder_state *state = state_of(ctx);
 
     decode_all(ctx);
-    if ((state->flags & (LEAVING | LEFT)) == LEAVING)
-        leave(ctx);
-    else if ((state->flags & (LEAVING | ENDING | ENDED)) == ENDING &&
+    if ((state->flags & (FINISHING | REMOVING)) == FINISHING)
+        remove_if_allowed(ctx);
+    else if ((state->flags & (FINISHING | ENDING | ENDED)) == ENDING &&
              !weir__cumulation_has_next(&state->cumulation))
         decode_rest(ctx);
 }
@@ -198,13 +198,13 @@ static bool has_more(weir_ctx *ctx)
 
     if (!weir__msg_queue_is_empty(&state->demand.buffered))
         return true;
-    if ((state->flags & (BROKEN | LEFT)) != 0)
+    if ((state->flags & (BROKEN | REMOVING)) != 0)
         return false;
-    return (state->flags & LEAVING) != 0 ? !weir__cumulation_is_empty(&state->cumulation)
-                                         : weir__cumulation_has_next(&state->cumulation);
+    return (state->flags & FINISHING) != 0 ? !weir__cumulation_is_empty(&state->cumulation)
+                                           : weir__cumulation_has_next(&state->cumulation);
 }
 
-static bool hand_on_bytes(weir_ctx *ctx)
+static bool forward_bytes(weir_ctx *ctx)
 {
     weir_cumulation *cumulation = &state_of(ctx)->cumulation;
     weir_msg *left = weir__cumulation_take(cumulation);
@@ -216,9 +216,9 @@ static bool hand_on_bytes(weir_ctx *ctx)
 }
 
 /* It has been removed: what it did not need is the next handler's. */
-static void let_go(weir_ctx *ctx)
+static void finish_removal(weir_ctx *ctx)
 {
-    weir__demand_flush(ctx, hand_on_bytes);
+    weir__demand_flush(ctx, forward_bytes);
     if (decoder_of(ctx)->removed != NULL)
         decoder_of(ctx)->removed(ctx);
 }
@@ -230,7 +230,7 @@ static void settle(weir_ctx *ctx)
     if ((state->flags & BROKEN) != 0)
         weir__cumulation_clear(&state->cumulation);
     if (weir__ctx_is_removed(ctx))
-        let_go(ctx);
+        finish_removal(ctx);
 }
 
 static const weir__demand_source source = {
@@ -238,7 +238,7 @@ static const weir__demand_source source = {
 
 void weir_decoder_resume(weir_ctx *ctx)
 {
-    weir__cumulation_look_again(&state_of(ctx)->cumulation);
+    weir__cumulation_retry(&state_of(ctx)->cumulation);
     weir__demand_run(ctx, &source, true);
 }
 
@@ -247,11 +247,11 @@ void weir_decoder_resume(weir_ctx *ctx)
 void weir_decoder_removed(weir_ctx *ctx)
 {
     if (!state_of(ctx)->demand.is_running) /* otherwise `settle` sees it */
-        let_go(ctx);
+        finish_removal(ctx);
 }
 
 /* Nothing can be requested any more: what waits for that is released. */
-static void drop(weir_ctx *ctx)
+static void release_unrequested(weir_ctx *ctx)
 {
     weir_decoder_state *state = state_of(ctx);
 
@@ -268,12 +268,12 @@ void weir_decoder_inactive(weir_ctx *ctx)
 {
     state_of(ctx)->flags |= ENDING;
     weir__demand_run(ctx, &source, true);
-    drop(ctx);
+    release_unrequested(ctx);
     weir_fire_inactive(ctx);
 }
 
 /* Bytes that came before the message are decoded, so that it waits behind their messages. */
-static void pass_on(weir_ctx *ctx, weir_msg *msg)
+static void pass_other(weir_ctx *ctx, weir_msg *msg)
 {
     weir_decoder_state *state = state_of(ctx);
 
@@ -291,7 +291,7 @@ void weir_decoder_read(weir_ctx *ctx, weir_msg *msg)
     int err;
 
     if (!weir__is_bytes(msg)) {
-        pass_on(ctx, msg);
+        pass_other(ctx, msg);
         return;
     }
     if ((state->flags & (BROKEN | ENDED)) != 0) {
@@ -300,7 +300,7 @@ void weir_decoder_read(weir_ctx *ctx, weir_msg *msg)
     }
     err = weir__cumulation_add(&state->cumulation, msg);
     if (err < 0)
-        give_up(ctx, err);
+        fail_decoding(ctx, err);
     else
         weir__demand_run(ctx, &source, false);
 }
@@ -310,9 +310,9 @@ void weir_decoder_read_complete(weir_ctx *ctx)
     weir_decoder_state *state = state_of(ctx);
 
     if (!state->demand.is_running)
-        weir__cumulation_rest(&state->cumulation);
+        weir__cumulation_shrink(&state->cumulation);
     weir__demand_read_complete(ctx, &source);
-    if (!weir__demand_has_auto_read(ctx) && goes_on(ctx) && is_urgent(ctx))
+    if (!weir__demand_has_auto_read(ctx) && can_decode(ctx) && is_urgent(ctx))
         weir_request_read(ctx);
 }
 

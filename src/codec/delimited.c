@@ -18,13 +18,13 @@ struct delimited {
 static int check(const weir_delimited_options *options)
 {
     if (options->count == 0 || options->delimiters == NULL)
-        return weir__frames_refuse("delimited", "there is no delimiter");
+        return weir__frames_reject("delimited", "there is no delimiter");
     if (options->count > WEIR__DELIMITERS_MAX)
-        return weir__frames_refuse("delimited", "there are more than 256 delimiters");
+        return weir__frames_reject("delimited", "there are more than 256 delimiters");
     for (size_t i = 0; i < options->count; i++)
         if (options->delimiters[i].length == 0 ||
             options->delimiters[i].length > WEIR_DELIMITER_MAX)
-            return weir__frames_refuse("delimited", "a delimiter has 1 to 256 bytes");
+            return weir__frames_reject("delimited", "a delimiter has 1 to 256 bytes");
     return 0;
 }
 
@@ -58,16 +58,16 @@ static int init(void *state, const void *given)
     if (err == 0)
         err = check(&options);
     if (err == 0)
-        err =
-            weir__frames_init(&delimiters->frames, "frame", options.limit, WEIR__FRAMES_TEXT_LIMIT);
+        err = weir__frames_init(&delimiters->frames, "frame", options.max_length,
+                                WEIR__FRAMES_MAX_TEXT_LENGTH);
     if (err < 0)
         return err;
     delimited->copies = copy_all(options.delimiters, options.count);
     if (delimited->copies == NULL)
         return -ENOMEM;
     weir__delimiters_init(delimiters, delimited->copies, options.count);
-    delimiters->frames.tells_late = options.tell_late;
-    delimiters->keeps = options.keep_delimiter;
+    delimiters->frames.reports_after_skip = options.report_after_skip;
+    delimiters->keep_delimiter = options.keep_delimiter;
     return 0;
 }
 

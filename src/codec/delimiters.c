@@ -8,7 +8,7 @@ static uint8_t last_of(weir_span delimiter)
     return delimiter.data[delimiter.length - 1];
 }
 
-static bool have_one_last(const weir_span *list, size_t count)
+static bool share_last_byte(const weir_span *list, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (weir_span_find(list[i], last_of(list[0])) != (ssize_t)list[i].length - 1)
@@ -26,7 +26,7 @@ void weir__delimiters_init(struct weir__delimiters *delimiters, const weir_span 
             delimiters->longest = list[i].length;
     }
     weir_byte_set_init(&delimiters->firsts, firsts, count);
-    delimiters->have_one_last = have_one_last(list, count);
+    delimiters->share_last_byte = share_last_byte(list, count);
     delimiters->list = list;
     delimiters->count = count;
 }
@@ -35,7 +35,7 @@ void weir__delimiters_init(struct weir__delimiters *delimiters, const weir_span 
 
 enum found {
     NONE,
-    PERHAPS, /* the bytes end before the delimiter would */
+    PARTIAL, /* the bytes end before the delimiter would */
     ENTIRE,
 };
 
@@ -45,7 +45,7 @@ static enum found compare(weir_span bytes, weir_span delimiter)
 
     if (memcmp(bytes.data, delimiter.data, length) != 0)
         return NONE;
-    return length < delimiter.length ? PERHAPS : ENTIRE;
+    return length < delimiter.length ? PARTIAL : ENTIRE;
 }
 
 /* Which of them the bytes begin with. At the end of the stream nothing more comes to any of them.
@@ -56,7 +56,7 @@ static enum found compare_all(const struct weir__delimiters *delimiters, weir_sp
     for (size_t i = 0; i < delimiters->count; i++) {
         enum found found = compare(bytes, delimiters->list[i]);
 
-        if (found == NONE || (found == PERHAPS && is_end))
+        if (found == NONE || (found == PARTIAL && is_end))
             continue;
         *ret_length = delimiters->list[i].length;
         return found;
@@ -65,8 +65,8 @@ static enum found compare_all(const struct weir__delimiters *delimiters, weir_sp
 }
 
 /* The longest one that ends there: of those it begins first. 0 = none does. */
-static size_t length_before(const struct weir__delimiters *delimiters, const uint8_t *bytes,
-                            size_t end)
+static size_t length_ending_at(const struct weir__delimiters *delimiters, const uint8_t *bytes,
+                               size_t end)
 {
     size_t longest = 0;
 
@@ -84,51 +84,51 @@ static size_t length_before(const struct weir__delimiters *delimiters, const uin
  * Where each delimiter ends with a byte that it has nowhere else, as line ends do, the first such
  * byte that ends one ends the frame. Looking for a single byte is much faster.
  */
-static bool find_last(struct weir__delimiters *delimiters, weir_span in, size_t *ret_length)
+static bool find_last_byte(struct weir__delimiters *delimiters, weir_span in, size_t *ret_length)
 {
     uint8_t last = last_of(delimiters->list[0]);
-    const uint8_t *from = in.data + delimiters->clear, *end = in.data + in.length;
+    const uint8_t *from = in.data + delimiters->searched, *end = in.data + in.length;
     size_t tail = in.length < delimiters->longest ? in.length : delimiters->longest - 1;
 
     while (from < end && (from = memchr(from, last, (size_t)(end - from))) != NULL) {
         size_t behind = (size_t)(++from - in.data);
 
-        *ret_length = length_before(delimiters, in.data, behind);
-        delimiters->clear = behind - *ret_length;
+        *ret_length = length_ending_at(delimiters, in.data, behind);
+        delimiters->searched = behind - *ret_length;
         if (*ret_length > 0)
             return true;
     }
-    if (delimiters->clear < in.length - tail) /* further on, one may have begun */
-        delimiters->clear = in.length - tail;
+    if (delimiters->searched < in.length - tail) /* further on, one may have begun */
+        delimiters->searched = in.length - tail;
     return false;
 }
 
-/* Searches what is not clear; whether there is a delimiter: behind what is, of that length. */
+/* Searches what is not searched; whether there is a delimiter: behind what is, of that length. */
 static bool find_first(struct weir__delimiters *delimiters, weir_span in, bool is_end,
                        size_t *ret_length)
 {
-    while (delimiters->clear < in.length) {
-        weir_span rest = {in.data + delimiters->clear, in.length - delimiters->clear};
+    while (delimiters->searched < in.length) {
+        weir_span rest = {in.data + delimiters->searched, in.length - delimiters->searched};
         ssize_t first = weir_span_find_any(rest, &delimiters->firsts);
         enum found found;
 
         if (first < 0) {
-            delimiters->clear = in.length;
+            delimiters->searched = in.length;
             return false;
         }
-        delimiters->clear += (size_t)first;
+        delimiters->searched += (size_t)first;
         rest = weir_span_of(rest.data + first, rest.length - (size_t)first);
         found = compare_all(delimiters, rest, is_end, ret_length);
         if (found != NONE)
             return found == ENTIRE;
-        delimiters->clear++;
+        delimiters->searched++;
     }
     return false;
 }
 
 static bool find(struct weir__delimiters *delimiters, weir_span in, bool is_end, size_t *ret_length)
 {
-    if (delimiters->have_one_last && find_last(delimiters, in, ret_length))
+    if (delimiters->share_last_byte && find_last_byte(delimiters, in, ret_length))
         return true;
     return find_first(delimiters, in, is_end, ret_length);
 }
@@ -139,9 +139,9 @@ static bool find(struct weir__delimiters *delimiters, weir_span in, bool is_end,
 static int skip(weir_ctx *ctx, weir_buf *in, bool has_end, size_t length)
 {
     struct weir__delimiters *delimiters = weir_ctx_state(ctx);
-    size_t taken = delimiters->clear + (has_end ? length : 0);
+    size_t taken = delimiters->searched + (has_end ? length : 0);
 
-    delimiters->clear = 0;
+    delimiters->searched = 0;
     (void)weir_buf_skip(in, taken);
     if (has_end)
         weir__frames_skipped(ctx);
@@ -156,13 +156,13 @@ static int decode(weir_ctx *ctx, weir_buf *in, bool is_end, weir_msg **ret_msg)
 
     if (delimiters->frames.is_skipping)
         return skip(ctx, in, has_end, length);
-    if (delimiters->clear > delimiters->frames.limit)
+    if (delimiters->searched > delimiters->frames.max_length)
         return weir__frames_too_long(ctx) ? skip(ctx, in, has_end, length) : 0;
     if (!has_end)
         return 0;
-    frame = delimiters->clear;
-    delimiters->clear = 0;
-    if (delimiters->keeps)
+    frame = delimiters->searched;
+    delimiters->searched = 0;
+    if (delimiters->keep_delimiter)
         return weir__frames_cut(in, 0, frame + length, 0, ret_msg);
     return weir__frames_cut(in, 0, frame, length, ret_msg);
 }

@@ -2,7 +2,7 @@
 /*
  * Finding frames that end with one of several delimiters: what lines and delimited frames share.
  *
- *      in: [ clear: none begins here | not searched yet ]
+ *      in: [ searched: none begins here | not searched yet ]
  *
  * The delimiter that begins first ends the frame; of those that begin at the same place, the first
  * of the list. One that is cut off by the end of the bytes is waited for. So it does not matter how
@@ -23,10 +23,10 @@ struct weir__delimiters {
     const weir_span *list;
     size_t count;
     weir_byte_set firsts; /* what a delimiter begins with */
-    bool have_one_last;   /* they all end with the same byte, and have it nowhere else */
+    bool share_last_byte; /* they all end with the same byte, and have it nowhere else */
     size_t longest;
-    size_t clear;
-    bool keeps; /* the delimiter is passed on, too */
+    size_t searched;
+    bool keep_delimiter; /* the delimiter is passed on, too */
 };
 
 /* The list is lent until the state goes; it has 1 to WEIR__DELIMITERS_MAX, none of them empty. */

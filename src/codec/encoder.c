@@ -3,11 +3,11 @@
 
 #include "codec/encoding.h"
 
-#define SIZE_USUAL 256
+#define DEFAULT_SIZE 256
 
 static int encode(weir_ctx *ctx, const weir__encoding *encoding, weir_msg *msg, weir_buf **ret_out)
 {
-    size_t size = encoding->size != NULL ? encoding->size(msg) : SIZE_USUAL;
+    size_t size = encoding->size != NULL ? encoding->size(msg) : DEFAULT_SIZE;
     weir_buf *out;
     int err = weir_buf_create(size, 0, &out);
 

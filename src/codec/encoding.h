@@ -26,8 +26,8 @@ void weir__msg_encoding_write(weir_ctx *ctx, const weir__msg_encoding *encoding,
                               weir_promise *done);
 
 /* Whether a base of messages is for this one. */
-static inline bool weir__is_for(const weir_msg_type *type, bool (*accepts)(const weir_msg *msg),
-                                const weir_msg *msg)
+static inline bool weir__msg_matches(const weir_msg_type *type,
+                                     bool (*accepts)(const weir_msg *msg), const weir_msg *msg)
 {
     if (type != NULL)
         return weir_msg_is(msg, type);

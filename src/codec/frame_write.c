@@ -32,7 +32,8 @@ static int add_bytes(weir_composite *whole, weir_span bytes)
 }
 
 /* Takes: msg. */
-static int put_together(weir_span head, weir_msg *msg, weir_span tail, weir_composite **ret_whole)
+static int build_composite(weir_span head, weir_msg *msg, weir_span tail,
+                           weir_composite **ret_whole)
 {
     weir_composite *whole = NULL;
     int err = weir_composite_create(SIZE_MAX, &whole);
@@ -55,8 +56,8 @@ static int put_together(weir_span head, weir_msg *msg, weir_span tail, weir_comp
 /* ---- as three ---- */
 
 /* On the channel's loop, unless that has another one by now. A channel that is closing ends there
- * anyway, after what was written before. */
-static void look_at_part(weir_promise *done, void *user_data)
+ * anyway, after what was written head_part. */
+static void on_part_done(weir_promise *done, void *user_data)
 {
     weir_channel *channel = user_data;
     int err = weir_promise_result(done);
@@ -72,9 +73,9 @@ static void look_at_part(weir_promise *done, void *user_data)
     weir_channel_release(channel);
 }
 
-static int watch(weir_channel *channel, weir_promise *part)
+static int watch_part(weir_channel *channel, weir_promise *part)
 {
-    int err = weir_promise_add_listener(part, look_at_part, weir_channel_retain(channel));
+    int err = weir_promise_add_listener(part, on_part_done, weir_channel_retain(channel));
 
     if (err < 0)
         weir_channel_release(channel);
@@ -89,7 +90,7 @@ int weir__frame_part(weir_ctx *ctx, weir_promise *done, weir_promise **ret_part)
     int err;
 
     if (done != NULL && weir_promise_executor(done) == loop) {
-        err = watch(channel, done);
+        err = watch_part(channel, done);
         if (err == 0)
             *ret_part = weir_promise_retain(done);
         return err;
@@ -97,7 +98,7 @@ int weir__frame_part(weir_ctx *ctx, weir_promise *done, weir_promise **ret_part)
     err = weir_promise_create(loop, &part);
     if (err < 0)
         return err;
-    err = watch(channel, part);
+    err = watch_part(channel, part);
     if (err == 0 && done != NULL)
         err = weir_promise_cascade(part, done);
     if (err == 0) {
@@ -115,7 +116,7 @@ struct part {
 };
 
 /* It will not be written after all: nobody is to take this for a failure. */
-static void drop_part(struct part *part)
+static void discard_part(struct part *part)
 {
     if (part->done != NULL)
         (void)weir_promise_succeed(part->done, NULL);
@@ -131,7 +132,7 @@ static int make_part(weir_ctx *ctx, weir_span bytes, struct part *ret_part)
     if (err == 0)
         err = weir__frame_part(ctx, NULL, &part.done);
     if (err < 0)
-        drop_part(&part);
+        discard_part(&part);
     else
         *ret_part = part;
     return err;
@@ -147,27 +148,27 @@ static void write_part(weir_ctx *ctx, struct part *part)
 static int write_file(weir_ctx *ctx, weir_span head, weir_msg *file, weir_span tail,
                       weir_promise *done)
 {
-    struct part before = {NULL, NULL}, behind = {NULL, NULL};
+    struct part head_part = {NULL, NULL}, tail_part = {NULL, NULL};
     weir_promise *own = NULL;
     int err = done == NULL || weir_promise_set_uncancellable(done) ? 0 : WEIR_ECANCELED;
 
     if (err == 0)
-        err = make_part(ctx, head, &before);
+        err = make_part(ctx, head, &head_part);
     if (err == 0 && tail.length > 0)
-        err = make_part(ctx, tail, &behind);
+        err = make_part(ctx, tail, &tail_part);
     if (err == 0)
         err = weir__frame_part(ctx, done, &own);
     if (err < 0) {
-        drop_part(&before);
-        drop_part(&behind);
+        discard_part(&head_part);
+        discard_part(&tail_part);
         weir_msg_release(file);
         return err;
     }
-    write_part(ctx, &before);
+    write_part(ctx, &head_part);
     weir_write(ctx, file, own);
     weir_promise_release(own);
-    if (behind.buf != NULL)
-        write_part(ctx, &behind);
+    if (tail_part.buf != NULL)
+        write_part(ctx, &tail_part);
     return 0;
 }
 
@@ -177,7 +178,7 @@ static int write_composite(weir_ctx *ctx, weir_span head, weir_msg *msg, weir_sp
                            weir_promise *done)
 {
     weir_composite *whole = NULL;
-    int err = put_together(head, msg, tail, &whole);
+    int err = build_composite(head, msg, tail, &whole);
 
     if (err == 0)
         weir_write(ctx, weir_composite_msg(whole), done);

@@ -8,17 +8,18 @@
 
 #include "base/options.h"
 
-int weir__frames_refuse(const char *noun, const char *reason)
+int weir__frames_reject(const char *what, const char *reason)
 {
-    return weir__options_reject("codec", noun, "%s", reason);
+    return weir__options_reject("codec", what, "%s", reason);
 }
 
-int weir__frames_init(struct weir__frames *frames, const char *noun, size_t limit, size_t usual)
+int weir__frames_init(struct weir__frames *frames, const char *what, size_t max_length,
+                      size_t default_length)
 {
-    if (limit > WEIR_BUF_MAX)
-        return weir__frames_refuse(noun, "the limit is beyond what a buffer can hold");
-    frames->noun = noun;
-    frames->limit = limit > 0 ? limit : usual;
+    if (max_length > WEIR_BUF_MAX)
+        return weir__frames_reject(what, "the limit is beyond what a buffer can hold");
+    frames->what = what;
+    frames->max_length = max_length > 0 ? max_length : default_length;
     return 0;
 }
 
@@ -36,14 +37,14 @@ int weir__frames_cut(weir_buf *in, size_t front, size_t length, size_t back, wei
 
 /* ---- over the limit ---- */
 
-static void tell(weir_ctx *ctx)
+static void report(weir_ctx *ctx)
 {
     struct weir__frames *frames = weir_ctx_state(ctx);
     char detail[96];
 
-    frames->is_told = true;
+    frames->is_reported = true;
     (void)snprintf(detail, sizeof(detail), "a %s is longer than the limit of %zu bytes",
-                   frames->noun, frames->limit);
+                   frames->what, frames->max_length);
     weir_fire_error(ctx, WEIR_ETOOLONG, detail);
 }
 
@@ -52,9 +53,9 @@ bool weir__frames_too_long(weir_ctx *ctx)
     struct weir__frames *frames = weir_ctx_state(ctx);
 
     frames->is_skipping = true;
-    frames->is_told = false;
-    if (!frames->tells_late)
-        tell(ctx);
+    frames->is_reported = false;
+    if (!frames->reports_after_skip)
+        report(ctx);
     return !weir_ctx_is_removed(ctx);
 }
 
@@ -63,8 +64,8 @@ void weir__frames_skipped(weir_ctx *ctx)
     struct weir__frames *frames = weir_ctx_state(ctx);
 
     frames->is_skipping = false;
-    if (!frames->is_told)
-        tell(ctx);
+    if (!frames->is_reported)
+        report(ctx);
 }
 
 int weir__frames_last(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
@@ -80,15 +81,15 @@ int weir__frames_last(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
 
 /* ---- of known length ---- */
 
-int weir__frames_skip_on(weir_ctx *ctx, weir_buf *in)
+int weir__frames_skip_more(weir_ctx *ctx, weir_buf *in)
 {
     struct weir__frames *frames = weir_ctx_state(ctx);
-    size_t there = weir_buf_readable(in);
-    size_t length = frames->left < there ? (size_t)frames->left : there;
+    size_t available = weir_buf_readable(in);
+    size_t length = frames->skip_left < available ? (size_t)frames->skip_left : available;
 
     (void)weir_buf_skip(in, length);
-    frames->left -= length;
-    if (frames->left == 0)
+    frames->skip_left -= length;
+    if (frames->skip_left == 0)
         weir__frames_skipped(ctx);
     return 1;
 }
@@ -97,8 +98,8 @@ int weir__frames_skip(weir_ctx *ctx, weir_buf *in, uint64_t length)
 {
     struct weir__frames *frames = weir_ctx_state(ctx);
 
-    frames->left = length;
-    return weir__frames_too_long(ctx) ? weir__frames_skip_on(ctx, in) : 0;
+    frames->skip_left = length;
+    return weir__frames_too_long(ctx) ? weir__frames_skip_more(ctx, in) : 0;
 }
 
 int weir__frames_take(weir_ctx *ctx, weir_buf *in, size_t length, size_t front, size_t back,

@@ -9,28 +9,31 @@
 
 #include <weir/codec.h>
 
-#define WEIR__FRAMES_TEXT_LIMIT ((size_t)64 << 10) /* if none is given: of frames for people */
-#define WEIR__FRAMES_LIMIT ((size_t)1 << 20)       /* and of others */
+#define WEIR__FRAMES_MAX_TEXT_LENGTH                                                        \
+    ((size_t)64 << 10)                            /* if none is given: of frames for people \
+                                                   */
+#define WEIR__FRAMES_MAX_LENGTH ((size_t)1 << 20) /* and of others */
 
 /* The first member of such a decoder's state. */
 struct weir__frames {
     weir_decoder_state decoder;
-    const char *noun; /* what a frame is called in an error's sentence */
-    size_t limit;
-    uint64_t left;   /* of a frame that is skipped, if its length is known */
-    bool tells_late; /* when the frame has been skipped */
+    const char *what; /* what a frame is called in an error's sentence */
+    size_t max_length;
+    uint64_t skip_left;      /* of a frame that is skipped, if its length is known */
+    bool reports_after_skip; /* when the frame has been skipped */
     bool is_skipping;
-    bool is_told;
+    bool is_reported;
 };
 
-/* Fails with -EINVAL if there is no such limit; 0 = `usual`. */
-int weir__frames_init(struct weir__frames *frames, const char *noun, size_t limit, size_t usual);
+/* Fails with -EINVAL if available is no such limit; 0 = `usual`. */
+int weir__frames_init(struct weir__frames *frames, const char *what, size_t max_length,
+                      size_t default_length);
 
 /* Options make no sense: says why, in the log. Returns -EINVAL. */
-int weir__frames_refuse(const char *noun, const char *reason);
+int weir__frames_reject(const char *what, const char *reason);
 
 /* Passes `length` bytes on; those of `front` before and `back` behind are skipped. Returns 1, or
- * -ENOMEM. All of them are there. */
+ * -ENOMEM. All of them are available. */
 int weir__frames_cut(weir_buf *in, size_t front, size_t length, size_t back, weir_msg **ret_msg);
 
 /* A frame turns out to be over the limit; whether the decoder goes on and skips it. */
@@ -44,12 +47,12 @@ int weir__frames_last(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg);
 
 /*
  * The rest of `decode` where the length of the frame is known, `length` bytes in all: takes it when
- * it is there, of which `front` and `back` are not passed on; or begins to skip it, since it is
+ * it is available, of which `front` and `back` are not passed on; or begins to skip it, since it is
  * over the limit. While is_skipping, `decode` only calls the last.
  */
 int weir__frames_take(weir_ctx *ctx, weir_buf *in, size_t length, size_t front, size_t back,
                       weir_msg **ret_msg);
 int weir__frames_skip(weir_ctx *ctx, weir_buf *in, uint64_t length);
-int weir__frames_skip_on(weir_ctx *ctx, weir_buf *in);
+int weir__frames_skip_more(weir_ctx *ctx, weir_buf *in);
 
 #endif

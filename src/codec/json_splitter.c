@@ -14,8 +14,8 @@
 
 struct json_splitter {
     struct weir__frames frames;
-    size_t seen;  /* bytes of the value */
-    size_t depth; /* brackets that are open; 0 = between values */
+    size_t scanned; /* bytes of the value */
+    size_t depth;   /* brackets that are open; 0 = between values */
     bool in_string;
     bool is_escaped;      /* the next character of it, whatever that is */
     weir_byte_set quotes; /* what matters in a string */
@@ -32,35 +32,35 @@ static size_t count_space(weir_span in)
     return count;
 }
 
-/* Both go on from what has been seen, as far as there are bytes. */
+/* Both go on from what has been scanned, as far as there are bytes. */
 
-static void see_string(struct json_splitter *splitter, weir_span in)
+static void scan_string(struct json_splitter *splitter, weir_span in)
 {
     ssize_t found;
 
     if (splitter->is_escaped) {
         splitter->is_escaped = false;
-        splitter->seen++;
+        splitter->scanned++;
     }
-    in = weir_span_of(in.data + splitter->seen, in.length - splitter->seen);
+    in = weir_span_of(in.data + splitter->scanned, in.length - splitter->scanned);
     found = weir_span_find_any(in, &splitter->quotes);
     if (found < 0) {
-        splitter->seen += in.length;
+        splitter->scanned += in.length;
         return;
     }
-    splitter->seen += (size_t)found + 1;
+    splitter->scanned += (size_t)found + 1;
     splitter->in_string = in.data[found] != '"';
     splitter->is_escaped = splitter->in_string;
 }
 
 /* Up to the next string, or to the end of the value: whether that has come. */
-static bool see_brackets(struct json_splitter *splitter, weir_span in)
+static bool scan_brackets(struct json_splitter *splitter, weir_span in)
 {
-    size_t depth = splitter->depth, seen = splitter->seen;
+    size_t depth = splitter->depth, scanned = splitter->scanned;
     bool has_end = false, in_string = false;
 
-    while (seen < in.length && !has_end && !in_string) {
-        switch (in.data[seen++]) {
+    while (scanned < in.length && !has_end && !in_string) {
+        switch (in.data[scanned++]) {
         case '"':
             in_string = true;
             break;
@@ -77,18 +77,18 @@ static bool see_brackets(struct json_splitter *splitter, weir_span in)
         }
     }
     splitter->depth = depth;
-    splitter->seen = seen;
+    splitter->scanned = scanned;
     splitter->in_string = in_string;
     return has_end;
 }
 
-/* Looks at what has not been seen yet; whether the value ends there. */
+/* Looks at what has not been scanned yet; whether the value ends there. */
 static bool find_end(struct json_splitter *splitter, weir_span in)
 {
-    while (splitter->seen < in.length)
+    while (splitter->scanned < in.length)
         if (splitter->in_string)
-            see_string(splitter, in);
-        else if (see_brackets(splitter, in))
+            scan_string(splitter, in);
+        else if (scan_brackets(splitter, in))
             return true;
     return false;
 }
@@ -99,8 +99,8 @@ static int skip(weir_ctx *ctx, weir_buf *in, bool has_end)
 {
     struct json_splitter *splitter = weir_ctx_state(ctx);
 
-    (void)weir_buf_skip(in, splitter->seen);
-    splitter->seen = 0;
+    (void)weir_buf_skip(in, splitter->scanned);
+    splitter->scanned = 0;
     if (has_end)
         weir__frames_skipped(ctx);
     return 1;
@@ -110,15 +110,15 @@ static int decode_value(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
 {
     struct json_splitter *splitter = weir_ctx_state(ctx);
     bool has_end = find_end(splitter, weir_buf_span(in));
-    size_t length = splitter->seen;
+    size_t length = splitter->scanned;
 
     if (splitter->frames.is_skipping)
         return skip(ctx, in, has_end);
-    if (length > splitter->frames.limit)
+    if (length > splitter->frames.max_length)
         return weir__frames_too_long(ctx) ? skip(ctx, in, has_end) : 0;
     if (!has_end)
         return 0;
-    splitter->seen = 0;
+    splitter->scanned = 0;
     return weir__frames_cut(in, 0, length, 0, ret_msg);
 }
 
@@ -148,10 +148,11 @@ static int init(void *state, const void *given)
     int err = weir__options_read(&options, sizeof(options), given);
 
     if (err == 0)
-        err = weir__frames_init(&splitter->frames, "JSON value", options.limit, WEIR__FRAMES_LIMIT);
+        err = weir__frames_init(&splitter->frames, "JSON value", options.max_length,
+                                WEIR__FRAMES_MAX_LENGTH);
     if (err < 0)
         return err;
-    splitter->frames.tells_late = options.tell_late;
+    splitter->frames.reports_after_skip = options.report_after_skip;
     weir_byte_set_init(&splitter->quotes, "\"\\", 2);
     return 0;
 }

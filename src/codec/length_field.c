@@ -10,7 +10,7 @@
 #include "base/options.h"
 #include "codec/frames.h"
 
-#define WIDTH_USUAL 4
+#define DEFAULT_WIDTH 4
 #define WIDTH_MAX 8
 
 struct length_field {
@@ -52,7 +52,7 @@ static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
     int err;
 
     if (field->frames.is_skipping)
-        return weir__frames_skip_on(ctx, in);
+        return weir__frames_skip_more(ctx, in);
     if (weir_buf_readable(in) < field->header)
         return weir_decoder_need(ctx, field->header);
     (void)weir_buf_get_uint(in, weir_buf_read_index(in) + field->offset, field->width, field->order,
@@ -60,7 +60,7 @@ static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
     err = length_of(ctx, value, &length);
     if (err < 0)
         return err;
-    if (length > field->frames.limit)
+    if (length > field->frames.max_length)
         return weir__frames_skip(ctx, in, length);
     return weir__frames_take(ctx, in, (size_t)length, field->strip, 0, ret_msg);
 }
@@ -101,14 +101,15 @@ static int init(void *state, const void *given)
     int err = weir__options_read(&options, sizeof(options), given);
 
     if (err == 0)
-        err = weir__frames_init(&field->frames, "frame", options.limit, WEIR__FRAMES_LIMIT);
+        err =
+            weir__frames_init(&field->frames, "frame", options.max_length, WEIR__FRAMES_MAX_LENGTH);
     if (err < 0)
         return err;
-    field->width = options.width > 0 ? options.width : WIDTH_USUAL;
-    fault = find_fault(&options, field->frames.limit, field->width);
+    field->width = options.width > 0 ? options.width : DEFAULT_WIDTH;
+    fault = find_fault(&options, field->frames.max_length, field->width);
     if (fault != NULL)
-        return weir__frames_refuse("length-field", fault);
-    field->frames.tells_late = options.tell_late;
+        return weir__frames_reject("length-field", fault);
+    field->frames.reports_after_skip = options.report_after_skip;
     field->offset = options.offset;
     field->order = options.order;
     field->header = options.offset + field->width;

@@ -10,16 +10,16 @@
 #include "codec/frame_write.h"
 #include "codec/frames.h"
 
-#define WIDTH_USUAL 4
+#define DEFAULT_WIDTH 4
 #define WIDTH_MAX 8
 
 struct length_prepender {
     size_t width;
     enum weir_byte_order order;
-    int64_t more; /* than the message has, says the field */
+    int64_t length_delta; /* than the message has, says the field */
 };
 
-static void put(const struct length_prepender *prepender, uint64_t value, uint8_t *ret_field)
+static void put_length(const struct length_prepender *prepender, uint64_t value, uint8_t *ret_field)
 {
     for (size_t i = 0; i < prepender->width; i++) {
         size_t place = prepender->order == WEIR_LITTLE_ENDIAN ? i : prepender->width - 1 - i;
@@ -29,7 +29,7 @@ static void put(const struct length_prepender *prepender, uint64_t value, uint8_
 }
 
 /* Of a message that makes no frame: why. */
-static void refuse(weir_ctx *ctx, weir_promise *done, int64_t length, int64_t value)
+static void fail_write(weir_ctx *ctx, weir_promise *done, int64_t length, int64_t value)
 {
     const struct length_prepender *prepender = weir_ctx_state(ctx);
     char detail[128];
@@ -55,14 +55,14 @@ static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
         weir_write(ctx, msg, done);
         return;
     }
-    if (__builtin_add_overflow(length, prepender->more, &value))
+    if (__builtin_add_overflow(length, prepender->length_delta, &value))
         value = INT64_MAX;
     if (value < 0 || (uint64_t)value > UINT64_MAX >> (64 - 8 * prepender->width)) {
         weir_msg_release(msg);
-        refuse(ctx, done, length, value);
+        fail_write(ctx, done, length, value);
         return;
     }
-    put(prepender, (uint64_t)value, field);
+    put_length(prepender, (uint64_t)value, field);
     weir__frame_write(ctx, weir_span_of(field, prepender->width), msg, weir_span_of(NULL, 0), done);
 }
 
@@ -77,15 +77,15 @@ static int init(void *state, const void *given)
     if (err < 0)
         return err;
     if (options.width > WIDTH_MAX)
-        return weir__frames_refuse("length-prepender", "a length field has 1 to 8 bytes");
+        return weir__frames_reject("length-prepender", "a length field has 1 to 8 bytes");
     if (options.order != WEIR_BIG_ENDIAN && options.order != WEIR_LITTLE_ENDIAN)
-        return weir__frames_refuse("length-prepender", "there is no such byte order");
-    prepender->width = options.width > 0 ? options.width : WIDTH_USUAL;
+        return weir__frames_reject("length-prepender", "there is no such byte order");
+    prepender->width = options.width > 0 ? options.width : DEFAULT_WIDTH;
     prepender->order = options.order;
     if (__builtin_add_overflow(options.adjustment,
                                options.counts_itself ? (int64_t)prepender->width : 0,
-                               &prepender->more))
-        return weir__frames_refuse("length-prepender", "the adjustment is too large");
+                               &prepender->length_delta))
+        return weir__frames_reject("length-prepender", "the adjustment is too large");
     return 0;
 }
 

@@ -20,7 +20,8 @@ static int init(void *state, const void *given)
     int err = weir__options_read(&options, sizeof(options), given);
 
     if (err == 0)
-        err = weir__frames_init(&lines->frames, "line", options.limit, WEIR__FRAMES_TEXT_LIMIT);
+        err = weir__frames_init(&lines->frames, "line", options.max_length,
+                                WEIR__FRAMES_MAX_TEXT_LENGTH);
     if (err < 0)
         return err;
     switch (options.end) {
@@ -34,10 +35,10 @@ static int init(void *state, const void *given)
         weir__delimiters_init(lines, &lf_or_crlf[1], 1);
         break;
     default:
-        return weir__frames_refuse("lines", "there is no such line end");
+        return weir__frames_reject("lines", "there is no such line end");
     }
-    lines->frames.tells_late = options.tell_late;
-    lines->keeps = options.keep_end;
+    lines->frames.reports_after_skip = options.report_after_skip;
+    lines->keep_delimiter = options.keep_end;
     return 0;
 }
 

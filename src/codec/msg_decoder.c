@@ -21,7 +21,7 @@ int weir_msg_decoder_fail(weir_ctx *ctx, int err, const char *detail)
     return err;
 }
 
-static void tell_error(weir_ctx *ctx, int err)
+static void fire_error(weir_ctx *ctx, int err)
 {
     const char *detail = state_of(ctx)->detail;
 
@@ -34,7 +34,7 @@ void weir_msg_decoder_read(weir_ctx *ctx, weir_msg *msg)
     weir_msg_list out;
     int err;
 
-    if (!weir__is_for(decoder->type, decoder->accepts, msg)) {
+    if (!weir__msg_matches(decoder->type, decoder->accepts, msg)) {
         weir__demand_pass(ctx, msg);
         return;
     }
@@ -44,7 +44,7 @@ void weir_msg_decoder_read(weir_ctx *ctx, weir_msg *msg)
     weir_msg_release(msg);
     if (err < 0) {
         weir__msg_list_clear(&out);
-        tell_error(ctx, err);
+        fire_error(ctx, err);
     }
     weir__demand_pass_all(ctx, out.msgs, out.count);
     weir__msg_list_deinit(&out);

@@ -89,7 +89,7 @@ void weir__msg_encoding_write(weir_ctx *ctx, const weir__msg_encoding *encoding,
     weir_msg_list out;
     int err;
 
-    if (!weir__is_for(encoding->type, encoding->accepts, msg)) {
+    if (!weir__msg_matches(encoding->type, encoding->accepts, msg)) {
         weir_write(ctx, msg, done);
         return;
     }

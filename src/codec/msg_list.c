@@ -8,14 +8,14 @@
 
 void weir__msg_list_init(weir_msg_list *list)
 {
-    list->msgs = list->few;
+    list->msgs = list->inline_msgs;
     list->count = 0;
-    list->room = WEIR__MSG_LIST_FEW;
+    list->capacity = WEIR__MSG_LIST_INLINE;
 }
 
 void weir__msg_list_deinit(weir_msg_list *list)
 {
-    if (list->msgs != list->few)
+    if (list->msgs != list->inline_msgs)
         weir__free(list->msgs);
 }
 
@@ -27,20 +27,20 @@ void weir__msg_list_clear(weir_msg_list *list)
 
 static int grow(weir_msg_list *list)
 {
-    weir_msg **larger = weir__alloc(list->room * 2 * sizeof(*larger));
+    weir_msg **larger = weir__alloc(list->capacity * 2 * sizeof(*larger));
 
     if (larger == NULL)
         return -ENOMEM;
     memcpy(larger, list->msgs, list->count * sizeof(*larger));
     weir__msg_list_deinit(list);
     list->msgs = larger;
-    list->room *= 2;
+    list->capacity *= 2;
     return 0;
 }
 
 int weir_msg_list_add(weir_msg_list *list, weir_msg *msg)
 {
-    int err = list->count == list->room ? grow(list) : 0;
+    int err = list->count == list->capacity ? grow(list) : 0;
 
     if (err < 0)
         weir_msg_release(msg);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inside of a list of messages. It lives on the stack of who makes it; a few messages need no
- * further memory.
+ * The inside of a list of messages. It lives on the stack of who makes it; a inline_msgs messages
+ * need no further memory.
  */
 #ifndef WEIR_CODEC_MSG_LIST_H
 #define WEIR_CODEC_MSG_LIST_H
 
 #include <weir/codec.h>
 
-#define WEIR__MSG_LIST_FEW 8
+#define WEIR__MSG_LIST_INLINE 8
 
 struct weir_msg_list {
     weir_msg **msgs;
     size_t count;
-    size_t room;
-    weir_msg *few[WEIR__MSG_LIST_FEW];
+    size_t capacity;
+    weir_msg *inline_msgs[WEIR__MSG_LIST_INLINE];
 };
 
 void weir__msg_list_init(weir_msg_list *list);

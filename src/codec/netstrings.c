@@ -41,7 +41,7 @@ static int read_length(weir_ctx *ctx, weir_span in, uint64_t *ret_length, size_t
     return 0;
 }
 
-static int fail_at_end(weir_ctx *ctx)
+static int fail_missing_comma(weir_ctx *ctx)
 {
     return fail(ctx, "a netstring ends with a comma");
 }
@@ -51,10 +51,10 @@ static int skip_on(weir_ctx *ctx, weir_buf *in)
 {
     const struct weir__frames *frames = weir_ctx_state(ctx);
     weir_span bytes = weir_buf_span(in);
-    bool is_wrong = frames->left <= bytes.length && bytes.data[frames->left - 1] != ',';
-    int result = weir__frames_skip_on(ctx, in);
+    bool is_wrong = frames->skip_left <= bytes.length && bytes.data[frames->skip_left - 1] != ',';
+    int result = weir__frames_skip_more(ctx, in);
 
-    return is_wrong && !weir_ctx_is_removed(ctx) ? fail_at_end(ctx) : result;
+    return is_wrong && !weir_ctx_is_removed(ctx) ? fail_missing_comma(ctx) : result;
 }
 
 static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
@@ -70,13 +70,13 @@ static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
     result = read_length(ctx, bytes, &length, &digits);
     if (result <= 0)
         return result;
-    if (length > frames->limit) {
-        frames->left = digits + 1 + length + 1;
+    if (length > frames->max_length) {
+        frames->skip_left = digits + 1 + length + 1;
         return weir__frames_too_long(ctx) ? skip_on(ctx, in) : 0;
     }
     whole = digits + 1 + (size_t)length + 1;
     if (bytes.length >= whole && bytes.data[whole - 1] != ',')
-        return fail_at_end(ctx);
+        return fail_missing_comma(ctx);
     return weir__frames_take(ctx, in, whole, digits + 1, 1, ret_msg);
 }
 
@@ -106,9 +106,9 @@ static int init(void *state, const void *given)
     int err = weir__options_read(&options, sizeof(options), given);
 
     if (err == 0)
-        err = weir__frames_init(frames, "netstring", options.limit, WEIR__FRAMES_LIMIT);
+        err = weir__frames_init(frames, "netstring", options.max_length, WEIR__FRAMES_MAX_LENGTH);
     if (err == 0)
-        frames->tells_late = options.tell_late;
+        frames->reports_after_skip = options.report_after_skip;
     return err;
 }
 

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 
-#define FIELD_HEAD 3 /* a type, and a length of two bytes */
+#define TLV_HEADER 3 /* a type, and a length of two bytes */
 
 static void destroy(weir_msg *msg)
 {
@@ -16,20 +16,20 @@ static void destroy(weir_msg *msg)
 
 const weir_msg_type weir_proxy_header_type = {.name = "proxy-header", .destroy = destroy};
 
-weir_proxy_header *weir__proxy_header_alloc(size_t field_length)
+weir_proxy_header *weir__proxy_header_alloc(size_t tlv_length)
 {
-    weir_proxy_header *header = weir__zalloc(sizeof(*header) + field_length);
+    weir_proxy_header *header = weir__zalloc(sizeof(*header) + tlv_length);
 
     if (header != NULL) {
         weir_msg_init(&header->msg, &weir_proxy_header_type);
-        header->field_length = field_length;
+        header->tlv_length = tlv_length;
     }
     return header;
 }
 
 /* ---- making one ---- */
 
-static bool is_proxied_family(int family)
+static bool is_supported_family(int family)
 {
     return family == AF_INET || family == AF_INET6 || family == AF_UNIX;
 }
@@ -38,39 +38,39 @@ static bool addresses_match(const weir_proxy_header_options *options)
 {
     if (options->source == NULL || options->destination == NULL)
         return options->source == options->destination;
-    return !options->is_local && is_proxied_family(weir_address_family(options->source)) &&
+    return !options->is_local && is_supported_family(weir_address_family(options->source)) &&
            weir_address_family(options->source) == weir_address_family(options->destination);
 }
 
 static int validate(const weir_proxy_header_options *options)
 {
-    bool has_more = options->field_count > 0 || options->checksum;
+    bool has_more = options->tlv_count > 0 || options->checksum;
 
     if (!addresses_match(options))
         return weir__options_reject("proxy-header", NULL,
                                     "source and destination are of one family, or there are none");
     if (options->version == 1 &&
-        (has_more || options->datagrams || options->is_local ||
+        (has_more || options->is_datagram || options->is_local ||
          (options->source != NULL && weir_address_family(options->source) == AF_UNIX)))
         return weir__options_reject("proxy-header", NULL,
                                     "version 1 has two addresses of TCP, and nothing else");
     if (options->source == NULL && has_more)
         return weir__options_reject("proxy-header", NULL,
-                                    "without addresses there are no fields, and no checksum");
+                                    "without addresses there are no tlvs, and no checksum");
     return weir__options_check("proxy-header", NULL, WEIR__OPTION(options, version, 1, 2));
 }
 
-static int measure_fields(const weir_proxy_header_options *options, size_t *ret_length)
+static int measure_tlvs(const weir_proxy_header_options *options, size_t *ret_length)
 {
     size_t length = 0;
 
-    for (size_t i = 0; i < options->field_count; i++) {
-        if (options->fields[i].type == WEIR_PROXY_CRC32C)
+    for (size_t i = 0; i < options->tlv_count; i++) {
+        if (options->tlvs[i].type == WEIR_PROXY_CRC32C)
             return weir__options_reject("proxy-header", NULL,
-                                        "the checksum is no field to be given: see `checksum`");
-        if (options->fields[i].value.length > UINT16_MAX)
+                                        "the checksum is no tlv to be given: see `checksum`");
+        if (options->tlvs[i].value.length > UINT16_MAX)
             return -EMSGSIZE;
-        length += FIELD_HEAD + options->fields[i].value.length;
+        length += TLV_HEADER + options->tlvs[i].value.length;
         if (length > UINT16_MAX)
             return -EMSGSIZE;
     }
@@ -78,18 +78,18 @@ static int measure_fields(const weir_proxy_header_options *options, size_t *ret_
     if (options->source != NULL)
         length += weir__proxy_v2_address_length(weir_address_family(options->source));
     if (options->checksum)
-        length += FIELD_HEAD + 4;
+        length += TLV_HEADER + 4;
     return length <= UINT16_MAX ? 0 : -EMSGSIZE;
 }
 
-static void copy_fields(weir_proxy_header *header, const weir_proxy_header_options *options)
+static void copy_tlvs(weir_proxy_header *header, const weir_proxy_header_options *options)
 {
-    uint8_t *to = header->fields;
+    uint8_t *to = header->tlvs;
 
-    for (size_t i = 0; i < options->field_count; i++) {
-        weir_span value = options->fields[i].value;
+    for (size_t i = 0; i < options->tlv_count; i++) {
+        weir_span value = options->tlvs[i].value;
 
-        *to++ = options->fields[i].type;
+        *to++ = options->tlvs[i].type;
         *to++ = (uint8_t)(value.length >> 8);
         *to++ = (uint8_t)value.length;
         if (value.length > 0)
@@ -102,7 +102,7 @@ static int create(const weir_proxy_header_options *options, weir_proxy_header **
 {
     weir_proxy_header *header;
     size_t length;
-    int err = measure_fields(options, &length);
+    int err = measure_tlvs(options, &length);
 
     if (err < 0)
         return err;
@@ -111,17 +111,17 @@ static int create(const weir_proxy_header_options *options, weir_proxy_header **
         return -ENOMEM;
     header->version = (uint8_t)options->version;
     header->is_local = options->is_local;
-    header->datagrams = options->datagrams;
+    header->is_datagram = options->is_datagram;
     header->checksum = options->checksum;
     if (options->source != NULL) {
         header->source = *options->source;
         header->destination = *options->destination;
     }
-    copy_fields(header, options);
-    if (!weir__proxy_fields_are_sound(weir_proxy_header_fields(header))) {
+    copy_tlvs(header, options);
+    if (!weir__proxy_tlvs_are_valid(weir_proxy_header_tlvs(header))) {
         weir_proxy_header_release(header);
         return weir__options_reject("proxy-header", NULL,
-                                    "the fields inside a field are longer than it");
+                                    "the tlvs inside a tlv are longer than it");
     }
     *ret_header = header;
     return 0;
@@ -176,9 +176,9 @@ bool weir_proxy_header_is_local(const weir_proxy_header *header)
     return header->is_local;
 }
 
-bool weir_proxy_header_datagrams(const weir_proxy_header *header)
+bool weir_proxy_header_is_datagram(const weir_proxy_header *header)
 {
-    return header->datagrams;
+    return header->is_datagram;
 }
 
 const weir_address *weir_proxy_header_source(const weir_proxy_header *header)
@@ -191,83 +191,85 @@ const weir_address *weir_proxy_header_destination(const weir_proxy_header *heade
     return &header->destination;
 }
 
-weir_span weir_proxy_header_fields(const weir_proxy_header *header)
+weir_span weir_proxy_header_tlvs(const weir_proxy_header *header)
 {
-    return (weir_span){header->fields, header->field_length};
+    return (weir_span){header->tlvs, header->tlv_length};
 }
 
-/* ---- fields ---- */
+/* ---- tlvs ---- */
 
 /* Takes the first one off. False if there is none, or it is longer than what there is. */
-static bool next_field(weir_span *fields, weir_proxy_field *ret_field)
+static bool next_tlv(weir_span *tlvs, weir_proxy_tlv *ret_tlv)
 {
     size_t length;
 
-    if (fields->length < FIELD_HEAD)
+    if (tlvs->length < TLV_HEADER)
         return false;
-    length = (size_t)fields->data[1] << 8 | fields->data[2];
-    if (length > fields->length - FIELD_HEAD)
+    length = (size_t)tlvs->data[1] << 8 | tlvs->data[2];
+    if (length > tlvs->length - TLV_HEADER)
         return false;
-    ret_field->type = fields->data[0];
-    ret_field->value = (weir_span){fields->data + FIELD_HEAD, length};
-    fields->data += FIELD_HEAD + length;
-    fields->length -= FIELD_HEAD + length;
+    ret_tlv->type = tlvs->data[0];
+    ret_tlv->value = (weir_span){tlvs->data + TLV_HEADER, length};
+    tlvs->data += TLV_HEADER + length;
+    tlvs->length -= TLV_HEADER + length;
     return true;
 }
 
-bool weir_proxy_field_find(weir_span fields, uint8_t type, weir_span *ret_value)
+bool weir_proxy_tlv_find(weir_span tlvs, uint8_t type, weir_span *ret_value)
 {
-    weir_proxy_field field;
+    weir_proxy_tlv tlv;
 
-    while (next_field(&fields, &field))
-        if (field.type == type) {
-            *ret_value = field.value;
+    while (next_tlv(&tlvs, &tlv))
+        if (tlv.type == type) {
+            *ret_value = tlv.value;
             return true;
         }
     return false;
 }
 
-static bool has_ssl_sound(weir_span value)
+static bool is_ssl_valid(weir_span value)
 {
-    weir_proxy_field field;
+    weir_proxy_tlv tlv;
 
-    if (value.length < WEIR_PROXY_SSL_FIELDS)
+    if (value.length < WEIR_PROXY_SSL_TLVS)
         return false;
-    value.data += WEIR_PROXY_SSL_FIELDS;
-    value.length -= WEIR_PROXY_SSL_FIELDS;
-    while (next_field(&value, &field))
+    value.data += WEIR_PROXY_SSL_TLVS;
+    value.length -= WEIR_PROXY_SSL_TLVS;
+    while (next_tlv(&value, &tlv))
         ;
     return value.length == 0;
 }
 
-bool weir__proxy_fields_are_sound(weir_span fields)
+bool weir__proxy_tlvs_are_valid(weir_span tlvs)
 {
-    weir_proxy_field field;
+    weir_proxy_tlv tlv;
 
-    while (next_field(&fields, &field))
-        if (field.type == WEIR_PROXY_SSL && !has_ssl_sound(field.value))
+    while (next_tlv(&tlvs, &tlv))
+        if (tlv.type == WEIR_PROXY_SSL && !is_ssl_valid(tlv.value))
             return false;
-    return fields.length == 0;
+    return tlvs.length == 0;
 }
 
 /* ---- bytes ---- */
 
-static bool may_begin(const uint8_t *bytes, size_t length, const char *with, size_t with_length)
+static bool may_start_with(const uint8_t *bytes, size_t length, const char *with,
+                           size_t with_length)
 {
     return memcmp(bytes, with, length < with_length ? length : with_length) == 0;
 }
 
 ssize_t weir__proxy_read(const uint8_t *bytes, size_t length, size_t max,
-                         weir_proxy_header **ret_header, size_t *ret_need, const char **ret_why)
+                         weir_proxy_header **ret_header, size_t *ret_need, const char **ret_detail)
 {
     *ret_need = 0;
     if (length == 0)
         return 0;
-    if (may_begin(bytes, length, WEIR__PROXY_V2_SIGNATURE, sizeof(WEIR__PROXY_V2_SIGNATURE) - 1))
-        return weir__proxy_v2_read(bytes, length, max, ret_header, ret_need, ret_why);
-    if (may_begin(bytes, length, WEIR__PROXY_V1_PREFIX, sizeof(WEIR__PROXY_V1_PREFIX) - 1))
-        return weir__proxy_v1_read(bytes, length, ret_header, ret_why);
-    *ret_why = "the connection does not begin with a PROXY header";
+    if (may_start_with(bytes, length, WEIR__PROXY_V2_SIGNATURE,
+                       sizeof(WEIR__PROXY_V2_SIGNATURE) - 1))
+        return weir__proxy_v2_read(bytes, length, max, ret_header, ret_need, ret_detail);
+    if (may_start_with(bytes, length, WEIR__PROXY_V1_PREFIX, sizeof(WEIR__PROXY_V1_PREFIX) - 1))
+        return weir__proxy_v1_read(bytes, length, ret_header, ret_detail);
+    *ret_detail = "the connection does not begin with a PROXY header";
     return WEIR_EMALFORMED;
 }
 

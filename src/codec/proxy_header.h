@@ -12,19 +12,19 @@ struct weir_proxy_header {
     weir_msg msg; /* first */
     uint8_t version;
     bool is_local;
-    bool datagrams;
+    bool is_datagram;
     bool checksum; /* is to be sent */
     weir_address source;
     weir_address destination;
-    size_t field_length;
-    uint8_t fields[]; /* as they are sent, each as long as it says */
+    size_t tlv_length;
+    uint8_t tlvs[]; /* as they are sent, each as long as it says */
 };
 
-/* All of it zero but the message; with room for so many bytes of fields. NULL without memory. */
-weir_proxy_header *weir__proxy_header_alloc(size_t field_length);
+/* All of it zero but the message; with room for so many bytes of tlvs. NULL without memory. */
+weir_proxy_header *weir__proxy_header_alloc(size_t tlv_length);
 
-/* Whether the fields are as long as they say, also those of WEIR_PROXY_SSL. */
-bool weir__proxy_fields_are_sound(weir_span fields);
+/* Whether the tlvs are as long as they say, also those of WEIR_PROXY_SSL. */
+bool weir__proxy_tlvs_are_valid(weir_span tlvs);
 
 /*
  * Reads a header from the front of some bytes. Returns how many it takes; 0 if there are too few:
@@ -32,12 +32,13 @@ bool weir__proxy_fields_are_sound(weir_span fields);
  * in words, for which no further bytes are needed. `max` is the longest header that is read.
  */
 ssize_t weir__proxy_read(const uint8_t *bytes, size_t length, size_t max,
-                         weir_proxy_header **ret_header, size_t *ret_need, const char **ret_why);
+                         weir_proxy_header **ret_header, size_t *ret_need, const char **ret_detail);
 
 ssize_t weir__proxy_v1_read(const uint8_t *bytes, size_t length, weir_proxy_header **ret_header,
-                            const char **ret_why);
+                            const char **ret_detail);
 ssize_t weir__proxy_v2_read(const uint8_t *bytes, size_t length, size_t max,
-                            weir_proxy_header **ret_header, size_t *ret_need, const char **ret_why);
+                            weir_proxy_header **ret_header, size_t *ret_need,
+                            const char **ret_detail);
 
 #define WEIR__PROXY_V1_PREFIX "PROXY "
 #define WEIR__PROXY_V1_MAX 107 /* with its line end */

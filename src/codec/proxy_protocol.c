@@ -13,9 +13,9 @@
 #include "base/options.h"
 #include "codec/proxy_header.h"
 
-#define MAX_DEFAULT 4096
-#define WHY_SIZE 96
-#define NO_HEADER "the PROXY header could not be sent"
+#define DEFAULT_MAX_SIZE 4096
+#define DETAIL_SIZE 96
+#define SEND_FAILED "the PROXY header could not be sent"
 
 /* ---- what has come ---- */
 
@@ -26,14 +26,14 @@ static void release_header(void *header)
 
 static const weir_attribute received = {.name = "proxy-header", .free = release_header};
 
-const weir_proxy_header *weir_proxy_header_of_channel(weir_channel *channel)
+const weir_proxy_header *weir_proxy_received_header(weir_channel *channel)
 {
     return weir_attribute_get(channel, &received);
 }
 
 int weir_proxy_source(weir_channel *channel, weir_address *ret_address)
 {
-    const weir_proxy_header *header = weir_proxy_header_of_channel(channel);
+    const weir_proxy_header *header = weir_proxy_received_header(channel);
 
     if (header == NULL || header->source.length == 0)
         return weir_channel_remote_address(channel, ret_address);
@@ -43,7 +43,7 @@ int weir_proxy_source(weir_channel *channel, weir_address *ret_address)
 
 int weir_proxy_destination(weir_channel *channel, weir_address *ret_address)
 {
-    const weir_proxy_header *header = weir_proxy_header_of_channel(channel);
+    const weir_proxy_header *header = weir_proxy_received_header(channel);
 
     if (header == NULL || header->destination.length == 0)
         return weir_channel_local_address(channel, ret_address);
@@ -56,7 +56,7 @@ int weir_proxy_destination(weir_channel *channel, weir_address *ret_address)
 struct receiver {
     weir_decoder_state decoder; /* first */
     size_t max;
-    char too_long[WHY_SIZE]; /* names the limit */
+    char too_long[DETAIL_SIZE]; /* names the limit */
 };
 
 static int init_receiver(void *state, const void *options)
@@ -79,7 +79,7 @@ static int deliver(weir_ctx *ctx, weir_proxy_header *header)
         return err;
     }
     weir_fire_event(ctx, weir_proxy_header_msg(weir_proxy_header_retain(header)));
-    return weir_decoder_leave(ctx);
+    return weir_decoder_finish(ctx);
 }
 
 /* The header is no message: nobody requests it. */
@@ -93,15 +93,15 @@ static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
 {
     struct receiver *receiver = weir_ctx_state(ctx);
     weir_proxy_header *header = NULL;
-    const char *why = NULL;
+    const char *detail = NULL;
     size_t need = 0;
     ssize_t taken = weir__proxy_read(weir_buf_bytes(in), weir_buf_readable(in), receiver->max,
-                                     &header, &need, &why);
+                                     &header, &need, &detail);
 
     (void)ret_msg;
     if (taken < 0)
         return weir_decoder_fail(ctx, (int)taken,
-                                 taken == WEIR_ETOOLONG ? receiver->too_long : why);
+                                 taken == WEIR_ETOOLONG ? receiver->too_long : detail);
     if (taken == 0)
         return weir_decoder_need(ctx, need);
     (void)weir_buf_skip(in, (size_t)taken);
@@ -134,7 +134,7 @@ int weir_proxy_receiver_add(weir_pipeline *pipeline, const weir_proxy_receiver_o
     if (err < 0)
         return err;
     if (own.max_size == 0)
-        own.max_size = MAX_DEFAULT;
+        own.max_size = DEFAULT_MAX_SIZE;
     return weir_pipeline_add_last(pipeline, &receiver_decoder.handler, &own);
 }
 
@@ -150,8 +150,8 @@ int weir_proxy_receiver_add(weir_pipeline *pipeline, const weir_proxy_receiver_o
 struct sender {
     weir_proxy_header *header;
     weir_promise *written; /* of the header; NULL = not written yet */
-    bool has_failed;       /* the header cannot be sent: the channel was aborted */
-    bool is_shut;          /* those behind have not heard that the channel is active */
+    bool is_aborted;       /* the header cannot be sent: the channel was aborted */
+    bool active_withheld;  /* those behind have not heard that the channel is active */
 };
 
 static int init_sender(void *state, const void *options)
@@ -172,7 +172,7 @@ static void deinit_sender(void *state)
 
 static int make_bytes(const weir_proxy_header *header, weir_buf **ret_buf)
 {
-    int err = weir_buf_create(WEIR__PROXY_V2_FIXED + header->field_length, 0, ret_buf);
+    int err = weir_buf_create(WEIR__PROXY_V2_FIXED + header->tlv_length, 0, ret_buf);
 
     if (err == 0) {
         err = weir_proxy_header_write(header, *ret_buf);
@@ -183,7 +183,7 @@ static int make_bytes(const weir_proxy_header *header, weir_buf **ret_buf)
 }
 
 /* 0 while it waits to be sent, and when it was. */
-static int fate_of(const weir_promise *written)
+static int write_result(const weir_promise *written)
 {
     return weir_promise_is_done(written) ? weir_promise_result(written) : 0;
 }
@@ -195,7 +195,7 @@ static int write_header(weir_ctx *ctx)
     weir_buf *buf;
     int err;
 
-    if (sender->written != NULL && fate_of(sender->written) == 0)
+    if (sender->written != NULL && write_result(sender->written) == 0)
         return 0;
     err = weir_promise_create(weir_ctx_executor(ctx), &written);
     if (err < 0)
@@ -208,19 +208,19 @@ static int write_header(weir_ctx *ctx)
         return err;
     }
     weir_write(ctx, weir_buf_msg(buf), written);
-    return fate_of(written);
+    return write_result(written);
 }
 
 /* Without the header nothing may be sent. A channel that is closed sends nothing more anyway. */
-static int begin_output(weir_ctx *ctx)
+static int send_header(weir_ctx *ctx)
 {
     struct sender *sender = weir_ctx_state(ctx);
-    int err = sender->has_failed ? 0 : write_header(ctx);
+    int err = sender->is_aborted ? 0 : write_header(ctx);
 
     if (err == 0 || err == WEIR_ECLOSED)
         return 0;
-    sender->has_failed = true;
-    weir_fire_error(ctx, err, NO_HEADER);
+    sender->is_aborted = true;
+    weir_fire_error(ctx, err, SEND_FAILED);
     weir_channel_abort(weir_ctx_channel(ctx), NULL);
     return err;
 }
@@ -229,9 +229,9 @@ static void on_active(weir_ctx *ctx)
 {
     struct sender *sender = weir_ctx_state(ctx);
 
-    (void)begin_output(ctx);
-    sender->is_shut = sender->has_failed;
-    if (sender->is_shut)
+    (void)send_header(ctx);
+    sender->active_withheld = sender->is_aborted;
+    if (sender->active_withheld)
         return;
     weir_flush(ctx);
     weir_fire_active(ctx);
@@ -241,13 +241,13 @@ static void on_active(weir_ctx *ctx)
 
 static void on_inactive(weir_ctx *ctx)
 {
-    if (!((struct sender *)weir_ctx_state(ctx))->is_shut)
+    if (!((struct sender *)weir_ctx_state(ctx))->active_withheld)
         weir_fire_inactive(ctx);
 }
 
 static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
-    int err = begin_output(ctx);
+    int err = send_header(ctx);
 
     if (err == 0) {
         weir_write(ctx, msg, done);
@@ -255,20 +255,20 @@ static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
     }
     weir_msg_release(msg);
     if (done != NULL)
-        weir_ctx_report(ctx, done, err, NO_HEADER);
+        weir_ctx_report(ctx, done, err, SEND_FAILED);
 }
 
 /* Behind the end of the output no header could follow. */
 static void on_shutdown_output(weir_ctx *ctx, weir_promise *done)
 {
     if (weir_channel_is_active(weir_ctx_channel(ctx)))
-        (void)begin_output(ctx);
+        (void)send_header(ctx);
     weir_shutdown_output(ctx, done);
 }
 
 static void on_added(weir_ctx *ctx)
 {
-    if (!weir_channel_is_active(weir_ctx_channel(ctx)) || begin_output(ctx) < 0)
+    if (!weir_channel_is_active(weir_ctx_channel(ctx)) || send_header(ctx) < 0)
         return;
     weir_flush(ctx);
     weir_ctx_remove(ctx);

@@ -14,9 +14,9 @@
 #define WORD_SIZE 64 /* longer than any address */
 #define WORDS 4      /* source, destination, and their ports */
 
-static ssize_t refuse(const char *why, const char **ret_why)
+static ssize_t reject(const char *detail, const char **ret_detail)
 {
-    *ret_why = why;
+    *ret_detail = detail;
     return WEIR_EMALFORMED;
 }
 
@@ -90,7 +90,7 @@ static bool read_line(weir_span line, weir_proxy_header *header)
 }
 
 ssize_t weir__proxy_v1_read(const uint8_t *bytes, size_t length, weir_proxy_header **ret_header,
-                            const char **ret_why)
+                            const char **ret_detail)
 {
     size_t seen = length < WEIR__PROXY_V1_MAX ? length : WEIR__PROXY_V1_MAX;
     const size_t begin = sizeof(WEIR__PROXY_V1_PREFIX) - 1;
@@ -100,14 +100,14 @@ ssize_t weir__proxy_v1_read(const uint8_t *bytes, size_t length, weir_proxy_head
     if (end == NULL && seen < WEIR__PROXY_V1_MAX)
         return 0;
     if (end == NULL)
-        return refuse("the line of a PROXY header is longer than 107 bytes", ret_why);
+        return reject("the line of a PROXY header is longer than 107 bytes", ret_detail);
     header = weir__proxy_header_alloc(0);
     if (header == NULL)
         return -ENOMEM;
     header->version = 1;
     if (!read_line((weir_span){bytes + begin, (size_t)(end - bytes) - begin}, header)) {
         weir_proxy_header_release(header);
-        return refuse("the line of a PROXY header makes no sense", ret_why);
+        return reject("the line of a PROXY header makes no sense", ret_detail);
     }
     *ret_header = header;
     return end + 2 - bytes;

@@ -4,7 +4,7 @@
  *
  *      12      1 byte                1 byte           2        as long as that says
  *      ------  --------------------  ---------------  -------  ------------------------------
- *      magic   2 | LOCAL, PROXY      family | kind    length   addresses, then further fields
+ *      magic   2 | LOCAL, PROXY      family | kind    length   addresses, then further tlvs
  *
  * A family of its own size has its addresses in front: of the internet source, destination and both
  * ports, of Unix sockets two paths. What comes with LOCAL, or of no family, is skipped.
@@ -22,7 +22,7 @@
 #define LENGTH_IPV6 36
 #define PATH_LENGTH 108
 #define LENGTH_UNIX (2 * PATH_LENGTH)
-#define LENGTH_MOST LENGTH_UNIX
+#define LENGTH_MAX LENGTH_UNIX
 #define MAGIC_LENGTH (sizeof(WEIR__PROXY_V2_SIGNATURE) - 1)
 #define CRC_LENGTH 4
 
@@ -41,10 +41,10 @@ enum {
 };
 
 enum {
-    KIND_NONE,
-    KIND_STREAM,
-    KIND_DATAGRAM,
-    KIND_COUNT,
+    PROTOCOL_NONE,
+    PROTOCOL_STREAM,
+    PROTOCOL_DATAGRAM,
+    PROTOCOL_COUNT,
 };
 
 static const int families[FAMILY_COUNT] = {AF_UNSPEC, AF_INET, AF_INET6, AF_UNIX};
@@ -63,27 +63,27 @@ size_t weir__proxy_v2_address_length(int family)
     }
 }
 
-static ssize_t refuse(int err, const char *why, const char **ret_why)
+static ssize_t reject(int err, const char *detail, const char **ret_detail)
 {
-    *ret_why = why;
+    *ret_detail = detail;
     return err;
 }
 
 /* ---- addresses ---- */
 
-static uint16_t number_at(const uint8_t *bytes)
+static uint16_t get16(const uint8_t *bytes)
 {
     return (uint16_t)(bytes[0] << 8 | bytes[1]);
 }
 
-static void put_number(uint8_t *bytes, size_t number)
+static void put16(uint8_t *bytes, size_t number)
 {
     bytes[0] = (uint8_t)(number >> 8);
     bytes[1] = (uint8_t)number;
 }
 
 /* A name that begins with a 0 is abstract, and ends before the zeroes that fill the rest. */
-static weir_address read_name(const uint8_t *name)
+static weir_address read_unix_path(const uint8_t *name)
 {
     size_t length = strnlen((const char *)name, PATH_LENGTH);
 
@@ -104,11 +104,11 @@ static void read_addresses(const uint8_t *from, int family, weir_proxy_header *h
     if (family == AF_INET || family == AF_INET6) {
         const uint8_t *ports = from + 2 * length;
 
-        header->source = weir__address_of_host(family, from, number_at(ports));
-        header->destination = weir__address_of_host(family, from + length, number_at(ports + 2));
+        header->source = weir__address_of_host(family, from, get16(ports));
+        header->destination = weir__address_of_host(family, from + length, get16(ports + 2));
     } else if (family == AF_UNIX) {
-        header->source = read_name(from);
-        header->destination = read_name(from + PATH_LENGTH);
+        header->source = read_unix_path(from);
+        header->destination = read_unix_path(from + PATH_LENGTH);
     }
 }
 
@@ -120,11 +120,11 @@ static void write_hosts(const weir_proxy_header *header, uint8_t *to)
     memcpy(to, host, length);
     host = weir__address_host(&header->destination, &length);
     memcpy(to + length, host, length);
-    put_number(to + 2 * length, weir_address_port(&header->source));
-    put_number(to + 2 * length + 2, weir_address_port(&header->destination));
+    put16(to + 2 * length, weir_address_port(&header->source));
+    put16(to + 2 * length + 2, weir_address_port(&header->destination));
 }
 
-static void write_name(const weir_address *address, uint8_t to[PATH_LENGTH])
+static void write_unix_path(const weir_address *address, uint8_t to[PATH_LENGTH])
 {
     size_t length;
     const uint8_t *name = weir__address_name(address, &length);
@@ -133,7 +133,7 @@ static void write_name(const weir_address *address, uint8_t to[PATH_LENGTH])
 }
 
 /* Into zeroed bytes. */
-static void write_addresses(const weir_proxy_header *header, uint8_t to[LENGTH_MOST])
+static void write_addresses(const weir_proxy_header *header, uint8_t to[LENGTH_MAX])
 {
     switch (weir_address_family(&header->source)) {
     case AF_INET:
@@ -141,8 +141,8 @@ static void write_addresses(const weir_proxy_header *header, uint8_t to[LENGTH_M
         write_hosts(header, to);
         break;
     case AF_UNIX:
-        write_name(&header->source, to);
-        write_name(&header->destination, to + PATH_LENGTH);
+        write_unix_path(&header->source, to);
+        write_unix_path(&header->destination, to + PATH_LENGTH);
         break;
     default:
         break;
@@ -151,44 +151,46 @@ static void write_addresses(const weir_proxy_header *header, uint8_t to[LENGTH_M
 
 /* ---- reading ---- */
 
-/* The sum is of all bytes, with the sum itself as zeroes. */
-static bool sum_is_right(weir_span header, weir_span sum)
+/* The checksum is of all bytes, with the checksum itself as zeroes. */
+static bool checksum_matches(weir_span header, weir_span checksum)
 {
     static const uint8_t zeroes[CRC_LENGTH];
-    size_t before = (size_t)(sum.data - header.data);
-    uint32_t crc, said;
+    size_t before = (size_t)(checksum.data - header.data);
+    uint32_t crc, received;
 
-    if (sum.length != CRC_LENGTH)
+    if (checksum.length != CRC_LENGTH)
         return false;
     crc = weir__crc32c(0, header.data, before);
     crc = weir__crc32c(crc, zeroes, CRC_LENGTH);
-    crc = weir__crc32c(crc, sum.data + CRC_LENGTH, header.length - before - CRC_LENGTH);
-    said = (uint32_t)sum.data[0] << 24 | (uint32_t)sum.data[1] << 16 | (uint32_t)sum.data[2] << 8 |
-           sum.data[3];
-    return crc == said;
+    crc = weir__crc32c(crc, checksum.data + CRC_LENGTH, header.length - before - CRC_LENGTH);
+    received = (uint32_t)checksum.data[0] << 24 | (uint32_t)checksum.data[1] << 16 |
+               (uint32_t)checksum.data[2] << 8 | checksum.data[3];
+    return crc == received;
 }
 
-static ssize_t read_proxied(weir_span bytes, weir_proxy_header **ret_header, const char **ret_why)
+static ssize_t read_proxied(weir_span bytes, weir_proxy_header **ret_header,
+                            const char **ret_detail)
 {
     int family = families[bytes.data[13] >> 4];
     size_t fixed = WEIR__PROXY_V2_FIXED + weir__proxy_v2_address_length(family);
     weir_proxy_header *header;
-    weir_span fields, sum;
+    weir_span tlvs, checksum;
 
     if (bytes.length < fixed)
-        return refuse(WEIR_EMALFORMED, "a PROXY header is too short for its addresses", ret_why);
-    fields = (weir_span){bytes.data + fixed, family == AF_UNSPEC ? 0 : bytes.length - fixed};
-    if (!weir__proxy_fields_are_sound(fields))
-        return refuse(WEIR_EMALFORMED, "a field of a PROXY header is longer than it", ret_why);
-    if (weir_proxy_field_find(fields, WEIR_PROXY_CRC32C, &sum) && !sum_is_right(bytes, sum))
-        return refuse(WEIR_EMALFORMED, "the checksum of a PROXY header is wrong", ret_why);
-    header = weir__proxy_header_alloc(fields.length);
+        return reject(WEIR_EMALFORMED, "a PROXY header is too short for its addresses", ret_detail);
+    tlvs = (weir_span){bytes.data + fixed, family == AF_UNSPEC ? 0 : bytes.length - fixed};
+    if (!weir__proxy_tlvs_are_valid(tlvs))
+        return reject(WEIR_EMALFORMED, "a tlv of a PROXY header is longer than it", ret_detail);
+    if (weir_proxy_tlv_find(tlvs, WEIR_PROXY_CRC32C, &checksum) &&
+        !checksum_matches(bytes, checksum))
+        return reject(WEIR_EMALFORMED, "the checksum of a PROXY header is wrong", ret_detail);
+    header = weir__proxy_header_alloc(tlvs.length);
     if (header == NULL)
         return -ENOMEM;
-    header->datagrams = (bytes.data[13] & 15) == KIND_DATAGRAM;
+    header->is_datagram = (bytes.data[13] & 15) == PROTOCOL_DATAGRAM;
     read_addresses(bytes.data + WEIR__PROXY_V2_FIXED, family, header);
-    if (fields.length > 0)
-        memcpy(header->fields, fields.data, fields.length);
+    if (tlvs.length > 0)
+        memcpy(header->tlvs, tlvs.data, tlvs.length);
     *ret_header = header;
     return (ssize_t)bytes.length;
 }
@@ -205,32 +207,33 @@ static ssize_t read_local(weir_span bytes, weir_proxy_header **ret_header)
 }
 
 /* As soon as the byte that is wrong has come. */
-static const char *first_fault(const uint8_t *bytes, size_t length)
+static const char *find_fault(const uint8_t *bytes, size_t length)
 {
     if (length > 12 && bytes[12] >> 4 != 2)
         return "a PROXY header of an unknown version";
     if (length > 12 && bytes[12] != COMMAND_LOCAL && bytes[12] != COMMAND_PROXY)
         return "a PROXY header with an unknown command";
     if (length > 13 && bytes[12] == COMMAND_PROXY &&
-        (bytes[13] >> 4 >= FAMILY_COUNT || (bytes[13] & 15) >= KIND_COUNT))
+        (bytes[13] >> 4 >= FAMILY_COUNT || (bytes[13] & 15) >= PROTOCOL_COUNT))
         return "a PROXY header of an unknown family";
     return NULL;
 }
 
 ssize_t weir__proxy_v2_read(const uint8_t *bytes, size_t length, size_t max,
-                            weir_proxy_header **ret_header, size_t *ret_need, const char **ret_why)
+                            weir_proxy_header **ret_header, size_t *ret_need,
+                            const char **ret_detail)
 {
-    const char *fault = first_fault(bytes, length);
+    const char *fault = find_fault(bytes, length);
     ssize_t taken;
     size_t whole;
 
     if (fault != NULL)
-        return refuse(WEIR_EMALFORMED, fault, ret_why);
+        return reject(WEIR_EMALFORMED, fault, ret_detail);
     if (length < WEIR__PROXY_V2_FIXED)
         return 0; /* no need: what is wrong is told at once */
-    whole = WEIR__PROXY_V2_FIXED + number_at(bytes + 14);
+    whole = WEIR__PROXY_V2_FIXED + get16(bytes + 14);
     if (whole > max)
-        return refuse(WEIR_ETOOLONG, "a PROXY header is longer than the limit", ret_why);
+        return reject(WEIR_ETOOLONG, "a PROXY header is longer than the limit", ret_detail);
     if (length < whole) {
         *ret_need = whole;
         return 0;
@@ -238,7 +241,7 @@ ssize_t weir__proxy_v2_read(const uint8_t *bytes, size_t length, size_t max,
     if (bytes[12] == COMMAND_LOCAL)
         taken = read_local((weir_span){bytes, whole}, ret_header);
     else
-        taken = read_proxied((weir_span){bytes, whole}, ret_header, ret_why);
+        taken = read_proxied((weir_span){bytes, whole}, ret_header, ret_detail);
     if (taken > 0)
         (*ret_header)->version = 2;
     return taken;
@@ -249,29 +252,29 @@ ssize_t weir__proxy_v2_read(const uint8_t *bytes, size_t length, size_t max,
 static uint8_t family_byte(const weir_proxy_header *header)
 {
     int family = weir_address_family(&header->source);
-    uint8_t kind = header->datagrams ? KIND_DATAGRAM : KIND_STREAM;
+    uint8_t kind = header->is_datagram ? PROTOCOL_DATAGRAM : PROTOCOL_STREAM;
 
     for (uint8_t i = FAMILY_IPV4; i < FAMILY_COUNT; i++)
         if (families[i] == family)
             return (uint8_t)(i << 4 | kind);
-    return FAMILY_NONE << 4 | KIND_NONE;
+    return FAMILY_NONE << 4 | PROTOCOL_NONE;
 }
 
-/* The sum comes last: over all the rest, and its own field without a value. */
-static void append_sum(uint8_t *begin, uint8_t *field)
+/* The checksum comes last: over all the rest, and its own tlv without a value. */
+static void append_checksum(uint8_t *begin, uint8_t *tlv)
 {
     uint32_t crc;
 
-    memcpy(field, "\x03\x00\x04\x00\x00\x00", 7);
-    crc = weir__crc32c(0, begin, (size_t)(field - begin) + 3 + CRC_LENGTH);
+    memcpy(tlv, "\x03\x00\x04\x00\x00\x00", 7);
+    crc = weir__crc32c(0, begin, (size_t)(tlv - begin) + 3 + CRC_LENGTH);
     for (int i = 0; i < CRC_LENGTH; i++)
-        field[3 + i] = (uint8_t)(crc >> (24 - 8 * i));
+        tlv[3 + i] = (uint8_t)(crc >> (24 - 8 * i));
 }
 
 int weir__proxy_v2_write(const weir_proxy_header *header, weir_buf *buf)
 {
     size_t addresses = weir__proxy_v2_address_length(weir_address_family(&header->source));
-    size_t rest = addresses + header->field_length + (header->checksum ? 3 + CRC_LENGTH : 0);
+    size_t rest = addresses + header->tlv_length + (header->checksum ? 3 + CRC_LENGTH : 0);
     uint8_t *to;
     int err = weir_buf_reserve(buf, WEIR__PROXY_V2_FIXED + rest);
 
@@ -282,10 +285,10 @@ int weir__proxy_v2_write(const weir_proxy_header *header, weir_buf *buf)
     memcpy(to, WEIR__PROXY_V2_SIGNATURE, MAGIC_LENGTH);
     to[12] = header->is_local ? COMMAND_LOCAL : COMMAND_PROXY;
     to[13] = family_byte(header);
-    put_number(to + 14, rest);
+    put16(to + 14, rest);
     write_addresses(header, to + WEIR__PROXY_V2_FIXED);
-    memcpy(to + WEIR__PROXY_V2_FIXED + addresses, header->fields, header->field_length);
+    memcpy(to + WEIR__PROXY_V2_FIXED + addresses, header->tlvs, header->tlv_length);
     if (header->checksum)
-        append_sum(to, to + WEIR__PROXY_V2_FIXED + addresses + header->field_length);
+        append_checksum(to, to + WEIR__PROXY_V2_FIXED + addresses + header->tlv_length);
     return weir_buf_advance(buf, WEIR__PROXY_V2_FIXED + rest);
 }

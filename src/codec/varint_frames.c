@@ -27,13 +27,13 @@ static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
     int err;
 
     if (frames->is_skipping)
-        return weir__frames_skip_on(ctx, in);
+        return weir__frames_skip_more(ctx, in);
     err = weir_buf_get_varint(in, weir_buf_read_index(in), &length, &header);
     if (err == WEIR_EBOUNDS && weir_buf_readable(in) < VARINT32_MAX)
         return 0;
     if (err < 0 || length > UINT32_MAX)
         return fail(ctx);
-    if (length > frames->limit)
+    if (length > frames->max_length)
         return weir__frames_skip(ctx, in, header + length);
     return weir__frames_take(ctx, in, header + (size_t)length, header, 0, ret_msg);
 }
@@ -76,9 +76,9 @@ static int init(void *state, const void *given)
     int err = weir__options_read(&options, sizeof(options), given);
 
     if (err == 0)
-        err = weir__frames_init(frames, "frame", options.limit, WEIR__FRAMES_LIMIT);
+        err = weir__frames_init(frames, "frame", options.max_length, WEIR__FRAMES_MAX_LENGTH);
     if (err == 0)
-        frames->tells_late = options.tell_late;
+        frames->reports_after_skip = options.report_after_skip;
     return err;
 }
 

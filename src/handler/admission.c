@@ -18,7 +18,7 @@ int weir__admission_init(void *state, const void *options)
     weir__admission_state *own = state;
 
     *own = *(const weir__admission_state *)options;
-    own->gate->retain(own->keeper);
+    own->admission->retain(own->shared);
     return 0;
 }
 
@@ -26,97 +26,97 @@ void weir__admission_deinit(void *state)
 {
     weir__admission_state *own = state;
 
-    if (own->is_in && own->gate->leave != NULL)
-        own->gate->leave(own->keeper, own->ticket);
-    own->gate->release(own->keeper);
+    if (own->is_admitted && own->admission->leave != NULL)
+        own->admission->leave(own->shared, own->ticket);
+    own->admission->release(own->shared);
 }
 
 /* ---- connections ---- */
 
-static void log_refusal(const weir__admission *gate, const weir_address *peer)
+static void log_rejection(const weir__admission *admission, const weir_address *peer)
 {
     char text[WEIR_ADDRESS_TEXT_SIZE];
     weir__log_note note;
 
-    if (weir__log_admit(gate->refusals, WEIR_LOG_INFO, &note))
-        weir__info(gate->connection.name, weir_address_format(peer, text, sizeof(text)),
+    if (weir__log_admit(admission->rejections, WEIR_LOG_INFO, &note))
+        weir__info(admission->connection.name, weir_address_format(peer, text, sizeof(text)),
                    "is refused%s", note.text);
 }
 
 /* Whether it is in. Who has no address is asked for as one without. */
-static bool judge(weir_ctx *ctx)
+static bool admit(weir_ctx *ctx)
 {
     weir__admission_state *state = state_of(ctx);
     weir_address peer;
 
     if (weir_channel_remote_address(weir_ctx_channel(ctx), &peer) < 0)
         peer.length = 0;
-    state->is_in = state->gate->enter(state->keeper, &peer, &state->ticket);
-    state->is_refused = !state->is_in;
-    if (state->is_in)
+    state->is_admitted = state->admission->enter(state->shared, &peer, &state->ticket);
+    state->is_rejected = !state->is_admitted;
+    if (state->is_admitted)
         return true;
-    log_refusal(state->gate, &peer);
+    log_rejection(state->admission, &peer);
     weir_channel_abort(weir_ctx_channel(ctx), NULL);
     return false;
 }
 
-static void go_if_done(weir_ctx *ctx)
+static void remove_if_done(weir_ctx *ctx)
 {
-    if (state_of(ctx)->gate->leave == NULL)
+    if (state_of(ctx)->admission->leave == NULL)
         weir_ctx_remove(ctx);
 }
 
 void weir__admission_added(weir_ctx *ctx)
 {
-    if (weir_channel_is_active(weir_ctx_channel(ctx)) && judge(ctx))
-        go_if_done(ctx);
+    if (weir_channel_is_active(weir_ctx_channel(ctx)) && admit(ctx))
+        remove_if_done(ctx);
 }
 
 void weir__admission_active(weir_ctx *ctx)
 {
     weir__admission_state *state = state_of(ctx);
 
-    if (!state->is_in && (state->is_refused || !judge(ctx))) {
-        state->is_shut = true;
+    if (!state->is_admitted && (state->is_rejected || !admit(ctx))) {
+        state->active_withheld = true;
         return;
     }
     weir_fire_active(ctx);
     if (!weir_ctx_is_removed(ctx))
-        go_if_done(ctx);
+        remove_if_done(ctx);
 }
 
 /* Who has not heard of the beginning does not hear of the end. */
 void weir__admission_inactive(weir_ctx *ctx)
 {
-    if (!state_of(ctx)->is_shut)
+    if (!state_of(ctx)->active_withheld)
         weir_fire_inactive(ctx);
 }
 
 /* ---- what would send something before that ---- */
 
-static void judge_first(weir_ctx *ctx)
+static void admit_early(weir_ctx *ctx)
 {
     const weir__admission_state *state = state_of(ctx);
 
-    if (!state->is_in && !state->is_refused && weir_channel_is_active(weir_ctx_channel(ctx)))
-        (void)judge(ctx);
+    if (!state->is_admitted && !state->is_rejected && weir_channel_is_active(weir_ctx_channel(ctx)))
+        (void)admit(ctx);
 }
 
 void weir__admission_flush(weir_ctx *ctx)
 {
-    judge_first(ctx);
+    admit_early(ctx);
     weir_flush(ctx);
 }
 
 void weir__admission_close(weir_ctx *ctx, weir_promise *done)
 {
-    judge_first(ctx);
+    admit_early(ctx);
     weir_close(ctx, done);
 }
 
 void weir__admission_shutdown_output(weir_ctx *ctx, weir_promise *done)
 {
-    judge_first(ctx);
+    admit_early(ctx);
     weir_shutdown_output(ctx, done);
 }
 
@@ -131,23 +131,24 @@ void weir__admission_accepted(weir_ctx *ctx, weir_msg *msg)
     int err = 0;
 
     if (connection != NULL)
-        err = weir_pipeline_add_first(weir_channel_pipeline(connection), &state->gate->connection,
-                                      state);
+        err = weir_pipeline_add_first(weir_channel_pipeline(connection),
+                                      &state->admission->connection, state);
     if (err == 0) {
         weir_fire_read(ctx, msg);
         return;
     }
     if (weir__log_admit(&failures, WEIR_LOG_WARN, &note))
-        weir__warn(state->gate->listener.name, "-", "a connection is closed: %s%s",
+        weir__warn(state->admission->listener.name, "-", "a connection is closed: %s%s",
                    weir_error_text(err), note.text);
     weir_channel_abort(connection, NULL);
     weir_msg_release(msg);
 }
 
-int weir__admission_add(weir_pipeline *pipeline, const weir__admission *gate, void *keeper)
+int weir__admission_add(weir_pipeline *pipeline, const weir__admission *admission, void *shared)
 {
     bool accepts = weir_pipeline_channel(pipeline)->transport->accepts;
 
-    return weir_pipeline_add_last(pipeline, accepts ? &gate->listener : &gate->connection,
-                                  &(const weir__admission_state){.gate = gate, .keeper = keeper});
+    return weir_pipeline_add_last(
+        pipeline, accepts ? &admission->listener : &admission->connection,
+        &(const weir__admission_state){.admission = admission, .shared = shared});
 }

@@ -31,16 +31,16 @@ struct chunked_writing {
     weir_timer close_timer;
     bool is_pumping; /* somebody further out on the stack */
     bool needs_flush;
-    int64_t closes_from; /* its patience begins here */
+    int64_t close_timer_base; /* its patience begins here */
 };
 
 /* A piece under way. */
 struct piece {
-    weir__write_observer messenger;
+    weir__write_observer observer;
     weir_chunks *chunks;   /* kept */
     weir_promise *promise; /* kept, once it is complete */
     int64_t size;
-    bool only_tells; /* that all in front of it has been sent */
+    bool is_marker; /* that all in front of it has been sent */
 };
 
 _Static_assert(sizeof(struct piece) <= WEIR__NODE_SIZE, "a piece under way is a node");
@@ -51,14 +51,14 @@ static void pump(weir_ctx *ctx);
 
 static void report(weir_channel *channel, weir_chunks *chunks, int err, const char *detail)
 {
-    if (chunks->is_over)
+    if (chunks->is_reported)
         return;
-    chunks->is_over = true;
+    chunks->is_reported = true;
     weir__channel_report(channel, chunks->done, err, detail);
 }
 
 /* They are the first in the queue. Their source is closed as soon as no piece is under way. */
-static void leave_queue(weir_ctx *ctx)
+static void remove_first(weir_ctx *ctx)
 {
     struct chunked_writing *state = weir_ctx_state(ctx);
     weir_promise *done;
@@ -72,67 +72,68 @@ static void leave_queue(weir_ctx *ctx)
 static void fail_first(weir_ctx *ctx, weir_chunks *chunks, int err, const char *detail)
 {
     weir_msg_retain(weir_chunks_msg(chunks));
-    leave_queue(ctx);
+    remove_first(ctx);
     report(weir_ctx_channel(ctx), chunks, err, detail);
     weir_msg_release(weir_chunks_msg(chunks));
 }
 
 /* ---- pieces ---- */
 
-static void put_off_close(weir_ctx *ctx);
+static void restart_close_timer(weir_ctx *ctx);
 
 /* Not of those that have failed: who wanted to hear of them may be gone. */
-static void tell_progress(weir_chunks *chunks, int64_t size)
+static void report_progress(weir_chunks *chunks, int64_t size)
 {
     chunks->sent += size;
-    if (size > 0 && chunks->on_progress != NULL && !chunks->is_over)
+    if (size > 0 && chunks->on_progress != NULL && !chunks->is_reported)
         chunks->on_progress(chunks->sent, chunks->length, chunks->user_data);
 }
 
-static void end_piece(const struct piece *piece)
+static void finish_piece(const struct piece *piece)
 {
-    weir_channel *channel = piece->messenger.channel;
+    weir_channel *channel = piece->observer.channel;
     weir_chunks *chunks = piece->chunks;
     weir_ctx *ctx = chunks->ctx;
     int err = weir_promise_result(piece->promise);
 
-    chunks->under_way--;
-    chunks->is_next = piece->only_tells;
+    chunks->in_flight--;
+    chunks->may_send_next = piece->is_marker;
     if (err == 0)
-        tell_progress(chunks, piece->size);
+        report_progress(chunks, piece->size);
     else if (ctx != NULL)
         fail_first(ctx, chunks, err, weir_promise_detail(piece->promise));
     else
         report(channel, chunks, err, weir_promise_detail(piece->promise));
     if (ctx != NULL) { /* also if it was the end of these: others are behind */
-        put_off_close(ctx);
+        restart_close_timer(ctx);
         pump(ctx);
-    } else if (chunks->under_way == 0) {
+    } else if (chunks->in_flight == 0) {
         report(channel, chunks, 0, NULL);
     }
 }
 
-static void arrive(void *user_data, int status)
+static void on_piece_done(void *user_data, int status)
 {
     struct piece piece = *(struct piece *)user_data;
 
     (void)status;
-    if (weir__write_observer_goes_on(&((struct piece *)user_data)->messenger, arrive, user_data))
+    if (weir__write_observer_forward(&((struct piece *)user_data)->observer, on_piece_done,
+                                     user_data))
         return;
     weir__node_free(user_data); /* for the next ones */
-    end_piece(&piece);
+    finish_piece(&piece);
     weir_promise_release(piece.promise);
     weir_msg_release(weir_chunks_msg(piece.chunks));
-    weir_channel_release(piece.messenger.channel);
+    weir_channel_release(piece.observer.channel);
 }
 
 static void on_sent(weir_promise *promise, void *user_data)
 {
     ((struct piece *)user_data)->promise = weir_promise_retain(promise);
-    arrive(user_data, 0);
+    on_piece_done(user_data, 0);
 }
 
-static int write_piece(weir_ctx *ctx, weir_chunks *chunks, weir_msg *msg, bool only_tells)
+static int write_piece(weir_ctx *ctx, weir_chunks *chunks, weir_msg *msg, bool is_marker)
 {
     struct piece *piece = weir__node_alloc();
     weir_promise *promise;
@@ -144,10 +145,10 @@ static int write_piece(weir_ctx *ctx, weir_chunks *chunks, weir_msg *msg, bool o
         return -ENOMEM;
     }
     *piece = (struct piece){
-        .chunks = chunks, .size = weir__msg_bytes_on_wire(msg), .only_tells = only_tells};
+        .chunks = chunks, .size = weir__msg_bytes_on_wire(msg), .is_marker = is_marker};
     weir_msg_retain(weir_chunks_msg(chunks));
-    chunks->under_way++;
-    weir__write_observer_wait(&piece->messenger, weir_ctx_channel(ctx), promise, on_sent, piece);
+    chunks->in_flight++;
+    weir__write_observer_start(&piece->observer, weir_ctx_channel(ctx), promise, on_sent, piece);
     weir_write_and_flush(ctx, msg, promise);
     weir_promise_release(promise);
     return 0;
@@ -162,7 +163,7 @@ static bool has_room(weir_ctx *ctx)
            weir__channel_options(channel)->high_mark;
 }
 
-static int write_empty(weir_ctx *ctx, weir_chunks *chunks)
+static int write_marker(weir_ctx *ctx, weir_chunks *chunks)
 {
     weir_buf *empty;
     int err = weir_buf_create(0, 0, &empty);
@@ -171,7 +172,7 @@ static int write_empty(weir_ctx *ctx, weir_chunks *chunks)
 }
 
 /* Asks the source once: 1 if it may be asked again. */
-static int ask(weir_ctx *ctx, weir_chunks *chunks)
+static int pull_chunk(weir_ctx *ctx, weir_chunks *chunks)
 {
     weir_msg *chunk = NULL;
     int result = chunks->table->next(chunks->source, &chunk);
@@ -185,12 +186,12 @@ static int ask(weir_ctx *ctx, weir_chunks *chunks)
         return result < 0 ? result : 1;
     }
     if (result == WEIR_CHUNKS_END) {
-        leave_queue(ctx);
-        if (chunks->under_way == 0)
+        remove_first(ctx);
+        if (chunks->in_flight == 0)
             report(weir_ctx_channel(ctx), chunks, 0, NULL);
         return 1;
     }
-    return result == WEIR_CHUNKS_MADE ? -EINVAL : result == WEIR_CHUNKS_LATER ? 0 : result;
+    return result == WEIR_CHUNKS_READY ? -EINVAL : result == WEIR_CHUNKS_AGAIN ? 0 : result;
 }
 
 /* ---- the queue ---- */
@@ -199,7 +200,7 @@ static int ask(weir_ctx *ctx, weir_chunks *chunks)
 static bool begin(weir_ctx *ctx, weir_chunks *chunks, weir_promise *done)
 {
     if (done != NULL && !weir_promise_set_uncancellable(done)) {
-        leave_queue(ctx);
+        remove_first(ctx);
         return false;
     }
     chunks->ctx = ctx;
@@ -207,19 +208,19 @@ static bool begin(weir_ctx *ctx, weir_chunks *chunks, weir_promise *done)
     return true;
 }
 
-/* Asks, or waits for room: as ask. */
-static int ask_if_room(weir_ctx *ctx, weir_chunks *chunks)
+/* Asks, or waits for room: as pull_chunk. */
+static int pull_if_room(weir_ctx *ctx, weir_chunks *chunks)
 {
     int err;
 
-    if (chunks->is_next || has_room(ctx)) {
-        chunks->is_next = false;
-        return ask(ctx, chunks);
+    if (chunks->may_send_next || has_room(ctx)) {
+        chunks->may_send_next = false;
+        return pull_chunk(ctx, chunks);
     }
-    if (chunks->under_way > 0)
+    if (chunks->in_flight > 0)
         return 0;
-    err = write_empty(ctx, chunks);
-    return err < 0 ? err : chunks->under_way == 0; /* it may be through, or have failed, at once */
+    err = write_marker(ctx, chunks);
+    return err < 0 ? err : chunks->in_flight == 0; /* it may be through, or have failed, at once */
 }
 
 /* One step with the chunks that are first: whether another may follow. */
@@ -228,7 +229,7 @@ static bool step(weir_ctx *ctx, weir_chunks *chunks)
     int result;
 
     weir_msg_retain(weir_chunks_msg(chunks)); /* whatever happens to the queue meanwhile */
-    result = ask_if_room(ctx, chunks);
+    result = pull_if_room(ctx, chunks);
     if (result < 0 && chunks->ctx != NULL)
         fail_first(ctx, chunks, result, "the source of a message has failed");
     weir_msg_release(weir_chunks_msg(chunks));
@@ -262,12 +263,12 @@ static void pump(weir_ctx *ctx)
         state->needs_flush = false;
         weir_flush(ctx);
     }
-    weir_pending_writes_settle(ctx, &state->writes);
+    weir_pending_writes_run_deferred(ctx, &state->writes);
 }
 
 /* ---- closing ---- */
 
-static void give_up(weir_ctx *ctx, int err, const char *detail)
+static void fail_all(weir_ctx *ctx, int err, const char *detail)
 {
     struct chunked_writing *state = weir_ctx_state(ctx);
     weir_chunks *chunks =
@@ -279,12 +280,12 @@ static void give_up(weir_ctx *ctx, int err, const char *detail)
 }
 
 /* Whether a handler in front holds pieces back, and not the peer: it lets them go in its time. */
-static bool is_held_back(weir_ctx *ctx)
+static bool is_delayed_by_handler(weir_ctx *ctx)
 {
     const struct chunked_writing *state = weir_ctx_state(ctx);
     const weir_chunks *chunks = weir_chunks_of(state->writes.first->msg);
 
-    return chunks != NULL && chunks->under_way > 0 &&
+    return chunks != NULL && chunks->in_flight > 0 &&
            weir__outbound_is_empty(&weir_ctx_channel(ctx)->outbound);
 }
 
@@ -294,18 +295,18 @@ static int64_t timeout_of(weir_ctx *ctx)
 }
 
 /* How long it may last until the peer takes some more of a piece. */
-static int64_t patience_left(weir_ctx *ctx)
+static int64_t close_time_left(weir_ctx *ctx)
 {
     const struct chunked_writing *state = weir_ctx_state(ctx);
     int64_t moved_at = weir__closing_progress_at(weir_ctx_channel(ctx));
 
-    if (moved_at < state->closes_from)
-        moved_at = state->closes_from;
+    if (moved_at < state->close_timer_base)
+        moved_at = state->close_timer_base;
     return weir__deadline(moved_at, timeout_of(ctx)) - weir__executor_now(weir_ctx_executor(ctx));
 }
 
 /* The peer would take a part of the chunks for all of them: so their channel does not end well. */
-static void lose_rest(weir_ctx *ctx)
+static void abort_close(weir_ctx *ctx)
 {
     weir_channel *channel = weir_ctx_channel(ctx);
     char reason[WEIR__CLOSE_REASON_SIZE];
@@ -315,31 +316,31 @@ static void lose_rest(weir_ctx *ctx)
         weir__channel_give_up(channel, -ETIMEDOUT, reason);
     else
         weir__channel_defer(channel, WEIR__DEFERRED_GIVE_UP);
-    give_up(ctx, -ETIMEDOUT, reason);
+    fail_all(ctx, -ETIMEDOUT, reason);
 }
 
 static void on_close_timer(weir_ctx *ctx, weir_timer *timer)
 {
     const struct chunked_writing *state = weir_ctx_state(ctx);
-    int64_t left_ns = patience_left(ctx);
+    int64_t left_ns = close_time_left(ctx);
     int64_t look_ns = weir__closing_poll_ns(weir_ctx_channel(ctx), timeout_of(ctx));
 
     if (left_ns > 0)
         (void)weir_ctx_timer_start(ctx, timer, left_ns < look_ns ? left_ns : look_ns,
                                    on_close_timer);
-    else if (state->writes.count > 0 && is_held_back(ctx))
-        put_off_close(ctx);
+    else if (state->writes.count > 0 && is_delayed_by_handler(ctx))
+        restart_close_timer(ctx);
     else
-        lose_rest(ctx);
+        abort_close(ctx);
 }
 
-static void put_off_close(weir_ctx *ctx)
+static void restart_close_timer(weir_ctx *ctx)
 {
     struct chunked_writing *state = weir_ctx_state(ctx);
 
-    if (!state->writes.closes || timeout_of(ctx) == WEIR_NEVER)
+    if (!state->writes.close_deferred || timeout_of(ctx) == WEIR_NEVER)
         return;
-    state->closes_from = weir__executor_now(weir_ctx_executor(ctx));
+    state->close_timer_base = weir__executor_now(weir_ctx_executor(ctx));
     (void)weir_ctx_timer_start(ctx, &state->close_timer,
                                weir__closing_poll_ns(weir_ctx_channel(ctx), timeout_of(ctx)),
                                on_close_timer);
@@ -377,7 +378,7 @@ static void on_close(weir_ctx *ctx, weir_promise *done)
     if (state->writes.count > 0)
         weir__closing_watch(weir_ctx_channel(ctx));
     weir_pending_writes_close(ctx, &state->writes, done);
-    put_off_close(ctx);
+    restart_close_timer(ctx);
     pump(ctx);
 }
 
@@ -394,14 +395,14 @@ static void on_inactive(weir_ctx *ctx)
     const char *reason;
     int err = weir__closing_error(weir_ctx_channel(ctx), &reason);
 
-    give_up(ctx, err < 0 ? err : WEIR_ECLOSED, reason);
+    fail_all(ctx, err < 0 ? err : WEIR_ECLOSED, reason);
     weir_fire_inactive(ctx);
 }
 
 /* On another loop: the timer has been stopped. */
 static void on_registered(weir_ctx *ctx)
 {
-    put_off_close(ctx);
+    restart_close_timer(ctx);
     weir_fire_registered(ctx);
 }
 
@@ -423,8 +424,8 @@ static weir_chunks *empty_queue(weir_ctx *ctx)
         if (chunks->ctx == NULL && !begin(ctx, chunks, state->writes.first->done))
             continue;
         weir_msg_retain(weir_chunks_msg(chunks));
-        leave_queue(ctx);
-        chunks->is_over = true; /* whatever becomes of pieces that are under way */
+        remove_first(ctx);
+        chunks->is_reported = true; /* whatever becomes of pieces that are under way */
         *end = chunks;
         end = &chunks->next;
     }
@@ -440,7 +441,7 @@ static void on_removed(weir_ctx *ctx)
 
     if (needs_flush)
         weir_flush(ctx);
-    weir_pending_writes_settle(ctx, &state->writes);
+    weir_pending_writes_run_deferred(ctx, &state->writes);
     while ((chunks = left) != NULL) {
         left = chunks->next;
         weir__channel_report(weir_ctx_channel(ctx), chunks->done, WEIR_ECLOSED,

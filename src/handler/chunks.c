@@ -16,7 +16,7 @@
  * segments that are not full; the kernel's have a little less than 64 KiB, so that a multiple of
  * that would leave a few bytes over each time.
  */
-#define CHUNK_USUAL ((size_t)112 * 1024)
+#define DEFAULT_CHUNK_SIZE ((size_t)112 * 1024)
 
 /* ---- the message ---- */
 
@@ -108,7 +108,7 @@ static int next_piece(void *source, weir_msg **ret_chunk)
         return err;
     }
     *ret_chunk = weir_buf_msg(buf);
-    return WEIR_CHUNKS_MADE;
+    return WEIR_CHUNKS_READY;
 }
 
 static void close_file(void *source)
@@ -136,6 +136,6 @@ int weir_chunks_create_file(int descriptor, int64_t offset, int64_t length, uint
         return -ENOMEM;
     }
     file->range = range;
-    file->chunk_size = chunk_size > 0 ? chunk_size : CHUNK_USUAL;
+    file->chunk_size = chunk_size > 0 ? chunk_size : DEFAULT_CHUNK_SIZE;
     return weir_chunks_create(&file_source, file, length, ret_chunks);
 }

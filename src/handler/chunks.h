@@ -20,10 +20,10 @@ struct weir_chunks {
     weir_ctx *ctx;      /* as long as it asks for pieces */
     weir_promise *done; /* kept; NULL = nobody waits */
     int64_t sent;
-    size_t under_way;  /* pieces that were written and not sent */
-    bool is_over;      /* `done` has been told */
-    bool is_next;      /* all that was in front has been sent */
-    weir_chunks *next; /* kept, of those that nobody sends any more */
+    size_t in_flight;   /* pieces that were written and not sent */
+    bool is_reported;   /* `done` has been told */
+    bool may_send_next; /* all that was in front has been sent */
+    weir_chunks *next;  /* kept, of those that nobody sends any more */
 };
 
 #endif

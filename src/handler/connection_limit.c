@@ -20,7 +20,7 @@
 
 #define KEY_SIZE (2 * sizeof(((weir__ip *)NULL)->bytes) + 2) /* a family, the bytes in hex, a 0 */
 
-struct visitor {
+struct address_entry {
     weir__string_node node;
     char key[KEY_SIZE];
     size_t count;
@@ -31,7 +31,7 @@ struct weir_connection_limit {
     size_t max; /* SIZE_MAX = none */
     size_t max_per_address;
     weir__mutex lock; /* what is below */
-    weir__string_map visitors;
+    weir__string_map addresses;
     weir_connection_limit_stats stats;
 };
 
@@ -49,7 +49,7 @@ int weir_connection_limit_create(const weir_connection_limit_options *options,
         return -ENOMEM;
     weir__refs_init(&limit->refs);
     weir__mutex_init(&limit->lock);
-    weir__string_map_init(&limit->visitors);
+    weir__string_map_init(&limit->addresses);
     limit->max = own.max > 0 ? own.max : SIZE_MAX;
     limit->max_per_address = own.max_per_address > 0 ? own.max_per_address : SIZE_MAX;
     *ret_limit = limit;
@@ -67,7 +67,7 @@ void weir_connection_limit_release(weir_connection_limit *limit)
 {
     if (limit == NULL || !weir__refs_release(&limit->refs))
         return;
-    weir__string_map_deinit(&limit->visitors);
+    weir__string_map_deinit(&limit->addresses);
     weir__mutex_deinit(&limit->lock);
     weir__free(limit);
 }
@@ -90,102 +90,103 @@ static void make_key(const weir__ip *ip, char key[KEY_SIZE])
 }
 
 /* NULL if there is no memory for it. */
-static struct visitor *add_visitor(weir_connection_limit *limit, const char *key)
+static struct address_entry *add_address(weir_connection_limit *limit, const char *key)
 {
-    struct visitor *visitor = weir__zalloc(sizeof(*visitor));
+    struct address_entry *address_entry = weir__zalloc(sizeof(*address_entry));
 
-    if (visitor == NULL)
+    if (address_entry == NULL)
         return NULL;
-    memcpy(visitor->key, key, sizeof(visitor->key));
-    weir__string_map_add(&limit->visitors, &visitor->node, visitor->key);
+    memcpy(address_entry->key, key, sizeof(address_entry->key));
+    weir__string_map_add(&limit->addresses, &address_entry->node, address_entry->key);
     limit->stats.addresses++;
-    return visitor;
+    return address_entry;
 }
 
-static struct visitor *find_visitor(weir_connection_limit *limit, const weir__ip *ip)
+static struct address_entry *find_address(weir_connection_limit *limit, const weir__ip *ip)
 {
     char key[KEY_SIZE];
     weir__string_node *node;
 
     make_key(ip, key);
-    node = weir__string_map_find(&limit->visitors, key);
-    return node != NULL ? WEIR_CONTAINER_OF(node, struct visitor, node) : add_visitor(limit, key);
+    node = weir__string_map_find(&limit->addresses, key);
+    return node != NULL ? WEIR_CONTAINER_OF(node, struct address_entry, node)
+                        : add_address(limit, key);
 }
 
 /* Without memory to count nobody comes in: a limit that does not hold is none. */
-static bool enter_from(weir_connection_limit *limit, const weir_address *peer, void **ret_ticket)
+static bool enter_address(weir_connection_limit *limit, const weir_address *peer, void **ret_ticket)
 {
     weir__ip ip = weir__ip_of(peer);
-    struct visitor *visitor;
+    struct address_entry *address_entry;
 
     if (limit->max_per_address == SIZE_MAX || ip.family == AF_UNSPEC)
         return true;
-    visitor = find_visitor(limit, &ip);
-    if (visitor == NULL || visitor->count >= limit->max_per_address)
+    address_entry = find_address(limit, &ip);
+    if (address_entry == NULL || address_entry->count >= limit->max_per_address)
         return false;
-    visitor->count++;
-    *ret_ticket = visitor;
+    address_entry->count++;
+    *ret_ticket = address_entry;
     return true;
 }
 
-static void leave_from(weir_connection_limit *limit, struct visitor *visitor)
+static void leave_address(weir_connection_limit *limit, struct address_entry *address_entry)
 {
-    if (visitor == NULL || --visitor->count > 0)
+    if (address_entry == NULL || --address_entry->count > 0)
         return;
-    weir__string_map_remove(&limit->visitors, &visitor->node);
+    weir__string_map_remove(&limit->addresses, &address_entry->node);
     limit->stats.addresses--;
-    weir__free(visitor);
+    weir__free(address_entry);
 }
 
 /* ---- the handler ---- */
 
-static void retain(void *keeper)
+static void retain(void *shared)
 {
-    (void)weir_connection_limit_retain(keeper);
+    (void)weir_connection_limit_retain(shared);
 }
 
-static void release(void *keeper)
+static void release(void *shared)
 {
-    weir_connection_limit_release(keeper);
+    weir_connection_limit_release(shared);
 }
 
-static bool enter(void *keeper, const weir_address *peer, void **ret_ticket)
+static bool enter(void *shared, const weir_address *peer, void **ret_ticket)
 {
-    weir_connection_limit *limit = keeper;
-    bool enters;
+    weir_connection_limit *limit = shared;
+    bool is_admitted;
 
     weir__mutex_lock(&limit->lock);
-    enters = limit->stats.open < limit->max && enter_from(limit, peer, ret_ticket);
-    limit->stats.open += enters;
-    limit->stats.entered += enters;
-    limit->stats.refused += !enters;
+    is_admitted = limit->stats.open < limit->max && enter_address(limit, peer, ret_ticket);
+    limit->stats.open += is_admitted;
+    limit->stats.accepted += is_admitted;
+    limit->stats.rejected += !is_admitted;
     weir__mutex_unlock(&limit->lock);
-    return enters;
+    return is_admitted;
 }
 
-static void leave(void *keeper, void *ticket)
+static void leave(void *shared, void *ticket)
 {
-    weir_connection_limit *limit = keeper;
+    weir_connection_limit *limit = shared;
 
     weir__mutex_lock(&limit->lock);
     limit->stats.open--;
-    leave_from(limit, ticket);
+    leave_address(limit, ticket);
     weir__mutex_unlock(&limit->lock);
 }
 
-static weir__log_limit refusals;
+static weir__log_limit rejections;
 
-static const weir__admission gate = {
+static const weir__admission admission = {
     .connection = {.name = "connection-limit", WEIR__ADMISSION_SLOTS},
     .listener = {.name = "connection-limit", WEIR__ADMISSION_LISTENER_SLOTS},
     .retain = retain,
     .release = release,
     .enter = enter,
     .leave = leave,
-    .refusals = &refusals,
+    .rejections = &rejections,
 };
 
 int weir_connection_limit_add(weir_pipeline *pipeline, weir_connection_limit *limit)
 {
-    return weir__admission_add(pipeline, &gate, limit);
+    return weir__admission_add(pipeline, &admission, limit);
 }

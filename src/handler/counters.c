@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A handler counts for itself, and settles when a batch is over: so loops meet on the shared
- * figures once for many messages. All accesses are relaxed, since no figure says anything of
+ * values once for many messages. All accesses are relaxed, since no counter says anything of
  * another.
  */
-#include <weir/observe.h>
+#include <weir/diagnostics.h>
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -21,8 +21,8 @@
 #include "base/refcount.h"
 #include "handler/msg_bytes.h"
 
-/* The only list of figures, in the order of weir_counters_stats. */
-#define FIGURES(XX)               \
+/* The only list of values, in the order of weir_counters_stats. */
+#define COUNTERS(XX)              \
     XX(bytes_read, COUNTER)       \
     XX(messages_read, COUNTER)    \
     XX(reads, COUNTER)            \
@@ -33,29 +33,29 @@
     XX(channels, COUNTER)         \
     XX(open, GAUGE)
 
-enum figure {
-#define XX(name, kind) FIGURE_##name,
-    FIGURES(XX)
+enum counter {
+#define XX(name, kind) COUNTER_##name,
+    COUNTERS(XX)
 #undef XX
-        FIGURE_COUNT
+        COUNTER_COUNT
 };
 
-static const weir__metric_row rows[FIGURE_COUNT] = {
+static const weir__metric_row rows[COUNTER_COUNT] = {
 #define XX(name, kind) {#name, WEIR_METRIC_##kind},
-    FIGURES(XX)
+    COUNTERS(XX)
 #undef XX
 };
 
 struct weir_counters {
     weir__refs refs;
-    _Atomic int64_t figures[FIGURE_COUNT];
-    weir_metric metrics[FIGURE_COUNT];
+    _Atomic int64_t values[COUNTER_COUNT];
+    weir_metric metrics[COUNTER_COUNT];
 };
 
 struct counting {
     weir_counters *counters;
     bool is_open;
-    int64_t unsettled[FIGURE_COUNT];
+    int64_t unpublished[COUNTER_COUNT];
 };
 
 /* ---- life ---- */
@@ -65,17 +65,17 @@ static int register_metrics(weir_counters *counters, const char *name)
     char text[2 * WEIR_METRIC_NAME_SIZE];
     int err = 0;
 
-    for (size_t i = 0; i < FIGURE_COUNT && err == 0; i++) {
+    for (size_t i = 0; i < COUNTER_COUNT && err == 0; i++) {
         (void)snprintf(text, sizeof(text), "%s.%s", name, rows[i].name);
         err = weir__metric_init_source(&counters->metrics[i], rows[i].kind, text,
-                                       &counters->figures[i]);
+                                       &counters->values[i]);
     }
     return err;
 }
 
 static void destroy(weir_counters *counters)
 {
-    for (size_t i = 0; i < FIGURE_COUNT; i++)
+    for (size_t i = 0; i < COUNTER_COUNT; i++)
         weir__metric_deinit(&counters->metrics[i]);
     weir__free(counters);
 }
@@ -113,12 +113,12 @@ void weir_counters_release(weir_counters *counters)
         destroy(counters);
 }
 
-void weir_counters_read_stats(const weir_counters *counters, weir_counters_stats *ret_figures)
+void weir_counters_read_stats(const weir_counters *counters, weir_counters_stats *ret_stats)
 {
-#define XX(figure, kind)  \
-    ret_figures->figure = \
-        atomic_load_explicit(&counters->figures[FIGURE_##figure], memory_order_relaxed);
-    FIGURES(XX)
+#define XX(counter, kind) \
+    ret_stats->counter =  \
+        atomic_load_explicit(&counters->values[COUNTER_##counter], memory_order_relaxed);
+    COUNTERS(XX)
 #undef XX
 }
 
@@ -137,14 +137,14 @@ static int init(void *state, const void *options)
     return 0;
 }
 
-static void settle(struct counting *counting)
+static void publish(struct counting *counting)
 {
-    for (size_t i = 0; i < FIGURE_COUNT; i++) {
-        if (counting->unsettled[i] == 0)
+    for (size_t i = 0; i < COUNTER_COUNT; i++) {
+        if (counting->unpublished[i] == 0)
             continue;
-        atomic_fetch_add_explicit(&counting->counters->figures[i], counting->unsettled[i],
+        atomic_fetch_add_explicit(&counting->counters->values[i], counting->unpublished[i],
                                   memory_order_relaxed);
-        counting->unsettled[i] = 0;
+        counting->unpublished[i] = 0;
     }
 }
 
@@ -153,9 +153,9 @@ static void set_open(struct counting *counting, bool is_open)
     if (counting->is_open == is_open)
         return;
     counting->is_open = is_open;
-    counting->unsettled[FIGURE_open] += is_open ? 1 : -1;
-    counting->unsettled[FIGURE_channels] += is_open;
-    settle(counting);
+    counting->unpublished[COUNTER_open] += is_open ? 1 : -1;
+    counting->unpublished[COUNTER_channels] += is_open;
+    publish(counting);
 }
 
 /* One that is removed from a channel that goes on does not see its end. */
@@ -164,7 +164,7 @@ static void deinit(void *state)
     struct counting *counting = state;
 
     set_open(counting, false);
-    settle(counting);
+    publish(counting);
     weir_counters_release(counting->counters);
 }
 
@@ -192,36 +192,36 @@ static void on_inactive(weir_ctx *ctx)
 
 static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
-    state_of(ctx)->unsettled[FIGURE_messages_read]++;
-    state_of(ctx)->unsettled[FIGURE_bytes_read] += bytes_of(msg);
+    state_of(ctx)->unpublished[COUNTER_messages_read]++;
+    state_of(ctx)->unpublished[COUNTER_bytes_read] += bytes_of(msg);
     weir_fire_read(ctx, msg);
 }
 
 static void on_read_complete(weir_ctx *ctx)
 {
-    state_of(ctx)->unsettled[FIGURE_reads]++;
-    settle(state_of(ctx));
+    state_of(ctx)->unpublished[COUNTER_reads]++;
+    publish(state_of(ctx));
     weir_fire_read_complete(ctx);
 }
 
 static void on_error(weir_ctx *ctx, int err, const char *detail)
 {
-    state_of(ctx)->unsettled[FIGURE_errors]++;
-    settle(state_of(ctx));
+    state_of(ctx)->unpublished[COUNTER_errors]++;
+    publish(state_of(ctx));
     weir_fire_error(ctx, err, detail);
 }
 
 static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
-    state_of(ctx)->unsettled[FIGURE_messages_written]++;
-    state_of(ctx)->unsettled[FIGURE_bytes_written] += bytes_of(msg);
+    state_of(ctx)->unpublished[COUNTER_messages_written]++;
+    state_of(ctx)->unpublished[COUNTER_bytes_written] += bytes_of(msg);
     weir_write(ctx, msg, done);
 }
 
 static void on_flush(weir_ctx *ctx)
 {
-    state_of(ctx)->unsettled[FIGURE_flushes]++;
-    settle(state_of(ctx));
+    state_of(ctx)->unpublished[COUNTER_flushes]++;
+    publish(state_of(ctx));
     weir_flush(ctx);
 }
 

@@ -9,11 +9,11 @@
 
 #include "base/options.h"
 
-#define LIMIT_USUAL 256
+#define DEFAULT_MAX_FLUSHES 256
 
 struct consolidation {
     weir_timer timer; /* without a delay: the end of the turn */
-    int limit;
+    int max_flushes;
     int waiting; /* flushes */
     bool always;
     bool is_reading;
@@ -28,7 +28,7 @@ static void flush_now(weir_ctx *ctx)
     weir_flush(ctx);
 }
 
-static void flush_what_waits(weir_ctx *ctx)
+static void flush_waiting(weir_ctx *ctx)
 {
     const struct consolidation *state = weir_ctx_state(ctx);
 
@@ -41,7 +41,7 @@ static void end_read(weir_ctx *ctx)
     struct consolidation *state = weir_ctx_state(ctx);
 
     state->is_reading = false;
-    flush_what_waits(ctx);
+    flush_waiting(ctx);
 }
 
 /* A read that has begun meanwhile sees to it when it ends. */
@@ -51,7 +51,7 @@ static void on_timer(weir_ctx *ctx, weir_timer *timer)
 
     (void)timer;
     if (!state->is_reading)
-        flush_what_waits(ctx);
+        flush_waiting(ctx);
 }
 
 static bool can_wait(weir_ctx *ctx)
@@ -70,7 +70,7 @@ static void on_flush(weir_ctx *ctx)
     struct consolidation *state = weir_ctx_state(ctx);
 
     state->waiting++;
-    if (state->waiting >= state->limit || !can_wait(ctx))
+    if (state->waiting >= state->max_flushes || !can_wait(ctx))
         flush_now(ctx);
 }
 
@@ -98,7 +98,7 @@ static void on_error(weir_ctx *ctx, int err, const char *detail)
 static void on_writability(weir_ctx *ctx)
 {
     if (!weir_ctx_is_writable(ctx))
-        flush_what_waits(ctx);
+        flush_waiting(ctx);
     weir_fire_writability(ctx);
 }
 
@@ -126,24 +126,25 @@ static int init(void *state, const void *options)
 {
     const weir_flush_consolidation_options *given = options;
     struct consolidation *self = state;
-    int err = weir__options_check("flush-consolidation", NULL, WEIR__OPTION_FROM(given, limit, 0));
+    int err =
+        weir__options_check("flush-consolidation", NULL, WEIR__OPTION_FROM(given, max_flushes, 0));
 
     if (err < 0)
         return err;
-    self->limit = given->limit > 0 ? given->limit : LIMIT_USUAL;
+    self->max_flushes = given->max_flushes > 0 ? given->max_flushes : DEFAULT_MAX_FLUSHES;
     self->always = given->always;
     return 0;
 }
 
 static void on_removed(weir_ctx *ctx)
 {
-    flush_what_waits(ctx);
+    flush_waiting(ctx);
 }
 
 /* On another loop: the timer has been stopped. */
 static void on_registered(weir_ctx *ctx)
 {
-    flush_what_waits(ctx);
+    flush_waiting(ctx);
     weir_fire_registered(ctx);
 }
 

@@ -51,14 +51,14 @@ bool weir_idle_event_is_first(const weir_idle_event *event)
 
 /* ---- the handler ---- */
 
-static void tell(weir_ctx *ctx, enum weir_idle_kind kind, bool first)
+static void on_idle(weir_ctx *ctx, enum weir_idle_kind kind, bool first)
 {
     weir_fire_event(ctx, weir_msg_retain(&events[kind][first].msg));
 }
 
 static int init(void *state, const void *options)
 {
-    weir__idle_watch_init(state, options, tell);
+    weir__idle_watch_init(state, options, on_idle);
     return 0;
 }
 
@@ -78,7 +78,7 @@ int weir_idle_add(weir_pipeline *pipeline, const weir_idle_options *options)
         err = weir__options_check("idle", NULL, WEIR__OPTION_FROM(&own, reader_ns, WEIR_OFF),
                                   WEIR__OPTION_FROM(&own, writer_ns, WEIR_OFF),
                                   WEIR__OPTION_FROM(&own, both_ns, WEIR_OFF));
-    if (err == 0 && weir__idle_watch_needs_progress(&own))
+    if (err == 0 && weir__idle_watch_needs_last_sent(&own))
         err = weir__last_sent_watch(weir_pipeline_channel(pipeline));
     return err < 0 ? err : weir_pipeline_add_last(pipeline, &idle, &own);
 }

@@ -8,7 +8,7 @@
 
 #include "channel/last_sent.h"
 
-#define SHORTEST weir_ms(1) /* so that it is not always about to fire */
+#define MIN_LIMIT_NS weir_ms(1) /* so that it is not always about to fire */
 
 static weir__idle_watch *watch_of(weir_ctx *ctx)
 {
@@ -36,13 +36,13 @@ static int64_t last_sent(const weir_ctx *ctx, const weir__idle_watch *watch)
 {
     const weir_channel *channel = weir_ctx_channel(ctx);
 
-    return later(watch->begun_at, watch->observes_output ? weir__last_sent_of_bytes(channel)
-                                                         : weir__last_sent_of_messages(channel));
+    return later(watch->started_at, watch->observes_output ? weir__last_sent_of_bytes(channel)
+                                                           : weir__last_sent_of_messages(channel));
 }
 
 /* When that has last happened of which the kind says that it does not. */
-static int64_t last_time(const weir_ctx *ctx, const weir__idle_watch *watch,
-                         enum weir_idle_kind kind, int64_t now_ns)
+static int64_t last_activity(const weir_ctx *ctx, const weir__idle_watch *watch,
+                             enum weir_idle_kind kind, int64_t now_ns)
 {
     switch (kind) {
     case WEIR_IDLE_READER:
@@ -59,16 +59,16 @@ static void on_timer(weir_ctx *ctx, weir_timer *timer)
     weir__idle_watch *watch = watch_of(ctx);
     enum weir_idle_kind kind = (enum weir_idle_kind)(timer - watch->timers);
     int64_t limit_ns = watch->limits_ns[kind], now_ns = now_of(ctx);
-    int64_t last_ns = last_time(ctx, watch, kind, now_ns);
-    bool first = last_ns >= watch->told_at[kind]; /* it was earlier than that when it was told */
+    int64_t last_ns = last_activity(ctx, watch, kind, now_ns);
+    bool first = last_ns >= watch->reported_at[kind]; /* active since the last report */
 
     if (now_ns - last_ns < limit_ns) {
         (void)weir_ctx_timer_start(ctx, timer, limit_ns - (now_ns - last_ns), on_timer);
         return;
     }
-    watch->told_at[kind] = now_ns;
+    watch->reported_at[kind] = now_ns;
     (void)weir_ctx_timer_start(ctx, timer, limit_ns, on_timer);
-    watch->tell(ctx, kind, first);
+    watch->on_idle(ctx, kind, first);
 }
 
 /* A channel that changes its loop begins anew: its timers have been stopped. */
@@ -76,7 +76,7 @@ static void begin(weir_ctx *ctx)
 {
     weir__idle_watch *watch = watch_of(ctx);
 
-    watch->begun_at = watch->read_at = now_of(ctx);
+    watch->started_at = watch->read_at = now_of(ctx);
     watch->is_reading = false;
     for (unsigned kind = 0; kind < WEIR__IDLE_KINDS; kind++)
         if (watch->limits_ns[kind] > 0)
@@ -93,20 +93,20 @@ void weir__idle_watch_stop(weir_ctx *ctx)
 
 static int64_t limit_of(int64_t given_ns)
 {
-    return given_ns > 0 ? later(given_ns, SHORTEST) : 0;
+    return given_ns > 0 ? later(given_ns, MIN_LIMIT_NS) : 0;
 }
 
 void weir__idle_watch_init(weir__idle_watch *watch, const weir_idle_options *options,
-                           weir__idle_fn *tell)
+                           weir__idle_fn *on_idle)
 {
-    watch->tell = tell;
+    watch->on_idle = on_idle;
     watch->observes_output = options->observe_output;
     watch->limits_ns[WEIR_IDLE_READER] = limit_of(options->reader_ns);
     watch->limits_ns[WEIR_IDLE_WRITER] = limit_of(options->writer_ns);
     watch->limits_ns[WEIR_IDLE_BOTH] = limit_of(options->both_ns);
 }
 
-bool weir__idle_watch_needs_progress(const weir_idle_options *options)
+bool weir__idle_watch_needs_last_sent(const weir_idle_options *options)
 {
     return options->writer_ns > 0 || options->both_ns > 0;
 }

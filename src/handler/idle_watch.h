@@ -17,21 +17,21 @@ typedef void weir__idle_fn(weir_ctx *ctx, enum weir_idle_kind kind, bool first);
 
 /* The first member of the handler's state. */
 typedef struct weir__idle_watch {
-    weir__idle_fn *tell;
+    weir__idle_fn *on_idle;
     weir_timer timers[WEIR__IDLE_KINDS];
     int64_t limits_ns[WEIR__IDLE_KINDS]; /* 0 = off */
-    int64_t told_at[WEIR__IDLE_KINDS];
-    int64_t begun_at;
+    int64_t reported_at[WEIR__IDLE_KINDS];
+    int64_t started_at;
     int64_t read_at;
     bool is_reading;
     bool observes_output;
 } weir__idle_watch;
 
 void weir__idle_watch_init(weir__idle_watch *watch, const weir_idle_options *options,
-                           weir__idle_fn *tell);
+                           weir__idle_fn *on_idle);
 
 /* Whether what is sent has to be watched: weir__last_sent_watch. */
-bool weir__idle_watch_needs_progress(const weir_idle_options *options);
+bool weir__idle_watch_needs_last_sent(const weir_idle_options *options);
 
 void weir__idle_watch_added(weir_ctx *ctx);
 void weir__idle_watch_registered(weir_ctx *ctx);

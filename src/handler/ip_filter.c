@@ -19,7 +19,7 @@ struct rule {
 struct weir_ip_filter {
     weir__refs refs;
     _Atomic uint64_t rejected; /* relaxed: it says nothing of anything else */
-    enum weir_ip_verdict others;
+    enum weir_ip_verdict default_verdict;
     size_t rule_count;
     struct rule rules[];
 };
@@ -49,7 +49,7 @@ int weir_ip_filter_create(const weir_ip_filter_options *options, weir_ip_filter 
     if (own.rules == NULL && own.rule_count > 0)
         return weir__options_reject("ip-filter", NULL, "rule_count is %zu, and there are no rules",
                                     own.rule_count);
-    err = weir__options_check("ip-filter", NULL, VERDICT(&own, others),
+    err = weir__options_check("ip-filter", NULL, VERDICT(&own, default_verdict),
                               WEIR__OPTION(&own, rule_count, 0, RULES_MAX));
     if (err < 0)
         return err;
@@ -57,7 +57,7 @@ int weir_ip_filter_create(const weir_ip_filter_options *options, weir_ip_filter 
     if (filter == NULL)
         return -ENOMEM;
     weir__refs_init(&filter->refs);
-    filter->others = own.others;
+    filter->default_verdict = own.default_verdict;
     filter->rule_count = own.rule_count;
     for (size_t i = 0; i < own.rule_count && err == 0; i++)
         err = read_rule(&own.rules[i], &filter->rules[i]);
@@ -87,7 +87,7 @@ enum weir_ip_verdict weir_ip_filter_check(const weir_ip_filter *filter, const we
     for (size_t i = 0; i < filter->rule_count; i++)
         if (weir__subnet_contains(&filter->rules[i].subnet, &ip))
             return filter->rules[i].verdict;
-    return filter->others;
+    return filter->default_verdict;
 }
 
 uint64_t weir_ip_filter_rejected(const weir_ip_filter *filter)
@@ -97,19 +97,19 @@ uint64_t weir_ip_filter_rejected(const weir_ip_filter *filter)
 
 /* ---- the handler ---- */
 
-static void retain(void *keeper)
+static void retain(void *shared)
 {
-    (void)weir_ip_filter_retain(keeper);
+    (void)weir_ip_filter_retain(shared);
 }
 
-static void release(void *keeper)
+static void release(void *shared)
 {
-    weir_ip_filter_release(keeper);
+    weir_ip_filter_release(shared);
 }
 
-static bool enter(void *keeper, const weir_address *peer, void **ret_ticket)
+static bool enter(void *shared, const weir_address *peer, void **ret_ticket)
 {
-    weir_ip_filter *filter = keeper;
+    weir_ip_filter *filter = shared;
 
     (void)ret_ticket;
     if (weir_ip_filter_check(filter, peer) == WEIR_IP_ACCEPT)
@@ -118,18 +118,18 @@ static bool enter(void *keeper, const weir_address *peer, void **ret_ticket)
     return false;
 }
 
-static weir__log_limit refusals;
+static weir__log_limit rejections;
 
-static const weir__admission gate = {
+static const weir__admission admission = {
     .connection = {.name = "ip-filter", WEIR__ADMISSION_SLOTS},
     .listener = {.name = "ip-filter", WEIR__ADMISSION_LISTENER_SLOTS},
     .retain = retain,
     .release = release,
     .enter = enter,
-    .refusals = &refusals,
+    .rejections = &rejections,
 };
 
 int weir_ip_filter_add(weir_pipeline *pipeline, weir_ip_filter *filter)
 {
-    return weir__admission_add(pipeline, &gate, filter);
+    return weir__admission_add(pipeline, &admission, filter);
 }

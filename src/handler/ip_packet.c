@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-#define IPV4_HEAD 20
-#define IPV6_HEAD 40
+#define IPV4_HEADER 20
+#define IPV6_HEADER 40
 #define IPV4_LENGTH 4
 #define IPV6_LENGTH 16
-#define HOPS 64
+#define HOP_LIMIT 64
 
 /* Of RFC 1071: the sum of words, to be folded and inverted when all are in. */
 static uint32_t add_words(uint32_t sum, const uint8_t *bytes, size_t length)
@@ -26,31 +26,31 @@ static uint16_t fold(uint32_t sum)
     return (uint16_t)~sum;
 }
 
-size_t weir__ip_packet_head(int family)
+size_t weir__ip_packet_header_size(int family)
 {
-    return family == AF_INET ? IPV4_HEAD : IPV6_HEAD;
+    return family == AF_INET ? IPV4_HEADER : IPV6_HEADER;
 }
 
 static void write_ipv4(weir__ip_route route, unsigned protocol, uint8_t *to, size_t length)
 {
-    memset(to, 0, IPV4_HEAD);
-    to[0] = 4 << 4 | IPV4_HEAD / 4;
-    weir__put16(to + 2, (uint32_t)(IPV4_HEAD + length));
+    memset(to, 0, IPV4_HEADER);
+    to[0] = 4 << 4 | IPV4_HEADER / 4;
+    weir__put16(to + 2, (uint32_t)(IPV4_HEADER + length));
     weir__put16(to + 6, 0x4000); /* not to be cut */
-    to[8] = HOPS;
+    to[8] = HOP_LIMIT;
     to[9] = (uint8_t)protocol;
     memcpy(to + 12, route.from->bytes, IPV4_LENGTH);
     memcpy(to + 16, route.to->bytes, IPV4_LENGTH);
-    weir__put16(to + 10, fold(add_words(0, to, IPV4_HEAD)));
+    weir__put16(to + 10, fold(add_words(0, to, IPV4_HEADER)));
 }
 
 static void write_ipv6(weir__ip_route route, unsigned protocol, uint8_t *to, size_t length)
 {
-    memset(to, 0, IPV6_HEAD);
+    memset(to, 0, IPV6_HEADER);
     to[0] = 6 << 4;
     weir__put16(to + 4, (uint32_t)length);
     to[6] = (uint8_t)protocol;
-    to[7] = HOPS;
+    to[7] = HOP_LIMIT;
     memcpy(to + 8, route.from->bytes, IPV6_LENGTH);
     memcpy(to + 24, route.to->bytes, IPV6_LENGTH);
 }
@@ -62,13 +62,13 @@ uint8_t *weir__ip_packet_write(weir__ip_route route, unsigned protocol, uint8_t 
         write_ipv4(route, protocol, packet, length);
     else
         write_ipv6(route, protocol, packet, length);
-    return packet + weir__ip_packet_head(route.from->family);
+    return packet + weir__ip_packet_header_size(route.from->family);
 }
 
 /* Both addresses, the length and the protocol belong to it. What follows the address of IPv4 in its
  * bytes is 0, and adds nothing. */
-uint16_t weir__ip_packet_sum(weir__ip_route route, unsigned protocol, const uint8_t *payload,
-                             size_t length)
+uint16_t weir__ip_packet_checksum(weir__ip_route route, unsigned protocol, const uint8_t *payload,
+                                  size_t length)
 {
     uint32_t sum = protocol + (uint32_t)length;
 

@@ -35,14 +35,14 @@ static inline void weir__put32(uint8_t *to, uint32_t number)
 }
 
 /* How many bytes the header of a family has. */
-size_t weir__ip_packet_head(int family);
+size_t weir__ip_packet_header_size(int family);
 
 /* Writes it for a payload of so many bytes, and returns where that begins. */
 uint8_t *weir__ip_packet_write(weir__ip_route route, unsigned protocol, uint8_t *packet,
                                size_t length);
 
 /* The sum of a payload in which the place for it is 0. */
-uint16_t weir__ip_packet_sum(weir__ip_route route, unsigned protocol, const uint8_t *payload,
-                             size_t length);
+uint16_t weir__ip_packet_checksum(weir__ip_route route, unsigned protocol, const uint8_t *payload,
+                                  size_t length);
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * The log takes no line ends: a dump is a line for each 16 bytes.
  */
-#include <weir/observe.h>
+#include <weir/diagnostics.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -37,12 +37,12 @@ static struct logging *state_of(weir_ctx *ctx)
 
 /* ---- lines ---- */
 
-static bool is_on(weir_ctx *ctx)
+static bool is_enabled(weir_ctx *ctx)
 {
     return weir_log_enabled(state_of(ctx)->level);
 }
 
-static void say(weir_ctx *ctx, const char *text)
+static void log_line(weir_ctx *ctx, const char *text)
 {
     char channel[CHANNEL_TEXT_SIZE];
 
@@ -50,19 +50,19 @@ static void say(weir_ctx *ctx, const char *text)
     weir_log_write(state_of(ctx)->level, state_of(ctx)->name, channel, "%s", text);
 }
 
-static void say_what(weir_ctx *ctx, const char *what)
+static void log_event(weir_ctx *ctx, const char *what)
 {
-    if (is_on(ctx))
-        say(ctx, what);
+    if (is_enabled(ctx))
+        log_line(ctx, what);
 }
 
-static void say_address(weir_ctx *ctx, const char *what, const weir_address *a,
+static void log_address(weir_ctx *ctx, const char *what, const weir_address *a,
                         const weir_address *b)
 {
     char first[WEIR_ADDRESS_TEXT_SIZE] = "-", second[WEIR_ADDRESS_TEXT_SIZE] = "";
     char text[2 * WEIR_ADDRESS_TEXT_SIZE + 32];
 
-    if (!is_on(ctx))
+    if (!is_enabled(ctx))
         return;
     if (a != NULL)
         (void)weir_address_format(a, first, sizeof(first));
@@ -70,7 +70,7 @@ static void say_address(weir_ctx *ctx, const char *what, const weir_address *a,
         (void)weir_address_format(b, second, sizeof(second));
     (void)snprintf(text, sizeof(text), "%s: %s%s%s", what, first, b != NULL ? ", from " : "",
                    second);
-    say(ctx, text);
+    log_line(ctx, text);
 }
 
 /* ---- messages ---- */
@@ -83,7 +83,7 @@ static void dump_row(weir_ctx *ctx, weir_span bytes, size_t offset)
     row[strcspn(row, "\n")] = '\0';
     (void)snprintf(digits, sizeof(digits), "%08zx", offset);
     memcpy(row, digits + strlen(digits) - OFFSET_DIGITS, OFFSET_DIGITS); /* not 0, as it says */
-    say(ctx, row);
+    log_line(ctx, row);
 }
 
 static void dump(weir_ctx *ctx, weir_msg *msg, size_t length)
@@ -101,20 +101,20 @@ static void dump(weir_ctx *ctx, weir_msg *msg, size_t length)
     }
     if (shown < length && shown > 0) {
         (void)snprintf(text, sizeof(text), "and %zu B more", length - shown);
-        say(ctx, text);
+        log_line(ctx, text);
     }
 }
 
-static void say_bytes(weir_ctx *ctx, const char *what, weir_msg *msg, size_t length)
+static void log_bytes(weir_ctx *ctx, const char *what, weir_msg *msg, size_t length)
 {
     char text[64];
 
     (void)snprintf(text, sizeof(text), "%s: %zu B", what, length);
-    say(ctx, text);
+    log_line(ctx, text);
     dump(ctx, msg, length);
 }
 
-static void say_other(weir_ctx *ctx, const char *what, weir_msg *msg)
+static void log_other(weir_ctx *ctx, const char *what, weir_msg *msg)
 {
     char text[CHANNEL_TEXT_SIZE + 64], child[CHANNEL_TEXT_SIZE];
 
@@ -124,45 +124,45 @@ static void say_other(weir_ctx *ctx, const char *what, weir_msg *msg)
     else
         (void)snprintf(text, sizeof(text), "%s: %s of %lld B", what, msg->type->name,
                        (long long)weir__msg_bytes_on_wire(msg));
-    say(ctx, text);
+    log_line(ctx, text);
 }
 
-static void say_msg(weir_ctx *ctx, const char *what, weir_msg *msg)
+static void log_msg(weir_ctx *ctx, const char *what, weir_msg *msg)
 {
-    if (!is_on(ctx))
+    if (!is_enabled(ctx))
         return;
-    if (weir__msg_bytes_is(msg))
-        say_bytes(ctx, what, msg, weir__msg_bytes_length(msg));
+    if (weir__msg_has_bytes(msg))
+        log_bytes(ctx, what, msg, weir__msg_bytes_length(msg));
     else
-        say_other(ctx, what, msg);
+        log_other(ctx, what, msg);
 }
 
 /* ---- slots ---- */
 
-#define SAY_AND_FIRE(slot, what)         \
+#define LOG_AND_FIRE(slot, what)         \
     static void on_##slot(weir_ctx *ctx) \
     {                                    \
-        say_what(ctx, what);             \
+        log_event(ctx, what);            \
         weir_fire_##slot(ctx);           \
     }
 
-SAY_AND_FIRE(registered, "REGISTERED")
-SAY_AND_FIRE(unregistered, "UNREGISTERED")
-SAY_AND_FIRE(active, "ACTIVE")
-SAY_AND_FIRE(inactive, "INACTIVE")
-SAY_AND_FIRE(read_complete, "READ COMPLETE")
-SAY_AND_FIRE(draining, "DRAINING")
+LOG_AND_FIRE(registered, "REGISTERED")
+LOG_AND_FIRE(unregistered, "UNREGISTERED")
+LOG_AND_FIRE(active, "ACTIVE")
+LOG_AND_FIRE(inactive, "INACTIVE")
+LOG_AND_FIRE(read_complete, "READ COMPLETE")
+LOG_AND_FIRE(draining, "DRAINING")
 
 static void on_writability(weir_ctx *ctx)
 {
-    say_what(ctx, weir_ctx_is_writable(ctx) ? "WRITABILITY CHANGED: writable"
-                                            : "WRITABILITY CHANGED: not writable");
+    log_event(ctx, weir_ctx_is_writable(ctx) ? "WRITABILITY CHANGED: writable"
+                                             : "WRITABILITY CHANGED: not writable");
     weir_fire_writability(ctx);
 }
 
 static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
-    say_msg(ctx, "READ", msg);
+    log_msg(ctx, "READ", msg);
     weir_fire_read(ctx, msg);
 }
 
@@ -170,9 +170,9 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
 {
     char text[128];
 
-    if (is_on(ctx)) {
+    if (is_enabled(ctx)) {
         (void)snprintf(text, sizeof(text), "EVENT: %s", event->type->name);
-        say(ctx, text);
+        log_line(ctx, text);
     }
     weir_fire_event(ctx, event);
 }
@@ -181,49 +181,49 @@ static void on_error(weir_ctx *ctx, int err, const char *detail)
 {
     char text[384];
 
-    if (is_on(ctx)) {
+    if (is_enabled(ctx)) {
         (void)snprintf(text, sizeof(text), "ERROR: %s (%s)%s%s", weir_error_name(err),
                        weir_error_text(err), detail != NULL ? ": " : "",
                        detail != NULL ? detail : "");
-        say(ctx, text);
+        log_line(ctx, text);
     }
     weir_fire_error(ctx, err, detail);
 }
 
 static void on_bind(weir_ctx *ctx, const weir_address *local, weir_promise *done)
 {
-    say_address(ctx, "BIND", local, NULL);
+    log_address(ctx, "BIND", local, NULL);
     weir_bind(ctx, local, done);
 }
 
 static void on_connect(weir_ctx *ctx, const weir_address *remote, const weir_address *local,
                        weir_promise *done)
 {
-    say_address(ctx, "CONNECT", remote, local);
+    log_address(ctx, "CONNECT", remote, local);
     weir_connect(ctx, remote, local, done);
 }
 
-#define SAY_AND_ASK(slot, what)                              \
+#define LOG_AND_CALL(slot, what)                             \
     static void on_##slot(weir_ctx *ctx, weir_promise *done) \
     {                                                        \
-        say_what(ctx, what);                                 \
+        log_event(ctx, what);                                \
         weir_##slot(ctx, done);                              \
     }
 
-SAY_AND_ASK(disconnect, "DISCONNECT")
-SAY_AND_ASK(close, "CLOSE")
-SAY_AND_ASK(deregister, "DEREGISTER")
-SAY_AND_ASK(shutdown_output, "SHUTDOWN OUTPUT")
+LOG_AND_CALL(disconnect, "DISCONNECT")
+LOG_AND_CALL(close, "CLOSE")
+LOG_AND_CALL(deregister, "DEREGISTER")
+LOG_AND_CALL(shutdown_output, "SHUTDOWN OUTPUT")
 
 static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
-    say_msg(ctx, "WRITE", msg);
+    log_msg(ctx, "WRITE", msg);
     weir_write(ctx, msg, done);
 }
 
 static void on_flush(weir_ctx *ctx)
 {
-    say_what(ctx, "FLUSH");
+    log_event(ctx, "FLUSH");
     weir_flush(ctx);
 }
 
@@ -268,7 +268,8 @@ int weir_logging_add(weir_pipeline *pipeline, const weir_logging_options *option
     if (err < 0)
         return err;
     err = weir__options_check("logging", own.name,
-                              WEIR__OPTION(&own, level, WEIR_LOG_TRACE, WEIR_LOG_ERROR));
+                              WEIR__OPTION(&own, level, WEIR_LOG_TRACE, WEIR_LOG_ERROR),
+                              WEIR__OPTION(&own, dump, WEIR_OFF, WEIR_ON));
     if (err < 0)
         return err;
     if (own.name != NULL && strlen(own.name) >= sizeof(state.name))
@@ -277,7 +278,7 @@ int weir_logging_add(weir_pipeline *pipeline, const weir_logging_options *option
         memcpy(state.name, own.name, strlen(own.name) + 1);
     state.level = own.level;
     state.dump_max = own.dump_max > 0 ? own.dump_max : DUMP_MAX_DEFAULT;
-    if (own.no_dump)
+    if (own.dump < 0)
         state.dump_max = 0;
     return weir_pipeline_add_last(pipeline, &handler, &state);
 }

@@ -15,7 +15,7 @@ static weir_buf *buf_in(weir_msg *msg)
     return descriptors != NULL ? weir_descriptors_bytes(descriptors) : weir_buf_of(msg);
 }
 
-bool weir__msg_bytes_is(weir_msg *msg)
+bool weir__msg_has_bytes(weir_msg *msg)
 {
     return buf_in(msg) != NULL || weir_composite_of(msg) != NULL;
 }

@@ -9,7 +9,7 @@
 #include <weir/msg.h>
 
 /* Whether it has any such. */
-bool weir__msg_bytes_is(weir_msg *msg);
+bool weir__msg_has_bytes(weir_msg *msg);
 
 /* How many, 0 if it has none; and a copy of some of them, from an offset on. */
 size_t weir__msg_bytes_length(weir_msg *msg);

@@ -24,20 +24,20 @@
 
 #define QUEUE_BYTES ((size_t)16 * 1024 * 1024)
 
-struct file_head {
+struct file_header {
     uint32_t magic;
     uint16_t major;
     uint16_t minor;
-    int32_t zone;
-    uint32_t accuracy;
-    uint32_t longest;
-    uint32_t link;
+    int32_t utc_offset;
+    uint32_t sigfigs;
+    uint32_t snap_length;
+    uint32_t link_type;
 };
 
 #define MAGIC_NANOSECONDS 0xa1b23c4d
 #define LINK_RAW_IP 101
 
-struct packet_head {
+struct packet_header {
     uint32_t seconds;
     uint32_t nanoseconds;
     uint32_t stored;
@@ -49,40 +49,40 @@ struct weir_pcap {
     weir__background_writer *writer;
     weir__mutex lock; /* guards what follows; taken before the writer's */
     weir_pcap_stats stats;
-    uint64_t room;   /* bytes that it may still grow by */
-    int64_t last_ns; /* no packet is older than the one before it */
+    uint64_t bytes_left; /* bytes that it may still grow by */
+    int64_t last_ns;     /* no packet is older than the one before it */
 };
 
 /* ---- writing ---- */
 
 static uint8_t *reserve(weir_pcap *pcap, size_t length)
 {
-    uint8_t *place;
+    uint8_t *memory;
 
-    if (length > pcap->room)
+    if (length > pcap->bytes_left)
         return NULL;
-    place = weir__background_writer_begin(pcap->writer, length);
-    if (place != NULL)
-        pcap->room -= length;
+    memory = weir__background_writer_begin(pcap->writer, length);
+    if (memory != NULL)
+        pcap->bytes_left -= length;
     else if (weir__background_writer_error(pcap->writer) == 0)
         pcap->stats.dropped++;
-    return place;
+    return memory;
 }
 
-static void write_head(weir_pcap *pcap, uint8_t *place, size_t length)
+static void write_packet_header(weir_pcap *pcap, uint8_t *memory, size_t length)
 {
-    struct packet_head head = {.stored = (uint32_t)length, .length = (uint32_t)length};
+    struct packet_header header = {.stored = (uint32_t)length, .length = (uint32_t)length};
     int64_t now_ns = weir__realtime_now();
 
     if (now_ns > pcap->last_ns)
         pcap->last_ns = now_ns;
-    head.seconds = (uint32_t)(pcap->last_ns / 1000000000);
-    head.nanoseconds = (uint32_t)(pcap->last_ns % 1000000000);
-    memcpy(place, &head, sizeof(head));
+    header.seconds = (uint32_t)(pcap->last_ns / 1000000000);
+    header.nanoseconds = (uint32_t)(pcap->last_ns % 1000000000);
+    memcpy(memory, &header, sizeof(header));
 }
 
 /* Without a lock: a log function may look at the file's figures. */
-static void log_drop(uint64_t dropped)
+static void log_dropped(uint64_t dropped)
 {
     static weir__log_limit limit;
     weir__log_note note;
@@ -95,21 +95,21 @@ static void log_drop(uint64_t dropped)
 uint8_t *weir__pcap_begin(weir_pcap *pcap, size_t length)
 {
     uint64_t dropped;
-    uint8_t *place;
+    uint8_t *memory;
 
     weir__mutex_lock(&pcap->lock);
     dropped = pcap->stats.dropped;
-    place = reserve(pcap, sizeof(struct packet_head) + length);
-    if (place != NULL) {
-        write_head(pcap, place, length);
+    memory = reserve(pcap, sizeof(struct packet_header) + length);
+    if (memory != NULL) {
+        write_packet_header(pcap, memory, length);
         pcap->stats.packets++;
-        return place + sizeof(struct packet_head);
+        return memory + sizeof(struct packet_header);
     }
-    pcap->stats.left_out++;
+    pcap->stats.skipped++;
     dropped = pcap->stats.dropped > dropped ? pcap->stats.dropped : 0;
     weir__mutex_unlock(&pcap->lock);
     if (dropped > 0)
-        log_drop(dropped);
+        log_dropped(dropped);
     return NULL;
 }
 
@@ -137,7 +137,7 @@ void weir_pcap_read_stats(weir_pcap *pcap, weir_pcap_stats *ret_stats)
     ret_stats->error = weir__background_writer_error(pcap->writer);
 }
 
-weir__ip weir__pcap_stand_in(unsigned side)
+weir__ip weir__pcap_placeholder(unsigned side)
 {
     return (weir__ip){.family = AF_INET, .bytes = {127, 0, 0, (uint8_t)(1 + side)}};
 }
@@ -148,10 +148,10 @@ static int check_options(const weir_pcap_options *options)
 {
     if (options->path == NULL)
         return weir__options_reject("pcap", NULL, "there is no path");
-    if (options->max_bytes > 0 && options->max_bytes < sizeof(struct file_head))
+    if (options->max_bytes > 0 && options->max_bytes < sizeof(struct file_header))
         return weir__options_reject(
-            "pcap", options->path, "max_bytes is %llu, and the head of the file alone has %zu",
-            (unsigned long long)options->max_bytes, sizeof(struct file_head));
+            "pcap", options->path, "max_bytes is %llu, and the header of the file alone has %zu",
+            (unsigned long long)options->max_bytes, sizeof(struct file_header));
     if (options->queue_bytes > 0 && options->queue_bytes < WEIR__BACKGROUND_QUEUE_MIN)
         return weir__options_reject("pcap", options->path, "queue_bytes is %zu, less than %zu",
                                     options->queue_bytes, WEIR__BACKGROUND_QUEUE_MIN);
@@ -171,18 +171,18 @@ static int start_writer(weir_pcap *pcap, const weir_pcap_options *options)
     return err;
 }
 
-static int write_file_head(weir_pcap *pcap)
+static int write_file_header(weir_pcap *pcap)
 {
-    const struct file_head head = {.magic = MAGIC_NANOSECONDS,
-                                   .major = 2,
-                                   .minor = 4,
-                                   .longest = WEIR__PCAP_PACKET_MAX,
-                                   .link = LINK_RAW_IP};
-    uint8_t *place = reserve(pcap, sizeof(head));
+    const struct file_header header = {.magic = MAGIC_NANOSECONDS,
+                                       .major = 2,
+                                       .minor = 4,
+                                       .snap_length = WEIR__PCAP_PACKET_MAX,
+                                       .link_type = LINK_RAW_IP};
+    uint8_t *memory = reserve(pcap, sizeof(header));
 
-    if (place == NULL)
+    if (memory == NULL)
         return -ENOMEM;
-    memcpy(place, &head, sizeof(head));
+    memcpy(memory, &header, sizeof(header));
     weir__background_writer_end(pcap->writer);
     return 0;
 }
@@ -190,7 +190,7 @@ static int write_file_head(weir_pcap *pcap)
 static void destroy(weir_pcap *pcap)
 {
     if (pcap->stats.dropped > 0)
-        log_drop(pcap->stats.dropped);
+        log_dropped(pcap->stats.dropped);
     if (pcap->writer != NULL)
         weir__background_writer_close(pcap->writer, !weir__executor_on_loop());
     weir__mutex_deinit(&pcap->lock);
@@ -212,10 +212,10 @@ int weir_pcap_create(const weir_pcap_options *options, weir_pcap **ret_pcap)
         return -ENOMEM;
     weir__refs_init(&pcap->refs);
     weir__mutex_init(&pcap->lock);
-    pcap->room = own.max_bytes > 0 ? own.max_bytes : UINT64_MAX;
+    pcap->bytes_left = own.max_bytes > 0 ? own.max_bytes : UINT64_MAX;
     err = start_writer(pcap, &own);
     if (err == 0)
-        err = write_file_head(pcap);
+        err = write_file_header(pcap);
     if (err < 0) {
         destroy(pcap);
         return err;

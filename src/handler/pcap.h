@@ -5,7 +5,7 @@
 #ifndef WEIR_HANDLER_PCAP_H
 #define WEIR_HANDLER_PCAP_H
 
-#include <weir/observe.h>
+#include <weir/diagnostics.h>
 
 #include "handler/ip_packet.h"
 
@@ -25,12 +25,12 @@ void weir__pcap_push(weir_pcap *pcap);
 
 /* Which side a packet comes from. */
 enum {
-    WEIR__PCAP_HERE,
-    WEIR__PCAP_THERE,
+    WEIR__PCAP_LOCAL,
+    WEIR__PCAP_REMOTE,
 };
 
 /* The host of a side that has no address of IP. */
-weir__ip weir__pcap_stand_in(unsigned side);
+weir__ip weir__pcap_placeholder(unsigned side);
 
 /* Writes a message of a datagram channel, which is a datagram or its bytes. */
 void weir__pcap_add_datagram(weir_pcap *pcap, weir_channel *channel, unsigned from, weir_msg *msg);

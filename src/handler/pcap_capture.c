@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The handler that captures. What is received comes from there, what is written from here; a packet
- * that is left out counts in the numbers of the next all the same. Datagrams have no numbers, and
- * their channels no connection: each is a packet by itself (pcap_datagram.c).
+ * The handler that captures. What is received comes from remote, what is written from local; a
+ * packet that is left out counts in the numbers of the next all the same. Datagrams have no
+ * numbers, and their channels no connection: each is a packet by itself (pcap_datagram.c).
  */
 #include <errno.h>
 #include <string.h>
@@ -22,10 +22,10 @@
 struct capture {
     weir_pcap *pcap;
     weir__tcp_flow flow;
-    bool datagrams; /* it is a channel of such: there is no flow */
-    bool is_set;    /* the flow */
-    bool closes;    /* we have asked for the end, */
-    bool has_ended; /* or it was a reset */
+    bool is_datagram;     /* it is a channel of such: remote is no flow */
+    bool has_flow;        /* the flow */
+    bool close_requested; /* we have asked for the end, */
+    bool is_finished;     /* or it was a reset */
     bool has_fin[2];
 };
 
@@ -49,18 +49,18 @@ static void deinit(void *state)
 
 /* ---- packets ---- */
 
-static void skip(struct capture *capture, unsigned from, size_t length)
+static void skip_bytes(struct capture *capture, unsigned from, size_t length)
 {
-    capture->flow.ends[from].next += (uint32_t)length;
+    capture->flow.endpoints[from].next_seq += (uint32_t)length;
 }
 
-static void add_signal(struct capture *capture, unsigned from, unsigned flags)
+static void add_control(struct capture *capture, unsigned from, unsigned flags)
 {
-    size_t head = weir__tcp_packet_head(&capture->flow);
-    uint8_t *packet = weir__pcap_begin(capture->pcap, head);
+    size_t header_size = weir__tcp_packet_header_size(&capture->flow);
+    uint8_t *packet = weir__pcap_begin(capture->pcap, header_size);
 
     if (packet == NULL) {
-        skip(capture, from, (flags & (WEIR__TCP_SYN | WEIR__TCP_FIN)) != 0);
+        skip_bytes(capture, from, (flags & (WEIR__TCP_SYN | WEIR__TCP_FIN)) != 0);
         return;
     }
     weir__tcp_packet_write(&capture->flow, from, flags, packet, 0);
@@ -70,14 +70,14 @@ static void add_signal(struct capture *capture, unsigned from, unsigned flags)
 static void add_segment(struct capture *capture, unsigned from, weir_msg *msg, size_t offset,
                         size_t length)
 {
-    size_t head = weir__tcp_packet_head(&capture->flow);
-    uint8_t *packet = weir__pcap_begin(capture->pcap, head + length);
+    size_t header_size = weir__tcp_packet_header_size(&capture->flow);
+    uint8_t *packet = weir__pcap_begin(capture->pcap, header_size + length);
 
     if (packet == NULL) {
-        skip(capture, from, length);
+        skip_bytes(capture, from, length);
         return;
     }
-    weir__msg_bytes_copy(msg, offset, packet + head, length);
+    weir__msg_bytes_copy(msg, offset, packet + header_size, length);
     weir__tcp_packet_write(&capture->flow, from, WEIR__TCP_PSH | WEIR__TCP_ACK, packet, length);
     weir__pcap_end(capture->pcap);
 }
@@ -85,21 +85,22 @@ static void add_segment(struct capture *capture, unsigned from, weir_msg *msg, s
 static void add_bytes(struct capture *capture, unsigned from, weir_msg *msg)
 {
     size_t length = weir__msg_bytes_length(msg), offset = 0;
-    size_t most = WEIR__IP_PACKET_MAX - weir__tcp_packet_head(&capture->flow);
+    size_t max_payload = WEIR__IP_PACKET_MAX - weir__tcp_packet_header_size(&capture->flow);
 
-    if (!capture->is_set || capture->has_ended)
+    if (!capture->has_flow || capture->is_finished)
         return;
     if (weir_file_range_of(msg) != NULL)
-        skip(capture, from, (size_t)weir_file_range_remaining(weir_file_range_of(msg)));
-    for (; offset < length; offset += most)
-        add_segment(capture, from, msg, offset, length - offset < most ? length - offset : most);
+        skip_bytes(capture, from, (size_t)weir_file_range_remaining(weir_file_range_of(msg)));
+    for (; offset < length; offset += max_payload)
+        add_segment(capture, from, msg, offset,
+                    length - offset < max_payload ? length - offset : max_payload);
 }
 
 static void add_msg(weir_ctx *ctx, unsigned from, weir_msg *msg)
 {
     struct capture *capture = state_of(ctx);
 
-    if (capture->datagrams || weir_datagram_of(msg) != NULL)
+    if (capture->is_datagram || weir_datagram_of(msg) != NULL)
         weir__pcap_add_datagram(capture->pcap, weir_ctx_channel(ctx), from, msg);
     else
         add_bytes(capture, from, msg);
@@ -107,18 +108,18 @@ static void add_msg(weir_ctx *ctx, unsigned from, weir_msg *msg)
 
 /* ---- a connection ---- */
 
-static bool set_end(struct capture *capture, unsigned end, const weir_address *address)
+static bool set_endpoint(struct capture *capture, unsigned end, const weir_address *address)
 {
-    capture->flow.ends[end].host = weir__ip_of(address);
-    capture->flow.ends[end].port = weir_address_port(address);
-    return capture->flow.ends[end].host.family != AF_UNSPEC;
+    capture->flow.endpoints[end].host = weir__ip_of(address);
+    capture->flow.endpoints[end].port = weir_address_port(address);
+    return capture->flow.endpoints[end].host.family != AF_UNSPEC;
 }
 
-static void invent_ends(struct capture *capture, const weir_channel *channel)
+static void set_placeholders(struct capture *capture, const weir_channel *channel)
 {
     for (unsigned i = 0; i < 2; i++) {
-        capture->flow.ends[i].host = weir__pcap_stand_in(i);
-        capture->flow.ends[i].port = (uint16_t)weir_channel_id(channel);
+        capture->flow.endpoints[i].host = weir__pcap_placeholder(i);
+        capture->flow.endpoints[i].port = (uint16_t)weir_channel_id(channel);
     }
 }
 
@@ -126,25 +127,26 @@ static void set_flow(weir_ctx *ctx)
 {
     weir_channel *channel = weir_ctx_channel(ctx);
     struct capture *capture = state_of(ctx);
-    weir_address here, there;
+    weir_address local, remote;
 
-    if (weir_channel_local_address(channel, &here) < 0 ||
-        weir_channel_remote_address(channel, &there) < 0 ||
-        !set_end(capture, WEIR__PCAP_HERE, &here) || !set_end(capture, WEIR__PCAP_THERE, &there) ||
-        capture->flow.ends[0].host.family != capture->flow.ends[1].host.family)
-        invent_ends(capture, channel);
-    capture->is_set = true;
+    if (weir_channel_local_address(channel, &local) < 0 ||
+        weir_channel_remote_address(channel, &remote) < 0 ||
+        !set_endpoint(capture, WEIR__PCAP_LOCAL, &local) ||
+        !set_endpoint(capture, WEIR__PCAP_REMOTE, &remote) ||
+        capture->flow.endpoints[0].host.family != capture->flow.endpoints[1].host.family)
+        set_placeholders(capture, channel);
+    capture->has_flow = true;
 }
 
 static void add_handshake(weir_ctx *ctx)
 {
     bool is_accepted = weir_channel_parent(weir_ctx_channel(ctx)) != NULL;
-    unsigned caller = is_accepted ? WEIR__PCAP_THERE : WEIR__PCAP_HERE;
+    unsigned initiator = is_accepted ? WEIR__PCAP_REMOTE : WEIR__PCAP_LOCAL;
     struct capture *capture = state_of(ctx);
 
-    add_signal(capture, caller, WEIR__TCP_SYN);
-    add_signal(capture, !caller, WEIR__TCP_SYN | WEIR__TCP_ACK);
-    add_signal(capture, caller, WEIR__TCP_ACK);
+    add_control(capture, initiator, WEIR__TCP_SYN);
+    add_control(capture, !initiator, WEIR__TCP_SYN | WEIR__TCP_ACK);
+    add_control(capture, initiator, WEIR__TCP_ACK);
 }
 
 /* The listeners of a connect, and what they write, come before `active`. */
@@ -152,7 +154,7 @@ static void begin_flow(weir_ctx *ctx)
 {
     const struct capture *capture = state_of(ctx);
 
-    if (capture->is_set || capture->datagrams || !weir_channel_is_active(weir_ctx_channel(ctx)))
+    if (capture->has_flow || capture->is_datagram || !weir_channel_is_active(weir_ctx_channel(ctx)))
         return;
     set_flow(ctx);
     add_handshake(ctx);
@@ -160,19 +162,19 @@ static void begin_flow(weir_ctx *ctx)
 
 static void add_fin(struct capture *capture, unsigned from)
 {
-    if (!capture->is_set || capture->has_ended || capture->has_fin[from])
+    if (!capture->has_flow || capture->is_finished || capture->has_fin[from])
         return;
     capture->has_fin[from] = true;
-    add_signal(capture, from, WEIR__TCP_FIN | WEIR__TCP_ACK);
+    add_control(capture, from, WEIR__TCP_FIN | WEIR__TCP_ACK);
     if (capture->has_fin[!from])
-        add_signal(capture, !from, WEIR__TCP_ACK);
+        add_control(capture, !from, WEIR__TCP_ACK);
 }
 
 static void add_reset(struct capture *capture)
 {
-    if (capture->is_set && !capture->has_ended)
-        add_signal(capture, WEIR__PCAP_THERE, WEIR__TCP_RST | WEIR__TCP_ACK);
-    capture->has_ended = true;
+    if (capture->has_flow && !capture->is_finished)
+        add_control(capture, WEIR__PCAP_REMOTE, WEIR__TCP_RST | WEIR__TCP_ACK);
+    capture->is_finished = true;
 }
 
 /* ---- slots ---- */
@@ -183,8 +185,8 @@ static void on_added(weir_ctx *ctx)
     const weir_channel *channel = weir_ctx_channel(ctx);
     struct capture *capture = state_of(ctx);
 
-    capture->datagrams = channel->transport->connectionless;
-    if (weir_channel_is_active(channel) && !capture->datagrams)
+    capture->is_datagram = channel->transport->connectionless;
+    if (weir_channel_is_active(channel) && !capture->is_datagram)
         set_flow(ctx);
 }
 
@@ -197,18 +199,18 @@ static void on_active(weir_ctx *ctx)
 static void on_inactive(weir_ctx *ctx)
 {
     struct capture *capture = state_of(ctx);
-    unsigned first = capture->closes ? WEIR__PCAP_HERE : WEIR__PCAP_THERE;
+    unsigned first = capture->close_requested ? WEIR__PCAP_LOCAL : WEIR__PCAP_REMOTE;
 
     add_fin(capture, first);
     add_fin(capture, !first);
-    capture->has_ended = true;
+    capture->is_finished = true;
     weir__pcap_push(capture->pcap);
     weir_fire_inactive(ctx);
 }
 
 static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
-    add_msg(ctx, WEIR__PCAP_THERE, msg);
+    add_msg(ctx, WEIR__PCAP_REMOTE, msg);
     weir_fire_read(ctx, msg);
 }
 
@@ -216,9 +218,9 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
 {
     begin_flow(ctx);
     if (event == weir_event_input_closed())
-        add_fin(state_of(ctx), WEIR__PCAP_THERE);
+        add_fin(state_of(ctx), WEIR__PCAP_REMOTE);
     if (event == weir_event_output_closed())
-        add_fin(state_of(ctx), WEIR__PCAP_HERE);
+        add_fin(state_of(ctx), WEIR__PCAP_LOCAL);
     weir_fire_event(ctx, event);
 }
 
@@ -231,14 +233,14 @@ static void on_error(weir_ctx *ctx, int err, const char *detail)
 
 static void on_close(weir_ctx *ctx, weir_promise *done)
 {
-    state_of(ctx)->closes = true;
+    state_of(ctx)->close_requested = true;
     weir_close(ctx, done);
 }
 
 static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
     begin_flow(ctx);
-    add_msg(ctx, WEIR__PCAP_HERE, msg);
+    add_msg(ctx, WEIR__PCAP_LOCAL, msg);
     weir_write(ctx, msg, done);
 }
 

@@ -12,58 +12,61 @@
 
 /* ---- who and to whom ---- */
 
-static weir__udp_end end_of(const weir_address *address)
+static weir__udp_endpoint endpoint_of(const weir_address *address)
 {
-    return (weir__udp_end){.host = weir__ip_of(address), .port = weir_address_port(address)};
+    return (weir__udp_endpoint){.host = weir__ip_of(address), .port = weir_address_port(address)};
 }
 
 /* What the message says of one side; otherwise the channel does. */
-static weir__udp_end find_end(weir_channel *channel, unsigned side, const weir_address *said)
+static weir__udp_endpoint find_endpoint(weir_channel *channel, unsigned side,
+                                        const weir_address *given)
 {
     weir_address address = {.length = 0};
 
-    if (said != NULL && said->length > 0)
-        return end_of(said);
-    if (side == WEIR__PCAP_HERE)
+    if (given != NULL && given->length > 0)
+        return endpoint_of(given);
+    if (side == WEIR__PCAP_LOCAL)
         (void)weir_channel_local_address(channel, &address);
     else
         (void)weir_channel_remote_address(channel, &address);
-    return end_of(&address);
+    return endpoint_of(&address);
 }
 
-static void agree(weir_channel *channel, weir__udp_end *here, weir__udp_end *there)
+static void unify_families(weir_channel *channel, weir__udp_endpoint *local,
+                           weir__udp_endpoint *remote)
 {
-    if (here->host.family == AF_UNSPEC && there->host.family == AF_UNSPEC) {
-        here->host = weir__pcap_stand_in(WEIR__PCAP_HERE);
-        there->host = weir__pcap_stand_in(WEIR__PCAP_THERE);
-        here->port = there->port = (uint16_t)weir_channel_id(channel);
-    } else if (there->host.family == AF_UNSPEC) {
-        there->host.family = here->host.family;
-    } else if (here->host.family != there->host.family) {
-        here->host = (weir__ip){.family = there->host.family};
+    if (local->host.family == AF_UNSPEC && remote->host.family == AF_UNSPEC) {
+        local->host = weir__pcap_placeholder(WEIR__PCAP_LOCAL);
+        remote->host = weir__pcap_placeholder(WEIR__PCAP_REMOTE);
+        local->port = remote->port = (uint16_t)weir_channel_id(channel);
+    } else if (remote->host.family == AF_UNSPEC) {
+        remote->host.family = local->host.family;
+    } else if (local->host.family != remote->host.family) {
+        local->host = (weir__ip){.family = remote->host.family};
     }
 }
 
 static weir__udp_path path_of(weir_channel *channel, unsigned from, const weir_datagram *datagram)
 {
     const weir_address *sender = NULL, *recipient = NULL;
-    weir__udp_end here, there;
+    weir__udp_endpoint local, remote;
 
     if (datagram != NULL) {
         sender = weir_datagram_sender(datagram);
         recipient = weir_datagram_recipient(datagram);
     }
-    if (from == WEIR__PCAP_THERE) {
-        there = find_end(channel, WEIR__PCAP_THERE, sender);
-        here = find_end(channel, WEIR__PCAP_HERE, recipient);
-        agree(channel, &here, &there);
-        return (weir__udp_path){.from = there, .to = here};
+    if (from == WEIR__PCAP_REMOTE) {
+        remote = find_endpoint(channel, WEIR__PCAP_REMOTE, sender);
+        local = find_endpoint(channel, WEIR__PCAP_LOCAL, recipient);
+        unify_families(channel, &local, &remote);
+        return (weir__udp_path){.from = remote, .to = local};
     }
-    there = find_end(channel, WEIR__PCAP_THERE, recipient);
-    here = find_end(channel, WEIR__PCAP_HERE, /* otherwise the sender may be who is answered */
-                    datagram != NULL && datagram->has_source ? sender : NULL);
-    agree(channel, &here, &there);
-    return (weir__udp_path){.from = here, .to = there};
+    remote = find_endpoint(channel, WEIR__PCAP_REMOTE, recipient);
+    local =
+        find_endpoint(channel, WEIR__PCAP_LOCAL, /* otherwise the sender may be who is answered */
+                      datagram != NULL && datagram->has_source ? sender : NULL);
+    unify_families(channel, &local, &remote);
+    return (weir__udp_path){.from = local, .to = remote};
 }
 
 /* ---- what ---- */
@@ -71,13 +74,13 @@ static weir__udp_path path_of(weir_channel *channel, unsigned from, const weir_d
 static void add_packet(weir_pcap *pcap, const weir__udp_path *path, weir_msg *content,
                        size_t offset, size_t length)
 {
-    size_t head = weir__udp_packet_head(path);
-    uint8_t *packet = weir__pcap_begin(pcap, head + length);
+    size_t header_size = weir__udp_packet_header_size(path);
+    uint8_t *packet = weir__pcap_begin(pcap, header_size + length);
 
     if (packet == NULL)
         return;
     if (length > 0)
-        weir__msg_bytes_copy(content, offset, packet + head, length);
+        weir__msg_bytes_copy(content, offset, packet + header_size, length);
     weir__udp_packet_write(path, packet, length);
     weir__pcap_end(pcap);
 }
@@ -85,12 +88,13 @@ static void add_packet(weir_pcap *pcap, const weir__udp_path *path, weir_msg *co
 static void add_packets(weir_pcap *pcap, const weir__udp_path *path, weir_msg *content,
                         size_t segment)
 {
-    size_t length = weir__msg_bytes_length(content), most = weir__udp_packet_most(path), offset = 0;
+    size_t length = weir__msg_bytes_length(content),
+           max_payload = weir__udp_packet_max_payload(path), offset = 0;
 
-    if (segment > 0 && segment < most)
-        most = segment;
+    if (segment > 0 && segment < max_payload)
+        max_payload = segment;
     do { /* an empty one is one, too */
-        size_t part = length - offset < most ? length - offset : most;
+        size_t part = length - offset < max_payload ? length - offset : max_payload;
 
         add_packet(pcap, path, content, offset, part);
         offset += part;
@@ -103,7 +107,7 @@ void weir__pcap_add_datagram(weir_pcap *pcap, weir_channel *channel, unsigned fr
     weir_msg *content = datagram != NULL ? weir_datagram_content(datagram) : msg;
     weir__udp_path path;
 
-    if (datagram == NULL && !weir__msg_bytes_is(msg))
+    if (datagram == NULL && !weir__msg_has_bytes(msg))
         return;
     path = path_of(channel, from, datagram);
     add_packets(pcap, &path, content, datagram != NULL ? weir_datagram_segment_size(datagram) : 0);

@@ -12,15 +12,15 @@
 
 _Static_assert(sizeof(weir_pending_write) <= WEIR__NODE_SIZE, "a pending write is a node");
 
-static weir_pending_write *refuse(weir_ctx *ctx, weir_msg *msg, weir_promise *done, int err,
-                                  const char *detail)
+static weir_pending_write *fail_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done, int err,
+                                      const char *detail)
 {
     weir_msg_release(msg);
     weir_ctx_report(ctx, done, err, detail);
     return NULL;
 }
 
-static bool is_admitted(const weir_ctx *ctx, int64_t cost)
+static bool may_queue(const weir_ctx *ctx, int64_t cost)
 {
     weir_channel *channel = weir_ctx_channel(ctx);
 
@@ -34,11 +34,11 @@ weir_pending_write *weir_pending_writes_add(weir_ctx *ctx, weir_pending_writes *
     int64_t cost = weir__outbound_cost(msg);
     weir_pending_write *write;
 
-    if (!is_admitted(ctx, cost))
-        return refuse(ctx, msg, done, WEIR_EFULL, NULL);
+    if (!may_queue(ctx, cost))
+        return fail_write(ctx, msg, done, WEIR_EFULL, NULL);
     write = weir__node_alloc();
     if (write == NULL)
-        return refuse(ctx, msg, done, -ENOMEM, "there is no memory to hold a write back");
+        return fail_write(ctx, msg, done, -ENOMEM, "there is no memory to hold a write back");
     *write = (weir_pending_write){
         .msg = msg,
         .done = done != NULL ? weir_promise_retain(done) : NULL,
@@ -61,7 +61,7 @@ void weir_pending_writes_flush(weir_pending_writes *writes)
 }
 
 /* The first one, out of the list. */
-static weir_pending_write pop(weir_pending_writes *writes)
+static weir_pending_write remove_first(weir_pending_writes *writes)
 {
     weir_pending_write *first = writes->first, write = *first;
 
@@ -78,16 +78,16 @@ static weir_pending_write pop(weir_pending_writes *writes)
 
 void weir_pending_writes_pass(weir_ctx *ctx, weir_pending_writes *writes)
 {
-    weir_pending_write write = pop(writes);
+    weir_pending_write write = remove_first(writes);
 
     weir_write_pending(ctx, write.msg, write.done, write.cost);
     weir_promise_release(write.done);
 }
 
-weir_msg *weir_pending_writes_pop(weir_pending_writes *writes, weir_promise **ret_done,
-                                  int64_t *ret_cost)
+weir_msg *weir_pending_writes_take_charged(weir_pending_writes *writes, weir_promise **ret_done,
+                                           int64_t *ret_cost)
 {
-    weir_pending_write write = pop(writes);
+    weir_pending_write write = remove_first(writes);
 
     *ret_done = write.done;
     *ret_cost = write.cost;
@@ -103,7 +103,7 @@ void weir_pending_writes_shorten(weir_pending_writes *writes, int64_t bytes)
 weir_msg *weir_pending_writes_take(weir_ctx *ctx, weir_pending_writes *writes,
                                    weir_promise **ret_done)
 {
-    weir_pending_write write = pop(writes);
+    weir_pending_write write = remove_first(writes);
 
     weir_ctx_add_pending_bytes(ctx, -write.cost);
     *ret_done = write.done;
@@ -126,13 +126,13 @@ void weir_pending_writes_fail(weir_ctx *ctx, weir_pending_writes *writes, int er
     while (writes->count > 0)
         weir_pending_writes_fail_first(ctx, writes, err, detail);
     weir_pending_writes_fail_shutdown_output(ctx, writes, err, detail);
-    weir_pending_writes_settle(ctx, writes);
+    weir_pending_writes_run_deferred(ctx, writes);
 }
 
 /* ---- closing ---- */
 
 /* Who closes again hears of it with the channel. */
-static void follow(weir_ctx *ctx, weir_promise *done)
+static void complete_when_closed(weir_ctx *ctx, weir_promise *done)
 {
     weir_promise *closed;
     int err;
@@ -147,35 +147,35 @@ static void follow(weir_ctx *ctx, weir_promise *done)
 
 void weir_pending_writes_defer_close(weir_ctx *ctx, weir_pending_writes *writes, weir_promise *done)
 {
-    if (writes->closes) {
-        follow(ctx, done);
+    if (writes->close_deferred) {
+        complete_when_closed(ctx, done);
         return;
     }
-    writes->closes = true;
+    writes->close_deferred = true;
     writes->close_done = done != NULL ? weir_promise_retain(done) : NULL;
     weir_pending_writes_flush(writes);
 }
 
 void weir_pending_writes_close(weir_ctx *ctx, weir_pending_writes *writes, weir_promise *done)
 {
-    bool is_first = !writes->closes;
+    bool is_first = !writes->close_deferred;
 
     weir_pending_writes_defer_close(ctx, writes, done);
     if (is_first)
-        weir_pending_writes_settle(ctx, writes);
+        weir_pending_writes_run_deferred(ctx, writes);
 }
 
 /* ---- half closure ---- */
 
 /* Who asks again hears what the first one hears. */
-static void join(weir_ctx *ctx, weir_pending_writes *writes, weir_promise *done)
+static void add_shutdown_promise(weir_ctx *ctx, weir_pending_writes *writes, weir_promise *done)
 {
     int err = 0;
 
-    if (writes->shut_done == NULL)
-        writes->shut_done = weir_promise_retain(done);
-    else if (writes->shut_done != done)
-        err = weir_promise_cascade(writes->shut_done, done);
+    if (writes->shutdown_done == NULL)
+        writes->shutdown_done = weir_promise_retain(done);
+    else if (writes->shutdown_done != done)
+        err = weir_promise_cascade(writes->shutdown_done, done);
     if (err < 0)
         weir_ctx_report(ctx, done, err, NULL);
 }
@@ -183,35 +183,35 @@ static void join(weir_ctx *ctx, weir_pending_writes *writes, weir_promise *done)
 void weir_pending_writes_defer_shutdown_output(weir_ctx *ctx, weir_pending_writes *writes,
                                                weir_promise *done)
 {
-    if (writes->closes) {
+    if (writes->close_deferred) {
         weir_ctx_report(ctx, done, WEIR_ECLOSED, NULL);
         return;
     }
     if (done != NULL && !weir_promise_set_uncancellable(done))
         return;
     if (done != NULL)
-        join(ctx, writes, done);
-    writes->shuts = true;
+        add_shutdown_promise(ctx, writes, done);
+    writes->shutdown_deferred = true;
     weir_pending_writes_flush(writes);
 }
 
 void weir_pending_writes_shutdown_output(weir_ctx *ctx, weir_pending_writes *writes,
                                          weir_promise *done)
 {
-    bool is_first = !writes->shuts;
+    bool is_first = !writes->shutdown_deferred;
 
     weir_pending_writes_defer_shutdown_output(ctx, writes, done);
     if (is_first)
-        weir_pending_writes_settle(ctx, writes);
+        weir_pending_writes_run_deferred(ctx, writes);
 }
 
 /* The promise is the caller's to release. */
-static weir_promise *take_shut(weir_pending_writes *writes)
+static weir_promise *take_shutdown(weir_pending_writes *writes)
 {
-    weir_promise *done = writes->shut_done;
+    weir_promise *done = writes->shutdown_done;
 
-    writes->shuts = false;
-    writes->shut_done = NULL;
+    writes->shutdown_deferred = false;
+    writes->shutdown_done = NULL;
     return done;
 }
 
@@ -220,9 +220,9 @@ void weir_pending_writes_fail_shutdown_output(weir_ctx *ctx, weir_pending_writes
 {
     weir_promise *done;
 
-    if (!writes->shuts)
+    if (!writes->shutdown_deferred)
         return;
-    done = take_shut(writes);
+    done = take_shutdown(writes);
     if (done != NULL)
         weir_ctx_report(ctx, done, err, detail);
     weir_promise_release(done);
@@ -232,12 +232,12 @@ void weir_pending_writes_fail_shutdown_output(weir_ctx *ctx, weir_pending_writes
 
 bool weir_pending_writes_is_ending(const weir_pending_writes *writes)
 {
-    return writes->closes || writes->shuts;
+    return writes->close_deferred || writes->shutdown_deferred;
 }
 
-static void pass_shut(weir_ctx *ctx, weir_pending_writes *writes)
+static void pass_shutdown(weir_ctx *ctx, weir_pending_writes *writes)
 {
-    weir_promise *done = take_shut(writes);
+    weir_promise *done = take_shutdown(writes);
 
     weir_shutdown_output(ctx, done);
     weir_promise_release(done);
@@ -247,16 +247,16 @@ static void pass_close(weir_ctx *ctx, weir_pending_writes *writes)
 {
     weir_promise *done = writes->close_done;
 
-    writes->closes = false;
+    writes->close_deferred = false;
     writes->close_done = NULL;
     weir_close(ctx, done);
     weir_promise_release(done);
 }
 
-void weir_pending_writes_settle(weir_ctx *ctx, weir_pending_writes *writes)
+void weir_pending_writes_run_deferred(weir_ctx *ctx, weir_pending_writes *writes)
 {
-    if (writes->count == 0 && writes->shuts)
-        pass_shut(ctx, writes);
-    if (writes->count == 0 && writes->closes)
+    if (writes->count == 0 && writes->shutdown_deferred)
+        pass_shutdown(ctx, writes);
+    if (writes->count == 0 && writes->close_deferred)
         pass_close(ctx, writes);
 }

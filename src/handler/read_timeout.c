@@ -11,7 +11,7 @@
 #include "base/options.h"
 #include "handler/idle_watch.h"
 
-#define TIMEOUT_USUAL weir_seconds(30)
+#define DEFAULT_TIMEOUT_NS weir_seconds(30)
 
 static void time_out(weir_ctx *ctx, enum weir_idle_kind kind, bool first)
 {
@@ -30,7 +30,7 @@ static void time_out(weir_ctx *ctx, enum weir_idle_kind kind, bool first)
 static int init(void *state, const void *options)
 {
     const weir_read_timeout_options *given = options;
-    int64_t timeout_ns = given->timeout_ns != 0 ? given->timeout_ns : TIMEOUT_USUAL;
+    int64_t timeout_ns = given->timeout_ns != 0 ? given->timeout_ns : DEFAULT_TIMEOUT_NS;
 
     weir__idle_watch_init(state, WEIR_IDLE_OPTIONS(.reader_ns = timeout_ns), time_out);
     return 0;

@@ -21,12 +21,12 @@ typedef struct weir__tcp_flow {
     struct {
         weir__ip host;
         uint16_t port;
-        uint32_t next; /* the number of its next byte */
-    } ends[2];
+        uint32_t next_seq; /* the number of its next_seq byte */
+    } endpoints[2];
 } weir__tcp_flow;
 
 /* How many bytes both headers have. */
-size_t weir__tcp_packet_head(const weir__tcp_flow *flow);
+size_t weir__tcp_packet_header_size(const weir__tcp_flow *flow);
 
 /* Writes the headers in front of a payload, which is there already; the sender's number goes on. */
 void weir__tcp_packet_write(weir__tcp_flow *flow, unsigned from, unsigned flags, uint8_t *packet,

@@ -18,12 +18,12 @@
 #include "base/refcount.h"
 #include "executor/executor.h"
 
-#define BURST_USUAL weir_ms(100)
-#define DELAY_USUAL weir_seconds(15)
+#define DEFAULT_BURST_NS weir_ms(100)
+#define DEFAULT_MAX_DELAY_NS weir_seconds(15)
 
 struct direction {
     _Atomic int64_t rate;
-    _Atomic int64_t paid_at;
+    _Atomic int64_t paid_until;
 };
 
 struct weir_traffic {
@@ -65,8 +65,8 @@ int weir_traffic_create(const weir_traffic_options *options, weir_traffic **ret_
     if (traffic == NULL)
         return -ENOMEM;
     weir__refs_init(&traffic->refs);
-    traffic->burst_ns = own.burst_ns == 0 ? BURST_USUAL : own.burst_ns > 0 ? own.burst_ns : 0;
-    traffic->max_delay_ns = own.max_delay_ns > 0 ? own.max_delay_ns : DELAY_USUAL;
+    traffic->burst_ns = own.burst_ns == 0 ? DEFAULT_BURST_NS : own.burst_ns > 0 ? own.burst_ns : 0;
+    traffic->max_delay_ns = own.max_delay_ns > 0 ? own.max_delay_ns : DEFAULT_MAX_DELAY_NS;
     (void)weir_traffic_set_rates(traffic, own.read_rate, own.write_rate);
     *ret_traffic = traffic;
     return 0;
@@ -113,16 +113,16 @@ static void pay(const weir_traffic *traffic, struct direction *direction, int64_
                 int64_t now_ns, int64_t *ret_before, int64_t *ret_after)
 {
     int64_t cost_ns = cost_of(traffic, direction, bytes);
-    int64_t paid_at = atomic_load_explicit(&direction->paid_at, memory_order_relaxed);
+    int64_t paid_until = atomic_load_explicit(&direction->paid_until, memory_order_relaxed);
     int64_t earliest = traffic->burst_ns < now_ns ? now_ns - traffic->burst_ns : 0;
     int64_t latest = weir__deadline(now_ns, traffic->max_delay_ns), before, after;
 
     do {
-        before = paid_at < earliest ? earliest : paid_at;
+        before = paid_until < earliest ? earliest : paid_until;
         after = weir__deadline(before, cost_ns);
         if (after > latest)
             after = latest;
-    } while (!atomic_compare_exchange_weak_explicit(&direction->paid_at, &paid_at, after,
+    } while (!atomic_compare_exchange_weak_explicit(&direction->paid_until, &paid_until, after,
                                                     memory_order_relaxed, memory_order_relaxed));
     *ret_before = before;
     *ret_after = after;
@@ -172,7 +172,7 @@ void weir__traffic_end_waiting(weir_traffic *traffic, int64_t bytes)
     atomic_fetch_sub_explicit(&traffic->bytes_waiting, bytes, memory_order_relaxed);
 }
 
-void weir__traffic_refuse_waiting(weir_traffic *traffic, int64_t bytes)
+void weir__traffic_cancel_waiting(weir_traffic *traffic, int64_t bytes)
 {
     atomic_fetch_sub_explicit(&traffic->writes_delayed, 1, memory_order_relaxed);
     weir__traffic_end_waiting(traffic, bytes);

@@ -18,6 +18,6 @@ void weir__traffic_count_written(weir_traffic *traffic, int64_t bytes);
 void weir__traffic_count_paused(weir_traffic *traffic);
 void weir__traffic_begin_waiting(weir_traffic *traffic, int64_t bytes);
 void weir__traffic_end_waiting(weir_traffic *traffic, int64_t bytes);
-void weir__traffic_refuse_waiting(weir_traffic *traffic, int64_t bytes); /* it never did wait */
+void weir__traffic_cancel_waiting(weir_traffic *traffic, int64_t bytes); /* it never did wait */
 
 #endif

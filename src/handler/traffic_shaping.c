@@ -17,15 +17,15 @@
 #include "handler/msg_bytes.h"
 #include "handler/traffic.h"
 
-#define NO_PLACE INT64_MIN
+#define NOT_RESERVED INT64_MIN
 
 struct shaping {
     weir_traffic *traffic;
     weir_pending_writes writes;
-    int64_t first_at; /* the place of the first of them, or NO_PLACE */
+    int64_t first_ready_at; /* the place of the first of them, or NOT_RESERVED */
     weir_timer write_timer;
     weir_timer read_timer;
-    int64_t reads_at; /* again, if it is paused */
+    int64_t resume_at; /* again, if it is paused */
     bool is_paused;
     bool is_pumping; /* somebody further out on the stack */
 };
@@ -46,17 +46,18 @@ static void on_write_timer(weir_ctx *ctx, weir_timer *timer)
 }
 
 /* Whether the first may go out; otherwise the timer is set to when it may. */
-static bool is_due(weir_ctx *ctx)
+static bool is_ready(weir_ctx *ctx)
 {
     struct shaping *state = weir_ctx_state(ctx);
     int64_t now_ns = now_of(ctx);
 
-    if (state->first_at == NO_PLACE)
-        state->first_at = weir__traffic_reserve(
+    if (state->first_ready_at == NOT_RESERVED)
+        state->first_ready_at = weir__traffic_reserve(
             state->traffic, weir__msg_bytes_on_wire(state->writes.first->msg), now_ns);
-    if (state->first_at <= now_ns)
+    if (state->first_ready_at <= now_ns)
         return true;
-    (void)weir_ctx_timer_start(ctx, &state->write_timer, state->first_at - now_ns, on_write_timer);
+    (void)weir_ctx_timer_start(ctx, &state->write_timer, state->first_ready_at - now_ns,
+                               on_write_timer);
     return false;
 }
 
@@ -65,7 +66,7 @@ static void pass_first(weir_ctx *ctx)
     struct shaping *state = weir_ctx_state(ctx);
     int64_t size = weir__msg_bytes_on_wire(state->writes.first->msg);
 
-    state->first_at = NO_PLACE;
+    state->first_ready_at = NOT_RESERVED;
     weir__traffic_end_waiting(state->traffic, size);
     weir__traffic_count_written(state->traffic, size);
     weir_pending_writes_pass(ctx, &state->writes);
@@ -99,7 +100,7 @@ static void pump(weir_ctx *ctx)
         return;
     state->is_pumping = true;
     drop_cancelled(ctx);
-    while (state->writes.count > 0 && is_due(ctx)) {
+    while (state->writes.count > 0 && is_ready(ctx)) {
         needs_flush = needs_flush || state->writes.flushed > 0;
         pass_first(ctx);
         drop_cancelled(ctx);
@@ -107,21 +108,21 @@ static void pump(weir_ctx *ctx)
     state->is_pumping = false;
     if (needs_flush)
         weir_flush(ctx);
-    weir_pending_writes_settle(ctx, &state->writes);
+    weir_pending_writes_run_deferred(ctx, &state->writes);
 }
 
 /*
  * Who hears that this fills the queue may do anything before it has returned: write more, or have
  * it passed on.
  */
-static void hold(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+static void enqueue(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
     struct shaping *state = weir_ctx_state(ctx);
     int64_t size = weir__msg_bytes_on_wire(msg);
 
     weir__traffic_begin_waiting(state->traffic, size);
     if (weir_pending_writes_add(ctx, &state->writes, weir__outbound_compact(msg), done) == NULL)
-        weir__traffic_refuse_waiting(state->traffic, size);
+        weir__traffic_cancel_waiting(state->traffic, size);
 }
 
 /* It goes at once, or is the first that waits. */
@@ -130,9 +131,9 @@ static void write_first(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
     struct shaping *state = weir_ctx_state(ctx);
     int64_t size = weir__msg_bytes_on_wire(msg), now_ns = now_of(ctx);
 
-    state->first_at = weir__traffic_reserve(state->traffic, size, now_ns);
-    if (state->first_at > now_ns) {
-        hold(ctx, msg, done);
+    state->first_ready_at = weir__traffic_reserve(state->traffic, size, now_ns);
+    if (state->first_ready_at > now_ns) {
+        enqueue(ctx, msg, done);
         pump(ctx);
     } else {
         weir__traffic_count_written(state->traffic, size);
@@ -150,7 +151,7 @@ static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
     } else if (state->writes.count == 0) {
         write_first(ctx, msg, done);
     } else {
-        hold(ctx, msg, done);
+        enqueue(ctx, msg, done);
     }
 }
 
@@ -178,7 +179,7 @@ static void on_shutdown_output(weir_ctx *ctx, weir_promise *done)
 
 /* ---- reading ---- */
 
-static void go_on_reading(weir_ctx *ctx)
+static void resume_reading(weir_ctx *ctx)
 {
     struct shaping *state = weir_ctx_state(ctx);
 
@@ -192,7 +193,7 @@ static void go_on_reading(weir_ctx *ctx)
 static void on_read_timer(weir_ctx *ctx, weir_timer *timer)
 {
     (void)timer;
-    go_on_reading(ctx);
+    resume_reading(ctx);
 }
 
 static void pause_reading(weir_ctx *ctx, int64_t now_ns)
@@ -205,8 +206,8 @@ static void pause_reading(weir_ctx *ctx, int64_t now_ns)
         state->is_paused = true;
         weir__traffic_count_paused(state->traffic);
     }
-    if (weir_ctx_timer_start(ctx, &state->read_timer, state->reads_at - now_ns, on_read_timer) < 0)
-        go_on_reading(ctx);
+    if (weir_ctx_timer_start(ctx, &state->read_timer, state->resume_at - now_ns, on_read_timer) < 0)
+        resume_reading(ctx);
 }
 
 static void on_read(weir_ctx *ctx, weir_msg *msg)
@@ -214,8 +215,8 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
     struct shaping *state = weir_ctx_state(ctx);
     int64_t now_ns = now_of(ctx);
 
-    state->reads_at = weir__traffic_charge(state->traffic, weir__msg_bytes_on_wire(msg), now_ns);
-    if (state->reads_at > now_ns)
+    state->resume_at = weir__traffic_charge(state->traffic, weir__msg_bytes_on_wire(msg), now_ns);
+    if (state->resume_at > now_ns)
         pause_reading(ctx, now_ns);
     weir_fire_read(ctx, msg);
 }
@@ -255,7 +256,7 @@ static void on_inactive(weir_ctx *ctx)
                                   weir__msg_bytes_on_wire(state->writes.first->msg));
         weir_pending_writes_fail_first(ctx, &state->writes, WEIR_ECLOSED, NULL);
     }
-    weir_pending_writes_settle(ctx, &state->writes);
+    weir_pending_writes_run_deferred(ctx, &state->writes);
     weir_fire_inactive(ctx);
 }
 
@@ -264,7 +265,7 @@ static void on_removed(weir_ctx *ctx)
     struct shaping *state = weir_ctx_state(ctx);
     bool needs_flush = state->writes.flushed > 0;
 
-    go_on_reading(ctx);
+    resume_reading(ctx);
     if (!weir_ctx_is_writable(
             ctx)) /* nor is it before all are through: who hears it would overtake */
         weir_ctx_add_pending_bytes(ctx, state->writes.cost);
@@ -272,7 +273,7 @@ static void on_removed(weir_ctx *ctx)
         pass_first(ctx);
     if (needs_flush)
         weir_flush(ctx);
-    weir_pending_writes_settle(ctx, &state->writes);
+    weir_pending_writes_run_deferred(ctx, &state->writes);
 }
 
 static const weir_handler traffic_shaping = {

@@ -3,32 +3,34 @@
 
 #include "handler/ip_packet.h"
 
-#define UDP_HEAD 8
+#define UDP_HEADER 8
 
-size_t weir__udp_packet_head(const weir__udp_path *path)
+size_t weir__udp_packet_header_size(const weir__udp_path *path)
 {
-    return weir__ip_packet_head(path->from.host.family) + UDP_HEAD;
+    return weir__ip_packet_header_size(path->from.host.family) + UDP_HEADER;
 }
 
 /* The length that IPv4 has includes its own header; that of IPv6 does not. */
-size_t weir__udp_packet_most(const weir__udp_path *path)
+size_t weir__udp_packet_max_payload(const weir__udp_path *path)
 {
-    size_t most = WEIR__IP_PACKET_MAX - UDP_HEAD;
+    size_t max_payload = WEIR__IP_PACKET_MAX - UDP_HEADER;
 
-    return path->from.host.family == AF_INET ? most - weir__ip_packet_head(AF_INET) : most;
+    return path->from.host.family == AF_INET ? max_payload - weir__ip_packet_header_size(AF_INET)
+                                             : max_payload;
 }
 
 void weir__udp_packet_write(const weir__udp_path *path, uint8_t *packet, size_t payload)
 {
     weir__ip_route route = {.from = &path->from.host, .to = &path->to.host};
-    size_t length = UDP_HEAD + payload;
+    size_t length = UDP_HEADER + payload;
     uint8_t *udp = weir__ip_packet_write(route, WEIR__IP_UDP, packet, length);
-    uint16_t sum;
+    uint16_t checksum;
 
     weir__put16(udp, path->from.port);
     weir__put16(udp + 2, path->to.port);
     weir__put16(udp + 4, (uint32_t)length);
     weir__put16(udp + 6, 0);
-    sum = weir__ip_packet_sum(route, WEIR__IP_UDP, udp, length);
-    weir__put16(udp + 6, sum != 0 ? sum : UINT16_MAX); /* 0 would say that there is none */
+    checksum = weir__ip_packet_checksum(route, WEIR__IP_UDP, udp, length);
+    weir__put16(udp + 6,
+                checksum != 0 ? checksum : UINT16_MAX); /* 0 would say that there is none */
 }

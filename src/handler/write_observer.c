@@ -4,12 +4,12 @@
 #include "channel/channel.h"
 #include "executor/executor.h"
 
-void weir__write_observer_wait(weir__write_observer *messenger, weir_channel *channel,
-                               weir_promise *promise, weir_listener_fn *fn, void *user_data)
+void weir__write_observer_start(weir__write_observer *observer, weir_channel *channel,
+                                weir_promise *promise, weir_listener_fn *fn, void *user_data)
 {
-    messenger->channel = weir_channel_retain(channel);
-    messenger->by.listener = (weir_listener){.fn = fn, .user_data = user_data};
-    weir_promise_listen(promise, &messenger->by.listener);
+    observer->channel = weir_channel_retain(channel);
+    observer->as.listener = (weir_listener){.fn = fn, .user_data = user_data};
+    weir_promise_listen(promise, &observer->as.listener);
 }
 
 static bool has_ended(const weir_executor *loop)
@@ -17,7 +17,7 @@ static bool has_ended(const weir_executor *loop)
     return weir__executor_state(loop) >= WEIR_EXECUTOR_SHUTDOWN;
 }
 
-/* Where the channel is. What is left of one whose loop has ended is done by the global executor. */
+/* Where the channel is. What is left of one whose loop has ended is done as the global executor. */
 static weir_executor *destination(const weir_channel *channel)
 {
     weir_executor *loop = weir__channel_executor(channel);
@@ -25,17 +25,17 @@ static weir_executor *destination(const weir_channel *channel)
     return has_ended(loop) ? weir_executor_global() : loop;
 }
 
-bool weir__write_observer_goes_on(weir__write_observer *messenger, weir_task_fn *fn, void *arg)
+bool weir__write_observer_forward(weir__write_observer *observer, weir_task_fn *fn, void *arg)
 {
-    weir_task *task = &messenger->by.task;
-    weir_executor *there;
+    weir_task *task = &observer->as.task;
+    weir_executor *target;
 
-    if (weir__channel_in_loop(messenger->channel))
+    if (weir__channel_in_loop(observer->channel))
         return false;
-    there = destination(messenger->channel);
-    if (weir__in_executor(there))
+    target = destination(observer->channel);
+    if (weir__in_executor(target))
         return false;
     weir_task_init(task, fn, arg);
-    return weir__executor_post(there, task, WEIR__NOW) == 0 ||
+    return weir__executor_post(target, task, WEIR__NOW) == 0 ||
            weir__executor_post(weir_executor_global(), task, WEIR__NOW) == 0;
 }

@@ -2,7 +2,7 @@
 /*
  * Tells a handler that its write has ended. A promise tells so on the executor that it was made
  * for; but the handler is where its channel is, which may have gone to another loop meanwhile. Then
- * the messenger goes after it.
+ * the observer goes after it.
  *
  * For handlers that run on their channel's loop. They have it in the memory that they keep of a
  * write, and say themselves what it is to call.
@@ -18,16 +18,16 @@ typedef struct weir__write_observer {
     union {
         weir_listener listener; /* until the promise is complete */
         weir_task task;         /* on the way to another loop */
-    } by;
+    } as;
     weir_channel *channel; /* kept */
 } weir__write_observer;
 
 /* Waits for the promise: `fn` is called where that tells, and asks whether it is in the right
  * place. Keeps: channel. */
-void weir__write_observer_wait(weir__write_observer *messenger, weir_channel *channel,
-                               weir_promise *promise, weir_listener_fn *fn, void *user_data);
+void weir__write_observer_start(weir__write_observer *observer, weir_channel *channel,
+                                weir_promise *promise, weir_listener_fn *fn, void *user_data);
 
-/* True if the channel is elsewhere: `fn` is called there, and asks again. */
-bool weir__write_observer_goes_on(weir__write_observer *messenger, weir_task_fn *fn, void *arg);
+/* True if the channel is elsewhere: `fn` is called target, and asks again. */
+bool weir__write_observer_forward(weir__write_observer *observer, weir_task_fn *fn, void *arg);
 
 #endif

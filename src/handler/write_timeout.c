@@ -18,22 +18,22 @@
 #include "channel/channel.h"
 #include "channel/node_pool.h"
 #include "executor/executor.h"
-#include "handler/own_promise.h"
+#include "handler/local_promise.h"
 #include "handler/write_observer.h"
 
-#define TIMEOUT_USUAL weir_seconds(30)
+#define DEFAULT_TIMEOUT_NS weir_seconds(30)
 
 struct write_timeout {
     weir_timer timer;
     int64_t timeout_ns; /* 0 = none */
     weir__list pending;
-    bool is_over; /* it was told */
+    bool has_fired; /* it was told */
 };
 
 /* A write under way. It belongs to its promise, which may outlive the handler. */
 struct pending {
     weir__list link; /* first */
-    weir__write_observer messenger;
+    weir__write_observer observer;
     int64_t deadline_ns;
     weir_promise *failed; /* kept, if it has, and nobody else hears of it */
 };
@@ -52,29 +52,29 @@ static void time_out(weir_ctx *ctx)
     struct write_timeout *state = weir_ctx_state(ctx);
     char detail[64];
 
-    state->is_over = true;
+    state->has_fired = true;
     (void)snprintf(detail, sizeof(detail), "a write was not sent within %lld ms",
                    (long long)(state->timeout_ns / weir_ms(1)));
     weir_fire_error(ctx, -ETIMEDOUT, detail);
     weir_channel_abort(weir_ctx_channel(ctx), NULL);
 }
 
-static void look(weir_ctx *ctx);
+static void check_first(weir_ctx *ctx);
 
 static void on_timer(weir_ctx *ctx, weir_timer *timer)
 {
     (void)timer;
-    look(ctx);
+    check_first(ctx);
 }
 
 /* Sleeps until the first of the list would be late, if it is not. */
-static void look(weir_ctx *ctx)
+static void check_first(weir_ctx *ctx)
 {
     struct write_timeout *state = weir_ctx_state(ctx);
     const struct pending *first;
     int64_t left_ns;
 
-    if (state->is_over || weir__list_is_empty(&state->pending))
+    if (state->has_fired || weir__list_is_empty(&state->pending))
         return;
     first = (const struct pending *)(const void *)state->pending.next;
     left_ns = first->deadline_ns - now_of(ctx);
@@ -86,14 +86,14 @@ static void look(weir_ctx *ctx)
 
 /* ---- writes ---- */
 
-static void arrive(void *user_data, int status)
+static void on_write_done(void *user_data, int status)
 {
     struct pending *pending = user_data;
-    weir_channel *channel = pending->messenger.channel;
+    weir_channel *channel = pending->observer.channel;
     weir_promise *failed = pending->failed;
 
     (void)status;
-    if (weir__write_observer_goes_on(&pending->messenger, arrive, pending))
+    if (weir__write_observer_forward(&pending->observer, on_write_done, pending))
         return;
     weir__list_remove(&pending->link);
     weir__node_free(pending);
@@ -107,17 +107,17 @@ static void arrive(void *user_data, int status)
 static void on_written(weir_promise *promise, void *user_data)
 {
     (void)promise;
-    arrive(user_data, 0);
+    on_write_done(user_data, 0);
 }
 
-static void on_written_for_nobody(weir_promise *promise, void *user_data)
+static void on_written_unobserved(weir_promise *promise, void *user_data)
 {
     if (weir_promise_result(promise) < 0)
         ((struct pending *)user_data)->failed = weir_promise_retain(promise);
-    arrive(user_data, 0);
+    on_write_done(user_data, 0);
 }
 
-static int watch(weir_ctx *ctx, weir_promise *done, weir_promise **ret_promise)
+static int track(weir_ctx *ctx, weir_promise *done, weir_promise **ret_promise)
 {
     struct write_timeout *state = weir_ctx_state(ctx);
     struct pending *pending = weir__node_alloc();
@@ -125,17 +125,17 @@ static int watch(weir_ctx *ctx, weir_promise *done, weir_promise **ret_promise)
 
     if (pending == NULL)
         return -ENOMEM;
-    err = weir__own_promise(ctx, done, ret_promise);
+    err = weir__local_promise(ctx, done, ret_promise);
     if (err < 0) {
         weir__node_free(pending);
         return err;
     }
     *pending = (struct pending){.deadline_ns = weir__deadline(now_of(ctx), state->timeout_ns)};
     weir__list_append(&state->pending, &pending->link);
-    weir__write_observer_wait(&pending->messenger, weir_ctx_channel(ctx), *ret_promise,
-                              done != NULL ? on_written : on_written_for_nobody, pending);
+    weir__write_observer_start(&pending->observer, weir_ctx_channel(ctx), *ret_promise,
+                               done != NULL ? on_written : on_written_unobserved, pending);
     if (!weir_timer_is_running(&state->timer))
-        look(ctx);
+        check_first(ctx);
     return 0;
 }
 
@@ -145,8 +145,8 @@ static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
     weir_promise *promise = NULL;
     int err = 0;
 
-    if (state->timeout_ns > 0 && !state->is_over)
-        err = watch(ctx, done, &promise);
+    if (state->timeout_ns > 0 && !state->has_fired)
+        err = track(ctx, done, &promise);
     if (err < 0) {
         weir_msg_release(msg);
         weir_ctx_report(ctx, done, err, "there is no memory to time a write");
@@ -168,7 +168,7 @@ static int init(void *state, const void *options)
 
     if (err < 0)
         return err;
-    self->timeout_ns = given->timeout_ns == 0  ? TIMEOUT_USUAL
+    self->timeout_ns = given->timeout_ns == 0  ? DEFAULT_TIMEOUT_NS
                        : given->timeout_ns > 0 ? given->timeout_ns
                                                : 0;
     weir__list_init(&self->pending);
@@ -178,7 +178,7 @@ static int init(void *state, const void *options)
 /* On another loop: the timer has been stopped. */
 static void on_registered(weir_ctx *ctx)
 {
-    look(ctx);
+    check_first(ctx);
     weir_fire_registered(ctx);
 }
 

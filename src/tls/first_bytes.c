@@ -91,7 +91,7 @@ int weir__first_bytes_pass(weir_ctx *ctx)
 
     base->is_done = true;
     (void)weir_timer_stop(&base->timer);
-    return weir_decoder_leave(ctx);
+    return weir_decoder_finish(ctx);
 }
 
 int weir__first_bytes_fail(weir_ctx *ctx, weir_buf *in, int err, const char *why)

@@ -100,8 +100,8 @@ void weir__tls_give_up(weir_ctx *ctx, int err, const char *detail)
     weir__tls_fail_writes(ctx, err, detail);
     weir__tls_tell(ctx, err, detail);
     weir_fire_error(ctx, err, detail);
-    if (tls->writes.closes)
-        weir_pending_writes_settle(ctx, &tls->writes);
+    if (tls->writes.close_deferred)
+        weir_pending_writes_run_deferred(ctx, &tls->writes);
     else
         weir_close(ctx, NULL);
 }
@@ -220,7 +220,7 @@ static void end_of_records(weir_ctx *ctx, int result)
 /* A close waits for the peer's end: plain bytes that nobody has requested are in its way. */
 static bool discards(weir_ctx *ctx)
 {
-    return weir__tls_of(ctx)->writes.closes && !weir_decoder_is_wanted(ctx);
+    return weir__tls_of(ctx)->writes.close_deferred && !weir_decoder_has_demand(ctx);
 }
 
 /*
@@ -281,7 +281,7 @@ static bool is_urgent(weir_ctx *ctx)
 /* The peer's end waits, as a message does, until it is wanted by those behind or by a close. */
 static void tell_peer_ended(weir_ctx *ctx)
 {
-    if (weir__tls_of(ctx)->writes.closes || weir_decoder_is_wanted(ctx))
+    if (weir__tls_of(ctx)->writes.close_deferred || weir_decoder_has_demand(ctx))
         weir__tls_peer_ended(ctx);
 }
 
@@ -413,7 +413,7 @@ static void on_inactive(weir_ctx *ctx)
     weir__tls_become_over(tls);
     weir__tls_tell_ended(ctx);
     weir__tls_fail_writes(ctx, WEIR_ECLOSED, NULL);
-    weir_pending_writes_settle(ctx, &tls->writes);
+    weir_pending_writes_run_deferred(ctx, &tls->writes);
     weir_decoder_inactive(ctx);
 }
 
@@ -432,7 +432,7 @@ static void on_removed(weir_ctx *ctx)
     weir__tls_forget_last_write(tls);
     weir__tls_tell(ctx, WEIR_ECLOSED, words);
     weir__tls_fail_writes(ctx, WEIR_ECLOSED, words);
-    weir_pending_writes_settle(ctx, &tls->writes);
+    weir_pending_writes_run_deferred(ctx, &tls->writes);
     if (owes_end)
         weir_fire_event(ctx, weir_msg_retain(weir_event_input_closed()));
 }

@@ -47,7 +47,7 @@ static void on_close_timer(weir_ctx *ctx, weir_timer *timer)
     if (weir_channel_sent_at(channel) != weir__tls_of(ctx)->sent_at)
         limit_sending(ctx);
     else
-        weir_pending_writes_settle(ctx, &weir__tls_of(ctx)->writes);
+        weir_pending_writes_run_deferred(ctx, &weir__tls_of(ctx)->writes);
 }
 
 /*
@@ -59,7 +59,7 @@ static void limit_sending(weir_ctx *ctx)
     weir__tls *tls = weir__tls_of(ctx);
     weir_channel *channel = weir_ctx_channel(ctx);
 
-    if (tls->close_timeout_ns == WEIR_OFF || !tls->writes.closes)
+    if (tls->close_timeout_ns == WEIR_OFF || !tls->writes.close_deferred)
         return;
     tls->sent_at = weir_channel_sent_at(channel);
     (void)weir_ctx_timer_start(ctx, &tls->timer, tls->close_timeout_ns, on_close_timer);
@@ -68,7 +68,7 @@ static void limit_sending(weir_ctx *ctx)
 static void on_peer_timer(weir_ctx *ctx, weir_timer *timer)
 {
     (void)timer;
-    weir_pending_writes_settle(ctx, &weir__tls_of(ctx)->writes);
+    weir_pending_writes_run_deferred(ctx, &weir__tls_of(ctx)->writes);
 }
 
 static int limit_peer(weir_ctx *ctx)
@@ -100,9 +100,9 @@ void weir__tls_limit_close(weir_ctx *ctx)
 {
     const weir__tls *tls = weir__tls_of(ctx);
 
-    if (tls->writes.closes && tls->stage != WEIR__TLS_ENDING)
+    if (tls->writes.close_deferred && tls->stage != WEIR__TLS_ENDING)
         limit_waiting(ctx);
-    else if (tls->writes.closes && tls->last_write == NULL)
+    else if (tls->writes.close_deferred && tls->last_write == NULL)
         (void)limit_peer(ctx);
     else if (tls->stage == WEIR__TLS_ENDING)
         limit_sending(ctx);
@@ -125,10 +125,10 @@ static void on_last_sent(weir_promise *promise, void *user_data)
         return;
     tls = weir__tls_of(ctx);
     tls->last_write = NULL;
-    if (!tls->writes.closes)
+    if (!tls->writes.close_deferred)
         return;
     if (weir_promise_result(promise) < 0 || limit_peer(ctx) < 0)
-        weir_pending_writes_settle(ctx, &tls->writes);
+        weir_pending_writes_run_deferred(ctx, &tls->writes);
 }
 
 void weir__tls_forget_last_write(weir__tls *tls)
@@ -167,7 +167,7 @@ static bool waits_for_peer(const weir__tls *tls)
 bool weir__tls_waits_for_bytes(const weir__tls *tls)
 {
     if (tls->stage == WEIR__TLS_ENDING)
-        return tls->writes.closes;
+        return tls->writes.close_deferred;
     return tls->stage == WEIR__TLS_OPEN && tls->session->is_blocked &&
            (tls->writes.flushed > 0 || weir_pending_writes_is_ending(&tls->writes));
 }
@@ -202,7 +202,8 @@ static void end_output(weir_ctx *ctx)
     if (promise != NULL)
         weir__tls_flush(ctx);
     else
-        weir_pending_writes_settle(ctx, &tls->writes); /* the close sends it, with its own end */
+        weir_pending_writes_run_deferred(ctx,
+                                         &tls->writes); /* the close sends it, with its own end */
     weir__tls_ask_for_more(ctx);
     if (tls->last_write != NULL) /* otherwise it has been sent, or is not waited for */
         limit_sending(ctx);
@@ -216,7 +217,7 @@ static void shut_output(weir_ctx *ctx)
 
     tls->stage = WEIR__TLS_SHUT;
     write_end(ctx, NULL);
-    weir_pending_writes_settle(ctx, &tls->writes);
+    weir_pending_writes_run_deferred(ctx, &tls->writes);
 }
 
 void weir__tls_go_on_closing(weir_ctx *ctx)
@@ -229,11 +230,11 @@ void weir__tls_go_on_closing(weir_ctx *ctx)
     weir__tls_seal(ctx);
     if (tls->stage != WEIR__TLS_OPEN)
         return;
-    if (tls->session->is_blocked && tls->writes.closes)
+    if (tls->session->is_blocked && tls->writes.close_deferred)
         limit_waiting(ctx);
     if (tls->session->is_blocked || tls->writes.count > 0)
         return;
-    if (tls->writes.closes)
+    if (tls->writes.close_deferred)
         end_output(ctx);
     else
         shut_output(ctx);
@@ -260,7 +261,7 @@ static void close_shut(weir_ctx *ctx, weir_promise *done)
         weir__tls_ask_for_more(ctx);
         return;
     }
-    weir_pending_writes_settle(ctx, &tls->writes);
+    weir_pending_writes_run_deferred(ctx, &tls->writes);
 }
 
 /*
@@ -273,7 +274,7 @@ void weir__tls_close(weir_ctx *ctx, weir_promise *done)
 
     if (tls->writes.count > 0)
         weir__tls_begin_if_active(ctx);
-    if (tls->writes.closes) {
+    if (tls->writes.close_deferred) {
         weir_pending_writes_defer_close(ctx, &tls->writes, done);
     } else if (tls->stage == WEIR__TLS_SHUT) {
         close_shut(ctx, done);
@@ -302,7 +303,7 @@ static bool passes_half_closure(weir_ctx *ctx)
 
     if (tls->stage == WEIR__TLS_WAITING)
         return !tls->has_passed_first || !weir_channel_is_active(weir_ctx_channel(ctx));
-    return tls->stage > WEIR__TLS_OPEN && !tls->writes.closes;
+    return tls->stage > WEIR__TLS_OPEN && !tls->writes.close_deferred;
 }
 
 /* Who hears that the first message of a start-TLS has been sent may have begun, or ended, this. */
@@ -323,7 +324,7 @@ void weir__tls_shutdown_output(weir_ctx *ctx, weir_promise *done)
         return;
     }
     weir_pending_writes_defer_shutdown_output(ctx, &tls->writes, done);
-    if (tls->stage == WEIR__TLS_WAITING && tls->writes.shuts)
+    if (tls->stage == WEIR__TLS_WAITING && tls->writes.shutdown_deferred)
         begin_behind_first(ctx);
     weir__tls_go_on_closing(ctx);
     if (tls->stage == WEIR__TLS_OPEN)
@@ -365,7 +366,7 @@ void weir__tls_peer_ended(weir_ctx *ctx)
     weir_channel_skip_linger(weir_ctx_channel(ctx));
     weir_fire_event(ctx, weir_msg_retain(weir_event_tls_closed()));
     if (tls->stage == WEIR__TLS_ENDING)
-        weir_pending_writes_settle(ctx, &tls->writes); /* it was waited for */
+        weir_pending_writes_run_deferred(ctx, &tls->writes); /* it was waited for */
     else if (is_open(tls) && !has_half_closure(ctx))
         weir__tls_close(ctx, NULL);
     else if (is_open(tls) && weir_channel_is_open(weir_ctx_channel(ctx)))

@@ -311,7 +311,7 @@ static int64_t let_go(weir__tls *tls, const struct batch *batch)
     weir_promise *done;
 
     for (size_t i = 0; i < batch->whole; i++) {
-        weir_msg_release(weir_pending_writes_pop(&tls->writes, &done, &cost));
+        weir_msg_release(weir_pending_writes_take_charged(&tls->writes, &done, &cost));
         weir_promise_release(done);
         costs += cost;
     }

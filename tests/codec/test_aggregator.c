@@ -34,12 +34,14 @@ static unsigned kind_of(const weir_msg *msg)
 {
     size_t length;
     const char *text = text_in(msg, &length);
-    unsigned kind = text[0] == '(' ? WEIR_PART_START : text[0] == '.' ? WEIR_PART_CONTENT : 0;
+    unsigned kind = text[0] == '('   ? WEIR_AGGREGATOR_START
+                    : text[0] == '.' ? WEIR_AGGREGATOR_CONTENT
+                                     : 0;
 
     if (kind != 0 && text[length - 1] == ')')
-        kind |= WEIR_PART_LAST;
-    if (kind == (WEIR_PART_START | WEIR_PART_LAST))
-        kind |= WEIR_PART_CONTENT;
+        kind |= WEIR_AGGREGATOR_LAST;
+    if (kind == (WEIR_AGGREGATOR_START | WEIR_AGGREGATOR_LAST))
+        kind |= WEIR_AGGREGATOR_CONTENT;
     return kind;
 }
 
@@ -67,7 +69,7 @@ static int begin(weir_ctx *ctx, weir_msg *start, weir_msg **ret_whole)
     int err = weir_buf_create(0, 0, &whole);
 
     (void)ctx;
-    if (err == 0 && (kind_of(start) & WEIR_PART_CONTENT) != 0)
+    if (err == 0 && (kind_of(start) & WEIR_AGGREGATOR_CONTENT) != 0)
         err = put(whole, start);
     if (err < 0)
         weir_buf_release(whole);
@@ -96,7 +98,7 @@ static int64_t announced(const weir_msg *start)
     return length > 1 && text[1] >= '0' && text[1] <= '9' ? text[1] - '0' : -1;
 }
 
-static enum weir_aggregator_answer reply(weir_ctx *ctx, weir_msg *start, int64_t limit,
+static enum weir_aggregator_action reply(weir_ctx *ctx, weir_msg *start, int64_t limit,
                                          weir_msg **ret_reply)
 {
     size_t length;
@@ -106,10 +108,10 @@ static enum weir_aggregator_answer reply(weir_ctx *ctx, weir_msg *start, int64_t
     (void)ctx;
     assert_int_equal(limit, LIMIT);
     if (length < 2 || strchr("?~=", text[1]) == NULL)
-        return WEIR_AGGREGATOR_GO_ON;
+        return WEIR_AGGREGATOR_CONTINUE;
     if (weir_buf_create_from(text + 1, 1, &buf) == 0)
         *ret_reply = weir_buf_msg(buf);
-    return text[1] == '?'   ? WEIR_AGGREGATOR_GO_ON
+    return text[1] == '?'   ? WEIR_AGGREGATOR_CONTINUE
            : text[1] == '~' ? WEIR_AGGREGATOR_SKIP
                             : WEIR_AGGREGATOR_CLOSE;
 }
@@ -117,20 +119,20 @@ static enum weir_aggregator_answer reply(weir_ctx *ctx, weir_msg *start, int64_t
 static int init(void *state, const void *options)
 {
     (void)options;
-    weir_aggregator_set_limit(state, LIMIT);
+    weir_aggregator_set_max_length(state, LIMIT);
     return 0;
 }
 
-#define TABLE(...)                                                                      \
-    {                                                                                   \
-        .handler = {.name = "aggregator",                                               \
-                    .init = init,                                                       \
-                    WEIR_AGGREGATOR_SLOTS(weir_aggregator_state)},                      \
-        .kind = kind_of, .begin = begin, .append = append, .end = end, .size = size_of, \
-        __VA_ARGS__                                                                     \
+#define TABLE(...)                                                                          \
+    {                                                                                       \
+        .handler = {.name = "aggregator",                                                   \
+                    .init = init,                                                           \
+                    WEIR_AGGREGATOR_SLOTS(weir_aggregator_state)},                          \
+        .classify = kind_of, .begin = begin, .append = append, .end = end, .size = size_of, \
+        __VA_ARGS__                                                                         \
     }
 
-static const weir_aggregator plain = TABLE(.announced = announced, .reply = reply);
+static const weir_aggregator plain = TABLE(.announced_length = announced, .reply = reply);
 
 static weir_embedded *open_with(const weir_aggregator *aggregator, bool on_demand)
 {
@@ -184,7 +186,7 @@ static void assert_made(const char *words, int err, const char *whole)
     weir_embedded_release(embedded);
 }
 
-TEST(aggregator, puts_messages_together)
+TEST(aggregator, combines_parts_into_one_message)
 {
     assert_made("( .ab .c .d)", 0, "abcd");
     assert_made("( .)", 0, "");
@@ -193,7 +195,7 @@ TEST(aggregator, puts_messages_together)
     assert_made("( .12345678)", 0, "12345678"); /* the limit is within it */
 }
 
-TEST(aggregator, goes_on_after_each)
+TEST(aggregator, combines_one_message_after_another)
 {
     weir_embedded *embedded = open_with(&plain, false);
 
@@ -206,7 +208,7 @@ TEST(aggregator, goes_on_after_each)
     weir_embedded_release(embedded);                   /* and "e" has no end */
 }
 
-TEST(aggregator, of_too_much_is_an_error_and_skips_the_rest)
+TEST(aggregator, rejects_a_message_over_the_limit_and_skips_the_rest)
 {
     assert_made("( .1234 .56789 .x .y) ( .ok)", WEIR_ETOOLONG, "ok");
     assert_made("(123456789) (ok)", WEIR_ETOOLONG, "ok");
@@ -214,7 +216,7 @@ TEST(aggregator, of_too_much_is_an_error_and_skips_the_rest)
     assert_made("(8 .ok)", 0, "ok");
 }
 
-static void hear_error(weir_ctx *ctx, int err, const char *detail)
+static void record_error(weir_ctx *ctx, int err, const char *detail)
 {
     assert_int_equal(err, WEIR_ETOOLONG);
     assert_string_equal(detail, "a message has more than 8 bytes");
@@ -223,7 +225,7 @@ static void hear_error(weir_ctx *ctx, int err, const char *detail)
 
 TEST(aggregator, names_the_limit)
 {
-    static const weir_handler hearer = {.name = "hearer", .error = hear_error};
+    static const weir_handler hearer = {.name = "hearer", .error = record_error};
     weir_embedded *embedded = open_with(&plain, false);
 
     assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &hearer, NULL), 0);
@@ -238,7 +240,7 @@ static void forgive(weir_ctx *ctx, weir_msg *msg)
     (void)msg;
 }
 
-TEST(aggregator, may_deal_with_too_much_itself)
+TEST(aggregator, calls_too_long_instead_of_firing_the_error)
 {
     static const weir_aggregator forgiving = TABLE(.too_long = forgive);
     weir_embedded *embedded = open_with(&forgiving, false);
@@ -250,19 +252,19 @@ TEST(aggregator, may_deal_with_too_much_itself)
     weir_embedded_release(embedded);
 }
 
-TEST(aggregator, tells_errors_of_its_functions_and_skips_the_rest)
+TEST(aggregator, fires_errors_of_callbacks_and_skips_the_rest)
 {
     assert_made("( .a# .b) (ok)", WEIR_EMALFORMED, "ok");
     assert_made("(#) (ok)", WEIR_EMALFORMED, "ok");
     assert_made("( .abc) (ok)", WEIR_EMALFORMED, "ok"); /* by `end` */
 }
 
-TEST(aggregator, tells_of_a_message_without_end)
+TEST(aggregator, fires_an_error_if_a_start_follows_an_unfinished_message)
 {
     assert_made("( .a ( .b)", WEIR_EMALFORMED, "b");
 }
 
-TEST(aggregator, replies_to_who_waits_before_going_on)
+TEST(aggregator, replies_before_continuing)
 {
     weir_embedded *embedded = open_with(&plain, false);
 
@@ -273,7 +275,7 @@ TEST(aggregator, replies_to_who_waits_before_going_on)
     weir_embedded_release(embedded);
 }
 
-TEST(aggregator, may_reply_that_it_does_not_want_it)
+TEST(aggregator, replies_and_skips_the_message)
 {
     weir_embedded *embedded = open_with(&plain, false);
 
@@ -285,7 +287,7 @@ TEST(aggregator, may_reply_that_it_does_not_want_it)
     weir_embedded_release(embedded);
 }
 
-TEST(aggregator, may_reply_and_close)
+TEST(aggregator, replies_and_closes)
 {
     weir_embedded *embedded = open_with(&plain, false);
 
@@ -295,7 +297,7 @@ TEST(aggregator, may_reply_and_close)
     weir_embedded_release(embedded);
 }
 
-TEST(aggregator, asks_for_more_where_reads_are_on_demand)
+TEST(aggregator, requests_more_parts_with_reads_on_demand)
 {
     weir_embedded *embedded = open_with(&plain, true);
 
@@ -315,7 +317,7 @@ static void count_removal(weir_ctx *ctx)
     removals++;
 }
 
-TEST(aggregator, that_is_removed_drops_what_it_has)
+TEST(aggregator, releases_the_unfinished_message_when_removed)
 {
     static const weir_aggregator counting = TABLE(.removed = count_removal);
     weir_embedded *embedded = open_with(&counting, false);
@@ -335,7 +337,7 @@ static void remove_aggregator(weir_ctx *ctx, int err, const char *detail)
     weir_fire_error(ctx, err, detail);
 }
 
-TEST(aggregator, that_an_error_removes_passes_on_what_is_next)
+TEST(aggregator, passes_messages_on_after_an_error_handler_removed_it)
 {
     static const weir_handler remover = {.name = "remover", .error = remove_aggregator};
     weir_embedded *embedded = open_with(&plain, false);
@@ -354,13 +356,13 @@ static int end_and_go(weir_ctx *ctx, weir_msg *whole)
     return end(ctx, whole);
 }
 
-TEST(aggregator, may_go_at_the_end_of_a_message)
+TEST(aggregator, may_be_removed_by_its_end_callback)
 {
     static const weir_aggregator going = {
         .handler = {.name = "aggregator",
                     .init = init,
                     WEIR_AGGREGATOR_SLOTS(weir_aggregator_state)},
-        .kind = kind_of,
+        .classify = kind_of,
         .begin = begin,
         .append = append,
         .end = end_and_go,
@@ -390,7 +392,7 @@ static bool aggregate_without(unsigned n)
     return failed;
 }
 
-TEST(aggregator, survives_every_lack_of_memory)
+TEST(aggregator, survives_allocation_failures)
 {
     for (unsigned n = 1; aggregate_without(n); n++)
         ;

@@ -26,7 +26,7 @@ static void check(const char *bytes, size_t length, uint32_t flags, const char *
     assert_memory_equal(back, bytes, length);
 }
 
-TEST(base64, knows_the_vectors_of_the_rfc)
+TEST(base64, matches_the_test_vectors_of_rfc_4648)
 {
     static const char *const rows[][2] = {{"", ""},
                                           {"f", "Zg=="},
@@ -40,7 +40,7 @@ TEST(base64, knows_the_vectors_of_the_rfc)
         check(rows[i][0], strlen(rows[i][0]), 0, rows[i][1]);
 }
 
-TEST(base64, has_two_alphabets_and_may_go_without_padding)
+TEST(base64, supports_both_alphabets_and_unpadded_text)
 {
     check("\xfb\xff\xbf", 3, 0, "+/+/");
     check("\xfb\xff\xbf", 3, WEIR_BASE64_URL, "-_-_");
@@ -58,7 +58,7 @@ static void assert_refused(const char *text, uint32_t flags)
     assert_int_equal(weir_base64_decode(weir_span_of_text(text), flags, bytes), WEIR_EMALFORMED);
 }
 
-TEST(base64, refuses_what_has_another_form)
+TEST(base64, rejects_non_canonical_text)
 {
     static const char *const padded[] = {"Z",        "Zg",   "Zm8",  "Zg=",       "Zg===", "====",
                                          "=Zm8",     "Z===", "Zh==", "Zm9=",      "Zm 8",  "Zm8=\n",
@@ -91,7 +91,7 @@ static void add(weir_pipeline *pipeline, const struct feed *feed)
     assert_int_equal(add_lines_of(pipeline, feed->arg), 0);
 }
 
-TEST(base64, decodes_each_message_and_goes_on_after_a_wrong_one)
+TEST(base64, decodes_each_message_and_continues_after_an_invalid_one)
 {
     const uint32_t flags = 0;
     const struct feed feed = {.add = add, .arg = &flags};
@@ -118,7 +118,7 @@ static int add_encoder(weir_pipeline *pipeline, const void *flags)
     return err < 0 ? err : weir_base64_add(pipeline, *(const uint32_t *)flags);
 }
 
-TEST(base64, is_understood_by_itself)
+TEST(base64, decodes_what_it_encoded)
 {
     for (uint32_t flags = 0; flags <= (WEIR_BASE64_URL | WEIR_BASE64_UNPADDED); flags++)
         check_round_trip(&(const struct round_trip){
@@ -131,20 +131,20 @@ TEST(base64, is_understood_by_itself)
         });
 }
 
-TEST(base64, refuses_flags_that_it_does_not_know)
+TEST(base64, rejects_unknown_flags)
 {
     const uint32_t flags = 1u << 2;
 
-    assert_int_equal(stage_try(add_alone, &flags), -EINVAL);
+    assert_int_equal(fixture_try_add(add_alone, &flags), -EINVAL);
 }
 
-TEST(base64, survives_every_lack_of_memory)
+TEST(base64, survives_allocation_failures)
 {
     const uint32_t flags = 0;
 
-    stage_assert_survives(add_lines_of, &flags, "aGVsbG8=\nb2s=\n", 14);
+    fixture_assert_survives(add_lines_of, &flags, "aGVsbG8=\nb2s=\n", 14);
     for (unsigned n = 1;; n++) {
-        weir_embedded *embedded = stage_open(add_alone, &flags);
+        weir_embedded *embedded = fixture_open(add_alone, &flags);
         weir_composite *composite = NULL;
         bool failed;
 

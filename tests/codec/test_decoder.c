@@ -94,7 +94,7 @@ TEST(decoder, finds_the_same_messages_however_they_are_cut)
     assert_text_fed(&feed, "3ab", ""); /* never complete: dropped */
 }
 
-TEST(decoder, gives_what_is_left_to_decode_last)
+TEST(decoder, passes_the_rest_to_decode_last)
 {
     assert_text_fed(&feed_to_last, "3abc5de", "abc|last:5de");
 }
@@ -105,13 +105,13 @@ TEST(decoder, calls_decode_last_even_if_nothing_is_left)
     assert_text_fed(&feed_to_last, "", "last:");
 }
 
-TEST(decoder, tells_an_error_once_and_throws_the_rest_away)
+TEST(decoder, fires_an_error_once_and_discards_the_rest)
 {
     assert_text_fed(&feed, "1a!1b!", "a|error(WEIR_EMALFORMED)");
     assert_text_fed(&feed_to_last, "1a!1b!", "a|error(WEIR_EMALFORMED)");
 }
 
-TEST(decoder, that_makes_no_progress_is_an_error)
+TEST(decoder, fails_if_decode_consumes_nothing)
 {
     assert_text_fed(&feed, "1a?1b", "a|error(WEIR_ENOPROGRESS)");
     assert_text_fed(&feed, "1a+1b", "a|error(WEIR_ENOPROGRESS)");
@@ -161,7 +161,7 @@ static struct counted *state_of(weir_embedded *embedded, const weir_decoder *dec
     return weir_ctx_state(ctx);
 }
 
-TEST(decoder, that_is_removed_while_decoding_passes_the_rest_on)
+TEST(decoder, forwards_the_rest_when_removed_while_decoding)
 {
     weir_embedded *embedded = open_with(&counted);
 
@@ -173,7 +173,7 @@ TEST(decoder, that_is_removed_while_decoding_passes_the_rest_on)
     weir_embedded_release(embedded);
 }
 
-TEST(decoder, that_is_removed_from_outside_passes_the_rest_on)
+TEST(decoder, forwards_the_rest_when_removed_from_outside)
 {
     weir_embedded *embedded = open_with(&counted);
 
@@ -195,7 +195,7 @@ static void remove_decoder(weir_ctx *ctx, weir_msg *msg)
         (void)weir_pipeline_remove(pipeline, "counted", NULL);
 }
 
-TEST(decoder, that_a_handler_behind_it_removes_passes_the_rest_on_after_the_message)
+TEST(decoder, forwards_the_rest_when_the_next_handler_removes_it)
 {
     static const weir_handler remover = {.name = "remover", .read = remove_decoder};
     weir_embedded *embedded = open_with(&counted);
@@ -214,7 +214,7 @@ static void feed_more(weir_ctx *ctx, weir_msg *msg)
     weir_fire_read(ctx, msg);
 }
 
-TEST(decoder, queues_what_a_handler_behind_it_feeds_it)
+TEST(decoder, queues_bytes_that_the_next_handler_feeds_it)
 {
     static const weir_handler feeder = {.name = "feeder", .read = feed_more};
     weir_embedded *embedded = open_with(&counted);
@@ -249,7 +249,7 @@ static void feed_in_vain(weir_ctx *ctx, weir_msg *msg)
     weir_fire_read(ctx, msg);
 }
 
-TEST(decoder, keeps_what_is_being_decoded_when_more_of_it_is_lost)
+TEST(decoder, keeps_the_current_bytes_when_adding_more_fails)
 {
     static const weir_decoder single = {
         .handler = {.name = "single", WEIR_DECODER_SLOTS(struct counted)},
@@ -284,7 +284,7 @@ static void assert_comes_in_parts(weir_embedded *embedded, const char *text)
     assert_string_equal(text, "");
 }
 
-TEST(decoder, that_is_removed_without_memory_loses_nothing)
+TEST(decoder, loses_nothing_when_removed_without_memory)
 {
     bool failed = true;
 
@@ -303,7 +303,7 @@ TEST(decoder, that_is_removed_without_memory_loses_nothing)
     }
 }
 
-TEST(decoder, passes_on_what_is_not_bytes)
+TEST(decoder, passes_other_messages_on)
 {
     static const weir_msg_type type = {.name = "other", .destroy = NULL};
     weir_embedded *embedded = open_with(&counted);
@@ -330,7 +330,7 @@ TEST(decoder, reads_composites)
     weir_embedded_release(embedded);
 }
 
-TEST(decoder, copies_nothing_of_messages_that_come_whole)
+TEST(decoder, does_not_copy_messages_that_arrive_whole)
 {
     weir_embedded *embedded = open_with(&counted);
     weir_msg *in = feed_bytes("3abc", 4), *out;
@@ -359,7 +359,7 @@ TEST(decoder, copies_only_the_message_that_is_cut)
 }
 
 /* A handler before the decoder may have retained the message. */
-TEST(decoder, does_not_write_into_a_message_that_others_hold)
+TEST(decoder, does_not_write_into_a_shared_message)
 {
     weir_embedded *embedded = open_with(&counted);
     weir_msg *in;
@@ -395,7 +395,7 @@ TEST(decoder, keeps_no_large_block_for_a_few_bytes)
     weir_embedded_release(embedded);
 }
 
-TEST(decoder, is_not_asked_before_what_it_needs_is_there)
+TEST(decoder, is_not_called_before_enough_bytes_arrived)
 {
     weir_embedded *embedded = open_with(&counted);
     struct counted *state = state_of(embedded, &counted);
@@ -431,7 +431,7 @@ static int decode_in_two(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
     return 1;
 }
 
-TEST(decoder, is_not_asked_too_early_when_it_has_taken_all_there_was)
+TEST(decoder, is_not_called_early_after_consuming_everything)
 {
     static const weir_decoder in_two = {
         .handler = {.name = "in-two", WEIR_DECODER_SLOTS(struct counted)}, .decode = decode_in_two};
@@ -462,7 +462,7 @@ static int decode_thousand(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
     return 1;
 }
 
-TEST(decoder, keeps_few_pieces_of_a_message_that_comes_in_drips)
+TEST(decoder, merges_small_pieces_of_a_message)
 {
     static const weir_decoder thousand = {
         .handler = {.name = "thousand", WEIR_DECODER_SLOTS(struct counted)},
@@ -486,7 +486,7 @@ TEST(decoder, keeps_few_pieces_of_a_message_that_comes_in_drips)
     weir_embedded_release(embedded);
 }
 
-TEST(decoder, asks_for_more_where_reads_are_on_demand)
+TEST(decoder, requests_more_bytes_with_reads_on_demand)
 {
     weir_embedded *embedded = NULL;
 
@@ -534,7 +534,7 @@ static const weir_decoder patient = {
     .decode = decode_later,
 };
 
-TEST(decoder, looks_at_its_bytes_again_when_it_resumes)
+TEST(decoder, decodes_its_bytes_again_when_resumed)
 {
     weir_embedded *embedded = NULL;
     weir_ctx *ctx;
@@ -555,7 +555,7 @@ TEST(decoder, looks_at_its_bytes_again_when_it_resumes)
     weir_embedded_release(embedded);
 }
 
-TEST(decoder, decodes_the_rest_when_the_peer_ends_its_half)
+TEST(decoder, decodes_the_rest_at_a_half_closure)
 {
     weir_embedded *embedded = NULL;
 
@@ -575,7 +575,7 @@ TEST(decoder, decodes_the_rest_when_the_peer_ends_its_half)
     weir_embedded_release(embedded);
 }
 
-TEST(decoder, survives_every_lack_of_memory)
+TEST(decoder, survives_allocation_failures)
 {
     static const char *const parts[] = {"3a", "b", "c2", "de9", "12", "345", "678", "9"};
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "support/codec/decoder_fixture.h"
-#include "support/codec/plain_frames.h"
+#include "support/codec/reference_frames.h"
 
 static void add(weir_pipeline *pipeline, const struct feed *feed)
 {
@@ -58,7 +58,7 @@ TEST(delimited, the_shortest_frame_wins)
     check(SPANS("\n", "\r\n"), "a\r\nb\nc\r", "a|b");
 }
 
-TEST(delimited, of_two_at_the_same_place_the_first_of_the_list_wins)
+TEST(delimited, the_first_in_the_list_wins_at_the_same_position)
 {
     check(SPANS("\r\n", "\r"), "a\rb\r\nc\r", "a|b|c");
     check(SPANS("\r", "\r\n"), "a\rb\r\nc\r", "a|b|\nc");
@@ -73,7 +73,7 @@ TEST(delimited, delimiters_may_hold_any_byte_and_be_kept)
 {
     const weir_span ends[] = {weir_span_of("\0\xff", 2)};
     const struct feed feed = {
-        .add = add, .arg = WEIR_DELIMITED_OPTIONS(.delimiters = ends, .count = 1, .limit = 9)};
+        .add = add, .arg = WEIR_DELIMITED_OPTIONS(.delimiters = ends, .count = 1, .max_length = 9)};
     struct row row;
     struct feed keeping = {.add = add, .arg = &make_row(&row, SPANS("--"))->options};
 
@@ -87,31 +87,31 @@ TEST(delimited, frames_over_the_limit_are_skipped)
     struct row row;
     struct feed feed = {.add = add, .arg = &make_row(&row, SPANS("--", ";"))->options};
 
-    row.options.limit = 3;
+    row.options.max_length = 3;
     assert_text_fed(&feed, "abc--abcd--ab-cd;e;abc-",
                     "abc|error(WEIR_ETOOLONG)|"
                     "error(WEIR_ETOOLONG)|e|"
                     "error(WEIR_ETOOLONG)");
-    row.options.tell_late = true;
+    row.options.report_after_skip = true;
     assert_text_fed(&feed, "abc--abcd--ab-cd;e;abcd",
                     "abc|error(WEIR_ETOOLONG)|"
                     "error(WEIR_ETOOLONG)|e|"
                     "error(WEIR_ETOOLONG)");
 }
 
-#define TRY(...) stage_try(add_options, WEIR_DELIMITED_OPTIONS(__VA_ARGS__))
+#define TRY(...) fixture_try_add(add_options, WEIR_DELIMITED_OPTIONS(__VA_ARGS__))
 
-TEST(delimited, refuses_options_that_make_no_sense)
+TEST(delimited, rejects_invalid_options)
 {
     const weir_span empty[] = {weir_span_of("", 0)}, fine[] = {weir_span_of(";", 1)};
     char large[WEIR_DELIMITER_MAX + 1] = "";
     const weir_span long_one[] = {weir_span_of(large, sizeof(large))};
 
-    assert_int_equal(stage_try(add_options, NULL), -EINVAL);
+    assert_int_equal(fixture_try_add(add_options, NULL), -EINVAL);
     assert_int_equal(TRY(.delimiters = empty, .count = 1), -EINVAL);
     assert_int_equal(TRY(.delimiters = long_one, .count = 1), -EINVAL);
     assert_int_equal(TRY(.delimiters = fine, .count = 257), -EINVAL);
-    assert_int_equal(TRY(.delimiters = fine, .count = 1, .limit = SIZE_MAX), -EINVAL);
+    assert_int_equal(TRY(.delimiters = fine, .count = 1, .max_length = SIZE_MAX), -EINVAL);
 }
 
 /* ---- random ones, of few letters, so that much looks like a delimiter ---- */
@@ -137,15 +137,15 @@ static void check_random(uint32_t seed)
     weir_delimited_options options = {.size = sizeof(options), .delimiters = spans};
 
     options.count = 1 + next_random(&random) % 4;
-    options.limit = 1 + next_random(&random) % 20;
+    options.max_length = 1 + next_random(&random) % 20;
     options.keep_delimiter = next_random(&random) % 2 == 0;
-    options.tell_late = next_random(&random) % 2 == 0;
+    options.report_after_skip = next_random(&random) % 2 == 0;
     for (size_t i = 0; i < options.count; i++) {
         spans[i] = weir_span_of(delimiters[i], 1 + next_random(&random) % 4);
         fill(delimiters[i], spans[i].length, &random);
     }
     fill(text, sizeof(text), &random);
-    plain_delimited(&options, text, sizeof(text), &expected);
+    reference_delimited(&options, text, sizeof(text), &expected);
     if (!transcript_is_same_for_cuts(&expected, add_options, &options, text, sizeof(text), random))
         fail_msg("seed %u", seed);
     transcript_clear(&expected);
@@ -157,12 +157,12 @@ TEST(delimited, agrees_with_a_plain_reference)
         check_random(seed);
 }
 
-TEST(delimited, survives_every_lack_of_memory)
+TEST(delimited, survives_allocation_failures)
 {
     const weir_span ends[] = {weir_span_of(";", 1)};
     const char *text = "one;two;three, four, five;six;";
 
-    stage_assert_survives(add_options,
-                          WEIR_DELIMITED_OPTIONS(.delimiters = ends, .count = 1, .limit = 9), text,
-                          strlen(text));
+    fixture_assert_survives(add_options,
+                            WEIR_DELIMITED_OPTIONS(.delimiters = ends, .count = 1, .max_length = 9),
+                            text, strlen(text));
 }

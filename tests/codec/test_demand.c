@@ -188,7 +188,7 @@ static void switch_off(weir_ctx *ctx, char letter)
         weir_ctx_set_auto_read(ctx, false);
 }
 
-TEST(demand, messages_wait_from_the_moment_that_auto_read_is_off)
+TEST(demand, messages_wait_once_auto_read_is_off)
 {
     for (size_t i = 0; i < BASES; i++) {
         weir_embedded *embedded = open_with(bases[i], false);
@@ -303,7 +303,7 @@ static void work_on(weir_ctx *ctx, char letter)
     assert_int_equal(weir_execute(weir_channel_executor(channel), go_on, channel), 0);
 }
 
-TEST(demand, work_that_switches_auto_read_is_done_one_after_the_other)
+TEST(demand, work_that_switches_auto_read_runs_in_sequence)
 {
     weir_embedded *embedded = open_with(NULL, false);
 
@@ -351,7 +351,7 @@ static int take_none(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
     return weir_decoder_need(ctx, 100);
 }
 
-TEST(demand, a_message_that_is_made_of_the_rest_waits_too)
+TEST(demand, a_message_of_decode_last_waits_too)
 {
     static const weir_decoder rest = {
         .handler = {.name = "rest", WEIR_DECODER_SLOTS(weir_decoder_state)},
@@ -373,7 +373,7 @@ TEST(demand, a_message_that_is_made_of_the_rest_waits_too)
     weir_embedded_release(embedded);
 }
 
-TEST(demand, a_close_releases_what_waits)
+TEST(demand, a_close_releases_waiting_messages)
 {
     for (size_t i = 0; i < BASES; i++) {
         weir_embedded *embedded = open_with(bases[i], true);
@@ -390,7 +390,7 @@ TEST(demand, a_close_releases_what_waits)
 
 /* ---- handlers that come and go ---- */
 
-TEST(demand, a_handler_that_is_removed_hands_on_what_waits)
+TEST(demand, a_removed_handler_forwards_waiting_messages)
 {
     weir_embedded *embedded = open_with(&letters.handler, true);
 
@@ -421,7 +421,7 @@ static void remove_any_base(weir_ctx *ctx, char letter)
         (void)weir_pipeline_remove(weir_ctx_pipeline(ctx), bases[i]->name, NULL);
 }
 
-TEST(demand, a_handler_that_is_removed_from_inside_hands_on_the_rest_in_order)
+TEST(demand, a_handler_removed_from_inside_forwards_the_rest_in_order)
 {
     weir_embedded *embedded = open_with(&spelling.handler, false);
 
@@ -432,7 +432,7 @@ TEST(demand, a_handler_that_is_removed_from_inside_hands_on_the_rest_in_order)
 }
 
 /* The request of auto-read is not answered for good by what was kept: it goes on to the channel. */
-TEST(demand, auto_read_goes_on_when_a_handler_is_removed_as_it_resumes)
+TEST(demand, auto_read_continues_when_a_handler_is_removed_as_it_resumes)
 {
     for (size_t i = 0; i < BASES; i++) {
         weir_embedded *embedded = open_with(bases[i], true);
@@ -458,7 +458,7 @@ static void ask_and_remove(weir_ctx *ctx, char letter)
     }
 }
 
-TEST(demand, a_request_outlives_a_handler_that_is_removed_with_nothing_left)
+TEST(demand, a_request_outlives_a_removed_handler_without_messages)
 {
     weir_embedded *embedded = open_with(&letters.handler, true);
 
@@ -472,7 +472,7 @@ TEST(demand, a_request_outlives_a_handler_that_is_removed_with_nothing_left)
 }
 
 /* A request that was made before the handler came counts. */
-TEST(demand, a_handler_that_comes_late_answers_the_request_that_waits)
+TEST(demand, a_handler_added_late_answers_the_pending_request)
 {
     for (size_t i = 0; i < BASES; i++) {
         weir_embedded *embedded = open_with(NULL, true);
@@ -501,7 +501,7 @@ static void add_and_pass(weir_ctx *ctx, weir_msg *msg)
 }
 
 /* The answer is on its way when the handler comes. */
-TEST(demand, a_handler_that_comes_with_the_answer_passes_it_on)
+TEST(demand, a_handler_added_during_the_answer_passes_it_on)
 {
     static const weir_handler adder = {.name = "adder", .read = add_and_pass};
     weir_embedded *embedded = open_with(&adder, true);
@@ -514,7 +514,7 @@ TEST(demand, a_handler_that_comes_with_the_answer_passes_it_on)
     weir_embedded_release(embedded);
 }
 
-TEST(demand, what_follows_a_proxy_header_waits_until_it_is_requested)
+TEST(demand, bytes_after_a_proxy_header_wait_until_requested)
 {
     weir_embedded *embedded = open_with(NULL, true);
     weir_pipeline *pipeline = weir_embedded_pipeline(embedded);
@@ -564,11 +564,11 @@ static unsigned kind_of(const weir_msg *msg)
 {
     switch (weir_buf_bytes(weir_buf_of((weir_msg *)(uintptr_t)msg))[0]) {
     case '(':
-        return WEIR_PART_START;
+        return WEIR_AGGREGATOR_START;
     case ')':
-        return WEIR_PART_LAST;
+        return WEIR_AGGREGATOR_LAST;
     default:
-        return WEIR_PART_CONTENT;
+        return WEIR_AGGREGATOR_CONTENT;
     }
 }
 
@@ -589,12 +589,12 @@ static int append(weir_ctx *ctx, weir_msg *whole, weir_msg *part)
 
 static const weir_aggregator wholes = {
     .handler = {.name = "wholes", WEIR_AGGREGATOR_SLOTS(weir_aggregator_state)},
-    .kind = kind_of,
+    .classify = kind_of,
     .begin = begin,
     .append = append,
 };
 
-TEST(demand, an_aggregator_asks_for_parts_only_when_it_is_asked)
+TEST(demand, an_aggregator_requests_parts_only_on_request)
 {
     weir_embedded *embedded = open_with(&letters.handler, true);
 
@@ -632,7 +632,7 @@ static bool read_without(const weir_handler *base, unsigned n)
     return failed;
 }
 
-TEST(demand, survives_every_lack_of_memory)
+TEST(demand, survives_allocation_failures)
 {
     for (size_t i = 0; i < BASES; i++)
         for (unsigned n = 1; read_without(bases[i], n); n++)

@@ -69,7 +69,7 @@ static void assert_goes_out(weir_embedded *embedded, const char *text)
     weir_msg_release(msg);
 }
 
-TEST(encoder, makes_bytes_of_its_messages_and_releases_them)
+TEST(encoder, encodes_its_messages_and_releases_them)
 {
     weir_embedded *embedded = open_channel();
     struct number memory;
@@ -90,7 +90,7 @@ TEST(encoder, passes_other_messages_on)
     weir_embedded_release(embedded);
 }
 
-TEST(encoder, that_fails_fails_the_write_and_sends_nothing)
+TEST(encoder, fails_the_write_if_encode_fails)
 {
     weir_embedded *embedded = open_channel();
     struct number memory;
@@ -104,7 +104,7 @@ TEST(encoder, that_fails_fails_the_write_and_sends_nothing)
     weir_embedded_release(embedded);
 }
 
-TEST(encoder, tells_of_the_first_failure_that_nobody_waits_for)
+TEST(encoder, logs_a_failure_without_a_promise)
 {
     weir_embedded *embedded = open_channel();
     struct number memory;
@@ -117,7 +117,7 @@ TEST(encoder, tells_of_the_first_failure_that_nobody_waits_for)
     weir_embedded_release(embedded);
 }
 
-TEST(encoder, survives_every_lack_of_memory)
+TEST(encoder, survives_allocation_failures)
 {
     for (unsigned n = 1;; n++) {
         bool failed;

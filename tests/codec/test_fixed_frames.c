@@ -20,7 +20,7 @@ static void add(weir_pipeline *pipeline, const struct feed *feed)
     assert_int_equal(weir_fixed_frames_add(pipeline, *(const size_t *)feed->arg), 0);
 }
 
-TEST(fixed_frames, all_have_that_length)
+TEST(fixed_frames, have_the_given_length)
 {
     const struct feed feed = {.add = add, .arg = &three};
 
@@ -39,21 +39,21 @@ TEST(fixed_frames, may_be_single_bytes)
 
 TEST(fixed_frames, are_slices_of_what_came)
 {
-    stage_assert_slice(add_options, &three, "abcdefg", 7, 1, 3);
+    fixture_assert_slice(add_options, &three, "abcdefg", 7, 1, 3);
 }
 
-TEST(fixed_frames, have_some_length)
+TEST(fixed_frames, reject_an_invalid_length)
 {
     const size_t none = 0, most = WEIR_BUF_MAX, more = WEIR_BUF_MAX + 1;
 
-    assert_int_equal(stage_try(add_options, &none), -EINVAL);
-    assert_int_equal(stage_try(add_options, &most), 0);
-    assert_int_equal(stage_try(add_options, &more), -EINVAL);
+    assert_int_equal(fixture_try_add(add_options, &none), -EINVAL);
+    assert_int_equal(fixture_try_add(add_options, &most), 0);
+    assert_int_equal(fixture_try_add(add_options, &more), -EINVAL);
 }
 
-TEST(fixed_frames, survive_every_lack_of_memory)
+TEST(fixed_frames, survive_allocation_failures)
 {
     const size_t five = 5;
 
-    stage_assert_survives(add_options, &five, "abcdefghijklmnopqrst", 20);
+    fixture_assert_survives(add_options, &five, "abcdefghijklmnopqrst", 20);
 }

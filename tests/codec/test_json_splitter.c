@@ -25,22 +25,22 @@ static int add_options(weir_pipeline *pipeline, const void *options)
 
 TEST(json_splitter, finds_objects_and_arrays)
 {
-    assert_text_fed(FEED(.limit = 0), "{\"a\":[1,2]} \r\n\t{}[3][]  {\"b\"",
+    assert_text_fed(FEED(.max_length = 0), "{\"a\":[1,2]} \r\n\t{}[3][]  {\"b\"",
                     "{\"a\":[1,2]}|{}|[3]|[]");
 }
 
-TEST(json_splitter, does_not_look_into_strings)
+TEST(json_splitter, ignores_brackets_in_strings)
 {
-    assert_text_fed(FEED(.limit = 0), "{\"}\":\"]\"}[\"{\"]", "{\"}\":\"]\"}|[\"{\"]");
-    assert_text_fed(FEED(.limit = 0), "[\"\\\"]\"][\"\\\\\"]", "[\"\\\"]\"]|[\"\\\\\"]");
-    assert_text_fed(FEED(.limit = 0), "[\"\\\\\\\"]\"]", "[\"\\\\\\\"]\"]");
+    assert_text_fed(FEED(.max_length = 0), "{\"}\":\"]\"}[\"{\"]", "{\"}\":\"]\"}|[\"{\"]");
+    assert_text_fed(FEED(.max_length = 0), "[\"\\\"]\"][\"\\\\\"]", "[\"\\\"]\"]|[\"\\\\\"]");
+    assert_text_fed(FEED(.max_length = 0), "[\"\\\\\\\"]\"]", "[\"\\\\\\\"]\"]");
 }
 
-TEST(json_splitter, refuses_what_is_not_between_brackets)
+TEST(json_splitter, rejects_anything_else_between_values)
 {
-    assert_text_fed(FEED(.limit = 0), "{} 12 {}", "{}|error(WEIR_EMALFORMED)");
-    assert_text_fed(FEED(.limit = 0), "]", "error(WEIR_EMALFORMED)");
-    assert_text_fed(FEED(.limit = 0), "{},{}", "{}|error(WEIR_EMALFORMED)");
+    assert_text_fed(FEED(.max_length = 0), "{} 12 {}", "{}|error(WEIR_EMALFORMED)");
+    assert_text_fed(FEED(.max_length = 0), "]", "error(WEIR_EMALFORMED)");
+    assert_text_fed(FEED(.max_length = 0), "{},{}", "{}|error(WEIR_EMALFORMED)");
 }
 
 TEST(json_splitter, skips_values_over_the_limit)
@@ -48,19 +48,19 @@ TEST(json_splitter, skips_values_over_the_limit)
     const char *text = " [1,2] [\"]]]\",2]{}[1,234";
     const char *expected = "[1,2]|error(WEIR_ETOOLONG)|{}|error(WEIR_ETOOLONG)";
 
-    assert_text_fed(FEED(.limit = 5), text, expected);
-    assert_text_fed(FEED(.limit = 5, .tell_late = true), text, expected);
+    assert_text_fed(FEED(.max_length = 5), text, expected);
+    assert_text_fed(FEED(.max_length = 5, .report_after_skip = true), text, expected);
 }
 
 TEST(json_splitter, passes_slices_on)
 {
-    stage_assert_slice(add_options, NULL, "{} [1]", 6, 1, 3);
+    fixture_assert_slice(add_options, NULL, "{} [1]", 6, 1, 3);
 }
 
-TEST(json_splitter, has_a_limit_that_a_buffer_can_hold)
+TEST(json_splitter, rejects_a_limit_beyond_the_buffer_maximum)
 {
-    assert_int_equal(stage_try(add_options, WEIR_JSON_SPLITTER_OPTIONS(.limit = SIZE_MAX)),
-                     -EINVAL);
+    assert_int_equal(
+        fixture_try_add(add_options, WEIR_JSON_SPLITTER_OPTIONS(.max_length = SIZE_MAX)), -EINVAL);
 }
 
 /* ---- deep ---- */
@@ -80,7 +80,7 @@ static weir_msg *make_nest(size_t depth)
 TEST(json_splitter, counts_a_million_brackets)
 {
     weir_embedded *embedded =
-        stage_open(add_options, WEIR_JSON_SPLITTER_OPTIONS(.limit = 2 * DEPTH));
+        fixture_open(add_options, WEIR_JSON_SPLITTER_OPTIONS(.max_length = 2 * DEPTH));
     weir_msg *msg;
 
     assert_int_equal(weir_embedded_write_inbound(embedded, make_nest(DEPTH)), 0);
@@ -92,13 +92,13 @@ TEST(json_splitter, counts_a_million_brackets)
 
 TEST(json_splitter, finds_the_end_of_a_deep_value_over_the_limit)
 {
-    weir_embedded *embedded = stage_open(add_options, NULL);
+    weir_embedded *embedded = fixture_open(add_options, NULL);
     weir_msg *msg;
 
     assert_int_equal(weir_embedded_write_inbound(embedded, make_nest(DEPTH)), 0);
-    assert_string_equal(stage_error(),
+    assert_string_equal(fixture_error(),
                         "WEIR_ETOOLONG: a JSON value is longer than the limit of 1048576 bytes");
-    stage_put_text(embedded, "{}");
+    fixture_write_text(embedded, "{}");
     msg = weir_embedded_read_inbound(embedded);
     assert_int_equal(weir_buf_readable(weir_buf_of(msg)), 2);
     weir_msg_release(msg);
@@ -107,15 +107,17 @@ TEST(json_splitter, finds_the_end_of_a_deep_value_over_the_limit)
 
 TEST(json_splitter, keeps_nothing_of_a_value_that_never_ends)
 {
-    weir_embedded *embedded = stage_open(add_options, WEIR_JSON_SPLITTER_OPTIONS(.limit = 20));
+    weir_embedded *embedded =
+        fixture_open(add_options, WEIR_JSON_SPLITTER_OPTIONS(.max_length = 20));
 
-    stage_assert_keeps_nothing(embedded, "[{\"a\":1},", 9);
+    fixture_assert_no_growth(embedded, "[{\"a\":1},", 9);
     weir_embedded_release(embedded);
 }
 
-TEST(json_splitter, survives_every_lack_of_memory)
+TEST(json_splitter, survives_allocation_failures)
 {
     const char *text = "{\"a\":1} [1,2,3,4,5,6,7,8] [1]";
 
-    stage_assert_survives(add_options, WEIR_JSON_SPLITTER_OPTIONS(.limit = 9), text, strlen(text));
+    fixture_assert_survives(add_options, WEIR_JSON_SPLITTER_OPTIONS(.max_length = 9), text,
+                            strlen(text));
 }

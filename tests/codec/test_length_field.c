@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "support/codec/decoder_fixture.h"
-#include "support/codec/plain_frames.h"
+#include "support/codec/reference_frames.h"
 
 static void add(weir_pipeline *pipeline, const struct feed *feed)
 {
@@ -24,7 +24,7 @@ static int add_options(weir_pipeline *pipeline, const void *options)
 #define FEED(...) (&(const struct feed){.add = add, .arg = WEIR_LENGTH_FIELD_OPTIONS(__VA_ARGS__)})
 #define BYTES(text) (text), sizeof(text) - 1
 
-TEST(length_field, cuts_frames_out_and_strips_the_field)
+TEST(length_field, extracts_frames_and_strips_the_field)
 {
     assert_fed(FEED(.width = 2, .strip = 2), BYTES("\0\5hello\0\0\0\2ok"), "hello||ok");
     assert_fed(FEED(.width = 1, .strip = 1),
@@ -33,24 +33,24 @@ TEST(length_field, cuts_frames_out_and_strips_the_field)
                "abc|d|never");
 }
 
-TEST(length_field, keeps_what_is_not_stripped)
+TEST(length_field, keeps_the_field_unless_stripped)
 {
     assert_fed(FEED(.width = 1), BYTES("\3abc\1d"), "\3abc|\1d");
 }
 
-TEST(length_field, finds_the_field_behind_other_things)
+TEST(length_field, supports_an_offset)
 {
     assert_fed(FEED(.offset = 2, .width = 1, .strip = 3), BYTES("xx\3abcyy\1d"), "abc|d");
     assert_fed(FEED(.offset = 1, .width = 1, .adjustment = 1, .strip = 2), BYTES("x\2-abx\0-"),
                "-ab|-");
 }
 
-TEST(length_field, may_count_the_header_too)
+TEST(length_field, supports_lengths_that_include_the_header)
 {
     assert_fed(FEED(.width = 2, .adjustment = -2, .strip = 2), BYTES("\0\5abc\0\2\0\3d"), "abc||d");
 }
 
-TEST(length_field, knows_both_byte_orders_and_every_width)
+TEST(length_field, supports_both_byte_orders_and_every_width)
 {
     assert_fed(FEED(.width = 3, .order = WEIR_LITTLE_ENDIAN, .strip = 3), BYTES("\2\0\0ab\1\0\0c"),
                "ab|c");
@@ -58,21 +58,21 @@ TEST(length_field, knows_both_byte_orders_and_every_width)
     assert_fed(FEED(.strip = 4), BYTES("\0\0\0\2ab"), "ab");
 }
 
-TEST(length_field, skips_a_frame_over_the_limit_and_goes_on)
+TEST(length_field, skips_a_frame_over_the_limit_and_continues)
 {
-    assert_fed(FEED(.limit = 4, .width = 1, .strip = 1), BYTES("\3abc\4abcd\1e"),
+    assert_fed(FEED(.max_length = 4, .width = 1, .strip = 1), BYTES("\3abc\4abcd\1e"),
                "abc|error(WEIR_ETOOLONG)|e");
-    assert_fed(FEED(.limit = 4, .width = 1, .strip = 1, .tell_late = true),
+    assert_fed(FEED(.max_length = 4, .width = 1, .strip = 1, .report_after_skip = true),
                BYTES("\3abc\4abcd\1e\7ab"), "abc|error(WEIR_ETOOLONG)|e|error(WEIR_ETOOLONG)");
 }
 
-TEST(length_field, refuses_lengths_that_make_no_sense)
+TEST(length_field, rejects_invalid_lengths)
 {
     assert_fed(FEED(.width = 1, .adjustment = -2), BYTES("\2\1x"), "\2|error(WEIR_EMALFORMED)");
     assert_fed(FEED(.width = 1, .strip = 3), BYTES("\3abc\1x\2cd"), "c|error(WEIR_EMALFORMED)");
 }
 
-TEST(length_field, is_not_impressed_by_enormous_lengths)
+TEST(length_field, handles_huge_lengths)
 {
     assert_fed(FEED(.width = 8), BYTES("\x80\0\0\0\0\0\0\0abc"), "error(WEIR_ETOOLONG)");
     assert_fed(FEED(.width = 8), BYTES("\xff\xff\xff\xff\xff\xff\xff\xff-abc"),
@@ -83,36 +83,37 @@ TEST(length_field, is_not_impressed_by_enormous_lengths)
 
 /* ---- when and what it tells ---- */
 
-TEST(length_field, names_the_limit_as_soon_as_it_is_known_to_be_passed)
+TEST(length_field, reports_the_limit_as_soon_as_the_length_is_known)
 {
     weir_embedded *embedded =
-        stage_open(add_options, WEIR_LENGTH_FIELD_OPTIONS(.limit = 20, .width = 1));
+        fixture_open(add_options, WEIR_LENGTH_FIELD_OPTIONS(.max_length = 20, .width = 1));
 
-    stage_put(embedded, "\x40", 1);
-    assert_string_equal(stage_error(),
+    fixture_write(embedded, "\x40", 1);
+    assert_string_equal(fixture_error(),
                         "WEIR_ETOOLONG: a frame is longer than the limit of 20 bytes");
     weir_embedded_release(embedded);
 }
 
-TEST(length_field, may_tell_when_the_frame_has_been_skipped)
+TEST(length_field, may_report_after_the_frame_was_skipped)
 {
-    weir_embedded *embedded = stage_open(
-        add_options, WEIR_LENGTH_FIELD_OPTIONS(.limit = 2, .width = 1, .tell_late = true));
+    weir_embedded *embedded =
+        fixture_open(add_options, WEIR_LENGTH_FIELD_OPTIONS(.max_length = 2, .width = 1,
+                                                            .report_after_skip = true));
 
-    stage_put(embedded, "\3ab", 3);
-    assert_string_equal(stage_error(), "");
-    stage_put(embedded, "c", 1);
-    assert_string_equal(stage_error(),
+    fixture_write(embedded, "\3ab", 3);
+    assert_string_equal(fixture_error(), "");
+    fixture_write(embedded, "c", 1);
+    assert_string_equal(fixture_error(),
                         "WEIR_ETOOLONG: a frame is longer than the limit of 2 bytes");
     weir_embedded_release(embedded);
 }
 
 TEST(length_field, takes_no_memory_for_what_it_skips)
 {
-    weir_embedded *embedded = stage_open(add_options, WEIR_LENGTH_FIELD_OPTIONS(.width = 8));
+    weir_embedded *embedded = fixture_open(add_options, WEIR_LENGTH_FIELD_OPTIONS(.width = 8));
 
-    stage_put(embedded, "\x7f\xff\xff\xff\xff\xff\xff\xff", 8);
-    stage_assert_keeps_nothing(embedded, "0123456789", 10);
+    fixture_write(embedded, "\x7f\xff\xff\xff\xff\xff\xff\xff", 8);
+    fixture_assert_no_growth(embedded, "0123456789", 10);
     weir_embedded_release(embedded);
 }
 
@@ -123,7 +124,7 @@ static void remove_it(weir_ctx *ctx, int err, const char *detail)
     assert_int_equal(weir_pipeline_remove(weir_ctx_pipeline(ctx), "length-field", NULL), 0);
 }
 
-TEST(length_field, may_be_removed_by_who_hears_of_the_error)
+TEST(length_field, may_be_removed_by_an_error_handler)
 {
     static const weir_handler remover = {.name = "remover", .error = remove_it};
     weir_embedded *embedded = NULL;
@@ -131,10 +132,10 @@ TEST(length_field, may_be_removed_by_who_hears_of_the_error)
 
     assert_int_equal(weir_embedded_create(NULL, &embedded), 0);
     assert_int_equal(weir_length_field_add(weir_embedded_pipeline(embedded),
-                                           WEIR_LENGTH_FIELD_OPTIONS(.limit = 2, .width = 1)),
+                                           WEIR_LENGTH_FIELD_OPTIONS(.max_length = 2, .width = 1)),
                      0);
     assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &remover, NULL), 0);
-    stage_put(embedded, "GET /", 5);
+    fixture_write(embedded, "GET /", 5);
     msg = weir_embedded_read_inbound(embedded);
     assert_int_equal(weir_buf_readable(weir_buf_of(msg)), 5);
     weir_msg_release(msg);
@@ -143,27 +144,27 @@ TEST(length_field, may_be_removed_by_who_hears_of_the_error)
 
 TEST(length_field, copies_nothing)
 {
-    stage_assert_slice(add_options, WEIR_LENGTH_FIELD_OPTIONS(.width = 1, .strip = 1),
-                       BYTES("\3abc\1d"), 1, 5);
+    fixture_assert_slice(add_options, WEIR_LENGTH_FIELD_OPTIONS(.width = 1, .strip = 1),
+                         BYTES("\3abc\1d"), 1, 5);
 }
 
 /* ---- options ---- */
 
-#define TRY(...) stage_try(add_options, WEIR_LENGTH_FIELD_OPTIONS(__VA_ARGS__))
+#define TRY(...) fixture_try_add(add_options, WEIR_LENGTH_FIELD_OPTIONS(__VA_ARGS__))
 
-TEST(length_field, refuses_options_of_which_no_frame_could_come)
+TEST(length_field, rejects_options_without_valid_frames)
 {
-    assert_int_equal(stage_try(add_options, NULL), 0);
+    assert_int_equal(fixture_try_add(add_options, NULL), 0);
     assert_int_equal(TRY(.width = 9), -EINVAL);
     assert_int_equal(TRY(.order = (enum weir_byte_order)2), -EINVAL);
-    assert_int_equal(TRY(.limit = SIZE_MAX), -EINVAL);
-    assert_int_equal(TRY(.limit = 8, .offset = 4), 0);
-    assert_int_equal(TRY(.limit = 8, .offset = 5), -EINVAL);
-    assert_int_equal(TRY(.limit = 8, .offset = SIZE_MAX), -EINVAL);
-    assert_int_equal(TRY(.limit = 8, .strip = 9), -EINVAL);
-    assert_int_equal(TRY(.limit = 8, .adjustment = 4), 0);
-    assert_int_equal(TRY(.limit = 8, .adjustment = 5), -EINVAL);
-    assert_int_equal(TRY(.limit = 8, .adjustment = INT64_MAX), -EINVAL);
+    assert_int_equal(TRY(.max_length = SIZE_MAX), -EINVAL);
+    assert_int_equal(TRY(.max_length = 8, .offset = 4), 0);
+    assert_int_equal(TRY(.max_length = 8, .offset = 5), -EINVAL);
+    assert_int_equal(TRY(.max_length = 8, .offset = SIZE_MAX), -EINVAL);
+    assert_int_equal(TRY(.max_length = 8, .strip = 9), -EINVAL);
+    assert_int_equal(TRY(.max_length = 8, .adjustment = 4), 0);
+    assert_int_equal(TRY(.max_length = 8, .adjustment = 5), -EINVAL);
+    assert_int_equal(TRY(.max_length = 8, .adjustment = INT64_MAX), -EINVAL);
     assert_int_equal(TRY(.width = 1, .adjustment = -255), 0);
     assert_int_equal(TRY(.width = 1, .adjustment = -256), -EINVAL);
     assert_int_equal(TRY(.adjustment = INT64_MIN), -EINVAL);
@@ -208,13 +209,13 @@ static void check(const weir_length_field_options *options)
 
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
         append_frame(&stream, options, values[i]);
-    plain_length_field(options, stream.bytes, stream.length, &expected);
+    reference_length_field(options, stream.bytes, stream.length, &expected);
     if (!transcript_is_same_for_cuts(&expected, add_options, options, stream.bytes, stream.length,
                                      4711))
         fail_msg("offset %zu width %zu order %d adjustment %lld strip %zu limit %zu late %d",
                  options->offset, options->width, (int)options->order,
-                 (long long)options->adjustment, options->strip, options->limit,
-                 options->tell_late);
+                 (long long)options->adjustment, options->strip, options->max_length,
+                 options->report_after_skip);
     transcript_clear(&expected);
 }
 
@@ -223,13 +224,13 @@ static void check_row(size_t width, size_t offset, int64_t adjustment, size_t st
     for (unsigned bits = 0; bits < 8; bits++) {
         weir_length_field_options options = {
             .size = sizeof(options),
-            .limit = (bits & 1) != 0 ? 24 : 1000,
+            .max_length = (bits & 1) != 0 ? 24 : 1000,
             .offset = offset,
             .width = width,
             .order = (bits & 2) != 0 ? WEIR_BIG_ENDIAN : WEIR_LITTLE_ENDIAN,
             .adjustment = adjustment,
             .strip = strip,
-            .tell_late = (bits & 4) != 0,
+            .report_after_skip = (bits & 4) != 0,
         };
 
         check(&options);
@@ -245,8 +246,8 @@ TEST(length_field, agrees_with_a_plain_reference_for_all_parameters)
                     check_row(width, offset, adjustment, strip);
 }
 
-TEST(length_field, survives_every_lack_of_memory)
+TEST(length_field, survives_allocation_failures)
 {
-    stage_assert_survives(add_options, WEIR_LENGTH_FIELD_OPTIONS(.limit = 9, .width = 1),
-                          BYTES("\3abc\x10----------------\2de"));
+    fixture_assert_survives(add_options, WEIR_LENGTH_FIELD_OPTIONS(.max_length = 9, .width = 1),
+                            BYTES("\3abc\x10----------------\2de"));
 }

@@ -47,7 +47,7 @@ static void check(const weir_length_prepender_options *options, const char *byte
 #define CHECK(bytes, ...) \
     check(WEIR_LENGTH_PREPENDER_OPTIONS(__VA_ARGS__), (bytes), sizeof(bytes) - 1)
 
-TEST(length_prepender, says_how_long_a_message_is)
+TEST(length_prepender, writes_the_length_before_the_message)
 {
     CHECK("\0\0\0\5hello", .width = 0);
     CHECK("\5hello", .width = 1);
@@ -74,7 +74,7 @@ TEST(length_prepender, does_not_copy_the_message)
     weir_embedded_release(embedded);
 }
 
-TEST(length_prepender, fails_what_does_not_fit_and_goes_on)
+TEST(length_prepender, fails_a_write_that_does_not_fit_and_continues)
 {
     weir_embedded *embedded = OPEN(.width = 1, .adjustment = -2);
     char large[258] = "";
@@ -87,7 +87,7 @@ TEST(length_prepender, fails_what_does_not_fit_and_goes_on)
     weir_embedded_release(embedded);
 }
 
-TEST(length_prepender, passes_on_what_is_not_bytes)
+TEST(length_prepender, passes_other_messages_on)
 {
     static const weir_msg_type type = {.name = "other", .destroy = NULL};
     weir_embedded *embedded = OPEN(.width = 1);
@@ -99,7 +99,7 @@ TEST(length_prepender, passes_on_what_is_not_bytes)
     weir_embedded_release(embedded);
 }
 
-TEST(length_prepender, refuses_options_that_make_no_sense)
+TEST(length_prepender, rejects_invalid_options)
 {
     weir_embedded *embedded = OPEN(.width = 1);
     weir_pipeline *pipeline = weir_embedded_pipeline(embedded);
@@ -141,7 +141,7 @@ TEST(length_prepender, writes_the_field_before_a_file)
     weir_embedded_release(embedded);
 }
 
-TEST(length_prepender, needs_nobody_who_waits_for_the_file)
+TEST(length_prepender, writes_a_file_without_a_promise)
 {
     weir_embedded *embedded = OPEN(.width = 2);
 
@@ -207,7 +207,7 @@ static int add_decoder(weir_pipeline *pipeline, const void *options)
     return weir_length_field_add(pipeline, options);
 }
 
-TEST(length_prepender, is_understood_by_the_decoder)
+TEST(length_prepender, round_trips_with_the_decoder)
 {
     check_round_trip(&(const struct round_trip){
         .name = "length field of 2 bytes",
@@ -229,7 +229,7 @@ TEST(length_prepender, is_understood_by_the_decoder)
     });
 }
 
-TEST(length_prepender, survives_every_lack_of_memory)
+TEST(length_prepender, survives_allocation_failures)
 {
     for (unsigned n = 1;; n++) {
         bool failed;

@@ -18,7 +18,7 @@ static void add(weir_pipeline *pipeline, const struct feed *feed)
 
 TEST(lines, end_with_lf_or_crlf)
 {
-    assert_text_fed(FEED(.limit = 0), "one\ntwo\r\n\n\r\nthree\rfour\r\r\nfive",
+    assert_text_fed(FEED(.max_length = 0), "one\ntwo\r\n\n\r\nthree\rfour\r\r\nfive",
                     "one|two|||three\rfour\r");
 }
 
@@ -33,10 +33,10 @@ TEST(lines, may_keep_their_end)
     assert_text_fed(FEED(.keep_end = true), "one\ntwo\r\n\n", "one\n|two\r\n|\n");
 }
 
-TEST(lines, of_exactly_the_limit_are_not_too_long_whatever_they_end_with)
+TEST(lines, of_exactly_the_limit_are_accepted)
 {
-    assert_text_fed(FEED(.limit = 3), "abc\nabc\r\nabc\r", "abc|abc|error(WEIR_ETOOLONG)");
-    assert_text_fed(FEED(.limit = 3, .keep_end = true), "abc\r\n", "abc\r\n");
+    assert_text_fed(FEED(.max_length = 3), "abc\nabc\r\nabc\r", "abc|abc|error(WEIR_ETOOLONG)");
+    assert_text_fed(FEED(.max_length = 3, .keep_end = true), "abc\r\n", "abc\r\n");
 }
 
 TEST(lines, over_the_limit_are_skipped)
@@ -45,8 +45,8 @@ TEST(lines, over_the_limit_are_skipped)
     const char *expected = "error(WEIR_ETOOLONG)|ab|error(WEIR_ETOOLONG)|ab|error(WEIR_ETOOLONG)|c|"
                            "error(WEIR_ETOOLONG)";
 
-    assert_text_fed(FEED(.limit = 3), text, expected);
-    assert_text_fed(FEED(.limit = 3, .tell_late = true), text, expected);
+    assert_text_fed(FEED(.max_length = 3), text, expected);
+    assert_text_fed(FEED(.max_length = 3, .report_after_skip = true), text, expected);
 }
 
 static int add_options(weir_pipeline *pipeline, const void *options)
@@ -56,42 +56,46 @@ static int add_options(weir_pipeline *pipeline, const void *options)
 
 TEST(lines, are_slices_of_what_came)
 {
-    stage_assert_slice(add_options, NULL, "a\nbc\r\n", 6, 1, 2);
+    fixture_assert_slice(add_options, NULL, "a\nbc\r\n", 6, 1, 2);
 }
 
-TEST(lines, tell_at_once_or_late_that_one_is_too_long)
+TEST(lines, report_a_long_line_at_once_or_after_skipping)
 {
-    weir_embedded *embedded = stage_open(add_options, WEIR_LINES_OPTIONS(.limit = 3));
+    weir_embedded *embedded = fixture_open(add_options, WEIR_LINES_OPTIONS(.max_length = 3));
 
-    stage_put_text(embedded, "abcd");
-    assert_string_equal(stage_error(), "WEIR_ETOOLONG: a line is longer than the limit of 3 bytes");
+    fixture_write_text(embedded, "abcd");
+    assert_string_equal(fixture_error(),
+                        "WEIR_ETOOLONG: a line is longer than the limit of 3 bytes");
     weir_embedded_release(embedded);
-    embedded = stage_open(add_options, WEIR_LINES_OPTIONS(.limit = 3, .tell_late = true));
-    stage_put_text(embedded, "abcdefgh");
-    assert_string_equal(stage_error(), "");
-    stage_put_text(embedded, "\n");
-    assert_string_equal(stage_error(), "WEIR_ETOOLONG: a line is longer than the limit of 3 bytes");
+    embedded =
+        fixture_open(add_options, WEIR_LINES_OPTIONS(.max_length = 3, .report_after_skip = true));
+    fixture_write_text(embedded, "abcdefgh");
+    assert_string_equal(fixture_error(), "");
+    fixture_write_text(embedded, "\n");
+    assert_string_equal(fixture_error(),
+                        "WEIR_ETOOLONG: a line is longer than the limit of 3 bytes");
     weir_embedded_release(embedded);
 }
 
 TEST(lines, that_never_end_take_no_memory)
 {
-    weir_embedded *embedded = stage_open(add_options, WEIR_LINES_OPTIONS(.limit = 30));
+    weir_embedded *embedded = fixture_open(add_options, WEIR_LINES_OPTIONS(.max_length = 30));
 
-    stage_assert_keeps_nothing(embedded, "0123456789\r", 11);
+    fixture_assert_no_growth(embedded, "0123456789\r", 11);
     weir_embedded_release(embedded);
 }
 
-TEST(lines, refuse_options_that_make_no_sense)
+TEST(lines, reject_invalid_options)
 {
-    assert_int_equal(stage_try(add_options, WEIR_LINES_OPTIONS(.limit = SIZE_MAX)), -EINVAL);
-    assert_int_equal(stage_try(add_options, WEIR_LINES_OPTIONS(.end = (enum weir_line_end)3)),
+    assert_int_equal(fixture_try_add(add_options, WEIR_LINES_OPTIONS(.max_length = SIZE_MAX)),
+                     -EINVAL);
+    assert_int_equal(fixture_try_add(add_options, WEIR_LINES_OPTIONS(.end = (enum weir_line_end)3)),
                      -EINVAL);
 }
 
-TEST(lines, survive_every_lack_of_memory)
+TEST(lines, survive_allocation_failures)
 {
     const char *text = "one\r\ntwo\nthree, four, five\nsix\n";
 
-    stage_assert_survives(add_options, WEIR_LINES_OPTIONS(.limit = 9), text, strlen(text));
+    fixture_assert_survives(add_options, WEIR_LINES_OPTIONS(.max_length = 9), text, strlen(text));
 }

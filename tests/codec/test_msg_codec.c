@@ -101,22 +101,22 @@ static void assert_spelled_in(const weir_handler *handler)
     weir_embedded_release(embedded);
 }
 
-TEST(msg_decoder, makes_none_or_several_of_one)
+TEST(msg_decoder, makes_zero_or_more_messages_of_one)
 {
     assert_spelled_in(&spelling_in.handler);
     assert_spelled_in(&spelling_both.decoder.handler);
 }
 
-static void hear_error(weir_ctx *ctx, int err, const char *detail)
+static void record_error(weir_ctx *ctx, int err, const char *detail)
 {
     (void)ctx;
     assert_int_equal(err, WEIR_EMALFORMED);
     assert_string_equal(detail, "a message could not be decoded");
 }
 
-TEST(msg_decoder, tells_an_error_in_place_of_the_messages_and_goes_on)
+TEST(msg_decoder, fires_an_error_instead_of_the_messages_and_continues)
 {
-    static const weir_handler hearer = {.name = "hearer", .error = hear_error};
+    static const weir_handler hearer = {.name = "hearer", .error = record_error};
     weir_embedded *embedded = open_with(&spelling_in.handler, false);
 
     assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &hearer, NULL), 0);
@@ -153,7 +153,7 @@ static void assert_told(weir_embedded *embedded, const void *bytes, size_t lengt
     assert_string_equal(last_detail, why);
 }
 
-TEST(msg_decoder, says_why_in_words)
+TEST(msg_decoder, reports_the_detail)
 {
     static const weir_msg_decoder refusing = {
         .handler = {.name = "refusing", WEIR_MSG_DECODER_SLOTS(weir_msg_decoder_state)},
@@ -166,7 +166,7 @@ TEST(msg_decoder, says_why_in_words)
     weir_embedded_release(embedded);
 }
 
-TEST(msg_decoder, of_strings_says_why_in_words)
+TEST(msg_decoder, of_strings_reports_the_detail)
 {
     weir_embedded *embedded = NULL;
 
@@ -186,7 +186,7 @@ static void free_nothing(weir_msg *msg)
 
 static const weir_msg_type other_type = {.name = "other", .destroy = free_nothing};
 
-TEST(msg_decoder, passes_on_what_is_not_of_its_type)
+TEST(msg_decoder, passes_other_types_on)
 {
     weir_embedded *embedded = open_with(&spelling_in.handler, false);
     weir_msg other;
@@ -216,7 +216,7 @@ static int keep(weir_ctx *ctx, weir_msg *msg, weir_msg_list *out)
     return weir_msg_list_add(out, weir_msg_retain(msg));
 }
 
-TEST(msg_decoder, may_choose_its_messages_itself)
+TEST(msg_decoder, may_select_messages_by_accepts)
 {
     static const weir_msg_decoder dropper = {
         .handler = {.name = "dropper", WEIR_MSG_DECODER_SLOTS(weir_msg_decoder_state)},
@@ -238,7 +238,7 @@ TEST(msg_decoder, may_choose_its_messages_itself)
     weir_embedded_release(embedded);
 }
 
-TEST(msg_decoder, asks_for_more_where_it_has_made_nothing)
+TEST(msg_decoder, requests_more_if_it_made_nothing)
 {
     weir_embedded *embedded = open_with(&spelling_in.handler, true);
 
@@ -301,13 +301,13 @@ static void assert_spelled_out(const weir_handler *handler)
     weir_embedded_release(embedded);
 }
 
-TEST(msg_encoder, makes_none_or_several_of_one)
+TEST(msg_encoder, makes_zero_or_more_messages_of_one)
 {
     assert_spelled_out(&spelling_out.handler);
     assert_spelled_out(&spelling_both.decoder.handler);
 }
 
-TEST(msg_encoder, that_fails_writes_nothing)
+TEST(msg_encoder, writes_nothing_if_encode_fails)
 {
     weir_embedded *embedded = open_with(&spelling_out.handler, false);
     weir_promise *promise = write_with_promise(embedded, "ab!");
@@ -349,7 +349,7 @@ TEST(msg_encoder, of_several_cannot_be_cancelled_any_more)
     weir_embedded_release(embedded);
 }
 
-TEST(msg_encoder, passes_on_what_is_not_of_its_type)
+TEST(msg_encoder, passes_other_types_on)
 {
     weir_embedded *embedded = open_with(&spelling_out.handler, false);
     weir_msg other;
@@ -450,7 +450,7 @@ static bool transform_without(unsigned n)
     return failed;
 }
 
-TEST(msg_codec, survives_every_lack_of_memory)
+TEST(msg_codec, survives_allocation_failures)
 {
     for (unsigned n = 1; transform_without(n); n++)
         ;

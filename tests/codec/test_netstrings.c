@@ -23,9 +23,10 @@ static int add_options(weir_pipeline *pipeline, const void *options)
 
 #define FEED(...) (&(const struct feed){.add = add, .arg = WEIR_NETSTRINGS_OPTIONS(__VA_ARGS__)})
 
-TEST(netstrings, are_cut_out)
+TEST(netstrings, are_extracted)
 {
-    assert_text_fed(FEED(.limit = 0), "5:hello,0:,12:hello world!,2:ok", "hello||hello world!");
+    assert_text_fed(FEED(.max_length = 0), "5:hello,0:,12:hello world!,2:ok",
+                    "hello||hello world!");
 }
 
 TEST(netstrings, over_the_limit_are_skipped)
@@ -34,21 +35,21 @@ TEST(netstrings, over_the_limit_are_skipped)
     char expected[64];
 
     (void)snprintf(expected, sizeof(expected), "abc|%s|e|%s", error, error);
-    assert_text_fed(FEED(.limit = 3), text, expected);
-    assert_text_fed(FEED(.limit = 3, .tell_late = true), text, expected);
-    assert_text_fed(FEED(.limit = 3), "9999999999999999999:ab", error);
-    assert_text_fed(FEED(.limit = 3), "9223372036854775808:ab", error);
+    assert_text_fed(FEED(.max_length = 3), text, expected);
+    assert_text_fed(FEED(.max_length = 3, .report_after_skip = true), text, expected);
+    assert_text_fed(FEED(.max_length = 3), "9999999999999999999:ab", error);
+    assert_text_fed(FEED(.max_length = 3), "9223372036854775808:ab", error);
 }
 
 TEST(netstrings, over_the_limit_end_with_a_comma)
 {
     const char *text = "4:abcd;1:e,", *expected = "error(WEIR_ETOOLONG)|error(WEIR_EMALFORMED)";
 
-    assert_text_fed(FEED(.limit = 3), text, expected);
-    assert_text_fed(FEED(.limit = 3, .tell_late = true), text, expected);
+    assert_text_fed(FEED(.max_length = 3), text, expected);
+    assert_text_fed(FEED(.max_length = 3, .report_after_skip = true), text, expected);
 }
 
-TEST(netstrings, have_one_form)
+TEST(netstrings, reject_other_forms)
 {
     static const char *const texts[] = {"1:a;",   ":a,",     "01:a,",  "00:,", "-1:a,",
                                         " 1:a,",  "1a,1:a,", "1 :a,",  "x",    "1:a,\n1:a,",
@@ -57,41 +58,42 @@ TEST(netstrings, have_one_form)
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         const char *expected = i == 9 ? "a|error(WEIR_EMALFORMED)" : "error(WEIR_EMALFORMED)";
 
-        assert_text_fed(FEED(.limit = 0), texts[i], expected);
+        assert_text_fed(FEED(.max_length = 0), texts[i], expected);
     }
 }
 
 TEST(netstrings, have_lengths_of_19_digits_at_most)
 {
-    weir_embedded *embedded = stage_open(add_options, NULL);
+    weir_embedded *embedded = fixture_open(add_options, NULL);
 
-    stage_put_text(embedded, "1234567890123456789");
-    assert_string_equal(stage_error(), "");
-    stage_put_text(embedded, "0");
-    assert_string_equal(stage_error(),
+    fixture_write_text(embedded, "1234567890123456789");
+    assert_string_equal(fixture_error(), "");
+    fixture_write_text(embedded, "0");
+    assert_string_equal(fixture_error(),
                         "WEIR_EMALFORMED: the length of a netstring has more than 19 digits");
     weir_embedded_release(embedded);
 }
 
 TEST(netstrings, that_never_end_take_no_memory)
 {
-    weir_embedded *embedded = stage_open(add_options, WEIR_NETSTRINGS_OPTIONS(.limit = 5));
+    weir_embedded *embedded = fixture_open(add_options, WEIR_NETSTRINGS_OPTIONS(.max_length = 5));
 
-    stage_put_text(embedded, "9223372036854775807:");
-    assert_string_equal(stage_error(),
+    fixture_write_text(embedded, "9223372036854775807:");
+    assert_string_equal(fixture_error(),
                         "WEIR_ETOOLONG: a netstring is longer than the limit of 5 bytes");
-    stage_assert_keeps_nothing(embedded, "0123456789", 10);
+    fixture_assert_no_growth(embedded, "0123456789", 10);
     weir_embedded_release(embedded);
 }
 
 TEST(netstrings, are_slices_of_what_came)
 {
-    stage_assert_slice(add_options, NULL, "1:a,2:bc,", 9, 1, 6);
+    fixture_assert_slice(add_options, NULL, "1:a,2:bc,", 9, 1, 6);
 }
 
 TEST(netstrings, have_a_limit_that_a_buffer_can_hold)
 {
-    assert_int_equal(stage_try(add_options, WEIR_NETSTRINGS_OPTIONS(.limit = SIZE_MAX)), -EINVAL);
+    assert_int_equal(fixture_try_add(add_options, WEIR_NETSTRINGS_OPTIONS(.max_length = SIZE_MAX)),
+                     -EINVAL);
 }
 
 /* ---- out ---- */
@@ -108,7 +110,7 @@ static void assert_written(weir_embedded *embedded, const char *expected)
 
 TEST(netstrings, are_written_around_a_file)
 {
-    weir_embedded *embedded = stage_open(add_options, NULL);
+    weir_embedded *embedded = fixture_open(add_options, NULL);
     weir_file_range *range = NULL;
     weir_msg *file;
 
@@ -132,9 +134,10 @@ TEST(netstrings, are_understood_by_themselves)
     });
 }
 
-TEST(netstrings, survive_every_lack_of_memory)
+TEST(netstrings, survive_allocation_failures)
 {
     const char *text = "3:abc,16:----------------,2:de,";
 
-    stage_assert_survives(add_options, WEIR_NETSTRINGS_OPTIONS(.limit = 9), text, strlen(text));
+    fixture_assert_survives(add_options, WEIR_NETSTRINGS_OPTIONS(.max_length = 9), text,
+                            strlen(text));
 }

@@ -63,14 +63,14 @@ TEST(proxy_header, of_version_1_is_a_line)
 TEST(proxy_header, of_version_2_is_binary)
 {
     weir_address a = address("192.0.2.1:56324"), b = address("198.51.100.2:443");
-    const weir_proxy_field field = {WEIR_PROXY_AUTHORITY, {(const uint8_t *)"a.test", 6}};
+    const weir_proxy_tlv tlv = {WEIR_PROXY_AUTHORITY, {(const uint8_t *)"a.test", 6}};
 
-    assert_written(WEIR_PROXY_HEADER_OPTIONS(.source = &a, .destination = &b, .fields = &field,
-                                             .field_count = 1),
-                   "\r\n\r\n\0\r\nQUIT\n\x21\x11\x00\x15\xc0\x00\x02\x01\xc6\x33\x64\x02\xdc\x04"
-                   "\x01\xbb\x02\x00\x06"
-                   "a.test",
-                   37);
+    assert_written(
+        WEIR_PROXY_HEADER_OPTIONS(.source = &a, .destination = &b, .tlvs = &tlv, .tlv_count = 1),
+        "\r\n\r\n\0\r\nQUIT\n\x21\x11\x00\x15\xc0\x00\x02\x01\xc6\x33\x64\x02\xdc\x04"
+        "\x01\xbb\x02\x00\x06"
+        "a.test",
+        37);
     assert_written(WEIR_PROXY_HEADER_OPTIONS(.is_local = true),
                    "\r\n\r\n\0\r\nQUIT\n\x20\x00\x00\x00", 16);
     assert_written(NULL, "\r\n\r\n\0\r\nQUIT\n\x21\x00\x00\x00", 16);
@@ -81,10 +81,10 @@ TEST(proxy_header, that_cannot_be_is_refused)
     weir_address v4 = address("192.0.2.1:1"), v6 = address("[::1]:1"), un = address("unix:/x");
     weir_address inproc = address("inproc:x");
     static const uint8_t long_value[UINT16_MAX];
-    const weir_proxy_field crc = {WEIR_PROXY_CRC32C, {long_value, 4}};
-    const weir_proxy_field ssl = {WEIR_PROXY_SSL, {long_value, 4}};
-    const weir_proxy_field too_long = {WEIR_PROXY_NOOP, {long_value, UINT16_MAX - 14}};
-    const weir_proxy_field noop = {WEIR_PROXY_NOOP, {NULL, 0}};
+    const weir_proxy_tlv crc = {WEIR_PROXY_CRC32C, {long_value, 4}};
+    const weir_proxy_tlv ssl = {WEIR_PROXY_SSL, {long_value, 4}};
+    const weir_proxy_tlv too_long = {WEIR_PROXY_NOOP, {long_value, UINT16_MAX - 14}};
+    const weir_proxy_tlv noop = {WEIR_PROXY_NOOP, {NULL, 0}};
     weir_proxy_header *header = NULL;
 
 #define REFUSED(err, ...) \
@@ -97,12 +97,12 @@ TEST(proxy_header, that_cannot_be_is_refused)
     REFUSED(-EINVAL, .source = &v4, .destination = &v4, .is_local = true);
     REFUSED(-EINVAL, .version = 1, .is_local = true);
     REFUSED(-EINVAL, .version = 1, .source = &un, .destination = &un);
-    REFUSED(-EINVAL, .version = 1, .source = &v4, .destination = &v4, .datagrams = true);
+    REFUSED(-EINVAL, .version = 1, .source = &v4, .destination = &v4, .is_datagram = true);
     REFUSED(-EINVAL, .version = 1, .source = &v4, .destination = &v4, .checksum = true);
-    REFUSED(-EINVAL, .fields = &noop, .field_count = 1);
-    REFUSED(-EINVAL, .source = &v4, .destination = &v4, .fields = &crc, .field_count = 1);
-    REFUSED(-EINVAL, .source = &v4, .destination = &v4, .fields = &ssl, .field_count = 1);
-    REFUSED(-EMSGSIZE, .source = &v4, .destination = &v4, .fields = &too_long, .field_count = 1);
+    REFUSED(-EINVAL, .tlvs = &noop, .tlv_count = 1);
+    REFUSED(-EINVAL, .source = &v4, .destination = &v4, .tlvs = &crc, .tlv_count = 1);
+    REFUSED(-EINVAL, .source = &v4, .destination = &v4, .tlvs = &ssl, .tlv_count = 1);
+    REFUSED(-EMSGSIZE, .source = &v4, .destination = &v4, .tlvs = &too_long, .tlv_count = 1);
 #undef REFUSED
 }
 
@@ -125,25 +125,25 @@ TEST(proxy_header, has_fields_also_within_that_of_tls)
 {
     weir_address v4 = address("192.0.2.1:1");
     const uint8_t tls[] = {7, 0, 0, 0, 0, WEIR_PROXY_SSL_VERSION, 0, 3, '1', '.', '3'};
-    const weir_proxy_field fields[] = {{WEIR_PROXY_SSL, {tls, sizeof(tls)}},
-                                       {WEIR_PROXY_ALPN, {(const uint8_t *)"h2", 2}}};
+    const weir_proxy_tlv tlvs[] = {{WEIR_PROXY_SSL, {tls, sizeof(tls)}},
+                                   {WEIR_PROXY_ALPN, {(const uint8_t *)"h2", 2}}};
     weir_proxy_header *header = NULL;
     weir_span found;
 
     assert_int_equal(
         weir_proxy_header_create(WEIR_PROXY_HEADER_OPTIONS(.source = &v4, .destination = &v4,
-                                                           .fields = fields, .field_count = 2),
+                                                           .tlvs = tlvs, .tlv_count = 2),
                                  &header),
         0);
-    assert_true(weir_proxy_field_find(weir_proxy_header_fields(header), WEIR_PROXY_ALPN, &found));
+    assert_true(weir_proxy_tlv_find(weir_proxy_header_tlvs(header), WEIR_PROXY_ALPN, &found));
     assert_int_equal(found.length, 2);
     assert_memory_equal(found.data, "h2", 2);
-    assert_true(weir_proxy_field_find(weir_proxy_header_fields(header), WEIR_PROXY_SSL, &found));
-    found.data += WEIR_PROXY_SSL_FIELDS;
-    found.length -= WEIR_PROXY_SSL_FIELDS;
-    assert_true(weir_proxy_field_find(found, WEIR_PROXY_SSL_VERSION, &found));
+    assert_true(weir_proxy_tlv_find(weir_proxy_header_tlvs(header), WEIR_PROXY_SSL, &found));
+    found.data += WEIR_PROXY_SSL_TLVS;
+    found.length -= WEIR_PROXY_SSL_TLVS;
+    assert_true(weir_proxy_tlv_find(found, WEIR_PROXY_SSL_VERSION, &found));
     assert_memory_equal(found.data, "1.3", 3);
-    assert_false(weir_proxy_field_find(weir_proxy_header_fields(header), 0xee, &found));
+    assert_false(weir_proxy_tlv_find(weir_proxy_header_tlvs(header), 0xee, &found));
     weir_proxy_header_release(header);
 }
 
@@ -156,23 +156,23 @@ static bool is_same(const weir_address *a, const weir_address *b)
 
 static bool read_again(const weir_proxy_header *header, const weir_buf *buf)
 {
-    weir_span fields = weir_proxy_header_fields(header), found;
+    weir_span tlvs = weir_proxy_header_tlvs(header), found;
     weir_proxy_header *again = NULL;
-    const char *why = NULL;
+    const char *detail = NULL;
     size_t need;
     ssize_t taken =
-        weir__proxy_read(weir_buf_bytes(buf), weir_buf_readable(buf), MAX, &again, &need, &why);
+        weir__proxy_read(weir_buf_bytes(buf), weir_buf_readable(buf), MAX, &again, &need, &detail);
 
     PROPERTY(taken == (ssize_t)weir_buf_readable(buf));
-    found = weir_proxy_header_fields(again);
+    found = weir_proxy_header_tlvs(again);
     PROPERTY(weir_proxy_header_version(again) == weir_proxy_header_version(header));
     PROPERTY(weir_proxy_header_is_local(again) == weir_proxy_header_is_local(header));
-    PROPERTY(weir_proxy_header_datagrams(again) ==
-             (weir_proxy_header_datagrams(header) && header->source.length > 0));
+    PROPERTY(weir_proxy_header_is_datagram(again) ==
+             (weir_proxy_header_is_datagram(header) && header->source.length > 0));
     PROPERTY(is_same(&again->source, &header->source));
     PROPERTY(is_same(&again->destination, &header->destination));
-    PROPERTY(found.length == fields.length + (header->checksum ? 7 : 0));
-    PROPERTY(memcmp(found.data, fields.data, fields.length) == 0);
+    PROPERTY(found.length == tlvs.length + (header->checksum ? 7 : 0));
+    PROPERTY(memcmp(found.data, tlvs.data, tlvs.length) == 0);
     weir_proxy_header_release(again);
     return true;
 }
@@ -181,30 +181,32 @@ static bool read_again(const weir_proxy_header *header, const weir_buf *buf)
 static bool waits_for_all(const weir_buf *buf)
 {
     weir_proxy_header *header = NULL;
-    const char *why = NULL;
+    const char *detail = NULL;
     size_t need;
 
     for (size_t i = 0; i < weir_buf_readable(buf); i++)
-        PROPERTY(weir__proxy_read(weir_buf_bytes(buf), i, MAX, &header, &need, &why) == 0 &&
+        PROPERTY(weir__proxy_read(weir_buf_bytes(buf), i, MAX, &header, &need, &detail) == 0 &&
                  need <= weir_buf_readable(buf));
     return true;
 }
 
-/* One bit of what the sum is over is wrong; of the first bytes all sorts of things may come. */
+/* One bit of what the checksum is over is wrong; of the first bytes all sorts of things may come.
+ */
 static bool sum_sees(weir_buf *buf, uint32_t number)
 {
     size_t at = 16 + number % (weir_buf_readable(buf) - 16);
     uint8_t *byte = (uint8_t *)(uintptr_t)weir_buf_bytes(buf) + at;
     weir_proxy_header *header = NULL;
-    const char *why = NULL;
+    const char *detail = NULL;
     size_t need;
 
     *byte ^= (uint8_t)(1u << number % 8);
-    if (weir__proxy_read(weir_buf_bytes(buf), weir_buf_readable(buf), MAX, &header, &need, &why) >
-        0) {
-        weir_span sum; /* the field of the sum itself has become another one */
+    if (weir__proxy_read(weir_buf_bytes(buf), weir_buf_readable(buf), MAX, &header, &need,
+                         &detail) > 0) {
+        weir_span checksum; /* the tlv of the checksum itself has become another one */
 
-        PROPERTY(!weir_proxy_field_find(weir_proxy_header_fields(header), WEIR_PROXY_CRC32C, &sum));
+        PROPERTY(
+            !weir_proxy_tlv_find(weir_proxy_header_tlvs(header), WEIR_PROXY_CRC32C, &checksum));
         weir_proxy_header_release(header);
     }
     return true;
@@ -230,7 +232,7 @@ static bool try_one(void *state, const struct property_step *step)
     int which = (int)(number % 4);
     weir_address source, destination;
     uint8_t bytes[600];
-    const weir_proxy_field fields[2] = {
+    const weir_proxy_tlv tlvs[2] = {
         {(uint8_t)(0xe0 + number % 16), {bytes, step->numbers[1] % sizeof(bytes)}},
         {WEIR_PROXY_NOOP, {bytes, step->numbers[2] % 3}}};
     weir_proxy_header_options options = {.size = sizeof(options)};
@@ -246,10 +248,10 @@ static bool try_one(void *state, const struct property_step *step)
         destination = random_address(number >> 6, which);
         options.source = &source;
         options.destination = &destination;
-        options.datagrams = options.version == 2 && number % 5 == 0;
+        options.is_datagram = options.version == 2 && number % 5 == 0;
         options.checksum = options.version == 2 && number % 2 == 0;
-        options.fields = fields;
-        options.field_count = options.version == 2 ? (number >> 9) % 3 : 0;
+        options.tlvs = tlvs;
+        options.tlv_count = options.version == 2 ? (number >> 9) % 3 : 0;
     } else {
         options.is_local = options.version == 2 && number % 2 == 0;
     }
@@ -290,7 +292,7 @@ TEST(proxy_header, that_was_written_is_read_as_it_was)
     property_check(&property, 40, 50);
 }
 
-TEST(proxy_header, survives_every_lack_of_memory)
+TEST(proxy_header, survives_allocation_failures)
 {
     weir_address v4 = address("192.0.2.1:1");
 

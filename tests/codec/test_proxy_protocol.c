@@ -31,11 +31,11 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
     }
     (void)snprintf(text, sizeof(text), "<v%d%s%s %s %s %zu>\n", weir_proxy_header_version(header),
                    weir_proxy_header_is_local(header) ? " local" : "",
-                   weir_proxy_header_datagrams(header) ? " datagrams" : "",
+                   weir_proxy_header_is_datagram(header) ? " datagrams" : "",
                    weir_address_format(weir_proxy_header_source(header), source, sizeof(source)),
                    weir_address_format(weir_proxy_header_destination(header), destination,
                                        sizeof(destination)),
-                   weir_proxy_header_fields(header).length);
+                   weir_proxy_header_tlvs(header).length);
     weir_msg_release(event);
     weir_fire_read(ctx, feed_bytes(text, strlen(text)));
 }
@@ -115,7 +115,7 @@ static void feed_unix(const char *source, size_t source_length, const char *expe
     memcpy(bytes + 16, source, source_length);
     memcpy(bytes + 16 + 108, "/run/b", 6);
     memcpy(bytes + 16 + 216, "a\n", 2);
-    feed_drip(&feed, bytes, sizeof(bytes), text);
+    feed_bytewise(&feed, bytes, sizeof(bytes), text);
     assert_string_equal(text, expected);
     for (size_t cut = 0; cut <= sizeof(bytes); cut++) {
         feed_cut(&feed, bytes, sizeof(bytes), cut, cut, text);
@@ -153,7 +153,7 @@ TEST(proxy_protocol, checks_the_sum)
     assert_fed(&feed, weir_buf_bytes(buf), weir_buf_readable(buf),
                "<v2 192.0.2.1:1 192.0.2.2:2 7>");
     weir_buf_space(buf)[-1] ^= 1;
-    feed_drip(&feed, weir_buf_bytes(buf), weir_buf_readable(buf), text);
+    feed_bytewise(&feed, weir_buf_bytes(buf), weir_buf_readable(buf), text);
     assert_string_equal(text, "error(WEIR_EMALFORMED)");
     weir_buf_release(buf);
     weir_proxy_header_release(header);
@@ -252,10 +252,10 @@ static int add_receiver(weir_pipeline *pipeline, const void *options)
 
 static void assert_error_of(const void *bytes, size_t length, const char *error)
 {
-    weir_embedded *embedded = stage_open(add_receiver, NULL);
+    weir_embedded *embedded = fixture_open(add_receiver, NULL);
 
-    stage_put(embedded, bytes, length);
-    assert_string_equal(stage_error(), error);
+    fixture_write(embedded, bytes, length);
+    assert_string_equal(fixture_error(), error);
     weir_embedded_release(embedded);
 }
 
@@ -277,10 +277,10 @@ TEST(proxy_protocol, says_what_is_wrong_as_soon_as_it_is)
 
 TEST(proxy_protocol, throws_away_what_follows_nonsense)
 {
-    weir_embedded *embedded = stage_open(add_receiver, NULL);
+    weir_embedded *embedded = fixture_open(add_receiver, NULL);
 
-    stage_put_text(embedded, "nonsense");
-    stage_assert_keeps_nothing(embedded, "0123456789", 10);
+    fixture_write_text(embedded, "nonsense");
+    fixture_assert_no_growth(embedded, "0123456789", 10);
     assert_null(weir_embedded_read_inbound(embedded));
     weir_embedded_release(embedded);
 }
@@ -324,10 +324,10 @@ TEST(proxy_protocol, tells_the_real_addresses_to_all_handlers)
         0);
     channel = weir_embedded_channel(embedded);
     assert_int_equal(weir_proxy_receiver_add(weir_embedded_pipeline(embedded), NULL), 0);
-    assert_null(weir_proxy_header_of_channel(channel));
+    assert_null(weir_proxy_received_header(channel));
     assert_addresses(channel, "10.0.0.2:1234", "10.0.0.1:80");
-    stage_put_text(embedded, "PROXY TCP4 192.0.2.1 198.51.100.2 56324 443\r\n");
-    assert_non_null(weir_proxy_header_of_channel(channel));
+    fixture_write_text(embedded, "PROXY TCP4 192.0.2.1 198.51.100.2 56324 443\r\n");
+    assert_non_null(weir_proxy_received_header(channel));
     assert_addresses(channel, "192.0.2.1:56324", "198.51.100.2:443");
     assert_int_equal(weir_pipeline_count(weir_embedded_pipeline(embedded)), 0);
     weir_embedded_release(embedded);
@@ -335,11 +335,11 @@ TEST(proxy_protocol, tells_the_real_addresses_to_all_handlers)
 
 TEST(proxy_protocol, tells_the_own_addresses_of_what_the_proxy_does_for_itself)
 {
-    weir_embedded *embedded = stage_open(add_receiver, NULL);
+    weir_embedded *embedded = fixture_open(add_receiver, NULL);
 
-    stage_put(embedded, BYTES(V2 "\x20\x00\x00\x00"));
+    fixture_write(embedded, BYTES(V2 "\x20\x00\x00\x00"));
     assert_true(
-        weir_proxy_header_is_local(weir_proxy_header_of_channel(weir_embedded_channel(embedded))));
+        weir_proxy_header_is_local(weir_proxy_received_header(weir_embedded_channel(embedded))));
     assert_addresses(weir_embedded_channel(embedded), "inproc:embedded", "inproc:embedded");
     weir_embedded_release(embedded);
 }
@@ -353,11 +353,11 @@ static void remove_receiver(weir_ctx *ctx, weir_msg *event)
 TEST(proxy_protocol, lets_others_remove_the_receiver_first)
 {
     static const weir_handler remover = {.name = "remover", .event = remove_receiver};
-    weir_embedded *embedded = stage_open(add_receiver, NULL);
+    weir_embedded *embedded = fixture_open(add_receiver, NULL);
     weir_buf *buf;
 
     assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &remover, NULL), 0);
-    stage_put_text(embedded, "PROXY UNKNOWN\r\nabc");
+    fixture_write_text(embedded, "PROXY UNKNOWN\r\nabc");
     buf = weir_buf_of(weir_embedded_read_inbound(embedded));
     assert_non_null(buf);
     assert_int_equal(weir_buf_readable(buf), 3);
@@ -376,10 +376,10 @@ TEST(proxy_protocol, asks_for_more_where_reads_are_on_demand)
             &embedded),
         0);
     assert_int_equal(weir_proxy_receiver_add(weir_embedded_pipeline(embedded), NULL), 0);
-    stage_put_text(embedded, "PROXY UNK");
-    stage_put_text(embedded, "NOWN\r\n");
-    stage_put_text(embedded, "abc");
-    stage_put_text(embedded, "def");
+    fixture_write_text(embedded, "PROXY UNK");
+    fixture_write_text(embedded, "NOWN\r\n");
+    fixture_write_text(embedded, "abc");
+    fixture_write_text(embedded, "def");
     weir_channel_request_read(weir_embedded_channel(embedded)); /* one request, one message */
     weir_embedded_run(embedded);
     buf = weir_buf_of(weir_embedded_read_inbound(embedded));
@@ -455,17 +455,17 @@ TEST(proxy_protocol, a_sender_that_comes_late_sends_at_once)
 
 /* ---- memory ---- */
 
-TEST(proxy_protocol, the_receiver_survives_every_lack_of_memory)
+TEST(proxy_protocol, the_receiver_survives_allocation_failures)
 {
     static const char header[] = V2 "\x21\x11\x00\x13\x7f\x00\x00\x01\x7f\x00\x00\x01\x00\x01"
                                     "\x00\x02\x04\x00\x04xxxx"
                                     "rest";
 
-    stage_assert_survives(add_receiver, NULL, header, sizeof(header) - 1);
+    fixture_assert_survives(add_receiver, NULL, header, sizeof(header) - 1);
 }
 
 /* Without its header nothing is sent: the channel ends. */
-TEST(proxy_protocol, the_sender_survives_every_lack_of_memory)
+TEST(proxy_protocol, the_sender_survives_allocation_failures)
 {
     weir_proxy_header *header = make_header();
 

@@ -83,7 +83,7 @@ static void add(weir_pipeline *pipeline, const struct feed *feed)
 }
 
 /* Errors are noted as bytes. */
-static void say(const weir_msg *msg, char *text, size_t size)
+static void format_string(const weir_msg *msg, char *text, size_t size)
 {
     const void *string_or_buf = msg;
 
@@ -96,21 +96,22 @@ static void say(const weir_msg *msg, char *text, size_t size)
 
 TEST(strings, come_in_for_each_message_of_bytes)
 {
-    const struct feed feed = {.add = add, .arg = NULL, .words = say};
+    const struct feed feed = {.add = add, .arg = NULL, .format = format_string};
 
     assert_fed(&feed, "one\n\nt\0wo\nthr\xff\n", 15, "<one>|<>|error(WEIR_EMALFORMED)|<thr\xff>");
 }
 
 TEST(strings, may_have_to_be_utf8)
 {
-    const struct feed feed = {.add = add, .arg = WEIR_STRINGS_OPTIONS(.utf8 = true), .words = say};
+    const struct feed feed = {
+        .add = add, .arg = WEIR_STRINGS_OPTIONS(.utf8 = true), .format = format_string};
 
     assert_fed(&feed, "\xc3\xa4\nthr\xff\nx\n", 10, "<\xc3\xa4>|error(WEIR_EMALFORMED)|<x>");
 }
 
 TEST(strings, come_of_composites_too)
 {
-    weir_embedded *embedded = stage_open(add_options, NULL);
+    weir_embedded *embedded = fixture_open(add_options, NULL);
     weir_composite *composite = NULL;
     weir_msg *msg;
 
@@ -126,7 +127,7 @@ TEST(strings, come_of_composites_too)
 
 TEST(strings, go_out_as_bytes)
 {
-    weir_embedded *embedded = stage_open(add_options, NULL);
+    weir_embedded *embedded = fixture_open(add_options, NULL);
     weir_string *string = NULL;
     weir_msg *msg;
 
@@ -161,7 +162,7 @@ static weir_string *make_random(uint32_t *random)
 
 TEST(strings, come_back_as_they_went_out)
 {
-    weir_embedded *embedded = stage_open(add_options, NULL);
+    weir_embedded *embedded = fixture_open(add_options, NULL);
     uint32_t random = 1;
 
     for (int i = 0; i < 500; i++) {
@@ -181,11 +182,11 @@ TEST(strings, come_back_as_they_went_out)
     weir_embedded_release(embedded);
 }
 
-TEST(strings, survive_every_lack_of_memory)
+TEST(strings, survive_allocation_failures)
 {
-    stage_assert_survives(add_lines_of, NULL, "one\ntwo\nthree\n", 14);
+    fixture_assert_survives(add_lines_of, NULL, "one\ntwo\nthree\n", 14);
     for (unsigned n = 1;; n++) {
-        weir_embedded *embedded = stage_open(add_options, NULL);
+        weir_embedded *embedded = fixture_open(add_options, NULL);
         weir_string *string = NULL;
         bool failed;
 

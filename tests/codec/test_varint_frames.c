@@ -28,16 +28,16 @@ static int add_options(weir_pipeline *pipeline, const void *options)
 
 TEST(varint_frames, are_cut_out)
 {
-    assert_fed(FEED(.limit = 0), BYTES("\5hello\0\2ok\3cu"), "hello||ok");
+    assert_fed(FEED(.max_length = 0), BYTES("\5hello\0\2ok\3cu"), "hello||ok");
 }
 
 TEST(varint_frames, have_lengths_of_several_bytes)
 {
     char stream[303] = "\xac\x02", text[FEED_SIZE];
-    const struct feed *feed = FEED(.limit = 300);
+    const struct feed *feed = FEED(.max_length = 300);
 
     memset(stream + 2, 'x', 300);
-    feed_drip(feed, stream, 302, text);
+    feed_bytewise(feed, stream, 302, text);
     assert_int_equal(strlen(text), 300);
     feed_cut(feed, stream, 302, 1, 2, text);
     assert_int_equal(strlen(text), 300);
@@ -45,48 +45,48 @@ TEST(varint_frames, have_lengths_of_several_bytes)
 
 TEST(varint_frames, over_the_limit_are_skipped)
 {
-    assert_fed(FEED(.limit = 3), BYTES("\3abc\4abcd\1e\7ab"),
+    assert_fed(FEED(.max_length = 3), BYTES("\3abc\4abcd\1e\7ab"),
                "abc|error(WEIR_ETOOLONG)|e|error(WEIR_ETOOLONG)");
-    assert_fed(FEED(.limit = 3, .tell_late = true), BYTES("\3abc\4abcd\1e\7ab"),
+    assert_fed(FEED(.max_length = 3, .report_after_skip = true), BYTES("\3abc\4abcd\1e\7ab"),
                "abc|error(WEIR_ETOOLONG)|e|error(WEIR_ETOOLONG)");
-    assert_fed(FEED(.limit = 3), BYTES("\xff\xff\xff\xff\x0f-abc"), "error(WEIR_ETOOLONG)");
+    assert_fed(FEED(.max_length = 3), BYTES("\xff\xff\xff\xff\x0f-abc"), "error(WEIR_ETOOLONG)");
 }
 
 TEST(varint_frames, have_lengths_of_32_bits_in_their_shortest_form)
 {
-    assert_fed(FEED(.limit = 3), BYTES("\xff\xff\xff\xff\x1f-abc"), "error(WEIR_EMALFORMED)");
-    assert_fed(FEED(.limit = 3), BYTES("\1a\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80"),
+    assert_fed(FEED(.max_length = 3), BYTES("\xff\xff\xff\xff\x1f-abc"), "error(WEIR_EMALFORMED)");
+    assert_fed(FEED(.max_length = 3), BYTES("\1a\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80"),
                "a|error(WEIR_EMALFORMED)");
-    assert_fed(FEED(.limit = 3), BYTES("\1a\x81\x00-"), "a|error(WEIR_EMALFORMED)");
+    assert_fed(FEED(.max_length = 3), BYTES("\1a\x81\x00-"), "a|error(WEIR_EMALFORMED)");
 }
 
 TEST(varint_frames, that_never_end_take_no_memory)
 {
-    weir_embedded *embedded = stage_open(add_options, NULL);
+    weir_embedded *embedded = fixture_open(add_options, NULL);
 
-    stage_put(embedded, "\xff\xff\xff\xff\x0f", 5);
-    assert_string_equal(stage_error(),
+    fixture_write(embedded, "\xff\xff\xff\xff\x0f", 5);
+    assert_string_equal(fixture_error(),
                         "WEIR_ETOOLONG: a frame is longer than the limit of 1048576 bytes");
-    stage_assert_keeps_nothing(embedded, "0123456789", 10);
+    fixture_assert_no_growth(embedded, "0123456789", 10);
     weir_embedded_release(embedded);
 }
 
 TEST(varint_frames, are_slices_of_what_came)
 {
-    stage_assert_slice(add_options, NULL, BYTES("\1a\2bc"), 1, 3);
+    fixture_assert_slice(add_options, NULL, BYTES("\1a\2bc"), 1, 3);
 }
 
 TEST(varint_frames, have_a_limit_that_a_buffer_can_hold)
 {
-    assert_int_equal(stage_try(add_options, WEIR_VARINT_FRAMES_OPTIONS(.limit = SIZE_MAX)),
-                     -EINVAL);
+    assert_int_equal(
+        fixture_try_add(add_options, WEIR_VARINT_FRAMES_OPTIONS(.max_length = SIZE_MAX)), -EINVAL);
 }
 
 /* ---- out ---- */
 
 static void assert_file_header(int64_t length, const char *expected, size_t size)
 {
-    weir_embedded *embedded = stage_open(add_options, NULL);
+    weir_embedded *embedded = fixture_open(add_options, NULL);
     weir_file_range *range = NULL;
     weir_msg *header, *file;
 
@@ -113,7 +113,7 @@ TEST(varint_frames, say_how_long_a_message_is)
 
 TEST(varint_frames, fail_what_has_more_than_32_bits)
 {
-    weir_embedded *embedded = stage_open(add_options, NULL);
+    weir_embedded *embedded = fixture_open(add_options, NULL);
     weir_file_range *range = NULL;
 
     assert_int_equal(weir_file_range_create(0, 0, (int64_t)1 << 32, 0, &range), 0);
@@ -133,8 +133,8 @@ TEST(varint_frames, are_understood_by_themselves)
     });
 }
 
-TEST(varint_frames, survive_every_lack_of_memory)
+TEST(varint_frames, survive_allocation_failures)
 {
-    stage_assert_survives(add_options, WEIR_VARINT_FRAMES_OPTIONS(.limit = 9),
-                          BYTES("\3abc\x10----------------\2de"));
+    fixture_assert_survives(add_options, WEIR_VARINT_FRAMES_OPTIONS(.max_length = 9),
+                            BYTES("\3abc\x10----------------\2de"));
 }

@@ -1166,10 +1166,10 @@ void use_proxy_header(weir_proxy_header *header)
     EXPECT(weir_proxy_header_msg(header)->type == &weir_proxy_header_type);
     EXPECT(weir_proxy_header_of(weir_proxy_header_msg(header)) == header);
     EXPECT(weir_proxy_header_version(header) == 2 && !weir_proxy_header_is_local(header));
-    EXPECT(!weir_proxy_header_datagrams(header));
+    EXPECT(!weir_proxy_header_is_datagram(header));
     EXPECT(weir_address_port(weir_proxy_header_source(header)) == 9);
     EXPECT(weir_address_port(weir_proxy_header_destination(header)) == 9);
-    EXPECT(!weir_proxy_field_find(weir_proxy_header_fields(header), WEIR_PROXY_ALPN, &value));
+    EXPECT(!weir_proxy_tlv_find(weir_proxy_header_tlvs(header), WEIR_PROXY_ALPN, &value));
     EXPECT(weir_buf_create(0, 0, &buf) == 0);
     EXPECT(weir_proxy_header_write(header, buf) == 0);
     weir_buf_release(buf);
@@ -1194,7 +1194,7 @@ void use_proxy_protocol(weir_embedded *embedded)
     weir_proxy_header_release(header);
     receiver = *WEIR_PROXY_RECEIVER_OPTIONS();
     EXPECT(weir_proxy_receiver_add(weir_embedded_pipeline(embedded), &receiver) == 0);
-    EXPECT(weir_proxy_header_of_channel(channel) == nullptr);
+    EXPECT(weir_proxy_received_header(channel) == nullptr);
     EXPECT(weir_proxy_source(channel, &address) == 0);
     EXPECT(weir_proxy_destination(channel, &address) == 0);
 }
@@ -1578,7 +1578,7 @@ weir_msg_encoder make_msg_encoder()
 
 unsigned kind_of_all(const weir_msg *)
 {
-    return WEIR_PART_START | WEIR_PART_LAST;
+    return WEIR_AGGREGATOR_START | WEIR_AGGREGATOR_LAST;
 }
 
 int begin_whole(weir_ctx *, weir_msg *start, weir_msg **ret_whole)
@@ -1589,7 +1589,7 @@ int begin_whole(weir_ctx *, weir_msg *start, weir_msg **ret_whole)
 
 int init_aggregator(void *state, const void *)
 {
-    weir_aggregator_set_limit(static_cast<weir_aggregator_state *>(state), 100);
+    weir_aggregator_set_max_length(static_cast<weir_aggregator_state *>(state), 100);
     return 0;
 }
 
@@ -1607,7 +1607,7 @@ weir_aggregator make_aggregator()
     aggregator.handler.event = weir_aggregator_event;
     aggregator.handler.request_read = weir_aggregator_request_read;
     aggregator.handler.buffers_reads = true;
-    aggregator.kind = kind_of_all;
+    aggregator.classify = kind_of_all;
     aggregator.begin = begin_whole;
     return aggregator;
 }
@@ -1688,7 +1688,7 @@ void use_pending_writes()
     weir_ctx *ctx = weir_pipeline_find(weir_embedded_pipeline(embedded), "keeper");
     EXPECT(pending_of(ctx)->flushed == 5);
     weir_pending_writes_shorten(pending_of(ctx), 1);
-    weir_msg_release(weir_pending_writes_pop(pending_of(ctx), &done, &cost));
+    weir_msg_release(weir_pending_writes_take_charged(pending_of(ctx), &done, &cost));
     weir_promise_release(done);
     weir_write_pending(ctx, some_msg(), nullptr, cost + 1);
     weir_pending_writes_pass(ctx, pending_of(ctx));
@@ -1701,7 +1701,7 @@ void use_pending_writes()
     weir_pending_writes_fail_shutdown_output(ctx, pending_of(ctx), -EIO, nullptr);
     weir_pending_writes_shutdown_output(ctx, pending_of(ctx), nullptr);
     weir_pending_writes_defer_close(ctx, pending_of(ctx), nullptr);
-    weir_pending_writes_settle(ctx, pending_of(ctx));
+    weir_pending_writes_run_deferred(ctx, pending_of(ctx));
     weir_embedded_release(embedded);
 }
 
@@ -1735,8 +1735,8 @@ int take_byte(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
     if (weir_buf_bytes(in)[0] == '!')
         return weir_decoder_fail(ctx, WEIR_EMALFORMED, "an exclamation mark");
     EXPECT(weir_buf_read_slice(in, 2, &byte) == 0);
-    if (!weir_decoder_is_wanted(ctx))
-        return weir_decoder_leave(ctx);
+    if (!weir_decoder_has_demand(ctx))
+        return weir_decoder_finish(ctx);
     if (weir_buf_bytes(byte)[0] == 'a')
         weir_decoder_pass(ctx, weir_buf_msg(byte));
     else
@@ -1893,10 +1893,10 @@ void use_resp_values()
     EXPECT(weir_resp_create_integer(1, &values[1]) == 0);
     EXPECT(weir_resp_create_boolean(true, &values[2]) == 0);
     EXPECT(weir_resp_create_double(1.5, &values[3]) == 0);
-    EXPECT(weir_resp_create_head(5, &values[4]) == 0);
+    EXPECT(weir_resp_create_bulk_header(5, &values[4]) == 0);
     EXPECT(weir_resp_kind(values[0]) == WEIR_RESP_NULL && weir_resp_integer(values[1]) == 1);
-    EXPECT(weir_resp_number(values[3]) > 1 && weir_resp_is_head(values[4]));
-    EXPECT(weir_resp_head_length(values[4]) == 5);
+    EXPECT(weir_resp_double(values[3]) > 1 && weir_resp_is_bulk_header(values[4]));
+    EXPECT(weir_resp_bulk_length(values[4]) == 5);
     EXPECT(weir_resp_is(found, "42") && weir_resp_text(found).length == 2);
     EXPECT(weir_resp_buf(found) != nullptr && weir_resp_attributes(map) != nullptr);
     EXPECT(weir_resp_count(map) == 2 && weir_resp_at(map, 1) == found);
@@ -1918,12 +1918,12 @@ void use_resp()
     EXPECT(weir_resp_codec_add(weir_embedded_pipeline(embedded), &options) == 0);
     EXPECT(weir_resp_codec_set_version(weir_embedded_pipeline(embedded), 3) == 0);
     EXPECT(weir_buf_create(0, 0, &buf) == 0);
-    EXPECT(weir_resp_write_command(buf, &ping, 1) == 0);
+    EXPECT(weir_resp_write_command(&ping, 1, buf) == 0);
     EXPECT(weir_embedded_write_inbound(embedded, weir_buf_msg(buf)) == 0);
     weir_msg *msg = weir_embedded_read_inbound(embedded);
     EXPECT(weir_msg_is(msg, &weir_resp_type) && weir_resp_of(msg) != nullptr);
     EXPECT(weir_buf_create(0, 0, &buf) == 0);
-    EXPECT(weir_resp_write(buf, weir_resp_of(msg), 2) == 0);
+    EXPECT(weir_resp_write(weir_resp_of(msg), 2, buf) == 0);
     weir_buf_release(buf);
     EXPECT(weir_embedded_write_outbound(embedded, msg) == 0);
     EXPECT(weir_embedded_write_outbound(embedded, weir_resp_msg(some_resp())) == 0);

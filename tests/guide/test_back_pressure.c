@@ -2,7 +2,7 @@
 /*
  * What docs/guide/10-back-pressure.md shows besides the echo example.
  */
-#include "guide/stage.h"
+#include "guide/guide_fixture.h"
 
 static int set_marks(weir_channel *channel)
 {

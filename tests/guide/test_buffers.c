@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "guide/stage.h"
+#include "guide/guide_fixture.h"
 
 /* doc:begin make */
 /* A frame: two bytes that say how long it is, then a text. */

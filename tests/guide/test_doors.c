@@ -4,7 +4,7 @@
  */
 #include <stdio.h>
 
-#include "guide/stage.h"
+#include "guide/guide_fixture.h"
 #include "support/bootstrap/raw_client.h"
 #include "support/executor/call_counter.h"
 
@@ -82,7 +82,7 @@ static int make_doors(struct doors *doors)
         {"10.7.0.0/16", WEIR_IP_ACCEPT},
     };
     int err = weir_ip_filter_create(
-        WEIR_IP_FILTER_OPTIONS(.rules = rules, .rule_count = 2, .others = WEIR_IP_REJECT),
+        WEIR_IP_FILTER_OPTIONS(.rules = rules, .rule_count = 2, .default_verdict = WEIR_IP_REJECT),
         &doors->filter);
 
     if (!err)

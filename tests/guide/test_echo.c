@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <weir/weir.h>
 
-#include "guide/stage.h"
+#include "guide/guide_fixture.h"
 
 /* doc:begin tell */
 static void on_read(weir_ctx *ctx, weir_msg *msg)

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "guide/stage.h"
+#include "guide/guide_fixture.h"
 
 /* doc:begin print */
 static void print_metric(const weir_metric_value *metric, void *to)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "guide/stage.h"
+#include "guide/guide_fixture.h"
 #include "support/executor/log_capture.h"
 
 /* doc:begin lines */
@@ -35,7 +35,7 @@ static const weir_handler parrot = {.name = "parrot", .read = on_line, .error = 
 static int init(weir_channel *channel, void *user_data)
 {
     weir_pipeline *pipeline = weir_channel_pipeline(channel);
-    int err = weir_lines_add(pipeline, WEIR_LINES_OPTIONS(.limit = 80));
+    int err = weir_lines_add(pipeline, WEIR_LINES_OPTIONS(.max_length = 80));
 
     (void)user_data;
     if (!err)

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "guide/stage.h"
+#include "guide/guide_fixture.h"
 #include "support/bootstrap/raw_client.h"
 #include "support/executor/call_counter.h"
 

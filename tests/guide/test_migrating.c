@@ -4,7 +4,7 @@
  */
 #include <unistd.h>
 
-#include "guide/stage.h"
+#include "guide/guide_fixture.h"
 #include "support/bootstrap/raw_client.h"
 #include "support/executor/call_counter.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "guide/stage.h"
+#include "guide/guide_fixture.h"
 #include "support/executor/log_capture.h"
 
 /* doc:begin duplex */

@@ -4,7 +4,7 @@
  */
 #include <stdio.h>
 
-#include "guide/stage.h"
+#include "guide/guide_fixture.h"
 #include "support/bootstrap/echo_service.h"
 
 /* doc:begin create */

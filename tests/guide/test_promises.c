@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "guide/stage.h"
+#include "guide/guide_fixture.h"
 
 /* doc:begin submit */
 static int square(void *arg, int status, void **ret_value)

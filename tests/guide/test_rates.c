@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "guide/stage.h"
+#include "guide/guide_fixture.h"
 
 /* doc:begin idle */
 static void on_event(weir_ctx *ctx, weir_msg *event)
@@ -60,7 +60,7 @@ static int next_line(void *source, weir_msg **ret_chunk)
         return err; /* the write fails with it */
     weir_buf_printf(line, "%d bottles of beer\n", (*left)--);
     *ret_chunk = weir_buf_msg(line);
-    return WEIR_CHUNKS_MADE;
+    return WEIR_CHUNKS_READY;
 }
 
 static const weir_chunk_source song = {.next = next_line, .close = free};

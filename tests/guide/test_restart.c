@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "guide/stage.h"
+#include "guide/guide_fixture.h"
 #include "support/bootstrap/echo_service.h"
 #include "support/bootstrap/raw_client.h"
 

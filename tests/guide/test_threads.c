@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "guide/stage.h"
+#include "guide/guide_fixture.h"
 #include "support/bootstrap/raw_client.h"
 
 static weir_group *blocking;

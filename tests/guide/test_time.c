@@ -4,7 +4,7 @@
  */
 #include <errno.h>
 
-#include "guide/stage.h"
+#include "guide/guide_fixture.h"
 
 /* doc:begin try */
 static int try_it(const weir_handler *handler, const void *options)

@@ -9,7 +9,7 @@
 #include <weir/tls.h>
 #include <weir/tls_context.h>
 
-#include "guide/stage.h"
+#include "guide/guide_fixture.h"
 #include "support/bootstrap/raw_client.h"
 #include "support/tls/pki.h"
 #include "support/tls/tls_caller.h"

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "guide/stage.h"
+#include "guide/guide_fixture.h"
 #include "support/executor/call_counter.h"
 
 static weir_server *start(weir_group *loops, const char *address, weir_init_fn *init_child)

@@ -43,7 +43,7 @@ static int next_letter(void *source, weir_msg **ret_chunk)
         return WEIR_CHUNKS_END;
     script->text++;
     if (letter == '.')
-        return WEIR_CHUNKS_LATER;
+        return WEIR_CHUNKS_AGAIN;
     if (letter == '!')
         return WEIR_EMALFORMED;
     if (weir_buf_create(size, size, &buf) < 0)
@@ -51,7 +51,7 @@ static int next_letter(void *source, weir_msg **ret_chunk)
     memset(weir_buf_space(buf), letter, size);
     (void)weir_buf_advance(buf, size);
     *ret_chunk = weir_buf_msg(buf);
-    return WEIR_CHUNKS_MADE;
+    return WEIR_CHUNKS_READY;
 }
 
 static void close_script(void *source)
@@ -95,7 +95,7 @@ static void flush(struct test_channel *tc)
     tc_run(tc);
 }
 
-TEST(chunked_writing, sends_chunks_until_there_are_no_more)
+TEST(chunked_writing, sends_chunks_until_the_source_ends)
 {
     struct script script = {.text = "abcdef"};
     struct test_channel tc;
@@ -135,7 +135,7 @@ TEST(chunked_writing, keeps_the_order_of_messages)
     tc_close(&tc);
 }
 
-TEST(chunked_writing, asks_only_while_there_is_room)
+TEST(chunked_writing, pulls_only_below_the_high_mark)
 {
     struct script script = {.text = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", .size = 100};
     struct test_channel tc;
@@ -198,7 +198,7 @@ static void hold_much(weir_ctx *ctx)
     weir_ctx_add_pending_bytes(ctx, 2000);
 }
 
-TEST(chunked_writing, goes_on_if_what_fills_the_queue_is_not_in_front)
+TEST(chunked_writing, continues_if_the_queue_is_filled_from_behind)
 {
     static const weir_handler holder = {.name = "holder", .added = hold_much};
     struct script script = {.text = "abc"};
@@ -214,7 +214,7 @@ TEST(chunked_writing, goes_on_if_what_fills_the_queue_is_not_in_front)
 }
 
 /* Its pieces are sent from within a flush, where nothing that is written goes out at once. */
-TEST(chunked_writing, goes_on_if_what_fills_the_queue_is_not_in_front_of_later_pieces)
+TEST(chunked_writing, continues_if_the_queue_is_filled_behind_later_pieces)
 {
     static const weir_handler holder = {.name = "holder", .added = hold_much};
     struct script script = {.text = "abcd", .size = 600};
@@ -235,7 +235,7 @@ TEST(chunked_writing, goes_on_if_what_fills_the_queue_is_not_in_front_of_later_p
     tc_close(&tc);
 }
 
-TEST(chunked_writing, goes_on_with_a_flush_when_a_source_was_not_ready)
+TEST(chunked_writing, retries_a_source_with_the_next_flush)
 {
     struct script script = {.text = "a.b..c"};
     struct test_channel tc;
@@ -256,7 +256,7 @@ TEST(chunked_writing, goes_on_with_a_flush_when_a_source_was_not_ready)
     tc_close(&tc);
 }
 
-TEST(chunked_writing, of_a_source_that_fails_goes_on_with_the_next)
+TEST(chunked_writing, continues_after_a_source_failed)
 {
     struct script one = {.text = "ab!cd"}, two = {.text = "xy"};
     struct test_channel tc;
@@ -271,7 +271,7 @@ TEST(chunked_writing, of_a_source_that_fails_goes_on_with_the_next)
     tc_close(&tc);
 }
 
-TEST(chunked_writing, of_a_piece_that_fails_goes_on_with_the_next)
+TEST(chunked_writing, continues_after_a_piece_failed)
 {
     struct script one = {.text = "abc"};
     struct test_channel tc;
@@ -304,7 +304,7 @@ static void keep_first(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
     weir_msg_release(msg);
 }
 
-TEST(chunked_writing, of_a_piece_that_fails_later_goes_on_with_the_next)
+TEST(chunked_writing, continues_after_a_later_piece_failed)
 {
     static const weir_handler keeper = {.name = "keeper", .write = keep_first};
     struct script one = {.text = "a.b"};
@@ -326,7 +326,7 @@ TEST(chunked_writing, of_a_piece_that_fails_later_goes_on_with_the_next)
     tc_close(&tc);
 }
 
-TEST(chunked_writing, that_was_cancelled_is_not_begun)
+TEST(chunked_writing, does_not_start_a_cancelled_message)
 {
     struct script script = {.text = "abc"};
     weir_promise *promise;
@@ -357,7 +357,7 @@ static void hear_progress(int64_t sent, int64_t length, void *user_data)
         (struct heard){sent, length, ((struct heard *)user_data)->times + 1};
 }
 
-TEST(chunked_writing, tells_how_much_has_been_sent)
+TEST(chunked_writing, reports_progress)
 {
     struct script script = {.text = "abc"};
     struct heard heard = {0};
@@ -381,7 +381,7 @@ TEST(chunked_writing, tells_how_much_has_been_sent)
 }
 
 /* Who hears of it may be gone when they have ended, though a piece is still under way. */
-TEST(chunked_writing, tells_nothing_more_when_it_has_failed)
+TEST(chunked_writing, reports_no_progress_after_a_failure)
 {
     struct script script = {.text = "ab.c"};
     struct heard heard = {0};
@@ -412,7 +412,7 @@ static int next_range(void *source, weir_msg **ret_chunk)
         return WEIR_CHUNKS_END;
     *ret_chunk = *range;
     *range = NULL;
-    return WEIR_CHUNKS_MADE;
+    return WEIR_CHUNKS_READY;
 }
 
 static void swallow(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
@@ -421,7 +421,7 @@ static void swallow(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
     weir_ctx_report(ctx, done, 0, NULL);
 }
 
-TEST(chunked_writing, tells_how_much_of_files_has_been_sent)
+TEST(chunked_writing, reports_progress_of_files)
 {
     static const weir_handler swallower = {.name = "swallower", .write = swallow};
     static const weir_chunk_source ranges = {.next = next_range};
@@ -560,7 +560,7 @@ TEST(chunked_writing, a_close_waits_as_long_as_a_piece_moves)
     tc_close(&tc);
 }
 
-TEST(chunked_writing, a_close_gives_up_soon_after_a_piece_has_stopped)
+TEST(chunked_writing, a_close_times_out_soon_after_a_piece_stalled)
 {
     struct script script = {.text = "aaaa", .size = 400};
     struct test_channel tc;
@@ -577,7 +577,7 @@ TEST(chunked_writing, a_close_gives_up_soon_after_a_piece_has_stopped)
     tc_close(&tc);
 }
 
-TEST(chunked_writing, a_close_gives_up_when_nothing_moves)
+TEST(chunked_writing, a_close_times_out_without_progress)
 {
     struct script script = {.text = "a."};
     weir_promise *closed;
@@ -602,7 +602,7 @@ TEST(chunked_writing, a_close_gives_up_when_nothing_moves)
     tc_close(&tc);
 }
 
-TEST(chunked_writing, a_close_waits_for_ever_if_it_is_told_to_meanwhile)
+TEST(chunked_writing, a_close_follows_a_changed_timeout)
 {
     struct script script = {.text = "aaaa", .size = 400};
     struct test_channel tc;
@@ -618,7 +618,7 @@ TEST(chunked_writing, a_close_waits_for_ever_if_it_is_told_to_meanwhile)
     tc_close(&tc);
 }
 
-TEST(chunked_writing, fails_what_is_left_when_the_channel_is_aborted)
+TEST(chunked_writing, fails_the_rest_when_the_channel_is_aborted)
 {
     struct script one = {.text = "abc", .size = 600}, two = {.text = "x"};
     struct test_channel tc;
@@ -659,7 +659,7 @@ TEST(chunked_writing, survives_a_source_that_aborts_the_channel)
     tc_close(&tc);
 }
 
-TEST(chunked_writing, that_is_removed_passes_on_what_is_not_chunks)
+TEST(chunked_writing, passes_other_messages_on_when_removed)
 {
     struct script one = {.text = "ab.c"}, two = {.text = "x"};
     struct test_channel tc;
@@ -688,7 +688,7 @@ static void write_on(weir_promise *promise, void *tc_)
     weir_channel_write_and_flush(tc->channel, text_msg("3"), NULL);
 }
 
-TEST(chunked_writing, that_is_removed_keeps_the_order_if_who_hears_of_it_writes)
+TEST(chunked_writing, keeps_the_order_if_a_listener_writes_at_removal)
 {
     struct script script = {.text = "ab.c"};
     weir_promise *promise;
@@ -710,15 +710,16 @@ TEST(chunked_writing, that_is_removed_keeps_the_order_if_who_hears_of_it_writes)
 }
 
 /* A handler in front has the flushes wait, and sends with the one that comes from the removal. */
-TEST(chunked_writing, that_is_removed_fails_chunks_whose_piece_is_sent_by_that)
+TEST(chunked_writing, fails_chunks_when_removed_though_a_piece_was_sent)
 {
     struct script script = {.text = "a.b"};
     struct test_channel tc;
 
     tc_open_with(&tc, &(const struct wire_options){.silent = true}, NULL);
-    assert_int_equal(weir_flush_consolidation_add(
-                         tc.pipeline, WEIR_FLUSH_CONSOLIDATION_OPTIONS(.limit = 3, .always = true)),
-                     0);
+    assert_int_equal(
+        weir_flush_consolidation_add(
+            tc.pipeline, WEIR_FLUSH_CONSOLIDATION_OPTIONS(.max_flushes = 3, .always = true)),
+        0);
     assert_int_equal(weir_chunked_writing_add(tc.pipeline), 0);
     tc_start(&tc);
     put(&tc, chunks_of(&script), "c");
@@ -760,7 +761,7 @@ TEST(chunked_writing, sends_parts_of_files)
     tc_close(&tc);
 }
 
-TEST(chunked_writing, of_a_file_that_is_too_short_fails)
+TEST(chunked_writing, fails_if_a_file_is_too_short)
 {
     weir_chunks *chunks = NULL;
     struct test_channel tc;
@@ -774,7 +775,7 @@ TEST(chunked_writing, of_a_file_that_is_too_short_fails)
     tc_close(&tc);
 }
 
-TEST(chunks, refuse_what_makes_no_sense)
+TEST(chunks, reject_invalid_arguments)
 {
     struct script script = {.text = ""};
     weir_chunks *chunks = NULL;
@@ -820,7 +821,7 @@ static bool send_without(unsigned n, bool half)
     return failed;
 }
 
-TEST(chunked_writing, survives_every_lack_of_memory)
+TEST(chunked_writing, survives_allocation_failures)
 {
     for (unsigned n = 1; send_without(n, false); n++)
         ;

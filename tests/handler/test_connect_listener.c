@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include <weir/connection_limits.h>
-#include <weir/observe.h>
+#include <weir/diagnostics.h>
 #include <weir/timeouts.h>
 
 #include "support/channel/test_channel.h"
@@ -82,16 +82,18 @@ static int add_filter(weir_pipeline *pipeline, void *filter)
     return weir_ip_filter_add(pipeline, filter);
 }
 
-static weir_ip_filter *make_filter(enum weir_ip_verdict others)
+static weir_ip_filter *make_filter(enum weir_ip_verdict default_verdict)
 {
     weir_ip_filter *filter = NULL;
 
-    assert_int_equal(weir_ip_filter_create(WEIR_IP_FILTER_OPTIONS(.others = others), &filter), 0);
+    assert_int_equal(
+        weir_ip_filter_create(WEIR_IP_FILTER_OPTIONS(.default_verdict = default_verdict), &filter),
+        0);
     return filter;
 }
 
 /* Neither that nor what was written earlier is sent, whichever way it is asked for. */
-TEST(ip_filter, lets_no_connect_listener_send_to_a_rejected_peer)
+TEST(ip_filter, sends_nothing_of_a_connect_listener_to_a_rejected_peer)
 {
     weir_ip_filter *filter = make_filter(WEIR_IP_REJECT);
     struct test_channel tc;
@@ -155,7 +157,7 @@ TEST_EACH_LINE(connection_limit, counts_a_client_whose_connect_listener_writes_o
     assert_heard(&line->server, "registered active read(x)");
     weir_connection_limit_read_stats(limit, &stats);
     assert_int_equal(stats.open, 1);
-    assert_int_equal(stats.entered, 1);
+    assert_int_equal(stats.accepted, 1);
     line_close(line);
     weir_connection_limit_release(limit);
 }

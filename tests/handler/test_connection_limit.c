@@ -42,18 +42,18 @@ static bool is_in(weir_embedded *embedded)
 }
 
 static void assert_stats(weir_connection_limit *limit, size_t open, size_t addresses,
-                         uint64_t entered, uint64_t refused)
+                         uint64_t accepted, uint64_t rejected)
 {
     weir_connection_limit_stats stats;
 
     weir_connection_limit_read_stats(limit, &stats);
     assert_int_equal(stats.open, open);
     assert_int_equal(stats.addresses, addresses);
-    assert_int_equal(stats.entered, entered);
-    assert_int_equal(stats.refused, refused);
+    assert_int_equal(stats.accepted, accepted);
+    assert_int_equal(stats.rejected, rejected);
 }
 
-TEST(connection_limit, closes_what_is_beyond_until_somebody_leaves)
+TEST(connection_limit, rejects_connections_over_the_limit)
 {
     weir_connection_limit *limit = make_limit(2, 0);
     weir_embedded *first = visit(limit, "192.0.2.1:1"), *second = visit(limit, "192.0.2.1:2");
@@ -75,7 +75,7 @@ TEST(connection_limit, closes_what_is_beyond_until_somebody_leaves)
     weir_connection_limit_release(limit);
 }
 
-TEST(connection_limit, counts_by_address_whatever_the_port_and_the_family_it_comes_in)
+TEST(connection_limit, counts_by_address_regardless_of_port_and_mapping)
 {
     weir_connection_limit *limit = make_limit(0, 1);
     weir_embedded *here = visit(limit, "192.0.2.1:1"), *again = visit(limit, "192.0.2.1:2");
@@ -97,7 +97,7 @@ TEST(connection_limit, counts_by_address_whatever_the_port_and_the_family_it_com
     weir_connection_limit_release(limit);
 }
 
-TEST(connection_limit, does_not_count_what_has_no_ip_address_by_it)
+TEST(connection_limit, does_not_count_peers_without_an_ip_address)
 {
     weir_connection_limit *limit = make_limit(0, 1);
     weir_embedded *first = visit(limit, "unix:/run/x"), *second = visit(limit, "unix:/run/x");
@@ -109,7 +109,7 @@ TEST(connection_limit, does_not_count_what_has_no_ip_address_by_it)
     weir_connection_limit_release(limit);
 }
 
-TEST(connection_limit, does_not_count_who_is_refused_by_its_address)
+TEST(connection_limit, does_not_count_rejected_peers_by_address)
 {
     weir_connection_limit *limit = make_limit(1, 5);
     weir_embedded *first = visit(limit, "192.0.2.1:1"), *second = visit(limit, "192.0.2.2:1");
@@ -121,7 +121,7 @@ TEST(connection_limit, does_not_count_who_is_refused_by_its_address)
     weir_connection_limit_release(limit);
 }
 
-TEST(connection_limit, that_is_removed_counts_no_more)
+TEST(connection_limit, stops_counting_when_removed)
 {
     weir_connection_limit *limit = make_limit(1, 0);
     weir_embedded *embedded = visit(limit, "192.0.2.1:1");
@@ -134,7 +134,7 @@ TEST(connection_limit, that_is_removed_counts_no_more)
     weir_connection_limit_release(limit);
 }
 
-TEST(connection_limit, goes_with_the_last_connection)
+TEST(connection_limit, lives_until_the_last_connection_is_closed)
 {
     weir_connection_limit *limit = make_limit(1, 1);
     weir_embedded *embedded = visit(limit, "192.0.2.1:1");
@@ -154,7 +154,7 @@ static void take(weir_ctx *ctx, weir_msg *msg)
 
 static const weir_handler taker = {.name = "taker", .read = take};
 
-TEST(connection_limit, of_a_listener_is_for_what_it_accepts)
+TEST(connection_limit, on_a_listener_applies_to_accepted_connections)
 {
     weir_connection_limit *limit = make_limit(1, 0);
     weir_channel *accepted[2];
@@ -211,14 +211,14 @@ TEST(connection_limit, is_shared_by_threads)
     for (int i = 0; i < THREADS; i++)
         weir__thread_join(&threads[i]);
     weir_connection_limit_read_stats(limit, &stats);
-    assert_int_equal(stats.entered + stats.refused, 2 * THREADS * ROUNDS);
-    assert_true(stats.entered >= 2 * ROUNDS);
-    assert_stats(limit, 0, 0, stats.entered, stats.refused);
+    assert_int_equal(stats.accepted + stats.rejected, 2 * THREADS * ROUNDS);
+    assert_true(stats.accepted >= 2 * ROUNDS);
+    assert_stats(limit, 0, 0, stats.accepted, stats.rejected);
     weir_connection_limit_release(limit);
 }
 
 /* Without memory to count it refuses, and counts no less than those who are in. */
-TEST(connection_limit, survives_every_lack_of_memory)
+TEST(connection_limit, survives_allocation_failures)
 {
     for (unsigned n = 1;; n++) {
         bool failed;

@@ -2,7 +2,7 @@
 /*
  * Figures of what passes a handler.
  */
-#include <weir/observe.h>
+#include <weir/diagnostics.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -46,7 +46,7 @@ static weir_embedded *open_with(weir_counters *counters)
         assert_memory_equal(&found_, &expected_, sizeof(expected_)); \
     } while (0)
 
-TEST(counters, count_what_passes)
+TEST(counters, count_messages_and_bytes)
 {
     weir_counters *counters = make_counters(NULL);
     weir_embedded *embedded = open_with(counters);
@@ -100,7 +100,7 @@ TEST(counters, count_the_bytes_of_files)
     weir_counters_release(counters);
 }
 
-TEST(counters, settle_when_a_batch_is_over_or_the_handler_goes)
+TEST(counters, publish_at_the_end_of_a_batch_and_on_removal)
 {
     weir_counters *counters = make_counters(NULL);
     weir_embedded *embedded = open_with(counters);
@@ -114,7 +114,7 @@ TEST(counters, settle_when_a_batch_is_over_or_the_handler_goes)
     weir_counters_release(counters);
 }
 
-TEST(counters, that_come_late_count_the_channel)
+TEST(counters, added_late_count_the_channel)
 {
     weir_counters *counters = make_counters(NULL);
     weir_embedded *embedded = NULL;
@@ -166,7 +166,7 @@ TEST(counters, are_shared_by_threads)
     weir_counters_release(counters);
 }
 
-TEST(counters, survive_every_lack_of_memory)
+TEST(counters, survive_allocation_failures)
 {
     for (unsigned n = 1;; n++) {
         weir_embedded *embedded = NULL;

@@ -110,7 +110,7 @@ static void set_auto_read(weir_embedded *embedded, bool on)
     weir_embedded_run(embedded);
 }
 
-TEST(flow_control, with_auto_read_lets_everything_pass)
+TEST(flow_control, passes_everything_with_auto_read)
 {
     weir_embedded *embedded = open_channel(false);
 
@@ -121,7 +121,7 @@ TEST(flow_control, with_auto_read_lets_everything_pass)
     weir_embedded_release(embedded);
 }
 
-TEST(flow_control, gives_one_message_for_each_request)
+TEST(flow_control, passes_one_message_for_each_request)
 {
     weir_embedded *embedded = open_channel(true);
 
@@ -188,7 +188,7 @@ static void ask_for_more(weir_ctx *ctx, char letter)
     weir_request_read(ctx);
 }
 
-TEST(flow_control, may_be_asked_from_inside_a_read)
+TEST(flow_control, accepts_a_request_from_inside_a_read)
 {
     weir_embedded *embedded = open_channel(true);
     char text[2001];
@@ -209,7 +209,7 @@ static void ask_when_complete(weir_ctx *ctx)
     weir_request_read(ctx);
 }
 
-TEST(flow_control, may_be_asked_from_inside_a_read_complete)
+TEST(flow_control, accepts_a_request_from_inside_a_read_complete)
 {
     weir_embedded *embedded = open_channel(true);
 
@@ -223,7 +223,7 @@ TEST(flow_control, may_be_asked_from_inside_a_read_complete)
     weir_embedded_release(embedded);
 }
 
-TEST(flow_control, that_is_removed_passes_on_what_it_has)
+TEST(flow_control, forwards_its_messages_when_removed)
 {
     weir_embedded *embedded = open_channel(true);
 
@@ -254,7 +254,7 @@ TEST(flow_control, may_be_removed_from_inside_a_read)
     weir_embedded_release(embedded);
 }
 
-TEST(flow_control, drops_at_the_end_what_nobody_has_asked_for)
+TEST(flow_control, releases_unrequested_messages_at_the_end)
 {
     weir_embedded *embedded = open_channel(true);
 
@@ -282,7 +282,7 @@ static bool read_without(unsigned n)
     return failed;
 }
 
-TEST(flow_control, survives_every_lack_of_memory)
+TEST(flow_control, survives_allocation_failures)
 {
     for (unsigned n = 1; read_without(n); n++)
         ;

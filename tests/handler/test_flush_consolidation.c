@@ -34,7 +34,7 @@ static void flush(struct test_channel *tc, unsigned times)
         event_log_clear(&(tc)->events);                                        \
     } while (0)
 
-TEST(flush_consolidation, lets_flushes_outside_reads_pass)
+TEST(flush_consolidation, passes_flushes_outside_reads)
 {
     struct test_channel tc;
 
@@ -44,7 +44,7 @@ TEST(flush_consolidation, lets_flushes_outside_reads_pass)
     tc_close(&tc);
 }
 
-TEST(flush_consolidation, makes_one_of_those_inside_a_read)
+TEST(flush_consolidation, merges_flushes_inside_a_read)
 {
     struct test_channel tc;
 
@@ -69,7 +69,7 @@ static void flush_when_complete(weir_ctx *ctx)
     weir_fire_read_complete(ctx);
 }
 
-TEST(flush_consolidation, takes_what_is_flushed_in_read_complete)
+TEST(flush_consolidation, merges_flushes_of_read_complete)
 {
     static const weir_handler flusher = {.name = "flusher", .read_complete = flush_when_complete};
     struct test_channel tc;
@@ -83,7 +83,7 @@ TEST(flush_consolidation, takes_what_is_flushed_in_read_complete)
     tc_close(&tc);
 }
 
-TEST(flush_consolidation, waits_no_longer_than_the_limit)
+TEST(flush_consolidation, flushes_at_max_flushes)
 {
     struct test_channel tc;
 
@@ -99,7 +99,7 @@ TEST(flush_consolidation, waits_no_longer_than_the_limit)
     assert_flushes(&tc, 0);
     tc_close(&tc);
 
-    open_rig(&tc, WEIR_FLUSH_CONSOLIDATION_OPTIONS(.limit = 3));
+    open_rig(&tc, WEIR_FLUSH_CONSOLIDATION_OPTIONS(.max_flushes = 3));
     tc_receive(&tc, "x");
     flush(&tc, 7);
     assert_flushes(&tc, 2);
@@ -122,7 +122,7 @@ TEST(flush_consolidation, always_waits_for_the_end_of_the_turn)
     tc_close(&tc);
 }
 
-TEST(flush_consolidation, a_turn_that_ends_inside_a_read_leaves_it_to_the_read)
+TEST(flush_consolidation, a_turn_that_ends_inside_a_read_does_not_flush)
 {
     struct test_channel tc;
 
@@ -202,7 +202,7 @@ TEST(flush_consolidation, flushes_when_the_channel_becomes_unwritable)
     tc_close(&tc);
 }
 
-TEST(flush_consolidation, that_is_removed_flushes_what_waits)
+TEST(flush_consolidation, flushes_when_removed)
 {
     struct test_channel tc;
 
@@ -214,7 +214,7 @@ TEST(flush_consolidation, that_is_removed_flushes_what_waits)
     tc_close(&tc);
 }
 
-TEST(flush_consolidation, goes_on_when_the_channel_is_registered_again)
+TEST(flush_consolidation, flushes_when_the_channel_is_registered_again)
 {
     struct test_channel tc;
 
@@ -229,14 +229,14 @@ TEST(flush_consolidation, goes_on_when_the_channel_is_registered_again)
     tc_close(&tc);
 }
 
-TEST(flush_consolidation, refuses_negative_limits)
+TEST(flush_consolidation, rejects_a_negative_limit)
 {
     weir_flush_consolidation_options options;
     struct test_channel tc;
 
     options = *WEIR_FLUSH_CONSOLIDATION_OPTIONS();
     open_rig(&tc, &options);
-    options.limit = -1;
+    options.max_flushes = -1;
     assert_int_equal(weir_flush_consolidation_add(tc.pipeline, &options), -EINVAL);
     tc_close(&tc);
 }

@@ -65,7 +65,7 @@ static void transmit(struct test_channel *tc, const char *text)
     tc_run(tc);
 }
 
-TEST(idle, reader_is_told_again_and_again_until_something_is_read)
+TEST(idle, reader_event_repeats_until_something_is_read)
 {
     struct test_channel tc;
 
@@ -86,7 +86,7 @@ TEST(idle, reader_is_told_again_and_again_until_something_is_read)
     tc_close(&tc);
 }
 
-TEST(idle, writer_is_told_until_something_is_sent)
+TEST(idle, writer_event_repeats_until_something_is_sent)
 {
     struct test_channel tc;
 
@@ -108,7 +108,7 @@ TEST(idle, writer_is_told_until_something_is_sent)
     tc_close(&tc);
 }
 
-TEST(idle, both_is_told_if_neither_happens)
+TEST(idle, both_fires_if_neither_happens)
 {
     struct test_channel tc;
 
@@ -129,7 +129,7 @@ TEST(idle, both_is_told_if_neither_happens)
     tc_close(&tc);
 }
 
-TEST(idle, limits_run_side_by_side)
+TEST(idle, limits_are_independent)
 {
     struct test_channel tc;
 
@@ -143,7 +143,7 @@ TEST(idle, limits_run_side_by_side)
 }
 
 /* A write counts when it is sent, not when it is written. */
-TEST(idle, what_waits_for_room_is_idle)
+TEST(idle, a_stalled_write_is_idle)
 {
     struct test_channel tc;
 
@@ -214,7 +214,7 @@ TEST(idle, nothing_is_idle_in_the_middle_of_a_read)
     tc_close(&tc);
 }
 
-TEST(idle, a_read_complete_without_a_read_is_no_read)
+TEST(idle, a_read_complete_without_a_read_does_not_count)
 {
     struct test_channel tc;
 
@@ -226,7 +226,7 @@ TEST(idle, a_read_complete_without_a_read_is_no_read)
     tc_close(&tc);
 }
 
-TEST(idle, begins_when_the_channel_becomes_active)
+TEST(idle, starts_when_the_channel_becomes_active)
 {
     struct event_log events;
     weir_address address;
@@ -268,7 +268,7 @@ TEST(idle, ends_with_the_channel_and_with_the_handler)
     tc_close(&tc);
 }
 
-TEST(idle, goes_on_when_the_channel_is_registered_again)
+TEST(idle, continues_when_the_channel_is_registered_again)
 {
     struct test_channel tc;
 
@@ -286,7 +286,7 @@ TEST(idle, goes_on_when_the_channel_is_registered_again)
     tc_close(&tc);
 }
 
-TEST(idle, refuses_negative_limits_and_can_be_off)
+TEST(idle, rejects_negative_limits_and_can_be_off)
 {
     struct test_channel tc;
 
@@ -323,7 +323,7 @@ TEST(idle, options_can_be_made_by_hand)
     tc_close(&tc);
 }
 
-TEST(idle, events_of_others_are_not_its_own)
+TEST(idle, other_events_are_not_idle_events)
 {
     weir_msg *other = text_msg("x");
 
@@ -331,7 +331,7 @@ TEST(idle, events_of_others_are_not_its_own)
     weir_msg_release(other);
 }
 
-TEST(idle, survives_every_lack_of_memory)
+TEST(idle, survives_allocation_failures)
 {
     for (unsigned n = 1;; n++) {
         weir_embedded *embedded = NULL;

@@ -35,7 +35,7 @@ static weir_ip_filter *make_filter(const weir_ip_filter_options *options)
 static weir_ip_filter *make_strict(void)
 {
     return make_filter(
-        WEIR_IP_FILTER_OPTIONS(.rules = rules, .rule_count = 3, .others = WEIR_IP_REJECT));
+        WEIR_IP_FILTER_OPTIONS(.rules = rules, .rule_count = 3, .default_verdict = WEIR_IP_REJECT));
 }
 
 static enum weir_ip_verdict judge(const weir_ip_filter *filter, const char *address)
@@ -46,7 +46,7 @@ static enum weir_ip_verdict judge(const weir_ip_filter *filter, const char *addr
     return weir_ip_filter_check(filter, &parsed);
 }
 
-TEST(ip_filter, goes_by_the_first_rule_that_fits)
+TEST(ip_filter, applies_the_first_matching_rule)
 {
     weir_ip_filter *filter = make_strict();
 
@@ -59,7 +59,7 @@ TEST(ip_filter, goes_by_the_first_rule_that_fits)
     weir_ip_filter_release(filter);
 }
 
-TEST(ip_filter, accepts_others_by_default)
+TEST(ip_filter, accepts_by_default)
 {
     weir_ip_filter *filter = make_filter(WEIR_IP_FILTER_OPTIONS(.rules = rules, .rule_count = 1));
 
@@ -72,7 +72,7 @@ TEST(ip_filter, accepts_others_by_default)
     weir_ip_filter_release(NULL);
 }
 
-TEST(ip_filter, refuses_rules_that_are_none)
+TEST(ip_filter, rejects_invalid_rules)
 {
     static const weir_ip_rule no_subnet = {"somewhere", WEIR_IP_ACCEPT};
     static const weir_ip_rule no_verdict = {"10.0.0.0/8", (enum weir_ip_verdict)7};
@@ -113,7 +113,7 @@ static weir_embedded *visit(struct event_log *events, const char *address, weir_
     return embedded;
 }
 
-TEST(ip_filter, lets_a_connection_in_and_goes)
+TEST(ip_filter, accepts_a_connection_and_removes_itself)
 {
     weir_ip_filter *filter = make_strict();
     struct event_log events;
@@ -130,7 +130,7 @@ TEST(ip_filter, lets_a_connection_in_and_goes)
     weir_ip_filter_release(filter);
 }
 
-TEST(ip_filter, aborts_a_connection_that_nobody_has_heard_of)
+TEST(ip_filter, aborts_a_connection_before_other_handlers_see_it)
 {
     weir_ip_filter *filter = make_strict();
     struct event_log events;
@@ -146,7 +146,7 @@ TEST(ip_filter, aborts_a_connection_that_nobody_has_heard_of)
     weir_ip_filter_release(filter);
 }
 
-TEST(ip_filter, that_comes_late_judges_at_once)
+TEST(ip_filter, checks_at_once_when_added_late)
 {
     weir_ip_filter *filter = make_strict();
     weir_embedded *embedded = NULL;
@@ -169,7 +169,7 @@ TEST(ip_filter, that_comes_late_judges_at_once)
     weir_ip_filter_release(filter);
 }
 
-TEST(ip_filter, logs_refusals_below_the_default_level_and_limits_them)
+TEST(ip_filter, logs_rejections_at_info_with_a_rate_limit)
 {
     weir_ip_filter *filter = make_strict();
     struct event_log events;
@@ -219,7 +219,7 @@ static void open_listener(struct test_channel *tc, weir_ip_filter *filter)
     tc_start(tc);
 }
 
-TEST(ip_filter, of_a_listener_stands_before_what_is_accepted)
+TEST(ip_filter, on_a_listener_checks_accepted_connections)
 {
     static const weir_ip_rule loopback = {"127.0.0.0/8", WEIR_IP_REJECT};
     weir_ip_filter *filter =
@@ -240,7 +240,7 @@ TEST(ip_filter, of_a_listener_stands_before_what_is_accepted)
     weir_ip_filter_release(filter);
 }
 
-TEST(ip_filter, of_a_listener_closes_what_it_has_no_memory_for)
+TEST(ip_filter, on_a_listener_closes_connections_without_memory)
 {
     weir_ip_filter *filter = make_filter(NULL);
     weir_channel *accepted = NULL;
@@ -262,7 +262,7 @@ TEST(ip_filter, of_a_listener_closes_what_it_has_no_memory_for)
     weir_ip_filter_release(filter);
 }
 
-TEST(ip_filter, survives_every_lack_of_memory)
+TEST(ip_filter, survives_allocation_failures)
 {
     for (unsigned n = 1;; n++) {
         bool failed;

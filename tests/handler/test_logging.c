@@ -2,7 +2,7 @@
 /*
  * The handler that logs: what it says of each event and operation, and that it passes them on.
  */
-#include <weir/observe.h>
+#include <weir/diagnostics.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -81,7 +81,7 @@ static void release_inbound(weir_embedded *embedded)
     weir_msg_release(msg);
 }
 
-TEST(logging, tells_a_life)
+TEST(logging, logs_a_lifecycle)
 {
     weir_embedded *embedded =
         open_with(WEIR_EMBEDDED_OPTIONS(.not_registered = true, .not_active = true), NULL);
@@ -100,7 +100,7 @@ TEST(logging, tells_a_life)
     weir_embedded_release(embedded);
 }
 
-TEST(logging, tells_binding_disconnecting_and_leaving_the_loop)
+TEST(logging, logs_bind_disconnect_and_deregister)
 {
     weir_embedded *embedded =
         open_with(WEIR_EMBEDDED_OPTIONS(.not_active = true, .has_disconnect = true), NULL);
@@ -121,7 +121,7 @@ TEST(logging, tells_binding_disconnecting_and_leaving_the_loop)
     weir_embedded_release(embedded);
 }
 
-TEST(logging, tells_a_half_closure)
+TEST(logging, logs_a_half_closure)
 {
     weir_embedded *embedded = open_with(NULL, NULL);
 
@@ -130,7 +130,7 @@ TEST(logging, tells_a_half_closure)
     weir_embedded_release(embedded);
 }
 
-TEST(logging, dumps_what_is_read_and_written)
+TEST(logging, dumps_reads_and_writes)
 {
     weir_embedded *embedded = open_with(NULL, NULL);
     weir_msg *msg;
@@ -168,7 +168,7 @@ TEST(logging, dumps_composites_across_their_parts_and_from_where_they_are_read)
     weir_embedded_release(embedded);
 }
 
-TEST(logging, dumps_no_more_than_it_is_told)
+TEST(logging, dumps_at_most_dump_max_bytes)
 {
     weir_embedded *embedded = open_with(NULL, WEIR_LOGGING_OPTIONS(.dump_max = 1));
 
@@ -178,14 +178,14 @@ TEST(logging, dumps_no_more_than_it_is_told)
                   "and 2 B more\n");
     weir_embedded_release(embedded);
 
-    embedded = open_with(NULL, WEIR_LOGGING_OPTIONS(.no_dump = true));
+    embedded = open_with(NULL, WEIR_LOGGING_OPTIONS(.dump = WEIR_OFF));
     assert_int_equal(weir_embedded_write_one_inbound(embedded, feed_bytes("abc", 3)), 0);
     assert_int_equal(weir_embedded_write_one_inbound(embedded, feed_bytes("", 0)), 0);
     assert_logged("READ: 3 B\nREAD: 0 B\n");
     weir_embedded_release(embedded);
 }
 
-TEST(logging, tells_other_messages_by_type_and_size)
+TEST(logging, logs_other_messages_by_type_and_size)
 {
     static const weir_msg_type type = {.name = "letter", .destroy = NULL};
     weir_embedded *embedded = open_with(NULL, NULL);
@@ -198,7 +198,7 @@ TEST(logging, tells_other_messages_by_type_and_size)
     weir_embedded_release(embedded);
 }
 
-TEST(logging, tells_how_much_of_a_file_is_written)
+TEST(logging, logs_the_length_of_files)
 {
     weir_embedded *embedded = open_with(NULL, NULL);
     int file = memfd_create("weir-logging", MFD_CLOEXEC);
@@ -211,7 +211,7 @@ TEST(logging, tells_how_much_of_a_file_is_written)
     weir_embedded_release(embedded);
 }
 
-TEST(logging, tells_events_errors_and_writability)
+TEST(logging, logs_events_errors_and_writability)
 {
     weir_embedded *embedded = open_with(NULL, NULL);
     weir_pipeline *pipeline = weir_embedded_pipeline(embedded);
@@ -237,7 +237,7 @@ TEST(logging, tells_events_errors_and_writability)
     weir_embedded_release(embedded);
 }
 
-TEST(logging, has_a_level_and_a_name_and_tells_the_channel)
+TEST(logging, has_a_level_and_a_name_and_logs_the_channel)
 {
     weir_embedded *embedded =
         open_with(NULL, WEIR_LOGGING_OPTIONS(.level = WEIR_LOG_INFO, .name = "front"));
@@ -258,7 +258,7 @@ TEST(logging, has_a_level_and_a_name_and_tells_the_channel)
     weir_embedded_release(embedded);
 }
 
-TEST(logging, refuses_impossible_options)
+TEST(logging, rejects_invalid_options)
 {
     weir_embedded *embedded = open_with(NULL, NULL);
     weir_pipeline *pipeline = weir_embedded_pipeline(embedded);
@@ -269,11 +269,12 @@ TEST(logging, refuses_impossible_options)
         weir_logging_add(pipeline,
                          WEIR_LOGGING_OPTIONS(.name = "a name of more than thirty-one bytes")),
         -ENAMETOOLONG);
+    assert_int_equal(weir_logging_add(pipeline, WEIR_LOGGING_OPTIONS(.dump = 2)), -EINVAL);
     assert_int_equal(weir_pipeline_count(pipeline), 1);
     weir_embedded_release(embedded);
 }
 
-TEST(logging, survives_every_lack_of_memory)
+TEST(logging, survives_allocation_failures)
 {
     for (unsigned n = 1;; n++) {
         bool failed;

@@ -70,7 +70,7 @@ static int next_piece(void *source_, weir_msg **ret_chunk)
     if (source->made++ == PIECES)
         return WEIR_CHUNKS_END;
     *ret_chunk = make_piece();
-    return *ret_chunk != NULL ? WEIR_CHUNKS_MADE : -ENOMEM;
+    return *ret_chunk != NULL ? WEIR_CHUNKS_READY : -ENOMEM;
 }
 
 static void close_source(void *source)

@@ -6,8 +6,8 @@
 #include <weir/embedded.h>
 
 #include <weir/connection_limits.h>
+#include <weir/diagnostics.h>
 #include <weir/flow_control.h>
-#include <weir/observe.h>
 #include <weir/proxy_protocol.h>
 #include <weir/timeouts.h>
 #include <weir/traffic.h>
@@ -15,7 +15,7 @@
 #include "support/executor/log_capture.h"
 #include "support/test.h"
 
-TEST(options, of_handlers_that_make_no_sense_are_named)
+TEST(options, invalid_ones_of_handlers_are_named)
 {
     weir_embedded *embedded = NULL;
     weir_pipeline *pipeline;
@@ -35,15 +35,15 @@ TEST(options, of_handlers_that_make_no_sense_are_named)
         weir_write_timeout_add(pipeline, WEIR_WRITE_TIMEOUT_OPTIONS(.timeout_ns = -2)),
         "write-timeout -: options make no sense: timeout_ns is -2");
     assert_options_rejected(
-        weir_flush_consolidation_add(pipeline, WEIR_FLUSH_CONSOLIDATION_OPTIONS(.limit = -1)),
-        "limit is -1");
+        weir_flush_consolidation_add(pipeline, WEIR_FLUSH_CONSOLIDATION_OPTIONS(.max_flushes = -1)),
+        "max_flushes is -1");
     assert_options_rejected(weir_logging_add(pipeline, WEIR_LOGGING_OPTIONS(.level = WEIR_LOG_OFF)),
                             "level is 5, and cannot be more than 4");
     assert_options_rejected(weir_traffic_shaping_add(pipeline, NULL), "there is no traffic");
     weir_embedded_release(embedded);
 }
 
-TEST(options, of_what_handlers_share_are_named)
+TEST(options, invalid_ones_of_shared_objects_are_named)
 {
     static const weir_ip_rule no_subnet = {"10.0.0.0/33", WEIR_IP_ACCEPT};
     static const weir_ip_rule no_verdict = {"10.0.0.0/8", (enum weir_ip_verdict)7};
@@ -64,8 +64,9 @@ TEST(options, of_what_handlers_share_are_named)
                               &filter),
         "verdict is 7");
     assert_options_rejected(
-        weir_ip_filter_create(WEIR_IP_FILTER_OPTIONS(.others = (enum weir_ip_verdict)2), &filter),
-        "others is 2");
+        weir_ip_filter_create(WEIR_IP_FILTER_OPTIONS(.default_verdict = (enum weir_ip_verdict)2),
+                              &filter),
+        "default_verdict is 2");
     assert_options_rejected(weir_ip_filter_create(WEIR_IP_FILTER_OPTIONS(.rule_count = 3), &filter),
                             "rule_count is 3, and there are no rules");
     assert_options_rejected(weir_pcap_create(NULL, &pcap), "there is no path");
@@ -74,7 +75,7 @@ TEST(options, of_what_handlers_share_are_named)
         "pcap /tmp/x: options make no sense: max_bytes is 1");
 }
 
-TEST(options, of_proxy_headers_are_named)
+TEST(options, invalid_ones_of_proxy_headers_are_named)
 {
     weir_proxy_header *header = NULL;
     weir_address ipv4, ipv6;

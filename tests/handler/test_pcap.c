@@ -2,7 +2,7 @@
 /*
  * Capture files: what tshark, which is the dissectors of Wireshark, reads out of them.
  */
-#include <weir/observe.h>
+#include <weir/diagnostics.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -111,7 +111,7 @@ TEST(pcap, is_read_by_tshark)
     capture_remove(&file);
 }
 
-TEST(pcap, has_ipv6_and_the_order_of_all_channels)
+TEST(pcap, supports_ipv6_and_orders_packets_of_all_channels)
 {
     weir_pcap *pcap;
     weir_embedded *first, *second;
@@ -204,7 +204,7 @@ static void assert_handshake(void)
     assert_packet(ACK, 1, 0);
 }
 
-TEST(pcap, cuts_what_is_too_long_for_a_packet)
+TEST(pcap, splits_long_messages_into_packets)
 {
     enum { LENGTH = 100000, MOST = 65535 - IPV4_TCP };
     weir_pcap *pcap = open_pcap(0);
@@ -233,7 +233,7 @@ TEST(pcap, cuts_what_is_too_long_for_a_packet)
     assert_no_packet();
 }
 
-TEST(pcap, counts_the_bytes_of_files_that_it_does_not_see)
+TEST(pcap, counts_the_bytes_of_files)
 {
     weir_pcap *pcap = open_pcap(0);
     weir_embedded *embedded = open_with(pcap, NULL, NULL);
@@ -249,7 +249,7 @@ TEST(pcap, counts_the_bytes_of_files_that_it_does_not_see)
     assert_packet(PSH | ACK, 1001, 1);
 }
 
-TEST(pcap, that_comes_late_shows_no_handshake)
+TEST(pcap, added_late_has_no_handshake)
 {
     weir_pcap *pcap = open_pcap(0);
     weir_embedded *embedded = NULL;
@@ -265,7 +265,7 @@ TEST(pcap, that_comes_late_shows_no_handshake)
     weir_pcap_release(pcap);
 }
 
-TEST(pcap, shows_who_has_ended_the_connection)
+TEST(pcap, shows_which_side_closed_first)
 {
     weir_pcap *pcap = open_pcap(0);
     weir_embedded *embedded = NULL;
@@ -296,7 +296,7 @@ TEST(pcap, shows_who_has_ended_the_connection)
 }
 
 /* The children of a test channel come from 127.0.0.1:2 to 127.0.0.1:1. */
-TEST(pcap, of_an_accepted_channel_begins_with_the_peer)
+TEST(pcap, of_an_accepted_channel_starts_with_the_peer)
 {
     weir_pcap *pcap = open_pcap(0);
     weir_channel *accepted = NULL;
@@ -319,7 +319,7 @@ TEST(pcap, of_an_accepted_channel_begins_with_the_peer)
     assert_handshake();
 }
 
-TEST(pcap, gets_no_longer_than_it_may)
+TEST(pcap, stops_at_max_bytes)
 {
     weir_pcap *pcap = open_pcap(FILE_HEAD + 4 * (PACKET_HEAD + IPV4_TCP) + 1);
     weir_embedded *embedded = open_with(pcap, NULL, NULL);
@@ -331,7 +331,7 @@ TEST(pcap, gets_no_longer_than_it_may)
     weir_embedded_release(embedded);
     weir_pcap_read_stats(pcap, &stats);
     assert_int_equal(stats.packets, 4);
-    assert_int_equal(stats.left_out, 2 + 3);
+    assert_int_equal(stats.skipped, 2 + 3);
     assert_int_equal(stats.error, 0);
     weir_pcap_release(pcap);
     load();
@@ -349,7 +349,7 @@ static ssize_t write_nothing(int descriptor, const void *memory, size_t size)
     return -1;
 }
 
-TEST(pcap, that_cannot_be_written_says_so_and_holds_nobody_up)
+TEST(pcap, reports_write_errors_without_blocking)
 {
     ssize_t (*write_as_ever)(int, const void *, size_t) = weir__sys.write;
     weir_pcap *pcap = open_pcap(0);
@@ -366,13 +366,13 @@ TEST(pcap, that_cannot_be_written_says_so_and_holds_nobody_up)
     assert_int_equal(weir_pcap_flush(pcap), -ENOSPC);
     weir_pcap_read_stats(pcap, &stats);
     assert_int_equal(stats.error, -ENOSPC);
-    assert_int_equal(stats.left_out, 1);
+    assert_int_equal(stats.skipped, 1);
     weir_embedded_release(embedded);
     weir_pcap_release(pcap);
     capture_remove(&file);
 }
 
-TEST(pcap, that_cannot_be_made_is_refused)
+TEST(pcap, fails_if_the_file_cannot_be_created)
 {
     weir_pcap *pcap = NULL;
 
@@ -409,7 +409,7 @@ TEST(pcap, is_shared_by_threads)
     assert_int_equal(packets, CROWD_MESSAGES);
 }
 
-TEST(pcap, survives_every_lack_of_memory)
+TEST(pcap, survives_allocation_failures)
 {
     for (unsigned n = 1;; n++) {
         weir_embedded *embedded = NULL;

@@ -2,7 +2,7 @@
 /*
  * Datagrams in capture files.
  */
-#include <weir/observe.h>
+#include <weir/diagnostics.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -142,7 +142,7 @@ TEST(pcap_datagram, has_the_family_of_the_other_side)
     capture_remove(&capture);
 }
 
-TEST(pcap_datagram, of_a_unix_socket_has_stand_ins_for_addresses)
+TEST(pcap_datagram, of_a_unix_socket_has_placeholder_addresses)
 {
     struct host host;
     struct mailbox here, there;
@@ -204,7 +204,7 @@ static void write_long(weir_embedded *embedded, size_t length, const char *recip
 }
 
 /* The longest of each family fit; one more byte, which only Unix sockets have, makes two. */
-TEST(pcap_datagram, is_cut_only_if_it_is_longer_than_udp_has_them)
+TEST(pcap_datagram, is_split_only_beyond_the_udp_maximum)
 {
     weir_embedded *embedded = NULL;
     struct capture capture;

@@ -2,7 +2,7 @@
 /*
  * A capture file that is a pipe, and its reader has stopped.
  */
-#include <weir/observe.h>
+#include <weir/diagnostics.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -132,7 +132,7 @@ TEST_EACH_LINE(pcap_stalled, does_not_stop_a_loop)
     weir_pcap_read_stats(stalled.pcap, &stats);
     assert_int_equal(stats.packets + stats.dropped, TEXTS);
     assert_in_range(stats.dropped, 1, TEXTS - 50);
-    assert_int_equal(stats.left_out, stats.dropped);
+    assert_int_equal(stats.skipped, stats.dropped);
     assert_int_equal(stats.error, 0);
     assert_in_range(log_capture_count(WEIR_LOG_WARN), 1, 10);
 
@@ -166,7 +166,7 @@ static void receive_texts(weir_embedded *embedded, unsigned count)
         assert_int_equal(weir_embedded_write_inbound(embedded, feed_bytes(text, sizeof(text))), 0);
 }
 
-TEST(pcap_stalled, is_read_by_tshark_when_it_has_gone_on)
+TEST(pcap_stalled, is_read_by_tshark_after_a_stall)
 {
     struct capture file = {.path = "/tmp/weir-pcap-XXXXXX"};
     struct stalled stalled;
@@ -248,7 +248,7 @@ TEST(pcap_stalled, a_regular_file_loses_nothing)
     assert_int_equal(weir_pcap_flush(file.pcap), 0);
     weir_pcap_read_stats(file.pcap, &stats);
     assert_int_equal(stats.dropped, 0);
-    assert_int_equal(stats.left_out, 0);
+    assert_int_equal(stats.skipped, 0);
     assert_int_equal(stats.packets, 3000 + 3);
     assert_int_equal(stat(file.path, &status), 0);
     assert_int_equal(status.st_size, FILE_HEAD + 3003 * (PACKET_HEAD + 40) + 3000 * TEXT_SIZE);

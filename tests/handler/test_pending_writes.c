@@ -66,7 +66,7 @@ static weir_pending_writes *open_rig(struct test_channel *tc, weir_ctx **ret_ctx
     return &((struct keeper *)weir_ctx_state(*ret_ctx))->writes;
 }
 
-TEST(pending_writes, pass_on_one_by_one_in_order)
+TEST(pending_writes, pass_in_order)
 {
     struct test_channel tc;
     weir_ctx *ctx;
@@ -95,7 +95,7 @@ TEST(pending_writes, pass_on_one_by_one_in_order)
     tc_close(&tc);
 }
 
-TEST(pending_writes, know_how_many_were_flushed)
+TEST(pending_writes, count_flushed_writes)
 {
     struct test_channel tc;
     weir_ctx *ctx;
@@ -114,7 +114,7 @@ TEST(pending_writes, know_how_many_were_flushed)
     tc_close(&tc);
 }
 
-TEST(pending_writes, count_against_the_marks_without_a_gap)
+TEST(pending_writes, count_against_the_water_marks)
 {
     struct test_channel tc;
     weir_ctx *ctx;
@@ -133,7 +133,7 @@ TEST(pending_writes, count_against_the_marks_without_a_gap)
     tc_close(&tc);
 }
 
-TEST(pending_writes, are_given_with_their_promise)
+TEST(pending_writes, are_taken_with_their_promise)
 {
     struct test_channel tc;
     weir_ctx *ctx;
@@ -156,7 +156,7 @@ TEST(pending_writes, are_given_with_their_promise)
 }
 
 /* Two and a half become one message: what they count as is that one's, without a gap. */
-TEST(pending_writes, may_become_part_of_something_else)
+TEST(pending_writes, are_taken_charged)
 {
     struct test_channel tc;
     weir_ctx *ctx;
@@ -169,7 +169,7 @@ TEST(pending_writes, may_become_part_of_something_else)
     assert_false(weir_channel_is_writable(tc.channel));
     tc_add(&tc, "a");
     for (int i = 0; i < 2; i++) {
-        weir_msg_release(weir_pending_writes_pop(writes, &done, &cost));
+        weir_msg_release(weir_pending_writes_take_charged(writes, &done, &cost));
         assert_null(done);
         costs += cost;
     }
@@ -207,7 +207,7 @@ TEST(pending_writes, fail_one_or_all)
     tc_close(&tc);
 }
 
-TEST(pending_writes, let_a_close_wait_until_they_are_gone)
+TEST(pending_writes, defer_a_close)
 {
     struct test_channel tc;
     weir_ctx *ctx;
@@ -218,13 +218,13 @@ TEST(pending_writes, let_a_close_wait_until_they_are_gone)
     weir_channel_close(tc.channel, first);
     weir_channel_close(tc.channel, second);
     tc_run(&tc);
-    assert_true(writes->closes);
+    assert_true(writes->close_deferred);
     assert_int_equal(writes->flushed, 1);
-    weir_pending_writes_settle(ctx, writes); /* nothing has changed */
+    weir_pending_writes_run_deferred(ctx, writes); /* nothing has changed */
     assert_events(&tc.events, "");
     weir_pending_writes_pass(ctx, writes);
     weir_flush(ctx);
-    weir_pending_writes_settle(ctx, writes);
+    weir_pending_writes_run_deferred(ctx, writes);
     tc_end_input(&tc);
     tc_run(&tc);
     assert_sent(&tc, "a");
@@ -245,7 +245,7 @@ static void shut(struct test_channel *tc, const char *name)
     tc_run(tc);
 }
 
-TEST(pending_writes, let_a_half_closure_wait_until_they_are_gone)
+TEST(pending_writes, defer_a_half_closure)
 {
     struct test_channel tc;
     weir_ctx *ctx;
@@ -255,13 +255,13 @@ TEST(pending_writes, let_a_half_closure_wait_until_they_are_gone)
     shut(&tc, NULL);
     shut(&tc, "first");
     shut(&tc, "second");
-    assert_true(writes->shuts);
+    assert_true(writes->shutdown_deferred);
     assert_true(weir_pending_writes_is_ending(writes));
     assert_int_equal(writes->flushed, 1);
-    weir_pending_writes_settle(ctx, writes); /* nothing has changed */
+    weir_pending_writes_run_deferred(ctx, writes); /* nothing has changed */
     assert_events(&tc.events, "");
     weir_pending_writes_pass(ctx, writes);
-    weir_pending_writes_settle(ctx, writes);
+    weir_pending_writes_run_deferred(ctx, writes);
     tc_run(&tc);
     assert_sent(&tc, "a");
     assert_events(&tc.events, "a=ok first=ok second=ok");
@@ -272,7 +272,7 @@ TEST(pending_writes, let_a_half_closure_wait_until_they_are_gone)
     tc_close(&tc);
 }
 
-TEST(pending_writes, let_a_half_closure_pass_if_there_are_none)
+TEST(pending_writes, pass_a_half_closure_if_empty)
 {
     struct test_channel tc;
     weir_ctx *ctx;
@@ -285,7 +285,7 @@ TEST(pending_writes, let_a_half_closure_pass_if_there_are_none)
 }
 
 /* The half closure came first, and is first. */
-TEST(pending_writes, let_a_close_wait_behind_a_half_closure)
+TEST(pending_writes, pass_a_half_closure_before_a_close)
 {
     struct test_channel tc;
     weir_ctx *ctx;
@@ -297,7 +297,7 @@ TEST(pending_writes, let_a_close_wait_behind_a_half_closure)
     shut(&tc, "again"); /* D 88 */
     assert_events(&tc.events, "again=WEIR_ECLOSED");
     weir_pending_writes_pass(ctx, writes);
-    weir_pending_writes_settle(ctx, writes);
+    weir_pending_writes_run_deferred(ctx, writes);
     tc_run(&tc);
     assert_events(&tc.events, "a=ok shut=ok");
     tc_end_input(&tc);
@@ -306,7 +306,7 @@ TEST(pending_writes, let_a_close_wait_behind_a_half_closure)
     tc_close(&tc);
 }
 
-TEST(pending_writes, fail_a_half_closure_with_them)
+TEST(pending_writes, fail_together_with_a_half_closure)
 {
     struct test_channel tc;
     weir_ctx *ctx;
@@ -322,7 +322,7 @@ TEST(pending_writes, fail_a_half_closure_with_them)
 }
 
 /* It has begun: what was written before is flushed by it. */
-TEST(pending_writes, do_not_let_a_half_closure_be_cancelled_meanwhile)
+TEST(pending_writes, make_a_deferred_half_closure_uncancellable)
 {
     struct test_channel tc;
     weir_ctx *ctx;
@@ -333,7 +333,7 @@ TEST(pending_writes, do_not_let_a_half_closure_be_cancelled_meanwhile)
     weir_channel_shutdown_output(tc.channel, done);
     assert_int_equal(weir_promise_cancel(done), -EBUSY);
     weir_pending_writes_pass(ctx, writes);
-    weir_pending_writes_settle(ctx, writes);
+    weir_pending_writes_run_deferred(ctx, writes);
     tc_run(&tc);
     assert_events(&tc.events, "shut=ok");
     weir_promise_release(done);
@@ -341,7 +341,7 @@ TEST(pending_writes, do_not_let_a_half_closure_be_cancelled_meanwhile)
 }
 
 /* Without memory the second one cannot wait for the first, and hears that. */
-TEST(pending_writes, tell_who_cannot_wait_for_a_half_closure)
+TEST(pending_writes, fail_a_half_closure_promise_without_memory)
 {
     struct test_channel tc;
     weir_ctx *ctx;
@@ -357,14 +357,14 @@ TEST(pending_writes, tell_who_cannot_wait_for_a_half_closure)
     tc_run(&tc);
     assert_events(&tc.events, "second=ENOMEM");
     weir_pending_writes_pass(ctx, writes);
-    weir_pending_writes_settle(ctx, writes);
+    weir_pending_writes_run_deferred(ctx, writes);
     tc_run(&tc);
     assert_events(&tc.events, "first=ok");
     weir_promise_release(second);
     tc_close(&tc);
 }
 
-TEST(pending_writes, without_memory_a_write_fails_and_is_not_held)
+TEST(pending_writes, fail_a_write_without_memory)
 {
     struct test_channel tc;
     weir_ctx *ctx;

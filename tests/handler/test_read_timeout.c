@@ -23,7 +23,7 @@ static void receive(struct test_channel *tc)
     event_log_clear(&tc->events);
 }
 
-TEST(read_timeout, is_an_error_and_then_a_close)
+TEST(read_timeout, fires_an_error_and_closes)
 {
     struct test_channel tc;
 
@@ -87,7 +87,7 @@ static void remove_it(weir_ctx *ctx, int err, const char *detail)
 }
 
 /* Who hears the error may decide that the channel goes on. */
-TEST(read_timeout, that_is_removed_by_who_hears_of_it_does_not_close)
+TEST(read_timeout, does_not_close_if_an_error_handler_removes_it)
 {
     static const weir_handler remover = {.name = "remover", .error = remove_it};
     struct test_channel tc;
@@ -100,7 +100,7 @@ TEST(read_timeout, that_is_removed_by_who_hears_of_it_does_not_close)
     tc_close(&tc);
 }
 
-TEST(read_timeout, survives_every_lack_of_memory)
+TEST(read_timeout, survives_allocation_failures)
 {
     bool failed = true;
 

@@ -2,7 +2,7 @@
 /*
  * How long handlers take: with a clock that they move themselves.
  */
-#include <weir/observe.h>
+#include <weir/diagnostics.h>
 
 #include <errno.h>
 
@@ -135,7 +135,7 @@ static void assert_took(const weir_timing *timing, enum weir_timing_kind kind, u
     assert_int_equal(summary.sum, sum);
 }
 
-TEST(timing, tells_how_long_each_kind_of_event_takes)
+TEST(timing, records_each_kind_of_event)
 {
     weir_timing *timing = make_timing(NULL);
     weir_embedded *embedded = open_with(timing);
@@ -188,7 +188,7 @@ static void remove_timing(weir_ctx *ctx, weir_msg *msg)
     weir_fire_read(ctx, msg);
 }
 
-TEST(timing, ends_well_when_it_is_removed_meanwhile)
+TEST(timing, survives_removal_during_an_event)
 {
     static const weir_handler remover = {.name = "remover", .read = remove_timing};
     weir_timing *timing = make_timing(NULL);
@@ -203,7 +203,7 @@ TEST(timing, ends_well_when_it_is_removed_meanwhile)
     release_timing(NULL);
 }
 
-TEST(timing, goes_by_the_monotonic_clock)
+TEST(timing, uses_the_monotonic_clock_by_default)
 {
     weir_timing *timing = NULL;
     weir_embedded *embedded = NULL;
@@ -236,7 +236,7 @@ TEST(timing, is_shared_by_threads)
     weir_timing_release(timing);
 }
 
-TEST(timing, survives_every_lack_of_memory)
+TEST(timing, survives_allocation_failures)
 {
     for (unsigned n = 1;; n++) {
         weir_embedded *embedded = NULL;

@@ -136,7 +136,7 @@ static int next_piece(void *source_, weir_msg **ret_chunk)
         return WEIR_CHUNKS_END;
     source->pieces--;
     *ret_chunk = numbered_msg(source->number, 60 * source->pieces);
-    return WEIR_CHUNKS_MADE;
+    return WEIR_CHUNKS_READY;
 }
 
 static void close_source(void *source)
@@ -178,7 +178,7 @@ static void add(struct together *all, size_t which)
                                      WEIR_WRITE_TIMEOUT_OPTIONS(.timeout_ns = weir_seconds(1000)));
     else
         (void)weir_flush_consolidation_add(
-            pipeline, WEIR_FLUSH_CONSOLIDATION_OPTIONS(.limit = 3, .always = true));
+            pipeline, WEIR_FLUSH_CONSOLIDATION_OPTIONS(.max_flushes = 3, .always = true));
 }
 
 /* The wire takes anything: chunks must not get there, which shaping may still hold back. */

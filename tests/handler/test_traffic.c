@@ -25,7 +25,7 @@ static int64_t reserve(weir_traffic *traffic, int64_t bytes, int64_t at_ms)
     return due_ns <= START + weir_ms(at_ms) ? at_ms : (due_ns - START) / weir_ms(1);
 }
 
-TEST(traffic, without_limits_lets_everything_pass)
+TEST(traffic, passes_everything_without_limits)
 {
     weir_traffic *traffic = make(NULL);
 
@@ -59,7 +59,7 @@ TEST(traffic, small_messages_cost_something_too)
     weir_traffic_release(traffic);
 }
 
-TEST(traffic, saves_up_what_the_burst_allows)
+TEST(traffic, allows_bursts)
 {
     weir_traffic *traffic = make(WEIR_TRAFFIC_OPTIONS(.write_rate = 1000, .burst_ns = weir_ms(50)));
 
@@ -83,7 +83,7 @@ TEST(traffic, holds_on_average)
     weir_traffic_release(traffic);
 }
 
-TEST(traffic, nobody_waits_longer_than_the_longest_delay)
+TEST(traffic, never_waits_longer_than_max_delay)
 {
     weir_traffic *traffic =
         make(WEIR_TRAFFIC_OPTIONS(.write_rate = 1, .read_rate = 1, .burst_ns = WEIR_OFF,
@@ -96,7 +96,7 @@ TEST(traffic, nobody_waits_longer_than_the_longest_delay)
     weir_traffic_release(traffic);
 }
 
-TEST(traffic, forgives_nothing_if_the_longest_delay_is_never)
+TEST(traffic, keeps_the_full_debt_without_max_delay)
 {
     weir_traffic *traffic =
         make(WEIR_TRAFFIC_OPTIONS(.write_rate = 1000, .read_rate = 1, .burst_ns = WEIR_OFF,
@@ -143,7 +143,7 @@ TEST(traffic, rates_can_be_changed)
     weir_traffic_release(traffic);
 }
 
-TEST(traffic, refuses_what_makes_no_sense)
+TEST(traffic, rejects_invalid_options)
 {
     weir_traffic *traffic = NULL;
 
@@ -179,7 +179,7 @@ static void *reserve_many(void *arg)
     return NULL;
 }
 
-TEST(traffic, loses_nothing_that_threads_take_at_once)
+TEST(traffic, counts_concurrent_threads_exactly)
 {
     weir_traffic *traffic = make(WEIR_TRAFFIC_OPTIONS(.write_rate = 1000000, .burst_ns = WEIR_OFF,
                                                       .max_delay_ns = weir_seconds(1000)));

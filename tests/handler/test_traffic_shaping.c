@@ -66,7 +66,7 @@ static void pass(struct test_channel *tc, int64_t ms)
 
 /* ---- writing ---- */
 
-TEST(traffic_shaping, lets_a_message_go_when_those_before_are_paid)
+TEST(traffic_shaping, delays_a_message_until_earlier_ones_are_paid)
 {
     struct test_channel tc;
 
@@ -105,7 +105,7 @@ TEST(traffic_shaping, holds_the_rate_over_time)
     tc_close(&tc);
 }
 
-TEST(traffic_shaping, counts_what_waits_against_the_marks)
+TEST(traffic_shaping, counts_waiting_writes_against_the_marks)
 {
     struct test_channel tc;
 
@@ -143,7 +143,7 @@ static void write_over_the_mark(struct test_channel *tc, const weir_handler *hea
     weir_channel_flush(tc->channel);
 }
 
-TEST(traffic_shaping, goes_on_if_more_is_written_from_within_the_first_that_waits)
+TEST(traffic_shaping, supports_writes_from_within_the_first_delayed_write)
 {
     static const weir_handler hearer = {.name = "hearer", .writability = write_more};
     struct test_channel tc;
@@ -158,7 +158,7 @@ TEST(traffic_shaping, goes_on_if_more_is_written_from_within_the_first_that_wait
     tc_close(&tc);
 }
 
-TEST(traffic_shaping, can_be_removed_from_within_the_first_that_waits)
+TEST(traffic_shaping, supports_removal_from_within_the_first_delayed_write)
 {
     static const weir_handler hearer = {.name = "hearer", .writability = remove_shaping};
     weir_traffic *traffic = make(0, 1000);
@@ -183,7 +183,7 @@ static void write_last(weir_ctx *ctx)
 }
 
 /* What was cancelled does not fill the queue any more when it is passed on. */
-TEST(traffic_shaping, that_is_removed_lets_nothing_overtake_when_there_is_room_again)
+TEST(traffic_shaping, keeps_the_order_when_removed)
 {
     static const weir_handler hearer = {.name = "hearer", .writability = write_last};
     weir_promise *promise;
@@ -204,7 +204,7 @@ TEST(traffic_shaping, that_is_removed_lets_nothing_overtake_when_there_is_room_a
     tc_close(&tc);
 }
 
-TEST(traffic_shaping, what_waits_is_sent_only_if_it_was_flushed)
+TEST(traffic_shaping, sends_only_flushed_writes)
 {
     struct test_channel tc;
 
@@ -219,7 +219,7 @@ TEST(traffic_shaping, what_waits_is_sent_only_if_it_was_flushed)
     tc_close(&tc);
 }
 
-TEST(traffic_shaping, what_waits_can_be_cancelled)
+TEST(traffic_shaping, delayed_writes_can_be_cancelled)
 {
     weir_promise *promise;
     struct test_channel tc;
@@ -297,7 +297,7 @@ static void open_capped(struct test_channel *tc, weir_traffic *traffic, int64_t 
     tc_start(tc);
 }
 
-TEST(traffic_shaping, forgets_writes_that_were_refused)
+TEST(traffic_shaping, does_not_count_rejected_writes)
 {
     weir_traffic *traffic = make(0, 1000);
     struct test_channel tc;
@@ -320,7 +320,7 @@ TEST(traffic_shaping, forgets_writes_that_were_refused)
 }
 
 /* The first that would wait has its place already. */
-TEST(traffic_shaping, forgets_a_first_write_that_was_refused)
+TEST(traffic_shaping, does_not_count_a_rejected_first_write)
 {
     weir_traffic *traffic = make(0, 1000);
     struct test_channel tc;
@@ -339,7 +339,7 @@ TEST(traffic_shaping, forgets_a_first_write_that_was_refused)
     weir_traffic_release(traffic);
 }
 
-TEST(traffic_shaping, forgets_a_write_that_there_was_no_memory_for)
+TEST(traffic_shaping, does_not_count_a_write_without_memory)
 {
     weir_traffic *traffic = make(0, 1000);
     weir_msg *msgs[100];
@@ -367,7 +367,7 @@ TEST(traffic_shaping, forgets_a_write_that_there_was_no_memory_for)
 }
 
 /* Neither the counters nor the rate notice them. */
-TEST(traffic_shaping, forgets_writes_that_were_cancelled)
+TEST(traffic_shaping, does_not_count_cancelled_writes)
 {
     weir_traffic *traffic = make(0, 1000);
     weir_promise *promises[3];
@@ -392,7 +392,7 @@ TEST(traffic_shaping, forgets_writes_that_were_cancelled)
     weir_traffic_release(traffic);
 }
 
-TEST(traffic_shaping, forgets_what_waits_when_the_channel_ends)
+TEST(traffic_shaping, counts_no_waiting_bytes_after_the_channel_ended)
 {
     weir_traffic *traffic = make(0, 1000);
     struct test_channel tc;
@@ -500,7 +500,7 @@ TEST(traffic_shaping, sends_everything_when_it_is_removed_before_a_half_closure)
     tc_close(&tc);
 }
 
-TEST(traffic_shaping, fails_a_half_closure_that_waits_when_the_channel_is_aborted)
+TEST(traffic_shaping, fails_a_deferred_half_closure_when_aborted)
 {
     struct test_channel tc;
     weir_promise *shut;
@@ -517,7 +517,7 @@ TEST(traffic_shaping, fails_a_half_closure_that_waits_when_the_channel_is_aborte
     tc_close(&tc);
 }
 
-TEST(traffic_shaping, fails_what_waits_when_the_channel_is_aborted)
+TEST(traffic_shaping, fails_waiting_writes_when_aborted)
 {
     weir_traffic *traffic = make(0, 1000);
     weir_traffic_stats stats;
@@ -535,7 +535,7 @@ TEST(traffic_shaping, fails_what_waits_when_the_channel_is_aborted)
     weir_traffic_release(traffic);
 }
 
-TEST(traffic_shaping, that_is_removed_lets_everything_go)
+TEST(traffic_shaping, sends_everything_when_removed)
 {
     struct test_channel tc;
 
@@ -550,7 +550,7 @@ TEST(traffic_shaping, that_is_removed_lets_everything_go)
     tc_close(&tc);
 }
 
-TEST(traffic_shaping, goes_on_when_the_channel_is_registered_again)
+TEST(traffic_shaping, continues_when_the_channel_is_registered_again)
 {
     struct test_channel tc;
 
@@ -572,7 +572,7 @@ TEST(traffic_shaping, goes_on_when_the_channel_is_registered_again)
 
 /* ---- reading ---- */
 
-TEST(traffic_shaping, does_not_read_until_what_was_read_is_paid)
+TEST(traffic_shaping, pauses_reads_until_paid)
 {
     weir_traffic *traffic = make(1000, 0);
     weir_traffic_stats stats;
@@ -594,7 +594,7 @@ TEST(traffic_shaping, does_not_read_until_what_was_read_is_paid)
     weir_traffic_release(traffic);
 }
 
-TEST(traffic_shaping, leaves_reads_on_demand_to_who_asks)
+TEST(traffic_shaping, leaves_reads_on_demand_to_the_requester)
 {
     struct test_channel tc;
 
@@ -733,7 +733,7 @@ static int make_chunk(void *source, weir_msg **ret_chunk)
         return WEIR_CHUNKS_END;
     (*left)--;
     *ret_chunk = text_msg("0123456789");
-    return WEIR_CHUNKS_MADE;
+    return WEIR_CHUNKS_READY;
 }
 
 TEST(traffic_shaping, limits_chunks_one_by_one)
@@ -809,13 +809,13 @@ static bool shape_without(unsigned n)
     return failed;
 }
 
-TEST(traffic_shaping, survives_every_lack_of_memory)
+TEST(traffic_shaping, survives_allocation_failures)
 {
     for (unsigned n = 1; shape_without(n); n++)
         ;
 }
 
-TEST(traffic_shaping, needs_a_limit)
+TEST(traffic_shaping, rejects_null_traffic)
 {
     struct test_channel tc;
 

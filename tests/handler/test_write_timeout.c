@@ -33,7 +33,7 @@ static void pass(struct test_channel *tc, int64_t ms)
     stepper_advance(&tc->stepper, weir_ms(ms));
 }
 
-TEST(write_timeout, is_an_error_and_aborts)
+TEST(write_timeout, fires_an_error_and_aborts)
 {
     struct test_channel tc;
 
@@ -74,7 +74,7 @@ TEST(write_timeout, counts_each_write_from_its_beginning)
 }
 
 /* What is written and never flushed is not sent. */
-TEST(write_timeout, counts_what_waits_for_a_flush)
+TEST(write_timeout, covers_writes_that_are_not_flushed)
 {
     struct test_channel tc;
 
@@ -85,7 +85,7 @@ TEST(write_timeout, counts_what_waits_for_a_flush)
     tc_close(&tc);
 }
 
-TEST(write_timeout, sees_writes_whose_promises_are_of_other_executors)
+TEST(write_timeout, covers_promises_of_other_executors)
 {
     weir_promise *promise = NULL;
     struct test_channel tc;
@@ -103,7 +103,7 @@ TEST(write_timeout, sees_writes_whose_promises_are_of_other_executors)
     tc_close(&tc);
 }
 
-TEST(write_timeout, a_write_that_nobody_waits_for_fails_as_ever)
+TEST(write_timeout, reports_failures_of_writes_without_a_promise)
 {
     struct test_channel tc;
 
@@ -120,7 +120,7 @@ TEST(write_timeout, a_write_that_nobody_waits_for_fails_as_ever)
     tc_close(&tc);
 }
 
-TEST(write_timeout, that_is_removed_leaves_its_writes_alone)
+TEST(write_timeout, leaves_writes_alone_when_removed)
 {
     struct test_channel tc;
 
@@ -135,7 +135,7 @@ TEST(write_timeout, that_is_removed_leaves_its_writes_alone)
     tc_close(&tc);
 }
 
-TEST(write_timeout, goes_on_when_the_channel_is_registered_again)
+TEST(write_timeout, continues_when_the_channel_is_registered_again)
 {
     struct test_channel tc;
 
@@ -154,7 +154,7 @@ TEST(write_timeout, goes_on_when_the_channel_is_registered_again)
     tc_close(&tc);
 }
 
-TEST(write_timeout, lets_what_was_cancelled_go)
+TEST(write_timeout, ignores_cancelled_writes)
 {
     weir_promise *promise;
     struct test_channel tc;
@@ -171,7 +171,7 @@ TEST(write_timeout, lets_what_was_cancelled_go)
     tc_close(&tc);
 }
 
-TEST(write_timeout, before_the_channel_has_a_loop_waits_with_its_writes)
+TEST(write_timeout, supports_writes_before_registration)
 {
     weir_promise *promise;
     struct test_channel tc;
@@ -235,7 +235,7 @@ static bool write_without(unsigned n)
     return failed;
 }
 
-TEST(write_timeout, survives_every_lack_of_memory)
+TEST(write_timeout, survives_allocation_failures)
 {
     for (unsigned n = 1; write_without(n); n++)
         ;

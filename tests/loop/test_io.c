@@ -91,7 +91,7 @@ struct stage {
 };
 
 /* So many handles, named from 'A' on. */
-static void stage_open(struct stage *stage, size_t count)
+static void fixture_open(struct stage *stage, size_t count)
 {
     char reason[64];
 
@@ -133,7 +133,7 @@ TEST(io, what_is_due_is_told_before_the_batch_and_who_is_detached_after_it)
 {
     struct stage stage;
 
-    stage_open(&stage, 3);
+    fixture_open(&stage, 3);
     want_polled(&stage.notes[1]);
     weir__io_close(&stage.notes[0].handle);
     weir__io_set_pending(&stage.notes[2].handle, WEIR__IO_PENDING_CONNECT);
@@ -156,7 +156,7 @@ TEST(io, nobody_is_told_detached_while_a_batch_is_under_way)
 {
     struct stage stage;
 
-    stage_open(&stage, 3);
+    fixture_open(&stage, 3);
     stage.script->max_events = 1;
     stage.notes[0].react = close_other;
     stage.notes[0].other = &stage.notes[2];
@@ -181,7 +181,7 @@ TEST(io, what_becomes_due_meanwhile_is_the_next_dispatchs)
 {
     struct stage stage;
 
-    stage_open(&stage, 1);
+    fixture_open(&stage, 1);
     stage.notes[0].react = connect_again;
     weir__io_set_pending(&stage.notes[0].handle, WEIR__IO_PENDING_CONNECT);
     for (size_t turns = 1; turns <= 3; turns++) {
@@ -202,7 +202,7 @@ TEST(io, a_handle_may_be_attached_and_closed_again_when_it_is_detached)
 {
     struct stage stage;
 
-    stage_open(&stage, 2);
+    fixture_open(&stage, 2);
     stage.notes[0].react = attach_anew;
     stage.notes[0].other = &stage.notes[1];
     weir__io_detach(&stage.notes[0].handle);
@@ -219,7 +219,7 @@ TEST(io, a_wait_does_not_block_while_something_is_due)
 {
     struct stage stage;
 
-    stage_open(&stage, 2);
+    fixture_open(&stage, 2);
     (void)weir__io_wait(stage.io, 1234);
     assert_int_equal(stage.script->deadline_ns, 1234);
     weir__io_set_pending(&stage.notes[0].handle, WEIR__IO_PENDING_CONNECT);
@@ -239,7 +239,7 @@ TEST(io, who_is_late_leaves_what_is_due_but_not_the_batch)
 {
     struct stage stage;
 
-    stage_open(&stage, NOTES_MAX);
+    fixture_open(&stage, NOTES_MAX);
     want_polled(&stage.notes[0]);
     for (size_t i = 1; i < NOTES_MAX; i++)
         weir__io_set_pending(&stage.notes[i].handle, WEIR__IO_PENDING_CONNECT);
@@ -259,7 +259,7 @@ TEST(io, who_is_parked_is_tried_again_when_it_is_time)
     struct stage stage;
     int64_t before_ns = weir__monotonic_now();
 
-    stage_open(&stage, 1);
+    fixture_open(&stage, 1);
     weir__io_park(&stage.notes[0].handle);
     assert_false(weir__io_has_pending(stage.io));
     assert_in_range(stage.io->retry_at_ns - before_ns, WEIR__IO_RETRY_NS, weir_seconds(10));
@@ -280,7 +280,7 @@ TEST(io, who_is_parked_is_tried_again_when_memory_returns)
 {
     struct stage stage;
 
-    stage_open(&stage, 1);
+    fixture_open(&stage, 1);
     weir__io_memory_returned(stage.io);
     assert_true(stage.io->retry_at_ns == WEIR_NEVER);
     weir__io_park(&stage.notes[0].handle);
@@ -296,7 +296,7 @@ TEST(io, who_is_due_already_is_tried_again_with_the_rest)
 {
     struct stage stage;
 
-    stage_open(&stage, 2);
+    fixture_open(&stage, 2);
     weir__io_set_pending(&stage.notes[0].handle, WEIR__IO_PENDING_CONNECT);
     weir__io_park(&stage.notes[0].handle);
     weir__io_set_pending(&stage.notes[1].handle, WEIR__IO_PENDING_CONNECT);
@@ -310,7 +310,7 @@ TEST(io, who_is_parked_may_be_due_fail_and_close)
 {
     struct stage stage;
 
-    stage_open(&stage, 4);
+    fixture_open(&stage, 4);
     for (size_t i = 0; i < 4; i++)
         weir__io_park(&stage.notes[i].handle);
     weir__io_set_pending(&stage.notes[0].handle, WEIR__IO_PENDING_CONNECT);
@@ -330,7 +330,7 @@ TEST(io, a_failure_is_the_last_word_but_one)
     struct stage stage;
     struct note *note = &stage.notes[0];
 
-    stage_open(&stage, 1);
+    fixture_open(&stage, 1);
     want_polled(note);
     weir__io_set_pending(&note->handle, WEIR__IO_PENDING_CONNECT);
     weir__io_fail(&note->handle, WEIR_EREBUILT);
@@ -360,7 +360,7 @@ TEST(io, a_descriptor_is_closed_when_the_backend_is_through_with_it)
     struct note *note = &stage.notes[0];
     int descriptor;
 
-    stage_open(&stage, 1);
+    fixture_open(&stage, 1);
     stage.script->defers_detach = true;
     descriptor = note->handle.descriptor;
     weir__io_close(&note->handle);
@@ -382,7 +382,7 @@ static void close_while_detaching(bool through)
     struct note *note = &stage.notes[0];
     int descriptor;
 
-    stage_open(&stage, 1);
+    fixture_open(&stage, 1);
     stage.script->defers_detach = !through;
     descriptor = note->handle.descriptor;
     weir__io_detach(&note->handle);
@@ -410,7 +410,7 @@ TEST(io, a_closed_handle_takes_no_orders)
     struct stage stage;
     weir__io_handle *handle = &stage.notes[0].handle;
 
-    stage_open(&stage, 1);
+    fixture_open(&stage, 1);
     stage.script->defers_detach = true;
     weir__io_close(handle);
     weir__io_accept_start(handle);
@@ -433,7 +433,7 @@ TEST(io, a_broken_backend_still_sleeps_and_wakes_and_lets_handles_go)
     struct stage stage;
     int64_t deadline_ns;
 
-    stage_open(&stage, 2);
+    fixture_open(&stage, 2);
     stage.script->rebuild_error = -EMFILE;
     assert_int_equal(weir__io_rebuild(stage.io), -EMFILE);
     assert_int_equal(weir__io_wait(stage.io, 0), 0);
@@ -485,7 +485,7 @@ TEST(io, memory_to_receive_into_is_plain_until_somebody_says_otherwise)
     struct stage stage;
     weir__io_block block = {0};
 
-    stage_open(&stage, 0);
+    fixture_open(&stage, 0);
     test_memory_fail_at(1);
     assert_int_equal(stage.io->memory.alloc(stage.io->memory.arg, 100, &block), -ENOMEM);
     test_memory_fail_at(0);

@@ -329,7 +329,7 @@ static void let_one_go(void)
 
     weir_pending_writes_pass(dam, writes);
     weir_flush(dam);
-    weir_pending_writes_settle(dam, writes);
+    weir_pending_writes_run_deferred(dam, writes);
 }
 
 /* As traffic shaping does. It is not the peer then that takes nothing. */

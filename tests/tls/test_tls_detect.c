@@ -96,13 +96,13 @@ static void assert_sent(weir_embedded *embedded, const char *expected)
 
 TEST(tls_detect, anything_else_is_plain_at_the_first_byte)
 {
-    weir_embedded *embedded = stage_open(add, NULL);
+    weir_embedded *embedded = fixture_open(add, NULL);
 
-    stage_put_text(embedded, "G");
+    fixture_write_text(embedded, "G");
     assert_string_equal(decided, "plain ");
     assert_string_equal(pipeline_of(embedded), "head <-> noter <-> echo <-> tail");
     assert_sent(embedded, "G");
-    stage_put_text(embedded, "ET");
+    fixture_write_text(embedded, "ET");
     assert_sent(embedded, "ET");
     assert_string_equal(decided, "plain ");
     weir_embedded_release(embedded);
@@ -110,11 +110,11 @@ TEST(tls_detect, anything_else_is_plain_at_the_first_byte)
 
 TEST(tls_detect, tls_is_so_at_the_second_byte)
 {
-    weir_embedded *embedded = stage_open(add, NULL);
+    weir_embedded *embedded = fixture_open(add, NULL);
 
-    stage_put_text(embedded, "\x16");
+    fixture_write_text(embedded, "\x16");
     assert_string_equal(decided, "");
-    stage_put_text(embedded, "\x03");
+    fixture_write_text(embedded, "\x03");
     assert_string_equal(decided, "tls ");
     assert_string_equal(pipeline_of(embedded), "head <-> tls <-> noter <-> echo <-> tail");
     weir_embedded_release(embedded);
@@ -122,10 +122,10 @@ TEST(tls_detect, tls_is_so_at_the_second_byte)
 
 TEST(tls_detect, what_only_begins_like_tls_is_plain_and_nothing_of_it_is_lost)
 {
-    weir_embedded *embedded = stage_open(add, NULL);
+    weir_embedded *embedded = fixture_open(add, NULL);
 
-    stage_put_text(embedded, "\x16");
-    stage_put_text(embedded, "\x02");
+    fixture_write_text(embedded, "\x16");
+    fixture_write_text(embedded, "\x02");
     assert_string_equal(decided, "plain ");
     assert_sent(embedded, "\x16\x02");
     weir_embedded_release(embedded);
@@ -143,14 +143,14 @@ static bool bring(weir_embedded *from, weir_embedded *to, size_t piece)
     bytes = weir_buf_bytes(weir_buf_of(msg));
     length = weir_msg_size(msg);
     for (size_t at = 0; at < length; at += piece)
-        stage_put(to, bytes + at, length - at < piece ? length - at : piece);
+        fixture_write(to, bytes + at, length - at < piece ? length - at : piece);
     weir_msg_release(msg);
     return true;
 }
 
 static void converse(size_t piece)
 {
-    weir_embedded *client = NULL, *server = stage_open(add, NULL);
+    weir_embedded *client = NULL, *server = fixture_open(add, NULL);
     weir_tls_context *trust = NULL;
     weir_msg *heard;
 
@@ -168,7 +168,7 @@ static void converse(size_t piece)
     assert_memory_equal(weir_buf_bytes(weir_buf_of(heard)), "hello", 5);
     weir_msg_release(heard);
     assert_string_equal(decided, "tls ");
-    assert_string_equal(stage_error(), "");
+    assert_string_equal(fixture_error(), "");
     weir_embedded_release(client);
     weir_embedded_release(server);
     weir_tls_context_release(trust);
@@ -187,13 +187,13 @@ TEST(tls_detect, the_bytes_that_decided_are_the_handshakes_first)
 static void assert_times_out(const weir_tls_detect_options *options, int64_t after_ns,
                              const char *error)
 {
-    weir_embedded *embedded = stage_open(add, options);
+    weir_embedded *embedded = fixture_open(add, options);
 
-    stage_put_text(embedded, "\x16"); /* which says nothing yet */
+    fixture_write_text(embedded, "\x16"); /* which says nothing yet */
     weir_embedded_advance(embedded, after_ns - 1);
-    assert_string_equal(stage_error(), "");
+    assert_string_equal(fixture_error(), "");
     weir_embedded_advance(embedded, 1);
-    assert_string_equal(stage_error(), error);
+    assert_string_equal(fixture_error(), error);
     weir_embedded_end_input(embedded);
     assert_false(weir_channel_is_open(weir_embedded_channel(embedded)));
     assert_string_equal(decided, "");
@@ -210,26 +210,26 @@ TEST(tls_detect, does_not_wait_for_ever)
 
 TEST(tls_detect, does_not_wait_for_ever_where_its_channel_has_moved)
 {
-    weir_embedded *embedded = stage_open(add, NULL);
+    weir_embedded *embedded = fixture_open(add, NULL);
 
     weir_channel_deregister(weir_embedded_channel(embedded), NULL);
     weir_embedded_run(embedded);
     assert_int_equal(weir_embedded_register(embedded), 0);
     weir_embedded_advance(embedded, weir_seconds(10));
-    assert_string_equal(stage_error(), "ETIMEDOUT: the first bytes did not come within 10000 ms");
+    assert_string_equal(fixture_error(), "ETIMEDOUT: the first bytes did not come within 10000 ms");
     weir_embedded_release(embedded);
 }
 
 TEST(tls_detect, has_no_time_limit_when_it_has_decided)
 {
-    weir_embedded *embedded = stage_open(add, NULL);
+    weir_embedded *embedded = fixture_open(add, NULL);
 
-    stage_put_text(embedded, "x");
+    fixture_write_text(embedded, "x");
     weir_embedded_advance(embedded, weir_seconds(100));
     assert_true(weir_channel_is_open(weir_embedded_channel(embedded)));
     weir_embedded_release(embedded);
 
-    embedded = stage_open(add, WEIR_TLS_DETECT_OPTIONS(.timeout_ns = WEIR_OFF)); /* or never */
+    embedded = fixture_open(add, WEIR_TLS_DETECT_OPTIONS(.timeout_ns = WEIR_OFF)); /* or never */
     weir_embedded_advance(embedded, weir_seconds(100000));
     assert_true(weir_channel_is_open(weir_embedded_channel(embedded)));
     weir_embedded_release(embedded);
@@ -237,10 +237,10 @@ TEST(tls_detect, has_no_time_limit_when_it_has_decided)
 
 TEST(tls_detect, who_comes_and_goes_without_a_word_has_made_no_error)
 {
-    weir_embedded *embedded = stage_open(add, NULL);
+    weir_embedded *embedded = fixture_open(add, NULL);
 
     weir_embedded_end_input(embedded);
-    assert_string_equal(stage_error(), "");
+    assert_string_equal(fixture_error(), "");
     assert_string_equal(decided, "");
     assert_false(weir_channel_is_open(weir_embedded_channel(embedded)));
     weir_embedded_release(embedded);
@@ -250,13 +250,13 @@ TEST(tls_detect, who_comes_and_goes_without_a_word_has_made_no_error)
 
 TEST(tls_detect, closes_if_the_pipeline_cannot_be_made)
 {
-    weir_embedded *embedded = stage_open(add, NULL);
+    weir_embedded *embedded = fixture_open(add, NULL);
 
     answer = -ENOENT;
     (void)weir_embedded_write_inbound(embedded, feed_bytes("x", 1));
     answer = 0;
     weir_embedded_end_input(embedded);
-    assert_string_equal(stage_error(), "ENOENT: the handlers could not be added");
+    assert_string_equal(fixture_error(), "ENOENT: the handlers could not be added");
     assert_false(weir_channel_is_open(weir_embedded_channel(embedded)));
     assert_null(weir_embedded_read_inbound(embedded));
     weir_embedded_release(embedded);
@@ -272,8 +272,8 @@ TEST(tls_detect, asks_for_bytes_where_reads_are_on_demand)
             &embedded),
         0);
     assert_int_equal(add(weir_embedded_pipeline(embedded), NULL), 0);
-    stage_put_text(embedded, "\x16");
-    stage_put_text(embedded, "\x03");
+    fixture_write_text(embedded, "\x16");
+    fixture_write_text(embedded, "\x03");
     assert_string_equal(decided, "tls ");
     weir_embedded_release(embedded);
 }
@@ -320,9 +320,10 @@ TEST(tls_detect, keeps_the_group_that_does_the_work)
     weir_embedded *embedded;
 
     assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1), &group), 0);
-    embedded = stage_open(add, WEIR_TLS_DETECT_OPTIONS(.tls = WEIR_TLS_OPTIONS(.offload = group)));
+    embedded =
+        fixture_open(add, WEIR_TLS_DETECT_OPTIONS(.tls = WEIR_TLS_OPTIONS(.offload = group)));
     weir_group_release(group);
-    stage_put_text(embedded, "x"); /* the detector goes, and the group with it */
+    fixture_write_text(embedded, "x"); /* the detector goes, and the group with it */
     assert_string_equal(decided, "plain ");
     weir_embedded_release(embedded);
 }
@@ -333,7 +334,7 @@ TEST(tls_detect, survives_every_lack_of_memory)
     struct draft draft;
 
     draft_make_real(&draft, "localhost", "", TLS1_3_VERSION);
-    stage_assert_survives(add, WEIR_TLS_DETECT_OPTIONS(.context = made), draft.bytes, 120);
-    stage_assert_survives(add, WEIR_TLS_DETECT_OPTIONS(.context = made), "plain text", 10);
+    fixture_assert_survives(add, WEIR_TLS_DETECT_OPTIONS(.context = made), draft.bytes, 120);
+    fixture_assert_survives(add, WEIR_TLS_DETECT_OPTIONS(.context = made), "plain text", 10);
     weir_tls_context_release(made);
 }

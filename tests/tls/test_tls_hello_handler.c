@@ -60,12 +60,12 @@ static void collect(weir_embedded *embedded, struct draft *out)
 static void assert_passed_on(const struct draft *draft, size_t cut)
 {
     struct told told = {.count = 0};
-    weir_embedded *embedded = stage_open(add, &told);
+    weir_embedded *embedded = fixture_open(add, &told);
     struct draft out = {.length = 0};
 
     for (size_t at = 0, next; at < draft->length; at = next) {
         next = cut == 0 ? at + 1 : at < cut ? cut : draft->length;
-        stage_put(embedded, draft->bytes + at, next - at);
+        fixture_write(embedded, draft->bytes + at, next - at);
         collect(embedded, &out);
         assert_int_equal(told.count > 0, out.length > 0);
     }
@@ -74,7 +74,7 @@ static void assert_passed_on(const struct draft *draft, size_t cut)
     assert_int_equal(out.length, draft->length);
     assert_memory_equal(out.bytes, draft->bytes, draft->length);
     assert_int_equal(weir_pipeline_count(weir_embedded_pipeline(embedded)), 1); /* it has gone */
-    assert_string_equal(stage_error(), "");
+    assert_string_equal(fixture_error(), "");
     weir_embedded_release(embedded);
 }
 
@@ -94,7 +94,7 @@ TEST(tls_hello_handler, is_told_once_and_passed_on_as_it_came_whatever_the_piece
 static void assert_fails(const void *bytes, size_t length, int answer, const char *error)
 {
     struct told told = {.answer = answer};
-    weir_embedded *embedded = stage_open(add, &told);
+    weir_embedded *embedded = fixture_open(add, &told);
     struct draft out = {.length = 0};
 
     (void)weir_embedded_write_inbound(embedded, feed_bytes(bytes, length));
@@ -102,7 +102,7 @@ static void assert_fails(const void *bytes, size_t length, int answer, const cha
     weir_embedded_end_input(embedded);
     collect(embedded, &out);
     assert_int_equal(out.length, 0);
-    assert_string_equal(stage_error(), error);
+    assert_string_equal(fixture_error(), error);
     assert_false(weir_channel_is_open(weir_embedded_channel(embedded)));
     weir_embedded_release(embedded);
 }
@@ -123,18 +123,18 @@ TEST(tls_hello_handler, that_is_none_is_an_error_in_words_and_closes)
 TEST(tls_hello_handler, that_ends_in_the_middle_is_an_error)
 {
     struct told told = {.count = 0};
-    weir_embedded *embedded = stage_open(add, &told);
+    weir_embedded *embedded = fixture_open(add, &told);
 
-    stage_put(embedded, "\x16\x03\x01\x00\x04\x01", 6);
+    fixture_write(embedded, "\x16\x03\x01\x00\x04\x01", 6);
     weir_embedded_end_input(embedded);
-    assert_string_equal(stage_error(),
+    assert_string_equal(fixture_error(),
                         "WEIR_EMALFORMED: the connection ended within its first bytes");
     assert_false(weir_channel_is_open(weir_embedded_channel(embedded)));
     weir_embedded_release(embedded);
 
-    embedded = stage_open(add, &told); /* who says nothing has made no error */
+    embedded = fixture_open(add, &told); /* who says nothing has made no error */
     weir_embedded_end_input(embedded);
-    assert_string_equal(stage_error(), "");
+    assert_string_equal(fixture_error(), "");
     assert_int_equal(told.count, 0);
     weir_embedded_release(embedded);
 }
@@ -142,16 +142,16 @@ TEST(tls_hello_handler, that_ends_in_the_middle_is_an_error)
 TEST(tls_hello_handler, does_not_come_for_ever)
 {
     struct told told = {.count = 0};
-    weir_embedded *embedded = stage_open(add, &told);
+    weir_embedded *embedded = fixture_open(add, &told);
 
     for (int i = 0; i < 9; i++) { /* a byte now and then does not help */
-        stage_put(embedded, &"\x16\x03\x01\x00\xff\x01\x00\x00\xfb"[i], 1);
+        fixture_write(embedded, &"\x16\x03\x01\x00\xff\x01\x00\x00\xfb"[i], 1);
         weir_embedded_advance(embedded, weir_seconds(1));
     }
     weir_embedded_advance(embedded, weir_seconds(1) - 1);
-    assert_string_equal(stage_error(), "");
+    assert_string_equal(fixture_error(), "");
     weir_embedded_advance(embedded, 1);
-    assert_string_equal(stage_error(), "ETIMEDOUT: the first bytes did not come within 10000 ms");
+    assert_string_equal(fixture_error(), "ETIMEDOUT: the first bytes did not come within 10000 ms");
     weir_embedded_end_input(embedded);
     assert_false(weir_channel_is_open(weir_embedded_channel(embedded)));
     weir_embedded_release(embedded);
@@ -167,23 +167,23 @@ static int add_patient(weir_pipeline *pipeline, const void *told)
 TEST(tls_hello_handler, may_come_for_ever_if_asked_for)
 {
     struct told told = {.count = 0};
-    weir_embedded *embedded = stage_open(add_patient, &told);
+    weir_embedded *embedded = fixture_open(add_patient, &told);
 
     weir_embedded_advance(embedded, weir_seconds(100000));
-    assert_string_equal(stage_error(), "");
+    assert_string_equal(fixture_error(), "");
     weir_embedded_release(embedded);
 }
 
 TEST(tls_hello_handler, that_has_come_has_no_time_limit_any_more)
 {
     struct told told = {.count = 0};
-    weir_embedded *embedded = stage_open(add, &told);
+    weir_embedded *embedded = fixture_open(add, &told);
     struct draft draft;
 
     draft_make_real(&draft, "example.com", "", TLS1_3_VERSION);
-    stage_put(embedded, draft.bytes, draft.length);
+    fixture_write(embedded, draft.bytes, draft.length);
     weir_embedded_advance(embedded, weir_seconds(100));
-    assert_string_equal(stage_error(), "");
+    assert_string_equal(fixture_error(), "");
     assert_true(weir_channel_is_open(weir_embedded_channel(embedded)));
     weir_embedded_release(embedded);
 }
@@ -202,17 +202,17 @@ TEST(tls_hello_handler, is_read_where_reads_are_on_demand)
         0);
     assert_int_equal(add(weir_embedded_pipeline(embedded), &told), 0);
     for (size_t at = 0; at < draft.length; at += 10)
-        stage_put(embedded, draft.bytes + at, draft.length - at < 10 ? draft.length - at : 10);
+        fixture_write(embedded, draft.bytes + at, draft.length - at < 10 ? draft.length - at : 10);
     assert_int_equal(told.count, 1);
     collect(embedded, &out);
     assert_int_equal(out.length, 0); /* only the handler has asked for it */
     weir_embedded_advance(embedded, weir_seconds(100));
-    assert_string_equal(stage_error(), "");
+    assert_string_equal(fixture_error(), "");
     weir_channel_request_read(weir_embedded_channel(embedded));
     weir_embedded_run(embedded);
     collect(embedded, &out);
     assert_int_equal(out.length, draft.length);
-    stage_put(embedded, "more", 4); /* nobody has asked for it */
+    fixture_write(embedded, "more", 4); /* nobody has asked for it */
     collect(embedded, &out);
     assert_int_equal(out.length, draft.length);
     weir_embedded_release(embedded);
@@ -232,13 +232,13 @@ TEST(tls_hello_handler, leaves_a_channel_that_reads_when_auto_read_is_switched_o
             &embedded),
         0);
     assert_int_equal(add(weir_embedded_pipeline(embedded), &told), 0);
-    stage_put(embedded, draft.bytes, draft.length);
+    fixture_write(embedded, draft.bytes, draft.length);
     assert_int_equal(told.count, 1);
     weir_channel_set_auto_read(weir_embedded_channel(embedded), true);
     weir_embedded_run(embedded);
     collect(embedded, &out);
     assert_int_equal(out.length, draft.length);
-    stage_put(embedded, "more", 4);
+    fixture_write(embedded, "more", 4);
     collect(embedded, &out);
     assert_int_equal(out.length, draft.length + 4);
     weir_embedded_release(embedded);
@@ -262,7 +262,7 @@ TEST(tls_hello_handler, that_is_none_is_passed_on_if_the_handler_is_removed)
     assert_int_equal(weir_embedded_create(NULL, &embedded), 0);
     assert_int_equal(add(weir_embedded_pipeline(embedded), &told), 0);
     assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &plain, NULL), 0);
-    stage_put(embedded, "GET /", 5);
+    fixture_write(embedded, "GET /", 5);
     collect(embedded, &out);
     assert_int_equal(out.length, 5);
     assert_memory_equal(out.bytes, "GET /", 5);
@@ -289,7 +289,7 @@ static int add_impossible(weir_pipeline *pipeline, const void *arg)
 
 TEST(tls_hello_handler, has_a_time_limit_that_can_be)
 {
-    assert_int_equal(stage_try(add_impossible, NULL), -EINVAL);
+    assert_int_equal(fixture_try_add(add_impossible, NULL), -EINVAL);
 }
 
 TEST(tls_hello_handler, survives_every_lack_of_memory)
@@ -299,5 +299,5 @@ TEST(tls_hello_handler, survives_every_lack_of_memory)
 
     draft_put_name(&extensions, "example.com", 11);
     draft_make(&draft, &extensions, 16384);
-    stage_assert_survives(add, &told, draft.bytes, draft.length);
+    fixture_assert_survives(add, &told, draft.bytes, draft.length);
 }

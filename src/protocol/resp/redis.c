@@ -17,7 +17,7 @@
 #include "base/options.h"
 #include "protocol/resp/redis_request.h"
 
-#define TEXTS_MAX 64
+#define MAX_ARGUMENTS 64
 #define REPLY_BYTES ((size_t)512 << 20)
 #define REPLY_ELEMENTS ((size_t)1 << 20)
 #define REPLY_DEPTH 32
@@ -29,10 +29,10 @@ struct client {
     size_t channels[KINDS]; /* that are subscribed to */
     int64_t counts[KINDS];  /* as the server has told last; patterns are counted with channels */
     bool is_resp3;
-    bool is_reading;  /* until the next read_complete ... */
-    bool wants_flush; /* ... which flushes */
+    bool is_reading;    /* until the next read_complete ... */
+    bool flush_pending; /* ... which flushes */
     bool is_draining;
-    bool is_over;
+    bool is_closed;
 };
 
 static int init(void *state, const void *options)
@@ -62,7 +62,7 @@ static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 
     if (request == NULL) {
         weir_write(ctx, msg, done);
-    } else if (!client->is_over && weir_promise_set_uncancellable(request->promise)) {
+    } else if (!client->is_closed && weir_promise_set_uncancellable(request->promise)) {
         send_request(ctx, request, done);
     } else {
         weir_msg_release(msg); /* this tells who waits; that it was not sent is no trouble here */
@@ -76,7 +76,7 @@ static void on_flush(weir_ctx *ctx)
     struct client *client = weir_ctx_state(ctx);
 
     if (client->is_reading)
-        client->wants_flush = true;
+        client->flush_pending = true;
     else
         weir_flush(ctx);
 }
@@ -101,7 +101,7 @@ static weir__redis_special special_of(const weir_resp *value)
 }
 
 /* (what was done, to which channel, how many there are now) */
-static void note_subscription(struct client *client, const weir_resp *value)
+static void count_subscription(struct client *client, const weir_resp *value)
 {
     weir__redis_special special = special_of(value);
     size_t kind, counted_as;
@@ -119,7 +119,7 @@ static void note_subscription(struct client *client, const weir_resp *value)
     client->counts[counted_as] = count;
 }
 
-static void forget_subscriptions(struct client *client)
+static void reset_subscriptions(struct client *client)
 {
     for (size_t kind = 0; kind < KINDS; kind++) {
         client->channels[kind] = 0;
@@ -145,7 +145,7 @@ static void complete(struct client *client, weir_resp *reply)
     if (request->special == WEIR__REDIS_HELLO && weir_resp_count(reply) > 0)
         client->is_resp3 = weir_resp_kind(reply) == WEIR_RESP_MAP;
     if (request->special == WEIR__REDIS_RESET && weir_resp_is(reply, "RESET"))
-        forget_subscriptions(client);
+        reset_subscriptions(client);
     weir__redis_request_succeed(request, reply);
 }
 
@@ -158,7 +158,7 @@ static void confirm(struct client *client, weir_resp *value)
     client->is_resp3 = weir_resp_kind(value) == WEIR_RESP_PUSH;
     if (request->confirmations == 0)
         request->confirmations = there > 0 ? there : 1;
-    note_subscription(client, value);
+    count_subscription(client, value);
     if (--request->confirmations == 0)
         complete(client, value);
 }
@@ -185,7 +185,7 @@ static bool is_push(const struct client *client, const weir_resp *value)
 
 static void push(weir_ctx *ctx, struct client *client, weir_resp *value)
 {
-    note_subscription(client, value);
+    count_subscription(client, value);
     if (client->options.push != NULL)
         client->options.push(weir_ctx_channel(ctx), value, client->options.user_data);
 }
@@ -216,8 +216,8 @@ static void on_read_complete(weir_ctx *ctx)
     struct client *client = weir_ctx_state(ctx);
 
     client->is_reading = false;
-    if (client->wants_flush) {
-        client->wants_flush = false;
+    if (client->flush_pending) {
+        client->flush_pending = false;
         weir_flush(ctx);
     }
     weir_fire_read_complete(ctx);
@@ -229,7 +229,7 @@ static void fail_all(struct client *client, int err, const char *detail)
 {
     weir__list *link;
 
-    client->is_over = true;
+    client->is_closed = true;
     while ((link = weir__list_pop(&client->pending)) != NULL)
         weir__redis_request_fail(WEIR_CONTAINER_OF(link, weir__redis_request, link), err, detail);
 }
@@ -303,7 +303,7 @@ static int add_codec(weir_pipeline *pipeline, const weir_resp_options *given)
         return err;
     options.size = sizeof(options);
     fill_in_limits(&options);
-    options.stream_from = 0;
+    options.stream_threshold = 0;
     options.inline_commands = false;
     return weir_resp_codec_add(pipeline, &options);
 }
@@ -339,17 +339,17 @@ int weir_redis_command(weir_channel *channel, const weir_span *arguments, size_t
 
 int weir_redis_call(weir_channel *channel, weir_promise **ret_reply, const char *name, ...)
 {
-    weir_span spans[TEXTS_MAX];
+    weir_span spans[MAX_ARGUMENTS];
     size_t count = 0;
     va_list texts;
 
     va_start(texts, name);
-    for (const char *text = name; text != NULL && count <= TEXTS_MAX;
+    for (const char *text = name; text != NULL && count <= MAX_ARGUMENTS;
          text = va_arg(texts, char *)) {
-        if (count < TEXTS_MAX)
+        if (count < MAX_ARGUMENTS)
             spans[count] = weir_span_of_text(text);
         count++;
     }
     va_end(texts);
-    return count > TEXTS_MAX ? -E2BIG : weir_redis_command(channel, spans, count, ret_reply);
+    return count > MAX_ARGUMENTS ? -E2BIG : weir_redis_command(channel, spans, count, ret_reply);
 }

@@ -62,7 +62,7 @@ static int write_bytes(weir__redis_request *request, const weir_span *arguments,
         if (__builtin_add_overflow(size, arguments[i].length + 16, &size) || size > WEIR_BUF_MAX)
             return WEIR_EBOUNDS;
     err = weir_buf_create(size, 0, &request->bytes);
-    return err < 0 ? err : weir_resp_write_command(request->bytes, arguments, count);
+    return err < 0 ? err : weir_resp_write_command(arguments, count, request->bytes);
 }
 
 int weir__redis_request_create(weir_executor *executor, const weir_span *arguments, size_t count,
@@ -112,7 +112,7 @@ static void release_value(void *value)
 }
 
 /* The server's sentence has no NUL, and may be long. */
-static void fail_by(weir_promise *promise, const weir_resp *reply)
+static void fail_with_reply(weir_promise *promise, const weir_resp *reply)
 {
     weir_span text = weir_resp_text(reply);
     char detail[512];
@@ -127,7 +127,7 @@ void weir__redis_request_succeed(weir__redis_request *request, weir_resp *reply)
     weir_promise *promise = take_promise(request);
 
     if (weir_resp_kind(reply) == WEIR_RESP_ERROR || weir_resp_kind(reply) == WEIR_RESP_BULK_ERROR)
-        fail_by(promise, reply);
+        fail_with_reply(promise, reply);
     else
         (void)weir_promise_succeed_with(promise, weir_resp_retain(reply), release_value);
     weir_promise_release(promise);

@@ -37,7 +37,7 @@ bool weir__resp_kind_is_aggregate(enum weir_resp_kind kind)
 
 static bool has_text(const weir_resp *value)
 {
-    return weir__resp_kind_is_text(value->kind) && !value->is_head;
+    return weir__resp_kind_is_text(value->kind) && !value->is_header;
 }
 
 /* ---- the message ---- */
@@ -144,13 +144,13 @@ int weir_resp_create_text(enum weir_resp_kind kind, const void *bytes, size_t le
     return err < 0 ? err : weir_resp_create_from(kind, text, ret_value);
 }
 
-int weir_resp_create_head(uint64_t length, weir_resp **ret_value)
+int weir_resp_create_bulk_header(uint64_t length, weir_resp **ret_value)
 {
     int err = create(WEIR_RESP_BULK, ret_value);
 
     if (err < 0)
         return err;
-    (*ret_value)->is_head = true;
+    (*ret_value)->is_header = true;
     (*ret_value)->length = length;
     return 0;
 }
@@ -214,7 +214,7 @@ int weir_resp_add(weir_resp *value, weir_resp *element)
     int err = -EINVAL;
 
     if (weir__resp_kind_is_aggregate(value->kind) && element->kind != WEIR_RESP_ATTRIBUTE &&
-        !element->is_head)
+        !element->is_header)
         err = grow(value);
     if (err == 0)
         value->elements[value->count++] = element;
@@ -260,14 +260,14 @@ bool weir_resp_is(const weir_resp *value, const char *text)
     return has_text(value) && weir_span_equal(weir_resp_text(value), weir_span_of_text(text));
 }
 
-bool weir_resp_is_head(const weir_resp *value)
+bool weir_resp_is_bulk_header(const weir_resp *value)
 {
-    return value->is_head;
+    return value->is_header;
 }
 
-uint64_t weir_resp_head_length(const weir_resp *value)
+uint64_t weir_resp_bulk_length(const weir_resp *value)
 {
-    return value->is_head ? value->length : 0;
+    return value->is_header ? value->length : 0;
 }
 
 /* What lies beyond an int64_t is its nearest. */
@@ -291,7 +291,7 @@ int64_t weir_resp_integer(const weir_resp *value)
     return weir__resp_read_integer(weir_resp_text(value), &integer) == 0 ? integer : 0;
 }
 
-double weir_resp_number(const weir_resp *value)
+double weir_resp_double(const weir_resp *value)
 {
     double number = 0;
 

@@ -11,7 +11,7 @@
 struct weir_resp {
     weir_msg msg;
     enum weir_resp_kind kind;
-    bool is_head;
+    bool is_header;
     union {
         weir_buf *text;
         int64_t integer; /* and booleans */

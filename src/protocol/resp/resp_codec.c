@@ -12,12 +12,12 @@
 #include "protocol/resp/resp.h"
 #include "protocol/resp/resp_reader.h"
 
-#define BYTES_USUAL ((size_t)1 << 20)
+#define DEFAULT_MAX_BYTES ((size_t)1 << 20)
 #define BYTES_MAX ((size_t)2 << 30)
-#define ELEMENTS_USUAL ((size_t)4096)
-#define LINE_USUAL ((size_t)64 << 10)
-#define DEPTH_USUAL 8
-#define MEMORY_USUAL ((size_t)2 << 20)
+#define DEFAULT_MAX_ELEMENTS ((size_t)4096)
+#define DEFAULT_MAX_LINE ((size_t)64 << 10)
+#define DEFAULT_MAX_DEPTH 8
+#define DEFAULT_MAX_MEMORY ((size_t)2 << 20)
 #define MEMORY_MAX ((size_t)1 << 48)
 #define DEPTH_MAX 1024 /* values are freed and written by recursion */
 
@@ -25,25 +25,25 @@ struct codec {
     weir_decoder_state decoder;
     weir__resp_reader reader;
     int version;
-    uint64_t head_left; /* bytes that a head was written for, and have not been */
+    uint64_t bulk_left; /* bytes that a head was written for, and have not been */
 };
 
-static int read_options(weir_resp_options *ret_options, const void *given)
+static int read_options(const void *given, weir_resp_options *ret_options)
 {
     int err = weir__options_read(ret_options, sizeof(*ret_options), given);
 
     if (err < 0)
         return err;
     if (ret_options->max_bytes == 0)
-        ret_options->max_bytes = BYTES_USUAL;
+        ret_options->max_bytes = DEFAULT_MAX_BYTES;
     if (ret_options->max_elements == 0)
-        ret_options->max_elements = ELEMENTS_USUAL;
+        ret_options->max_elements = DEFAULT_MAX_ELEMENTS;
     if (ret_options->max_line == 0)
-        ret_options->max_line = LINE_USUAL;
+        ret_options->max_line = DEFAULT_MAX_LINE;
     if (ret_options->max_depth == 0)
-        ret_options->max_depth = DEPTH_USUAL;
+        ret_options->max_depth = DEFAULT_MAX_DEPTH;
     if (ret_options->max_memory == 0)
-        ret_options->max_memory = MEMORY_USUAL;
+        ret_options->max_memory = DEFAULT_MAX_MEMORY;
     if (ret_options->version == 0)
         ret_options->version = 2;
     return weir__options_check("resp", NULL, WEIR__OPTION(ret_options, max_bytes, 1, BYTES_MAX),
@@ -58,7 +58,7 @@ static int init(void *state, const void *given)
 {
     struct codec *codec = state;
     weir_resp_options options;
-    int err = read_options(&options, given);
+    int err = read_options(given, &options);
 
     if (err < 0)
         return err;
@@ -116,19 +116,19 @@ static void write_value(weir_ctx *ctx, weir_resp *value, weir_promise *done)
     weir_buf *out = NULL;
     int err;
 
-    if (weir_resp_is_head(value) && is_cancelled(done)) {
+    if (weir_resp_is_bulk_header(value) && is_cancelled(done)) {
         weir_resp_release(value);
         return;
     }
     err = weir_buf_create(weir_msg_size(&value->msg), 0, &out);
     if (err == 0)
-        err = weir_resp_write(out, value, codec->version);
-    if (err == 0 && weir_resp_is_head(value) && weir_resp_head_length(value) == 0)
+        err = weir_resp_write(value, codec->version, out);
+    if (err == 0 && weir_resp_is_bulk_header(value) && weir_resp_bulk_length(value) == 0)
         err = weir_buf_write_bytes(out, "\r\n", 2);
-    if (err == 0 && weir_resp_is_head(value))
+    if (err == 0 && weir_resp_is_bulk_header(value))
         err = weir__frame_part(ctx, done, &part);
     if (err == 0)
-        codec->head_left = weir_resp_head_length(value);
+        codec->bulk_left = weir_resp_bulk_length(value);
     weir_resp_release(value);
     if (err == 0) {
         weir_write(ctx, weir_buf_msg(out), part != NULL ? part : done);
@@ -155,7 +155,7 @@ static int make_end(weir_ctx *ctx, weir_buf **ret_end, weir_promise **ret_part)
     return err;
 }
 
-static void drop_end(weir_buf *end, weir_promise *part)
+static void discard_end(weir_buf *end, weir_promise *part)
 {
     if (part != NULL)
         (void)weir_promise_succeed(part, NULL);
@@ -171,23 +171,23 @@ static void write_piece(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
     uint64_t length = (uint64_t)length_of(msg);
     weir_promise *part = NULL, *end_part = NULL;
     weir_buf *end = NULL;
-    int err = length > codec->head_left ? WEIR_ETOOLONG : 0;
+    int err = length > codec->bulk_left ? WEIR_ETOOLONG : 0;
 
     if (is_cancelled(done)) {
         weir_msg_release(msg);
         return;
     }
-    if (err == 0 && length == codec->head_left)
+    if (err == 0 && length == codec->bulk_left)
         err = make_end(ctx, &end, &end_part);
     if (err == 0)
         err = weir__frame_part(ctx, done, &part);
     if (err < 0) {
-        drop_end(end, end_part);
+        discard_end(end, end_part);
         weir_msg_release(msg);
         weir_ctx_report(ctx, done, err, "not the bytes that the head of a bulk has announced");
         return;
     }
-    codec->head_left -= length;
+    codec->bulk_left -= length;
     weir_write(ctx, msg, part);
     weir_promise_release(part);
     if (end != NULL)
@@ -200,9 +200,9 @@ static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
     const struct codec *codec = weir_ctx_state(ctx);
     weir_resp *value = weir_resp_of(msg);
 
-    if (codec->head_left > 0 && length_of(msg) >= 0) {
+    if (codec->bulk_left > 0 && length_of(msg) >= 0) {
         write_piece(ctx, msg, done);
-    } else if (value != NULL && codec->head_left == 0) {
+    } else if (value != NULL && codec->bulk_left == 0) {
         write_value(ctx, value, done);
     } else if (value != NULL) {
         weir_msg_release(msg);

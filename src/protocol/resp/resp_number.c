@@ -75,7 +75,7 @@ static bool is_decimal(weir_span text, size_t *ret_point)
     return digits > 0 && at + digits == text.length;
 }
 
-static bool says(weir_span text, const char *word)
+static bool equals(weir_span text, const char *word)
 {
     return text.length == strlen(word) && memcmp(text.data, word, text.length) == 0;
 }
@@ -85,11 +85,11 @@ int weir__resp_read_double(weir_span text, double *ret_number)
     char copy[WEIR__RESP_NUMBER_MAX + 1];
     size_t point;
 
-    if (says(text, "inf") || says(text, "+inf")) {
+    if (equals(text, "inf") || equals(text, "+inf")) {
         *ret_number = (double)INFINITY;
-    } else if (says(text, "-inf")) {
+    } else if (equals(text, "-inf")) {
         *ret_number = -(double)INFINITY;
-    } else if (says(text, "nan") || says(text, "-nan")) {
+    } else if (equals(text, "nan") || equals(text, "-nan")) {
         *ret_number = (double)NAN;
     } else if (text.length <= WEIR__RESP_NUMBER_MAX && is_decimal(text, &point)) {
         memcpy(copy, text.data, text.length);

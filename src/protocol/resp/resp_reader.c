@@ -24,7 +24,7 @@ void weir__resp_reader_init(weir__resp_reader *reader, const weir_resp_options *
 
 /* An attribute belongs to nobody yet, and so does the outermost; all others are in their parents.
  */
-static void forget(weir__resp_reader *reader)
+static void release_open(weir__resp_reader *reader)
 {
     weir_resp *parent;
 
@@ -40,7 +40,7 @@ static void forget(weir__resp_reader *reader)
 
 void weir__resp_reader_deinit(weir__resp_reader *reader)
 {
-    forget(reader);
+    release_open(reader);
 }
 
 WEIR_PRINTF(3, 4) static int fail(weir__resp_reader *reader, int err, const char *format, ...)
@@ -58,7 +58,7 @@ static int malformed(weir__resp_reader *reader, const char *detail)
     return fail(reader, WEIR_EMALFORMED, "%s", detail);
 }
 
-static void begin_anew(weir__resp_reader *reader)
+static void reset_counts(weir__resp_reader *reader)
 {
     reader->depth = 0;
     reader->elements = 0;
@@ -74,7 +74,7 @@ static bool is_skipping(const weir__resp_reader *reader)
 }
 
 /* The value whose line we are at is one that has not begun; so is one whose attributes are open. */
-static void begin_to_skip(weir__resp_reader *reader)
+static void start_skipping(weir__resp_reader *reader)
 {
     enum weir_resp_kind outermost = WEIR_RESP_ATTRIBUTE;
 
@@ -83,8 +83,8 @@ static void begin_to_skip(weir__resp_reader *reader)
         outermost = value->kind;
     }
     reader->skip_values += outermost == WEIR_RESP_ATTRIBUTE;
-    forget(reader);
-    begin_anew(reader);
+    release_open(reader);
+    reset_counts(reader);
 }
 
 static int skip_elements(weir__resp_reader *reader, enum weir_resp_kind kind, uint64_t count)
@@ -144,7 +144,7 @@ static int put(weir__resp_reader *reader, weir_resp *value, uint64_t elements, w
     }
     close_all(reader, ret_msg);
     if (*ret_msg != NULL)
-        begin_anew(reader);
+        reset_counts(reader);
     return 1;
 }
 
@@ -255,7 +255,7 @@ static int read_count(weir__resp_reader *reader, const struct line *line, bool *
 static bool is_streamed(const weir__resp_reader *reader, enum weir_resp_kind kind, uint64_t length)
 {
     return kind == WEIR_RESP_BULK && reader->open == NULL && reader->attributes == NULL &&
-           reader->limits.stream_from > 0 && length >= reader->limits.stream_from;
+           reader->limits.stream_threshold > 0 && length >= reader->limits.stream_threshold;
 }
 
 static int begin_bulk(weir__resp_reader *reader, enum weir_resp_kind kind, uint64_t length,
@@ -265,7 +265,7 @@ static int begin_bulk(weir__resp_reader *reader, enum weir_resp_kind kind, uint6
     int err;
 
     if (is_streamed(reader, kind, length)) {
-        err = weir_resp_create_head(length, &head);
+        err = weir_resp_create_bulk_header(length, &head);
         if (err < 0)
             return err;
         reader->stream_left = length;
@@ -423,7 +423,7 @@ static int read_line(weir__resp_reader *reader, const struct line *line, weir_bu
     result = read_kind(reader, line, in, ret_msg);
     if (result != WEIR_ETOOLONG)
         return result;
-    begin_to_skip(reader);
+    start_skipping(reader);
     skipped = skip_kind(reader, line);
     return skipped < 0 ? skipped : result;
 }
@@ -456,7 +456,7 @@ static size_t longest(const weir__resp_reader *reader, uint8_t first)
 
 /* The line is too long, whether its end is there or not: `length` bytes come before that. Only a
  * text can be. */
-static int begin_to_skip_line(weir__resp_reader *reader, weir_buf *in, size_t length)
+static int start_skipping_line(weir__resp_reader *reader, weir_buf *in, size_t length)
 {
     uint8_t first = *weir_buf_bytes(in);
     bool was_skipping = is_skipping(reader);
@@ -464,7 +464,7 @@ static int begin_to_skip_line(weir__resp_reader *reader, weir_buf *in, size_t le
     if (!weir__resp_kind_is_line((enum weir_resp_kind)first) && !is_inline(reader, first))
         return malformed(reader, "a number that does not end");
     if (!was_skipping)
-        begin_to_skip(reader);
+        start_skipping(reader);
     reader->skip_line = true;
     reader->searched = 0;
     (void)weir_buf_skip(in, length);
@@ -481,7 +481,7 @@ static int find_line(weir__resp_reader *reader, weir_buf *in, weir_msg **ret_msg
     size_t length = end >= 0 ? (size_t)end - from : weir_buf_readable(in);
 
     if (length > longest(reader, *weir_buf_bytes(in)))
-        return begin_to_skip_line(reader, in, length);
+        return start_skipping_line(reader, in, length);
     if (end < 0) {
         reader->searched = length;
         return 0;

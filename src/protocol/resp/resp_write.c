@@ -85,7 +85,7 @@ static int write_aggregate(weir_buf *out, const weir_resp *value, int version)
     else
         err = write_count(out, WEIR_RESP_ARRAY, value->count);
     for (size_t i = 0; err == 0 && i < value->count; i++)
-        err = weir_resp_write(out, value->elements[i], version);
+        err = weir_resp_write(value->elements[i], version, out);
     return err;
 }
 
@@ -110,8 +110,8 @@ static int write_value(weir_buf *out, const weir_resp *value, int version)
     case WEIR_RESP_VERBATIM:
         return write_text(out, value, version);
     case WEIR_RESP_BULK:
-        return value->is_head ? write_count(out, WEIR_RESP_BULK, value->length)
-                              : write_text(out, value, version);
+        return value->is_header ? write_count(out, WEIR_RESP_BULK, value->length)
+                                : write_text(out, value, version);
     case WEIR_RESP_ARRAY:
     case WEIR_RESP_MAP:
     case WEIR_RESP_SET:
@@ -122,7 +122,7 @@ static int write_value(weir_buf *out, const weir_resp *value, int version)
     return -EINVAL;
 }
 
-int weir_resp_write(weir_buf *out, const weir_resp *value, int version)
+int weir_resp_write(const weir_resp *value, int version, weir_buf *out)
 {
     int err = version == 2 || version == 3 ? 0 : -EINVAL;
 
@@ -131,7 +131,7 @@ int weir_resp_write(weir_buf *out, const weir_resp *value, int version)
     return err < 0 ? err : write_value(out, value, version);
 }
 
-int weir_resp_write_command(weir_buf *out, const weir_span *arguments, size_t count)
+int weir_resp_write_command(const weir_span *arguments, size_t count, weir_buf *out)
 {
     int err = write_count(out, WEIR_RESP_ARRAY, count);
 

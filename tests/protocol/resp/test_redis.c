@@ -14,7 +14,7 @@
 #include "protocol/resp/redis_request.h"
 #include "support/codec/feed.h"
 #include "support/memory.h"
-#include "support/protocol/resp/words.h"
+#include "support/protocol/resp/resp_text.h"
 
 #define REPLIES 8
 
@@ -31,7 +31,7 @@ static void on_push(weir_channel *channel, weir_resp *push, void *user_data)
     char text[256];
 
     (void)channel;
-    resp_words(weir_resp_msg(push), text, sizeof(text));
+    resp_format(weir_resp_msg(push), text, sizeof(text));
     strncat(tc->pushed, text, sizeof(tc->pushed) - strlen(tc->pushed) - 1);
 }
 
@@ -71,7 +71,7 @@ static void assert_reply(const struct test_channel *tc, size_t slot, const char 
     char text[256] = "pending";
 
     if (weir_promise_value(tc->replies[slot]) != NULL)
-        resp_words(weir_resp_msg(weir_promise_value(tc->replies[slot])), text, sizeof(text));
+        resp_format(weir_resp_msg(weir_promise_value(tc->replies[slot])), text, sizeof(text));
     else if (weir_promise_is_done(tc->replies[slot]))
         (void)snprintf(text, sizeof(text), "%s: %s",
                        weir_error_name(weir_promise_result(tc->replies[slot])),
@@ -93,7 +93,7 @@ static void assert_sent(struct test_channel *tc, const char *expected)
 
 /* ---- replies ---- */
 
-TEST(redis, sends_commands_at_once_and_takes_replies_in_order)
+TEST(redis, pipelines_commands_and_matches_replies_in_order)
 {
     struct test_channel tc;
 
@@ -124,7 +124,7 @@ TEST(redis, an_error_reply_fails_its_promise_and_no_other)
     close_rig(&tc);
 }
 
-TEST(redis, what_is_pending_fails_when_the_connection_ends)
+TEST(redis, pending_commands_fail_when_the_connection_ends)
 {
     struct test_channel tc;
 
@@ -156,7 +156,7 @@ TEST(redis, a_reply_may_have_as_many_elements_as_redis_sends)
     close_rig(&tc);
 }
 
-TEST(redis, bytes_that_are_no_resp_end_the_connection)
+TEST(redis, malformed_replies_end_the_connection)
 {
     struct test_channel tc;
 
@@ -169,7 +169,7 @@ TEST(redis, bytes_that_are_no_resp_end_the_connection)
     close_rig(&tc);
 }
 
-TEST(redis, what_is_pending_fails_when_the_client_is_removed)
+TEST(redis, pending_commands_fail_when_the_client_is_removed)
 {
     struct test_channel tc;
 
@@ -231,7 +231,7 @@ static void ask_twice(weir_promise *reply, void *user_data)
     (void)weir_redis_call(tc->channel, NULL, "PING", NULL);
 }
 
-TEST(redis, commands_that_are_made_while_replies_are_heard_are_sent_together)
+TEST(redis, commands_sent_from_reply_listeners_are_flushed_together)
 {
     static const weir_handler counter = {.name = "counter", .flush = count_flush};
     struct test_channel tc;
@@ -269,7 +269,7 @@ TEST(redis, a_command_needs_a_name_and_has_at_most_64_texts)
 
 /* ---- subscriptions ---- */
 
-TEST(redis, hears_messages_in_version_2)
+TEST(redis, receives_messages_in_resp2)
 {
     struct test_channel tc;
 
@@ -289,7 +289,7 @@ TEST(redis, hears_messages_in_version_2)
     close_rig(&tc);
 }
 
-TEST(redis, hears_messages_in_version_3_between_replies)
+TEST(redis, receives_messages_in_resp3_between_replies)
 {
     struct test_channel tc;
 
@@ -340,7 +340,7 @@ TEST(redis, a_subscription_to_several_is_confirmed_by_the_last)
     close_rig(&tc);
 }
 
-TEST(redis, a_subscription_that_is_refused_fails_once)
+TEST(redis, a_rejected_subscription_fails_once)
 {
     struct test_channel tc;
 
@@ -353,7 +353,7 @@ TEST(redis, a_subscription_that_is_refused_fails_once)
     close_rig(&tc);
 }
 
-TEST(redis, what_nobody_has_asked_for_is_pushed)
+TEST(redis, an_unrequested_value_is_a_push)
 {
     struct test_channel tc;
 
@@ -385,7 +385,7 @@ static bool survives(unsigned n)
     return !test_memory_failed();
 }
 
-TEST(redis, survives_without_memory)
+TEST(redis, survives_allocation_failures)
 {
     for (unsigned n = 1; !survives(n); n++)
         ;

@@ -14,7 +14,7 @@
 #include "support/executor/call_counter.h"
 #include "support/executor/group.h"
 #include "support/protocol/resp/redis_server.h"
-#include "support/protocol/resp/words.h"
+#include "support/protocol/resp/resp_text.h"
 #include "support/test.h"
 #include "support/transport/loops.h"
 
@@ -38,7 +38,7 @@ static void on_push(weir_channel *channel, weir_resp *push, void *user_data)
     struct ear *ear = user_data;
 
     (void)channel;
-    resp_words(weir_resp_msg(push), ear->last, sizeof(ear->last));
+    resp_format(weir_resp_msg(push), ear->last, sizeof(ear->last));
     call_counter_add(&ear->pushes);
 }
 
@@ -87,7 +87,7 @@ static void assert_reply(weir_promise *reply, const char *expected)
         (void)snprintf(text, sizeof(text), "%s: %s", weir_error_name(err),
                        weir_promise_detail(reply));
     else
-        resp_words(weir_resp_msg(weir_promise_value(reply)), text, sizeof(text));
+        resp_format(weir_resp_msg(weir_promise_value(reply)), text, sizeof(text));
     weir_promise_release(reply);
     assert_string_equal(text, expected);
 }
@@ -299,19 +299,19 @@ static void subscribe_in(const char *version, const char *message, const char *p
     close_rig(&tc);
 }
 
-TEST(redis_server, publishes_to_who_subscribes_in_version_2)
+TEST(redis_server, publishes_to_subscribers_in_resp2)
 {
     subscribe_in("2", "*($message $b $hi)", "*($pmessage $c* $cat $meow)");
 }
 
-TEST(redis_server, publishes_to_who_subscribes_in_version_3)
+TEST(redis_server, publishes_to_subscribers_in_resp3)
 {
     subscribe_in("3", ">($message $b $hi)", ">($pmessage $c* $cat $meow)");
 }
 
 /* ---- the end ---- */
 
-TEST(redis_server, that_is_killed_fails_all_that_was_pending)
+TEST(redis_server, killed_fails_all_pending_commands)
 {
     weir_promise *replies[100];
     struct test_channel tc;
@@ -332,7 +332,7 @@ TEST(redis_server, that_is_killed_fails_all_that_was_pending)
     end_group(tc.group);
 }
 
-TEST(redis_server, gets_to_answer_before_its_client_is_drained)
+TEST(redis_server, answers_before_its_client_is_drained)
 {
     weir_promise *reply = NULL;
     struct test_channel tc;

@@ -44,7 +44,7 @@ TEST(resp, a_text_is_any_kind_of_text)
     weir_resp_release(value);
 }
 
-TEST(resp, a_text_may_be_a_buffer_which_is_taken_on_failure_too)
+TEST(resp, a_text_may_be_a_buffer_which_is_consumed_on_failure)
 {
     weir_resp *value = NULL;
     const void *bytes;
@@ -73,7 +73,7 @@ TEST(resp, a_text_must_fit_its_kind)
     assert_refused(WEIR_RESP_ARRAY, "");
 }
 
-TEST(resp, the_text_of_a_verbatim_one_is_what_follows_its_format)
+TEST(resp, the_text_of_a_verbatim_excludes_its_format)
 {
     weir_resp *value = text(WEIR_RESP_VERBATIM, "mkd:*hi*");
 
@@ -82,7 +82,7 @@ TEST(resp, the_text_of_a_verbatim_one_is_what_follows_its_format)
     weir_resp_release(value);
 }
 
-TEST(resp, numbers_are_found_in_all_that_has_one)
+TEST(resp, numbers_are_converted_from_every_kind)
 {
     static const struct {
         const char *text;
@@ -94,7 +94,7 @@ TEST(resp, numbers_are_found_in_all_that_has_one)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         value = text(WEIR_RESP_BULK, rows[i].text);
         assert_int_equal(weir_resp_integer(value), rows[i].integer);
-        assert_true(weir_resp_number(value) == rows[i].number);
+        assert_true(weir_resp_double(value) == rows[i].number);
         weir_resp_release(value);
     }
     assert_int_equal(weir_resp_create_double(-2.75, &value), 0);
@@ -140,7 +140,7 @@ TEST(resp, only_aggregates_have_elements_and_only_attributes_are_attributes)
     assert_int_equal(weir_resp_create_aggregate(WEIR_RESP_BULK, &array), -EINVAL);
     assert_int_equal(weir_resp_create_aggregate(WEIR_RESP_ARRAY, &array), 0);
     assert_int_equal(weir_resp_create_aggregate(WEIR_RESP_ATTRIBUTE, &attributes), 0);
-    assert_int_equal(weir_resp_create_head(5, &head), 0);
+    assert_int_equal(weir_resp_create_bulk_header(5, &head), 0);
     assert_int_equal(weir_resp_add(value, weir_resp_retain(array)), -EINVAL);
     assert_int_equal(weir_resp_add(array, weir_resp_retain(attributes)), -EINVAL);
     assert_int_equal(weir_resp_add(array, head), -EINVAL);
@@ -167,7 +167,7 @@ TEST(resp, a_double_is_written_the_same_in_every_locale)
     assert_true(isnan(number));
 }
 
-TEST(resp, survives_without_memory)
+TEST(resp, survives_allocation_failures)
 {
     weir_resp *array = NULL, *element = NULL;
     int err = -ENOMEM;

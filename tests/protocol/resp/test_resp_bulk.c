@@ -54,7 +54,7 @@ static weir_msg *head_of(uint64_t length)
 {
     weir_resp *head = NULL;
 
-    assert_int_equal(weir_resp_create_head(length, &head), 0);
+    assert_int_equal(weir_resp_create_bulk_header(length, &head), 0);
     return weir_resp_msg(head);
 }
 
@@ -141,7 +141,7 @@ static void assert_cut_off(weir_embedded *embedded, const struct witness *witnes
 
 /* ---- tests ---- */
 
-TEST(resp_bulk, whose_file_cannot_be_sent_ends_the_connection)
+TEST(resp_bulk, ends_the_connection_if_its_file_cannot_be_sent)
 {
     struct witness witness;
     weir_embedded *embedded = open_behind(add_refusing, &witness);
@@ -157,7 +157,7 @@ TEST(resp_bulk, whose_file_cannot_be_sent_ends_the_connection)
     weir_embedded_release(embedded);
 }
 
-TEST(resp_bulk, ends_the_connection_also_if_nobody_waits_or_somebody_elsewhere)
+TEST(resp_bulk, ends_the_connection_with_any_promise_or_none)
 {
     struct witness witness;
     weir_embedded *embedded = open_behind(add_refusing, &witness);
@@ -179,7 +179,7 @@ TEST(resp_bulk, ends_the_connection_also_if_nobody_waits_or_somebody_elsewhere)
 }
 
 /* The first piece is on its way when the file gets shorter. */
-TEST(resp_bulk, of_a_file_that_is_truncated_while_it_is_sent_ends_the_connection)
+TEST(resp_bulk, ends_the_connection_if_its_file_is_truncated)
 {
     struct witness witness;
     weir_embedded *embedded = open_behind(weir_chunked_writing_add, &witness);
@@ -199,7 +199,7 @@ TEST(resp_bulk, of_a_file_that_is_truncated_while_it_is_sent_ends_the_connection
     assert_int_equal(close(file), 0);
 }
 
-TEST(resp_bulk, of_chunks_has_its_end_behind_them)
+TEST(resp_bulk, of_chunks_ends_with_a_line_end)
 {
     struct witness witness;
     weir_embedded *embedded = open_behind(weir_chunked_writing_add, &witness);
@@ -226,7 +226,7 @@ TEST(resp_bulk, of_chunks_has_its_end_behind_them)
 }
 
 /* What closes has its end already: what was written before is sent. */
-TEST(resp_bulk, that_comes_too_late_leaves_what_was_written_before)
+TEST(resp_bulk, written_too_late_leaves_earlier_writes)
 {
     struct witness witness;
     weir_embedded *embedded = open_behind(add_refusing, &witness);
@@ -246,7 +246,7 @@ TEST(resp_bulk, that_comes_too_late_leaves_what_was_written_before)
     weir_embedded_release(embedded);
 }
 
-TEST(resp_bulk, survives_every_lack_of_memory)
+TEST(resp_bulk, survives_allocation_failures)
 {
     int file = make_file(100);
 

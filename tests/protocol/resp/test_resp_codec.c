@@ -19,14 +19,14 @@
 #include "support/executor/log_capture.h"
 #include "support/memory.h"
 #include "support/property.h"
-#include "support/protocol/resp/words.h"
+#include "support/protocol/resp/resp_text.h"
 
 static void add(weir_pipeline *pipeline, const struct feed *feed)
 {
     assert_int_equal(weir_resp_codec_add(pipeline, feed->arg), 0);
 }
 
-static const struct feed feed = {.add = add, .words = resp_words};
+static const struct feed feed = {.add = add, .format = resp_format};
 
 static weir_embedded *open_with(const weir_resp_options *options)
 {
@@ -48,14 +48,14 @@ static void assert_comes(weir_embedded *embedded, const char *expected)
     char text[FEED_SIZE];
 
     assert_non_null(msg);
-    resp_words(msg, text, sizeof(text));
+    resp_format(msg, text, sizeof(text));
     assert_string_equal(text, expected);
     weir_msg_release(msg);
 }
 
 /* ---- in ---- */
 
-TEST(resp_codec, reads_what_redis_2_writes)
+TEST(resp_codec, reads_resp2)
 {
     assert_text_fed(&feed, "+OK\r\n-ERR no\r\n:-42\r\n$5\r\na\r\nbc\r\n$0\r\n\r\n",
                     "+OK|-ERR no|:-42|$a\r\nbc|$");
@@ -63,12 +63,12 @@ TEST(resp_codec, reads_what_redis_2_writes)
                     "*(:1 *(+a $b) *())|*()|+z");
 }
 
-TEST(resp_codec, reads_both_nulls_of_redis_2)
+TEST(resp_codec, reads_both_nulls_of_resp2)
 {
     assert_text_fed(&feed, "$-1\r\n*-1\r\n*2\r\n$-1\r\n*-1\r\n", "_|_|*(_ _)");
 }
 
-TEST(resp_codec, reads_what_redis_3_writes)
+TEST(resp_codec, reads_resp3)
 {
     assert_text_fed(&feed, "_\r\n#t\r\n#f\r\n,1.5\r\n,-inf\r\n,1e3\r\n(-123456789012345678901\r\n",
                     "_|#t|#f|,1.5|,-inf|,1000|(-123456789012345678901");
@@ -77,14 +77,14 @@ TEST(resp_codec, reads_what_redis_3_writes)
                     "%(+a :1 +b ~(#t))|>(+m _)");
 }
 
-TEST(resp_codec, gives_attributes_to_the_value_that_follows)
+TEST(resp_codec, attaches_attributes_to_the_next_value)
 {
     assert_text_fed(&feed, "|1\r\n+k\r\n:1\r\n*2\r\n|1\r\n+x\r\n*0\r\n:2\r\n:3\r\n+end\r\n",
                     "|(+k :1)*(|(+x *()):2 :3)|+end");
     assert_text_fed(&feed, "|0\r\n|0\r\n", "error(WEIR_EMALFORMED)");
 }
 
-TEST(resp_codec, refuses_what_is_no_resp)
+TEST(resp_codec, rejects_malformed_input)
 {
     static const char *const wrong[] = {
         "hello\r\n",     "\r\n",          "\n",
@@ -109,7 +109,7 @@ TEST(resp_codec, reads_the_largest_and_the_smallest_integer)
                     ":9223372036854775807|:-9223372036854775808|:7");
 }
 
-TEST(resp_codec, does_not_wait_for_the_end_of_a_number_for_ever)
+TEST(resp_codec, rejects_a_number_that_does_not_end)
 {
     char text[101];
 
@@ -123,11 +123,11 @@ TEST(resp_codec, does_not_wait_for_the_end_of_a_number_for_ever)
 
 static const struct feed commands = {
     .add = add,
-    .words = resp_words,
+    .format = resp_format,
     .arg = &(const weir_resp_options){.size = sizeof(weir_resp_options), .inline_commands = true},
 };
 
-TEST(resp_codec, reads_commands_as_people_type_them)
+TEST(resp_codec, reads_inline_commands)
 {
     assert_text_fed(&commands, "PING\r\n\r\n SET  key\tvalue \n*1\r\n$4\r\nPING\r\n",
                     "*($PING)|*($SET $key $value)|*($PING)");
@@ -136,7 +136,7 @@ TEST(resp_codec, reads_commands_as_people_type_them)
     assert_text_fed(&commands, "+not a simple one\n", "*($+not $a $simple $one)");
 }
 
-TEST(resp_codec, refuses_a_quote_that_is_not_closed)
+TEST(resp_codec, rejects_an_unclosed_quote)
 {
     assert_text_fed(&commands, "a 'b\n", "error(WEIR_EMALFORMED)");
     assert_text_fed(&commands, "a \"b\\\n", "error(WEIR_EMALFORMED)");
@@ -147,7 +147,7 @@ TEST(resp_codec, refuses_a_quote_that_is_not_closed)
 
 static const struct feed narrow = {
     .add = add,
-    .words = resp_words,
+    .format = resp_format,
     .arg = &(const weir_resp_options){.size = sizeof(weir_resp_options),
                                       .max_bytes = 10,
                                       .max_elements = 4,
@@ -180,7 +180,7 @@ TEST(resp_codec, skips_a_value_that_is_too_deep)
     assert_text_fed(&narrow, "*1\r\n*1\r\n:1\r\n", "*(*(:1))");
 }
 
-TEST(resp_codec, skips_a_value_with_attributes_that_are_too_much)
+TEST(resp_codec, skips_a_value_whose_attributes_are_too_large)
 {
     assert_text_fed(&narrow, "|3\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n:6\r\n:7\r\n+a\r\n",
                     "error(WEIR_ETOOLONG)|+a");
@@ -198,13 +198,13 @@ TEST(resp_codec, skips_lines_that_are_too_long)
                     "error(WEIR_ETOOLONG)|+a");
 }
 
-TEST(resp_codec, still_refuses_what_is_no_resp_in_what_it_skips)
+TEST(resp_codec, rejects_malformed_input_while_skipping)
 {
     assert_text_fed(&narrow, "*5\r\n:1\r\nx\r\n", "error(WEIR_ETOOLONG)|error(WEIR_EMALFORMED)");
     assert_text_fed(&narrow, "*5\r\n$-7\r\n", "error(WEIR_ETOOLONG)|error(WEIR_EMALFORMED)");
 }
 
-TEST(resp_codec, is_not_impressed_by_huge_lengths)
+TEST(resp_codec, handles_huge_lengths)
 {
     assert_text_fed(&feed, "$9223372036854775807\r\nabc", "error(WEIR_ETOOLONG)");
     assert_text_fed(&feed, "*9223372036854775807\r\n:1\r\n", "error(WEIR_ETOOLONG)");
@@ -212,7 +212,7 @@ TEST(resp_codec, is_not_impressed_by_huge_lengths)
                     "error(WEIR_ETOOLONG)|error(WEIR_EMALFORMED)"); /* no more than 2^64 */
 }
 
-TEST(resp_codec, takes_no_memory_for_what_only_was_announced)
+TEST(resp_codec, allocates_nothing_for_announced_lengths)
 {
     weir_embedded *embedded = open_with(NULL);
     size_t before, allocations;
@@ -271,7 +271,7 @@ static void assert_refused(const weir_resp_options *options, const char *text, c
     weir_embedded_release(embedded);
 }
 
-TEST(resp_codec, names_the_value_and_the_limit)
+TEST(resp_codec, reports_the_value_and_the_limit)
 {
     assert_refused(WEIR_RESP_OPTIONS(.max_bytes = 77), "*2\r\n+abc\r\n$75\r\n",
                    "a text of 75 bytes after 3 in the value: max_bytes is 77");
@@ -295,7 +295,7 @@ TEST(resp_codec, skips_a_value_that_takes_too_much_memory)
 {
     const struct feed small = {
         .add = add,
-        .words = resp_words,
+        .format = resp_format,
         .arg = &(const weir_resp_options){.size = sizeof(weir_resp_options), .max_memory = 1024},
     };
 
@@ -306,7 +306,7 @@ TEST(resp_codec, skips_a_value_that_takes_too_much_memory)
 }
 
 /* 4 MiB of "*0" once held 91 MiB. */
-TEST(resp_codec, holds_little_of_many_empty_arrays)
+TEST(resp_codec, takes_little_memory_for_many_empty_arrays)
 {
     enum { PIECES = 64, PIECE = 4 * 16384 };
     weir_embedded *embedded = open_with(WEIR_RESP_OPTIONS(.max_elements = 1 << 20));
@@ -362,7 +362,7 @@ static const char *const each_kind[] = {
 static void assert_ends_alike(const char *value)
 {
     const struct feed few = {
-        .add = add, .words = resp_words, .arg = WEIR_RESP_OPTIONS(.max_elements = 11)};
+        .add = add, .format = resp_format, .arg = WEIR_RESP_OPTIONS(.max_elements = 11)};
     char text[FEED_SIZE];
 
     (void)snprintf(text, sizeof(text),
@@ -399,7 +399,7 @@ TEST(resp_codec, skips_random_values_to_their_end)
     for (int i = 0; i < 2000; i++) {
         value = resp_random(&random, 1 + (unsigned)i % 4);
         assert_int_equal(weir_buf_create_from("*2\r\n:1\r\n", 8, &bytes), 0);
-        assert_int_equal(weir_resp_write(bytes, value, 3), 0);
+        assert_int_equal(weir_resp_write(value, 3, bytes), 0);
         assert_int_equal(weir_buf_write_bytes(bytes, "+end\r\n", 6), 0);
         assert_int_equal(weir_embedded_write_inbound(embedded, weir_buf_msg(bytes)), 0);
         assert_comes(embedded, "+end");
@@ -411,9 +411,9 @@ TEST(resp_codec, skips_random_values_to_their_end)
 
 /* ---- streams ---- */
 
-TEST(resp_codec, gives_a_long_bulk_as_it_comes)
+TEST(resp_codec, streams_a_long_bulk)
 {
-    weir_embedded *embedded = open_with(WEIR_RESP_OPTIONS(.stream_from = 5, .max_bytes = 5));
+    weir_embedded *embedded = open_with(WEIR_RESP_OPTIONS(.stream_threshold = 5, .max_bytes = 5));
 
     assert_int_equal(put(embedded, "$4\r\nabcd\r\n$9\r\n123"), 0);
     assert_comes(embedded, "$abcd");
@@ -428,9 +428,9 @@ TEST(resp_codec, gives_a_long_bulk_as_it_comes)
     weir_embedded_release(embedded);
 }
 
-TEST(resp_codec, refuses_a_stream_that_does_not_end_where_it_should)
+TEST(resp_codec, rejects_a_stream_with_a_wrong_end)
 {
-    weir_embedded *embedded = open_with(WEIR_RESP_OPTIONS(.stream_from = 1));
+    weir_embedded *embedded = open_with(WEIR_RESP_OPTIONS(.stream_threshold = 1));
 
     assert_int_equal(put(embedded, "$1\r\nab\r\n"), WEIR_EMALFORMED);
     assert_comes(embedded, "$<1>");
@@ -438,7 +438,7 @@ TEST(resp_codec, refuses_a_stream_that_does_not_end_where_it_should)
     weir_embedded_release(embedded);
 }
 
-TEST(resp_codec, gives_texts_as_views_of_what_came)
+TEST(resp_codec, returns_texts_as_slices_of_the_input)
 {
     weir_embedded *embedded = open_with(NULL);
     weir_msg *bytes = feed_bytes("$3\r\nabc\r\n", 9), *msg;
@@ -492,7 +492,7 @@ TEST(resp_codec, writes_version_3)
     weir_embedded_release(embedded);
 }
 
-TEST(resp_codec, writes_for_version_2_what_it_can_understand)
+TEST(resp_codec, writes_resp3_kinds_in_version_2)
 {
     weir_embedded *embedded = open_with(NULL);
 
@@ -518,7 +518,7 @@ TEST(resp_codec, changes_its_version)
     weir_embedded_release(embedded);
 }
 
-TEST(resp_codec, refuses_a_key_without_a_value)
+TEST(resp_codec, rejects_a_key_without_a_value)
 {
     weir_embedded *embedded = open_with(NULL);
     weir_resp *map = NULL, *key = NULL;
@@ -531,12 +531,12 @@ TEST(resp_codec, refuses_a_key_without_a_value)
     weir_embedded_release(embedded);
 }
 
-TEST(resp_codec, writes_a_head_and_the_bytes_that_follow)
+TEST(resp_codec, writes_a_bulk_header_and_its_bytes)
 {
     weir_embedded *embedded = open_with(NULL);
     weir_resp *head = NULL;
 
-    assert_int_equal(weir_resp_create_head(5, &head), 0);
+    assert_int_equal(weir_resp_create_bulk_header(5, &head), 0);
     (void)weir_embedded_write_outbound(embedded, weir_resp_msg(head));
     (void)weir_embedded_write_outbound(embedded, feed_bytes("abc", 3));
     assert_int_equal(weir_embedded_write_outbound(embedded, read_value(":1\r\n")), -EINVAL);
@@ -544,7 +544,7 @@ TEST(resp_codec, writes_a_head_and_the_bytes_that_follow)
     (void)weir_embedded_write_outbound(embedded, feed_bytes("de", 2));
     (void)weir_embedded_write_outbound(embedded, read_value(":1\r\n"));
     assert_written(embedded, "$5\r\nabcde\r\n:1\r\n");
-    assert_int_equal(weir_resp_create_head(0, &head), 0);
+    assert_int_equal(weir_resp_create_bulk_header(0, &head), 0);
     (void)weir_embedded_write_outbound(embedded, weir_resp_msg(head));
     (void)weir_embedded_write_outbound(embedded, feed_bytes("plain", 5));
     assert_written(embedded, "$0\r\n\r\nplain");
@@ -569,7 +569,7 @@ TEST(resp_codec, does_not_cancel_parts_of_a_bulk)
     weir_promise *done[4] = {NULL};
     weir_resp *head = NULL;
 
-    assert_int_equal(weir_resp_create_head(3, &head), 0);
+    assert_int_equal(weir_resp_create_bulk_header(3, &head), 0);
     done[0] = write_with_promise(embedded, weir_resp_msg(weir_resp_retain(head)), true);
     done[1] = write_with_promise(embedded, weir_resp_msg(head), false);
     done[2] = write_with_promise(embedded, feed_bytes("abc", 3), true);
@@ -583,14 +583,14 @@ TEST(resp_codec, does_not_cancel_parts_of_a_bulk)
     weir_embedded_release(embedded);
 }
 
-TEST(resp_codec, writes_a_head_and_the_file_that_follows)
+TEST(resp_codec, writes_a_bulk_header_and_a_file)
 {
     weir_embedded *embedded = open_with(NULL);
     weir_file_range *range = NULL;
     weir_resp *head = NULL;
     weir_msg *msg;
 
-    assert_int_equal(weir_resp_create_head(1234, &head), 0);
+    assert_int_equal(weir_resp_create_bulk_header(1234, &head), 0);
     (void)weir_embedded_write_outbound(embedded, weir_resp_msg(head));
     weir_msg_release(weir_embedded_read_outbound(embedded));
     assert_int_equal(weir_file_range_create(0, 0, 1235, 0, &range), 0);
@@ -606,7 +606,7 @@ TEST(resp_codec, writes_a_head_and_the_file_that_follows)
     weir_embedded_release(embedded);
 }
 
-TEST(resp_codec, refuses_options_that_make_no_sense)
+TEST(resp_codec, rejects_invalid_options)
 {
     weir_embedded *embedded = open_with(NULL);
     weir_pipeline *pipeline = weir_embedded_pipeline(embedded);
@@ -627,7 +627,7 @@ TEST(resp_codec, writes_a_command_as_an_array_of_bulks)
     weir_buf *buf;
 
     assert_int_equal(weir_buf_create(0, 0, &buf), 0);
-    assert_int_equal(weir_resp_write_command(buf, arguments, 3), 0);
+    assert_int_equal(weir_resp_write_command(arguments, 3, buf), 0);
     assert_readable(buf, "*3\r\n$3\r\nSET\r\n$4\r\na\r\nb\r\n$0\r\n\r\n");
     weir_buf_release(buf);
 }
@@ -667,8 +667,8 @@ static bool write_one(struct round_trip *trip, const struct property_step *step)
     weir__random_init(&random, (uint64_t)step->numbers[0] << 32 | step->numbers[1]);
     value = resp_random(&random, 1 + step->numbers[2] % 3);
     if (weir_msg_size(weir_resp_msg(value)) < FEED_SIZE / 4) {
-        resp_words(weir_resp_msg(value), trip->expected[trip->tail++ % 64], FEED_SIZE / 2);
-        PROPERTY(weir_resp_write(trip->bytes, value, 3) == 0);
+        resp_format(weir_resp_msg(value), trip->expected[trip->tail++ % 64], FEED_SIZE / 2);
+        PROPERTY(weir_resp_write(value, 3, trip->bytes) == 0);
     }
     weir_resp_release(value);
     return true;
@@ -689,7 +689,7 @@ static bool feed_some(struct round_trip *trip, const struct property_step *step)
     (void)weir_buf_skip(trip->bytes, length);
     PROPERTY(weir_embedded_take_error(trip->embedded) == 0);
     while ((msg = weir_embedded_read_inbound(trip->embedded)) != NULL) {
-        resp_words(msg, text, sizeof(text));
+        resp_format(msg, text, sizeof(text));
         weir_msg_release(msg);
         PROPERTY(trip->head < trip->tail);
         PROPERTY(strcmp(text, trip->expected[trip->head++ % 64]) == 0);
@@ -742,7 +742,7 @@ static bool survives_in(unsigned n)
     return !test_memory_failed();
 }
 
-TEST(resp_codec, survives_without_memory)
+TEST(resp_codec, survives_allocation_failures)
 {
     for (unsigned n = 1; !survives_in(n); n++)
         ;

@@ -21,12 +21,12 @@ static void note_error(weir_ctx *ctx, int err, const char *detail)
 
 static const weir_handler noter = {.name = "noter", .error = note_error};
 
-const char *stage_error(void)
+const char *fixture_error(void)
 {
     return last_error;
 }
 
-weir_embedded *stage_open(transcript_add_fn *add, const void *options)
+weir_embedded *fixture_open(transcript_add_fn *add, const void *options)
 {
     weir_embedded *embedded = NULL;
 
@@ -37,12 +37,12 @@ weir_embedded *stage_open(transcript_add_fn *add, const void *options)
     return embedded;
 }
 
-void stage_put(weir_embedded *embedded, const void *bytes, size_t length)
+void fixture_write(weir_embedded *embedded, const void *bytes, size_t length)
 {
     assert_int_equal(weir_embedded_write_inbound(embedded, feed_bytes(bytes, length)), 0);
 }
 
-int stage_try(transcript_add_fn *add, const void *options)
+int fixture_try_add(transcript_add_fn *add, const void *options)
 {
     weir_embedded *embedded = NULL;
     int err;
@@ -53,22 +53,22 @@ int stage_try(transcript_add_fn *add, const void *options)
     return err;
 }
 
-void stage_assert_keeps_nothing(weir_embedded *embedded, const void *bytes, size_t length)
+void fixture_assert_no_growth(weir_embedded *embedded, const void *bytes, size_t length)
 {
     size_t live;
 
     for (int i = 0; i < 10; i++)
-        stage_put(embedded, bytes, length);
+        fixture_write(embedded, bytes, length);
     live = test_memory_live();
     for (int i = 0; i < 1000; i++)
-        stage_put(embedded, bytes, length);
+        fixture_write(embedded, bytes, length);
     assert_int_equal(test_memory_live(), live);
 }
 
-void stage_assert_slice(transcript_add_fn *add, const void *options, const void *bytes,
-                        size_t length, size_t n, size_t offset)
+void fixture_assert_slice(transcript_add_fn *add, const void *options, const void *bytes,
+                          size_t length, size_t n, size_t offset)
 {
-    weir_embedded *embedded = stage_open(add, options);
+    weir_embedded *embedded = fixture_open(add, options);
     weir_msg *in = feed_bytes(bytes, length), *out;
     const uint8_t *begin = weir_buf_bytes(weir_buf_of(in));
 
@@ -111,8 +111,8 @@ static bool survives_without(unsigned n, transcript_add_fn *add, const void *opt
     return failed;
 }
 
-void stage_assert_survives(transcript_add_fn *add, const void *options, const void *bytes,
-                           size_t length)
+void fixture_assert_survives(transcript_add_fn *add, const void *options, const void *bytes,
+                             size_t length)
 {
     for (unsigned n = 1; survives_without(n, add, options, bytes, length); n++)
         continue;

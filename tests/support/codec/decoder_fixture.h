@@ -9,27 +9,27 @@
 #include "support/codec/feed.h"
 #include "support/codec/transcript.h"
 
-weir_embedded *stage_open(transcript_add_fn *add, const void *options);
-void stage_put(weir_embedded *embedded, const void *bytes, size_t length);
+weir_embedded *fixture_open(transcript_add_fn *add, const void *options);
+void fixture_write(weir_embedded *embedded, const void *bytes, size_t length);
 
-#define stage_put_text(embedded, text) stage_put(embedded, text, strlen(text))
+#define fixture_write_text(embedded, text) fixture_write(embedded, text, strlen(text))
 
-/* The last error since stage_open in words: "WEIR_ETOOLONG: a line is ..."; "" if there was none.
+/* The last error since fixture_open in words: "WEIR_ETOOLONG: a line is ..."; "" if there was none.
  */
-const char *stage_error(void);
+const char *fixture_error(void);
 
 /* What adding it with these options returns. */
-int stage_try(transcript_add_fn *add, const void *options);
+int fixture_try_add(transcript_add_fn *add, const void *options);
 
 /* However often these bytes are put in, it keeps no more memory. */
-void stage_assert_keeps_nothing(weir_embedded *embedded, const void *bytes, size_t length);
+void fixture_assert_no_growth(weir_embedded *embedded, const void *bytes, size_t length);
 
 /* The n-th message of the stream, from 0 on, is a slice that begins at that offset of it. */
-void stage_assert_slice(transcript_add_fn *add, const void *options, const void *bytes,
-                        size_t length, size_t n, size_t offset);
+void fixture_assert_slice(transcript_add_fn *add, const void *options, const void *bytes,
+                          size_t length, size_t n, size_t offset);
 
 /* Adds it and feeds it in small pieces, while each allocation fails in turn. */
-void stage_assert_survives(transcript_add_fn *add, const void *options, const void *bytes,
-                           size_t length);
+void fixture_assert_survives(transcript_add_fn *add, const void *options, const void *bytes,
+                             size_t length);
 
 #endif

@@ -42,8 +42,8 @@ static void note_msg(const struct feed *feed, weir_msg *msg, char *text)
 {
     char word[FEED_SIZE];
 
-    if (feed->words != NULL) {
-        feed->words(msg, word, sizeof(word));
+    if (feed->format != NULL) {
+        feed->format(msg, word, sizeof(word));
         note(text, word, strlen(word));
     } else if (weir_buf_of(msg) != NULL) {
         note(text, (const char *)weir_buf_bytes(weir_buf_of(msg)),
@@ -120,7 +120,7 @@ void feed_cut(const struct feed *feed, const void *bytes, size_t length, size_t 
     close_feed(feed, embedded, ret_text);
 }
 
-void feed_drip(const struct feed *feed, const void *bytes, size_t length, char *ret_text)
+void feed_bytewise(const struct feed *feed, const void *bytes, size_t length, char *ret_text)
 {
     weir_embedded *embedded = open_feed(feed, ret_text);
 
@@ -147,6 +147,6 @@ void assert_fed(const struct feed *feed, const void *bytes, size_t length, const
                 print_error("cut at %zu and %zu:\n", first, second);
             assert_string_equal(text, expected);
         }
-    feed_drip(feed, bytes, length, text);
+    feed_bytewise(feed, bytes, length, text);
     assert_string_equal(text, expected);
 }

@@ -20,13 +20,13 @@
 struct feed {
     void (*add)(weir_pipeline *pipeline, const struct feed *feed); /* the handlers */
     const void *arg;
-    void (*words)(const weir_msg *msg, char *text, size_t size); /* NULL = as above */
+    void (*format)(const weir_msg *msg, char *text, size_t size); /* NULL = as above */
 };
 
 /* Feeds the bytes, cut at these places (ascending, at most two; 0 = not), or byte by byte. */
 void feed_cut(const struct feed *feed, const void *bytes, size_t length, size_t first,
               size_t second, char *ret_text);
-void feed_drip(const struct feed *feed, const void *bytes, size_t length, char *ret_text);
+void feed_bytewise(const struct feed *feed, const void *bytes, size_t length, char *ret_text);
 
 /* In every split into two and three parts, and byte by byte: always the same comes out. */
 void assert_fed(const struct feed *feed, const void *bytes, size_t length, const char *expected);

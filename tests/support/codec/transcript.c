@@ -117,10 +117,10 @@ static size_t next_piece(uint32_t *cuts, size_t left)
 
     if (*cuts == TRANSCRIPT_WHOLE)
         return left;
-    if (*cuts == TRANSCRIPT_DRIP)
+    if (*cuts == TRANSCRIPT_BYTEWISE)
         return 1;
     *cuts = *cuts * 1664525u + 1013904223u;
-    *cuts += *cuts <= TRANSCRIPT_DRIP ? 2u : 0u;
+    *cuts += *cuts <= TRANSCRIPT_BYTEWISE ? 2u : 0u;
     piece = 1 + (*cuts >> 16) % 13;
     return piece < left ? piece : left;
 }
@@ -150,7 +150,7 @@ bool transcript_is_same_for_cuts(const struct transcript *expected, transcript_a
                                  const void *options, const void *bytes, size_t length,
                                  uint32_t cuts)
 {
-    const uint32_t ways[] = {TRANSCRIPT_WHOLE, TRANSCRIPT_DRIP, cuts};
+    const uint32_t ways[] = {TRANSCRIPT_WHOLE, TRANSCRIPT_BYTEWISE, cuts};
     bool is_same = true;
 
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]) && is_same; i++) {

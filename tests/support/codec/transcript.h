@@ -23,8 +23,8 @@ void transcript_clear(struct transcript *transcript);
 typedef int transcript_add_fn(weir_pipeline *pipeline, const void *options);
 
 enum {
-    TRANSCRIPT_WHOLE = 0, /* all bytes come at once */
-    TRANSCRIPT_DRIP = 1,  /* each byte alone */
+    TRANSCRIPT_WHOLE = 0,    /* all bytes come at once */
+    TRANSCRIPT_BYTEWISE = 1, /* each byte alone */
     /* any other number: cut at random by it */
 };
 

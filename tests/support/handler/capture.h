@@ -6,7 +6,7 @@
 #ifndef WEIR_TEST_CAPTURE_H
 #define WEIR_TEST_CAPTURE_H
 
-#include <weir/observe.h>
+#include <weir/diagnostics.h>
 
 #include "support/test.h"
 

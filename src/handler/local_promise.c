@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "handler/own_promise.h"
+#include "handler/local_promise.h"
 
-int weir__own_promise(weir_ctx *ctx, weir_promise *done, weir_promise **ret_promise)
+int weir__local_promise(weir_ctx *ctx, weir_promise *done, weir_promise **ret_promise)
 {
     weir_executor *executor = weir_ctx_executor(ctx);
     weir_promise *promise;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "support/codec/plain_frames.h"
+#include "support/codec/reference_frames.h"
 
 #include <string.h>
 
@@ -18,8 +18,8 @@ static int64_t plain_field(const uint8_t *field, size_t width, enum weir_byte_or
     return value > HUGE_LENGTH ? HUGE_LENGTH : (int64_t)value;
 }
 
-void plain_length_field(const weir_length_field_options *options, const uint8_t *bytes,
-                        size_t length, struct transcript *transcript)
+void reference_length_field(const weir_length_field_options *options, const uint8_t *bytes,
+                            size_t length, struct transcript *transcript)
 {
     int64_t header = (int64_t)(options->offset + options->width), left = (int64_t)length, frame;
 
@@ -30,7 +30,7 @@ void plain_length_field(const weir_length_field_options *options, const uint8_t 
             transcript_add_error(transcript, WEIR_EMALFORMED);
             return;
         }
-        if (frame > (int64_t)options->limit)
+        if (frame > (int64_t)options->max_length)
             transcript_add_error(transcript, WEIR_ETOOLONG);
         else if (frame <= left)
             transcript_add_message(transcript, bytes + options->strip,
@@ -51,8 +51,8 @@ static size_t plain_delimiter(const weir_span *list, size_t count, const uint8_t
     return 0;
 }
 
-void plain_delimited(const weir_delimited_options *options, const uint8_t *bytes, size_t length,
-                     struct transcript *transcript)
+void reference_delimited(const weir_delimited_options *options, const uint8_t *bytes, size_t length,
+                         struct transcript *transcript)
 {
     size_t begin = 0, end = 0;
 
@@ -60,7 +60,7 @@ void plain_delimited(const weir_delimited_options *options, const uint8_t *bytes
         size_t delimiter =
             plain_delimiter(options->delimiters, options->count, bytes + end, length - end);
 
-        if (delimiter > 0 && end - begin > options->limit)
+        if (delimiter > 0 && end - begin > options->max_length)
             transcript_add_error(transcript, WEIR_ETOOLONG);
         else if (delimiter > 0)
             transcript_add_message(transcript, bytes + begin,
@@ -69,14 +69,14 @@ void plain_delimited(const weir_delimited_options *options, const uint8_t *bytes
         if (delimiter > 0)
             begin = end;
     }
-    if (end - begin > options->limit)
+    if (end - begin > options->max_length)
         transcript_add_error(transcript, WEIR_ETOOLONG);
 }
 
 /* ---- fixed, varint, netstrings ---- */
 
-void plain_fixed_frames(size_t frame, const uint8_t *bytes, size_t length,
-                        struct transcript *transcript)
+void reference_fixed_frames(size_t frame, const uint8_t *bytes, size_t length,
+                            struct transcript *transcript)
 {
     for (; length >= frame; bytes += frame, length -= frame)
         transcript_add_message(transcript, bytes, frame);
@@ -122,8 +122,8 @@ static bool plain_varint_frame(const uint8_t **bytes, size_t *length, size_t lim
     return true;
 }
 
-void plain_varint_frames(size_t limit, const uint8_t *bytes, size_t length,
-                         struct transcript *transcript)
+void reference_varint_frames(size_t limit, const uint8_t *bytes, size_t length,
+                             struct transcript *transcript)
 {
     while (plain_varint_frame(&bytes, &length, limit, transcript))
         continue;
@@ -159,8 +159,8 @@ static bool plain_netstring(const uint8_t **bytes, size_t *length, size_t limit,
     return true;
 }
 
-void plain_netstrings(size_t limit, const uint8_t *bytes, size_t length,
-                      struct transcript *transcript)
+void reference_netstrings(size_t limit, const uint8_t *bytes, size_t length,
+                          struct transcript *transcript)
 {
     while (plain_netstring(&bytes, &length, limit, transcript))
         continue;
@@ -195,8 +195,8 @@ static size_t plain_json_value(const uint8_t *bytes, size_t length)
     return 0;
 }
 
-void plain_json_splitter(size_t limit, const uint8_t *bytes, size_t length,
-                         struct transcript *transcript)
+void reference_json_splitter(size_t limit, const uint8_t *bytes, size_t length,
+                             struct transcript *transcript)
 {
     size_t value;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "support/protocol/resp/words.h"
+#include "support/protocol/resp/resp_text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -52,9 +52,9 @@ static void put_value(struct sink *sink, const weir_resp *value)
     else if (kind == WEIR_RESP_BOOLEAN)
         (void)snprintf(number, sizeof(number), "%s", weir_resp_integer(value) ? "t" : "f");
     else if (kind == WEIR_RESP_DOUBLE)
-        (void)snprintf(number, sizeof(number), "%.17g", weir_resp_number(value));
-    else if (weir_resp_is_head(value))
-        (void)snprintf(number, sizeof(number), "<%" PRIu64 ">", weir_resp_head_length(value));
+        (void)snprintf(number, sizeof(number), "%.17g", weir_resp_double(value));
+    else if (weir_resp_is_bulk_header(value))
+        (void)snprintf(number, sizeof(number), "<%" PRIu64 ">", weir_resp_bulk_length(value));
     else if (weir_resp_buf(value) != NULL)
         put(sink, weir_buf_bytes(weir_resp_buf(value)), weir_buf_readable(weir_resp_buf(value)));
     else if (kind != WEIR_RESP_NULL)
@@ -62,7 +62,7 @@ static void put_value(struct sink *sink, const weir_resp *value)
     put_text(sink, number);
 }
 
-void resp_words(const weir_msg *msg, char *text, size_t size)
+void resp_format(const weir_msg *msg, char *text, size_t size)
 {
     struct sink sink = {text, size, 0};
 

@@ -4,15 +4,15 @@
  *
  *      +OK   :5   $bytes   _   #t   ,1.5   *(:1 $two)   %($key $value)   |($ttl :9)$about
  */
-#ifndef WEIR_TEST_RESP_WORDS_H
-#define WEIR_TEST_RESP_WORDS_H
+#ifndef WEIR_TEST_RESP_TEXT_H
+#define WEIR_TEST_RESP_TEXT_H
 
 #include <weir/resp.h>
 
 #include "os/random.h"
 
 /* For struct feed; other messages are "bytes(N)". */
-void resp_words(const weir_msg *msg, char *text, size_t size);
+void resp_format(const weir_msg *msg, char *text, size_t size);
 
 /* A value of at most so many levels, of any kind but a head. */
 weir_resp *resp_random(weir__random *random, unsigned depth);

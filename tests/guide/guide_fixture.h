@@ -3,8 +3,8 @@
  * What the guide's code stands on in its tests: event loops, or an embedded channel, and a look at
  * what comes out of it.
  */
-#ifndef WEIR_TEST_GUIDE_STAGE_H
-#define WEIR_TEST_GUIDE_STAGE_H
+#ifndef WEIR_TEST_GUIDE_FIXTURE_H
+#define WEIR_TEST_GUIDE_FIXTURE_H
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weir/observe.h - a handler that writes what passes it into the log, and passes it on.
+ * weir/diagnostics.h - a handler that writes what passes it into the log, and passes it on.
  *
  *      weir_logging_add(pipeline, WEIR_LOGGING_OPTIONS(.level = WEIR_LOG_INFO));
  *
@@ -12,8 +12,8 @@
  * bytes of buffers and composites; of other messages their type and size. What the log would drop
  * (weir_log_set_level) costs a look at the level.
  */
-#ifndef WEIR_OBSERVE_H
-#define WEIR_OBSERVE_H
+#ifndef WEIR_DIAGNOSTICS_H
+#define WEIR_DIAGNOSTICS_H
 
 #include <weir/clock.h>
 #include <weir/handler.h>
@@ -31,7 +31,7 @@ extern "C" {
 typedef struct weir_logging_options {
     size_t size;
     enum weir_log_level level; /* of all that it writes; default WEIR_LOG_TRACE */
-    bool no_dump;              /* of bytes only how many there are */
+    int dump;                  /* WEIR_OFF = log the length of messages, not their bytes */
     size_t dump_max;           /* dumps so many bytes of each message, default 4096 */
     const char *name;          /* who speaks: the subsystem of the lines; default "logging" */
 } weir_logging_options;
@@ -102,7 +102,7 @@ WEIR_API void weir_counters_release(weir_counters *counters);
  * Thread: any.
  */
 WEIR_API void weir_counters_read_stats(const weir_counters *counters,
-                                       weir_counters_stats *ret_figures);
+                                       weir_counters_stats *ret_stats);
 
 /*
  * Adds the handler at the end of a pipeline.
@@ -219,10 +219,10 @@ typedef struct weir_pcap_options {
 #define WEIR_PCAP_OPTIONS(...) WEIR_OPTIONS(weir_pcap_options, __VA_ARGS__)
 
 typedef struct weir_pcap_stats {
-    uint64_t packets;  /* in the file, or about to be */
-    uint64_t left_out; /* for any reason */
-    uint64_t dropped;  /* of these, because the queue was full */
-    int error; /* what the system said when it could not be written: nothing more is; or 0 */
+    uint64_t packets; /* in the file, or about to be */
+    uint64_t skipped; /* for any reason */
+    uint64_t dropped; /* of these, because the queue was full */
+    int error;        /* what the system said when it could not be written: nothing more is; or 0 */
 } weir_pcap_stats;
 
 /*

@@ -2,8 +2,8 @@
 /*
  * The promise of a write that a handler wants to hear of.
  */
-#ifndef WEIR_HANDLER_OWN_PROMISE_H
-#define WEIR_HANDLER_OWN_PROMISE_H
+#ifndef WEIR_HANDLER_LOCAL_PROMISE_H
+#define WEIR_HANDLER_LOCAL_PROMISE_H
 
 #include <weir/handler.h>
 
@@ -12,6 +12,6 @@
  * is `done` itself where that suits, otherwise a new one, which completes `done`, if there is one.
  * Gives: ret_promise. Fails with -ENOMEM.
  */
-int weir__own_promise(weir_ctx *ctx, weir_promise *done, weir_promise **ret_promise);
+int weir__local_promise(weir_ctx *ctx, weir_promise *done, weir_promise **ret_promise);
 
 #endif
