@@ -93,7 +93,7 @@ def plan(suite, count):
 
 
 def measure(suite, folder, count):
-    """All answers, by (line of the case, competitor), and the failures. A program that failed is dropped."""
+    """All answers, by (line of the case, competitor), and failures. Drops failed programs."""
     steps = list(plan(suite, count))
     programs, failures = {}, {}
     answers = collections.defaultdict(list)
