@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sends back what it gets, once that is on disk: every connection has a thread of its own, so its
- * handler may wait for the disk, and keeps nobody else waiting. Netty's OIO.
+ * Echo server that writes each message to disk before it answers. Every connection has a thread of
+ * its own, so its handler may wait for the disk without delaying others. Netty's OIO.
  *     blocking-echo [--port 8007] [--journal FILE]
  */
 #include <errno.h>
@@ -12,13 +12,13 @@
 
 #include "support/settings.h"
 
-static FILE *journal; /* of all connections: each of its calls is one step */
+static FILE *journal; /* shared by all connections; stdio locks it */
 
 /* doc:begin block */
 static void give_up(weir_ctx *ctx)
 {
     weir_fire_error(ctx, -errno, "cannot write the journal");
-    weir_channel_abort(weir_ctx_channel(ctx), NULL); /* what is not on disk is not sent back */
+    weir_channel_abort(weir_ctx_channel(ctx), NULL); /* nothing is echoed that is not on disk */
 }
 
 static void on_read(weir_ctx *ctx, weir_msg *msg)
@@ -41,7 +41,7 @@ static void on_read_complete(weir_ctx *ctx)
 
 static void on_writability(weir_ctx *ctx)
 {
-    weir_ctx_set_auto_read(ctx, weir_ctx_is_writable(ctx)); /* who does not read is not read from */
+    weir_ctx_set_auto_read(ctx, weir_ctx_is_writable(ctx)); /* stop reading from a slow reader */
 }
 
 static const weir_handler journaling_echo = {
@@ -84,7 +84,7 @@ int main(int argc, char **argv)
     }
     if (err)
         fprintf(stderr, "%s: %s\n", settings.program, weir_error_text(err));
-    weir_server_release(server); /* NULL is fine, here and below */
+    weir_server_release(server); /* NULL is ignored, here and below */
     weir_group_release(group);
     fclose(journal);
     return err ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A room to chat in, by telnet or nc, or `openssl s_client` with --tls: a channel group of
- * everybody who has said a name.
+ * Chat server for telnet, nc, or `openssl s_client` with --tls: a channel group of all clients that
+ * have sent a name.
  *     chat [--port 8023] [--io auto|epoll|uring|poll] [--threads N] [--boss-threads N]
  *          [--tls] [--cert FILE] [--key FILE]
  *
- * Each line is said to all others; /who lists them, /quit leaves.
+ * Each line is sent to all other clients; /who lists them, /quit leaves.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,9 +19,9 @@
 #define LINE_MAX_LENGTH 1000
 
 struct guest {
-    char line[LINE_MAX_LENGTH + 1]; /* as far as it has come */
+    char line[LINE_MAX_LENGTH + 1]; /* received so far */
     size_t length;                  /* greater than LINE_MAX_LENGTH: the rest is skipped */
-    char *name;                     /* the channel's attribute; NULL = not said yet */
+    char *name;                     /* the channel's attribute; NULL = not sent yet */
 };
 
 static weir_channel_group *room;
@@ -29,7 +29,7 @@ static weir_channel_group *room;
 /* Set once, so that other guests' loops may read it. */
 static const weir_attribute name_of = {.name = "name", .free = free};
 
-/* ---- saying ---- */
+/* ---- sending ---- */
 
 WEIR_PRINTF(1, 0) static weir_msg *text(const char *format, va_list arguments)
 {
@@ -55,7 +55,7 @@ WEIR_PRINTF(2, 3) static void tell(weir_ctx *ctx, const char *format, ...)
 }
 
 /* doc:begin broadcast */
-/* The others; but nothing is kept for who does not read. */
+/* All others, except slow readers: nothing is queued for them. */
 static bool listens(weir_channel *channel, void *speaker)
 {
     return channel != speaker && weir_channel_is_writable(channel);
@@ -120,7 +120,7 @@ static void join(weir_ctx *ctx, struct guest *self)
         return;
     }
     self->name = name;
-    if (weir_channel_group_add(room, channel) < 0) { /* it leaves by itself, when it closes */
+    if (weir_channel_group_add(room, channel) < 0) { /* leaves when it closes */
         weir_close(ctx, NULL);
         return;
     }
@@ -143,7 +143,7 @@ static void on_line(weir_ctx *ctx, struct guest *self)
     }
 }
 
-/* One more byte of the line: its end, or one that there is still room for, or one too many. */
+/* Adds a byte to the line: ends it, stores the byte, or drops it if the line is too long. */
 static void take(weir_ctx *ctx, struct guest *self, char byte)
 {
     if (byte == '\n' && self->length > LINE_MAX_LENGTH) {
@@ -179,8 +179,7 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
 
 static void on_writability(weir_ctx *ctx)
 {
-    weir_ctx_set_auto_read(ctx,
-                           weir_ctx_is_writable(ctx)); /* who does not listen is not listened to */
+    weir_ctx_set_auto_read(ctx, weir_ctx_is_writable(ctx)); /* stop reading from a slow reader */
 }
 
 static void on_inactive(weir_ctx *ctx)

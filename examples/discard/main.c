@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Throws away what it gets (RFC 863), and says how much that was.
+ * Discard server (RFC 863): counts the bytes it receives.
  *     discard [--port 8009] [--io auto|epoll|uring|poll|blocking] [--threads N]
  *             [--boss-threads N] [--adaptive] [--tls] [--cert FILE] [--key FILE]
  */

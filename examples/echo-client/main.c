@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sends a message to an echo server, and back again what comes, until a megabyte has gone round:
- * Netty's EchoClient, with an end.
+ * Echo client: sends a message and returns every answer until a megabyte has been echoed. Netty's
+ * EchoClient, with an end.
  *     echo-client [--host 127.0.0.1] [--port 8007] [--io auto|epoll|uring|poll|blocking]
  *                 [--tls] [--ca FILE] [--insecure]
  */
@@ -87,6 +87,6 @@ int main(int argc, char **argv)
     else
         printf("%zu bytes came back\n", received);
     weir_channel_release(channel);
-    weir_group_release(group); /* waits for its thread */
+    weir_group_release(group); /* joins its thread */
     return err || received < BYTES ? EXIT_FAILURE : EXIT_SUCCESS;
 }

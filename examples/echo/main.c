@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sends back what it gets, until SIGINT or SIGTERM: Netty's EchoServer.
+ * Echo server, until SIGINT or SIGTERM. Netty's EchoServer.
  *     echo [--port 8007] [--io auto|epoll|uring|poll|blocking] [--threads N] [--boss-threads N]
  *          [--adaptive] [--tls] [--cert FILE] [--key FILE]
  */
@@ -14,7 +14,7 @@
 /* doc:begin read */
 static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
-    weir_write(ctx, msg, NULL); /* given away: it is released when it has been sent */
+    weir_write(ctx, msg, NULL); /* passed on: released when it has been sent */
 }
 
 static void on_read_complete(weir_ctx *ctx)
@@ -26,7 +26,7 @@ static void on_read_complete(weir_ctx *ctx)
 /* doc:begin writability */
 static void on_writability(weir_ctx *ctx)
 {
-    weir_ctx_set_auto_read(ctx, weir_ctx_is_writable(ctx)); /* who does not read is not read from */
+    weir_ctx_set_auto_read(ctx, weir_ctx_is_writable(ctx)); /* stop reading from a slow reader */
 }
 /* doc:end */
 
@@ -42,7 +42,7 @@ static const weir_handler echo = {
 static int init_child(weir_channel *channel, void *tls)
 {
     weir_pipeline *pipeline = weir_channel_pipeline(channel);
-    int err = tls_add(pipeline, tls); /* NULL without --tls: then nothing is added */
+    int err = tls_add(pipeline, tls); /* adds nothing without --tls */
 
     return err ? err : weir_pipeline_add_last(pipeline, &echo, NULL);
 }
@@ -65,11 +65,11 @@ int main(int argc, char **argv)
                                 &server);
     if (!err) {
         print_address(server);
-        err = weir_server_run(server); /* until a signal; then it drains both groups */
+        err = weir_server_run(server); /* until a signal; then drains both groups */
     }
     if (err)
         fprintf(stderr, "echo: %s\n", weir_error_text(err));
-    weir_server_release(server); /* NULL is fine, here and below */
+    weir_server_release(server); /* NULL is ignored, here and below */
     weir_group_release(workers);
     weir_group_release(boss);
     tls_release(tls);

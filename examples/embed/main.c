@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weir inside a program that has a main loop of its own, here one of poll(2): it waits for what is
- * typed, for signals, and for an event loop of weir's that has no thread but this one.
+ * weir inside a program with its own main loop, here poll(2), which waits for the keyboard, for
+ * signals, and for an event loop of weir that runs on the same thread.
  *     embed [--host 127.0.0.1] [--port 8011] [--io auto|epoll|uring|poll]
  *
- * Echoes what connections send, and says to all of them what is typed.
+ * Echoes each connection, and sends typed lines to all of them.
  */
 #include <errno.h>
 #include <poll.h>
@@ -21,7 +21,7 @@
 #define POLLFDS_MAX 1024
 
 struct program {
-    int keyboard; /* -1 = there is no more to come */
+    int keyboard; /* -1 = at its end */
     int signals;
     weir_executor *loop;
     weir_server *server;
@@ -37,7 +37,7 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
 
 static void on_writability(weir_ctx *ctx)
 {
-    weir_ctx_set_auto_read(ctx, weir_ctx_is_writable(ctx)); /* who does not read is not read from */
+    weir_ctx_set_auto_read(ctx, weir_ctx_is_writable(ctx)); /* stop reading from a slow reader */
 }
 
 static const weir_handler echo = {
@@ -84,18 +84,18 @@ static void on_signal(struct program *program)
     struct signalfd_siginfo info;
 
     if (read(program->signals, &info, sizeof(info)) > 0)
-        (void)weir_executor_shutdown(program->loop, 0, weir_seconds(10)); /* it drains first */
+        (void)weir_executor_shutdown(program->loop, 0, weir_seconds(10)); /* drains first */
 }
 
 /* doc:begin run */
-/* Waits until there is something to do: for the program, or for the loop. */
+/* Waits for the program's descriptors and for the loop. */
 static void wait_for_something(struct program *program, struct pollfd *entries)
 {
     ssize_t count = weir_loop_pollfds(program->loop, POLLFDS_MAX, entries + 2);
     int64_t wait_ns = weir_loop_timeout(program->loop);
     struct timespec timeout;
 
-    if (count > POLLFDS_MAX) { /* only --io poll has more than one: those left out are polled */
+    if (count > POLLFDS_MAX) { /* only --io poll has more than one; the rest is polled */
         count = POLLFDS_MAX;
         wait_ns = weir_ms(10);
     }
@@ -107,7 +107,7 @@ static void wait_for_something(struct program *program, struct pollfd *entries)
                 wait_ns == WEIR_NEVER ? NULL : &timeout, NULL);
 }
 
-/* Returns when the loop has ended: after a signal, when all connections have. */
+/* Returns when the loop has ended: after a signal, once all connections are closed. */
 static void run(struct program *program)
 {
     static struct pollfd entries[2 + POLLFDS_MAX];

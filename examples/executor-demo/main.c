@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Executors at work: two sources submit jobs in bursts, workers run them; each second the main
- * thread sets them an alarm and prints a line of figures.
+ * Executors under load: two sources submit jobs in bursts, workers run them; every second the main
+ * thread schedules an alarm on them and prints a line of stats.
  *     executor-demo [--threads N] [--seconds N]      without --seconds: until Ctrl-C
  */
 #include <inttypes.h>
@@ -12,9 +12,9 @@
 #include <string.h>
 #include <weir/weir.h>
 
-static _Atomic int64_t late_ns; /* how late we heard of the last alarm */
+static _Atomic int64_t late_ns; /* delay of the last alarm */
 
-/* A job: a few microseconds of work. If it is cancelled there is nothing to clean up. */
+/* A job: a few microseconds of work. A cancelled job needs no cleanup. */
 static void on_job(void *arg, int status)
 {
     (void)arg;
@@ -22,7 +22,7 @@ static void on_job(void *arg, int status)
         continue;
 }
 
-/* A source: a burst of jobs, again and again. While the workers' queues are full it waits. */
+/* A source: repeated bursts of jobs. Waits while the workers' queues are full. */
 static void on_burst(void *workers, int status)
 {
     for (int i = 0; i < 100 && status == 0; i++)
@@ -34,7 +34,7 @@ static int64_t now_ns(void)
     return weir_clock_monotonic()->now(weir_clock_monotonic());
 }
 
-/* Hears of an alarm, on the thread where it rang. */
+/* Runs on the thread of the alarm. */
 static void on_alarm(weir_promise *alarm, void *due_ns)
 {
     if (weir_promise_result(alarm) == 0)
@@ -53,7 +53,7 @@ static int set_alarm(weir_group *workers)
     return err;
 }
 
-/* The figures of all workers together; any thread may read them at any time. */
+/* The sum of all workers' stats. Any thread may read them. */
 static weir_executor_stats read_stats(weir_group *workers)
 {
     weir_executor_stats sum = {0}, one;
@@ -81,7 +81,7 @@ static void print_line(int second, const weir_executor_stats *was, const weir_ex
            is->wakeups_made - was->wakeups_made, is->wakeups_saved - was->wakeups_saved);
 }
 
-/* Prints a line each second, until the time is up or a signal has come. */
+/* Prints a line each second, until the time is up or a signal arrives. */
 static int watch(weir_group *workers, int seconds)
 {
     weir_executor_stats was = {0}, is;
@@ -91,7 +91,7 @@ static int watch(weir_group *workers, int seconds)
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
-    sigprocmask(SIG_BLOCK, &signals, NULL); /* in the other threads they are blocked anyway */
+    sigprocmask(SIG_BLOCK, &signals, NULL); /* blocked in the other threads, too */
     puts("second  tasks run   busy  in queue us  alarm late us  wake-ups made  and saved");
     for (int second = 1; !err && (seconds == 0 || second <= seconds); second++) {
         err = set_alarm(workers);
@@ -115,19 +115,19 @@ static int run(int threads, int seconds)
     if (!err)
         err = weir_group_create(
             WEIR_GROUP_OPTIONS(.io = WEIR_IO_NONE, .threads = 2, .name = "source"), &sources);
-    for (int i = 0; !err && i < 2; i++) /* one on each: the group takes turns */
+    for (int i = 0; !err && i < 2; i++) /* one on each executor: round robin */
         err = weir_group_schedule_with_fixed_delay(sources, 0, weir_ms(1), on_burst, workers, NULL);
     if (!err)
         err = watch(workers, seconds);
-    weir_group_release(sources); /* ends them and waits: from here on no jobs come */
-    (void)weir_group_shutdown(workers, 0, weir_seconds(5)); /* what was submitted still runs */
+    weir_group_release(sources);                            /* stops the sources: no more jobs */
+    (void)weir_group_shutdown(workers, 0, weir_seconds(5)); /* runs the submitted jobs */
     if (!err)
         err = weir_group_await_termination(workers, WEIR_NEVER);
     if (!err)
         printf("done: %" PRIu64 " tasks\n", read_stats(workers).tasks_run);
     else
         fprintf(stderr, "executor-demo: %s\n", weir_error_text(err));
-    weir_group_release(workers); /* NULL is fine */
+    weir_group_release(workers); /* NULL is ignored */
     return err ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
@@ -153,6 +153,6 @@ int main(int argc, char **argv)
             return 2;
         }
     }
-    setvbuf(stdout, NULL, _IOLBF, 0); /* a line at a time, into a pipe as well */
+    setvbuf(stdout, NULL, _IOLBF, 0); /* line-buffered, also into a pipe */
     return run(threads, seconds);
 }

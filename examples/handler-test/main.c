@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A handler and its tests: on an embedded channel, without a socket, a thread, or a second of
- * waiting. handler-test
+ * A handler and its tests on an embedded channel: no socket, no thread, no waiting. handler-test
  */
-#undef NDEBUG /* here asserts are the program */
+#undef NDEBUG /* the asserts are the program */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +12,7 @@
 #include <weir/weir.h>
 
 /* doc:begin handler */
-/* Answers each number of two bytes with its double; whoever is silent for a second is let go. */
+/* Answers each 16-bit number with its double; closes a connection that is silent for a second. */
 struct doubler {
     weir_timer silence;
     uint8_t half;
@@ -151,7 +150,7 @@ static void waits_for_a_slow_peer(void)
     assert(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &doubler, NULL) == 0);
     assert(feed(embedded, "\x00\x01\x00\x02", 4) == 0);
     assert(next_answer(embedded) == 2);
-    assert(weir_embedded_read_outbound(embedded) == NULL); /* no space for it */
+    assert(weir_embedded_read_outbound(embedded) == NULL); /* the socket is full */
     weir_embedded_make_space(embedded, 4);
     assert(next_answer(embedded) == 4);
     weir_embedded_release(embedded);
@@ -193,7 +192,7 @@ static void lives_without_memory(void)
         if (weir_pipeline_add_last(weir_embedded_pipeline(embedded), &doubler, NULL) == 0 &&
             weir_buf_create_from("\x00\x01", 2, &buf) == 0)
             (void)weir_embedded_write_inbound(embedded, weir_buf_msg(buf));
-        weir_embedded_release(embedded); /* nothing was lost, nothing crashed */
+        weir_embedded_release(embedded); /* no leak, no crash */
     }
     failing = 0;
 }
@@ -204,7 +203,7 @@ int main(void)
 {
     weir_leak_scope scope;
 
-    lives_without_memory(); /* first: memory is set before anything else is called */
+    lives_without_memory(); /* first: the memory hook is set before any other call */
     weir_leak_scope_begin(&scope);
     doubles();
     does_not_care_how_bytes_come();

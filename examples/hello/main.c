@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A first program: work on a group's threads, its result by a promise, a timer, and a clean end.
+ * A first program: work on a group's threads, a promise for its result, a timer, a clean shutdown.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@ static int count_primes(void *arg, int status, void **ret_value)
     int limit = *(const int *)arg, count = 0;
 
     if (status < 0)
-        return status; /* it will never run */
+        return status; /* cancelled */
     for (int n = 2; n < limit; n++) {
         int divisor = 2;
 
@@ -49,8 +49,8 @@ int main(void)
         weir_promise_cancel(late); /* too late if it has run */
     if (err)
         fprintf(stderr, "hello: %s\n", weir_error_text(err));
-    weir_promise_release(late); /* NULL is fine, here and below */
+    weir_promise_release(late); /* NULL is ignored, here and below */
     weir_promise_release(primes);
-    weir_group_release(workers); /* shuts it down and waits for its threads */
+    weir_group_release(workers); /* shuts down and joins its threads */
     return err ? EXIT_FAILURE : EXIT_SUCCESS;
 }

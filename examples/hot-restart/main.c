@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sends back what it gets, and says which process it is. SIGUSR2 has it start its program anew and
- * hand the listener over: no client is refused or cut off. As a service of systemd's it takes the
- * socket of its unit. HOT_RESTART_PROBATION_MS in the environment is how long it serves beside its
- * successor.
+ * Echo server that reports its process id. On SIGUSR2 it starts its program again and hands the
+ * listener over: no client is refused or cut off. As a systemd service it uses the socket of its
+ * unit. The environment variable HOT_RESTART_PROBATION_MS is the time it runs beside its successor.
  *     hot-restart [--port 8007] [--io auto|epoll|uring|poll] [--threads N] [--boss-threads N]
  */
 #include <stdio.h>
@@ -35,7 +34,7 @@ static void on_read_complete(weir_ctx *ctx)
 
 static void on_writability(weir_ctx *ctx)
 {
-    weir_ctx_set_auto_read(ctx, weir_ctx_is_writable(ctx)); /* who does not read is not read from */
+    weir_ctx_set_auto_read(ctx, weir_ctx_is_writable(ctx)); /* stop reading from a slow reader */
 }
 
 static const weir_handler echo = {
@@ -70,18 +69,18 @@ int main(int argc, char **argv)
         err = weir_server_start(
             WEIR_SERVER_OPTIONS(.boss = boss, .workers = workers, .address = settings.address,
                                 .acceptors = settings.boss_threads, .init_child = init_child,
-                                .inherit = true, /* what the process before has handed over */
+                                .inherit = true, /* the listeners of the previous process */
                                 .restart_argv = argv, .restart_probation_ns = probation_ns()),
             &server);
     /* doc:end */
     if (!err) {
         printf("process %d\n", getpid());
         print_address(server);
-        err = weir_server_run(server); /* until a signal; also until the next process is ready */
+        err = weir_server_run(server); /* until a signal, or until the next process is ready */
     }
     if (err)
         fprintf(stderr, "hot-restart: %s\n", weir_error_text(err));
-    weir_server_release(server); /* NULL is fine, here and below */
+    weir_server_release(server); /* NULL is ignored, here and below */
     weir_group_release(workers);
     weir_group_release(boss);
     return err ? EXIT_FAILURE : EXIT_SUCCESS;

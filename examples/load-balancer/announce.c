@@ -7,7 +7,7 @@ static int make_header(int version, weir_channel *client, weir_proxy_header **re
     weir_address source, destination;
     int err;
 
-    if (client == NULL) /* version 1 cannot say whose connection it is: "PROXY UNKNOWN" */
+    if (client == NULL) /* version 1 has no LOCAL: "PROXY UNKNOWN" */
         return weir_proxy_header_create(
             WEIR_PROXY_HEADER_OPTIONS(.version = version, .is_local = version == ANNOUNCE_V2),
             ret_header);

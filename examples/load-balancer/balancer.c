@@ -9,7 +9,7 @@
 
 /* ---- connecting, until an upstream answers ---- */
 
-/* For one client. All of it runs on the client's loop. */
+/* One client. Runs on the client's loop. */
 struct search {
     struct balancer *balancer;
     weir_channel *front; /* retained */
@@ -89,7 +89,7 @@ static void on_connected(weir_promise *connecting, void *user_data)
     } else {
         if (back != NULL && weir_promise_succeed_with(self->connected, weir_channel_retain(back),
                                                       release_channel) < 0)
-            weir_channel_close(back, NULL); /* the client has gone meanwhile */
+            weir_channel_close(back, NULL); /* the client has closed meanwhile */
         end_search(self);
     }
     weir_promise_release(connecting);
@@ -119,7 +119,7 @@ static int connect_any(weir_channel *front, weir_init_fn *init, void *user_data,
 
 /* ---- clients ---- */
 
-/* Added behind TLS: an upstream hears only of clients whose handshake has succeeded. */
+/* Added after TLS: connects to an upstream only after a successful handshake. */
 struct secured {
     struct balancer *balancer;
 };

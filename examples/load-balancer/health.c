@@ -23,7 +23,7 @@ static void note(struct check *check, const char *reason)
         weir_log_write(WEIR_LOG_WARN, "upstream", upstream->address, "down: %s", reason);
 }
 
-/* The loop ends, and takes the connection attempt with it: that says nothing about the upstream. */
+/* The loop ends and cancels the attempt: not a failure of the upstream. */
 static bool is_our_end(int err)
 {
     return err == WEIR_ECANCELED || err == WEIR_ECLOSED || err == WEIR_EREJECTED;
@@ -77,7 +77,7 @@ static void check_all(void *arg, int status)
     struct health *health = arg;
 
     if (status < 0)
-        return; /* that was the last time */
+        return; /* the last check */
     for (size_t i = 0; i < health->upstreams->count; i++)
         if (!health->checks[i].is_under_way)
             check_one(&health->checks[i]);

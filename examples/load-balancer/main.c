@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A load balancer for TCP: speaks TLS with its clients, plainly with its upstreams, and tells those
- * by the PROXY protocol who the client is.
+ * TCP load balancer: TLS to its clients, plain TCP to its upstreams, which receive the client's
+ * address by the PROXY protocol.
  *     load-balancer --upstream ADDRESS:PORT [--upstream ...] [--port 8443]
  *                   [--balance least|round] [--proxy none|v1|v2] [--connect-timeout MS]
  *                   [--check-interval MS] [--fall N] [--rise N]
  *                   [--tls] [--cert FILE] [--key FILE] [--io auto|epoll|uring|poll]
  *                   [--threads N] [--boss-threads N]
  *
- * upstream.c chooses, balancer.c connects, support/relay.c relays, health.c checks. At SIGTERM it
- * accepts no more, and ends when its clients have gone, or after ten seconds.
+ * upstream.c chooses, balancer.c connects, support/relay.c relays, health.c checks. On SIGTERM it
+ * stops accepting and exits when its clients have closed, or after ten seconds.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static int take_number(int *argc, char **argv, const char *name, int otherwise)
     return (int)number;
 }
 
-/* The index of the value in `words`, which ends with NULL. */
+/* The index of the value in `words`, a NULL-terminated list. */
 static int take_word(int *argc, char **argv, const char *name, const char *const *words,
                      int otherwise)
 {
@@ -128,10 +128,10 @@ int main(int argc, char **argv)
     take_options(&argc, argv, &balancer, &health);
     settings = settings_read_tls(argc, argv, "0.0.0.0", 8443);
     if (balancer.upstreams.count == 0) {
-        fprintf(stderr, "load-balancer: where to? --upstream ADDRESS:PORT\n");
+        fprintf(stderr, "load-balancer: missing --upstream ADDRESS:PORT\n");
         return 2;
     }
-    weir_log_set_level(WEIR_LOG_INFO); /* of upstreams that come and go */
+    weir_log_set_level(WEIR_LOG_INFO); /* logs upstreams that go up and down */
     err = settings_make_groups(&settings, &boss, &workers);
     if (!err)
         err = tls_make_server(&settings, &balancer.tls);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A memcached server with the text protocol. Its items are divided among the loops: a command goes
- * to the loop that its key belongs to, and comes back with the answer.
+ * Memcached server, text protocol. Items are divided among the loops: a command travels to the loop
+ * that owns its key, and returns with the answer.
  *     memcached [--port 11211] [--memory MIB] [--max-item BYTES] [--io auto|epoll|uring|poll]
  *               [--threads N] [--boss-threads N] [--tls] [--cert FILE] [--key FILE]
  *
- * command.c reads commands, session.c sends them around, shard.c executes them, store.c keeps the
- * items.
+ * command.c parses commands, session.c routes them, shard.c executes them, store.c holds the items.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,7 +69,8 @@ int main(int argc, char **argv)
     int err;
 
     if (settings.io == WEIR_IO_BLOCKING) {
-        fprintf(stderr, "memcached: --io blocking has no loops to divide the keys among\n");
+        fprintf(stderr,
+                "memcached: --io blocking is not supported: keys are divided among loops\n");
         return 2;
     }
     err = settings_make_groups(&settings, &boss, &workers);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Work that takes its time does not belong on an event loop, where everybody else would wait for
- * it. Two ways out: a handler on executors of its own, or single pieces of work.
+ * Slow work off the event loop, in two ways: a handler on executors of its own, or single offloaded
+ * tasks.
  *     offload [--way handler|task] [--port 8010] [--io auto|epoll|uring|poll] [--threads N]
  *             [--boss-threads N]
  *
- * Says "pong" to "ping", at once; answers whatever else it gets with its checksum, which takes a
- * fifth of a second.
+ * Answers "ping" with "pong" at once, and everything else with its checksum, which takes a fifth of
+ * a second.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -172,7 +172,7 @@ int main(int argc, char **argv)
     int result;
 
     if (way != NULL && !by_task && strcmp(way, "handler") != 0) {
-        fprintf(stderr, "offload: --way is handler or task\n");
+        fprintf(stderr, "offload: invalid --way: expected handler or task\n");
         return 2;
     }
     if (weir_group_create(WEIR_GROUP_OPTIONS(.io = WEIR_IO_NONE, .threads = 4, .name = "slow"),

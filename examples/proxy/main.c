@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A TCP proxy: relays what it accepts to another server (support/relay.c). Netty's HexDumpProxy,
- * without the dump. With --tls it speaks TLS with its clients, and plainly with the server.
- *     proxy --to 127.0.0.1:8007 [--port 8443] [--io auto|epoll|uring|poll] [--threads N]
+ * TCP proxy: relays each connection to another server (support/relay.c). Netty's HexDumpProxy
+ * without the dump. With --tls it uses TLS to its clients and plain TCP to the server. proxy --to
+ * 127.0.0.1:8007 [--port 8443] [--io auto|epoll|uring|poll] [--threads N]
  *           [--boss-threads N] [--tls] [--cert FILE] [--key FILE]
  */
 #include <stdio.h>
@@ -35,7 +35,7 @@ int main(int argc, char **argv)
     int err;
 
     if (proxy.target == NULL) {
-        fprintf(stderr, "proxy: where to? --to ADDRESS:PORT\n");
+        fprintf(stderr, "proxy: missing --to ADDRESS:PORT\n");
         return 2;
     }
     err = settings_make_groups(&settings, &boss, &workers);

@@ -172,7 +172,7 @@ static size_t receive_some(struct scene *scene)
     return (size_t)received;
 }
 
-/* Sends until the client has sent so many bytes, and the target has them all. */
+/* Sends until the client has sent `bytes`, and the target has received them all. */
 static void transfer(struct scene *scene, uint64_t bytes)
 {
     while (scene->received.position < bytes) {
@@ -190,7 +190,7 @@ static void transfer(struct scene *scene, uint64_t bytes)
     }
 }
 
-/* What the proxy holds, as of now. */
+/* What the proxy holds now. */
 struct held {
     struct scene *scene;
     bool reads;      /* from the client */
@@ -232,7 +232,7 @@ static void send_in_vain(struct scene *scene)
     }
 }
 
-/* Must hold 4 of issue 6. */
+/* The proxy holds a bounded amount for a slow reader. */
 TEST_EACH_LOOP(relay, holds_no_more_than_the_marks_for_a_reader_that_has_stopped)
 {
     struct scene scene;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads commands, a line each, sends them to a Redis server without waiting, and prints the replies
- * as they come: redis-cli, for those who type fast.
+ * Reads commands, one a line, sends them to a Redis server without waiting, and prints the replies
+ * as they arrive: a pipelining redis-cli.
  *     redis-client [--redis 127.0.0.1:6379] [--io auto|epoll|uring|poll|blocking]
  *     redis-client --tls [--host 127.0.0.1] [--port 6379] [--ca FILE] [--insecure] [--io ...]
  *
- * After a command SUBSCRIBE or PSUBSCRIBE it listens until the server ends, or it is interrupted.
+ * After SUBSCRIBE or PSUBSCRIBE it listens until the server closes or it is interrupted.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static void on_reply(weir_promise *reply, void *user_data)
 
     (void)user_data;
     if (err)
-        printf("(error) %s\n", weir_promise_detail(reply)); /* the server's words, or ours */
+        printf("(error) %s\n", weir_promise_detail(reply)); /* the server's text, or ours */
     else
         print_value(weir_promise_value(reply), 0);
     fflush(stdout);
@@ -163,6 +163,6 @@ int main(int argc, char **argv)
     if (err)
         fprintf(stderr, "redis-client: %s: %s\n", settings.address, weir_error_text(err));
     weir_channel_release(channel);
-    weir_group_release(group); /* waits for its thread, which prints what there is to print */
+    weir_group_release(group); /* joins its thread, which prints the last replies */
     return err ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rooms to chat in, by telnet or nc, that span all processes with the same Redis server: what is
- * said in one is published there, and each process tells those of its guests who are in the room.
+ * Chat rooms for telnet or nc that span all processes connected to one Redis server: a line is
+ * published there, and each process sends it to its clients in that room.
  *     rooms [--redis 127.0.0.1:6379] [--port 8024] [--io auto|epoll|uring|poll] [--threads N]
  *           [--boss-threads N] [--tls] [--cert FILE] [--key FILE]
  *
- * The first line says who one is and where: "ann kitchen"; /quit leaves.
+ * The first line is a name and a room: "ann kitchen"; /quit leaves.
  */
 #include <signal.h>
 #include <stdatomic.h>
@@ -23,7 +23,7 @@
 
 struct guest {
     char name[WORD_MAX + 1];
-    char topic[sizeof(PREFIX) + WORD_MAX]; /* the room's channel in Redis; "" = not in yet */
+    char topic[sizeof(PREFIX) + WORD_MAX]; /* the room's channel in Redis; "" = none yet */
 };
 
 static weir_channel_group *guests;
@@ -44,7 +44,7 @@ static void tell(weir_ctx *ctx, const char *text)
 /* ---- Redis ---- */
 
 /* doc:begin push */
-/* But nothing is kept for who does not read. */
+/* Except slow readers: nothing is queued for them. */
 static bool is_there(weir_channel *channel, void *topic)
 {
     weir_span room = weir_span_of_text(weir_attribute_get(channel, &topic_of));
@@ -71,13 +71,13 @@ static int init_redis(weir_channel *channel, void *user_data)
 }
 /* doc:end */
 
-/* Without Redis there are no rooms: whoever has started us may start us again. */
+/* Without Redis there are no rooms: exits, for a supervisor to restart. */
 static void on_redis_closed(weir_promise *closed, void *user_data)
 {
     (void)closed;
     (void)user_data;
     if (!is_closing) {
-        fprintf(stderr, "rooms: the Redis server has gone\n");
+        fprintf(stderr, "rooms: the Redis server closed the connection\n");
         (void)kill(getpid(), SIGTERM);
     }
 }
@@ -151,7 +151,7 @@ static void on_line(weir_ctx *ctx, weir_msg *msg)
         weir_close(ctx, NULL);
     else if (guest->topic[0] == '\0')
         come_in(ctx, guest, line);
-    else if (!weir_channel_is_writable(redis)) /* nothing is kept for Redis, either */
+    else if (!weir_channel_is_writable(redis)) /* nothing is queued for Redis, either */
         tell(ctx, "* too much is being said just now\n");
     else if (line[0] != '\0')
         say(guest, "", ": ", line);
@@ -164,8 +164,7 @@ static void on_active(weir_ctx *ctx)
 
 static void on_writability(weir_ctx *ctx)
 {
-    weir_ctx_set_auto_read(ctx,
-                           weir_ctx_is_writable(ctx)); /* who does not listen is not listened to */
+    weir_ctx_set_auto_read(ctx, weir_ctx_is_writable(ctx)); /* stop reading from a slow reader */
 }
 
 static void on_inactive(weir_ctx *ctx)
@@ -181,7 +180,7 @@ static void on_error(weir_ctx *ctx, int err, const char *detail)
     if (err == WEIR_ETOOLONG)
         tell(ctx, "* that was too long for a line\n");
     else
-        weir_fire_error(ctx, err, detail); /* at the tail it closes the channel */
+        weir_fire_error(ctx, err, detail); /* the tail closes the channel */
 }
 
 static const weir_handler room = {
@@ -216,11 +215,12 @@ int main(int argc, char **argv)
     if (!err)
         err = connect_redis(group, address ? address : "127.0.0.1:6379");
     if (err)
-        fprintf(stderr, "rooms: no Redis: %s (--redis ADDRESS:PORT)\n", weir_error_text(err));
+        fprintf(stderr, "rooms: cannot connect to Redis: %s (--redis ADDRESS:PORT)\n",
+                weir_error_text(err));
     else
         result = serve(&settings, init_child);
     is_closing = true;
-    weir_group_release(group); /* waits: who has gone is published before it ends */
+    weir_group_release(group); /* waits: departures are published before it ends */
     weir_channel_release(redis);
     weir_channel_group_release(guests);
     return result;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes many remote calls to rpc without waiting for the results, which come in any order: each is
- * a promise.
+ * Sends many remote calls to the example rpc without waiting; the results arrive in any order, each
+ * as a promise.
  *     rpc-client [--calls 10000] [--host 127.0.0.1] [--port 8025]
  *                [--io auto|epoll|uring|poll|blocking] [--tls] [--ca FILE] [--insecure]
  */
@@ -13,7 +13,7 @@
 
 #define PENDING_MAX (1 << 16) /* a power of two */
 
-/* ---- a call on its way: a message that knows who waits ---- */
+/* ---- a pending call: a message with the promise of its result ---- */
 
 struct call {
     weir_msg msg;
@@ -22,7 +22,7 @@ struct call {
     uint64_t number;
 };
 
-/* Whoever drops it has not sent it. */
+/* Released unsent: the call fails. */
 static void destroy_call(weir_msg *msg)
 {
     struct call *call = WEIR_CONTAINER_OF(msg, struct call, msg);
@@ -35,7 +35,7 @@ static void destroy_call(weir_msg *msg)
 static const weir_msg_type call_type = {.name = "call", .destroy = destroy_call};
 
 /* doc:begin call */
-/* From any thread. The promise's value is the result, as a pointer to it. */
+/* Any thread. The value of the promise points to the result. */
 static int make_call(weir_channel *channel, enum rpc_method method, uint64_t number,
                      weir_promise **ret_result)
 {
@@ -54,11 +54,11 @@ static int make_call(weir_channel *channel, enum rpc_method method, uint64_t num
 }
 /* doc:end */
 
-/* ---- the handler: who waits for which id ---- */
+/* ---- the handler: pending calls by id ---- */
 
 struct client {
     uint32_t next;
-    uint32_t last_result; /* its id, and how many came before one that was called earlier */
+    uint32_t last_result; /* its id, and the number of results that overtook an earlier call */
     uint32_t overtaken;
     struct call *pending[PENDING_MAX]; /* by id */
 };
@@ -201,6 +201,6 @@ int main(int argc, char **argv)
         weir_promise_release(results[i]);
     free(results);
     weir_channel_release(channel);
-    weir_group_release(group); /* waits for its thread */
+    weir_group_release(group); /* joins its thread */
     return err ? EXIT_FAILURE : EXIT_SUCCESS;
 }

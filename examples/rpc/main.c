@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Answers remote calls: small ones at once, large ones when threads of their own have found the
- * answer, so that they hold nobody up. rpc-client asks it.
+ * Remote call server: answers small calls at once and computes large ones on other threads, so that
+ * they delay nobody. The client is rpc-client.
  *     rpc [--port 8025] [--io auto|epoll|uring|poll|blocking] [--threads N] [--boss-threads N]
  *         [--tls] [--cert FILE] [--key FILE]
  */
@@ -38,7 +38,7 @@ static void answer(weir_ctx *ctx, uint32_t id, uint64_t number)
     weir_write(ctx, weir_buf_msg(buf), NULL);
 }
 
-/* Who takes no answers, or waits for many already, is asked nothing. */
+/* Stops reading from a client that does not read, or has many jobs in progress. */
 static void choose_whether_to_read(weir_ctx *ctx)
 {
     const struct caller *caller = weir_ctx_state(ctx);
@@ -46,7 +46,7 @@ static void choose_whether_to_read(weir_ctx *ctx)
     weir_ctx_set_auto_read(ctx, weir_ctx_is_writable(ctx) && caller->under_way < UNDER_WAY_MAX);
 }
 
-/* ---- what takes a while ---- */
+/* ---- slow calls ---- */
 
 /* doc:begin offload */
 static void *find_factor(void *arg)
@@ -77,7 +77,7 @@ static void on_found(weir_ctx *ctx, int err, void *result, void *arg)
 }
 /* doc:end */
 
-/* Of 32 bits: nobody can keep a thread busy for ever. */
+/* 32 bits: bounds the time of a call. */
 static void think(weir_ctx *ctx, uint32_t id, uint32_t number)
 {
     struct caller *caller = weir_ctx_state(ctx);
@@ -119,7 +119,7 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
 
 static void on_read_complete(weir_ctx *ctx)
 {
-    weir_flush(ctx); /* what was answered at once goes out together */
+    weir_flush(ctx); /* sends all immediate answers together */
 }
 /* doc:end */
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sends a file to everybody who connects, no faster than it is told: each for itself, and all of
- * them together.
+ * Sends a file to every client, limited to a rate per connection and to one for all together.
  *     send-file --file FILE [--rate BYTES-PER-SECOND] [--total-rate BYTES-PER-SECOND] [--port 8026]
  *               [--io auto|epoll|uring|poll|blocking] [--threads N] [--boss-threads N]
  *               [--tls] [--cert FILE] [--key FILE]
@@ -17,20 +16,20 @@
 #include "support/settings.h"
 
 #define PIECE_MAX (32 * 1024)
-#define MAX_DELAY weir_seconds(3600) /* many who share a rate that is low may wait for long */
+#define MAX_DELAY weir_seconds(3600) /* many clients may share a low rate */
 
 static const char *file;
 static int64_t rate;        /* of each; 0 = no limit */
 static weir_traffic *total; /* of all */
 
-/* A piece goes out as a whole: what is sent slowly is sent in small ones, ten for each second. */
+/* The chunk size: a tenth of a second at the configured rate. */
 static size_t piece_size(void)
 {
     return rate > 0 && rate / 10 < PIECE_MAX ? (size_t)(rate / 10 + 1) : PIECE_MAX;
 }
 
 /* doc:begin send */
-/* The file is read as it is sent: a few pieces of it are in memory at any time. */
+/* Reads the file while it is sent: a few chunks are in memory at any time. */
 static int open_file(weir_chunks **ret_chunks)
 {
     int descriptor = open(file, O_RDONLY | O_CLOEXEC);
@@ -52,7 +51,7 @@ static void on_active(weir_ctx *ctx)
     int err = open_file(&chunks);
 
     if (err) {
-        weir_fire_error(ctx, err, "the file cannot be sent"); /* at the tail it closes */
+        weir_fire_error(ctx, err, "cannot send the file"); /* the tail closes the channel */
         return;
     }
     weir_write_and_flush(ctx, weir_chunks_msg(chunks), NULL);
@@ -63,7 +62,7 @@ static void on_active(weir_ctx *ctx)
 static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
     (void)ctx;
-    weir_msg_release(msg); /* nobody needs to ask for it */
+    weir_msg_release(msg); /* input is ignored */
 }
 
 static const weir_handler sender = {.name = "sender", .active = on_active, .read = on_read};
@@ -105,7 +104,7 @@ int main(int argc, char **argv)
     file = settings_take(&argc, argv, "--file");
     settings = settings_read_tls(argc, argv, "0.0.0.0", 8026);
     if (file == NULL || access(file, R_OK) < 0) {
-        fprintf(stderr, "send-file: there is no such file: %s\n", file ? file : "(--file FILE)");
+        fprintf(stderr, "send-file: cannot open %s\n", file ? file : "(--file FILE)");
         return 2;
     }
     rate = own_rate ? atoll(own_rate) : 0;

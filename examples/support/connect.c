@@ -4,7 +4,7 @@
 #include "support/settings.h"
 #include "support/tls.h"
 
-/* What the initialiser of a connection needs; it is run before connect_to returns. */
+/* For the initializer of a connection, which runs before connect_to returns. */
 struct connecting {
     const struct settings *settings;
     weir_tls_context *tls;
@@ -33,6 +33,6 @@ int connect_to(const struct settings *settings, weir_group *group, weir_init_fn 
             ret_channel);
     if (!err)
         err = tls_await(settings, *ret_channel);
-    tls_release(connecting.tls); /* the connection keeps what it needs */
+    tls_release(connecting.tls); /* the connection holds a reference */
     return err;
 }

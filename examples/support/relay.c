@@ -8,8 +8,8 @@ struct relay {
     relay_connect_fn *connect; /* NULL = this is the back */
     void *user_data;           /* of connect */
     weir_promise *connecting;  /* the front's */
-    weir_channel *other;       /* kept; the front has none before it is connected */
-    weir_composite *early;     /* what has come before; NULL = nothing */
+    weir_channel *other;       /* retained; NULL in the front before it is connected */
+    weir_composite *early;     /* data read before; NULL = none */
     bool input_ended;
     bool output_ended;
 };
@@ -37,7 +37,7 @@ static void deinit(void *state)
 
 /* ---- the front connects ---- */
 
-/* What has come before goes first. */
+/* Data read before goes first. */
 static void join(struct relay *self, weir_channel *front, weir_channel *back)
 {
     self->other = weir_channel_retain(back);
@@ -59,7 +59,7 @@ static void on_connected(weir_promise *connecting, void *user_data)
     if (ctx != NULL && back != NULL) {
         join(weir_ctx_state(ctx), front, back);
     } else if (back != NULL) {
-        weir_channel_close(back, NULL); /* nobody is left to relay for */
+        weir_channel_close(back, NULL); /* the client has closed */
     } else {
         if (weir_channel_is_open(front))
             fprintf(stderr, "%s: %s\n", program_invocation_short_name,
@@ -107,7 +107,7 @@ static void on_added(weir_ctx *ctx)
         connect_back(ctx);
 }
 
-/* Some of the stream had to be read to know the target. */
+/* Data that was read to find the target. */
 static void keep(weir_ctx *ctx, weir_msg *msg)
 {
     struct relay *self = weir_ctx_state(ctx);
@@ -142,7 +142,7 @@ static void on_read_complete(weir_ctx *ctx)
         weir_channel_flush(self->other);
 }
 
-/* Who takes no more is not sent more: the other one stops reading, and its peer sending. */
+/* A full channel pauses reading from the other, and so its peer. */
 static void on_writability(weir_ctx *ctx)
 {
     weir_channel_set_auto_read(((struct relay *)weir_ctx_state(ctx))->other,
@@ -173,12 +173,12 @@ static void on_inactive(weir_ctx *ctx)
     struct relay *self = weir_ctx_state(ctx);
 
     if (self->connecting != NULL)
-        (void)weir_promise_cancel(self->connecting); /* which does nothing if it is complete */
+        (void)weir_promise_cancel(self->connecting); /* ignored if it is complete */
     if (self->other != NULL)
         weir_channel_close(self->other, NULL);
 }
 
-/* As a reset, and without an end of TLS. */
+/* By a reset, without TLS close_notify. */
 static void break_off(weir_channel *channel)
 {
     weir_channel_options options;
@@ -189,7 +189,7 @@ static void break_off(weir_channel *channel)
     weir_channel_abort(channel, NULL);
 }
 
-/* A peer that has gone away is no news to a proxy; but what it sent is not to look complete. */
+/* A broken connection is not worth a message; but its data must not look complete. */
 static void on_error(weir_ctx *ctx, int err, const char *detail)
 {
     struct relay *self = weir_ctx_state(ctx);

@@ -1,39 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two connections that are one: what comes from the one goes to the other.
+ * Relays between two connections.
  *
  *      client <-> front  [relay] <-> [relay]  back <-> target
  *
- * Nothing more is read from the client before the target has answered. Who is slow to take what
- * comes slows down who sends it: no more is held than the mark of a channel and one read. The end
- * of a stream, or of TLS, is passed on, and leaves the other direction open. When one connection
- * has closed, so does the other, once it has sent what there is. One that breaks before its end, by
- * a reset or because TLS was cut off, breaks the other: half a message does not look like a whole.
+ * The client is not read before the target is connected. A slow receiver slows down its sender: at
+ * most the high mark of a channel and one read are held. The end of a stream or of TLS is passed on
+ * and leaves the other direction open. When one connection closes, the other closes after sending
+ * what is queued. A reset, or truncated TLS, resets the other: a partial message never looks whole.
  */
 #ifndef EXAMPLES_RELAY_H
 #define EXAMPLES_RELAY_H
 
 #include <weir/weir.h>
 
-/* Not writable above this; the read that goes beyond brings at most a quarter more. */
+/* The high mark; the read that exceeds it adds at most a quarter. */
 #define RELAY_MARK (256 * 1024)
 
-/* What both connections are made with. */
+/* The options of both connections. */
 #define RELAY_OPTIONS RELAY_OPTIONS_WITH()
 
-/* The same, and further ones: RELAY_OPTIONS_WITH(.drain_waits = true). */
+/* The same with more options: RELAY_OPTIONS_WITH(.drain_waits = true). */
 #define RELAY_OPTIONS_WITH(...)                                             \
     WEIR_CHANNEL_OPTIONS(.read_on_demand = true, /* until both are there */ \
                          .half_closure = true, .high_mark = RELAY_MARK,     \
                          .receive_max = RELAY_MARK / 4, __VA_ARGS__)
 
-/* An initialiser of a server: relays to an address, which is its user_data, a text. Or later, for
- * who must read first to know the target: what has been read is then passed on to it. */
+/* An initializer of a server: relays to the address `target`, a text. May be called later, by a
+ * handler that reads first to find the target: data read before is passed on. */
 int relay_init(weir_channel *channel, void *target);
 
 /*
- * Connects for `front`, on its loop: the promise's value is the connection, which has been given
- * its end of the relay by init(connection, front). Cancelling the promise gives up.
+ * Connects for `front`, on its loop. The value of the promise is the connection, set up by
+ * init(connection, front). Cancelling the promise aborts the attempt.
  */
 typedef int relay_connect_fn(weir_channel *front, weir_init_fn *init, void *user_data,
                              weir_promise **ret_connecting);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the examples rpc and rpc-client say to each other, in frames that begin with their length:
+ * The protocol of the examples rpc and rpc-client, in length-prefixed frames:
  *
  *      call    length (4)   id (4)   method (1)   number (8)
  *      result  length (4)   id (4)   number (8)
  *
- * A result has the id of its call, and may overtake others.
+ * A result has the id of its call; results may arrive in any order.
  */
 #ifndef EXAMPLES_RPC_H
 #define EXAMPLES_RPC_H
@@ -14,7 +14,7 @@
 
 enum rpc_method {
     RPC_SQUARE, /* answered at once */
-    RPC_FACTOR, /* the smallest but 1: takes a while */
+    RPC_FACTOR, /* the smallest prime factor: slow */
 };
 
 /* doc:begin frames */

@@ -24,7 +24,7 @@ static int serve_with(const struct settings *settings, weir_init_fn *init_child,
     }
     if (err)
         fprintf(stderr, "%s: %s\n", settings->program, weir_error_text(err));
-    weir_server_release(server); /* NULL is fine, here and below */
+    weir_server_release(server); /* NULL is ignored, here and below */
     weir_group_release(workers);
     weir_group_release(boss);
     return err ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -23,21 +23,21 @@ holds_back() { # FIRST WORD [LINES]: who says this over and over, and does not l
     python3 "$(dirname "${BASH_SOURCE[0]}")/flood.py" "$port" "$@"
 }
 
-refuses() { # PROGRAM: bad options, which it names; but says how it is used if it is asked
+refuses() { # PROGRAM: rejects bad options by name, and prints its usage at --help
     local option words status
     while IFS='|' read -r option words; do
         status=0
         "$1" $option </dev/null 2>"$dir/refused" || status=$?
         if [ $status != 2 ] || ! grep -qF -e "$words" "$dir/refused"; then
-            echo "smoke: $option ended with $status, and without: $words" >&2
+            echo "smoke: $option exit status $status, or missing: $words" >&2
             exit 1
         fi
     done <<'END'
---io carrier-pigeon|--io cannot be "carrier-pigeon"
---port|--port wants a value
---port x|--port cannot be "x"
---port 65536|--port cannot be "65536"
-port|there is no port
+--io carrier-pigeon|invalid --io "carrier-pigeon"
+--port|--port needs a value
+--port x|invalid --port "x"
+--port 65536|invalid --port "65536"
+port|unknown option port
 END
     "$1" --help | grep -q '^usage: '
 }

@@ -35,7 +35,7 @@ static bool read_number(const char *text, int max, int *ret_number)
     return true;
 }
 
-/* Who gives one of these means TLS, and must not serve in clear because --tls was forgotten. */
+/* Each of these implies --tls: a forgotten --tls must not mean plain text. */
 static bool read_tls_setting(struct settings *settings, const char *name, const char *value)
 {
     if (strcmp(name, "--cert") == 0)
@@ -50,7 +50,7 @@ static bool read_tls_setting(struct settings *settings, const char *name, const 
     return true;
 }
 
-/* One with a value. */
+/* An option with a value. */
 static bool read_setting(struct settings *settings, const char *name, const char *value)
 {
     if (strcmp(name, "--host") == 0)
@@ -68,7 +68,7 @@ static bool read_setting(struct settings *settings, const char *name, const char
     return true;
 }
 
-/* One without. */
+/* An option without a value. */
 static bool read_switch(struct settings *settings, const char *name)
 {
     if (strcmp(name, "--adaptive") == 0)
@@ -82,7 +82,7 @@ static bool read_switch(struct settings *settings, const char *name)
     return true;
 }
 
-/* Options of the example's own: what it has asked for. */
+/* Options of the example itself, as passed to settings_take. */
 static const char *own_options[OWN_MAX + 1]; /* and NULL */
 
 static void remember_own(const char *name)
@@ -103,7 +103,7 @@ static bool is_one_of(const char *name, const char *const *names)
     return false;
 }
 
-/* Whether there is an option of this name that has a value. */
+/* True if there is an option of this name with a value. */
 static bool is_setting(const struct settings *settings, const char *name)
 {
     static const char *const common[] = {"--host",    "--port",         "--io",
@@ -129,15 +129,15 @@ static void explain(const struct settings *settings, FILE *out)
         fprintf(out, "\n");
 }
 
-/* `value` is NULL if there is none behind the name. */
+/* `value` is NULL if it is missing. */
 static void refuse(const struct settings *settings, const char *name, const char *value)
 {
     if (!is_setting(settings, name))
-        fprintf(stderr, "%s: there is no %s\n", settings->program, name);
+        fprintf(stderr, "%s: unknown option %s\n", settings->program, name);
     else if (value == NULL)
-        fprintf(stderr, "%s: %s wants a value\n", settings->program, name);
+        fprintf(stderr, "%s: %s needs a value\n", settings->program, name);
     else
-        fprintf(stderr, "%s: %s cannot be \"%s\"\n", settings->program, name, value);
+        fprintf(stderr, "%s: invalid %s \"%s\"\n", settings->program, name, value);
     explain(settings, stderr);
     exit(2);
 }
@@ -211,7 +211,7 @@ int settings_make_groups(const struct settings *settings, weir_group **ret_boss,
     return err;
 }
 
-/* Who reads the address may send a signal before weir_server_run hears of it: blocked, it waits. */
+/* A reader of the address may send a signal before weir_server_run: blocked, it stays pending. */
 static void hold_signals(void)
 {
     sigset_t signals;

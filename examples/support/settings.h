@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the examples are told on the command line, and how those that serve do it.
+ * Command-line options of the examples, and the common part of servers.
  *
  *      --host ADDRESS    --port N    --io auto|epoll|uring|poll|blocking    --adaptive
- *      --threads N       0 = as many as weir likes; blocking: as many as channels
- *      --boss-threads N  0 = the workers accept for themselves
- *      --tls             and what belongs to it: support/tls.h
+ *      --threads N       0 = the default; blocking: one per channel
+ *      --boss-threads N  0 = the workers accept
+ *      --tls             and its options: support/tls.h
  */
 #ifndef EXAMPLES_SETTINGS_H
 #define EXAMPLES_SETTINGS_H
@@ -29,34 +29,31 @@ struct settings {
     const char *ca;
 };
 
-/* An option of the example's own, before the others are read: its value, NULL if it is not there;
- * it is taken out of the arguments. */
+/* Removes an option of the example itself from the arguments and returns its value, or NULL. Call
+ * it before settings_read. */
 char *settings_take(int *argc, char **argv, const char *name);
 
-/* Ends the program with 2, and lines that say what is wrong and how it is used, if there is
- * something else; with 0 at --help. */
+/* Exits with 2, an error and the usage, on unknown arguments; with 0 on --help. */
 struct settings settings_read(int argc, char **argv, const char *host, int port);
 
-/* The same for examples that speak TLS if they are told to. */
+/* The same for examples with --tls. */
 struct settings settings_read_tls(int argc, char **argv, const char *host, int port);
 
-/* Makes the groups that the settings ask for; `boss` stays NULL if the workers are to accept. NULL
- * for `ret_boss`: nobody accepts. */
+/* Creates the groups; *ret_boss is NULL if the workers accept. ret_boss is NULL in clients. */
 int settings_make_groups(const struct settings *settings, weir_group **ret_boss,
                          weir_group **ret_workers);
 
-/* Prints "listening on ADDRESS:PORT": of the port that it got, if 0 was asked for. From here on
- * SIGINT, SIGTERM and SIGUSR2 wait for weir_server_run. */
+/* Prints "listening on ADDRESS:PORT", with the actual port. Blocks SIGINT, SIGTERM and SIGUSR2
+ * until weir_server_run. */
 void print_address(weir_server *server);
 
-/* The server of examples/echo, for examples that are about its handlers: returns when it has been
- * stopped by a signal, with what main() is to return. */
+/* Runs a server like examples/echo until a signal; returns the exit status of the program. */
 int serve(const struct settings *settings, weir_init_fn *init_child);
 
-/* The same for datagrams: each loop has a socket of its own. */
+/* The same for datagrams, with a socket per loop. */
 int serve_datagrams(const struct settings *settings, weir_init_fn *init_server);
 
-/* A client's connection, by TLS if that is asked for; its handlers are added by `init`. */
+/* Connects a client, with TLS on request; `init` adds its handlers. */
 int connect_to(const struct settings *settings, weir_group *group, weir_init_fn *init,
                void *user_data, weir_channel **ret_channel);
 

@@ -21,7 +21,7 @@ int tls_make_server(const struct settings *settings, weir_tls_context **ret_tls)
     if (err)
         return err;
     certificate = weir_tls_context_certificate(*ret_tls);
-    printf("its certificate is self-signed: %s\n", weir_tls_certificate_pin(certificate));
+    printf("self-signed certificate: %s\n", weir_tls_certificate_pin(certificate));
     weir_tls_certificate_release(certificate);
     return 0;
 }

@@ -11,7 +11,7 @@ static int refuse(const struct settings *settings)
 {
     if (!settings->tls)
         return 0;
-    fprintf(stderr, "%s: this was built without TLS\n", settings->program);
+    fprintf(stderr, "%s: built without TLS\n", settings->program);
     return -ENOTSUP;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asks a server of examples/time, or any other of RFC 868, and prints the date.
+ * Time client (RFC 868): asks examples/time or another server, and prints the date.
  *     time-client [--host 127.0.0.1] [--port 8037] [--io auto|epoll|uring|poll]
  */
 #include <stdio.h>
@@ -73,7 +73,7 @@ int main(int argc, char **argv)
     else if (now != -1)
         printf("%s", ctime(&now));
     weir_channel_release(channel);
-    weir_group_release(group); /* waits for its thread */
+    weir_group_release(group); /* joins its thread */
     return err || now == -1 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 /* doc:end */

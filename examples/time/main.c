@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tells everybody who connects what time it is (RFC 868): four bytes, the seconds since 1900.
+ * Time server (RFC 868): sends four bytes, the seconds since 1900, to every client.
  *     time [--port 8037] [--io auto|epoll|uring|poll] [--threads N] [--boss-threads N] [--adaptive]
  */
 #include <time.h>
@@ -22,7 +22,7 @@ static void on_active(weir_ctx *ctx)
     }
     (void)weir_buf_write_u32(buf, (uint32_t)(time(NULL) + SECONDS_FROM_1900_TO_1970));
     weir_write(ctx, weir_buf_msg(buf), NULL);
-    weir_close(ctx, NULL); /* what was written before is sent first */
+    weir_close(ctx, NULL); /* after sending what was written */
 }
 
 static const weir_handler tell_time = {.name = "time", .active = on_active};

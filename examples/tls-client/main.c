@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connects by TLS, says what was agreed upon and who is there, sends what it reads, and prints what
- * comes: openssl s_client, for those who trust nobody without reason.
+ * TLS client: prints the negotiated parameters and the server's certificate, then relays standard
+ * input and output. Like openssl s_client, but it verifies.
  *     tls-client [--host NAME] [--port 8443] [--ca FILE] [--pin sha256/BASE64] [--alpn LIST]
  *                [--io auto|epoll|uring|poll|blocking]
  *
- * The server must have a certificate for NAME by an authority of FILE, or of the system. With a pin
- * its key must be that one; if there is no FILE nothing else matters, so that a certificate which
- * the server has signed itself can be trusted, too.
+ * The server needs a certificate for NAME issued by an authority in FILE or of the system. With a
+ * pin its key must match; without FILE the pin alone decides, so that a self-signed certificate can
+ * be trusted.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,12 +45,12 @@ static void print_agreed(const weir_tls_handshake *handshake)
     weir_tls_certificate *peer = weir_tls_handshake_peer(handshake);
     time_t end = (time_t)weir_tls_certificate_not_after(peer);
 
-    fprintf(stderr, "agreed     %s, %s%s%s\n", weir_tls_handshake_version(handshake),
+    fprintf(stderr, "version    %s, %s%s%s\n", weir_tls_handshake_version(handshake),
             weir_tls_handshake_cipher(handshake),
             weir_tls_handshake_alpn(handshake)[0] != '\0' ? ", " : "",
             weir_tls_handshake_alpn(handshake));
-    fprintf(stderr, "who        %s\n", weir_tls_certificate_subject(peer));
-    fprintf(stderr, "says who   %s\n", weir_tls_certificate_issuer(peer));
+    fprintf(stderr, "subject    %s\n", weir_tls_certificate_subject(peer));
+    fprintf(stderr, "issuer     %s\n", weir_tls_certificate_issuer(peer));
     fprintf(stderr, "until      %s", ctime(&end));
     fprintf(stderr, "pin        %s\n", weir_tls_certificate_pin(peer));
 }
@@ -112,7 +112,7 @@ static int init(weir_channel *channel, void *user_data)
 
 /* ---- on the main thread ---- */
 
-/* Waits until the bytes have been sent: so no more of them than these are held. */
+/* Waits until the bytes have been sent, so that no more are queued. */
 static int send_bytes(weir_channel *channel, const char *bytes, size_t length)
 {
     weir_promise *sent;
@@ -130,7 +130,7 @@ static int send_bytes(weir_channel *channel, const char *bytes, size_t length)
     return err;
 }
 
-/* All of the input; then what is still to come, until the server has ended, too. */
+/* Sends all input, then receives until the server closes. */
 static int talk(weir_channel *channel)
 {
     char bytes[16384];
@@ -186,7 +186,7 @@ int main(int argc, char **argv)
         err = weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .io = settings.io), &group);
     if (!err)
         err = visit_server(&visit, &settings, group);
-    weir_group_release(group); /* waits for its thread */
+    weir_group_release(group); /* joins its thread */
     weir_tls_context_release(visit.tls);
     return err || visit.err ? EXIT_FAILURE : EXIT_SUCCESS;
 }

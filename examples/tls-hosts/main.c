@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Several hosts on one port: each name has a certificate of its own, the protocol that client and
- * server agree upon decides what is spoken, and who comes without TLS is told to come back with it.
- * SIGHUP reads the certificates anew, while connections come and go.
+ * Several hosts on one port: a certificate per name, a protocol chosen by ALPN, and a redirect for
+ * clients without TLS. SIGHUP reloads the certificates under load.
  *     tls-hosts [--cert NAME=FILE ...] [--port 8443] [--io auto|epoll|uring|poll] [--threads N]
  *               [--boss-threads N]
  *
- * FILE has certificate and key, in PEM. The first is for who asks for no name, or another one;
- * without any there is a self-signed one for localhost.
+ * FILE has certificate and key, in PEM. The first is used without a name or for unknown names.
+ * Without any, there is a self-signed one for localhost.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -20,7 +19,7 @@
 
 #define HOSTS_MAX 64
 
-/* ---- what is spoken ---- */
+/* ---- protocols ---- */
 
 static void on_echo(weir_ctx *ctx, weir_msg *msg)
 {
@@ -88,7 +87,7 @@ static int add_http(weir_pipeline *pipeline, const weir_handler *handler)
     return err ? err : weir_pipeline_add_last(pipeline, handler, NULL);
 }
 
-/* ---- who decides what is spoken ---- */
+/* ---- protocol selection ---- */
 
 /* doc:begin alpn */
 static void on_event(weir_ctx *ctx, weir_msg *event)
@@ -182,7 +181,7 @@ static void on_hangup(weir_signals *signals, const weir_signal *signal, void *us
     for (size_t i = 0; i < hosts->count; i++) {
         if (weir_tls_context_reload(hosts->contexts[i]) == 0)
             continue;
-        printf("%s\n", weir_tls_reason()); /* what cannot be read stays as it was, that alone */
+        printf("%s\n", weir_tls_reason()); /* a certificate that cannot be read is not replaced */
         failed++;
     }
     if (failed == 0)
@@ -208,7 +207,7 @@ int main(int argc, char **argv)
 
     if (err)
         fprintf(stderr, "tls-hosts: --cert NAME=FILE: %s\n", weir_tls_reason());
-    if (!err) /* files are read on a thread of their own */
+    if (!err) /* files are read on another thread */
         err = weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1), &clerk);
     if (!err)
         err = weir_signals_create(
@@ -233,7 +232,7 @@ int main(int argc, char **argv)
     weir_group_release(workers);
     weir_group_release(boss);
     weir_signals_release(signals);
-    weir_group_release(clerk); /* waits for its thread */
+    weir_group_release(clerk); /* joins its thread */
     release_hosts(&hosts);
     return err ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One port for many TLS servers: the name that a client asks for decides who gets its bytes. They
- * are passed on as they came (support/relay.c): the proxy has no certificate, and decrypts nothing.
+ * One port for many TLS servers: relays each connection to the server of the name that the client
+ * requests (support/relay.c). The proxy has no certificate and decrypts nothing.
  *     tls-sni-proxy --route NAME=HOST:PORT ... [--default HOST:PORT] [--port 8443]
  *                   [--io auto|epoll|uring|poll] [--threads N] [--boss-threads N]
  */
@@ -23,7 +23,7 @@ struct routes {
         char *target;
     } list[ROUTES_MAX];
     size_t count;
-    char *otherwise; /* for any other name, and for none; NULL = nobody */
+    char *otherwise; /* for other names and for none; NULL = refuse */
 };
 
 static char *find_target(const struct routes *routes, const char *name)
@@ -43,7 +43,7 @@ static int on_hello(weir_ctx *ctx, const weir_tls_hello *hello, void *routes)
 
     if (target != NULL)
         return relay_init(weir_ctx_channel(ctx), target);
-    fprintf(stderr, "tls-sni-proxy: nobody is \"%s\"\n", hello->server_name);
+    fprintf(stderr, "tls-sni-proxy: no route for \"%s\"\n", hello->server_name);
     if (weir_buf_create_from(unrecognized_name, sizeof(unrecognized_name), &alert) == 0)
         weir_write_and_flush(ctx, weir_buf_msg(alert), NULL);
     return WEIR_ENOHOST;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sends every datagram back to who has sent it, until SIGINT or SIGTERM. Each loop has a socket of
- * its own, and the system spreads the senders over them.
- *     udp-echo [--port 8007] [--io auto|epoll|uring|poll] [--threads N]
+ * UDP echo server, until SIGINT or SIGTERM. Each loop has its own socket, and the kernel
+ * distributes the senders. udp-echo [--port 8007] [--io auto|epoll|uring|poll] [--threads N]
  */
 #include <weir/weir.h>
 
@@ -17,7 +16,7 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
 
 static void on_read_complete(weir_ctx *ctx)
 {
-    weir_flush(ctx); /* all that have come at once go back at once */
+    weir_flush(ctx); /* returns a whole batch at once */
 }
 
 static const weir_handler echo = {

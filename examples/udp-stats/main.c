@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A sink for figures, as statsd is one. Programs send lines, several in a datagram if they like:
+ * A metrics server like statsd. Programs send lines, one or more per datagram:
  *
  *      hits:1|c        a counter: the values are added up
  *      load:0.7|g      a gauge: the last value holds
  *
- * What has changed is printed every second, and everything at the end, by SIGINT or SIGTERM.
+ * Prints changed metrics every second, and all of them at the end, on SIGINT or SIGTERM.
  *     udp-stats [--port 8125] [--io auto|epoll|uring|poll]
  */
 #include <stdio.h>
@@ -14,60 +14,60 @@
 
 #include "support/settings.h"
 
-#define FIGURES_MAX 256
+#define METRICS_MAX 256
 #define NAME_SIZE 64
 
-struct figure {
+struct metric {
     char name[NAME_SIZE];
     double value;
     bool has_changed;
 };
 
-/* The handler's state, and its loop's: there are no locks. */
+/* The handler's state, used on one loop: no locks. */
 struct stats {
     weir_timer timer;
-    struct figure figures[FIGURES_MAX];
+    struct metric metrics[METRICS_MAX];
     size_t count;
     unsigned long refused; /* lines */
 };
 
-/* ---- figures ---- */
+/* ---- metrics ---- */
 
-static struct figure *find(struct stats *stats, const char *name)
+static struct metric *find(struct stats *stats, const char *name)
 {
     for (size_t i = 0; i < stats->count; i++)
-        if (strcmp(stats->figures[i].name, name) == 0)
-            return &stats->figures[i];
-    if (stats->count == FIGURES_MAX)
+        if (strcmp(stats->metrics[i].name, name) == 0)
+            return &stats->metrics[i];
+    if (stats->count == METRICS_MAX)
         return NULL;
-    (void)snprintf(stats->figures[stats->count].name, NAME_SIZE, "%s", name);
-    return &stats->figures[stats->count++];
+    (void)snprintf(stats->metrics[stats->count].name, NAME_SIZE, "%s", name);
+    return &stats->metrics[stats->count++];
 }
 
 static void take_line(struct stats *stats, const char *line)
 {
     char name[NAME_SIZE], kind;
     double value;
-    struct figure *figure = NULL;
+    struct metric *metric = NULL;
 
     if (sscanf(line, "%63[^:]:%lf|%c", name, &value, &kind) == 3 && (kind == 'c' || kind == 'g'))
-        figure = find(stats, name);
-    if (figure == NULL) {
+        metric = find(stats, name);
+    if (metric == NULL) {
         stats->refused++;
         return;
     }
-    figure->value = kind == 'c' ? figure->value + value : value;
-    figure->has_changed = true;
+    metric->value = kind == 'c' ? metric->value + value : value;
+    metric->has_changed = true;
 }
 
 static void print(struct stats *stats, bool everything)
 {
     for (size_t i = 0; i < stats->count; i++) {
-        struct figure *figure = &stats->figures[i];
+        struct metric *metric = &stats->metrics[i];
 
-        if (everything || figure->has_changed)
-            printf("%s %g\n", figure->name, figure->value);
-        figure->has_changed = false;
+        if (everything || metric->has_changed)
+            printf("%s %g\n", metric->name, metric->value);
+        metric->has_changed = false;
     }
     (void)fflush(stdout);
 }

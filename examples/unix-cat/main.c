@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Passes an open file to unix-echo, and prints what comes back: the file's content, which the
- * server could not have opened itself if it is another user's.
+ * Passes an open file to unix-echo and prints the answer: the content of the file, which the server
+ * itself may not be allowed to open.
  *     unix-cat [--path /tmp/weir-echo.sock] [--file FILE]      without one: the standard input
  */
 #include <errno.h>
@@ -30,7 +30,7 @@ static void on_active(weir_ctx *ctx)
         return;
     }
     weir_write(ctx, weir_descriptors_msg(descriptors), NULL);
-    weir_shutdown_output(ctx, NULL); /* there is nothing more to say */
+    weir_shutdown_output(ctx, NULL); /* nothing more to send */
 }
 /* doc:end */
 
@@ -81,6 +81,6 @@ int main(int argc, char **argv)
         fprintf(stderr, "unix-cat: %s: %s\n", file < 0 && name ? name : address,
                 weir_error_text(err));
     weir_channel_release(channel);
-    weir_group_release(group); /* waits for its thread */
+    weir_group_release(group); /* joins its thread */
     return err ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sends back what it gets on a Unix socket, until SIGINT or SIGTERM; of a file whose descriptor is
- * passed, its content. unix-cat is who passes one.
- *     unix-echo [--path /tmp/weir-echo.sock] [--io auto|epoll|uring|poll] [--threads N]
+ * Echo server on a Unix socket, until SIGINT or SIGTERM. Answers a passed descriptor with the
+ * content of its file; the client is unix-cat. unix-echo [--path /tmp/weir-echo.sock] [--io
+ * auto|epoll|uring|poll] [--threads N]
  */
 #include <errno.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ static int write_content(weir_ctx *ctx, int file)
     weir_file_range *range;
     int err = fstat(file, &status) < 0 ? -errno : 0;
 
-    if (!err) /* the range takes the file, also if it cannot be made */
+    if (!err) /* the range owns the file, also on failure */
         err = weir_file_range_create(file, 0, status.st_size, WEIR_FILE_RANGE_CLOSE, &range);
     if (!err)
         weir_write(ctx, weir_file_range_msg(range), NULL);
@@ -46,7 +46,7 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
     }
     for (size_t i = 0; i < weir_descriptors_count(passed) && !err; i++)
         err = write_content(ctx, weir_descriptors_take(passed, i));
-    weir_msg_release(msg); /* and closes what was not taken */
+    weir_msg_release(msg); /* closes descriptors that were not taken */
     if (err)
         weir_fire_error(ctx, err, "the file cannot be sent");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Descriptors and signals of your own on an event loop: numbers the lines that come in on stdin,
- * until their end, Ctrl-C or SIGTERM; then says how many there were and what has ended it.
+ * A descriptor and signals on an event loop: numbers the lines of stdin until its end, Ctrl-C or
+ * SIGTERM, then prints their count and the reason of the end.
  *     watch [--io auto|epoll|uring|poll] [--threads N]
  */
 #include <errno.h>
@@ -25,7 +25,7 @@ struct input {
     bool inside_line;
 };
 
-/* Copies what there is, at most a buffer full; or sees the end. */
+/* Copies at most a buffer of input, or detects its end. */
 static void copy_some(struct input *input)
 {
     char bytes[4096];
@@ -54,7 +54,7 @@ static void on_ready(weir_fd_watch *watch, uint32_t events, void *user_data)
         weir_fd_watch_close(watch);
 }
 
-/* Perhaps on another loop's thread. Of several ends the first one counts. */
+/* May run on another loop's thread. The first end counts. */
 static void on_signal(weir_signals *signals, const weir_signal *signal, void *user_data)
 {
     struct input *input = user_data;
@@ -63,7 +63,7 @@ static void on_signal(weir_signals *signals, const weir_signal *signal, void *us
     weir_promise_succeed(input->ended, (void *)(intptr_t)signal->number);
 }
 
-/* Reads until there is an end, of whatever kind. */
+/* Reads until the end of input or a signal. */
 static int read_input(struct input *input, weir_group *loops)
 {
     weir_fd_watch *watch = NULL;
@@ -72,7 +72,7 @@ static int read_input(struct input *input, weir_group *loops)
         WEIR_FD_WATCH_OPTIONS(.events = WEIR_FD_READABLE, .ready = on_ready, .user_data = input),
         &watch);
 
-    if (err == -EPERM) { /* a file: nobody has to wait for that */
+    if (err == -EPERM) { /* a regular file: always readable */
         while (!weir_promise_is_done(input->ended))
             copy_some(input);
         return 0;
@@ -80,10 +80,10 @@ static int read_input(struct input *input, weir_group *loops)
     if (!err)
         err = weir_promise_sync(input->ended, WEIR_NEVER);
     if (!err) {
-        weir_fd_watch_close(watch); /* on_ready may be running until it is closed */
+        weir_fd_watch_close(watch); /* on_ready may run until the watch is closed */
         err = weir_promise_sync(weir_fd_watch_closed(watch), WEIR_NEVER);
     }
-    weir_fd_watch_release(watch); /* NULL is fine */
+    weir_fd_watch_release(watch); /* NULL is ignored */
     return err;
 }
 
@@ -116,7 +116,7 @@ static int run(enum weir_io io, int threads)
     else
         fprintf(stderr, "watch: %s\n", weir_error_text(err));
     weir_signals_release(signals);
-    weir_group_release(loops); /* waits for its threads: from here on nothing is called */
+    weir_group_release(loops); /* joins its threads: no callback runs after this */
     weir_promise_release(input.ended);
     return err ? EXIT_FAILURE : EXIT_SUCCESS;
 }
