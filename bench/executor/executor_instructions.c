@@ -151,7 +151,7 @@ static void on_again(void *arg, int status)
 
     (void)status;
     if (fixture->left-- > 0)
-        weir_execute(fixture->executor, on_again, fixture);
+        IGNORE_RESULT(weir_execute(fixture->executor, on_again, fixture));
 }
 
 /* Tasks that each submit the next one. */
@@ -272,7 +272,7 @@ static void count_expire(void)
     struct fixture fixture;
 
     fixture_init(&fixture);
-    weir_execute(fixture.executor, start_path, &fixture);
+    IGNORE_RESULT(weir_execute(fixture.executor, start_path, &fixture));
     fixture_turn(&fixture);
     weir_manual_clock_advance(fixture.clock, weir_seconds(60));
     bench_count_begin("timer expire", COUNT);
@@ -339,7 +339,7 @@ static void promise_path(void *arg, int status)
     (void)status;
     bench_count_begin("promise create, listen, succeed, release", COUNT);
     for (int i = 0; i < COUNT; i++) {
-        weir_promise_create(fixture->executor, &promise);
+        IGNORE_RESULT(weir_promise_create(fixture->executor, &promise));
         weir_promise_listen(promise, &listener);
         weir_promise_succeed(promise, NULL);
         weir_promise_release(promise);

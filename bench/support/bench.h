@@ -18,8 +18,11 @@
 #include <stdint.h>
 #include <time.h>
 
-/* What belongs to different threads is kept this far apart. */
+/* Data of different threads is kept this far apart. */
 #define BENCH_LINE 64
+
+/* Ignores the result of a WEIR_MUST_USE function, at no cost. */
+#define IGNORE_RESULT(call) ((void)((call) == 0))
 
 typedef struct bench_round bench_round;
 

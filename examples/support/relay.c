@@ -94,9 +94,12 @@ static void connect_back(weir_ctx *ctx)
     if (self->connect == NULL)
         return;
     err = self->connect(front, init_back, self->user_data, &self->connecting);
-    if (!err)
-        (void)weir_promise_add_listener(self->connecting, on_connected, weir_channel_retain(front));
-    else
+    if (err == 0) {
+        err = weir_promise_add_listener(self->connecting, on_connected, weir_channel_retain(front));
+        if (err < 0)
+            weir_channel_release(front);
+    }
+    if (err < 0)
         weir_fire_error(ctx, err, "the target cannot be connected to");
 }
 /* doc:end */

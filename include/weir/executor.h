@@ -1,9 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weir/executor.h - a piece of work for an executor.
+ * weir/executor.h - tasks, and the executors that run them.
  *
- * A task function gets a status: 0 = run, WEIR_ECANCELED = it will never run, clean up. If
- * submitting returned 0 it is called exactly once; if submitting returned an error, never.
+ * An executor is one thread, one task queue and one timer store:
+ *
+ *      any thread --- weir_execute --->  [ queue ]  --->  the executor's thread:
+ *                                                         due timers, tasks, tail tasks, sleep
+ *
+ * Each pass through that loop is a turn. Tasks submitted by one thread run in the order of
+ * submission; a task submitted on the executor's own thread runs after the tasks already queued.
+ * The thread starts with the first submission.
+ *
+ * If a submission returns 0, the task's function is called exactly once: with status 0 to run, or
+ * with WEIR_ECANCELED to clean up. If a submission fails, the function is never called. The
+ * submitter must hold a reference to the executor or its group until the call returns, because the
+ * task may run before that.
+ *
+ *      NOT_STARTED --> STARTED --> SUSPENDING --> SUSPENDED --(any submission)--> STARTED
+ *                         |            |              |
+ *                         +--> SHUTTING_DOWN          |
+ *                                  `--> SHUTDOWN <----' --> TERMINATED
  */
 #ifndef WEIR_EXECUTOR_H
 #define WEIR_EXECUTOR_H
@@ -15,11 +31,16 @@
 extern "C" {
 #endif
 
+typedef struct weir_executor weir_executor;
+typedef struct weir_promise weir_promise;
+
+/* --- tasks ------------------------------------------------------------------------------------ */
+
 typedef void weir_task_fn(void *arg, int status);
 
 /*
- * A task in the caller's memory: submitting one needs no allocation. It belongs to the executor
- * from the submission until its function is called, and may be submitted again from there.
+ * A task in the caller's memory: submitting it allocates nothing. The executor owns it from the
+ * submission until its function is called; the function may submit it again.
  */
 typedef struct weir_task {
     weir_queue_node node; /* private */
@@ -29,7 +50,7 @@ typedef struct weir_task {
 } weir_task;
 
 /*
- * Prepares a task in the caller's memory.
+ * Initializes a task in the caller's memory.
  * Thread: any.
  */
 static inline void weir_task_init(weir_task *task, weir_task_fn *fn, void *arg)
@@ -40,243 +61,224 @@ static inline void weir_task_init(weir_task *task, weir_task_fn *fn, void *arg)
     task->reserved = 0;
 }
 
-/* --- executor --------------------------------------------------------------------------------- */
+/*
+ * The function of a weir_submit. Returns 0 and sets *ret_value (NULL by default), or returns an
+ * error. With WEIR_ECANCELED as status it only cleans up; its result is then ignored.
+ */
+typedef int weir_work_fn(void *arg, int status, void **ret_value);
 
 /*
- * One thread, one queue, one timer store.
- *
- *      any thread --- weir_execute --->  [ queue ]  --->  the executor's thread:
- *                                                         due timers, tasks, tail tasks, sleep
- *
- * Tasks of one submitting thread run in the order submitted, and a task submitted by the executor's
- * own thread runs after those that are already queued. The thread starts with the first submission.
- * What is submitted is run or cancelled, exactly once; what is refused is never called. Whoever
- * submits holds the executor, or its group, until the call has returned: the task may run before.
- *
- *      NOT_STARTED --> STARTED --> SUSPENDING --> SUSPENDED --(any submission)--> STARTED
- *                         |            |              |
- *                         +--> SHUTTING_DOWN          |
- *                                  `--> SHUTDOWN <----' --> TERMINATED
+ * Queues fn(arg, status), wakes the executor if it sleeps, and starts its thread if it has none.
+ * Allocates nothing in the steady state.
+ * Thread: any.  Fails: WEIR_EREJECTED (shut down), WEIR_EFULL, -ENOMEM, -EINVAL, -EAGAIN (the
+ * thread cannot be started).
  */
+WEIR_API WEIR_MUST_USE int weir_execute(weir_executor *executor, weir_task_fn *fn, void *arg);
 
-typedef struct weir_executor weir_executor;
-typedef struct weir_promise weir_promise;
+/*
+ * Like weir_execute, but does not wake a sleeping thread: the task runs the next time something
+ * else wakes it, before the work that woke it.
+ * Thread: any.  Fails: as weir_execute.
+ */
+WEIR_API WEIR_MUST_USE int weir_execute_lazy(weir_executor *executor, weir_task_fn *fn, void *arg);
 
-/* Compare with >=: the states are ordered. */
+/*
+ * Like weir_execute, with a task in the caller's memory.
+ * Thread: any.  Lends until its function is called: task.  Fails: as weir_execute, but never
+ * -ENOMEM.
+ */
+WEIR_API WEIR_MUST_USE int weir_execute_task(weir_executor *executor, weir_task *task);
+
+/*
+ * Like weir_execute_lazy, with a task in the caller's memory.
+ * Thread: any.  Lends until its function is called: task.  Fails: as weir_execute_task.
+ */
+WEIR_API WEIR_MUST_USE int weir_execute_task_lazy(weir_executor *executor, weir_task *task);
+
+/*
+ * Queues a tail task: it runs once, at the end of the turn that takes it from the queue, after all
+ * tasks of that turn. A tail task queued by a tail task runs in the next turn. If a rejection
+ * policy submits it again, it becomes an ordinary task.
+ * Thread: any.  Fails: as weir_execute, and -ENOTSUP (the immediate executor has no turns).
+ */
+WEIR_API WEIR_MUST_USE int weir_execute_after_turn(weir_executor *executor, weir_task_fn *fn,
+                                                   void *arg);
+
+/*
+ * Runs work(arg, 0, &value) on the executor; its result completes the promise. If the promise is
+ * cancelled before the work starts, work is called with WEIR_ECANCELED instead. ret_promise may be
+ * NULL.
+ *
+ * Listeners of the promise run on the same executor, right after the work, on its thread; after a
+ * cancellation from another thread, as a task of the executor. See weir/promise.h.
+ * Thread: any.  Gives: promise.  Fails: as weir_execute.
+ */
+WEIR_API WEIR_MUST_USE int weir_submit(weir_executor *executor, weir_work_fn *work, void *arg,
+                                       weir_promise **ret_promise);
+
+/* --- executors -------------------------------------------------------------------------------- */
+
+/* The states are ordered: compare with >=. */
 enum weir_executor_state {
     WEIR_EXECUTOR_NOT_STARTED = 1,
     WEIR_EXECUTOR_SUSPENDING,
     WEIR_EXECUTOR_SUSPENDED,
     WEIR_EXECUTOR_STARTED,
-    WEIR_EXECUTOR_SHUTTING_DOWN, /* still takes tasks, until the quiet period is over */
-    WEIR_EXECUTOR_SHUTDOWN,      /* takes no more tasks */
+    WEIR_EXECUTOR_SHUTTING_DOWN, /* accepts tasks until the quiet period is over */
+    WEIR_EXECUTOR_SHUTDOWN,      /* accepts no more tasks */
     WEIR_EXECUTOR_TERMINATED,
 };
 
-/*
- * Does the work of a weir_submit: returns 0 and sets *ret_value (NULL by default), or an error.
- * With WEIR_ECANCELED as status it only cleans up, and what it returns is ignored.
- */
-typedef int weir_work_fn(void *arg, int status, void **ret_value);
-
-/*
- * Called in the submitting thread when a submission is refused: `reason` is WEIR_EFULL or
- * WEIR_EREJECTED. Returns the error that the submission then returns; or 0, if it has taken the
- * task over and will see to it that fn(arg, status) is called exactly once.
- */
-typedef int weir_rejected_fn(weir_executor *executor, weir_task_fn *fn, void *arg, int reason,
-                             void *user_data);
-
-/* What an executor has done so far, and does now. Times in nanoseconds. */
+/* A snapshot of an executor's counters. Times in nanoseconds. */
 typedef struct weir_executor_stats {
     enum weir_executor_state state;
     uint64_t pending;         /* tasks submitted and not yet run */
-    uint64_t timers;          /* timers running */
+    uint64_t timers;          /* running timers */
     uint64_t tasks_run;       /* tasks and timers called with status 0 */
     uint64_t tasks_cancelled; /* called with WEIR_ECANCELED */
     uint64_t turns;
-    uint64_t wakeups_made;  /* system calls made to wake the thread */
-    uint64_t wakeups_saved; /* submissions from other threads that needed none */
-    int64_t active_ns;      /* time spent awake */
-    double utilisation;     /* share of the last second or so that it was awake, 0 to 1 */
-    weir_histogram_summary queue_latency_ns; /* submission to run; sampled, about 1 in 64 */
-    weir_histogram_summary run_time_ns;      /* one task; sampled, about 1 in 64 */
+    uint64_t wakeups_made;                   /* system calls made to wake the thread */
+    uint64_t wakeups_saved;                  /* submissions from other threads that needed none */
+    int64_t active_ns;                       /* time spent awake */
+    double utilisation;                      /* as weir_executor_utilisation */
+    weir_histogram_summary queue_latency_ns; /* submission to run; samples about 1 in 64 */
+    weir_histogram_summary run_time_ns;      /* of one task; samples about 1 in 64 */
     uint64_t reserved[8];
 } weir_executor_stats;
 
-/* The thread behind an executor. */
+/* The thread of an executor. */
 typedef struct weir_thread_properties {
     char name[16];
     int64_t id; /* the kernel's */
-    int cpu;    /* pinned to, or -1 */
+    int cpu;    /* the CPU it is pinned to, or -1 */
     uint64_t reserved[4];
 } weir_thread_properties;
 
 /*
- * Queues fn(arg, status) and wakes the executor if it sleeps. Starts its thread if need be.
- * Allocates nothing in the steady state.
- * Thread: any.  Fails: WEIR_EREJECTED (shut down), WEIR_EFULL, -ENOMEM, -EINVAL, -EAGAIN (the
- * thread cannot be started).
- */
-WEIR_API int weir_execute(weir_executor *executor, weir_task_fn *fn, void *arg);
-
-/*
- * As weir_execute, but does not wake a thread that sleeps: the task runs when something else wakes
- * it, before that something.
- * Thread: any.  Fails: as weir_execute.
- */
-WEIR_API int weir_execute_lazy(weir_executor *executor, weir_task_fn *fn, void *arg);
-
-/*
- * As weir_execute, with a task in the caller's memory: cannot fail for want of it.
- * Thread: any.  Lends until its function is called: task.  Fails: as weir_execute, but never
- * -ENOMEM.
- */
-WEIR_API int weir_execute_task(weir_executor *executor, weir_task *task);
-
-/*
- * As weir_execute_task, but does not wake.
- * Thread: any.  Lends until its function is called: task.  Fails: as weir_execute_task.
- */
-WEIR_API int weir_execute_task_lazy(weir_executor *executor, weir_task *task);
-
-/*
- * Queues a tail task: it runs once, at the end of the turn in which the executor finds it, after
- * all tasks of that turn. One that is queued by a tail task runs in the next turn. A rejection
- * policy that submits it again makes it an ordinary task.
- * Thread: any.  Fails: as weir_execute, and -ENOTSUP (immediate: it has no turns).
- */
-WEIR_API int weir_execute_after_turn(weir_executor *executor, weir_task_fn *fn, void *arg);
-
-/*
- * Runs work(arg, 0, &value) on the executor; the promise gets its result. Cancelling the promise
- * before it begins calls work with WEIR_ECANCELED instead. ret_promise may be NULL.
- * Thread: any.  Gives: promise.  Fails: as weir_execute.
- */
-WEIR_API int weir_submit(weir_executor *executor, weir_work_fn *work, void *arg,
-                         weir_promise **ret_promise);
-
-/*
- * Whether the calling thread is the executor's: then its tasks cannot run before we return.
+ * True if the calling thread is the executor's. Tasks it submits cannot run before it returns.
  * Thread: any.
  */
 WEIR_API bool weir_in_executor(const weir_executor *executor);
 
 /*
- * The executor whose task is running on this thread, or NULL. In a task of the immediate executor
- * it is that one, on every thread.
+ * Returns the executor whose task is running on this thread, or NULL. Inside a task of the
+ * immediate executor it is the immediate executor.
  * Thread: any.
  */
 WEIR_API weir_executor *weir_executor_current(void);
 
 /*
- * Runs tasks at once, on whatever thread submits them; nested ones after the outer one. No timers.
- * Always there, cannot be shut down.
+ * Returns the executor that runs a task at once, on the submitting thread; nested tasks run after
+ * the outer one. It has no timers, always exists and cannot be shut down.
  * Thread: any.
  */
 WEIR_API weir_executor *weir_executor_immediate(void);
 
 /*
- * The process's own executor, for what has no other. Its thread ends after a second of idleness and
- * comes back with the next task. Always there, cannot be shut down. The end of the process (exit)
- * waits for the thread, for a tenth of a second at most.
+ * Returns the process-wide executor, for work that has no other. Its thread ends after one second
+ * without work and restarts with the next task. It always exists and cannot be shut down. exit()
+ * waits up to 100 ms for its thread.
  * Thread: any.
  */
 WEIR_API weir_executor *weir_executor_global(void);
 
 /*
- * A kept executor stays valid for ever: after its end, submissions are refused.
+ * Retains the executor. A retained executor stays valid after its end, when it rejects submissions.
  * Thread: any.
  */
 WEIR_API weir_executor *weir_executor_retain(weir_executor *executor);
 
 /*
- * Gives a reference back; NULL is fine. It does not shut the executor down: its group does.
+ * Releases a reference. NULL is ignored. Does not shut the executor down; its group does.
  * Thread: any.  Takes: executor.
  */
 WEIR_API void weir_executor_release(weir_executor *executor);
 
 /*
- * The executor's name, which is its thread's: "weir-1".
+ * The name of the executor and of its thread, such as "weir-1".
  * Thread: any.
  */
 WEIR_API const char *weir_executor_name(const weir_executor *executor);
 
 /*
- * The state as of now.
+ * The current state.
  * Thread: any.
  */
 WEIR_API enum weir_executor_state weir_executor_state(const weir_executor *executor);
 
 /*
- * The figures as of now, without locks; each is exact by itself.
+ * Takes a snapshot of the counters without locking; each is exact by itself.
  * Thread: any.
  */
 WEIR_API void weir_executor_read_stats(const weir_executor *executor,
                                        weir_executor_stats *ret_stats);
 
 /*
- * Tasks submitted and not yet run.
+ * The number of tasks submitted and not yet run.
  * Thread: any.
  */
 WEIR_API uint64_t weir_executor_pending(const weir_executor *executor);
 
 /*
- * The share of the last second or so that the executor was awake, 0 to 1; 0 when it is suspended or
- * has ended.
+ * The share of the last second or so that the executor was awake, 0 to 1; 0 if it is suspended or
+ * terminated.
  * Thread: any.
  */
 WEIR_API double weir_executor_utilisation(const weir_executor *executor);
 
 /*
- * Starts the thread if need be and says which it is. May wait for the thread to start.
- * Thread: any but an event loop's other than its own.  Fails: WEIR_EREJECTED, -EAGAIN, -ENOTSUP (it
+ * Returns the properties of the executor's thread, which is started if there is none. May wait for
+ * the thread to start.
+ * Thread: any but the thread of another event loop.  Fails: WEIR_EREJECTED, -EAGAIN, -ENOTSUP (it
  * has no thread), -EDEADLK.
  */
 WEIR_API int weir_executor_thread(weir_executor *executor, weir_thread_properties *ret_thread);
 
 /*
- * Asks the thread to end as soon as nothing is queued, no timer runs and no descriptor is open on
- * an event loop; the next submission starts a new one. Until then the state is
- * WEIR_EXECUTOR_SUSPENDING.
+ * Ends the thread as soon as nothing is queued, no timer runs and, on an event loop, no descriptor
+ * is open. Until then the state is WEIR_EXECUTOR_SUSPENDING. The next submission starts a new
+ * thread.
  * Thread: any.  Fails: WEIR_EREJECTED (shutting down), -ENOTSUP (immediate, manual).
  */
 WEIR_API int weir_executor_suspend(weir_executor *executor);
 
 /*
- * Begins to shut down: what is open on an event loop is closed first, with timers still running,
- * and aborted when only `quiet_ns` are left; then timers are cancelled; tasks are still accepted
- * and run until none came for `quiet_ns`, or `timeout_ns` has passed since this call; then hooks
- * run, what is left is cancelled, and the thread ends. The first call counts, later ones change
- * nothing.
+ * Starts to shut down, in this order:
+ *   1. An event loop closes its channels and descriptors, while timers still run. What is still
+ *      open when only `quiet_ns` are left is aborted.
+ *   2. Timers are cancelled.
+ *   3. Tasks are accepted and run until none has come for `quiet_ns`, or until `timeout_ns` after
+ *      this call.
+ *   4. Shutdown hooks run, remaining tasks are cancelled, and the thread ends.
+ * Only the first call has an effect.
  * Thread: any.  Fails: -EINVAL (unless 0 <= quiet_ns <= timeout_ns), -EPERM (immediate, global).
  */
 WEIR_API int weir_executor_shutdown(weir_executor *executor, int64_t quiet_ns, int64_t timeout_ns);
 
 /*
- * Completes when the executor has ended, after its thread-locals were removed; fails with
- * -ETIMEDOUT if its thread does not come back in time. NULL for the immediate and the global one,
- * which never end.
+ * A promise that completes when the executor has terminated and its thread-locals are removed. It
+ * fails with -ETIMEDOUT if the thread does not end in time. NULL for the immediate and the global
+ * executor, which never end.
  * Thread: any.
  */
 WEIR_API weir_promise *weir_executor_termination(weir_executor *executor);
 
 /*
- * Waits for the executor's end. The result is that of its termination, or -ETIMEDOUT.
- * Thread: any that may wait.  Fails: -ETIMEDOUT, -EDEADLK, -EPERM (immediate, global), and with
- * what failed the termination.
+ * Waits for the termination and returns its result, or -ETIMEDOUT.
+ * Thread: any that may wait.  Fails: -ETIMEDOUT, -EDEADLK, -EPERM (immediate, global), and with the
+ * error of the termination.
  */
 WEIR_API int weir_executor_await_termination(weir_executor *executor, int64_t timeout_ns);
 
 /*
- * Adds a hook: hook(arg, 0) runs once on the executor's thread when it shuts down, in the order
- * added; on the thread that shuts it down if the executor has no thread then. Hooks may add and
- * remove hooks.
+ * Adds a shutdown hook: hook(arg, 0) runs once on the executor's thread when it shuts down, in the
+ * order added. If the executor has no thread then, hooks run on the thread that shuts it down.
+ * Hooks may add and remove hooks.
  * Thread: any.  Fails: -EINVAL, -ENOMEM, WEIR_EREJECTED (the hooks have run), -EPERM (immediate,
  * global).
  */
-WEIR_API int weir_executor_add_shutdown_hook(weir_executor *executor, weir_task_fn *hook,
-                                             void *arg);
+WEIR_API WEIR_MUST_USE int weir_executor_add_shutdown_hook(weir_executor *executor,
+                                                           weir_task_fn *hook, void *arg);
 
 /*
  * Removes the first hook that was added with this function and argument.
@@ -285,22 +287,33 @@ WEIR_API int weir_executor_add_shutdown_hook(weir_executor *executor, weir_task_
 WEIR_API int weir_executor_remove_shutdown_hook(weir_executor *executor, weir_task_fn *hook,
                                                 void *arg);
 
+/* --- rejection policies ----------------------------------------------------------------------- */
+
 /*
- * A rejection policy: refuse at once. This is the default.
+ * Called on the submitting thread when a submission is rejected; `reason` is WEIR_EFULL or
+ * WEIR_EREJECTED. Returns the error that the submission returns. Or returns 0 to take the task
+ * over: then the policy must see to it that fn(arg, status) is called exactly once.
+ */
+typedef int weir_rejected_fn(weir_executor *executor, weir_task_fn *fn, void *arg, int reason,
+                             void *user_data);
+
+/*
+ * The default policy: returns `reason`.
  * Thread: any.
  */
 WEIR_API int weir_reject(weir_executor *executor, weir_task_fn *fn, void *arg, int reason,
                          void *user_data);
 
-/* How weir_reject_after_backoff tries again. Zero means default. */
+/* The user_data of weir_reject_after_backoff. Zero means default. */
 typedef struct weir_backoff {
     int retries;      /* default 10 */
-    int64_t delay_ns; /* default 1 ms */
+    int64_t delay_ns; /* before each retry, default 1 ms */
 } weir_backoff;
 
 /*
- * A rejection policy: when the queue is full, wait and try again, then refuse. On the executor's
- * own thread it refuses at once. Its user_data is a weir_backoff, or NULL for the defaults.
+ * A policy that, while the queue is full, sleeps and retries, and finally rejects. On the
+ * executor's own thread it rejects at once. Its user_data is a weir_backoff, or NULL for the
+ * defaults.
  * Thread: any.
  */
 WEIR_API int weir_reject_after_backoff(weir_executor *executor, weir_task_fn *fn, void *arg,

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weir/promise.h - a result that is not there yet; written once, heard by any number of listeners.
+ * weir/promise.h - the result of an operation that has not finished: set once, observed by any
+ * number of listeners.
  *
- *      PENDING --> UNCANCELLABLE --> DONE: a value, or an error with a sentence
+ *      PENDING --> UNCANCELLABLE --> DONE: a value, or an error with a detail text
  *          `-------------------------^
  *
- * Listeners run on the promise's executor, in the order added, one at a time. One that was there
- * before the completion runs inside the completing call if that is made on the executor's thread
- * (deeper than 8 such calls it is posted); otherwise, and if added later, it runs as a task. Where
- * the executor has ended, the global executor takes its place.
+ * Listeners run on the promise's executor, one at a time, in the order added:
+ *
+ *   - A listener added before the completion runs inside the completing call if that call is made
+ *     on the executor's thread; from the ninth nested call on, and on any other thread, it is
+ *     posted to the executor as a task.
+ *   - A listener added after the completion is always posted.
+ *   - If the executor has ended, the global executor runs the listeners.
  */
 #ifndef WEIR_PROMISE_H
 #define WEIR_PROMISE_H
@@ -24,8 +28,8 @@ typedef void weir_listener_fn(weir_promise *promise, void *user_data);
 typedef void weir_value_free_fn(void *value);
 
 /*
- * A listener in the caller's memory: adding one needs no allocation. It belongs to the promise
- * until its function is called.
+ * A listener in the caller's memory: adding it allocates nothing. The promise owns it until its
+ * function is called.
  */
 typedef struct weir_listener {
     weir_queue_node node; /* private */
@@ -35,97 +39,95 @@ typedef struct weir_listener {
 } weir_listener;
 
 /*
- * Creates a pending promise that notifies on `executor` (NULL: the global one).
+ * Creates a pending promise whose listeners run on `executor` (NULL: the global executor).
  * Thread: any.  Keeps: executor.  Gives: promise.  Fails: -ENOMEM.
  */
-WEIR_API int weir_promise_create(weir_executor *executor, weir_promise **ret_promise);
+WEIR_API WEIR_MUST_USE int weir_promise_create(weir_executor *executor, weir_promise **ret_promise);
 
 /*
- * Creates a promise that is complete already: with `value` if err is 0, else failed with err.
+ * Creates a completed promise: with `value` if err is 0, otherwise failed with err.
  * Thread: any.  Keeps: executor.  Gives: promise.  Fails: -ENOMEM, -EINVAL (err > 0).
  */
-WEIR_API int weir_promise_create_completed(weir_executor *executor, int err, void *value,
-                                           weir_promise **ret_promise);
+WEIR_API WEIR_MUST_USE int weir_promise_create_completed(weir_executor *executor, int err,
+                                                         void *value, weir_promise **ret_promise);
 
 /*
- * Keeps a promise.
+ * Retains the promise.
  * Thread: any.
  */
 WEIR_API weir_promise *weir_promise_retain(weir_promise *promise);
 
 /*
- * Gives a reference back; NULL is fine. If it was the last one and nobody completed the promise, it
- * completes with WEIR_EABANDONED, so that no listener waits for ever.
+ * Releases a reference. NULL is ignored. A promise that is not complete when its last reference is
+ * released fails with WEIR_EABANDONED, so that no listener waits for ever.
  * Thread: any.  Takes: promise.
  */
 WEIR_API void weir_promise_release(weir_promise *promise);
 
 /*
  * Completes the promise with a value.
- * Thread: any.  Fails: WEIR_ECOMPLETED (it was complete; nothing changes).
+ * Thread: any.  Fails: WEIR_ECOMPLETED (it was complete already; nothing changes).
  */
 WEIR_API int weir_promise_succeed(weir_promise *promise, void *value);
 
 /*
  * Completes the promise with a value that it owns: `free_value` is called with it when the promise
- * is freed, or at once if the promise was complete.
+ * is freed, or at once if the promise was complete already.
  * Thread: any.  Takes: value.  Fails: WEIR_ECOMPLETED.
  */
 WEIR_API int weir_promise_succeed_with(weir_promise *promise, void *value,
                                        weir_value_free_fn *free_value);
 
 /*
- * Completes the promise with an error and a sentence about it, which is copied; NULL = the error's
- * own.
+ * Completes the promise with an error and a detail text, which is copied; NULL: the error's text.
  * Thread: any.  Fails: WEIR_ECOMPLETED, -EINVAL (err >= 0).
  */
 WEIR_API int weir_promise_fail(weir_promise *promise, int err, const char *detail);
 
 /*
- * Completes a pending promise with WEIR_ECANCELED; what it stands for is then not done, where it
- * had not begun.
- * Thread: any.  Fails: WEIR_ECOMPLETED, -EBUSY (it is uncancellable: too late).
+ * Completes a pending promise with WEIR_ECANCELED. An operation that has not begun is not started.
+ * Thread: any.  Fails: WEIR_ECOMPLETED, -EBUSY (uncancellable: too late).
  */
 WEIR_API int weir_promise_cancel(weir_promise *promise);
 
 /*
- * From here on the promise cannot be cancelled. True unless it has been.
+ * Makes the promise uncancellable. Returns false if it has been cancelled.
  * Thread: any.
  */
 WEIR_API bool weir_promise_set_uncancellable(weir_promise *promise);
 
 /*
- * Whether it is complete, in whatever way.
+ * True if the promise succeeded, failed or was cancelled.
  * Thread: any.
  */
 WEIR_API bool weir_promise_is_done(const weir_promise *promise);
 
 /*
- * Whether it was cancelled.
+ * True if the promise was cancelled.
  * Thread: any.
  */
 WEIR_API bool weir_promise_is_cancelled(const weir_promise *promise);
 
 /*
- * 0 if it succeeded, its error if it failed, -EINPROGRESS while it is not complete.
+ * 0 if the promise succeeded, its error if it failed, -EINPROGRESS before that.
  * Thread: any.
  */
 WEIR_API int weir_promise_result(const weir_promise *promise);
 
 /*
- * Its value; NULL while there is none.
+ * The value; NULL if there is none.
  * Thread: any.
  */
 WEIR_API void *weir_promise_value(const weir_promise *promise);
 
 /*
- * The sentence beside its error: what was given, or the error's own text; "" if it did not fail.
+ * The detail text of the error, or the error's own text; "" if the promise has not failed.
  * Thread: any.
  */
 WEIR_API const char *weir_promise_detail(const weir_promise *promise);
 
 /*
- * The executor on which its listeners run.
+ * The executor that runs the listeners.
  * Thread: any.
  */
 WEIR_API weir_executor *weir_promise_executor(const weir_promise *promise);
@@ -134,8 +136,8 @@ WEIR_API weir_executor *weir_promise_executor(const weir_promise *promise);
  * Adds a listener: fn(promise, user_data) runs once, on the promise's executor.
  * Thread: any.  Fails: -ENOMEM, -EINVAL.
  */
-WEIR_API int weir_promise_add_listener(weir_promise *promise, weir_listener_fn *fn,
-                                       void *user_data);
+WEIR_API WEIR_MUST_USE int weir_promise_add_listener(weir_promise *promise, weir_listener_fn *fn,
+                                                     void *user_data);
 
 /*
  * Adds a listener in the caller's memory. Cannot fail.
@@ -144,57 +146,56 @@ WEIR_API int weir_promise_add_listener(weir_promise *promise, weir_listener_fn *
 WEIR_API void weir_promise_listen(weir_promise *promise, weir_listener *listener);
 
 /*
- * Waits until the promise is complete, in whatever way. Refused on every event-loop thread (not on
- * one that a channel has for itself), and on the thread of the promise's own executor.
+ * Waits until the promise is complete, whatever its result. Refused on every event-loop thread,
+ * except in a thread-per-channel group, and on the thread of the promise's own executor.
  * Thread: any that may wait.  Fails: -ETIMEDOUT, -EDEADLK.
  */
 WEIR_API int weir_promise_await(weir_promise *promise, int64_t timeout_ns);
 
 /*
- * Waits, then gives the promise's result.
+ * Waits, then returns the promise's result.
  * Thread: any that may wait.  Fails: -ETIMEDOUT, -EDEADLK, and with the promise's own error.
  */
 WEIR_API int weir_promise_sync(weir_promise *promise, int64_t timeout_ns);
 
 /*
- * Completes `target` as `source` completes, or is abandoned; cancelling `target` cancels `source`.
- * A value stays owned by the source, which then lives as long as the target.
+ * Completes `target` with the result of `source`, including WEIR_EABANDONED; cancelling `target`
+ * cancels `source`. The source keeps ownership of a value and lives as long as the target.
  * Thread: any.  Keeps: target.  Fails: -ENOMEM, -EINVAL.
  */
-WEIR_API int weir_promise_cascade(weir_promise *source, weir_promise *target);
+WEIR_API WEIR_MUST_USE int weir_promise_cascade(weir_promise *source, weir_promise *target);
 
 /* --- combiner --------------------------------------------------------------------------------- */
 
 /*
- * Waits for any number of promises at once.
- *
- * Add promises, then finish with the promise that shall hear of it: it completes when all have,
- * with the first failure or with success. It is used on one executor's thread only; the promises
- * may complete anywhere.
+ * Combines any number of promises into one: add them, then finish with the aggregate promise. The
+ * aggregate completes when all of them have, with the first failure or with success. A combiner is
+ * used on one executor's thread; its promises may complete on any thread.
  */
 
 typedef struct weir_combiner weir_combiner;
 
 /*
- * Creates a combiner that is used on `executor`'s thread.
+ * Creates a combiner for use on the thread of `executor`.
  * Thread: any.  Keeps: executor.  Gives: combiner.  Fails: -ENOMEM, -EINVAL.
  */
-WEIR_API int weir_combiner_create(weir_executor *executor, weir_combiner **ret_combiner);
+WEIR_API WEIR_MUST_USE int weir_combiner_create(weir_executor *executor,
+                                                weir_combiner **ret_combiner);
 
 /*
- * Adds a promise to wait for. Whose it is stays as it was: one that is abandoned has failed.
+ * Adds a promise. Its ownership is unchanged; an abandoned promise counts as failed.
  * Thread: its executor's.  Fails: WEIR_EWRONGTHREAD, -EINVAL (finished), -ENOMEM.
  */
-WEIR_API int weir_combiner_add(weir_combiner *combiner, weir_promise *promise);
+WEIR_API WEIR_MUST_USE int weir_combiner_add(weir_combiner *combiner, weir_promise *promise);
 
 /*
- * No more promises: `aggregate` completes when all of them have, at once if they have already.
+ * Ends the adding: `aggregate` completes when all promises have, at once if they already have.
  * Thread: its executor's.  Keeps: aggregate.  Fails: WEIR_EWRONGTHREAD, -EINVAL (finished).
  */
-WEIR_API int weir_combiner_finish(weir_combiner *combiner, weir_promise *aggregate);
+WEIR_API WEIR_MUST_USE int weir_combiner_finish(weir_combiner *combiner, weir_promise *aggregate);
 
 /*
- * Gives the combiner back; one that was finished still does its work. NULL is fine.
+ * Releases the combiner. A finished one still completes its aggregate. NULL is ignored.
  * Thread: any.  Takes: combiner.
  */
 WEIR_API void weir_combiner_release(weir_combiner *combiner);

@@ -137,9 +137,8 @@ static int make_promise(struct broadcast *broadcast, weir_promise **ret_promise)
     if (err < 0)
         return err;
     weir__refs_retain(&broadcast->refs);
-    (void)weir_promise_add_listener(promise, on_receiver_done, broadcast); /* the first: fits in */
     *ret_promise = promise;
-    return 0;
+    return weir_promise_add_listener(promise, on_receiver_done, broadcast); /* 0: needs no memory */
 }
 
 /* It will not be asked. */

@@ -59,7 +59,7 @@ static weir_promise *storm_promise(struct storm *storm, uint64_t dice)
     if (dice % 2 == 0 || weir_promise_create(NULL, &promise) < 0)
         return NULL;
     atomic_fetch_add(&storm->promised, 1);
-    (void)weir_promise_add_listener(promise, hear, &storm->promises);
+    IGNORE_RESULT(weir_promise_add_listener(promise, hear, &storm->promises));
     return promise;
 }
 

@@ -68,7 +68,7 @@ static weir_promise *promise_of(weir_executor *executor)
 {
     weir_promise *promise = NULL;
 
-    (void)weir_promise_create(executor, &promise);
+    IGNORE_RESULT(weir_promise_create(executor, &promise));
     return promise;
 }
 

@@ -692,7 +692,7 @@ static void submit_often(void *arg)
     struct submitter *submitter = arg;
 
     for (int i = 0; i < 300; i++)
-        (void)weir_group_execute(submitter->group, call_counter_task, submitter->counter);
+        IGNORE_RESULT(weir_group_execute(submitter->group, call_counter_task, submitter->counter));
     weir_group_release(submitter->group);
 }
 

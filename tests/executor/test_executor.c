@@ -81,7 +81,7 @@ static void submit_again(void *arg, int status)
     struct again *again = arg;
 
     if (status == 0 && --again->left > 0)
-        (void)weir_execute_task(again->executor, &again->task);
+        IGNORE_RESULT(weir_execute_task(again->executor, &again->task));
     call_counter_task(&again->runs, status);
 }
 

@@ -264,7 +264,7 @@ static void submit_a_task(void *arg)
 {
     struct trap *trap = arg;
 
-    (void)weir_execute(trap->single.executor, call_counter_task, &trap->sprung);
+    IGNORE_RESULT(weir_execute(trap->single.executor, call_counter_task, &trap->sprung));
 }
 
 TEST(executor, that_is_about_to_sleep_sees_a_task)

@@ -53,9 +53,9 @@ static void submit_work(void *arg, int status)
     struct work *work = arg;
 
     (void)status;
-    (void)weir_execute_after_turn(work->executor, note_end_of_turn, work);
+    IGNORE_RESULT(weir_execute_after_turn(work->executor, note_end_of_turn, work));
     for (int i = 0; i < work->left; i++)
-        (void)weir_execute(work->executor, work_a_millisecond, work);
+        IGNORE_RESULT(weir_execute(work->executor, work_a_millisecond, work));
 }
 
 static int tasks_of_a_turn(int64_t task_cap_ns)

@@ -228,7 +228,7 @@ static void submit_numbered(void *arg)
 
     for (unsigned i = 0; i < TASKS_EACH; i++) {
         submitter->tasks[i] = (struct numbered){submitter, i};
-        (void)weir_execute(weir_executor_global(), on_numbered, &submitter->tasks[i]);
+        IGNORE_RESULT(weir_execute(weir_executor_global(), on_numbered, &submitter->tasks[i]));
         if (i % 16 == 0)
             weir__thread_yield();
     }

@@ -146,8 +146,8 @@ TEST(group, fails_its_termination_with_the_error_of_a_member)
     assert_int_equal(
         weir__group_create(&type, NULL, WEIR_GROUP_OPTIONS(PLAIN, .threads = 3), &group), 0);
     assert_int_equal(weir_group_execute(group, call_counter_task, &ran), 0);
-    (void)weir_group_execute(group, call_counter_task,
-                             &cancelled); /* or refused, if it comes too late */
+    IGNORE_RESULT(weir_group_execute(group, call_counter_task,
+                                     &cancelled)); /* or refused, if it comes too late */
     assert_int_equal(weir_group_execute(group, call_counter_task, &ran), 0);
     assert_int_equal(weir_executor_await_termination(weir_group_at(group, 1), TEST_TIMEOUT_NS),
                      -EIO);

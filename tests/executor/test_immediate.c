@@ -126,7 +126,7 @@ TEST(immediate, is_the_current_executor_inside_its_tasks)
 
 static void note_current_of_immediate(void *arg)
 {
-    (void)weir_execute(weir_executor_immediate(), note_current, arg);
+    IGNORE_RESULT(weir_execute(weir_executor_immediate(), note_current, arg));
 }
 
 TEST(immediate, is_the_current_executor_on_the_thread_of_another)
@@ -172,9 +172,9 @@ static void write_outer(void *arg, int status)
     (void)status;
     nest->in_task = true;
     call_order_write(&nest->letters, 'a');
-    (void)weir_execute(weir_executor_immediate(), write_inner, nest);
+    IGNORE_RESULT(weir_execute(weir_executor_immediate(), write_inner, nest));
     call_order_write(&nest->letters, 'b');
-    (void)weir_execute(weir_executor_immediate(), write_inner, nest);
+    IGNORE_RESULT(weir_execute(weir_executor_immediate(), write_inner, nest));
     call_order_write(&nest->letters, 'c');
     nest->in_task = false;
 }
@@ -205,7 +205,7 @@ static void on_descent(void *arg, int status)
         descent->frame = frame;
     descent->grew |= descent->frame != frame;
     if (--descent->left > 0)
-        (void)weir_execute(weir_executor_immediate(), on_descent, descent);
+        IGNORE_RESULT(weir_execute(weir_executor_immediate(), on_descent, descent));
 }
 
 TEST(immediate, does_not_grow_the_stack_with_a_chain_of_tasks)
@@ -290,7 +290,7 @@ static void on_guest(void *arg, int status)
 static void on_host(void *arg, int status)
 {
     on_guest(arg, status);
-    (void)weir_execute(weir_executor_immediate(), on_guest, arg);
+    IGNORE_RESULT(weir_execute(weir_executor_immediate(), on_guest, arg));
 }
 
 static void visit(void *arg)
@@ -299,7 +299,7 @@ static void visit(void *arg)
 
     guest->id = weir__thread_id();
     for (int i = 0; i < TASKS; i++)
-        (void)weir_execute(weir_executor_immediate(), on_host, guest);
+        IGNORE_RESULT(weir_execute(weir_executor_immediate(), on_host, guest));
 }
 
 static uint64_t tasks_run(void)

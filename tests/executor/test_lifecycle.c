@@ -329,7 +329,7 @@ static void submit_message(void *user_data, enum weir_log_level level, const cha
     if (submitting)
         return;
     submitting = true;
-    (void)weir_execute(single->executor, call_counter_task, NULL);
+    IGNORE_RESULT(weir_execute(single->executor, call_counter_task, NULL));
     submitting = false;
 }
 
@@ -374,7 +374,7 @@ static void remove_keepsake(void *value)
     if (keepsake->termination != NULL)
         keepsake->terminated = weir_promise_is_done(keepsake->termination);
     if (keepsake->executor != NULL)
-        (void)weir_execute(keepsake->executor, call_counter_task, &keepsake->removed);
+        IGNORE_RESULT(weir_execute(keepsake->executor, call_counter_task, &keepsake->removed));
     else
         call_counter_add(&keepsake->removed);
 }

@@ -309,7 +309,7 @@ static void rise_again(void *arg, int status)
     struct phoenix *phoenix = arg;
 
     call_counter_task(&phoenix->calls, status);
-    (void)weir_schedule(phoenix->executor, weir_seconds(100), rise_again, phoenix, NULL);
+    IGNORE_RESULT(weir_schedule(phoenix->executor, weir_seconds(100), rise_again, phoenix, NULL));
 }
 
 TEST(lifecycle, ends_although_each_cancelled_timer_starts_another)

@@ -454,7 +454,8 @@ static void add_to_crowd(void *arg)
     gather(crowd);
     for (unsigned i = 0; i < ADDS; i++) {
         crowd->added[adder][i] = (struct added){crowd, adder, i};
-        (void)weir_promise_add_listener(crowd->promise, hear_crowd, &crowd->added[adder][i]);
+        IGNORE_RESULT(
+            weir_promise_add_listener(crowd->promise, hear_crowd, &crowd->added[adder][i]));
     }
 }
 

@@ -223,7 +223,7 @@ static void submit_to_waiting(void *arg)
 
     while (atomic_load(&submission->executor->next_wakeup) == WEIR__AWAKE)
         weir__thread_yield();
-    (void)weir_execute(submission->executor, call_counter_task, submission->counter);
+    IGNORE_RESULT(weir_execute(submission->executor, call_counter_task, submission->counter));
 }
 
 /* D 40 */
@@ -338,7 +338,7 @@ static void on_mark_inner(void *arg, int status)
 
     if (status != 0)
         return;
-    (void)weir_execute(marker->executor, on_mark, marker);
+    IGNORE_RESULT(weir_execute(marker->executor, on_mark, marker));
     (void)run_now(marker->executor);
     marker->seen[1] = weir_executor_current();
 }
@@ -394,7 +394,7 @@ static void on_refill(void *arg, int status)
     struct refill *refill = arg;
 
     if (status == 0 && --refill->left > 0)
-        (void)weir_execute(refill->executor, on_refill, refill);
+        IGNORE_RESULT(weir_execute(refill->executor, on_refill, refill));
 }
 
 /* C.12: budget 0 drains all */
@@ -469,7 +469,7 @@ static void on_tail_from_task(void *arg, int status)
     struct refill *refill = arg;
 
     if (status == 0)
-        (void)weir_execute_after_turn(refill->executor, on_refill, refill);
+        IGNORE_RESULT(weir_execute_after_turn(refill->executor, on_refill, refill));
 }
 
 TEST(manual, runs_tail_tasks_at_the_end_of_the_run)
@@ -737,7 +737,7 @@ static void on_tail_submit(void *arg, int status)
     struct submission *submission = arg;
 
     if (status == 0)
-        (void)weir_execute(submission->executor, call_counter_task, submission->counter);
+        IGNORE_RESULT(weir_execute(submission->executor, call_counter_task, submission->counter));
 }
 
 TEST(manual, released_for_good_by_its_own_task_ends_after_the_run)

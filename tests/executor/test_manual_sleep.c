@@ -35,14 +35,14 @@ static void submit_one(void *arg)
 {
     struct outside *outside = arg;
 
-    (void)weir_execute(outside->executor, call_counter_task, outside->counter);
+    IGNORE_RESULT(weir_execute(outside->executor, call_counter_task, outside->counter));
 }
 
 static void submit_lazily(void *arg)
 {
     struct outside *outside = arg;
 
-    (void)weir_execute_lazy(outside->executor, call_counter_task, outside->counter);
+    IGNORE_RESULT(weir_execute_lazy(outside->executor, call_counter_task, outside->counter));
 }
 
 TEST(manual, asks_to_be_run_once_per_sleep)
@@ -119,8 +119,8 @@ static void schedule_one(void *arg)
 {
     struct outside *outside = arg;
 
-    (void)weir_schedule(outside->executor, outside->delay_ns, call_counter_task, outside->counter,
-                        NULL);
+    IGNORE_RESULT(weir_schedule(outside->executor, outside->delay_ns, call_counter_task,
+                                outside->counter, NULL));
 }
 
 /* A 15, B 3 */
@@ -289,7 +289,7 @@ static void produce(void *arg)
     struct stress *stress = arg;
 
     for (int i = 0; i < TASKS_EACH; i++) {
-        (void)weir_execute(stress->executor, on_stress_task, stress);
+        IGNORE_RESULT(weir_execute(stress->executor, on_stress_task, stress));
         if (i % 64 == 0)
             weir__thread_yield(); /* let it go to sleep now and then */
     }

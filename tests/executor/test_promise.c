@@ -517,7 +517,7 @@ static void drive_and_wait(void *arg)
 
     if (weir_manual_create(NULL, &manual) < 0)
         return;
-    (void)weir_execute(manual, wait_inside, arg);
+    IGNORE_RESULT(weir_execute(manual, wait_inside, arg));
     (void)weir_manual_run_once(manual, 0, 0);
     weir_executor_release(manual);
 }

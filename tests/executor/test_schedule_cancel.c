@@ -311,3 +311,41 @@ TEST(schedule, that_repeats_is_cancelled_once_whenever_that_happens)
         assert_int_equal(tasks[i].faults, 0);
     }
 }
+
+/* ---- where listeners run ---- */
+
+TEST(schedule, runs_listeners_right_after_the_task_on_its_executor)
+{
+    struct stepper stepper = stepper_open();
+    struct completion_record record = {0};
+    struct job job = {.stepper = &stepper};
+    weir_promise *promise;
+
+    assert_int_equal(weir_schedule(stepper.executor, 10, job_task, &job, &promise), 0);
+    assert_int_equal(weir_promise_add_listener(promise, record_completion, &record), 0);
+    assert_int_equal(stepper_advance(&stepper, 10), 1); /* no task for the listener */
+    assert_int_equal(record.calls.calls, 1);
+    assert_ptr_equal(record.current, stepper.executor);
+    weir_promise_release(promise);
+    stepper_close(&stepper);
+}
+
+TEST(schedule, runs_listeners_on_its_executor_when_another_thread_cancels)
+{
+    struct single_executor single = single_executor_open(NULL);
+    struct completion_record record = {0};
+    struct call_counter counter = {0};
+    weir_promise *promise;
+
+    assert_int_equal(
+        weir_schedule(single.executor, weir_seconds(100), call_counter_task, &counter, &promise),
+        0);
+    assert_int_equal(weir_promise_add_listener(promise, record_completion, &record), 0);
+    assert_int_equal(weir_promise_cancel(promise), 0);
+    assert_true(call_counter_await(&record.calls, 1));
+    assert_ptr_equal(record.current, single.executor);
+    assert_int_equal(record.result, WEIR_ECANCELED);
+    weir_promise_release(promise);
+    single_executor_close(&single);
+    assert_int_equal(counter.cancelled, 1);
+}

@@ -175,7 +175,7 @@ static void schedule_again(void *arg, int status)
 
     (void)status; /* which it should have looked at */
     job->runs++;
-    (void)weir_schedule(job->stepper->executor, 10, schedule_again, job, NULL);
+    IGNORE_RESULT(weir_schedule(job->stepper->executor, 10, schedule_again, job, NULL));
 }
 
 TEST(schedule, that_comes_back_when_it_is_cancelled_does_not_hold_up_the_end)

@@ -281,3 +281,65 @@ TEST(submit, is_run_or_cancelled_once_when_both_race)
     }
     single_executor_close(&single);
 }
+
+/* ---- where listeners run ---- */
+
+TEST(submit, runs_listeners_right_after_the_work_before_the_next_task)
+{
+    struct stepper stepper = stepper_open();
+    struct call_order letters = {0};
+    struct work work = {0};
+    weir_promise *promise;
+
+    assert_int_equal(weir_submit(stepper.executor, do_work, &work, &promise), 0);
+    assert_int_equal(call_order_execute(&letters, stepper.executor, 'n'), 0);
+    call_order_listen(promise, &letters, 'l');
+    stepper_run(&stepper);
+    assert_string_equal(letters.text, "ln");
+    weir_promise_release(promise);
+    stepper_close(&stepper);
+}
+
+TEST(submit, runs_listeners_on_its_executor_whenever_they_are_added)
+{
+    struct single_executor single = single_executor_open(NULL);
+    struct completion_record early = {0}, late = {0};
+    struct gate gate = {0};
+    struct work work = {0};
+    weir_promise *promise;
+
+    gate_hold(&gate, single.executor);
+    assert_int_equal(weir_submit(single.executor, do_work, &work, &promise), 0);
+    assert_int_equal(weir_promise_add_listener(promise, record_completion, &early), 0);
+    gate_open(&gate);
+    assert_true(call_counter_await(&early.calls, 1));
+    assert_int_equal(weir_promise_add_listener(promise, record_completion, &late), 0);
+    assert_true(call_counter_await(&late.calls, 1));
+    assert_ptr_equal(early.current, single.executor);
+    assert_ptr_equal(late.current, single.executor);
+    weir_promise_release(promise);
+    single_executor_close(&single);
+}
+
+TEST(submit, runs_listeners_on_its_executor_when_another_thread_cancels)
+{
+    struct single_executor single = single_executor_open(NULL);
+    struct completion_record record = {0};
+    struct gate gate = {0};
+    struct work work = {0};
+    weir_promise *promise;
+
+    gate_hold(&gate, single.executor);
+    assert_int_equal(weir_submit(single.executor, do_work, &work, &promise), 0);
+    assert_int_equal(weir_promise_add_listener(promise, record_completion, &record), 0);
+    assert_int_equal(weir_promise_cancel(promise), 0);
+    assert_int_equal(record.calls.calls, 0);
+    gate_open(&gate);
+    assert_true(call_counter_await(&record.calls, 1));
+    assert_ptr_equal(record.current, single.executor);
+    assert_int_equal(record.result, WEIR_ECANCELED);
+    weir_promise_release(promise);
+    single_executor_close(&single);
+    assert_int_equal(work.runs, 0);
+    assert_int_equal(work.cancellations, 1);
+}

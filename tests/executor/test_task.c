@@ -236,7 +236,7 @@ static void react(void *arg, int status)
         call_counter_task(&reaction->over, status);
         return;
     }
-    (void)weir_execute(reaction->executor, react, reaction);
+    IGNORE_RESULT(weir_execute(reaction->executor, react, reaction));
     if (reaction->allocations == 0)
         reaction->allocations = test_memory_allocations();
 }

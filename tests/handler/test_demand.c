@@ -166,7 +166,8 @@ static void act(weir_ctx *ctx, enum act what)
         break;
     case OFF_AND_ON_LATER:
         weir_ctx_set_auto_read(ctx, false);
-        (void)weir_execute(weir_channel_executor(current->channel), go_on, current->channel);
+        IGNORE_RESULT(
+            weir_execute(weir_channel_executor(current->channel), go_on, current->channel));
         break;
     case ON:
         weir_ctx_set_auto_read(ctx, true);

@@ -117,9 +117,9 @@ static void start_all(struct fd_event *event)
     struct order *order = event->user_data;
 
     call_order_write(&order->letters, 'i');
-    (void)weir_execute(event->loop, call_order_task, call_order_arg(&order->letters, 'a'));
-    (void)weir_execute_after_turn(event->loop, call_order_task,
-                                  call_order_arg(&order->letters, 'z'));
+    IGNORE_RESULT(weir_execute(event->loop, call_order_task, call_order_arg(&order->letters, 'a')));
+    IGNORE_RESULT(weir_execute_after_turn(event->loop, call_order_task,
+                                          call_order_arg(&order->letters, 'z')));
     (void)weir_timer_start(event->loop, &order->timer, 0, on_timer);
 }
 

@@ -291,7 +291,7 @@ static void submit_to_waiting(void *arg)
     if (submission->event != NULL)
         fd_event_trigger(submission->event);
     else
-        (void)weir_execute(submission->loop, call_counter_task, submission->counter);
+        IGNORE_RESULT(weir_execute(submission->loop, call_counter_task, submission->counter));
 }
 
 /* D 40 */
@@ -500,7 +500,7 @@ static void ring_late(void *arg)
     if (late->event != NULL)
         fd_event_trigger(late->event);
     else
-        (void)weir_execute(late->loop, call_counter_task, late->counter);
+        IGNORE_RESULT(weir_execute(late->loop, call_counter_task, late->counter));
 }
 
 /* Waits as another main loop does; returns how many descriptors have woken it. */
@@ -595,8 +595,9 @@ static void rage(void *arg)
     struct storm *storm = arg;
 
     for (int i = 0; i < 300; i++) {
-        (void)weir_execute(storm->loop, call_counter_task, &storm->counter);
-        (void)weir_schedule(storm->loop, weir_us(i), call_counter_task, &storm->counter, NULL);
+        IGNORE_RESULT(weir_execute(storm->loop, call_counter_task, &storm->counter));
+        IGNORE_RESULT(
+            weir_schedule(storm->loop, weir_us(i), call_counter_task, &storm->counter, NULL));
         fd_event_trigger(storm->event);
         if (i % 10 == 0)
             weir__thread_sleep(weir_us(100));

@@ -42,6 +42,9 @@ void test_register(struct test_case *test);
     }                                                                                  \
     static void noun##_##sentence(void)
 
+/* Ignores the result of a WEIR_MUST_USE function, where the test observes the effect instead. */
+#define IGNORE_RESULT(call) ((void)((call) == 0))
+
 /*
  * Leaves a test that cannot run here and says why. With WEIR_REQUIRE=all in the environment, as in
  * CI, the test fails instead.

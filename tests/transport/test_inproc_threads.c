@@ -389,7 +389,7 @@ static void call_often(void *arg)
     for (unsigned i = 0; i < CALLS; i++) {
         done = new_promise();
         caller = make_caller(NULL, &visitor, &plan);
-        (void)weir_promise_add_listener(done, hear_call, &calls->failures);
+        IGNORE_RESULT(weir_promise_add_listener(done, hear_call, &calls->failures));
         weir_channel_connect(caller, &stage->address, NULL, done);
         if (weir_channel_await_closed(caller, TEST_TIMEOUT_NS) < 0)
             atomic_fetch_add(&calls->failures, 1);

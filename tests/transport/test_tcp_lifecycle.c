@@ -407,7 +407,7 @@ static void leave_and_close(void *arg, int status)
 
     (void)status;
     weir_channel_deregister(line->client.channel, NULL);
-    (void)weir_execute(line->near.loop, close_client, line);
+    IGNORE_RESULT(weir_execute(line->near.loop, close_client, line));
 }
 
 /* B 11 */

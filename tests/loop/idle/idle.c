@@ -140,7 +140,7 @@ int main(int argc, char **argv)
     say("end\n", 4);
     for (int i = 0; i <= BACKEND_COUNT; i++) {
         if (i < BACKEND_COUNT && kinds[i].group != NULL)
-            (void)weir_execute(weir_group_at(kinds[i].group, 0), close_socket, &kinds[i]);
+            (void)(weir_execute(weir_group_at(kinds[i].group, 0), close_socket, &kinds[i]) == 0);
         weir_group_release(kinds[i].group);
     }
     return EXIT_SUCCESS;

@@ -40,7 +40,7 @@ void job_schedule(void *arg)
 {
     struct job *job = arg;
 
-    (void)weir_schedule(job->stepper->executor, 10, job_task, job, &job->promise);
+    IGNORE_RESULT(weir_schedule(job->stepper->executor, 10, job_task, job, &job->promise));
 }
 
 void assert_job_ran(const struct job *job, unsigned runs, unsigned cancellations)
