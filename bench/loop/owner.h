@@ -68,7 +68,7 @@ static void block_give(void *arg, const weir__io_block *block)
 static void use_hot_memory(weir__io *io)
 {
     static struct shelf shelves[SHELVES];
-    const weir__io_memory memory = {.take = block_take, .give = block_give, .arg = shelves};
+    const weir__io_memory memory = {.alloc = block_take, .free = block_give, .arg = shelves};
 
     weir__io_set_memory(io, &memory);
 }
