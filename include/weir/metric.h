@@ -52,6 +52,20 @@ WEIR_API void weir_histogram_release(weir_histogram *histogram);
 WEIR_API void weir_histogram_record(weir_histogram *histogram, int64_t value);
 
 /*
+ * Adds every value of `source` to `target`, for example to combine the histograms of several
+ * threads. Values recorded in `source` during the call are added or not.
+ * Thread: any.
+ */
+WEIR_API void weir_histogram_merge(weir_histogram *target, const weir_histogram *source);
+
+/*
+ * Forgets all values. Values recorded during the call are kept or not; one that is kept may miss in
+ * the sum, and count in min and max as a bound of its bucket.
+ * Thread: any.
+ */
+WEIR_API void weir_histogram_reset(weir_histogram *histogram);
+
+/*
  * Sums the histogram up. While others record, the result is one that held at some moment of the
  * call for each bucket, with every percentile between min and max.
  * Thread: any.

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recording from many threads, and reading.
+ * Recording, merging and resetting from many threads, and reading.
  *
- * A reader copies the buckets and works on the copy, so that count and percentiles agree.
+ * A reader copies the buckets and works on the copy, so that count and percentiles agree. It
+ * trusts min and max only within the first and the last bucket in use: a concurrent reset may have
+ * overwritten them between the two halves of a record.
  */
 #include "base/histogram.h"
 
@@ -12,6 +14,7 @@
 
 struct snapshot {
     uint64_t count;
+    int64_t sum;
     int64_t min;
     int64_t max;
     uint64_t buckets[WEIR__HISTOGRAM_BUCKETS];
@@ -81,20 +84,71 @@ static int64_t upper_bound(unsigned bucket)
     return ((int64_t)(bucket % 16 + 17) << doubling) - 1;
 }
 
+static int64_t lower_bound(unsigned bucket)
+{
+    return bucket > 0 ? upper_bound(bucket - 1) + 1 : 0;
+}
+
+static bool is_in_bucket(int64_t value, unsigned bucket)
+{
+    return value >= lower_bound(bucket) && value <= upper_bound(bucket);
+}
+
+/* Without values all members are 0. The sum may be ahead of the buckets. */
 static void take_snapshot(const weir_histogram *histogram, struct snapshot *ret_snapshot)
 {
-    ret_snapshot->count = 0;
-    for (int i = 0; i < WEIR__HISTOGRAM_BUCKETS; i++) {
+    unsigned first = WEIR__HISTOGRAM_BUCKETS, last = 0;
+    int64_t min, max;
+
+    *ret_snapshot = (struct snapshot){0};
+    for (unsigned i = 0; i < WEIR__HISTOGRAM_BUCKETS; i++) {
         uint64_t count = atomic_load_explicit(&histogram->buckets[i], memory_order_acquire);
 
         ret_snapshot->buckets[i] = count;
         ret_snapshot->count += count;
+        if (count > 0) {
+            first = first < i ? first : i;
+            last = i;
+        }
     }
-    ret_snapshot->min = atomic_load_explicit(&histogram->min, memory_order_relaxed);
-    ret_snapshot->max = atomic_load_explicit(&histogram->max, memory_order_relaxed);
+    if (ret_snapshot->count == 0)
+        return;
+    ret_snapshot->sum = atomic_load_explicit(&histogram->sum, memory_order_relaxed);
+    min = atomic_load_explicit(&histogram->min, memory_order_relaxed);
+    max = atomic_load_explicit(&histogram->max, memory_order_relaxed);
+    ret_snapshot->min = is_in_bucket(min, first) ? min : lower_bound(first);
+    ret_snapshot->max = is_in_bucket(max, last) ? max : upper_bound(last);
+    if (ret_snapshot->max < ret_snapshot->min)
+        ret_snapshot->max = ret_snapshot->min; /* in one bucket: each from another record */
 }
 
-/* How many of the values, at least one, the percentile must cover: ceil(count * percent / 100). */
+/* In the order of a record: the buckets last, with release. */
+void weir_histogram_merge(weir_histogram *target, const weir_histogram *source)
+{
+    struct snapshot snapshot;
+
+    take_snapshot(source, &snapshot);
+    if (snapshot.count == 0)
+        return;
+    atomic_fetch_add_explicit(&target->sum, snapshot.sum, memory_order_relaxed);
+    lower_to(&target->min, snapshot.min);
+    raise_to(&target->max, snapshot.max);
+    for (unsigned i = 0; i < WEIR__HISTOGRAM_BUCKETS; i++)
+        if (snapshot.buckets[i] > 0)
+            atomic_fetch_add_explicit(&target->buckets[i], snapshot.buckets[i],
+                                      memory_order_release);
+}
+
+void weir_histogram_reset(weir_histogram *histogram)
+{
+    for (unsigned i = 0; i < WEIR__HISTOGRAM_BUCKETS; i++)
+        atomic_store_explicit(&histogram->buckets[i], 0, memory_order_relaxed);
+    atomic_store_explicit(&histogram->sum, 0, memory_order_relaxed);
+    atomic_store_explicit(&histogram->min, INT64_MAX, memory_order_relaxed);
+    atomic_store_explicit(&histogram->max, -1, memory_order_relaxed);
+}
+
+/* The number of values that the percentile covers: ceil(count * percent / 100), at least 1. */
 static uint64_t rank_of(uint64_t count, double percent)
 {
     double exact = (double)count * percent / 100;
@@ -123,10 +177,10 @@ static int64_t percentile(const struct snapshot *snapshot, double percent)
     return bound < snapshot->max ? bound : snapshot->max;
 }
 
-/* The sum may be ahead of the buckets: a mean beyond the extremes is only that. */
-static double mean_of(int64_t sum, const struct snapshot *snapshot)
+/* Clamped to min and max, because the sum may be ahead of the buckets. */
+static double mean_of(const struct snapshot *snapshot)
 {
-    double mean = (double)sum / (double)snapshot->count;
+    double mean = (double)snapshot->sum / (double)snapshot->count;
 
     if (mean < (double)snapshot->min)
         return (double)snapshot->min;
@@ -136,19 +190,17 @@ static double mean_of(int64_t sum, const struct snapshot *snapshot)
 void weir_histogram_read(const weir_histogram *histogram, weir_histogram_summary *ret_summary)
 {
     struct snapshot snapshot;
-    int64_t sum;
 
     *ret_summary = (weir_histogram_summary){0};
     take_snapshot(histogram, &snapshot);
     if (snapshot.count == 0)
         return;
-    sum = atomic_load_explicit(&histogram->sum, memory_order_relaxed);
     *ret_summary = (weir_histogram_summary){
         .count = snapshot.count,
-        .sum = sum,
+        .sum = snapshot.sum,
         .min = snapshot.min,
         .max = snapshot.max,
-        .mean = mean_of(sum, &snapshot),
+        .mean = mean_of(&snapshot),
         .p50 = percentile(&snapshot, 50),
         .p90 = percentile(&snapshot, 90),
         .p99 = percentile(&snapshot, 99),

@@ -211,6 +211,94 @@ TEST(histogram, percentiles_are_never_too_low_and_a_sixteenth_too_high_at_most)
     }
 }
 
+/* ---- merge and reset ---- */
+
+TEST(histogram, a_merge_adds_every_value_and_leaves_the_source)
+{
+    weir_histogram *target = create(), *source = create(), *both = create();
+    weir_histogram_summary expected, actual;
+
+    for (int64_t value = 1; value < 3000; value += 7) {
+        weir_histogram_record(value % 2 == 0 ? target : source, value);
+        weir_histogram_record(both, value);
+    }
+    expected = summary_of(source);
+    weir_histogram_merge(target, source);
+    actual = summary_of(source);
+    assert_memory_equal(&actual, &expected, sizeof(actual));
+    expected = summary_of(both);
+    actual = summary_of(target);
+    assert_memory_equal(&actual, &expected, sizeof(actual));
+    weir_histogram_release(target);
+    weir_histogram_release(source);
+    weir_histogram_release(both);
+}
+
+TEST(histogram, an_empty_source_changes_nothing)
+{
+    weir_histogram *target = create(), *source = create();
+
+    weir_histogram_merge(target, source);
+    assert_int_equal(summary_of(target).count, 0);
+    weir_histogram_record(target, 5);
+    weir_histogram_merge(target, source);
+    assert_int_equal(summary_of(target).count, 1);
+    assert_int_equal(summary_of(target).min, 5);
+    assert_int_equal(summary_of(target).max, 5);
+    weir_histogram_release(target);
+    weir_histogram_release(source);
+}
+
+TEST(histogram, a_merge_into_itself_doubles_the_counts)
+{
+    weir_histogram *histogram = create();
+
+    weir_histogram_record(histogram, 3);
+    weir_histogram_record(histogram, 70);
+    weir_histogram_merge(histogram, histogram);
+    assert_int_equal(summary_of(histogram).count, 4);
+    assert_int_equal(summary_of(histogram).sum, 146);
+    assert_int_equal(summary_of(histogram).max, 70);
+    weir_histogram_release(histogram);
+}
+
+TEST(histogram, a_reset_forgets_every_value)
+{
+    const weir_histogram_summary empty = {0};
+    weir_histogram *histogram = create();
+    weir_histogram_summary summary;
+
+    weir_histogram_record(histogram, 1);
+    weir_histogram_record(histogram, 1000000);
+    weir_histogram_reset(histogram);
+    summary = summary_of(histogram);
+    assert_memory_equal(&summary, &empty, sizeof(summary));
+    weir_histogram_record(histogram, 500);
+    assert_int_equal(summary_of(histogram).count, 1);
+    assert_int_equal(summary_of(histogram).min, 500);
+    assert_int_equal(summary_of(histogram).max, 500);
+    assert_int_equal(summary_of(histogram).sum, 500);
+    weir_histogram_release(histogram);
+}
+
+/* A reset between the two halves of a record leaves a bucket without its min, max and sum. */
+TEST(histogram, a_value_that_a_reset_cut_in_half_is_reported_within_its_bucket)
+{
+    weir_histogram *histogram = create();
+    weir_histogram_summary summary;
+
+    atomic_store(&histogram->buckets[weir__histogram_bucket(1000)], 1);
+    summary = summary_of(histogram);
+    assert_int_equal(summary.count, 1);
+    assert_in_range(summary.min, 992, 1023);
+    assert_in_range(summary.max, 992, 1023);
+    assert_in_range(summary.p50, 992, 1023);
+    assert_true(summary.mean >= 992 && summary.mean <= 1023);
+    weir_histogram_release(histogram);
+}
+
+/* ---- threads ---- */
+
 #define RECORDS 20000
 
 static _Atomic int writers_left;
@@ -229,18 +317,15 @@ static void record_alone(void *histogram)
     atomic_fetch_sub(&writers_left, 1);
 }
 
-/* Nothing that a reader may see while others write is outside what was written. */
-static void assert_plausible(const weir_histogram_summary *summary, uint64_t count_before)
+static void assert_ordered(const weir_histogram_summary *summary, int64_t min, int64_t max)
 {
-    assert_true(summary->count >= count_before);
     if (summary->count == 0)
         return;
-    assert_in_range(summary->min, 1000, 1499);
-    assert_in_range(summary->max, 1000, 1499);
-    assert_true(summary->min <= summary->p50 && summary->p50 <= summary->p90);
-    assert_true(summary->p90 <= summary->p99 && summary->p99 <= summary->p999);
-    assert_true(summary->p999 <= summary->max);
-    assert_true(summary->mean >= 1000 && summary->mean <= 1499);
+    assert_true(min <= summary->min && summary->min <= summary->p50);
+    assert_true(summary->p50 <= summary->p90 && summary->p90 <= summary->p99);
+    assert_true(summary->p99 <= summary->p999 && summary->p999 <= summary->max);
+    assert_true(summary->max <= max);
+    assert_true(summary->mean >= (double)summary->min && summary->mean <= (double)summary->max);
 }
 
 static void read_beside(weir_thread_fn *writer, int writers)
@@ -256,7 +341,8 @@ static void read_beside(weir_thread_fn *writer, int writers)
         uint64_t before = summary.count;
 
         weir_histogram_read(histogram, &summary);
-        assert_plausible(&summary, before);
+        assert_true(summary.count >= before);
+        assert_ordered(&summary, 1000, 1499);
     }
     for (int i = 0; i < writers; i++)
         weir__thread_join(&threads[i]);
@@ -276,4 +362,36 @@ TEST(histogram, many_threads_may_record_and_one_read)
 TEST(histogram, one_thread_may_record_cheaply_and_another_read)
 {
     read_beside(record_alone, 1);
+}
+
+static void merge_and_reset(void *histogram)
+{
+    weir_histogram *total = create();
+
+    while (atomic_load(&writers_left) > 0) {
+        weir_histogram_merge(total, histogram);
+        weir_histogram_reset(histogram);
+    }
+    weir_histogram_merge(histogram, total);
+    weir_histogram_release(total);
+}
+
+TEST(histogram, threads_may_merge_and_reset_beside_writers_and_readers)
+{
+    weir_histogram *histogram = create();
+    weir__thread writers[2], merger;
+
+    atomic_store(&writers_left, 2);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(weir__thread_start("writer", record_any, histogram, &writers[i]), 0);
+    assert_int_equal(weir__thread_start("merger", merge_and_reset, histogram, &merger), 0);
+    while (atomic_load(&writers_left) > 0) {
+        weir_histogram_summary summary = summary_of(histogram);
+
+        assert_ordered(&summary, 992, 1535); /* the bounds of the buckets */
+    }
+    for (int i = 0; i < 2; i++)
+        weir__thread_join(&writers[i]);
+    weir__thread_join(&merger);
+    weir_histogram_release(histogram);
 }

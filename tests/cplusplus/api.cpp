@@ -90,7 +90,7 @@ void use_locals()
 
 void use_histogram()
 {
-    weir_histogram *histogram = nullptr;
+    weir_histogram *histogram = nullptr, *total = nullptr;
     weir_histogram_summary summary;
 
     EXPECT(weir_histogram_create(&histogram) == 0);
@@ -98,6 +98,12 @@ void use_histogram()
     weir_histogram_read(histogram, &summary);
     EXPECT(summary.count == 1 && summary.max == 7);
     EXPECT(weir_histogram_percentile(histogram, 50) == 7);
+    EXPECT(weir_histogram_create(&total) == 0);
+    weir_histogram_merge(total, histogram);
+    weir_histogram_reset(histogram);
+    EXPECT(weir_histogram_percentile(total, 50) == 7);
+    EXPECT(weir_histogram_percentile(histogram, 50) == 0);
+    weir_histogram_release(total);
     weir_histogram_release(histogram);
 }
 
