@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weir/address.h - where a channel is bound or connected to. A value: copy it as you like.
+ * weir/address.h - addresses of channels, as values, and lists of addresses.
  *
  *      "127.0.0.1:8007"   "[::1]:8007"   ":8007" (every IPv4 address)   "[::]:8007"
  *      "unix:/run/x.sock"   "unix:@name" (abstract)   "inproc:name" (inside this process)
@@ -16,60 +16,60 @@
 extern "C" {
 #endif
 
-#define WEIR_ADDRESS_TEXT_SIZE 128 /* room for any address in words, and its 0 */
+#define WEIR_ADDRESS_TEXT_SIZE 128 /* enough for any formatted address, with its NUL */
 
 typedef struct weir_address {
-    socklen_t length; /* of what is used of `storage`; 0 = no address */
+    socklen_t length; /* bytes used in `storage`; 0 = no address */
     struct sockaddr_storage storage;
 } weir_address;
 
 /*
- * Reads an address as above; no names: see the resolver for those.
+ * Parses an address as shown above. Host names are not resolved: see weir/resolver.h.
  * Thread: any.  Fails: -EINVAL (not an address), -ENAMETOOLONG.
  */
 WEIR_API int weir_address_parse(const char *text, weir_address *ret_address);
 
 /*
- * Writes an address as weir_address_parse reads it; "-" if there is none. Returns `buffer`.
+ * Formats an address as weir_address_parse accepts it; "-" if there is none. Returns `buffer`.
  * Thread: any.
  */
 WEIR_API char *weir_address_format(const weir_address *address, char *buffer, size_t size);
 
 /*
- * Copies a socket address of the system.
+ * Converts a sockaddr.
  * Thread: any.  Fails: -EINVAL (too long).
  */
 WEIR_API int weir_address_from_sockaddr(const struct sockaddr *address, socklen_t length,
                                         weir_address *ret_address);
 
 /*
- * The system's view of an address, valid as long as it.
+ * The address as a sockaddr of `address->length` bytes; valid as long as `address`.
  * Thread: any.
  */
 WEIR_API const struct sockaddr *weir_address_sockaddr(const weir_address *address);
 
 /*
- * AF_INET, AF_INET6, AF_UNIX, WEIR_AF_INPROC, or AF_UNSPEC if there is no address.
+ * The address family: AF_INET, AF_INET6, AF_UNIX, WEIR_AF_INPROC, or AF_UNSPEC without an address.
  * Thread: any.
  */
 WEIR_API int weir_address_family(const weir_address *address);
 
-#define WEIR_AF_INPROC 0x7001 /* beyond the system's families */
+#define WEIR_AF_INPROC 0x7001 /* outside the range of the system */
 
 /*
- * The port, 0 where there is none.
+ * The port; 0 if the family has none.
  * Thread: any.
  */
 WEIR_API uint16_t weir_address_port(const weir_address *address);
 
 /*
- * Changes the port of an internet address; does nothing to others.
+ * Sets the port of an IPv4 or IPv6 address; other addresses are unchanged.
  * Thread: any.
  */
 WEIR_API void weir_address_set_port(weir_address *address, uint16_t port);
 
 /*
- * Whether both are the same address.
+ * True if both are the same address.
  * Thread: any.
  */
 WEIR_API bool weir_address_equal(const weir_address *a, const weir_address *b);
@@ -77,8 +77,7 @@ WEIR_API bool weir_address_equal(const weir_address *a, const weir_address *b);
 /* --- addresses -------------------------------------------------------------------------------- */
 
 /*
- * The addresses of a host, in the order to be tried. Refcounted, and never
- * changed.
+ * The addresses of a host, in the order in which to try them. Reference-counted and immutable.
  */
 
 typedef struct weir_addresses {
@@ -87,20 +86,20 @@ typedef struct weir_addresses {
 } weir_addresses;
 
 /*
- * Copies addresses.
+ * Creates a list with a copy of `addresses`.
  * Thread: any.  Gives: addresses.  Fails: -EINVAL (none), -ENOMEM.
  */
-WEIR_API int weir_addresses_create(const weir_address *addresses, size_t count,
-                                   weir_addresses **ret_addresses);
+WEIR_API WEIR_MUST_USE int weir_addresses_create(const weir_address *addresses, size_t count,
+                                                 weir_addresses **ret_addresses);
 
 /*
- * Keeps them.
+ * Retains a reference.
  * Thread: any.
  */
 WEIR_API weir_addresses *weir_addresses_retain(weir_addresses *addresses);
 
 /*
- * Gives a reference back; NULL is fine.
+ * Releases a reference. NULL is ignored.
  * Thread: any.  Takes: addresses.
  */
 WEIR_API void weir_addresses_release(weir_addresses *addresses);

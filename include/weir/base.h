@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weir/base.h - what every other header needs: linkage, version, durations, and the two nodes that
- * public structs lend to the library.
+ * weir/base.h - linkage, version, durations, and the list nodes that public structs embed.
  *
- * Time is a signed 64-bit count of nanoseconds on a monotonic clock; WEIR_NEVER is after all of it.
+ * Time is a signed 64-bit number of nanoseconds of a monotonic clock.
  */
 #ifndef WEIR_BASE_H
 #define WEIR_BASE_H
@@ -20,16 +19,16 @@
 #define WEIR_VERSION_MINOR 1
 #define WEIR_VERSION_PATCH 0
 
-/* Switches a numeric option off, where its zero means "the default". */
+/* Disables an option whose 0 means "use the default". */
 #define WEIR_OFF (-1)
 
-/* Switches an option on that is a switch: 0 is the default, WEIR_ON and WEIR_OFF set it. */
+/* Enables a tri-state option: 0 is the default, WEIR_ON and WEIR_OFF set it. */
 #define WEIR_ON 1
 
-/* A deadline that never comes; as a duration, "without limit". */
+/* A deadline that never expires; as a duration, no limit. */
 #define WEIR_NEVER INT64_MAX
 
-/* The struct of which `pointer` is the member `member`. */
+/* The struct of type `type` whose `member` is at `pointer`. */
 #define WEIR_CONTAINER_OF(pointer, type, member) \
     ((type *)((char *)(pointer)-offsetof(type, member)))
 
@@ -45,15 +44,15 @@ typedef struct weir_queue_node {
 /* Private: the link of a running timer. */
 typedef struct weir_timer_node {
     struct weir_timer_node *next;
-    struct weir_timer_node **pprev; /* NULL = not filed */
+    struct weir_timer_node **pprev; /* NULL = not queued */
     int64_t at_ns;
-    uint32_t sequence; /* order of submission among equal deadlines: counts round and round */
+    uint32_t sequence; /* order of start among equal deadlines; wraps around */
     uint32_t reserved;
 } weir_timer_node;
 
 /*
- * The version of the library in use, as "major.minor.patch"; the WEIR_VERSION_* macros are those of
- * the headers.
+ * The version of the library at run time, as "major.minor.patch". WEIR_VERSION_* are those of the
+ * headers.
  * Thread: any.
  */
 WEIR_API const char *weir_version(void);

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weir/buf.h - bytes on their way: read from the front, written at the back.
+ * weir/buf.h - byte buffers with a read and a write index.
  *
  *      0        read        write       capacity         max
  *      +--------+-----------+-----------+ - - - - - - - - +
- *      |  read  | readable  | writable  |  room to grow   |
+ *      |  read  | readable  | writable  |  growth         |
  *      +--------+-----------+-----------+ - - - - - - - - +
  *
- * A buffer is a message (weir/msg.h): counted, passed on or released once. Its memory comes from
- * the pool, from somebody else (weir_buf_wrap), or from another buffer of which it is a view. What
- * is done with the bytes is in weir/buf.h, number.h, search.h and text.h, in four ways:
+ * A buffer is a message (weir/msg.h): reference-counted, passed on or released once. Its memory
+ * comes from the pool (weir/pool.h), from the user (weir_buf_wrap), or from another buffer of which
+ * it is a view. Bytes, numbers and text are accessed in four ways:
  *
- *      get_x(buf, index, &x)    looks anywhere between 0 and write
+ *      get_x(buf, index, &x)    reads at an index below the write index
  *      set_x(buf, index, x)     overwrites there
- *      read_x(buf, &x)          takes from the readable bytes
- *      write_x(buf, x)          appends, and grows
+ *      read_x(buf, &x)          reads and consumes the next readable bytes
+ *      write_x(buf, x)          appends, growing the buffer
  *
- * Every access is checked: it fails with WEIR_EBOUNDS and nothing changes. A read-only buffer
- * refuses to be changed with -EROFS. A buffer belongs to one thread at a time; its count may be
- * changed by any holder.
+ * Every access is checked: out of bounds it fails with WEIR_EBOUNDS and changes nothing. Changes of
+ * a read-only buffer fail with -EROFS. A buffer belongs to one thread at a time; its reference
+ * count may be changed by any holder.
  */
 #ifndef WEIR_BUF_H
 #define WEIR_BUF_H
@@ -35,14 +35,14 @@
 extern "C" {
 #endif
 
-/* The most bytes that a buffer can hold. */
+/* The maximum size of a buffer. */
 #define WEIR_BUF_MAX ((size_t)UINT32_MAX - 4096)
 
 /* Private: a bit of msg.flags; the others are in src/buffer/buf.h. */
 #define WEIR_BUF_FLAG_READ_ONLY (1u << 4)
 
-/* Private, as all of it: use the functions below. 64 bytes, so that the memory behind it begins on
- * a cache line. */
+/* All members are private. 64 bytes, so that the payload behind the header begins on a cache line.
+ */
 typedef struct weir_buf {
     weir_msg msg;
     uint8_t *data;
@@ -50,12 +50,12 @@ typedef struct weir_buf {
     uint32_t write;
     uint32_t capacity;
     uint32_t max;
-    void *owner;            /* the pool's */
-    struct weir_buf *block; /* whose memory it uses, if not that behind this header */
-    void *slab;             /* the pool's */
+    void *owner;            /* for the pool */
+    struct weir_buf *block; /* the buffer whose memory it uses, if not that behind this header */
+    void *slab;             /* for the pool */
 } weir_buf;
 
-/* A piece of memory that somebody else keeps alive. */
+/* A range of memory that it does not own. */
 typedef struct weir_span {
     const uint8_t *data;
     size_t length;
@@ -64,45 +64,47 @@ typedef struct weir_span {
 typedef void weir_buf_free_fn(void *data, void *user_data);
 
 /*
- * What a message's type is if it is a buffer: weir_buf_of asks.
+ * Type tag of buffers; see weir_buf_of.
  * Thread: any.
  */
 extern WEIR_API const weir_msg_type weir_buf_type;
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 /*
- * Creates an empty buffer from the thread's pool, with room for at least `capacity` bytes, that
- * grows to at most `max` (0 = WEIR_BUF_MAX).
+ * Creates an empty buffer from the pool, with room for at least `capacity` bytes, that grows to at
+ * most `max` (0 = WEIR_BUF_MAX).
  * Thread: any.  Gives: buf.  Fails: -ENOMEM, -EINVAL (capacity > max, max > WEIR_BUF_MAX).
  */
-WEIR_API int weir_buf_create(size_t capacity, size_t max, weir_buf **ret_buf);
+WEIR_API WEIR_MUST_USE int weir_buf_create(size_t capacity, size_t max, weir_buf **ret_buf);
 
 /*
- * Creates a buffer that holds a copy of these bytes, and can grow.
+ * Creates a buffer with a copy of `length` bytes. It can grow.
  * Thread: any.  Gives: buf.  Fails: -ENOMEM, -EINVAL.
  */
-WEIR_API int weir_buf_create_from(const void *bytes, size_t length, weir_buf **ret_buf);
+WEIR_API WEIR_MUST_USE int weir_buf_create_from(const void *bytes, size_t length,
+                                                weir_buf **ret_buf);
 
 /*
- * Makes a buffer of memory that exists: all of it readable, not growable. `free_data(data,
- * user_data)` is called once, on any thread, when the last reference has gone, or before this
- * returns an error; NULL = nobody needs to hear of it.
+ * Creates a buffer of existing memory: all of it readable, not growable. `free_data(data,
+ * user_data)` is called once, on any thread, when the last reference is released, or before this
+ * function returns an error. It may be NULL.
  * Thread: any.  Takes: data.  Gives: buf.  Fails: -ENOMEM, -EINVAL (length > WEIR_BUF_MAX, or data
  * is NULL and length > 0).
  */
-WEIR_API int weir_buf_wrap(void *data, size_t length, weir_buf_free_fn *free_data, void *user_data,
-                           weir_buf **ret_buf);
+WEIR_API WEIR_MUST_USE int weir_buf_wrap(void *data, size_t length, weir_buf_free_fn *free_data,
+                                         void *user_data, weir_buf **ret_buf);
 
 /*
- * Makes a read-only buffer of memory that never goes: literals, tables.
+ * Creates a read-only buffer of memory that is never freed, such as literals and tables.
  * Thread: any.  Gives: buf.  Fails: -ENOMEM, -EINVAL (length > WEIR_BUF_MAX, or data is NULL and
  * length > 0).
  */
-WEIR_API int weir_buf_wrap_static(const void *data, size_t length, weir_buf **ret_buf);
+WEIR_API WEIR_MUST_USE int weir_buf_wrap_static(const void *data, size_t length,
+                                                weir_buf **ret_buf);
 
 /*
- * The buffer that a message is, or NULL if it is something else.
+ * The message as a buffer; NULL if it has another type.
  * Thread: any.
  */
 static inline weir_buf *weir_buf_of(weir_msg *msg)
@@ -111,7 +113,7 @@ static inline weir_buf *weir_buf_of(weir_msg *msg)
 }
 
 /*
- * The buffer as the message that it is.
+ * The buffer as a message.
  * Thread: any.
  */
 static inline weir_msg *weir_buf_msg(weir_buf *buf)
@@ -120,7 +122,7 @@ static inline weir_msg *weir_buf_msg(weir_buf *buf)
 }
 
 /*
- * Takes one more reference.
+ * Retains a reference.
  * Thread: any.
  */
 static inline weir_buf *weir_buf_retain(weir_buf *buf)
@@ -130,7 +132,7 @@ static inline weir_buf *weir_buf_retain(weir_buf *buf)
 }
 
 /*
- * Gives a reference back; NULL is fine.
+ * Releases a reference. NULL is ignored.
  * Thread: any.  Takes: buf.
  */
 static inline void weir_buf_release(weir_buf *buf)
@@ -142,46 +144,47 @@ static inline void weir_buf_release(weir_buf *buf)
 /*
  * ---- views ----
  *
- * A view shares the memory of the buffer that it was made of, and keeps it alive: what is set in
- * one is seen in the other. That ends when the buffer grows, which moves it to other memory: views
- * made before stay with the bytes of then. A view does not grow. A view of a view is one of the
- * buffer behind it.
+ * A view shares the memory of its buffer and keeps it alive: changes of one are visible in the
+ * other, until the buffer grows and moves to other memory; views created before keep the old bytes.
+ * A view does not grow. A view of a view is a view of the underlying buffer.
  */
 
 /*
- * A view of `length` bytes from `offset` on, counted from 0: all of them readable.
+ * A view of `length` bytes at the index `offset`, all of them readable.
  * Thread: its holder's.  Keeps: buf.  Gives: slice.  Fails: WEIR_EBOUNDS, -ENOMEM.
  */
-WEIR_API int weir_buf_slice(weir_buf *buf, size_t offset, size_t length, weir_buf **ret_slice);
+WEIR_API WEIR_MUST_USE int weir_buf_slice(weir_buf *buf, size_t offset, size_t length,
+                                          weir_buf **ret_slice);
 
 /*
- * A view of the next `length` readable bytes, which are skipped.
+ * A view of the next `length` readable bytes, which are consumed.
  * Thread: its holder's.  Keeps: buf.  Gives: slice.  Fails: WEIR_EBOUNDS, -ENOMEM.
  */
-WEIR_API int weir_buf_read_slice(weir_buf *buf, size_t length, weir_buf **ret_slice);
+WEIR_API WEIR_MUST_USE int weir_buf_read_slice(weir_buf *buf, size_t length, weir_buf **ret_slice);
 
 /*
- * A view of the whole buffer with indices of its own.
+ * A view of the whole buffer with its own indices.
  * Thread: its holder's.  Keeps: buf.  Gives: duplicate.  Fails: -ENOMEM.
  */
-WEIR_API int weir_buf_duplicate(weir_buf *buf, weir_buf **ret_duplicate);
+WEIR_API WEIR_MUST_USE int weir_buf_duplicate(weir_buf *buf, weir_buf **ret_duplicate);
 
 /*
- * A duplicate that cannot be written to.
+ * A duplicate that is read-only.
  * Thread: its holder's.  Keeps: buf.  Gives: view.  Fails: -ENOMEM.
  */
-WEIR_API int weir_buf_read_only(weir_buf *buf, weir_buf **ret_view);
+WEIR_API WEIR_MUST_USE int weir_buf_read_only(weir_buf *buf, weir_buf **ret_view);
 
 /*
- * A buffer of its own with a copy of `length` bytes from `offset` on.
+ * Creates a buffer with a copy of `length` bytes at the index `offset`.
  * Thread: its holder's.  Gives: copy.  Fails: WEIR_EBOUNDS, -ENOMEM.
  */
-WEIR_API int weir_buf_copy(const weir_buf *buf, size_t offset, size_t length, weir_buf **ret_copy);
+WEIR_API WEIR_MUST_USE int weir_buf_copy(const weir_buf *buf, size_t offset, size_t length,
+                                         weir_buf **ret_copy);
 
 /* ---- indices ---- */
 
 /*
- * The index of the next byte to be read.
+ * The index of the next byte to read.
  * Thread: its holder's.
  */
 static inline size_t weir_buf_read_index(const weir_buf *buf)
@@ -190,7 +193,7 @@ static inline size_t weir_buf_read_index(const weir_buf *buf)
 }
 
 /*
- * The index of the next byte to be written.
+ * The index of the next byte to write.
  * Thread: its holder's.
  */
 static inline size_t weir_buf_write_index(const weir_buf *buf)
@@ -199,7 +202,7 @@ static inline size_t weir_buf_write_index(const weir_buf *buf)
 }
 
 /*
- * How many bytes it has room for without growing.
+ * The number of bytes that fit without growing.
  * Thread: its holder's.
  */
 static inline size_t weir_buf_capacity(const weir_buf *buf)
@@ -208,7 +211,7 @@ static inline size_t weir_buf_capacity(const weir_buf *buf)
 }
 
 /*
- * How many bytes it can grow to.
+ * The size to which it can grow.
  * Thread: its holder's.
  */
 static inline size_t weir_buf_max(const weir_buf *buf)
@@ -217,7 +220,7 @@ static inline size_t weir_buf_max(const weir_buf *buf)
 }
 
 /*
- * How many bytes can be read.
+ * The number of readable bytes.
  * Thread: its holder's.
  */
 static inline size_t weir_buf_readable(const weir_buf *buf)
@@ -226,7 +229,7 @@ static inline size_t weir_buf_readable(const weir_buf *buf)
 }
 
 /*
- * How many bytes can be written without growing.
+ * The number of bytes that can be written without growing.
  * Thread: its holder's.
  */
 static inline size_t weir_buf_writable(const weir_buf *buf)
@@ -235,7 +238,7 @@ static inline size_t weir_buf_writable(const weir_buf *buf)
 }
 
 /*
- * Whether it refuses to be changed.
+ * True if the buffer cannot be changed.
  * Thread: its holder's.
  */
 static inline bool weir_buf_is_read_only(const weir_buf *buf)
@@ -244,7 +247,7 @@ static inline bool weir_buf_is_read_only(const weir_buf *buf)
 }
 
 /*
- * Whether there are `length` bytes at `index`, between 0 and the write index.
+ * True if `length` bytes at `index` lie between 0 and the write index.
  * Thread: its holder's.
  */
 static inline bool weir_buf_in_bounds(const weir_buf *buf, size_t index, size_t length)
@@ -253,7 +256,7 @@ static inline bool weir_buf_in_bounds(const weir_buf *buf, size_t index, size_t 
 }
 
 /*
- * The readable bytes themselves, weir_buf_readable of them.
+ * The first of the weir_buf_readable readable bytes.
  * Thread: its holder's.  Lends until the buffer is changed or released: the bytes.
  */
 static inline const uint8_t *weir_buf_bytes(const weir_buf *buf)
@@ -262,8 +265,7 @@ static inline const uint8_t *weir_buf_bytes(const weir_buf *buf)
 }
 
 /*
- * Where the next bytes are written to, weir_buf_writable of them; then weir_buf_advance says how
- * many were.
+ * The first of the weir_buf_writable bytes to write next; weir_buf_advance commits them.
  * Thread: its holder's.  Lends until the buffer is changed or released: the bytes.
  */
 static inline uint8_t *weir_buf_space(weir_buf *buf)
@@ -272,7 +274,7 @@ static inline uint8_t *weir_buf_space(weir_buf *buf)
 }
 
 /*
- * Moves the read index anywhere between 0 and the write index.
+ * Sets the read index, between 0 and the write index.
  * Thread: its holder's.  Fails: WEIR_EBOUNDS.
  */
 static inline int weir_buf_set_read_index(weir_buf *buf, size_t index)
@@ -284,7 +286,7 @@ static inline int weir_buf_set_read_index(weir_buf *buf, size_t index)
 }
 
 /*
- * Moves the write index anywhere between the read index and the capacity.
+ * Sets the write index, between the read index and the capacity.
  * Thread: its holder's.  Fails: WEIR_EBOUNDS, -EROFS.
  */
 static inline int weir_buf_set_write_index(weir_buf *buf, size_t index)
@@ -298,7 +300,7 @@ static inline int weir_buf_set_write_index(weir_buf *buf, size_t index)
 }
 
 /*
- * Skips readable bytes.
+ * Consumes `length` readable bytes.
  * Thread: its holder's.  Fails: WEIR_EBOUNDS.
  */
 static inline int weir_buf_skip(weir_buf *buf, size_t length)
@@ -310,7 +312,7 @@ static inline int weir_buf_skip(weir_buf *buf, size_t length)
 }
 
 /*
- * Bytes have been put into weir_buf_space.
+ * Commits `length` bytes that were written to weir_buf_space.
  * Thread: its holder's.  Fails: WEIR_EBOUNDS, -EROFS.
  */
 static inline int weir_buf_advance(weir_buf *buf, size_t length)
@@ -324,7 +326,7 @@ static inline int weir_buf_advance(weir_buf *buf, size_t length)
 }
 
 /*
- * Forgets all bytes: both indices are 0. Of a read-only buffer, all are skipped.
+ * Sets both indices to 0. In a read-only buffer, consumes all readable bytes instead.
  * Thread: its holder's.
  */
 static inline void weir_buf_clear(weir_buf *buf)
@@ -338,28 +340,28 @@ static inline void weir_buf_clear(weir_buf *buf)
 /* ---- memory ---- */
 
 /*
- * Makes room for at least `length` more bytes; nothing if there is, else in larger memory: a power
- * of two from 64 up to 4 MiB, from there on a multiple of it.
- * Thread: its holder's.  Fails: WEIR_EBOUNDS (beyond max), -ENOMEM, -EROFS.
+ * Ensures that `length` more bytes can be written. If there is no room the bytes move to larger
+ * memory: a power of two from 64 bytes to 4 MiB, above that a multiple of 4 MiB.
+ * Thread: its holder's.  Fails: WEIR_EBOUNDS (above max), -ENOMEM, -EROFS.
  */
 WEIR_API int weir_buf_reserve(weir_buf *buf, size_t length);
 
 /*
- * Changes the capacity to at least `capacity`, and no more than that needs: grows, or gives memory
- * back. All bytes stay. What cannot get smaller, such as a view, remains as it is.
- * Thread: its holder's.  Fails: WEIR_EBOUNDS (beyond max, below the write index), -ENOMEM, -EROFS.
+ * Sets the capacity to at least `capacity`, growing or shrinking as needed. All bytes are kept.
+ * Memory that cannot shrink, such as that of a view, is left as it is.
+ * Thread: its holder's.  Fails: WEIR_EBOUNDS (above max, below the write index), -ENOMEM, -EROFS.
  */
 WEIR_API int weir_buf_set_capacity(weir_buf *buf, size_t capacity);
 
 /*
- * Moves the readable bytes to the front: what was read makes room. The caller must be the only
- * holder, and without views.
+ * Moves the readable bytes to index 0, so that the space of consumed bytes can be reused. The
+ * caller must be the only holder, without views.
  * Thread: its holder's.  Fails: -EROFS, -EBUSY (the memory is shared).
  */
 WEIR_API int weir_buf_discard(weir_buf *buf);
 
 /*
- * Discards what was read and gives memory back that the readable bytes do not need.
+ * Discards consumed bytes and shrinks the memory to what the readable bytes need.
  * Thread: its holder's.  Fails: -EROFS, -EBUSY (the memory is shared), -ENOMEM.
  */
 WEIR_API int weir_buf_compact(weir_buf *buf);
@@ -367,16 +369,16 @@ WEIR_API int weir_buf_compact(weir_buf *buf);
 /* --- bytes ------------------------------------------------------------------------------------ */
 
 /*
- * Runs of bytes in and out of a buffer, copied or lent.
+ * Reading and writing bytes, copied or borrowed.
  *
- * get and set work at an index, anywhere between 0 and the write index; peek and read at the read
- * index, and read moves it; write appends and grows. A span is lent: it is good until the buffer
- * changes or goes. For a piece that stays, take a weir_buf_slice.
+ * get and set work at an index below the write index, peek and read at the read index; read
+ * consumes. write appends. A span borrows memory: it is valid until the buffer is changed or
+ * released. To keep a part for longer, use weir_buf_slice.
  */
 
 /*
- * These bytes as a span.
- * Thread: any.  Lends until they go: the bytes.
+ * A span of `length` bytes.
+ * Thread: any.  Lends until they are freed: the bytes.
  */
 static inline weir_span weir_span_of(const void *bytes, size_t length)
 {
@@ -386,8 +388,8 @@ static inline weir_span weir_span_of(const void *bytes, size_t length)
 }
 
 /*
- * The characters of a text as a span, without the NUL.
- * Thread: any.  Lends until it goes: the text.
+ * The characters of a string as a span, without the NUL.
+ * Thread: any.  Lends until it is freed: the text.
  */
 static inline weir_span weir_span_of_text(const char *text)
 {
@@ -419,9 +421,9 @@ WEIR_API int weir_buf_get_span(const weir_buf *buf, size_t index, size_t length,
 WEIR_API int weir_buf_peek_span(const weir_buf *buf, size_t length, weir_span *ret_span);
 
 /*
- * The next readable bytes as a span; they are skipped.
- * Thread: its holder's.  Lends until the buffer is changed or released: the bytes.
- * Fails: WEIR_EBOUNDS.
+ * Consumes the next readable bytes and returns them as a span.
+ * Thread: its holder's.  Lends until the buffer is changed or released: the bytes.  Fails:
+ * WEIR_EBOUNDS.
  */
 WEIR_API int weir_buf_read_span(weir_buf *buf, size_t length, weir_span *ret_span);
 
@@ -432,60 +434,60 @@ WEIR_API int weir_buf_read_span(weir_buf *buf, size_t length, weir_span *ret_spa
 WEIR_API int weir_buf_get_bytes(const weir_buf *buf, size_t index, void *ret_bytes, size_t length);
 
 /*
- * Copies the next readable bytes.
+ * Copies the next readable bytes without consuming them.
  * Thread: its holder's.  Fails: WEIR_EBOUNDS.
  */
 WEIR_API int weir_buf_peek_bytes(const weir_buf *buf, void *ret_bytes, size_t length);
 
 /*
- * Copies the next readable bytes and skips them.
+ * Copies and consumes the next readable bytes.
  * Thread: its holder's.  Fails: WEIR_EBOUNDS.
  */
 WEIR_API int weir_buf_read_bytes(weir_buf *buf, void *ret_bytes, size_t length);
 
 /*
- * Overwrites the bytes at `index`. `bytes` may lie in the buffer itself.
+ * Overwrites the bytes at `index`. `bytes` may overlap the buffer.
  * Thread: its holder's.  Fails: WEIR_EBOUNDS, -EROFS.
  */
 WEIR_API int weir_buf_set_bytes(weir_buf *buf, size_t index, const void *bytes, size_t length);
 
 /*
- * Appends these bytes, which do not lie in the buffer itself.
- * Thread: its holder's.  Fails: WEIR_EBOUNDS (beyond max), -ENOMEM, -EROFS.
+ * Appends `length` bytes, which must not overlap the buffer.
+ * Thread: its holder's.  Fails: WEIR_EBOUNDS (above max), -ENOMEM, -EROFS.
  */
 WEIR_API int weir_buf_write_bytes(weir_buf *buf, const void *bytes, size_t length);
 
 /*
- * Appends a byte `length` times.
- * Thread: its holder's.  Fails: WEIR_EBOUNDS (beyond max), -ENOMEM, -EROFS.
+ * Appends `byte` `length` times.
+ * Thread: its holder's.  Fails: WEIR_EBOUNDS (above max), -ENOMEM, -EROFS.
  */
 WEIR_API int weir_buf_write_fill(weir_buf *buf, uint8_t byte, size_t length);
 
 /*
- * Appends the next `length` readable bytes of another buffer, where they are skipped.
- * Thread: the holder's of both.  Fails: WEIR_EBOUNDS (beyond max, or `from` has fewer), -ENOMEM,
- * -EROFS, -EINVAL (both are one).
+ * Appends the next `length` readable bytes of `from`, where they are consumed.
+ * Thread: the holder's of both.  Fails: WEIR_EBOUNDS (above max, or `from` has fewer), -ENOMEM,
+ * -EROFS, -EINVAL (`from` is `buf`).
  */
 WEIR_API int weir_buf_write_buf(weir_buf *buf, weir_buf *from, size_t length);
 
 /* --- number ----------------------------------------------------------------------------------- */
 
 /*
- * Numbers in and out of a buffer.
+ * Reading and writing numbers.
  *
  *      u8 u16 u32 u64   i8 i16 i32 i64   f32 f64      in network order (big-endian)
  *         u16_le ...       i16_le ...    f32_le ...   little-endian
  *
- * Each of them has the functions that are described below as NAME:
+ * Each type has the functions documented below as NAME:
  *
  *      uint32_t length;
  *      err = weir_buf_read_u32(buf, &length);
  *      err = weir_buf_write_u16_le(buf, 80);
  *
- * Besides, unsigned integers of any size from 1 to 8 bytes, and of variable length.
+ * In addition there are unsigned integers of 1 to 8 bytes and integers of variable length.
  */
 
-/* The only list of numbers: XX(NAME, type in C, bits, byte order). */
+/* XX(NAME, C type, bits, byte order). */
 #define WEIR_NUMBER_MAP(XX)          \
     XX(u8, uint8_t, 8, BIG)          \
     XX(i8, int8_t, 8, BIG)           \
@@ -506,7 +508,7 @@ WEIR_API int weir_buf_write_buf(weir_buf *buf, weir_buf *from, size_t length);
     XX(f64, double, 64, BIG)         \
     XX(f64_le, double, 64, LITTLE)
 
-/* Private: from the machine's byte order to that one, or back. */
+/* Private: converts between the byte order of the machine and the given one. */
 #define WEIR_NUMBER_SWAP8(bits) (bits)
 #define WEIR_NUMBER_SWAP16(bits) __builtin_bswap16(bits)
 #define WEIR_NUMBER_SWAP32(bits) __builtin_bswap32(bits)
@@ -520,8 +522,8 @@ WEIR_API int weir_buf_write_buf(weir_buf *buf, weir_buf *from, size_t length);
 #endif
 
 /*
- * The number at `bytes`, which need not be aligned. For memory that is not in a buffer: nothing is
- * checked.
+ * Loads a number from `bytes`, which need not be aligned. Not bounds-checked; for memory outside of
+ * buffers.
  * Thread: any.
  */
 #define WEIR_NUMBER_LOAD(NAME, type, width, order)         \
@@ -538,22 +540,22 @@ WEIR_API int weir_buf_write_buf(weir_buf *buf, weir_buf *from, size_t length);
 WEIR_NUMBER_MAP(WEIR_NUMBER_LOAD)
 
 /*
- * Puts a number at `ret_bytes`, which need not be aligned. Nothing is checked.
+ * Stores a number at `bytes`, which need not be aligned. Not bounds-checked.
  * Thread: any.
  */
-#define WEIR_NUMBER_STORE(NAME, type, width, order)                   \
-    static inline void weir_store_##NAME(void *ret_bytes, type value) \
-    {                                                                 \
-        uint##width##_t bits;                                         \
-                                                                      \
-        memcpy(&bits, &value, sizeof(bits));                          \
-        bits = WEIR_NUMBER_##order(width, bits);                      \
-        memcpy(ret_bytes, &bits, sizeof(bits));                       \
+#define WEIR_NUMBER_STORE(NAME, type, width, order)               \
+    static inline void weir_store_##NAME(void *bytes, type value) \
+    {                                                             \
+        uint##width##_t bits;                                     \
+                                                                  \
+        memcpy(&bits, &value, sizeof(bits));                      \
+        bits = WEIR_NUMBER_##order(width, bits);                  \
+        memcpy(bytes, &bits, sizeof(bits));                       \
     }
 WEIR_NUMBER_MAP(WEIR_NUMBER_STORE)
 
 /*
- * Looks at the number at `index`.
+ * Reads the number at `index`.
  * Thread: its holder's.  Fails: WEIR_EBOUNDS.
  */
 #define WEIR_NUMBER_GET(NAME, type, width, order)                                             \
@@ -567,7 +569,7 @@ WEIR_NUMBER_MAP(WEIR_NUMBER_STORE)
 WEIR_NUMBER_MAP(WEIR_NUMBER_GET)
 
 /*
- * Overwrites what is at `index` with a number.
+ * Overwrites the bytes at `index` with a number.
  * Thread: its holder's.  Fails: WEIR_EBOUNDS, -EROFS.
  */
 #define WEIR_NUMBER_SET(NAME, type, width, order)                                  \
@@ -583,7 +585,7 @@ WEIR_NUMBER_MAP(WEIR_NUMBER_GET)
 WEIR_NUMBER_MAP(WEIR_NUMBER_SET)
 
 /*
- * Looks at the number that the readable bytes begin with.
+ * Reads the next number without consuming it.
  * Thread: its holder's.  Fails: WEIR_EBOUNDS.
  */
 #define WEIR_NUMBER_PEEK(NAME, type, width, order)                               \
@@ -597,7 +599,7 @@ WEIR_NUMBER_MAP(WEIR_NUMBER_SET)
 WEIR_NUMBER_MAP(WEIR_NUMBER_PEEK)
 
 /*
- * Takes the number that the readable bytes begin with.
+ * Reads and consumes the next number.
  * Thread: its holder's.  Fails: WEIR_EBOUNDS.
  */
 #define WEIR_NUMBER_READ(NAME, type, width, order)                         \
@@ -613,7 +615,7 @@ WEIR_NUMBER_MAP(WEIR_NUMBER_READ)
 
 /*
  * Appends a number.
- * Thread: its holder's.  Fails: WEIR_EBOUNDS (beyond max), -ENOMEM, -EROFS.
+ * Thread: its holder's.  Fails: WEIR_EBOUNDS (above max), -ENOMEM, -EROFS.
  */
 #define WEIR_NUMBER_WRITE(NAME, type, width, order)                                \
     static inline int weir_buf_write_##NAME(weir_buf *buf, type value)             \
@@ -638,22 +640,21 @@ enum weir_byte_order {
 };
 
 /*
- * Looks at the integer of `size` bytes at `index`.
+ * Reads the integer of `size` bytes at `index`.
  * Thread: its holder's.  Fails: WEIR_EBOUNDS, -EINVAL (size).
  */
 WEIR_API int weir_buf_get_uint(const weir_buf *buf, size_t index, size_t size,
                                enum weir_byte_order order, uint64_t *ret_value);
 
 /*
- * Overwrites what is at `index` with an integer of `size` bytes.
- * Thread: its holder's.  Fails: WEIR_EBOUNDS, -EROFS, -EINVAL (size), -EOVERFLOW (needs more
- * bytes).
+ * Overwrites the bytes at `index` with an integer of `size` bytes.
+ * Thread: its holder's.  Fails: WEIR_EBOUNDS, -EROFS, -EINVAL (size), -EOVERFLOW (value too large).
  */
 WEIR_API int weir_buf_set_uint(weir_buf *buf, size_t index, size_t size, enum weir_byte_order order,
                                uint64_t value);
 
 /*
- * Takes the integer of `size` bytes that the readable bytes begin with.
+ * Reads and consumes the next integer of `size` bytes.
  * Thread: its holder's.  Fails: WEIR_EBOUNDS, -EINVAL (size).
  */
 WEIR_API int weir_buf_read_uint(weir_buf *buf, size_t size, enum weir_byte_order order,
@@ -661,8 +662,8 @@ WEIR_API int weir_buf_read_uint(weir_buf *buf, size_t size, enum weir_byte_order
 
 /*
  * Appends an integer of `size` bytes.
- * Thread: its holder's.  Fails: WEIR_EBOUNDS (beyond max), -ENOMEM, -EROFS, -EINVAL (size),
- * -EOVERFLOW (needs more bytes).
+ * Thread: its holder's.  Fails: WEIR_EBOUNDS (above max), -ENOMEM, -EROFS, -EINVAL (size),
+ * -EOVERFLOW (value too large).
  */
 WEIR_API int weir_buf_write_uint(weir_buf *buf, size_t size, enum weir_byte_order order,
                                  uint64_t value);
@@ -670,18 +671,18 @@ WEIR_API int weir_buf_write_uint(weir_buf *buf, size_t size, enum weir_byte_orde
 /*
  * ---- integers of variable length ----
  *
- * As in Protocol Buffers (uint64, sint64): 7 bits a byte, the lowest first, and bit 7 says that
- * more follow (unsigned LEB128). Signed ones are folded (zig-zag, not the signed LEB128 of DWARF
- * and WebAssembly), so that small ones stay short: 0, -1, 1, -2 are 0, 1, 2, 3. Stricter than
- * these, so that each number has one form: what others allow to be padded with zeroes is refused
- * with -EBADMSG. At most 10 bytes and no more than 64 bits are read.
+ * As in Protocol Buffers (uint64, sint64): 7 bits per byte, the lowest first; bit 7 is set in all
+ * but the last byte (unsigned LEB128). Signed integers use zig-zag encoding, so that small ones are
+ * short: 0, -1, 1, -2 become 0, 1, 2, 3. (This is not the signed LEB128 of DWARF and WebAssembly.)
+ * Padding with zeroes, which Protocol Buffers allow, is rejected with -EBADMSG, so that each number
+ * has one encoding. At most 10 bytes and 64 bits are read.
  */
 
-/* The most bytes that one needs. */
+/* The maximum length in bytes. */
 #define WEIR_VARINT_MAX 10
 
 /*
- * How many bytes a number needs.
+ * The encoded length of a number in bytes.
  * Thread: any.
  */
 static inline size_t weir_varint_length(uint64_t value)
@@ -690,97 +691,98 @@ static inline size_t weir_varint_length(uint64_t value)
 }
 
 /*
- * Looks at the number at `index`, and says how many bytes it has.
- * Thread: its holder's.  Fails: WEIR_EBOUNDS (it goes on beyond the write index), -EOVERFLOW (more
- * than 64 bits), -EBADMSG (not the shortest form).
+ * Reads the number at `index` and its length in bytes.
+ * Thread: its holder's.  Fails: WEIR_EBOUNDS (it is incomplete), -EOVERFLOW (more than 64 bits),
+ * -EBADMSG (not the shortest form).
  */
 WEIR_API int weir_buf_get_varint(const weir_buf *buf, size_t index, uint64_t *ret_value,
                                  size_t *ret_length);
 
 /*
- * Looks at the signed number at `index`, and says how many bytes it has.
- * Thread: its holder's.  Fails: WEIR_EBOUNDS (it goes on beyond the write index), -EOVERFLOW (more
- * than 64 bits), -EBADMSG (not the shortest form).
+ * Reads the signed number at `index` and its length in bytes.
+ * Thread: its holder's.  Fails: WEIR_EBOUNDS (it is incomplete), -EOVERFLOW (more than 64 bits),
+ * -EBADMSG (not the shortest form).
  */
 WEIR_API int weir_buf_get_varint_signed(const weir_buf *buf, size_t index, int64_t *ret_value,
                                         size_t *ret_length);
 
 /*
- * Takes the number that the readable bytes begin with.
- * Thread: its holder's.  Fails: WEIR_EBOUNDS (not all of it is there), -EOVERFLOW, -EBADMSG.
+ * Reads and consumes the next number.
+ * Thread: its holder's.  Fails: WEIR_EBOUNDS (it is incomplete), -EOVERFLOW, -EBADMSG.
  */
 WEIR_API int weir_buf_read_varint(weir_buf *buf, uint64_t *ret_value);
 
 /*
- * Takes the signed number that the readable bytes begin with.
- * Thread: its holder's.  Fails: WEIR_EBOUNDS (not all of it is there), -EOVERFLOW, -EBADMSG.
+ * Reads and consumes the next signed number.
+ * Thread: its holder's.  Fails: WEIR_EBOUNDS (it is incomplete), -EOVERFLOW, -EBADMSG.
  */
 WEIR_API int weir_buf_read_varint_signed(weir_buf *buf, int64_t *ret_value);
 
 /*
  * Appends a number.
- * Thread: its holder's.  Fails: WEIR_EBOUNDS (beyond max), -ENOMEM, -EROFS.
+ * Thread: its holder's.  Fails: WEIR_EBOUNDS (above max), -ENOMEM, -EROFS.
  */
 WEIR_API int weir_buf_write_varint(weir_buf *buf, uint64_t value);
 
 /*
  * Appends a signed number.
- * Thread: its holder's.  Fails: WEIR_EBOUNDS (beyond max), -ENOMEM, -EROFS.
+ * Thread: its holder's.  Fails: WEIR_EBOUNDS (above max), -ENOMEM, -EROFS.
  */
 WEIR_API int weir_buf_write_varint_signed(weir_buf *buf, int64_t value);
 
 /* --- text ------------------------------------------------------------------------------------- */
 
 /*
- * Text in and out of a buffer: strings, formatted output, hex dumps, UTF-8.
+ * Strings, formatted output, hex dumps and UTF-8.
  *
  *      err = weir_buf_printf(buf, "HTTP/1.1 %d %s\r\n", status, reason);
  *
- * A buffer has a length and no NUL: none is written, and one that is read is a byte like others.
+ * Buffers have a length and no terminating NUL: none is written, and a NUL that is read is an
+ * ordinary byte.
  */
 
 /*
- * Appends a text, without its NUL.
- * Thread: its holder's.  Fails: WEIR_EBOUNDS (beyond max), -ENOMEM, -EROFS.
+ * Appends a string, without its NUL.
+ * Thread: its holder's.  Fails: WEIR_EBOUNDS (above max), -ENOMEM, -EROFS.
  */
 WEIR_API int weir_buf_write_string(weir_buf *buf, const char *text);
 
 /*
- * Copies `length` bytes at `index` as a text with a NUL, into an array of `size` characters.
+ * Copies `length` bytes at `index` and a NUL into an array of `size` characters.
  * Thread: its holder's.  Fails: WEIR_EBOUNDS, -ENOSPC (size <= length).
  */
 WEIR_API int weir_buf_get_string(const weir_buf *buf, size_t index, size_t length, char *ret_text,
                                  size_t size);
 
 /*
- * Copies the next `length` readable bytes as a text with a NUL, into an array of `size` characters,
- * and skips them.
+ * Copies the next `length` readable bytes and a NUL into an array of `size` characters, and
+ * consumes them.
  * Thread: its holder's.  Fails: WEIR_EBOUNDS, -ENOSPC (size <= length).
  */
 WEIR_API int weir_buf_read_string(weir_buf *buf, size_t length, char *ret_text, size_t size);
 
 /*
- * Appends what printf would print.
- * Thread: its holder's.  Fails: WEIR_EBOUNDS (beyond max), -ENOMEM, -EROFS, -EINVAL (the format).
+ * Appends formatted text, as printf.
+ * Thread: its holder's.  Fails: WEIR_EBOUNDS (above max), -ENOMEM, -EROFS, -EINVAL (the format).
  */
 WEIR_API int weir_buf_printf(weir_buf *buf, const char *format, ...) WEIR_PRINTF(2, 3);
 
 /*
- * Appends what vprintf would print; the arguments are left as they were.
- * Thread: its holder's.  Fails: WEIR_EBOUNDS (beyond max), -ENOMEM, -EROFS, -EINVAL (the format).
+ * Appends formatted text, as vprintf; `arguments` can be used again.
+ * Thread: its holder's.  Fails: WEIR_EBOUNDS (above max), -ENOMEM, -EROFS, -EINVAL (the format).
  */
 WEIR_API int weir_buf_vprintf(weir_buf *buf, const char *format, va_list arguments)
     WEIR_PRINTF(2, 0);
 
 /*
- * Prints bytes for people, 16 a line, as `hexdump -C` does: offset, values, characters. As snprintf
- * it cuts off what is too long for `size`, ends with a NUL, and returns the length of the whole.
+ * Formats bytes as `hexdump -C` does: offset, values and characters of 16 bytes per line. As
+ * snprintf it truncates to `size`, terminates with a NUL, and returns the length of the whole.
  * Thread: any.
  */
 WEIR_API size_t weir_span_hex_dump(weir_span span, char *text, size_t size);
 
 /*
- * weir_span_hex_dump of the readable bytes.
+ * Formats the readable bytes as weir_span_hex_dump.
  * Thread: its holder's.
  */
 static inline size_t weir_buf_hex_dump(const weir_buf *buf, char *text, size_t size)
@@ -790,21 +792,22 @@ static inline size_t weir_buf_hex_dump(const weir_buf *buf, char *text, size_t s
 
 /* ---- UTF-8 ---- */
 
-/* A check that goes on from piece to piece; zero is its beginning, the fields are private. */
+/* State of an incremental UTF-8 check, initialized to zeroes. All members are private. */
 typedef struct weir_utf8 {
-    uint8_t missing; /* so many bytes until the character ends */
-    uint8_t low;     /* between which the next of them lies */
+    uint8_t missing; /* bytes until the end of the character */
+    uint8_t low;     /* range of the next byte */
     uint8_t high;
 } weir_utf8;
 
 /*
- * Looks at the next piece of a text. Characters may be cut anywhere. Once it has failed it fails.
- * Thread: any.  Fails: -EILSEQ (not UTF-8: overlong, a surrogate, beyond U+10FFFF, no such bytes).
+ * Checks the next part of a text. Parts may end within a character. After a failure every call
+ * fails.
+ * Thread: any.  Fails: -EILSEQ (not UTF-8: overlong, a surrogate, above U+10FFFF, an invalid byte).
  */
 WEIR_API int weir_utf8_check(weir_utf8 *utf8, weir_span span);
 
 /*
- * Whether the text may end here: no character is cut, and nothing has failed.
+ * True if the text may end here: no character is incomplete, and no check has failed.
  * Thread: any.
  */
 static inline bool weir_utf8_is_complete(const weir_utf8 *utf8)
@@ -813,13 +816,13 @@ static inline bool weir_utf8_is_complete(const weir_utf8 *utf8)
 }
 
 /*
- * Whether it is a whole text in UTF-8.
+ * True if the span is valid UTF-8.
  * Thread: any.
  */
 WEIR_API bool weir_span_is_utf8(weir_span span);
 
 /*
- * Whether the readable bytes are a whole text in UTF-8.
+ * True if the readable bytes are valid UTF-8.
  * Thread: its holder's.
  */
 static inline bool weir_buf_is_utf8(const weir_buf *buf)
@@ -832,28 +835,28 @@ static inline bool weir_buf_is_utf8(const weir_buf *buf)
 /*
  * Finding, comparing and hashing bytes.
  *
- * weir_span_* work on any memory and answer with an offset into it; weir_buf_find* search from an
- * index to the write index and answer with an index. What is not there is -ENOENT.
+ * weir_span_* search memory and return an offset into it; weir_buf_find* search from an index to
+ * the write index and return an index. They return -ENOENT if nothing is found.
  */
 
-/* Up to so many different bytes a set is searched for by vector instructions. */
+/* Sets of up to this many bytes are searched with vector instructions. */
 #define WEIR_BYTE_SET_SMALL 8
 
-/* A set of bytes to look for, such as delimiters; the fields are private. */
+/* A set of bytes to search for, such as delimiters. All members are private. */
 typedef struct weir_byte_set {
     uint64_t bits[4];
-    uint8_t count; /* WEIR_BYTE_SET_SMALL + 1 = more than `few` holds */
+    uint8_t count; /* WEIR_BYTE_SET_SMALL + 1 = more than fit in `small` */
     uint8_t small[WEIR_BYTE_SET_SMALL];
 } weir_byte_set;
 
 /*
- * Makes a set of these bytes; the same one may come twice.
+ * Initializes a set of bytes; duplicates are ignored.
  * Thread: any.
  */
 WEIR_API void weir_byte_set_init(weir_byte_set *set, const void *bytes, size_t count);
 
 /*
- * Whether the byte is in the set.
+ * True if the byte is in the set.
  * Thread: any.
  */
 static inline bool weir_byte_set_has(const weir_byte_set *set, uint8_t byte)
@@ -864,7 +867,7 @@ static inline bool weir_byte_set_has(const weir_byte_set *set, uint8_t byte)
 /* ---- in a span ---- */
 
 /*
- * The offset of the first such byte.
+ * The offset of the first `byte`.
  * Thread: any.  Fails: -ENOENT.
  */
 WEIR_API ssize_t weir_span_find(weir_span span, uint8_t byte);
@@ -876,26 +879,26 @@ WEIR_API ssize_t weir_span_find(weir_span span, uint8_t byte);
 WEIR_API ssize_t weir_span_find_any(weir_span span, const weir_byte_set *set);
 
 /*
- * The offset where the sequence first begins; an empty one begins everywhere.
+ * The offset of the first occurrence of a sequence; 0 if the sequence is empty.
  * Thread: any.  Fails: -ENOENT.
  */
 WEIR_API ssize_t weir_span_find_sequence(weir_span span, weir_span sequence);
 
 /*
- * Less than, equal to or greater than 0, by the first byte that differs, else by length.
+ * Compares bytes, then lengths: less than, equal to or greater than 0.
  * Thread: any.
  */
 WEIR_API int weir_span_compare(weir_span a, weir_span b);
 
 /*
- * Whether both have the same bytes.
+ * True if both have the same bytes.
  * Thread: any.
  */
 WEIR_API bool weir_span_equal(weir_span a, weir_span b);
 
 /*
- * A number that is the same for the same bytes and seed: for tables. It may differ between versions
- * and machines, and does not withstand who wants collisions.
+ * A hash for in-memory tables, the same for the same bytes and seed. It may differ between versions
+ * and machines. Not collision-resistant.
  * Thread: any.
  */
 WEIR_API uint64_t weir_span_hash(weir_span span, uint64_t seed);
@@ -903,7 +906,7 @@ WEIR_API uint64_t weir_span_hash(weir_span span, uint64_t seed);
 /* ---- in a buffer ---- */
 
 /*
- * The index of the first such byte between `from` and the write index.
+ * The index of the first `byte` between `from` and the write index.
  * Thread: its holder's.  Fails: -ENOENT, WEIR_EBOUNDS (`from` is beyond the write index).
  */
 WEIR_API ssize_t weir_buf_find(const weir_buf *buf, size_t from, uint8_t byte);
@@ -915,13 +918,13 @@ WEIR_API ssize_t weir_buf_find(const weir_buf *buf, size_t from, uint8_t byte);
 WEIR_API ssize_t weir_buf_find_any(const weir_buf *buf, size_t from, const weir_byte_set *set);
 
 /*
- * The index where the sequence first begins, between `from` and the write index.
+ * The index of the first occurrence of a sequence between `from` and the write index.
  * Thread: its holder's.  Fails: -ENOENT, WEIR_EBOUNDS (`from` is beyond the write index).
  */
 WEIR_API ssize_t weir_buf_find_sequence(const weir_buf *buf, size_t from, weir_span sequence);
 
 /*
- * weir_span_compare of the readable bytes of both.
+ * Compares the readable bytes of both, as weir_span_compare.
  * Thread: the holder's of both.
  */
 static inline int weir_buf_compare(const weir_buf *a, const weir_buf *b)
@@ -930,7 +933,7 @@ static inline int weir_buf_compare(const weir_buf *a, const weir_buf *b)
 }
 
 /*
- * Whether both have the same readable bytes.
+ * True if both have the same readable bytes.
  * Thread: the holder's of both.
  */
 static inline bool weir_buf_equal(const weir_buf *a, const weir_buf *b)
@@ -939,7 +942,7 @@ static inline bool weir_buf_equal(const weir_buf *a, const weir_buf *b)
 }
 
 /*
- * weir_span_hash of the readable bytes.
+ * The hash of the readable bytes; see weir_span_hash.
  * Thread: its holder's.
  */
 static inline uint64_t weir_buf_hash(const weir_buf *buf, uint64_t seed)

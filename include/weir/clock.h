@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weir/clock.h - what time it is, and a clock whose time is moved by hand.
+ * weir/clock.h - clocks, and a manual clock for tests.
  *
- * Executors read time only through a weir_clock. With the monotonic one they sleep until a deadline
- * in the kernel, with another that runs by itself for as long as is left by that. With a manual
- * one, which tests and simulators move, they sleep until somebody moves it: the clock tells its
- * observers, and each looks whether its deadline has come.
+ * Executors read the time only through a weir_clock. With the monotonic clock they sleep until a
+ * deadline in the kernel; with another running clock for the time left until the deadline. With a
+ * manual clock, which tests and simulators advance, they sleep until it is advanced: the clock
+ * notifies its observers, and each compares its deadline.
  */
 #ifndef WEIR_CLOCK_H
 #define WEIR_CLOCK_H
@@ -21,9 +21,9 @@ typedef struct weir_clock_observer weir_clock_observer;
 typedef struct weir_manual_clock weir_manual_clock;
 
 /*
- * Hears of each move of a manual clock. `moved` runs on the thread that moved it, after the new
- * time is visible to all, and must only wake somebody: it may read the clock, but not move it and
- * not subscribe or unsubscribe, for the clock's lock is held.
+ * Observes a manual clock. `moved` runs on the thread that moved the clock, after the new time is
+ * visible to all threads. It should only wake a sleeper: it may read the clock, but not move it,
+ * subscribe or unsubscribe, because the lock of the clock is held.
  */
 struct weir_clock_observer {
     void (*moved)(weir_clock_observer *observer);
@@ -32,47 +32,48 @@ struct weir_clock_observer {
     weir_clock_observer **pprev; /* NULL = not subscribed */
 };
 
-/* A clock: nanoseconds since some moment, never backwards, readable from any thread. */
+/* A clock: nanoseconds since an arbitrary point, never decreasing, readable from any thread. */
 struct weir_clock {
     int64_t (*now)(const weir_clock *clock);
-    /* Both NULL unless `manual`. After unsubscribe `moved` is neither running nor to be called. */
+    /* NULL unless `manual`. After unsubscribe `moved` is not running and is not called again. */
     void (*subscribe)(weir_clock *clock, weir_clock_observer *observer);
     void (*unsubscribe)(weir_clock *clock, weir_clock_observer *observer);
-    bool manual; /* its time does not pass by itself: nobody can sleep until a deadline of it */
+    bool manual; /* the time changes only when set: a thread cannot sleep until a deadline */
 };
 
 /*
- * The system's CLOCK_MONOTONIC, the clock of everything that was given no other.
+ * CLOCK_MONOTONIC, the default clock.
  * Thread: any.
  */
 WEIR_API weir_clock *weir_clock_monotonic(void);
 
 /*
- * Makes a clock that stands at `start_ns` until it is moved.
+ * Creates a clock that stands at `start_ns` until it is moved.
  * Thread: any.  Gives: ret_clock.  Fails: -ENOMEM, -EINVAL (start_ns < 0).
  */
-WEIR_API int weir_manual_clock_create(int64_t start_ns, weir_manual_clock **ret_clock);
+WEIR_API WEIR_MUST_USE int weir_manual_clock_create(int64_t start_ns,
+                                                    weir_manual_clock **ret_clock);
 
 /*
- * Frees the clock. Whatever was made with it must be gone. NULL is fine.
+ * Frees the clock. Objects that use it must be gone. NULL is ignored.
  * Thread: any.  Takes: clock.
  */
 WEIR_API void weir_manual_clock_release(weir_manual_clock *clock);
 
 /*
- * The clock to put into options; it lives as long as the manual clock.
+ * The clock to pass in options; valid until release.
  * Thread: any.  Lends until release: the result.
  */
 WEIR_API weir_clock *weir_manual_clock_clock(weir_manual_clock *clock);
 
 /*
- * Moves the time to `now_ns` and tells the observers, also if it is the time already.
- * Thread: any.  Fails: -EINVAL if that is in the past; the time is then unchanged.
+ * Sets the time and notifies the observers, even if the time does not change.
+ * Thread: any.  Fails: -EINVAL if `now_ns` is in the past; the time is then unchanged.
  */
 WEIR_API int weir_manual_clock_set(weir_manual_clock *clock, int64_t now_ns);
 
 /*
- * Moves the time on by `delta_ns`, to WEIR_NEVER at most, and tells the observers.
+ * Advances the time by `delta_ns`, at most to WEIR_NEVER, and notifies the observers.
  * Thread: any.  Fails: -EINVAL if `delta_ns` is negative.
  */
 WEIR_API int weir_manual_clock_advance(weir_manual_clock *clock, int64_t delta_ns);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weir/composite.h - many buffers as one run of bytes, without copying them together.
+ * weir/composite.h - a sequence of buffers that is read as one, without copying.
  *
  *      0             read                                length
  *      +-------------+--------------------------------------+
@@ -10,12 +10,12 @@
  *      +---------+---------------+------+-------------------+
  *
  * A composite is a message of its own type (weir/msg.h). It is read like a buffer: get_x(composite,
- * index, &x) looks anywhere between 0 and length, peek_x and read_x at the read index, across the
- * borders of components; WEIR_EBOUNDS, and nothing changes, beyond the bytes that are there. It is
- * not written to: bytes come by adding a buffer.
+ * index, &x) reads at any index below the length, peek_x and read_x at the read index, across the
+ * borders of components. An access out of bounds fails with WEIR_EBOUNDS and changes nothing. A
+ * composite is not written to; bytes are added as buffers.
  *
- * A component is what a buffer had readable when it was added. The buffer itself is not touched any
- * more, its indices neither, so that one buffer may be in several composites.
+ * A component consists of the bytes that were readable when its buffer was added. The buffer and
+ * its indices are not changed, so one buffer may be in several composites.
  */
 #ifndef WEIR_COMPOSITE_H
 #define WEIR_COMPOSITE_H
@@ -29,28 +29,29 @@
 extern "C" {
 #endif
 
-/* How many components there may be before they are copied together, unless told otherwise. */
+/* The default of max_components: above it, components are copied into one. */
 #define WEIR_COMPOSITE_DEFAULT_MAX 16
 
 typedef struct weir_composite weir_composite;
 
 /*
- * What a message's type is if it is a composite: weir_composite_of asks.
+ * Type tag of composites; see weir_composite_of.
  * Thread: any.
  */
 extern WEIR_API const weir_msg_type weir_composite_type;
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 /*
- * Creates an empty composite. When more than `max_components` have been added they are copied into
- * one; 0 means WEIR_COMPOSITE_DEFAULT_MAX, SIZE_MAX never.
+ * Creates an empty composite. When it has more than `max_components` they are copied into one; 0 =
+ * WEIR_COMPOSITE_DEFAULT_MAX, SIZE_MAX = never.
  * Thread: any.  Gives: ret_composite.  Fails: -ENOMEM.
  */
-WEIR_API int weir_composite_create(size_t max_components, weir_composite **ret_composite);
+WEIR_API WEIR_MUST_USE int weir_composite_create(size_t max_components,
+                                                 weir_composite **ret_composite);
 
 /*
- * The composite that a message is, or NULL if it is something else.
+ * The message as a composite; NULL if it has another type.
  * Thread: any.
  */
 static inline weir_composite *weir_composite_of(weir_msg *msg)
@@ -60,16 +61,16 @@ static inline weir_composite *weir_composite_of(weir_msg *msg)
 }
 
 /*
- * The composite as the message that it is.
+ * The composite as a message.
  * Thread: any.
  */
 static inline weir_msg *weir_composite_msg(weir_composite *composite)
 {
-    return (weir_msg *)(void *)composite; /* it begins with one */
+    return (weir_msg *)(void *)composite; /* its first member */
 }
 
 /*
- * Takes one more reference.
+ * Retains a reference.
  * Thread: any.
  */
 static inline weir_composite *weir_composite_retain(weir_composite *composite)
@@ -79,7 +80,7 @@ static inline weir_composite *weir_composite_retain(weir_composite *composite)
 }
 
 /*
- * Gives a reference back; the last one releases the components. NULL is fine.
+ * Releases a reference; the last one releases the components. NULL is ignored.
  * Thread: any.  Takes: composite.
  */
 static inline void weir_composite_release(weir_composite *composite)
@@ -91,49 +92,52 @@ static inline void weir_composite_release(weir_composite *composite)
 /* ---- components ---- */
 
 /*
- * Adds the readable bytes of a buffer at the end; of another composite, each of its components.
+ * Appends the readable bytes of a buffer, or the components of another composite.
  * Thread: its holder's.  Takes: msg.  Fails: -ENOMEM, -EINVAL (neither a buffer nor another
  * composite).
  */
-WEIR_API int weir_composite_add(weir_composite *composite, weir_msg *msg);
+WEIR_API WEIR_MUST_USE int weir_composite_add(weir_composite *composite, weir_msg *msg);
 
 /*
- * The same before the component `component`, or at the end. What comes to lie before the read index
- * counts as read: the readable bytes stay the same.
- * Thread: its holder's.  Takes: msg.  Fails: WEIR_EBOUNDS (no such place), -ENOMEM, -EINVAL.
+ * Inserts the readable bytes of a buffer, or the components of another composite, before
+ * `component`, or at the end. Bytes inserted before the read index count as read: the readable
+ * bytes are unchanged.
+ * Thread: its holder's.  Takes: msg.  Fails: WEIR_EBOUNDS (component out of range), -ENOMEM,
+ * -EINVAL.
  */
-WEIR_API int weir_composite_insert(weir_composite *composite, size_t component, weir_msg *msg);
+WEIR_API WEIR_MUST_USE int weir_composite_insert(weir_composite *composite, size_t component,
+                                                 weir_msg *msg);
 
 /*
- * Takes a component out, without copying: the buffer that was added, or a view of it if somebody
- * else has it too. What was read of the component is read in the buffer.
+ * Removes a component and returns it without copying: the buffer that was added, or a view of it if
+ * it has other holders. Bytes of the component that were read are read in the buffer.
  * Thread: its holder's.  Gives: ret_buf.  Fails: WEIR_EBOUNDS (no such component), -ENOMEM.
  */
-WEIR_API int weir_composite_remove(weir_composite *composite, size_t component, weir_buf **ret_buf);
+WEIR_API WEIR_MUST_USE int weir_composite_remove(weir_composite *composite, size_t component,
+                                                 weir_buf **ret_buf);
 
 /*
- * How many components there are, empty ones too.
+ * The number of components, including empty ones.
  * Thread: its holder's.
  */
 WEIR_API size_t weir_composite_count(const weir_composite *composite);
 
 /*
  * The bytes of a component, read or not.
- * Thread: its holder's.  Lends until the composite is changed or released: the bytes.
- * Fails: WEIR_EBOUNDS (no such component).
+ * Thread: its holder's.  Lends until the composite is changed or released: the bytes.  Fails:
+ * WEIR_EBOUNDS (no such component).
  */
 WEIR_API int weir_composite_component(const weir_composite *composite, size_t component,
                                       weir_span *ret_span);
 
 /*
- * Copies all components into one; the indices stay.
+ * Copies all components into one. Indices are unchanged.
  * Thread: its holder's.  Fails: -ENOMEM, WEIR_EBOUNDS (more than WEIR_BUF_MAX bytes).
  */
 WEIR_API int weir_composite_consolidate(weir_composite *composite);
 
 /*
- * Releases the components that have been read to their end; the indices are then less by their
- * length.
+ * Releases the components that were read completely. Indices decrease by their length.
  * Thread: its holder's.
  */
 WEIR_API void weir_composite_discard(weir_composite *composite);
@@ -141,25 +145,25 @@ WEIR_API void weir_composite_discard(weir_composite *composite);
 /* ---- indices ---- */
 
 /*
- * How many bytes there are, read or not: indices end here.
+ * The number of bytes, read or not.
  * Thread: its holder's.
  */
 WEIR_API size_t weir_composite_length(const weir_composite *composite);
 
 /*
- * The index of the next byte to be read.
+ * The index of the next byte to read.
  * Thread: its holder's.
  */
 WEIR_API size_t weir_composite_read_index(const weir_composite *composite);
 
 /*
- * How many bytes can be read. This is also its size against water marks.
+ * The number of readable bytes; also the size for high marks.
  * Thread: its holder's.
  */
 WEIR_API size_t weir_composite_readable(const weir_composite *composite);
 
 /*
- * Moves the read index anywhere between 0 and the length.
+ * Sets the read index, between 0 and the length.
  * Thread: its holder's.  Fails: WEIR_EBOUNDS.
  */
 WEIR_API int weir_composite_set_read_index(weir_composite *composite, size_t index);
@@ -180,13 +184,13 @@ WEIR_API int weir_composite_get_bytes(weir_composite *composite, size_t index, v
                                       size_t length);
 
 /*
- * Copies the next readable bytes.
+ * Copies the next readable bytes without consuming them.
  * Thread: its holder's.  Fails: WEIR_EBOUNDS.
  */
 WEIR_API int weir_composite_peek_bytes(weir_composite *composite, void *ret_bytes, size_t length);
 
 /*
- * Copies the next readable bytes and skips them.
+ * Copies and consumes the next readable bytes.
  * Thread: its holder's.  Fails: WEIR_EBOUNDS.
  */
 WEIR_API int weir_composite_read_bytes(weir_composite *composite, void *ret_bytes, size_t length);
@@ -194,7 +198,7 @@ WEIR_API int weir_composite_read_bytes(weir_composite *composite, void *ret_byte
 /* ---- numbers: those of weir/buf.h ---- */
 
 /*
- * Looks at the number at `index`.
+ * Reads the number at `index`.
  * Thread: its holder's.  Fails: WEIR_EBOUNDS.
  */
 #define WEIR_COMPOSITE_GET(NAME, type, width, order)                                     \
@@ -211,7 +215,7 @@ WEIR_API int weir_composite_read_bytes(weir_composite *composite, void *ret_byte
 WEIR_NUMBER_MAP(WEIR_COMPOSITE_GET)
 
 /*
- * Looks at the number that the readable bytes begin with.
+ * Reads the next number without consuming it.
  * Thread: its holder's.  Fails: WEIR_EBOUNDS.
  */
 #define WEIR_COMPOSITE_PEEK(NAME, type, width, order)                                        \
@@ -227,7 +231,7 @@ WEIR_NUMBER_MAP(WEIR_COMPOSITE_GET)
 WEIR_NUMBER_MAP(WEIR_COMPOSITE_PEEK)
 
 /*
- * Takes the number that the readable bytes begin with.
+ * Reads and consumes the next number.
  * Thread: its holder's.  Fails: WEIR_EBOUNDS.
  */
 #define WEIR_COMPOSITE_READ(NAME, type, width, order)                                        \
@@ -245,42 +249,42 @@ WEIR_NUMBER_MAP(WEIR_COMPOSITE_READ)
 /* ---- parts ---- */
 
 /*
- * A view of `length` bytes from `index` on, without copying: a buffer if they lie in one component,
- * else a composite of views.
+ * A view of `length` bytes at `index`, without copying: a buffer if they lie in one component,
+ * otherwise a composite of views.
  * Thread: its holder's.  Keeps: what the bytes lie in.  Gives: ret_slice.  Fails: WEIR_EBOUNDS,
  * -ENOMEM.
  */
-WEIR_API int weir_composite_slice(weir_composite *composite, size_t index, size_t length,
-                                  weir_msg **ret_slice);
+WEIR_API WEIR_MUST_USE int weir_composite_slice(weir_composite *composite, size_t index,
+                                                size_t length, weir_msg **ret_slice);
 
 /*
- * The same of the next `length` readable bytes, which are skipped.
+ * A view of the next `length` readable bytes, which are consumed.
  * Thread: its holder's.  Keeps: what the bytes lie in.  Gives: ret_slice.  Fails: WEIR_EBOUNDS,
  * -ENOMEM.
  */
-WEIR_API int weir_composite_read_slice(weir_composite *composite, size_t length,
-                                       weir_msg **ret_slice);
+WEIR_API WEIR_MUST_USE int weir_composite_read_slice(weir_composite *composite, size_t length,
+                                                     weir_msg **ret_slice);
 
 /*
- * One buffer with a copy of `length` bytes from `index` on.
+ * Creates a buffer with a copy of `length` bytes at `index`.
  * Thread: its holder's.  Gives: ret_copy.  Fails: WEIR_EBOUNDS, -ENOMEM, -EINVAL (more than
  * WEIR_BUF_MAX).
  */
-WEIR_API int weir_composite_copy(weir_composite *composite, size_t index, size_t length,
-                                 weir_buf **ret_copy);
+WEIR_API WEIR_MUST_USE int weir_composite_copy(weir_composite *composite, size_t index,
+                                               size_t length, weir_buf **ret_copy);
 
 /*
- * The readable bytes as vectors for writev and sendmsg, empty ones left out: at most `count`, and
- * at most the 1024 that the system takes at once. Returns how many.
+ * The readable bytes as iovecs for writev and sendmsg, without empty ones: at most `count`, and at
+ * most IOV_MAX (1024). Returns their number.
  * Thread: its holder's.  Lends until the composite is changed or released: the bytes.
  */
 WEIR_API size_t weir_composite_iovecs(weir_composite *composite, struct iovec *ret_vectors,
                                       size_t count);
 
-/* ---- finding: the index of what was found, or what weir/buf.h says ---- */
+/* ---- finding: an index, or an error as for buffers ---- */
 
 /*
- * The index of the first such byte between `from` and the length.
+ * The index of the first `byte` between `from` and the length.
  * Thread: its holder's.  Fails: -ENOENT, WEIR_EBOUNDS (`from` is beyond the length).
  */
 WEIR_API ssize_t weir_composite_find(weir_composite *composite, size_t from, uint8_t byte);
@@ -293,7 +297,7 @@ WEIR_API ssize_t weir_composite_find_any(weir_composite *composite, size_t from,
                                          const weir_byte_set *set);
 
 /*
- * The index where the sequence first begins, between `from` and the length, across borders too.
+ * The index of the first occurrence of a sequence between `from` and the length, across components.
  * Thread: its holder's.  Fails: -ENOENT, WEIR_EBOUNDS (`from` is beyond the length).
  */
 WEIR_API ssize_t weir_composite_find_sequence(weir_composite *composite, size_t from,

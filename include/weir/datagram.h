@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weir/datagram.h - a message with addresses: what datagram channels (UDP, Unix sockets) read, and
- * what they write.
+ * weir/datagram.h - datagrams: messages with addresses, read and written by UDP and Unix datagram
+ * channels.
  *
  *      static void on_read(weir_ctx *ctx, weir_msg *msg)       an echo server
  *      {
@@ -9,12 +9,12 @@
  *          weir_write(ctx, msg, NULL);
  *      }
  *
- * What is read has a sender, and a buffer of its bytes, of which there may be none. What is written
- * has a recipient, unless the channel is connected: there a plain buffer or composite will do, and
- * is one datagram each.
+ * A received datagram has a sender and a buffer, which may be empty. A written one has a recipient,
+ * unless the channel is connected: there a plain buffer or composite is accepted, and is sent as
+ * one datagram.
  *
- * A datagram with a segment size is sent as several, each of so many bytes but for the last: by one
- * system call, and in one piece as far as the system and its devices can (GSO).
+ * A datagram with a segment size is sent as several datagrams of that size, the last one possibly
+ * shorter, by one system call and segmented by the kernel or the device where possible (GSO).
  */
 #ifndef WEIR_DATAGRAM_H
 #define WEIR_DATAGRAM_H
@@ -30,21 +30,21 @@ extern "C" {
 typedef struct weir_datagram weir_datagram;
 
 /*
- * What a message's type is if it is a datagram: weir_datagram_of asks.
+ * Type tag of datagrams; see weir_datagram_of.
  * Thread: any.
  */
 extern WEIR_API const weir_msg_type weir_datagram_type;
 
 /*
- * Makes a datagram of a buffer's or a composite's readable bytes, or of descriptors for a Unix
- * socket; NULL content: of nothing. NULL recipient: the peer that the channel is connected to.
+ * Creates a datagram with the readable bytes of a buffer or composite, or with descriptors for a
+ * Unix socket; NULL content = empty. NULL recipient = the peer of a connected channel.
  * Thread: any.  Takes: content.  Gives: datagram.  Fails: -ENOMEM, -EINVAL (none of those).
  */
-WEIR_API int weir_datagram_create(weir_msg *content, const weir_address *recipient,
-                                  weir_datagram **ret_datagram);
+WEIR_API WEIR_MUST_USE int weir_datagram_create(weir_msg *content, const weir_address *recipient,
+                                                weir_datagram **ret_datagram);
 
 /*
- * The datagram that a message is, or NULL if it is something else.
+ * The message as a datagram; NULL if it has another type.
  * Thread: any.
  */
 static inline weir_datagram *weir_datagram_of(weir_msg *msg)
@@ -54,16 +54,16 @@ static inline weir_datagram *weir_datagram_of(weir_msg *msg)
 }
 
 /*
- * The datagram as the message that it is.
+ * The datagram as a message.
  * Thread: any.
  */
 static inline weir_msg *weir_datagram_msg(weir_datagram *datagram)
 {
-    return (weir_msg *)(void *)datagram; /* it begins with one */
+    return (weir_msg *)(void *)datagram; /* its first member */
 }
 
 /*
- * Takes one more reference.
+ * Retains a reference.
  * Thread: any.
  */
 static inline weir_datagram *weir_datagram_retain(weir_datagram *datagram)
@@ -73,7 +73,7 @@ static inline weir_datagram *weir_datagram_retain(weir_datagram *datagram)
 }
 
 /*
- * Gives a reference back; NULL is fine.
+ * Releases a reference. NULL is ignored.
  * Thread: any.  Takes: datagram.
  */
 static inline void weir_datagram_release(weir_datagram *datagram)
@@ -83,14 +83,14 @@ static inline void weir_datagram_release(weir_datagram *datagram)
 }
 
 /*
- * Its bytes, borrowed: a buffer if it was received, or weir_descriptors if such have come;
- * otherwise what it was made of. NULL if there is nothing, or it was taken.
+ * The content, borrowed: for a received datagram a buffer, or weir_descriptors if descriptors came
+ * with it. NULL if it is empty or was taken.
  * Thread: its holder's.
  */
 WEIR_API weir_msg *weir_datagram_content(const weir_datagram *datagram);
 
 /*
- * The same as a buffer; NULL if it is none.
+ * The content as a buffer; NULL if it is not one.
  * Thread: its holder's.
  */
 static inline weir_buf *weir_datagram_buf(const weir_datagram *datagram)
@@ -99,42 +99,42 @@ static inline weir_buf *weir_datagram_buf(const weir_datagram *datagram)
 }
 
 /*
- * Takes the bytes out: they are the caller's.
+ * Removes the content from the datagram and returns it.
  * Thread: its holder's.  Gives: content.
  */
-WEIR_API weir_msg *weir_datagram_take_content(weir_datagram *datagram);
+WEIR_API WEIR_MUST_USE weir_msg *weir_datagram_take_content(weir_datagram *datagram);
 
 /*
- * Who has sent it, and whom it is for: of a received one the address that the channel is bound to,
- * or with packet_info of weir_channel_options that which it was really sent to. An address of
- * length 0 is none. Borrowed.
+ * The sender and the recipient, borrowed; an address of length 0 if unknown. The recipient of a
+ * received datagram is the address that the channel is bound to, or with packet_info of
+ * weir_channel_options the actual destination address.
  * Thread: its holder's.
  */
 WEIR_API const weir_address *weir_datagram_sender(const weir_datagram *datagram);
 WEIR_API const weir_address *weir_datagram_recipient(const weir_datagram *datagram);
 
 /*
- * Changes whom it is for; NULL: the peer that the channel is connected to.
+ * Sets the recipient; NULL = the peer of a connected channel.
  * Thread: its holder's.
  */
 WEIR_API void weir_datagram_set_recipient(weir_datagram *datagram, const weir_address *recipient);
 
 /*
- * Says which of this host's addresses it is sent from, for UDP channels that are bound to any; the
- * port is the channel's. NULL, or any address: the system chooses, by where it goes.
+ * Sets the local address to send from, for UDP channels bound to the wildcard address; the port is
+ * that of the channel. NULL or a wildcard address lets the system choose.
  * Thread: its holder's.
  */
 WEIR_API void weir_datagram_set_sender(weir_datagram *datagram, const weir_address *sender);
 
 /*
- * Addresses it to who has sent it: a reply. If it is known at which address of this host it has
- * come, by packet_info of weir_channel_options, the reply is sent from there.
+ * Turns a received datagram into a reply: the sender becomes the recipient. If packet_info of
+ * weir_channel_options is set, the reply is sent from the address at which the datagram arrived.
  * Thread: its holder's.
  */
 WEIR_API void weir_datagram_make_reply(weir_datagram *datagram);
 
 /*
- * Of how many bytes the datagrams are that it is sent as; 0: it is one.
+ * The segment size in bytes; 0 = sent as one datagram.
  * Thread: its holder's.
  */
 WEIR_API uint16_t weir_datagram_segment_size(const weir_datagram *datagram);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weir/file_range.h - a part of a file as a message: a transport sends it without reading it.
+ * weir/file_range.h - a range of a file as a message, sent by sendfile without being read.
  *
  *      0          offset      position        offset + length
  *      |  file ...  |   sent    |     remaining     |  ... file
  *
- * It counts as 0 bytes against water marks, since it takes no memory. A range is not checked
- * against the file's size until it is sent: the file may still grow.
+ * A range counts as 0 bytes for high marks, because it uses no memory. It is checked against the
+ * size of the file only when it is sent: the file may still grow.
  */
 #ifndef WEIR_FILE_RANGE_H
 #define WEIR_FILE_RANGE_H
@@ -18,28 +18,29 @@
 extern "C" {
 #endif
 
-/* The descriptor belongs to the range: it is closed with the last reference. */
+/* The range owns the descriptor and closes it with the last reference. */
 #define WEIR_FILE_RANGE_CLOSE (1u << 0)
 
 typedef struct weir_file_range weir_file_range;
 
 /*
- * What a message's type is if it is a file range: weir_file_range_of asks.
+ * Type tag of file ranges; see weir_file_range_of.
  * Thread: any.
  */
 extern WEIR_API const weir_msg_type weir_file_range_type;
 
 /*
- * Makes a message of `length` bytes of a file from `offset` on. Without WEIR_FILE_RANGE_CLOSE the
- * descriptor must stay open until the range has gone.
- * Thread: any.  Takes: descriptor, with WEIR_FILE_RANGE_CLOSE.  Gives: ret_range.  Fails: -EBADF
- * (no descriptor), -EINVAL (negative, the end beyond INT64_MAX, unknown flags), -ENOMEM.
+ * Creates a range of `length` bytes at `offset`. Without WEIR_FILE_RANGE_CLOSE the descriptor must
+ * stay open as long as the range.
+ * Thread: any.  Takes: descriptor, with WEIR_FILE_RANGE_CLOSE.  Gives: ret_range.  Fails: -EBADF (a
+ * negative descriptor), -EINVAL (negative offset or length, end above INT64_MAX, unknown flags),
+ * -ENOMEM.
  */
-WEIR_API int weir_file_range_create(int descriptor, int64_t offset, int64_t length, uint32_t flags,
-                                    weir_file_range **ret_range);
+WEIR_API WEIR_MUST_USE int weir_file_range_create(int descriptor, int64_t offset, int64_t length,
+                                                  uint32_t flags, weir_file_range **ret_range);
 
 /*
- * The file range that a message is, or NULL if it is something else.
+ * The message as a file range; NULL if it has another type.
  * Thread: any.
  */
 static inline weir_file_range *weir_file_range_of(weir_msg *msg)
@@ -49,16 +50,16 @@ static inline weir_file_range *weir_file_range_of(weir_msg *msg)
 }
 
 /*
- * The file range as the message that it is.
+ * The file range as a message.
  * Thread: any.
  */
 static inline weir_msg *weir_file_range_msg(weir_file_range *range)
 {
-    return (weir_msg *)(void *)range; /* it begins with one */
+    return (weir_msg *)(void *)range; /* its first member */
 }
 
 /*
- * Takes one more reference.
+ * Retains a reference.
  * Thread: any.
  */
 static inline weir_file_range *weir_file_range_retain(weir_file_range *range)
@@ -68,7 +69,7 @@ static inline weir_file_range *weir_file_range_retain(weir_file_range *range)
 }
 
 /*
- * Gives a reference back; NULL is fine.
+ * Releases a reference. NULL is ignored.
  * Thread: any.  Takes: range.
  */
 static inline void weir_file_range_release(weir_file_range *range)
@@ -84,38 +85,38 @@ static inline void weir_file_range_release(weir_file_range *range)
 WEIR_API int weir_file_range_descriptor(const weir_file_range *range);
 
 /*
- * Where the range begins in the file.
+ * The offset of the range in the file.
  * Thread: its holder's.
  */
 WEIR_API int64_t weir_file_range_offset(const weir_file_range *range);
 
 /*
- * How many bytes it has, sent or not.
+ * The length of the range, sent or not.
  * Thread: its holder's.
  */
 WEIR_API int64_t weir_file_range_length(const weir_file_range *range);
 
 /*
- * Where the next byte to be sent is in the file.
+ * The offset in the file of the next byte to send.
  * Thread: its holder's.
  */
 WEIR_API int64_t weir_file_range_position(const weir_file_range *range);
 
 /*
- * How many bytes have been sent.
+ * The number of bytes sent.
  * Thread: its holder's.
  */
 WEIR_API int64_t weir_file_range_sent(const weir_file_range *range);
 
 /*
- * How many bytes have not been sent.
+ * The number of bytes left to send.
  * Thread: its holder's.
  */
 WEIR_API int64_t weir_file_range_remaining(const weir_file_range *range);
 
 /*
- * Bytes have been sent.
- * Thread: its holder's.  Fails: WEIR_EBOUNDS (more than remain), -EINVAL (negative).
+ * Marks `length` bytes as sent.
+ * Thread: its holder's.  Fails: WEIR_EBOUNDS (more than remaining), -EINVAL (negative).
  */
 WEIR_API int weir_file_range_advance(weir_file_range *range, int64_t length);
 

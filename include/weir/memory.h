@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weir/memory.h - where the library's memory comes from.
+ * weir/memory.h - the allocator of the library.
  *
- * Every allocation of weir passes through these three functions; without a hook they are malloc,
- * realloc and free. Running out of memory is an error like any other, returned as -ENOMEM.
+ * Every allocation of weir goes through these three functions; by default they are malloc, realloc
+ * and free. Functions that cannot allocate fail with -ENOMEM.
  */
 #ifndef WEIR_MEMORY_H
 #define WEIR_MEMORY_H
@@ -15,9 +15,9 @@ extern "C" {
 #endif
 
 /*
- * The functions are called from any thread, several at once. `size` is never 0 and `memory` never
- * NULL. Blocks are aligned as malloc's are; NULL means that there is no memory, and then realloc
- * has left the old block as it was.
+ * The functions are called concurrently from any thread. `size` is never 0 and `memory` never NULL.
+ * Blocks are aligned as those of malloc. NULL means that there is no memory; a failed realloc
+ * leaves the old block unchanged.
  */
 typedef struct weir_memory {
     void *(*alloc)(void *user_data, size_t size);
@@ -27,28 +27,28 @@ typedef struct weir_memory {
 } weir_memory;
 
 /*
- * Takes all memory through `memory`, which is copied, from now on; NULL brings back malloc. A block
- * is freed through the functions in force at that time, so change them only while weir holds none.
+ * Installs an allocator; `memory` is copied. NULL restores malloc. A block is freed by the
+ * allocator installed at that time, so change it only while weir holds no memory.
  * Thread: setup, before any other call of weir.  Fails: -EINVAL if a function is missing.
  */
-WEIR_API int weir_memory_set(const weir_memory *memory);
+WEIR_API WEIR_MUST_USE int weir_memory_set(const weir_memory *memory);
 
 /*
- * Memory from there, for handlers and libraries that want to be counted with weir; NULL if there is
- * none. `size` is not 0.
+ * Allocates memory, for handlers and libraries whose memory should be counted with that of weir.
+ * NULL if there is none. `size` is not 0.
  * Thread: any.  Gives: the block, to weir_memory_free.
  */
-WEIR_API void *weir_memory_alloc(size_t size);
+WEIR_API WEIR_MUST_USE void *weir_memory_alloc(size_t size);
 
 /*
- * Makes a block larger or smaller; NULL as `memory` allocates. If it returns NULL the old block is
- * as it was.
+ * Resizes a block; allocates one if `memory` is NULL. Returns NULL on failure and leaves the old
+ * block unchanged.
  * Thread: any.  Takes: memory, if it succeeds.  Gives: the block.
  */
-WEIR_API void *weir_memory_realloc(void *memory, size_t size);
+WEIR_API WEIR_MUST_USE void *weir_memory_realloc(void *memory, size_t size);
 
 /*
- * Gives a block back; NULL is fine.
+ * Frees a block. NULL is ignored.
  * Thread: any.  Takes: memory.
  */
 WEIR_API void weir_memory_free(void *memory);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weir/msg.h - the first member of everything that travels through a pipeline.
+ * weir/msg.h - messages: the base type of everything that passes through a pipeline.
  *
- * A message has a type and a reference count. A message passed on is given away, on success and on
- * failure alike: whoever holds it passes it on or releases it, once. A type of your own is a const
- * table and a struct that begins with a weir_msg:
+ * A message has a type and a reference count. Passing a message on transfers the caller's
+ * reference, on success and on failure: a holder passes its reference on or releases it, exactly
+ * once. A message type is a const table and a struct that begins with a weir_msg:
  *
  *      struct greeting { weir_msg msg; char name[32]; };
  *      static const weir_msg_type greeting_type = {.name = "greeting", .destroy = free_greeting};
  *      ... weir_msg_init(&greeting->msg, &greeting_type);
  *
- * and is recognised by that table: weir_msg_is(msg, &greeting_type).
+ * The address of the table identifies the type: weir_msg_is(msg, &greeting_type).
  */
 #ifndef WEIR_MSG_H
 #define WEIR_MSG_H
@@ -27,27 +27,26 @@ typedef struct weir_msg weir_msg;
 
 typedef struct weir_msg_type {
     const char *name;
-    /* The last reference has gone: frees the message. Any thread. */
+    /* Frees the message; called on any thread when the last reference is released. */
     void (*destroy)(weir_msg *msg);
-    /* How many bytes it counts as, against water marks and limits; NULL = 8. */
+    /* The number of bytes that it counts for high marks and limits; NULL = 8. */
     size_t (*size)(const weir_msg *msg);
-    /* Somebody has seen it: for the trail of a message that is watched for leaks. NULL = ignored.
-     */
+    /* Called by weir_msg_touch, for leak reports. NULL = ignored. */
     void (*touch)(weir_msg *msg, const char *where);
-    /* The same for one more receiver: a message of its own with what has not been read or sent, and
-     * the same memory behind it. NULL = nobody changes it: it is retained. */
+    /* Creates a message for another receiver, with the unread or unsent rest and the same memory.
+     * NULL = the message is immutable: it is retained. */
     int (*share)(weir_msg *msg, weir_msg **ret_share);
     void *reserved[3];
 } weir_msg_type;
 
 struct weir_msg {
-    const weir_msg_type *type; /* private, as all of it */
+    const weir_msg_type *type; /* all members are private */
     uint32_t refs;
-    uint32_t flags; /* the type's own */
+    uint32_t flags; /* for the type */
 };
 
 /*
- * Begins the life of a message, with one reference: the caller's.
+ * Initializes a message with one reference, the caller's.
  * Thread: any.
  */
 static inline void weir_msg_init(weir_msg *msg, const weir_msg_type *type)
@@ -58,7 +57,7 @@ static inline void weir_msg_init(weir_msg *msg, const weir_msg_type *type)
 }
 
 /*
- * Whether it is of that type.
+ * True if the message has the given type.
  * Thread: any.
  */
 static inline bool weir_msg_is(const weir_msg *msg, const weir_msg_type *type)
@@ -67,7 +66,7 @@ static inline bool weir_msg_is(const weir_msg *msg, const weir_msg_type *type)
 }
 
 /*
- * Takes one more reference. Only a holder may.
+ * Retains a reference. Only a holder of a reference may retain.
  * Thread: any.
  */
 static inline weir_msg *weir_msg_retain(weir_msg *msg)
@@ -80,8 +79,8 @@ static inline weir_msg *weir_msg_retain(weir_msg *msg)
 }
 
 /*
- * Gives a reference back; the last one frees the message. NULL is fine. A sole owner's release
- * takes no locked instruction.
+ * Releases a reference; the last one frees the message. NULL is ignored. The release of a sole
+ * owner executes no locked instruction.
  * Thread: any.  Takes: msg.
  */
 static inline void weir_msg_release(weir_msg *msg)
@@ -90,18 +89,18 @@ static inline void weir_msg_release(weir_msg *msg)
 
     if (msg == NULL)
         return;
-    /* A count of 1 seen by a holder is its own; the argument is in src/base/refcount.h. */
+    /* A holder that reads 1 holds the only reference; see src/base/refcount.h. */
     refs = __atomic_load_n(&msg->refs, __ATOMIC_ACQUIRE);
-    assert(refs > 0); /* a message that was freed has none */
+    assert(refs > 0); /* 0 after the message was freed */
     if (refs == 1)
-        __atomic_store_n(&msg->refs, 0u, __ATOMIC_RELAXED); /* so that the next assert sees it */
+        __atomic_store_n(&msg->refs, 0u, __ATOMIC_RELAXED); /* for the assertion above */
     else if (__atomic_fetch_sub(&msg->refs, 1u, __ATOMIC_ACQ_REL) != 1)
         return;
     msg->type->destroy(msg);
 }
 
 /*
- * How many references there are, as of now: for asserts and logs.
+ * The current number of references, for assertions and logs.
  * Thread: any.
  */
 static inline uint32_t weir_msg_refs(const weir_msg *msg)
@@ -110,7 +109,7 @@ static inline uint32_t weir_msg_refs(const weir_msg *msg)
 }
 
 /*
- * How many bytes it counts as.
+ * The number of bytes that the message counts for high marks and limits.
  * Thread: its holder's.
  */
 static inline size_t weir_msg_size(const weir_msg *msg)
@@ -119,18 +118,18 @@ static inline size_t weir_msg_size(const weir_msg *msg)
 }
 
 /*
- * Leaves a mark in the trail of a message that is watched for leaks; `where` is a literal.
+ * Records that the message passed `where`, a string literal, if it is watched for leaks.
  * Thread: its holder's.
  */
 WEIR_API void weir_msg_touch(weir_msg *msg, const char *where);
 
 /*
- * The same message for one more receiver, without copying: what is read or sent of the one stays in
- * the other. Bytes come as a read-only view. A type that has no `share` is one that nobody changes
- * once it is on its way: then it is the message itself, retained.
+ * Creates a message for another receiver without copying. Reading or sending one does not affect
+ * the other. Bytes are shared as a read-only view. A message whose type has no `share` is immutable
+ * and is retained instead.
  * Thread: its holder's.  Keeps: msg.  Gives: ret_share.  Fails: -ENOMEM, and as the type says.
  */
-WEIR_API int weir_msg_share(weir_msg *msg, weir_msg **ret_share);
+WEIR_API WEIR_MUST_USE int weir_msg_share(weir_msg *msg, weir_msg **ret_share);
 
 #ifdef __cplusplus
 }

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weir/options.h - how options are passed.
+ * weir/options.h - initializer macros of options.
  *
- * Every options struct begins with its size and has an initializer macro named after it. The macro
- * gives the address of a struct whose other members are zero, which is the default of each:
+ * Every options struct begins with its size and has an initializer macro of the same name. The
+ * macro yields the address of a struct with the given members; all others are 0, which is their
+ * default:
  *
  *      weir_group_create(WEIR_GROUP_OPTIONS(.threads = 4), &group);
  *
  *      weir_group_options options = *WEIR_GROUP_OPTIONS(.threads = 4);
  *
- * The address is valid as long as a compound literal's, in C++ until the end of the full
- * expression. C++20 takes members in the order of their declaration; before C++20 there are no
- * designators, and the macro takes no arguments.
+ * The address is valid as long as that of a compound literal, in C++ until the end of the full
+ * expression. C++20 requires members in the order of their declaration. Older C++ has no designated
+ * initializers: there the macro takes no arguments.
  */
 #ifndef WEIR_OPTIONS_H
 #define WEIR_OPTIONS_H

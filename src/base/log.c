@@ -151,7 +151,7 @@ static bool report_dropped(void)
     if (atomic_exchange_explicit(&dropped.cut, false, memory_order_relaxed))
         (void)weir__nowait_write(STDERR_FILENO, "\n", 1, WEIR__NOWAIT_ANY);
     (void)snprintf(message, sizeof(message),
-                   "%" PRIu64 " log lines were dropped: standard error did not take them", count);
+                   "%" PRIu64 " log lines were dropped: standard error was not writable", count);
     format_line(&line, WEIR_LOG_WARN, "log", "-", message);
     if (write_once(&line))
         return true;

@@ -61,7 +61,7 @@ bool weir__log_admit(weir__log_limit *limit, enum weir_log_level level, weir__lo
         suppressed = weir__log_limit_take(limit, weir__monotonic_now());
     ret_note->text[0] = '\0';
     if (suppressed > 0)
-        (void)snprintf(ret_note->text, sizeof(ret_note->text), " (%" PRId64 " more were left out)",
-                       suppressed);
+        (void)snprintf(ret_note->text, sizeof(ret_note->text),
+                       " (%" PRId64 " similar messages suppressed)", suppressed);
     return suppressed >= 0;
 }

@@ -28,9 +28,9 @@ typedef struct weir__log_limit {
     _Atomic uint64_t suppressed; /* since the last message that was admitted */
 } weir__log_limit;
 
-/* " (12 more were left out)", or nothing. */
+/* " (12 similar messages suppressed)", or nothing. */
 typedef struct weir__log_note {
-    char text[48];
+    char text[64];
 } weir__log_note;
 
 /*

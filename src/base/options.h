@@ -20,9 +20,8 @@
  * Options make no sense: says so in the log, with a format that says why. -EINVAL, by which a
  * compiler knows that it is an error.
  */
-#define weir__options_reject(subsystem, object, ...)                                           \
-    (weir_log_write(WEIR_LOG_ERROR, subsystem, object, "options make no sense: " __VA_ARGS__), \
-     -EINVAL)
+#define weir__options_reject(subsystem, object, ...) \
+    (weir_log_write(WEIR_LOG_ERROR, subsystem, object, "invalid options: " __VA_ARGS__), -EINVAL)
 
 static inline bool weir__options_all_zero(const unsigned char *bytes, size_t size)
 {
@@ -45,13 +44,13 @@ static inline int weir__options_read(void *ret_options, size_t known, const void
     if (caller_options != NULL)
         memcpy(&size, caller_options, sizeof(size));
     if (size < sizeof(size))
-        return weir__options_reject(
-            "options", NULL, "their size is %zu: the macro or init of the struct sets it", size);
+        return weir__options_reject("options", NULL,
+                                    "size is %zu; initialize the struct with its macro", size);
     if (size > known &&
         !weir__options_all_zero((const unsigned char *)caller_options + known, size - known))
         return weir__options_reject("options", NULL,
-                                    "one of them is newer than this library, which knows %zu of "
-                                    "their %zu bytes",
+                                    "an option is unknown to this version of the library, which "
+                                    "knows %zu of %zu bytes",
                                     known, size);
 
     memset(ret_options, 0, known);
@@ -87,13 +86,13 @@ static inline int weir__options_check_all(const char *subsystem, const char *obj
 {
     for (; option->name != NULL; option++) {
         if (option->value < option->min)
-            return weir__options_reject(subsystem, object,
-                                        "%s is %lld, and cannot be less than %lld", option->name,
-                                        (long long)option->value, (long long)option->min);
+            return weir__options_reject(subsystem, object, "%s is %lld, the minimum is %lld",
+                                        option->name, (long long)option->value,
+                                        (long long)option->min);
         if (option->value > option->max)
-            return weir__options_reject(subsystem, object,
-                                        "%s is %lld, and cannot be more than %lld", option->name,
-                                        (long long)option->value, (long long)option->max);
+            return weir__options_reject(subsystem, object, "%s is %lld, the maximum is %lld",
+                                        option->name, (long long)option->value,
+                                        (long long)option->max);
     }
     return 0;
 }

@@ -29,7 +29,7 @@ TEST(error, our_codes_have_their_name_and_text)
         assert_string_equal(weir_error_text(ours[i].err), ours[i].text);
     }
     assert_string_equal(weir_error_name(WEIR_EFULL), "WEIR_EFULL");
-    assert_string_equal(weir_error_text(WEIR_EFULL), "the queue is full");
+    assert_string_equal(weir_error_text(WEIR_EFULL), "queue is full");
 }
 
 TEST(error, our_codes_lie_beyond_errno_and_differ)

@@ -114,7 +114,7 @@ static void set_own(void *arg)
     struct visitor *visitor = arg;
 
     visitor->found = weir_local_get(visitor->local);
-    weir_local_set(visitor->local, &visitor->own);
+    assert_int_equal(weir_local_set(visitor->local, &visitor->own), 0);
 }
 
 TEST(local, each_thread_has_its_own_and_removes_it_at_its_end)
@@ -205,7 +205,7 @@ static void set_again(void *value)
 {
     on_remove(value);
     if (again.left-- > 0)
-        weir_local_set(again.local, value);
+        assert_int_equal(weir_local_set(again.local, value), 0);
 }
 
 TEST(local, values_set_by_a_remover_are_removed_too)
@@ -252,7 +252,7 @@ static void *value_in_hook;
 static void look_and_set(void *arg)
 {
     value_in_hook = weir_local_get(seen_by_hook);
-    weir_local_set(seen_by_hook, arg);
+    assert_int_equal(weir_local_set(seen_by_hook, arg), 0);
 }
 
 TEST(local, exit_hooks_run_after_the_values_are_gone_and_what_they_set_goes_too)
@@ -276,12 +276,12 @@ static int late_value;
 static void set_late(void *arg)
 {
     (void)arg;
-    weir_local_set(late_local, &late_value);
+    assert_int_equal(weir_local_set(late_local, &late_value), 0);
 }
 
 static void *set_before_the_destructor_of(void *key)
 {
-    weir_local_set(late_local, &late_value);
+    assert_int_equal(weir_local_set(late_local, &late_value), 0);
     pthread_setspecific(*(pthread_key_t *)key, key);
     return NULL;
 }

@@ -298,7 +298,7 @@ static struct lines read_lines(int end)
         lines.are_whole = lines.are_whole && strncmp(line + 24, " weir WARN  ", 12) == 0;
         lines.count += strstr(line, "flood -: message") != NULL;
         log = strstr(line, "log -: ");
-        if (log != NULL && strstr(log, " log lines were dropped: standard error did not take"))
+        if (log != NULL && strstr(log, " log lines were dropped: standard error was not"))
             lines.reported += strtoull(log + 7, NULL, 10);
     }
     lines.are_whole = lines.are_whole && length == 0;

@@ -66,7 +66,7 @@ TEST(log_limit, has_a_note_about_what_was_left_out)
         assert_int_equal(weir__log_limit_take(&limit, START_NS), -1);
     /* By the real clock the period of START_NS is long over. */
     assert_true(weir__log_admit(&limit, WEIR_LOG_WARN, &note));
-    assert_string_equal(note.text, " (12 more were left out)");
+    assert_string_equal(note.text, " (12 similar messages suppressed)");
     assert_true(weir__log_admit(&limit, WEIR_LOG_WARN, &note));
     assert_string_equal(note.text, "");
 }

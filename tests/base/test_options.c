@@ -101,16 +101,16 @@ TEST(options, an_impossible_size_is_refused)
     assert_int_equal(options.first, 0);
 }
 
-/* ---- words ---- */
+/* ---- log texts ---- */
 
-static char said[512];
+static char logged[512];
 
-static void listen(void *user_data, enum weir_log_level level, const char *subsystem,
+static void on_log(void *user_data, enum weir_log_level level, const char *subsystem,
                    const char *object, const char *message)
 {
     (void)user_data;
     assert_int_equal(level, WEIR_LOG_ERROR);
-    (void)snprintf(said, sizeof(said), "%s %s: %s", subsystem, object, message);
+    (void)snprintf(logged, sizeof(logged), "%s %s: %s", subsystem, object, message);
 }
 
 static int check(int first, int second)
@@ -120,30 +120,29 @@ static int check(int first, int second)
         int second;
     } options = {first, second};
 
-    said[0] = '\0';
-    return weir__options_check("pond", "blue", WEIR__OPTION(&options, first, 0, 10),
+    logged[0] = '\0';
+    return weir__options_check("subsystem", "object", WEIR__OPTION(&options, first, 0, 10),
                                WEIR__OPTION_FROM(&options, second, -1));
 }
 
-TEST(options, that_make_no_sense_are_named_in_the_log)
+TEST(options, invalid_ones_are_named_in_the_log)
 {
     struct newer newer = {sizeof(newer), 1, 2, "x", 1};
     struct current options;
 
-    weir_log_set(listen, NULL);
+    weir_log_set(on_log, NULL);
     assert_int_equal(check(0, -1), 0);
     assert_int_equal(check(10, INT32_MAX), 0);
-    assert_string_equal(said, "");
+    assert_string_equal(logged, "");
     assert_int_equal(check(-1, 0), -EINVAL);
-    assert_string_equal(said, "pond blue: options make no sense: first is -1, and cannot be less "
-                              "than 0");
+    assert_string_equal(logged, "subsystem object: invalid options: first is -1, the minimum is 0");
     assert_int_equal(check(11, 0), -EINVAL);
-    assert_string_equal(said, "pond blue: options make no sense: first is 11, and cannot be more "
-                              "than 10");
+    assert_string_equal(logged,
+                        "subsystem object: invalid options: first is 11, the maximum is 10");
     assert_int_equal(check(0, -2), -EINVAL);
-    assert_string_equal(said, "pond blue: options make no sense: second is -2, and cannot be less "
-                              "than -1");
+    assert_string_equal(logged,
+                        "subsystem object: invalid options: second is -2, the minimum is -1");
     assert_int_equal(weir__options_read(&options, sizeof(options), &newer), -EINVAL);
-    assert_non_null(strstr(said, "one of them is newer than this library"));
+    assert_non_null(strstr(logged, "an option is unknown to this version of the library"));
     weir_log_set(NULL, NULL);
 }

@@ -150,7 +150,7 @@ TEST_EACH_LOOP(client_by_name, fails_with_a_sentence_that_names_the_host)
 
     assert_int_equal(weir_promise_sync(connecting, TEST_TIMEOUT_NS), WEIR_ENOHOST);
     assert_string_equal(weir_promise_detail(connecting),
-                        "none.test: there is no such host, or it has no address");
+                        "none.test: unknown host, or host without addresses");
     weir_promise_release(connecting);
     connecting = call(host, resolver, "later.test:80");
     assert_int_equal(weir_promise_sync(connecting, TEST_TIMEOUT_NS), WEIR_ELOOKUP);

@@ -32,14 +32,14 @@ TEST(options, of_servers_and_clients_are_named_once)
                             ".boss, .workers or .loop is required");
     assert_options_rejected(SERVER(.boss = host.group), ".address is required");
     assert_options_rejected(SERVER(.boss = host.group, .address = "127.0.0.1:0", .acceptors = -1),
-                            "server -: options make no sense: acceptors is -1");
+                            "server -: invalid options: acceptors is -1");
     assert_options_rejected(SERVER(.boss = host.group, .address = "127.0.0.1:0", .backlog = -2),
                             "backlog is -2");
     assert_options_rejected(weir_server_start(&(const weir_server_options){.size = 3}, &server),
-                            "their size is 3");
+                            "size is 3");
     assert_options_rejected(
         CLIENT(.group = host.group, .address = "127.0.0.1:1", .attempt_delay_ns = -2),
-        "client -: options make no sense: attempt_delay_ns is -2");
+        "client -: invalid options: attempt_delay_ns is -2");
     assert_null(server);
     host_close(&host);
 }
@@ -60,7 +60,7 @@ TEST(options, of_pools_and_resolvers_are_named)
         "idle_timeout_ns is -2");
     assert_options_rejected(
         weir_resolver_create_system(WEIR_RESOLVER_OPTIONS(.max_cached = -1), &resolver),
-        "resolver -: options make no sense: max_cached is -1");
+        "resolver -: invalid options: max_cached is -1");
     assert_options_rejected(weir_resolver_create_system(
                                 WEIR_RESOLVER_OPTIONS(.family = (enum weir_family)9), &resolver),
                             "family is 9");

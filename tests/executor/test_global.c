@@ -130,7 +130,7 @@ static void on_live(void *arg, int status)
 
     atomic_store(&life->thread_id, weir__thread_id());
     atomic_store(&life->state, weir_executor_state(weir_executor_global()));
-    (void)weir_thread_on_exit(on_thread_exit, life);
+    assert_int_equal(weir_thread_on_exit(on_thread_exit, life), 0);
     atomic_store(&life->ran_ns, weir__monotonic_now());
     call_counter_task(&life->ran, status);
 }

@@ -354,7 +354,7 @@ static void on_keep(void *arg, int status)
 {
     struct keeper *keeper = arg;
 
-    (void)weir_local_set(keeper->local, keeper);
+    assert_int_equal(weir_local_set(keeper->local, keeper), 0);
     call_counter_task(&keeper->kept, status);
 }
 

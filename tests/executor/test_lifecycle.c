@@ -363,7 +363,7 @@ static void set_keepsake(void *arg)
 {
     struct keepsake *keepsake = arg;
 
-    (void)weir_local_set(keepsake->local, keepsake);
+    assert_int_equal(weir_local_set(keepsake->local, keepsake), 0);
 }
 
 /* Leaves a task behind: the thread that removes its locals is none of the executor's any more. */

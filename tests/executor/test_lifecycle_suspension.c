@@ -30,7 +30,7 @@ static void on_thread_exit(void *arg)
 static void watch_thread_exit(void *arg)
 {
     (void)arg;
-    (void)weir_thread_on_exit(on_thread_exit, NULL);
+    assert_int_equal(weir_thread_on_exit(on_thread_exit, NULL), 0);
 }
 
 /* D 1 */

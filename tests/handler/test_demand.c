@@ -91,7 +91,7 @@ static weir_buf *flat_of(weir_msg *msg)
 
     if (flat != NULL)
         return weir_buf_retain(flat);
-    (void)weir_buf_create(length, 0, &flat);
+    assert_int_equal(weir_buf_create(length, 0, &flat), 0);
     (void)weir_composite_read_bytes(weir_composite_of(msg), weir_buf_space(flat), length);
     (void)weir_buf_advance(flat, length);
     return flat;

@@ -222,8 +222,8 @@ TEST(logging, logs_events_errors_and_writability)
     (void)snprintf(text, sizeof(text), "EVENT: %s\n", weir_event_output_closed()->type->name);
     assert_logged(text);
     weir_pipeline_fire_error(pipeline, WEIR_EMALFORMED, "it is nonsense");
-    assert_non_null(strstr(logged.text, "ERROR: WEIR_EMALFORMED (the bytes make no sense in this "
-                                        "protocol): it is nonsense\n"));
+    assert_non_null(
+        strstr(logged.text, "ERROR: WEIR_EMALFORMED (malformed data): it is nonsense\n"));
     assert_int_equal(weir_embedded_take_error(embedded), WEIR_EMALFORMED);
     weir_embedded_release(embedded);
 

@@ -30,15 +30,15 @@ TEST(options, invalid_ones_of_handlers_are_named)
                             "both_ns is -4");
     assert_options_rejected(
         weir_read_timeout_add(pipeline, WEIR_READ_TIMEOUT_OPTIONS(.timeout_ns = -2)),
-        "read-timeout -: options make no sense: timeout_ns is -2");
+        "read-timeout -: invalid options: timeout_ns is -2");
     assert_options_rejected(
         weir_write_timeout_add(pipeline, WEIR_WRITE_TIMEOUT_OPTIONS(.timeout_ns = -2)),
-        "write-timeout -: options make no sense: timeout_ns is -2");
+        "write-timeout -: invalid options: timeout_ns is -2");
     assert_options_rejected(
         weir_flush_consolidation_add(pipeline, WEIR_FLUSH_CONSOLIDATION_OPTIONS(.max_flushes = -1)),
         "max_flushes is -1");
     assert_options_rejected(weir_logging_add(pipeline, WEIR_LOGGING_OPTIONS(.level = WEIR_LOG_OFF)),
-                            "level is 5, and cannot be more than 4");
+                            "level is 5, the maximum is 4");
     assert_options_rejected(weir_traffic_shaping_add(pipeline, NULL), "there is no traffic");
     weir_embedded_release(embedded);
 }
@@ -54,11 +54,11 @@ TEST(options, invalid_ones_of_shared_objects_are_named)
     assert_options_rejected(weir_traffic_create(WEIR_TRAFFIC_OPTIONS(.read_rate = -5), &traffic),
                             "read_rate is -5");
     assert_options_rejected(weir_traffic_create(WEIR_TRAFFIC_OPTIONS(.burst_ns = -2), &traffic),
-                            "burst_ns is -2, and cannot be less than -1");
+                            "burst_ns is -2, the minimum is -1");
     assert_options_rejected(
         weir_ip_filter_create(WEIR_IP_FILTER_OPTIONS(.rules = &no_subnet, .rule_count = 1),
                               &filter),
-        "ip-filter 10.0.0.0/33: options make no sense: it is no subnet");
+        "ip-filter 10.0.0.0/33: invalid options: it is no subnet");
     assert_options_rejected(
         weir_ip_filter_create(WEIR_IP_FILTER_OPTIONS(.rules = &no_verdict, .rule_count = 1),
                               &filter),
@@ -72,7 +72,7 @@ TEST(options, invalid_ones_of_shared_objects_are_named)
     assert_options_rejected(weir_pcap_create(NULL, &pcap), "there is no path");
     assert_options_rejected(
         weir_pcap_create(WEIR_PCAP_OPTIONS(.path = "/tmp/x", .max_bytes = 1), &pcap),
-        "pcap /tmp/x: options make no sense: max_bytes is 1");
+        "pcap /tmp/x: invalid options: max_bytes is 1");
 }
 
 TEST(options, invalid_ones_of_proxy_headers_are_named)

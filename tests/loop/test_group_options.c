@@ -39,17 +39,17 @@ TEST(group_options, that_make_no_sense_are_named)
         const char *who;
         const char *words;
     } wrong[] = {
-        WRONG("threads is -1, and cannot be less than 0", .threads = -1),
-        WRONG("io is 77, and cannot be more than 4", .io = (enum weir_io)77),
+        WRONG("threads is -1, the minimum is 0", .threads = -1),
+        WRONG("io is 77, the maximum is 4", .io = (enum weir_io)77),
         WRONG("max_pending is -1", .max_pending = -1),
-        WRONG("task_cap_ns is -2, and cannot be less than -1", .task_cap_ns = -2),
+        WRONG("task_cap_ns is -2, the minimum is -1", .task_cap_ns = -2),
         WRONG("cpus is empty", .cpus = (const int[]){0}),
         WRONG("one of them is negative", .cpus = (const int[]){0, -1}, .cpu_count = 2),
         WRONG("the thread factory has no `start`", .thread_factory = &without_start),
         WRONG("the chooser has no `next`", .chooser = &without_next),
         WRONG("chooser and autoscale: only one", .chooser = weir_chooser_round_robin(),
               .autoscale = WEIR_AUTOSCALE_OPTIONS()),
-        WRONG("io_ratio is 101, and cannot be more than 100", .io_ratio = 101),
+        WRONG("io_ratio is 101, the maximum is 100", .io_ratio = 101),
         WRONG("strategy is 9", .strategy = (enum weir_strategy)9),
         WRONG("strategy and strategy_fn", .strategy = WEIR_STRATEGY_BUSY_WAIT,
               .strategy_fn = never_sleep),
@@ -61,13 +61,13 @@ TEST(group_options, that_make_no_sense_are_named)
         WRONG("autoscale: nobody chooses", .io = WEIR_IO_BLOCKING,
               .autoscale = WEIR_AUTOSCALE_OPTIONS()),
         WRONG("threads is -1", .io = WEIR_IO_NONE, .threads = -1),
-        WRONG_SCALE("max_active is 3, and cannot be more than 2", .max_active = 3),
-        WRONG_SCALE("min_active is 2, and cannot be more than 1", .min_active = 2, .max_active = 1),
+        WRONG_SCALE("max_active is 3, the maximum is 2", .max_active = 3),
+        WRONG_SCALE("min_active is 2, the maximum is 1", .min_active = 2, .max_active = 1),
         WRONG_SCALE("window_ns is -1", .window_ns = -1),
         WRONG_SCALE("scale_down (0.9), scale_up (0.1)", .scale_down = 0.9, .scale_up = 0.1),
         WRONG_SCALE("ramp_up is -1", .ramp_up = -1),
         WRONG_SCALE("patience is -2", .patience = -2),
-        {&(const weir_group_options){.size = 1}, "options", "their size is 1"},
+        {&(const weir_group_options){.size = 1}, "options", "size is 1"},
     };
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
@@ -85,7 +85,7 @@ TEST(group_options, of_a_loop_by_hand_are_named_as_well)
 
     assert_options_rejected(
         weir_loop_create(WEIR_LOOP_OPTIONS(.name = "main", .max_pending = -1), &loop),
-        "loop main: options make no sense: max_pending is -1");
+        "loop main: invalid options: max_pending is -1");
     assert_options_rejected(weir_loop_create(WEIR_LOOP_OPTIONS(.io = WEIR_IO_BLOCKING), &loop),
                             "io is 4");
     assert_options_rejected(weir_loop_create(WEIR_LOOP_OPTIONS(.task_cap_ns = -2), &loop),

@@ -339,7 +339,7 @@ static void leave_letter_and_add_a_hook(void *arg)
 
     leave_letter(step);
     added = (struct step){step->trail, 'z'};
-    weir_thread_on_exit(leave_letter, &added);
+    assert_int_equal(weir_thread_on_exit(leave_letter, &added), 0);
 }
 
 TEST(thread, an_exit_hook_added_by_one_runs_too)

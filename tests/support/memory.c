@@ -197,7 +197,8 @@ void test_memory_install(void)
         .free = counted_free,
     };
 
-    (void)weir_memory_set(&memory);
+    if (weir_memory_set(&memory) < 0)
+        abort();
     weir__pages_set_hook(may_map);
 }
 

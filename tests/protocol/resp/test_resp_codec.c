@@ -612,7 +612,7 @@ TEST(resp_codec, rejects_invalid_options)
     weir_pipeline *pipeline = weir_embedded_pipeline(embedded);
 
     assert_options_rejected(weir_resp_codec_add(pipeline, WEIR_RESP_OPTIONS(.version = 1)),
-                            "resp -: options make no sense: version is 1");
+                            "resp -: invalid options: version is 1");
     assert_options_rejected(weir_resp_codec_add(pipeline, WEIR_RESP_OPTIONS(.max_depth = 2000)),
                             "max_depth is 2000");
     assert_options_rejected(weir_resp_codec_add(pipeline, WEIR_RESP_OPTIONS(.max_bytes = SIZE_MAX)),
