@@ -60,16 +60,16 @@ typedef struct weir_channel_options {
     int receive_max;
 
     /* Sockets. What cannot be set fails bind, connect or registration. */
-    bool nagle;              /* TCP_NODELAY is on by default */
-    bool no_reuse_address;   /* SO_REUSEADDR is on by default, but for datagrams: there it would let
-                                others have the same port */
-    bool reuse_port;         /* SO_REUSEPORT */
-    bool keep_alive;         /* SO_KEEPALIVE */
-    bool reset_on_close;     /* SO_LINGER with 0: the peer sees a reset */
-    int backlog;             /* default 4096 */
-    int send_buffer;         /* SO_SNDBUF, default the system's */
-    int receive_buffer;      /* SO_RCVBUF */
-    int64_t user_timeout_ns; /* TCP_USER_TIMEOUT, default the system's */
+    bool nagle;          /* TCP_NODELAY is on by default */
+    int reuse_address;   /* SO_REUSEADDR: WEIR_ON, WEIR_OFF; default on, for datagrams off, because
+                            it lets other sockets share the port there */
+    bool reuse_port;     /* SO_REUSEPORT */
+    bool keep_alive;     /* SO_KEEPALIVE */
+    bool reset_on_close; /* SO_LINGER with 0: the peer sees a reset */
+    int backlog;         /* default 4096 */
+    int send_buffer;     /* SO_SNDBUF, default the system's */
+    int receive_buffer;  /* SO_RCVBUF */
+    int64_t user_timeout_ns;                  /* TCP_USER_TIMEOUT, default the system's */
     const weir_socket_option *socket_options; /* set in this order, after the above */
     size_t socket_option_count;
 

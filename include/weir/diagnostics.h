@@ -145,7 +145,7 @@ enum weir_timing_kind {
 typedef struct weir_timing_options {
     size_t size;
     const char *name;  /* of the metrics, before a dot; default: there are none */
-    weir_clock *clock; /* default weir_clock_monotonic(); lent as long as it is used */
+    weir_clock *clock; /* default the clock of the handler's executor; lent as long as it is used */
 } weir_timing_options;
 
 #define WEIR_TIMING_OPTIONS(...) WEIR_OPTIONS(weir_timing_options, __VA_ARGS__)

@@ -188,12 +188,43 @@ WEIR_API weir_pipeline *weir_ctx_pipeline(const weir_ctx *ctx);
 WEIR_API weir_executor *weir_ctx_executor(const weir_ctx *ctx);
 
 /*
- * Whether it has been removed, by what the caller has called so far. A context is freed soon after
- * its removal: what runs later must not ask this, but learn it from `removed`, or use
- * weir_ctx_offload.
- * Thread: the handler's, inside one of its callbacks.
+ * The current time of the clock of the handler's executor, as weir_loop_now; 0 before the channel
+ * is registered.
+ * Thread: the handler's.
+ */
+WEIR_API int64_t weir_ctx_now(const weir_ctx *ctx);
+
+/*
+ * True if the handler has been removed; its state must not be used then. On the handler's executor
+ * the answer holds until the caller returns or removes it. On any other thread only `true` is
+ * final: the handler may be removed right after a `false`.
+ * Thread: any, with a reference (weir_ctx_retain); without one, only in the handler's callbacks.
  */
 WEIR_API bool weir_ctx_is_removed(const weir_ctx *ctx);
+
+/*
+ * Retains a context, and its channel, beyond the handler's removal. A task that returns from
+ * another thread or loop can then ask weir_ctx_is_removed:
+ *
+ *      static void on_result(void *arg, int status)       on weir_ctx_executor(ctx)
+ *      {
+ *          weir_ctx *ctx = arg;
+ *          if (!weir_ctx_is_removed(ctx))
+ *              reply(ctx, weir_ctx_state(ctx));
+ *          weir_ctx_release(ctx);
+ *      }
+ *
+ * A reference does not delay the removal, nor `deinit`. After the removal only weir_ctx_is_removed,
+ * weir_ctx_channel, weir_ctx_pipeline, weir_ctx_handler and weir_ctx_name may be called.
+ * Thread: any, with a reference; without one, only in the handler's callbacks.
+ */
+WEIR_API weir_ctx *weir_ctx_retain(weir_ctx *ctx);
+
+/*
+ * Releases a reference. NULL is ignored.
+ * Thread: any.  Takes: ctx.
+ */
+WEIR_API void weir_ctx_release(weir_ctx *ctx);
 
 /* ---- in ---- */
 
@@ -336,21 +367,31 @@ WEIR_API void weir_ctx_resume_input(weir_ctx *ctx);
 WEIR_API int weir_ctx_timer_start(weir_ctx *ctx, weir_timer *timer, int64_t delay_ns,
                                   void (*fn)(weir_ctx *ctx, weir_timer *timer));
 
-/* Runs elsewhere: returns a result, may block. */
+/* The offloaded work. Runs on another executor and may block. Its result is passed to `done`. */
 typedef void *weir_offload_work_fn(void *arg);
 
-/* Comes back: on the handler's executor with `ctx`, or, if the handler has been removed meanwhile,
- * with NULL, to free what there is to free. `err` is WEIR_ECANCELED if the work never ran. */
+/* Runs on the handler's executor after the work. `ctx` is NULL if the handler has been removed:
+ * then it only frees what `arg` and `result` own. `err` is WEIR_ECANCELED if the work never ran. */
 typedef void weir_offload_done_fn(weir_ctx *ctx, int err, void *result, void *arg);
 
 /*
- * Runs `work` on the group's next executor, then `done` here: exactly once, also if the channel is
- * gone by then.
- * Thread: the handler's.  Fails: -ENOMEM, WEIR_EREJECTED, -ENOTSUP (a group with a thread per
- * channel): then neither is called.
+ * Runs `work` on the group's next executor, then `done` on the handler's: exactly once, also if the
+ * channel is closed by then. If the handler is removed meanwhile, its `deinit` waits for the work.
+ * On an error neither function is called.
+ * Thread: the handler's.  Fails: -ENOMEM, -EINVAL, WEIR_EREJECTED, -ENOTSUP (a group with a thread
+ * per channel).
  */
-WEIR_API int weir_ctx_offload(weir_ctx *ctx, weir_group *group, weir_offload_work_fn *work,
-                              weir_offload_done_fn *done, void *arg);
+WEIR_API WEIR_MUST_USE int weir_ctx_offload(weir_ctx *ctx, weir_group *group,
+                                            weir_offload_work_fn *work, weir_offload_done_fn *done,
+                                            void *arg);
+
+/*
+ * The same, with `work` on a given executor.
+ * Thread: the handler's.  Fails: -ENOMEM, -EINVAL, WEIR_EREJECTED.
+ */
+WEIR_API WEIR_MUST_USE int weir_ctx_offload_to(weir_ctx *ctx, weir_executor *executor,
+                                               weir_offload_work_fn *work,
+                                               weir_offload_done_fn *done, void *arg);
 
 #ifdef __cplusplus
 }

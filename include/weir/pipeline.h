@@ -18,6 +18,7 @@
 
 #include <weir/group.h>
 #include <weir/handler.h>
+#include <weir/options.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,13 +35,7 @@ typedef struct weir_place {
     weir_promise *done; /* for other threads: completes when it has been added; kept */
 } weir_place;
 
-#define WEIR_PLACE(...) (&(const weir_place){.size = sizeof(weir_place), __VA_ARGS__})
-
-/*
- * Makes a place that is all default.
- * Thread: any.
- */
-WEIR_API void weir_place_init(weir_place *place);
+#define WEIR_PLACE(...) WEIR_OPTIONS(weir_place, __VA_ARGS__)
 
 /*
  * Adds a handler. Its `init` runs now, in the caller; its `added` on its executor: at once if we

@@ -215,12 +215,13 @@ struct weir__channel_extra {
     _Atomic(weir_promise *) closed; /* made when somebody asks for it */
     _Atomic(weir__retired *) retired;
     weir__addresses addresses;
-    _Atomic(struct weir__move *) moves; /* operation.c: pending, the last one first */
-    _Atomic(struct weir__pin *) pins;   /* hop.c: which executor of a group handlers run on */
-    _Atomic int64_t under_way;          /* bytes on their way to and from handlers elsewhere */
-    weir__list memberships;             /* channel_group.c: under the channel's lock */
-    _Atomic int posted_err;             /* why something that nobody waits for was not done */
-    _Atomic int64_t bytes_sent_at;      /* progress.c */
+    _Atomic(struct weir__move *) moves;       /* operation.c: pending, the last one first */
+    _Atomic(struct weir__pin *) pins;         /* hop.c: which executor of a group handlers run on */
+    _Atomic(struct weir__offload *) offloads; /* offload.c: changed under the channel's lock */
+    _Atomic int64_t under_way;     /* bytes on their way to and from handlers elsewhere */
+    weir__list memberships;        /* channel_group.c: under the channel's lock */
+    _Atomic int posted_err;        /* why something that nobody waits for was not done */
+    _Atomic int64_t bytes_sent_at; /* progress.c */
     _Atomic int64_t message_sent_at;
 };
 

@@ -49,6 +49,8 @@ static const char *find_invalid(const weir_channel_options *options)
     if (options->connect_timeout_ns < WEIR_OFF || options->close_timeout_ns < WEIR_OFF ||
         options->close_send_timeout_ns < WEIR_OFF || options->write_cap < WEIR_OFF)
         return "a timeout or the write cap is less than WEIR_OFF";
+    if (options->reuse_address < WEIR_OFF || options->reuse_address > WEIR_ON)
+        return "reuse_address is not 0, WEIR_ON or WEIR_OFF";
     if (options->unix_mode > UNIX_MODE_MAX)
         return "unix_mode is more than 0777";
     if (options->socket_option_count > SOCKET_OPTIONS_MAX ||

@@ -9,8 +9,10 @@
 #include <string.h>
 
 #include <weir/error.h>
+#include <weir/loop.h>
 
 #include "base/memory.h"
+#include "base/refcount.h"
 #include "channel/channel.h"
 #include "channel/node_pool.h"
 #include "channel/remote_handler.h"
@@ -52,6 +54,7 @@ int weir__ctx_create(weir_channel *channel, const weir_handler *handler, const v
 
     if (ctx == NULL)
         return -ENOMEM;
+    atomic_init(&ctx->refs, 1);
     ctx->channel = channel;
     ctx->handler = handler;
     ctx->mask = name_size > 0 ? WEIR__CTX_NAME_SPACE : 0;
@@ -73,13 +76,46 @@ fail:
     return err;
 }
 
+/* As weir__refs_release, beside the flag: a count of 1 is the caller's own reference. */
+static void unref(weir_ctx *ctx)
+{
+    const uint32_t count = ~WEIR__CTX_OUT;
+
+    if ((atomic_load_explicit(&ctx->refs, memory_order_acquire) & count) == 1 ||
+        (atomic_fetch_sub_explicit(&ctx->refs, 1, memory_order_acq_rel) & count) == 1)
+        weir__free(allocation_of(ctx));
+}
+
 void weir__ctx_destroy(weir_ctx *ctx)
 {
+    if (!weir_ctx_is_removed(ctx))
+        weir__ctx_set_out(ctx); /* `added` has never been called, so neither was `removed` */
     if (ctx->handler->deinit != NULL)
         ctx->handler->deinit(weir__ctx_state(ctx));
     if (weir__ctx_is_remote(ctx))
         weir__remote_deinit(ctx);
-    weir__free(allocation_of(ctx));
+    unref(ctx);
+}
+
+weir_ctx *weir_ctx_retain(weir_ctx *ctx)
+{
+    /* Relaxed: the caller has a reference, or runs on the executor that removes the handler. */
+    atomic_fetch_add_explicit(&ctx->refs, 1, memory_order_relaxed);
+    weir_channel_retain(ctx->channel);
+    return ctx;
+}
+
+void weir_ctx_release(weir_ctx *ctx)
+{
+    weir_channel *channel;
+
+    if (ctx == NULL)
+        return;
+    channel = ctx->channel;
+    WEIR__ASSERT_HELD((atomic_load_explicit(&ctx->refs, memory_order_relaxed) & ~WEIR__CTX_OUT) > 0,
+                      "weir_ctx_release: the context was released more often than retained");
+    unref(ctx);
+    weir_channel_release(channel);
 }
 
 void weir__ctx_set_name(weir_ctx *ctx, const char *name)
@@ -136,11 +172,16 @@ weir_executor *weir_ctx_executor(const weir_ctx *ctx)
     return weir__channel_executor(ctx->channel);
 }
 
+int64_t weir_ctx_now(const weir_ctx *ctx)
+{
+    const weir_executor *executor = weir_ctx_executor(ctx);
+
+    return executor != NULL ? weir_loop_now(executor) : 0;
+}
+
 bool weir_ctx_is_removed(const weir_ctx *ctx)
 {
-    if (weir__ctx_is_remote(ctx))
-        return weir__remote_of(ctx)->is_over;
-    return (ctx->mask & WEIR__CTX_REMOVED) != 0;
+    return (atomic_load_explicit(&ctx->refs, memory_order_acquire) & WEIR__CTX_OUT) != 0;
 }
 
 void weir_ctx_report(weir_ctx *ctx, weir_promise *done, int err, const char *detail)

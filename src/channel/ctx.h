@@ -13,6 +13,7 @@
 #define WEIR_CHANNEL_CTX_H
 
 #include <assert.h>
+#include <stdatomic.h>
 
 #include <weir/handler.h>
 
@@ -58,10 +59,12 @@ struct weir_ctx {
     const weir_handler *handler;
     uint32_t mask;
     union {
-        uint32_t offloads; /* under way: its memory is kept until they are back */
-        uint32_t slots;    /* of a pipeline's ends: see weir_pipeline */
+        _Atomic uint32_t refs; /* the pipeline's and those of weir_ctx_retain; WEIR__CTX_OUT */
+        uint32_t slots;        /* of head_tail: see struct weir_pipeline */
     };
 };
+
+#define WEIR__CTX_OUT (1u << 31) /* set in `refs` when the handler is removed */
 
 /* Which slots a table has. */
 uint32_t weir__handler_mask(const weir_handler *handler);
@@ -77,8 +80,25 @@ int weir__ctx_create(weir_channel *channel, const weir_handler *handler, const v
 /* Gives it a name of its own, for which it was made with room. */
 void weir__ctx_set_name(weir_ctx *ctx, const char *name);
 
-/* Deinits and frees a context that is linked to nothing. Any thread. */
+/* Deinits the state of an unlinked context and releases the pipeline's reference. Any thread. */
 void weir__ctx_destroy(weir_ctx *ctx);
+
+/* True if offloaded work has not returned: the handler's state must stay valid. Call it on the
+ * handler's executor. */
+bool weir__ctx_has_offloads(const weir_ctx *ctx);
+
+/*
+ * Makes weir_ctx_is_removed true, on the handler's executor. A count of 1 is the pipeline's own
+ * reference, and only this executor could add one to it, so no read-modify-write is needed then.
+ * Release: a thread that sees the flag sees what the executor did before the removal.
+ */
+static inline void weir__ctx_set_out(weir_ctx *ctx)
+{
+    if (atomic_load_explicit(&ctx->refs, memory_order_relaxed) == 1)
+        atomic_store_explicit(&ctx->refs, 1 | WEIR__CTX_OUT, memory_order_release);
+    else
+        atomic_fetch_or_explicit(&ctx->refs, WEIR__CTX_OUT, memory_order_release);
+}
 
 /* Stops the timers of a context; of all of them that run on the loop. */
 void weir__ctx_stop_timers(weir_ctx *ctx);

@@ -267,10 +267,12 @@ static int choose_name(weir_pipeline *pipeline, weir_ctx *ctx, bool is_exact,
 /* From here on no event and no change finds the handler, so each is taken out once. */
 static void mark_removed(weir_ctx *ctx)
 {
-    if (weir__ctx_is_remote(ctx))
+    if (weir__ctx_is_remote(ctx)) {
         weir__remote_take_out(ctx);
-    else
-        ctx->mask = (ctx->mask & ~(uint32_t)WEIR__SLOTS) | WEIR__CTX_REMOVED;
+        return;
+    }
+    ctx->mask = (ctx->mask & ~(uint32_t)WEIR__SLOTS) | WEIR__CTX_REMOVED;
+    weir__ctx_set_out(ctx);
 }
 
 static void finish_removal(weir_ctx *ctx)
@@ -347,7 +349,7 @@ void weir__pipeline_sweep(weir_pipeline *pipeline)
 
     for (; ctx != &pipeline->head_tail; ctx = next) {
         next = ctx->next;
-        if (weir__ctx_is_remote(ctx) || !is_removed(ctx) || ctx->offloads > 0)
+        if (weir__ctx_is_remote(ctx) || !is_removed(ctx) || weir__ctx_has_offloads(ctx))
             continue;
         unlink_ctx(ctx);
         weir__ctx_destroy(ctx);

@@ -17,12 +17,6 @@
 #include "channel/posted_call.h"
 #include "channel/remote_handler.h"
 
-void weir_place_init(weir_place *place)
-{
-    memset(place, 0, sizeof(*place));
-    place->size = sizeof(*place);
-}
-
 /* ---- what travels ---- */
 
 /* A change on its way to the loop; its anchor stands behind it. */

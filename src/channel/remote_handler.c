@@ -702,7 +702,8 @@ static bool takes(const weir_ctx *ctx, uint32_t slot)
 {
     const weir__remote *hop = weir__remote_of(ctx);
 
-    return hop->is_ready && !hop->is_over && (weir__handler_mask(ctx->handler) & slot) != 0;
+    return hop->is_ready && !weir_ctx_is_removed(ctx) &&
+           (weir__handler_mask(ctx->handler) & slot) != 0;
 }
 
 static void deliver(weir_ctx *ctx, const weir__event *event)
@@ -725,7 +726,7 @@ static void tell_added(weir_ctx *ctx)
 static void tell_removed(weir_ctx *ctx)
 {
     weir__ctx_stop_timers(ctx);
-    weir__remote_of(ctx)->is_over = true;
+    weir__ctx_set_out(ctx);
     if (ctx->handler->removed != NULL)
         ctx->handler->removed(ctx);
     weir__ctx_clear_pending_bytes(ctx);
@@ -849,9 +850,10 @@ static void run_inbox(void *arg, int status)
 
     (void)status; /* run or cancelled: what is on the way must arrive */
     for (int i = 0; i < BATCH; i++) {
-        node = take(&hop->inbox, channel, hop->is_over && ctx->offloads == 0, &slot);
+        node = take(&hop->inbox, channel, weir_ctx_is_removed(ctx) && !weir__ctx_has_offloads(ctx),
+                    &slot);
         if (node == NULL) {
-            if (hop->is_over && ctx->offloads == 0)
+            if (weir_ctx_is_removed(ctx) && !weir__ctx_has_offloads(ctx))
                 push_out(ctx, NULL, REMOVED);
             weir_channel_release(channel);
             return;

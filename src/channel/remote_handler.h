@@ -64,7 +64,6 @@ typedef struct weir__remote {
 
     /* The executor's. */
     bool is_ready; /* `added` has been called, or is being */
-    bool is_over;  /* `removed` has been called, or is being */
     weir_timer *timers;
     int64_t held;
 

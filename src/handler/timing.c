@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <weir/handler.h>
+#include <weir/loop.h>
 #include <weir/pipeline.h>
 
 #include "base/memory.h"
@@ -70,7 +71,7 @@ int weir_timing_create(const weir_timing_options *options, weir_timing **ret_tim
     if (timing == NULL)
         return -ENOMEM;
     weir__refs_init(&timing->refs);
-    timing->clock = own.clock != NULL ? own.clock : weir_clock_monotonic();
+    timing->clock = own.clock;
     for (size_t i = 0; i < KINDS && err == 0; i++)
         err = add_kind(timing, i, own.name);
     if (err < 0)
@@ -118,20 +119,30 @@ static void deinit(void *state)
 
 struct span {
     weir_timing *timing;
+    const weir_executor *executor; /* the handler's; the caller runs on it */
     int64_t from_ns;
 };
+
+static int64_t now_of(const weir_timing *timing, const weir_executor *executor)
+{
+    if (timing->clock != NULL)
+        return weir__clock_now(timing->clock);
+    return executor != NULL ? weir_loop_now(executor) : 0; /* NULL: not registered yet */
+}
 
 static struct span begin(weir_ctx *ctx)
 {
     weir_timing *timing = weir_timing_retain(((struct state *)weir_ctx_state(ctx))->timing);
+    const weir_executor *executor = weir_ctx_executor(ctx);
 
-    return (struct span){.timing = timing, .from_ns = weir__clock_now(timing->clock)};
+    return (struct span){
+        .timing = timing, .executor = executor, .from_ns = now_of(timing, executor)};
 }
 
 static void end(struct span span, enum weir_timing_kind kind)
 {
     weir_histogram_record(span.timing->histograms[kind],
-                          weir__clock_now(span.timing->clock) - span.from_ns);
+                          now_of(span.timing, span.executor) - span.from_ns);
     weir_timing_release(span.timing);
 }
 

@@ -187,16 +187,20 @@ int weir__socket_bind(int descriptor, const weir_address *local,
 {
     int err = 0;
 
-    if (is_internet(weir_address_family(local)) && !options->no_reuse_address)
+    if (is_internet(weir_address_family(local)) && options->reuse_address != WEIR_OFF)
         err = set_number(descriptor, SOL_SOCKET, SO_REUSEADDR, 1);
     return err == 0 ? bind_to(descriptor, local, options) : err;
 }
 
-/* Nothing lingers here: SO_REUSEADDR would only let somebody else take the datagrams of a port. */
+/* Not by default: SO_REUSEADDR lets another process take the datagrams of the same port. */
 int weir__socket_bind_datagrams(int descriptor, const weir_address *local,
                                 const weir_channel_options *options)
 {
-    return bind_to(descriptor, local, options);
+    int err = 0;
+
+    if (is_internet(weir_address_family(local)) && options->reuse_address == WEIR_ON)
+        err = set_number(descriptor, SOL_SOCKET, SO_REUSEADDR, 1);
+    return err == 0 ? bind_to(descriptor, local, options) : err;
 }
 
 int weir__socket_local_address(int descriptor, weir_address *ret_address)

@@ -76,6 +76,7 @@ TEST(config, refuses_nonsense)
         {.size = sizeof(weir_channel_options), .receive_min = 10, .receive_max = 9},
         {.size = sizeof(weir_channel_options), .receive_initial = 10, .receive_max = 9},
         {.size = sizeof(weir_channel_options), .backlog = -1},
+        {.size = sizeof(weir_channel_options), .reuse_address = 2},
         {.size = sizeof(weir_channel_options), .socket_option_count = 1},
     };
     const unsigned count = sizeof(nonsense) / sizeof(nonsense[0]);

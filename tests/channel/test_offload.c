@@ -80,6 +80,64 @@ TEST(offload, works_elsewhere_and_comes_back)
     end_group(group);
 }
 
+TEST(offload, to_an_executor_works_there_and_comes_back)
+{
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
+    struct job job = {.err = 1};
+    struct test_channel tc;
+
+    tc_open_started(&tc, NULL, NULL);
+    for (unsigned i = 0; i < 2; i++) {
+        job = (struct job){.err = 1};
+        assert_int_equal(
+            weir_ctx_offload_to(ctx_of(&tc), weir_group_at(group, 1), work, done, &job), 0);
+        gate_open(&job.gate);
+        run_on_executor(weir_group_at(group, 1), nothing, NULL);
+        tc_run(&tc);
+        assert_int_equal(atomic_load(&job.done.calls), 1);
+        assert_ptr_equal(job.worked_on, weir_group_at(group, 1));
+        assert_ptr_equal(job.returned_on, tc.stepper.executor);
+        assert_ptr_equal(job.ctx, ctx_of(&tc));
+    }
+    assert_int_equal(weir_ctx_offload_to(ctx_of(&tc), NULL, work, done, &job), -EINVAL);
+    assert_int_equal(weir_ctx_offload_to(ctx_of(&tc), weir_group_at(group, 1), NULL, done, &job),
+                     -EINVAL);
+    assert_int_equal(weir_ctx_offload_to(ctx_of(&tc), weir_group_at(group, 1), work, NULL, &job),
+                     -EINVAL);
+    tc_close(&tc);
+    end_group(group);
+}
+
+/* Its own state must stay valid until the work is back, that of other handlers need not. */
+TEST(offload, of_one_handler_does_not_delay_another)
+{
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
+    struct job first = {.err = 1}, second = {.err = 1};
+    struct test_channel tc;
+
+    tc_open_started(&tc, NULL, NULL);
+    tc_add(&tc, "b");
+    assert_int_equal(weir_ctx_offload_to(ctx_of(&tc), weir_group_at(group, 0), work, done, &first),
+                     0);
+    assert_int_equal(weir_ctx_offload_to(ctx_of(&tc), weir_group_at(group, 1), work, done, &second),
+                     0);
+    event_log_clear(&tc.events);
+    weir_ctx_remove(weir_pipeline_find(tc.pipeline, "b"));
+    weir_ctx_remove(ctx_of(&tc));
+    tc_run(&tc);
+    assert_events(&tc.events, "b.removed a.removed b.deinit");
+    gate_open(&first.gate);
+    run_on_executor(weir_group_at(group, 0), nothing, NULL);
+    tc_run(&tc);
+    assert_events(&tc.events, "");
+    gate_open(&second.gate);
+    run_on_executor(weir_group_at(group, 1), nothing, NULL);
+    tc_run(&tc);
+    assert_events(&tc.events, "a.deinit");
+    tc_close(&tc);
+    end_group(group);
+}
+
 TEST(offload, comes_back_without_a_context_if_the_handler_has_been_removed)
 {
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
@@ -193,7 +251,7 @@ static struct job *current_job;
 static void offload_in_read(weir_ctx *ctx, weir_msg *msg)
 {
     weir_msg_release(msg);
-    (void)weir_ctx_offload(ctx, work_group, work, done, current_job);
+    assert_int_equal(weir_ctx_offload(ctx, work_group, work, done, current_job), 0);
 }
 
 TEST(offload, of_a_handler_on_an_executor_comes_back_there)
@@ -272,9 +330,11 @@ TEST(offload, needs_memory)
     struct test_channel tc;
 
     tc_open_started(&tc, NULL, NULL);
-    test_memory_fail_at(1);
-    assert_int_equal(weir_ctx_offload(ctx_of(&tc), group, work, done, &job), -ENOMEM);
-    test_memory_fail_at(0);
+    for (unsigned nth = 1; nth <= 2; nth++) {
+        test_memory_fail_at(nth);
+        assert_int_equal(weir_ctx_offload(ctx_of(&tc), group, work, done, &job), -ENOMEM);
+        test_memory_fail_at(0);
+    }
     tc_close(&tc);
     end_group(group);
 }

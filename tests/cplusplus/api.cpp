@@ -914,10 +914,9 @@ const weir_handler empty_handler = weir_handler();
 
 void use_pipeline(weir_pipeline *pipeline)
 {
-    weir_place place;
+    weir_place place = *WEIR_PLACE();
     char text[128];
 
-    weir_place_init(&place);
     place.name = "b";
     EXPECT(weir_pipeline_add(pipeline, &place, &through_handler, nullptr) == 0);
     EXPECT(weir_pipeline_add_first(pipeline, &through_handler, nullptr) == 0);
@@ -953,6 +952,9 @@ void use_ctx(weir_embedded *embedded, weir_group *group)
     EXPECT(weir_ctx_pipeline(ctx) == pipeline);
     EXPECT(weir_in_executor(weir_ctx_executor(ctx)));
     EXPECT(!weir_ctx_is_removed(ctx) && weir_ctx_is_writable(ctx));
+    EXPECT(weir_ctx_now(ctx) == weir_loop_now(weir_ctx_executor(ctx)));
+    EXPECT(weir_ctx_retain(ctx) == ctx);
+    weir_ctx_release(ctx);
     weir_ctx_set_auto_read(ctx, true);
     weir_ctx_add_pending_bytes(ctx, 1);
     if (weir_ctx_pause_input(ctx) == 0)
@@ -963,6 +965,9 @@ void use_ctx(weir_embedded *embedded, weir_group *group)
     EXPECT(weir_ctx_offload(
                ctx, group, [](void *arg) { return arg; }, [](weir_ctx *, int, void *, void *) {},
                nullptr) == 0);
+    EXPECT(weir_ctx_offload_to(
+               ctx, weir_group_next(group), [](void *arg) { return arg; },
+               [](weir_ctx *, int, void *, void *) {}, nullptr) == 0);
     weir_ctx_remove(ctx);
     weir_embedded_run(embedded);
 }

@@ -172,7 +172,7 @@ void use_handler()
     weir_tls_context *client = make_client(weir_tls_certificate_pin(certificate));
     weir_embedded *one = nullptr, *other = nullptr;
     weir_tls_options options;
-    weir_place first;
+    weir_place first = *WEIR_PLACE();
 
     options = *WEIR_TLS_OPTIONS();
     options.server_name = "localhost";
@@ -180,7 +180,6 @@ void use_handler()
     EXPECT(weir_embedded_create(nullptr, &other) == 0);
     add_listener(one);
     add_listener(other);
-    weir_place_init(&first);
     first.first = true;
     options.place = &first;
     EXPECT(weir_tls_add_with(weir_embedded_pipeline(one), client, &options) == 0);

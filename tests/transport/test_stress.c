@@ -279,9 +279,8 @@ static void fail_if(weir_promise *done, int err)
 
 static void do_add(weir_channel *channel, weir__random *random, weir_promise *done)
 {
-    weir_place place;
+    weir_place place = *WEIR_PLACE();
 
-    weir_place_init(&place);
     place.first = true;
     place.done = done;
     place.name = names[weir__random_below(random, 4)];
@@ -297,9 +296,8 @@ static void do_remove(weir_channel *channel, weir__random *random, weir_promise 
 
 static void do_replace(weir_channel *channel, weir__random *random, weir_promise *done)
 {
-    weir_place place;
+    weir_place place = *WEIR_PLACE();
 
-    weir_place_init(&place);
     place.done = done;
     place.name = names[weir__random_below(random, 4)];
     fail_if(done,
