@@ -27,7 +27,7 @@ from source import INCLUDE, ROOT, shown
 BLOCK = re.compile(
     r"(?:<!--\s*from:\s*(?P<file>\S+)(?:\s+(?P<part>\S+))?\s*-->\s*"
     r"|<!--\s*with:\s*(?P<other>\S+)\s*-->\s*)?"
-    r"^```c\n(?P<code>.*?)^```$",
+    r"^```c(?:pp)?\n(?P<code>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 REGION = re.compile(

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The API of libweir-tls as a C++ program uses it: as api.cpp does with the rest of it.
+ * Uses every public function of libweir-tls once from C++11, as api.cpp does for libweir.
  */
 #include <cstdio>
 #include <cstring>
@@ -40,10 +40,9 @@ void refuse_any(weir_tls_choice *choice, void *)
 
 weir_tls_context *make_server(weir_tls_choose_fn *choose)
 {
-    weir_tls_context_options options;
+    weir_tls_context_options options = *WEIR_TLS_CONTEXT_OPTIONS();
     weir_tls_context *context = nullptr;
 
-    options = *WEIR_TLS_CONTEXT_OPTIONS();
     options.self_signed_for = "localhost";
     options.alpn = "x";
     options.choose = choose;
@@ -53,10 +52,9 @@ weir_tls_context *make_server(weir_tls_choose_fn *choose)
 
 weir_tls_context *make_client(const char *pins)
 {
-    weir_tls_context_options options;
+    weir_tls_context_options options = *WEIR_TLS_CONTEXT_OPTIONS();
     weir_tls_context *context = nullptr;
 
-    options = *WEIR_TLS_CONTEXT_OPTIONS();
     options.verify = WEIR_TLS_VERIFY_PINS;
     options.pins = pins;
     options.alpn = "x";
@@ -67,11 +65,10 @@ weir_tls_context *make_client(const char *pins)
 void use_contexts()
 {
     weir_tls_context *server = make_server(nullptr), *other = make_server(nullptr);
-    weir_tls_context_options options;
+    weir_tls_context_options options = *WEIR_TLS_CONTEXT_OPTIONS();
     weir_tls_context_stats stats;
     weir_tls_context *none = nullptr;
 
-    options = *WEIR_TLS_CONTEXT_OPTIONS();
     EXPECT(weir_tls_server_create(&options, &none) < 0);
     EXPECT(std::strlen(weir_tls_reason()) > 0);
     EXPECT(weir_tls_context_add_name(server, "other.test", other) == 0);
@@ -171,10 +168,9 @@ void use_handler()
     weir_tls_certificate *certificate = weir_tls_context_certificate(server);
     weir_tls_context *client = make_client(weir_tls_certificate_pin(certificate));
     weir_embedded *one = nullptr, *other = nullptr;
-    weir_tls_options options;
+    weir_tls_options options = *WEIR_TLS_OPTIONS();
     weir_place first = *WEIR_PLACE();
 
-    options = *WEIR_TLS_OPTIONS();
     options.server_name = "localhost";
     EXPECT(weir_embedded_create(nullptr, &one) == 0);
     EXPECT(weir_embedded_create(nullptr, &other) == 0);
@@ -214,18 +210,16 @@ void use_first_bytes()
     const uint8_t http[] = {'G', 'E', 'T', ' '};
     weir_tls_context *server = make_server(nullptr);
     weir_embedded *embedded = nullptr;
-    weir_tls_detect_options options;
-    weir_tls_hello_options hello_options;
+    weir_tls_detect_options options = *WEIR_TLS_DETECT_OPTIONS();
+    weir_tls_hello_options hello_options = *WEIR_TLS_HELLO_OPTIONS();
     weir_tls_hello hello;
     weir_span bytes = {http, sizeof(http)};
 
     EXPECT(weir_tls_hello_read(bytes, &hello) == WEIR_ENOTTLS);
-    options = *WEIR_TLS_DETECT_OPTIONS();
     options.context = server;
     options.init = [](weir_channel *, bool, void *) { return 0; };
     EXPECT(weir_embedded_create(nullptr, &embedded) == 0);
     EXPECT(weir_tls_detect_add(weir_embedded_pipeline(embedded), &options) == 0);
-    hello_options = *WEIR_TLS_HELLO_OPTIONS();
     hello_options.on_hello = [](weir_ctx *, const weir_tls_hello *, void *) { return 0; };
     EXPECT(weir_tls_hello_add(weir_embedded_pipeline(embedded), &hello_options) == 0);
     weir_embedded_release(embedded);
