@@ -406,56 +406,56 @@ TEST_EACH_LOOP(relay, loses_nothing_of_a_sender_that_has_gone)
 TEST_EACH_LOOP(relay, closes_for_whom_the_target_refuses)
 {
     struct scene scene;
-    weir_address target = nobody_there();
-    int visitor;
+    weir_address target = unused_address();
+    int peer;
 
     start_proxy(&scene, host, &target, false);
-    visitor = visitor_come(scene.proxy);
-    visitor_hear_end(visitor);
-    visitor_leave(visitor);
+    peer = raw_client_connect(scene.proxy);
+    raw_client_receive_end(peer);
+    raw_client_close(peer);
     stop_proxy(&scene);
 }
 
 TEST_EACH_LOOP(relay, that_is_connecting_does_not_keep_the_proxy_from_ending)
 {
     struct scene scene;
-    struct silence silence;
-    int visitor;
+    struct silent_address silent;
+    int peer;
 
-    silence_make(&silence);
-    start_proxy(&scene, host, &silence.address, false);
-    visitor = visitor_come(scene.proxy);
+    silent_address_init(&silent);
+    start_proxy(&scene, host, &silent.address, false);
+    peer = raw_client_connect(scene.proxy);
     assert_true(call_counter_await(&scene.fronts, 1));
-    visitor_leave(visitor); /* which the proxy, that does not read, does not hear */
+    raw_client_close(peer); /* which the proxy, that does not read, does not hear */
     stop_proxy(&scene);
-    silence_release(&silence);
+    silent_address_deinit(&silent);
 }
 
 #define MANY 1000
 
 TEST_EACH_LOOP(relay, is_for_a_thousand_at_once)
 {
-    static int visitors[MANY];
+    static int peers[MANY];
     struct scene scene;
-    struct service service = {0};
+    struct echo_service service = {0};
     struct host far;
     weir_server *target;
     weir_address address;
 
     host_open(&far, BACKEND_EPOLL);
-    target = service_start(&service, WEIR_SERVER_OPTIONS(.boss = far.group));
+    target = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = far.group));
     assert_int_equal(weir_channel_local_address(weir_server_listener(target, 0), &address), 0);
     start_proxy(&scene, host, &address, false);
     for (int i = 0; i < MANY; i++)
-        visitors[i] = visitor_come(scene.proxy);
+        peers[i] = raw_client_connect(scene.proxy);
     for (int i = 0; i < MANY; i++)
-        visitor_say(visitors[i], "hello");
+        raw_client_send(peers[i], "hello");
     for (int i = 0; i < MANY; i++)
-        visitor_hear(visitors[i], "hello");
+        raw_client_receive(peers[i], "hello");
     for (int i = 0; i < MANY; i++)
-        visitor_leave(visitors[i]);
+        raw_client_close(peers[i]);
     assert_true(call_counter_await(&service.closed, MANY));
     stop_proxy(&scene);
-    service_stop(target);
+    echo_service_stop(target);
     weir_group_release(far.group);
 }

@@ -67,7 +67,7 @@ WEIR_API int weir_adopt_server(int descriptor, const weir_channel_options *optio
 /*
  * Another descriptor of a channel's socket, closed on exec. The socket lives until both have been
  * closed; who reads from one takes it from the other. The file of a Unix listener goes when the
- * channel closes, unless weir_unix_leave_file says otherwise.
+ * channel closes, unless weir_unix_disable_unlink says otherwise.
  * Thread: any.  Gives: descriptor.  Fails: -ENOTSUP (no socket), WEIR_ECLOSED, -EMFILE.
  */
 WEIR_API int weir_channel_duplicate_descriptor(weir_channel *channel, int *ret_descriptor);
@@ -158,7 +158,7 @@ WEIR_API int weir_unix_create_server(enum weir_kind kind, const weir_channel_opt
  * process has its socket.
  * Thread: any.  Fails: -EINVAL (neither, or not of Unix sockets).
  */
-WEIR_API int weir_unix_leave_file(weir_channel *channel);
+WEIR_API int weir_unix_disable_unlink(weir_channel *channel);
 
 /* Who is at the other end, as the system knows it: of the time when it connected or listened. */
 typedef struct weir_unix_peer {

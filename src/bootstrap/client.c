@@ -352,7 +352,7 @@ int weir__client_race(const weir_client_options *options, weir_executor *loop,
     return 0;
 }
 
-int weir__client_look_at(const weir_client_options *options, bool *ret_is_name)
+int weir__client_check_address(const weir_client_options *options, bool *ret_is_name)
 {
     weir_address address;
     weir__host host;
@@ -405,7 +405,7 @@ int weir_client_connect(const weir_client_options *given, weir_promise **ret_con
     int err = weir__client_options_read(given, &options);
 
     if (err == 0)
-        err = weir__client_look_at(&options, &is_name);
+        err = weir__client_check_address(&options, &is_name);
     if (err < 0)
         return err;
     err = take_loop(&options, &loop);

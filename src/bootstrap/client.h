@@ -8,7 +8,7 @@
 #include <weir/client.h>
 
 /* Whether the address is a name. What is neither that nor an address is refused, and logged. */
-int weir__client_look_at(const weir_client_options *options, bool *ret_is_name);
+int weir__client_check_address(const weir_client_options *options, bool *ret_is_name);
 
 /* Connects to the first of the addresses that answers, on this loop. The options have been read;
  * their group is not looked at, nor is the loop taken from it. */

@@ -41,7 +41,7 @@ static int read_options(const weir_client_pool_options *given,
                               WEIR__OPTION_FROM(options, idle_timeout_ns, WEIR_OFF));
     if (err == 0)
         err = weir__client_options_read(options->client, ret_client);
-    return err < 0 ? err : weir__client_look_at(ret_client, &is_name);
+    return err < 0 ? err : weir__client_check_address(ret_client, &is_name);
 }
 
 static void apply(weir_client_pool *pool, const weir_client_pool_options *options)
@@ -58,7 +58,7 @@ static void apply(weir_client_pool *pool, const weir_client_pool_options *option
         pool->options.executor = weir_executor_global();
 }
 
-void weir__client_pool_let_go(weir_client_pool *pool)
+void weir__client_pool_release_client(weir_client_pool *pool)
 {
     weir__client_options_release(pool->client);
 }
@@ -313,7 +313,7 @@ int weir_client_pool_acquire(weir_client_pool *pool, weir_executor *executor,
     if (pooled != NULL) {
         weir_channel *channel = pooled->channel;
 
-        weir__pooled_hand_out(pooled, promise);
+        weir__pooled_deliver(pooled, promise);
         weir_channel_release(channel);
     } else {
         wait_for_one(pool, promise);
@@ -438,7 +438,7 @@ void weir_client_pool_close(weir_client_pool *pool)
     if (is_empty)
         (void)weir_promise_succeed(pool->closed, NULL);
     if (lets_go)
-        weir__client_pool_let_go(pool);
+        weir__client_pool_release_client(pool);
     weir__client_pool_unref(pool);
 }
 

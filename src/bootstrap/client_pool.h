@@ -100,7 +100,7 @@ void weir__client_pool_unref(weir_client_pool *pool);
 bool weir__client_pool_is_closed(weir_client_pool *pool);
 
 /* The pool is closed, and nothing is being started: it needs its group no more. */
-void weir__client_pool_let_go(weir_client_pool *pool);
+void weir__client_pool_release_client(weir_client_pool *pool);
 
 /* With the lock: the first who waits, and whose promise cannot be cancelled any more; NULL if
  * nobody does. The caller has the queue's reference to the promise. */
@@ -137,7 +137,7 @@ weir__pooled *weir__pooled_of(weir_channel *channel);
 void weir__pooled_return(weir__pooled *pooled, weir_promise *done);
 
 /* Completes the promise of somebody who waited, or did not have to. */
-void weir__pooled_hand_out(weir__pooled *pooled, weir_promise *promise);
+void weir__pooled_deliver(weir__pooled *pooled, weir_promise *promise);
 
 /* ---- idle channels (client_pool_idle.c) ---- */
 

@@ -45,7 +45,7 @@ static void release_channel(void *channel)
 }
 
 /* A promise that somebody else has completed gets nothing, and the channel comes back. */
-void weir__pooled_hand_out(weir__pooled *pooled, weir_promise *promise)
+void weir__pooled_deliver(weir__pooled *pooled, weir_promise *promise)
 {
     weir_client_pool *pool = pooled->pool;
     weir_channel *channel = weir_channel_retain(pooled->channel);
@@ -107,7 +107,7 @@ static void deliver(weir__pooled *pooled)
     promise = weir__promise_of_extra(acquisition);
     if (pool->options.acquired != NULL)
         pool->options.acquired(pooled->channel, pool->options.user_data);
-    weir__pooled_hand_out(pooled, promise);
+    weir__pooled_deliver(pooled, promise);
     weir_promise_release(promise);
 }
 
@@ -344,7 +344,7 @@ static void connect_another(weir_client_pool *pool)
     if (err < 0)
         fail_first(pool, err, NULL);
     if (lets_go)
-        weir__client_pool_let_go(pool);
+        weir__client_pool_release_client(pool);
 }
 
 /* ---- serving ---- */

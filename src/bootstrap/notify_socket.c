@@ -79,7 +79,7 @@ static bool has_line(const char *text, const char *line)
     return false;
 }
 
-bool weir__readiness_is_said(const char *text)
+bool weir__notify_says_ready(const char *text)
 {
     return has_line(text, "READY=1");
 }
@@ -106,10 +106,10 @@ static int hear_one(int descriptor, int pid)
                    sender_of(&message));
         return 0;
     }
-    return weir__readiness_is_said(text);
+    return weir__notify_says_ready(text);
 }
 
-bool weir__notify_socket_hear(int descriptor, int pid)
+bool weir__notify_socket_read(int descriptor, int pid)
 {
     int heard = 0;
 

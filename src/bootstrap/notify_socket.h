@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define WEIR__READINESS_ENTRY_SIZE 64
+#define WEIR__NOTIFY_ENTRY_SIZE 64
 
 /* Where the manager of the process is heard that has been replaced, or "": in the environment of
  * the one that replaces it, whose NOTIFY_SOCKET is ours until it is ready. */
@@ -20,9 +20,9 @@
 int weir__notify_socket_open(int *ret_descriptor, char *ret_entry, size_t size);
 
 /* Whether such a message says READY=1, beside other things. */
-bool weir__readiness_is_said(const char *text);
+bool weir__notify_says_ready(const char *text);
 
 /* Reads what has come: whether the process of that number has said READY=1. */
-bool weir__notify_socket_hear(int descriptor, int pid);
+bool weir__notify_socket_read(int descriptor, int pid);
 
 #endif

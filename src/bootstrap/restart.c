@@ -100,7 +100,7 @@ static void tell_of_end(struct restart *restart, int err)
 static void leave_files(weir_server *server)
 {
     for (size_t i = 0; i < server->count; i++)
-        (void)weir_unix_leave_file(server->listeners[i].channel);
+        (void)weir_unix_disable_unlink(server->listeners[i].channel);
 }
 
 static void release_child(void *child)
@@ -220,7 +220,7 @@ static void on_notified(weir_fd_watch *watch, uint32_t events, void *user_data)
     struct restart *restart = user_data;
 
     (void)events;
-    if (weir__notify_socket_hear(weir_fd_watch_descriptor(watch), weir_child_pid(restart->child)))
+    if (weir__notify_socket_read(weir_fd_watch_descriptor(watch), weir_child_pid(restart->child)))
         on_ready(restart);
 }
 
@@ -401,7 +401,7 @@ static void begin(struct restart *restart)
 
 static int start(struct restart *restart, const weir_restart_options *options)
 {
-    char entry[WEIR__READINESS_ENTRY_SIZE];
+    char entry[WEIR__NOTIFY_ENTRY_SIZE];
     int err = watch_socket(restart, entry, sizeof(entry));
 
     if (err < 0)

@@ -184,7 +184,7 @@ int weir_systemd_notify(const char *state)
     char before[sizeof(predecessor)] = "";
 
     weir__mutex_lock(&lock);
-    if (weir__readiness_is_said(state)) {
+    if (weir__notify_says_ready(state)) {
         memcpy(before, predecessor, sizeof(before));
         predecessor[0] = '\0';
     }

@@ -201,7 +201,7 @@ bool weir__datagrams_close(weir_channel *channel)
     return weir__endpoint_close(channel);
 }
 
-void weir__datagrams_leave_file(weir_channel *channel)
+void weir__datagrams_disable_unlink(weir_channel *channel)
 {
     atomic_store_explicit(&weir__datagrams_of(channel)->leaves_file, true, memory_order_relaxed);
 }

@@ -58,7 +58,7 @@ bool weir__datagrams_detach(weir_channel *channel);
 bool weir__datagrams_close(weir_channel *channel);
 
 /* Any thread: its file is somebody else's when it is closed. */
-void weir__datagrams_leave_file(weir_channel *channel);
+void weir__datagrams_disable_unlink(weir_channel *channel);
 int weir__datagrams_configure(weir_channel *channel);
 void weir__datagrams_destroy(weir_channel *channel);
 

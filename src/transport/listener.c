@@ -269,7 +269,7 @@ static void give_file_up(weir__listener *listener)
     listener->file = NULL;
 }
 
-void weir__listener_leave_file(weir_channel *channel)
+void weir__listener_disable_unlink(weir_channel *channel)
 {
     atomic_store_explicit(&listener_of(channel)->leaves_file, true, memory_order_relaxed);
 }

@@ -30,7 +30,7 @@ int weir__listener_create(const weir__transport *transport, const weir__transpor
                           const weir_channel_options *child_options, weir_channel **ret_channel);
 
 /* Any thread: its file is somebody else's when it is closed. */
-void weir__listener_leave_file(weir_channel *channel);
+void weir__listener_disable_unlink(weir_channel *channel);
 
 int weir__listener_attach(weir_channel *channel);
 bool weir__listener_detach(weir_channel *channel);

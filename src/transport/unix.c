@@ -96,12 +96,12 @@ static const weir__transport datagrams =
 
 /* ---- files ---- */
 
-int weir_unix_leave_file(weir_channel *channel)
+int weir_unix_disable_unlink(weir_channel *channel)
 {
     if (channel->transport == &listener)
-        weir__listener_leave_file(channel);
+        weir__listener_disable_unlink(channel);
     else if (channel->transport == &datagrams)
-        weir__datagrams_leave_file(channel);
+        weir__datagrams_disable_unlink(channel);
     else
         return -EINVAL;
     return 0;

@@ -91,14 +91,14 @@ TEST(blocking, says_why_it_cannot_be_had)
 TEST(blocking, gives_every_channel_a_thread)
 {
     enum { VISITORS = 5 };
-    struct service service = {0};
+    struct echo_service service = {0};
     weir_group *group = make_blocking(0);
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
-    int visitors[VISITORS];
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    int peers[VISITORS];
 
     for (int i = 0; i < VISITORS; i++) {
-        visitors[i] = visitor_come(server);
-        visitor_greet(visitors[i], "hello");
+        peers[i] = raw_client_connect(server);
+        raw_client_echo(peers[i], "hello");
         assert_ptr_not_equal(service.loops[i],
                              weir_channel_executor(weir_server_listener(server, 0)));
         for (int j = 0; j < i; j++)
@@ -107,28 +107,28 @@ TEST(blocking, gives_every_channel_a_thread)
     assert_int_equal(stats_of(group).active, VISITORS + 1);
     assert_int_equal(stats_of(group).threads, VISITORS + 1);
     for (int i = 0; i < VISITORS; i++)
-        visitor_leave(visitors[i]);
+        raw_client_close(peers[i]);
     await_active(group, 1);
-    service_stop(server);
+    echo_service_stop(server);
     weir_group_release(group);
 }
 
 TEST(blocking, uses_threads_again)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     weir_group *group = make_blocking(0);
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
 
     for (int i = 0; i < 10; i++) {
-        int visitor = visitor_come(server);
+        int peer = raw_client_connect(server);
 
-        visitor_greet(visitor, "hello");
-        visitor_leave(visitor);
+        raw_client_echo(peer, "hello");
+        raw_client_close(peer);
         await_active(group, 1);
     }
     assert_int_equal(weir_group_count(group), 2);
     assert_int_equal(stats_of(group).idle, 1);
-    service_stop(server);
+    echo_service_stop(server);
     weir_group_release(group);
 }
 
@@ -143,8 +143,8 @@ static void await_descriptors(size_t descriptors)
 TEST(blocking, gives_descriptors_back_after_a_minute)
 {
     enum { VISITORS = 12 };
-    struct service service = {0};
-    int visitors[VISITORS];
+    struct echo_service service = {0};
+    int peers[VISITORS];
     weir_manual_clock *clock;
     weir_group *group = NULL;
     weir_server *server;
@@ -155,16 +155,16 @@ TEST(blocking, gives_descriptors_back_after_a_minute)
         weir_group_create(WEIR_GROUP_OPTIONS(BLOCKING, .clock = weir_manual_clock_clock(clock)),
                           &group),
         0);
-    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
     descriptors = descriptors_open();
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < VISITORS; i++) {
-            visitors[i] = visitor_come(server);
-            visitor_greet(visitors[i], "hello");
+            peers[i] = raw_client_connect(server);
+            raw_client_echo(peers[i], "hello");
         }
         assert_int_equal(stats_of(group).executors, VISITORS + 1);
         for (int i = 0; i < VISITORS; i++)
-            visitor_leave(visitors[i]);
+            raw_client_close(peers[i]);
         await_active(group, 1);
         for (int i = 0; i < 5000 && stats_of(group).executors > 1; i++) {
             assert_int_equal(weir_manual_clock_advance(clock, weir_seconds(60)), 0);
@@ -173,26 +173,26 @@ TEST(blocking, gives_descriptors_back_after_a_minute)
         assert_int_equal(stats_of(group).executors, 1);
         await_descriptors(descriptors);
     }
-    service_stop(server);
+    echo_service_stop(server);
     weir_group_release(group);
     weir_manual_clock_release(clock);
 }
 
 TEST(blocking, gives_every_acceptor_a_thread)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     weir_group *group = make_blocking(0);
     weir_server *server =
-        service_start(&service, WEIR_SERVER_OPTIONS(.boss = group, .acceptors = 3));
-    int visitor = visitor_come(server);
+        echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = group, .acceptors = 3));
+    int peer = raw_client_connect(server);
 
-    visitor_greet(visitor, "hello");
+    raw_client_echo(peer, "hello");
     assert_int_equal(weir_server_listener_count(server), 3);
     assert_int_equal(stats_of(group).active, 4);
     assert_ptr_not_equal(weir_channel_executor(weir_server_listener(server, 1)),
                          weir_channel_executor(weir_server_listener(server, 2)));
-    visitor_leave(visitor);
-    service_stop(server);
+    raw_client_close(peer);
+    echo_service_stop(server);
     weir_group_release(group);
 }
 
@@ -246,50 +246,50 @@ static weir_server *start_slow(struct slow *slow, weir_init_fn *init, weir_group
 TEST(blocking, lets_handlers_block)
 {
     struct slow slow = {0};
-    struct service service = {0};
+    struct echo_service service = {0};
     weir_group *group = make_blocking(0);
     weir_server *slow_server = start_slow(&slow, init_slow, group);
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
-    int blocked = visitor_come(slow_server), other = visitor_come(slow_server), third;
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    int blocked = raw_client_connect(slow_server), other = raw_client_connect(slow_server), third;
 
-    visitor_say(blocked, "a");
-    visitor_say(other, "b");
+    raw_client_send(blocked, "a");
+    raw_client_send(other, "b");
     assert_true(gate_await_arrivals(&slow.gate, 2));
-    third = visitor_come(server); /* the listeners, and everybody else, go on */
-    visitor_greet(third, "hello");
+    third = raw_client_connect(server); /* the listeners, and everybody else, go on */
+    raw_client_echo(third, "hello");
     gate_open(&slow.gate);
-    visitor_hear(blocked, "a");
-    visitor_hear(other, "b");
-    visitor_leave(blocked);
-    visitor_leave(other);
-    visitor_leave(third);
+    raw_client_receive(blocked, "a");
+    raw_client_receive(other, "b");
+    raw_client_close(blocked);
+    raw_client_close(other);
+    raw_client_close(third);
     weir_channel_abort(weir_server_listener(slow_server, 0), NULL);
     assert_int_equal(
         weir_channel_await_closed(weir_server_listener(slow_server, 0), TEST_TIMEOUT_NS), 0);
     weir_server_release(slow_server);
-    service_stop(server);
+    echo_service_stop(server);
     weir_group_release(group);
 }
 
 /* A thread that waits for bytes is woken for a task: one that looked every second would be late. */
 TEST(blocking, runs_tasks_of_a_channel_that_waits_for_bytes)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     weir_group *group = make_blocking(0);
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
-    int visitor = visitor_come(server);
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    int peer = raw_client_connect(server);
     struct call_counter counter = {0};
     int64_t start_ns;
 
-    visitor_greet(visitor, "hello");
+    raw_client_echo(peer, "hello");
     start_ns = weir__monotonic_now();
     for (uint32_t i = 1; i <= 50; i++) {
         assert_int_equal(weir_execute(service.loops[0], call_counter_task, &counter), 0);
         assert_true(call_counter_await(&counter, i));
     }
     assert_true(weir__monotonic_now() - start_ns < weir_seconds(5));
-    visitor_leave(visitor);
-    service_stop(server);
+    raw_client_close(peer);
+    echo_service_stop(server);
     weir_group_release(group);
 }
 
@@ -333,16 +333,16 @@ static int init_waiting(weir_channel *channel, void *slow)
 
 TEST(blocking, lets_handlers_wait_for_others_but_not_for_themselves)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     struct slow slow = {.group = make_blocking(0)};
     weir_group *group = weir_group_retain(slow.group);
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
-    int visitor;
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    int peer;
 
     assert_int_equal(weir_channel_local_address(weir_server_listener(server, 0), &slow.address), 0);
     slow.server = start_slow(&slow, init_waiting, group);
-    visitor = visitor_come(slow.server);
-    visitor_say(visitor, "x");
+    peer = raw_client_connect(slow.server);
+    raw_client_send(peer, "x");
     assert_true(call_counter_await(&slow.answered, 1));
     assert_int_equal(slow.connected, 0);
     assert_int_equal(slow.own_promise, -EDEADLK);
@@ -350,9 +350,9 @@ TEST(blocking, lets_handlers_wait_for_others_but_not_for_themselves)
     assert_int_equal(slow.own_end, -EDEADLK);
     assert_int_equal(slow.stopped, -EDEADLK);
     assert_int_equal(slow.ran, -EDEADLK);
-    visitor_leave(visitor);
+    raw_client_close(peer);
     await_active(group, 2); /* also what was not waited for is gone: the listeners are left */
-    service_stop(server);
+    echo_service_stop(server);
     weir_server_release(slow.server);
     weir_group_release(slow.group);
     weir_group_release(group);
@@ -362,35 +362,35 @@ TEST(blocking, lets_handlers_wait_for_others_but_not_for_themselves)
 
 TEST(blocking, turns_away_whom_it_has_no_room_for)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     weir_group *group = make_blocking(3); /* one of them is the listener's */
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
     struct stats stats = stats_from_now("tcp");
-    int visitors[2], turned_away;
+    int peers[2], turned_away;
 
     weir_log_set_level(WEIR_LOG_INFO);
     log_capture_start();
     for (int i = 0; i < 2; i++) {
-        visitors[i] = visitor_come(server);
-        visitor_greet(visitors[i], "hello");
+        peers[i] = raw_client_connect(server);
+        raw_client_echo(peers[i], "hello");
     }
-    turned_away = visitor_come(server);
-    visitor_hear_end(turned_away);
-    visitor_leave(turned_away);
+    turned_away = raw_client_connect(server);
+    raw_client_receive_end(turned_away);
+    raw_client_close(turned_away);
     assert_int_equal(stats_of(group).refused, 1);
     assert_int_equal(stats_since(&stats).errors.rejected, 1);
     weir_log_set_level(WEIR_LOG_WARN);
     assert_int_equal(log_capture_count(WEIR_LOG_WARN), 0);
     assert_int_equal(log_capture_count(WEIR_LOG_INFO), 1);
     assert_true(log_capture_last_contains("too many channels"));
-    visitor_greet(visitors[0], "still here");
-    visitor_leave(visitors[0]);
+    raw_client_echo(peers[0], "still here");
+    raw_client_close(peers[0]);
     await_active(group, 2);
-    visitors[0] = visitor_come(server);
-    visitor_greet(visitors[0], "hello again");
+    peers[0] = raw_client_connect(server);
+    raw_client_echo(peers[0], "hello again");
     for (int i = 0; i < 2; i++)
-        visitor_leave(visitors[i]);
-    service_stop(server);
+        raw_client_close(peers[i]);
+    echo_service_stop(server);
     weir_group_release(group);
 }
 
@@ -400,11 +400,11 @@ TEST(blocking, tells_who_asks_that_there_is_no_room)
     weir_channel *channel = NULL;
     weir_server *server = NULL, *there = NULL;
     weir_promise *promise = NULL;
-    struct service service = {0};
+    struct echo_service service = {0};
 
     log_capture_start();
-    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group, .workers = others));
-    assert_int_equal(service_try(&service, WEIR_SERVER_OPTIONS(.boss = group), &there),
+    server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = group, .workers = others));
+    assert_int_equal(echo_service_try(&service, WEIR_SERVER_OPTIONS(.boss = group), &there),
                      WEIR_ETOOMANY);
     assert_int_equal(weir_client_connect(
                          WEIR_CLIENT_OPTIONS(.group = group, .address = "127.0.0.1:1"), &promise),
@@ -417,7 +417,7 @@ TEST(blocking, tells_who_asks_that_there_is_no_room)
     assert_false(weir_channel_is_open(channel));
     weir_promise_release(promise);
     weir_channel_release(channel);
-    service_stop(server);
+    echo_service_stop(server);
     weir_group_release(group);
     weir_group_release(others);
 }
@@ -446,60 +446,60 @@ TEST(blocking, does_not_close_what_has_a_thread)
 
 static void turn_one_away(weir_server *server)
 {
-    int visitor = visitor_come(server);
+    int peer = raw_client_connect(server);
 
-    visitor_hear_end(visitor);
-    visitor_leave(visitor);
+    raw_client_receive_end(peer);
+    raw_client_close(peer);
 }
 
 TEST(blocking, goes_on_when_a_thread_cannot_be_started)
 {
     static struct thread_factory_fixture fixture;
-    struct service service = {0};
+    struct echo_service service = {0};
     weir_group *group = NULL;
     weir_server *server;
-    int visitor;
+    int peer;
 
     log_capture_start();
     thread_factory_open(&fixture);
     assert_int_equal(
         weir_group_create(WEIR_GROUP_OPTIONS(BLOCKING, .thread_factory = &fixture.factory), &group),
         0);
-    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
     atomic_store(&fixture.answer, -EAGAIN);
     turn_one_away(server);
     turn_one_away(server);
     atomic_store(&fixture.answer, 0);
     await_active(group, 1);
-    visitor = visitor_come(server);
-    visitor_greet(visitor, "hello");
-    visitor_leave(visitor);
+    peer = raw_client_connect(server);
+    raw_client_echo(peer, "hello");
+    raw_client_close(peer);
     assert_int_equal(service.opened.calls, 1);
-    service_stop(server);
+    echo_service_stop(server);
     weir_group_release(group);
     thread_factory_close(&fixture);
 }
 
 TEST(blocking, goes_on_when_there_is_no_descriptor_for_another_executor)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     weir_group *group;
     weir_server *server;
-    int visitor;
+    int peer;
 
     log_capture_start();
     faults_install();
     group = make_blocking(0);
-    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
     faults_inject(FAULT_EVENTFD, 1, 2, EMFILE);
     turn_one_away(server);
     turn_one_away(server);
     assert_int_equal(faults_injected(), 2);
     assert_int_equal(log_capture_count(WEIR_LOG_WARN), 2);
-    visitor = visitor_come(server);
-    visitor_greet(visitor, "hello");
-    visitor_leave(visitor);
-    service_stop(server);
+    peer = raw_client_connect(server);
+    raw_client_echo(peer, "hello");
+    raw_client_close(peer);
+    echo_service_stop(server);
     weir_group_release(group);
     global_executor_stop(); /* it may be the last to hold the loops */
     faults_remove();
@@ -510,11 +510,11 @@ TEST(blocking, goes_on_when_there_is_no_descriptor_for_another_executor)
 /* The race is run on one thread, which is given back whatever comes of it. */
 TEST(blocking, gives_a_client_one_thread_for_all_its_addresses)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     weir_group *group = make_blocking(0), *servers = make_blocking(0);
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = servers));
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = servers));
     weir_channel *client = NULL;
-    weir_address addresses[3] = {nobody_there(), nobody_there()};
+    weir_address addresses[3] = {unused_address(), unused_address()};
 
     assert_int_equal(
         weir_client_connect_sync(
@@ -534,7 +534,7 @@ TEST(blocking, gives_a_client_one_thread_for_all_its_addresses)
     assert_int_equal(weir_channel_await_closed(client, TEST_TIMEOUT_NS), 0);
     weir_channel_release(client);
     await_active(group, 0);
-    service_stop(server);
+    echo_service_stop(server);
     end_group(group);
     weir_group_release(servers);
 }
@@ -542,20 +542,20 @@ TEST(blocking, gives_a_client_one_thread_for_all_its_addresses)
 TEST(blocking, gives_a_thread_back_when_a_client_gives_up)
 {
     weir_group *group = make_blocking(0);
-    struct silence silence;
+    struct silent_address silent;
     weir_promise *connecting = NULL;
 
-    silence_make(&silence);
+    silent_address_init(&silent);
     assert_int_equal(
         weir_client_connect(
-            WEIR_CLIENT_OPTIONS(.group = group, .addresses = &silence.address, .address_count = 1),
+            WEIR_CLIENT_OPTIONS(.group = group, .addresses = &silent.address, .address_count = 1),
             &connecting),
         0);
     assert_int_equal(stats_of(group).active, 1);
     assert_int_equal(weir_promise_cancel(connecting), 0);
     await_active(group, 0);
     weir_promise_release(connecting);
-    silence_release(&silence);
+    silent_address_deinit(&silent);
     end_group(group);
 }
 
@@ -613,9 +613,9 @@ TEST(blocking, is_no_group_to_offload_to)
     weir_server *server = start_slow(&slow, init_offloader, slow.group);
     weir_channel *channel = NULL;
     weir_resolver *resolver = NULL;
-    int visitor = visitor_come(server);
+    int peer = raw_client_connect(server);
 
-    visitor_say(visitor, "x");
+    raw_client_send(peer, "x");
     assert_true(call_counter_await(&slow.answered, 1));
     assert_int_equal(slow.connected, -ENOTSUP);
     assert_int_equal(weir_tcp_create(NULL, &channel), 0);
@@ -627,8 +627,8 @@ TEST(blocking, is_no_group_to_offload_to)
         weir_resolver_create_system(WEIR_RESOLVER_OPTIONS(.group = slow.group), &resolver),
         -ENOTSUP);
     assert_null(resolver);
-    visitor_leave(visitor);
-    service_stop(server);
+    raw_client_close(peer);
+    echo_service_stop(server);
     weir_group_release(slow.group);
 }
 
@@ -648,14 +648,14 @@ struct crowd {
 
 static bool visit(const weir_address *address)
 {
-    int visitor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    struct pollfd ready = {.fd = visitor, .events = POLLIN};
+    int peer = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct pollfd ready = {.fd = peer, .events = POLLIN};
     char byte = 'x';
-    bool is_served = connect(visitor, weir_address_sockaddr(address), address->length) == 0 &&
-                     send(visitor, &byte, 1, MSG_NOSIGNAL) == 1 && poll(&ready, 1, 10000) == 1 &&
-                     recv(visitor, &byte, 1, 0) == 1;
+    bool is_served = connect(peer, weir_address_sockaddr(address), address->length) == 0 &&
+                     send(peer, &byte, 1, MSG_NOSIGNAL) == 1 && poll(&ready, 1, 10000) == 1 &&
+                     recv(peer, &byte, 1, 0) == 1;
 
-    (void)close(visitor);
+    (void)close(peer);
     return is_served;
 }
 
@@ -675,9 +675,9 @@ static void come_and_go(void *arg)
 TEST(blocking, serves_or_refuses_whoever_comes)
 {
     enum { THREADS = 4 };
-    struct service service = {0};
+    struct echo_service service = {0};
     weir_group *group = make_blocking(4);
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
     struct crowd crowds[THREADS];
     weir__thread threads[THREADS];
     unsigned served = 0, turned_away = 0;
@@ -700,7 +700,7 @@ TEST(blocking, serves_or_refuses_whoever_comes)
     assert_int_equal(service.opened.calls, served);
     assert_int_equal(service.closed.calls, served);
     assert_true(weir_group_count(group) <= 4);
-    service_stop(server);
+    echo_service_stop(server);
     weir_group_release(group);
 }
 
@@ -709,25 +709,25 @@ TEST(blocking, serves_or_refuses_whoever_comes)
 TEST(blocking, drains_all_its_threads)
 {
     enum { VISITORS = 8 };
-    struct service service = {0};
+    struct echo_service service = {0};
     weir_group *boss = make_blocking(0), *workers = make_blocking(0);
     weir_server *server =
-        service_start(&service, WEIR_SERVER_OPTIONS(.boss = boss, .workers = workers));
-    int visitors[VISITORS];
+        echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = boss, .workers = workers));
+    int peers[VISITORS];
 
     for (int i = 0; i < VISITORS; i++) {
-        visitors[i] = visitor_come(server);
-        visitor_greet(visitors[i], "hello");
+        peers[i] = raw_client_connect(server);
+        raw_client_echo(peers[i], "hello");
     }
-    visitor_leave(visitors[0]); /* its thread idles */
+    raw_client_close(peers[0]); /* its thread idles */
     await_active(workers, VISITORS - 1);
-    service_stop(server);
+    echo_service_stop(server);
     assert_int_equal(service.closed.calls, VISITORS);
     assert_int_equal(stats_of(workers).threads, 0);
     assert_int_equal(stats_of(workers).active, 0);
     for (int i = 1; i < VISITORS; i++) {
-        visitor_hear_end(visitors[i]);
-        visitor_leave(visitors[i]);
+        raw_client_receive_end(peers[i]);
+        raw_client_close(peers[i]);
     }
     weir_group_release(boss);
     weir_group_release(workers);
@@ -736,14 +736,14 @@ TEST(blocking, drains_all_its_threads)
 TEST(blocking, leaves_no_descriptor)
 {
     size_t descriptors = descriptors_open();
-    struct service service = {0};
+    struct echo_service service = {0};
     weir_group *group = make_blocking(0);
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
-    int visitor = visitor_come(server);
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    int peer = raw_client_connect(server);
 
-    visitor_greet(visitor, "hello");
-    visitor_leave(visitor);
-    service_stop(server);
+    raw_client_echo(peer, "hello");
+    raw_client_close(peer);
+    echo_service_stop(server);
     weir_group_release(group);
     global_executor_stop();
     assert_int_equal(descriptors_open(), descriptors);

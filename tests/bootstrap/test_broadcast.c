@@ -25,7 +25,7 @@ struct party {
     weir_channel_group *guests;
     struct call_counter joined;
     struct call_counter left; /* and no member any more */
-    int visitors[VISITORS];
+    int peers[VISITORS];
 };
 
 static void on_left(weir_promise *promise, void *user_data)
@@ -65,14 +65,14 @@ static void open_party(struct party *party, struct host *host)
             &party->server),
         0);
     for (int i = 0; i < VISITORS; i++)
-        party->visitors[i] = visitor_come(party->server);
+        party->peers[i] = raw_client_connect(party->server);
     assert_true(call_counter_await(&party->joined, VISITORS));
 }
 
 static void close_party(struct party *party)
 {
     for (int i = 0; i < VISITORS; i++)
-        visitor_leave(party->visitors[i]);
+        raw_client_close(party->peers[i]);
     assert_int_equal(weir_server_stop(party->server, 0, TEST_TIMEOUT_NS), 0);
     weir_server_release(party->server);
     assert_int_equal(weir_channel_group_size(party->guests), 0);
@@ -114,7 +114,7 @@ TEST_EACH_LOOP(broadcast, is_heard_by_everybody_on_every_loop)
     say_to_all(&party, "hello, ", VISITORS);
     say_to_all(&party, "world", VISITORS);
     for (int i = 0; i < VISITORS; i++)
-        visitor_hear(party.visitors[i], "hello, world");
+        raw_client_receive(party.peers[i], "hello, world");
     close_party(&party);
 }
 
@@ -124,12 +124,12 @@ TEST_EACH_LOOP(broadcast, leaves_out_who_has_gone)
 
     open_party(&party, host);
     for (int i = 0; i < 3; i++)
-        visitor_leave(party.visitors[i]);
+        raw_client_close(party.peers[i]);
     assert_true(call_counter_await(&party.left, 3));
     assert_int_equal(weir_channel_group_size(party.guests), VISITORS - 3);
     say_to_all(&party, "x", VISITORS - 3);
     for (int i = 0; i < 3; i++)
-        party.visitors[i] = visitor_come(party.server);
+        party.peers[i] = raw_client_connect(party.server);
     close_party(&party);
 }
 
@@ -142,15 +142,15 @@ TEST_EACH_LOOP(broadcast, of_the_end_reaches_everybody)
     weir_channel_group_write(party.guests, text("bye"), NULL, NULL, NULL);
     weir_channel_group_close(party.guests, done, weir_match_connections, NULL);
     for (int i = 0; i < VISITORS; i++) {
-        visitor_hear(party.visitors[i], "bye");
-        visitor_hear_end(party.visitors[i]);
-        visitor_leave(party.visitors[i]);
+        raw_client_receive(party.peers[i], "bye");
+        raw_client_receive_end(party.peers[i]);
+        raw_client_close(party.peers[i]);
     }
     assert_int_equal(weir_promise_sync(done, TEST_TIMEOUT_NS), 0);
     assert_true(call_counter_await(&party.left, VISITORS));
     assert_int_equal(weir_channel_group_size(party.guests), 0);
     for (int i = 0; i < VISITORS; i++)
-        party.visitors[i] = visitor_come(party.server);
+        party.peers[i] = raw_client_connect(party.server);
     weir_promise_release(done);
     close_party(&party);
 }

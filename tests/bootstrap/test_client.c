@@ -139,9 +139,9 @@ static char *text_of(const weir_address *address, char buffer[WEIR_ADDRESS_TEXT_
 
 TEST_EACH_LOOP(client, connects_and_talks)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     struct caller caller = {0};
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     weir_channel *channel = NULL;
     weir_address address = address_of(server), remote;
     char text[WEIR_ADDRESS_TEXT_SIZE];
@@ -159,16 +159,16 @@ TEST_EACH_LOOP(client, connects_and_talks)
     weir_channel_write_and_flush(channel, weir_buf_msg(buf), NULL);
     assert_true(call_counter_await(&caller.bytes, 5));
     hang_up(channel, &caller);
-    service_stop(server);
+    echo_service_stop(server);
 }
 
 /* D 75 for sockets, C.5 */
 TEST_EACH_LOOP(client, is_told_before_the_channel_is_active)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     struct caller caller = {0};
     struct gate gate = {0};
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     weir_address address = address_of(server);
     char text[WEIR_ADDRESS_TEXT_SIZE];
     weir_promise *connecting;
@@ -182,14 +182,14 @@ TEST_EACH_LOOP(client, is_told_before_the_channel_is_active)
     assert_int_equal(weir_promise_result(connecting), 0);
     hang_up(weir_channel_retain(weir_promise_value(connecting)), &caller);
     forget(connecting, &caller);
-    service_stop(server);
+    echo_service_stop(server);
 }
 
 /* D 82 */
 TEST_EACH_LOOP(client, fails_where_nobody_listens)
 {
     struct caller caller = {0};
-    weir_address nobody = nobody_there();
+    weir_address nobody = unused_address();
     char text[WEIR_ADDRESS_TEXT_SIZE];
     weir_promise *connecting =
         call(&caller, WEIR_CLIENT_OPTIONS(.group = host->group, .address = text_of(&nobody, text),
@@ -205,9 +205,9 @@ TEST_EACH_LOOP(client, fails_where_nobody_listens)
 
 TEST_EACH_LOOP(client, fails_with_what_its_initialiser_says)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     struct caller caller = {.init_err = -EXDEV};
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     weir_channel *channel = NULL;
     weir_address address = address_of(server);
     char text[WEIR_ADDRESS_TEXT_SIZE];
@@ -220,17 +220,17 @@ TEST_EACH_LOOP(client, fails_with_what_its_initialiser_says)
                      -EXDEV);
     assert_null(channel);
     assert_int_equal(caller.active.calls, 0);
-    service_stop(server);
+    echo_service_stop(server);
 }
 
 TEST_EACH_LOOP(client, gives_its_channel_attributes_options_and_a_local_address)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     struct caller caller = {0};
     const weir_attribute_value value = {&key, &caller};
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     weir_channel *channel = NULL;
-    weir_address address = address_of(server), local = nobody_there(), found;
+    weir_address address = address_of(server), local = unused_address(), found;
     weir_channel_options options;
     char text[WEIR_ADDRESS_TEXT_SIZE], local_text[WEIR_ADDRESS_TEXT_SIZE];
 
@@ -249,14 +249,14 @@ TEST_EACH_LOOP(client, gives_its_channel_attributes_options_and_a_local_address)
     weir_channel_get_options(channel, &options);
     assert_int_equal(options.high_mark, 1234);
     hang_up(channel, &caller);
-    service_stop(server);
+    echo_service_stop(server);
 }
 
 TEST_EACH_LOOP(client, refuses_options_that_make_no_sense)
 {
     weir_client_options options;
     weir_promise *none = NULL;
-    const weir_address address = nobody_there();
+    const weir_address address = unused_address();
 
 #define REFUSED(...) \
     weir_client_connect(WEIR_CLIENT_OPTIONS(.group = host->group, __VA_ARGS__), &none)
@@ -285,9 +285,9 @@ TEST_EACH_LOOP(client, refuses_options_that_make_no_sense)
 
 TEST_EACH_LOOP(client, connects_on_the_loop_that_it_was_told)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     struct caller caller = {0};
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     weir_channel *channel = NULL;
     weir_group *loops = NULL;
     weir_address address = address_of(server);
@@ -302,7 +302,7 @@ TEST_EACH_LOOP(client, connects_on_the_loop_that_it_was_told)
                      0);
     assert_ptr_equal(weir_channel_executor(channel), weir_group_at(loops, 2));
     hang_up(channel, &caller);
-    service_stop(server);
+    echo_service_stop(server);
     end_group(loops);
 }
 
@@ -311,16 +311,16 @@ TEST_EACH_LOOP(client, connects_on_the_loop_that_it_was_told)
 /* D 83 */
 TEST_EACH_LOOP(client, gives_up_when_its_time_is_over)
 {
-    struct silence silence;
+    struct silent_address silent;
     struct caller caller = {0};
     weir_channel *channel = NULL;
     char text[WEIR_ADDRESS_TEXT_SIZE];
     int64_t start_ns = weir__monotonic_now();
 
-    silence_make(&silence);
+    silent_address_init(&silent);
     assert_int_equal(
         weir_client_connect_sync(
-            WEIR_CLIENT_OPTIONS(.group = host->group, .address = text_of(&silence.address, text),
+            WEIR_CLIENT_OPTIONS(.group = host->group, .address = text_of(&silent.address, text),
                                 .options = WEIR_CHANNEL_OPTIONS(.connect_timeout_ns = weir_ms(200)),
                                 CALL(&caller)),
             &channel),
@@ -328,21 +328,21 @@ TEST_EACH_LOOP(client, gives_up_when_its_time_is_over)
     assert_true(since(start_ns) >= weir_ms(200));
     assert_true(since(start_ns) < weir_seconds(3));
     assert_null(channel);
-    silence_release(&silence);
+    silent_address_deinit(&silent);
 }
 
 /* D 83 */
 TEST_EACH_LOOP(client, gives_up_when_it_is_cancelled)
 {
-    struct silence silence;
+    struct silent_address silent;
     struct caller caller = {0};
     char text[WEIR_ADDRESS_TEXT_SIZE];
     weir_promise *connecting;
     int64_t start_ns;
 
-    silence_make(&silence);
+    silent_address_init(&silent);
     connecting = call(&caller, WEIR_CLIENT_OPTIONS(.group = host->group, CALL(&caller),
-                                                   .address = text_of(&silence.address, text)));
+                                                   .address = text_of(&silent.address, text)));
     assert_true(call_counter_await(&caller.inits, 1));
     start_ns = weir__monotonic_now();
     assert_int_equal(weir_promise_cancel(connecting), 0);
@@ -351,7 +351,7 @@ TEST_EACH_LOOP(client, gives_up_when_it_is_cancelled)
     host_end(host); /* which waits for the channel's end */
     assert_true(since(start_ns) < TEST_TIMEOUT_NS / 2);
     assert_int_equal(caller.active.calls, 0);
-    silence_release(&silence);
+    silent_address_deinit(&silent);
 }
 
 /* A handler that cancels the client's promise just before it passes a connection on. */
@@ -397,11 +397,11 @@ static int init_canceller(weir_channel *channel, void *canceller)
 
 TEST_EACH_LOOP(client, closes_a_connection_that_is_cancelled_as_it_is_made)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     struct caller caller = {0};
     struct canceller canceller = {.done = NULL};
     struct gate gate = {0};
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     weir_address address = address_of(server);
     char text[WEIR_ADDRESS_TEXT_SIZE];
 
@@ -414,15 +414,15 @@ TEST_EACH_LOOP(client, closes_a_connection_that_is_cancelled_as_it_is_made)
     assert_true(call_counter_await(&service.closed, 1));
     assert_true(weir_promise_is_cancelled(canceller.connecting));
     forget(canceller.connecting, &caller);
-    service_stop(server);
+    echo_service_stop(server);
 }
 
 TEST_EACH_LOOP(client, cancelled_before_it_begins_does_not_begin)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     struct caller caller = {0};
     struct gate gate = {0};
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     weir_address address = address_of(server);
     char text[WEIR_ADDRESS_TEXT_SIZE];
     weir_promise *connecting;
@@ -433,7 +433,7 @@ TEST_EACH_LOOP(client, cancelled_before_it_begins_does_not_begin)
     assert_int_equal(weir_promise_cancel(connecting), 0);
     gate_open(&gate);
     forget(connecting, &caller);
-    service_stop(server);
+    echo_service_stop(server);
     assert_int_equal(caller.inits.calls, 0);
 }
 
@@ -482,36 +482,36 @@ TEST_EACH_LOOP(client, reports_why_its_loop_has_no_thread)
 
 TEST_EACH_LOOP(client, fails_when_its_loop_shuts_down)
 {
-    struct silence silence;
+    struct silent_address silent;
     struct caller caller = {0};
     weir_promise *connecting;
     weir_address addresses[2];
 
-    silence_make(&silence);
-    addresses[0] = addresses[1] = silence.address;
+    silent_address_init(&silent);
+    addresses[0] = addresses[1] = silent.address;
     connecting = call(&caller, WEIR_CLIENT_OPTIONS(.group = host->group, .addresses = addresses,
                                                    .address_count = 2, CALL(&caller)));
     assert_true(call_counter_await(&caller.inits, 1));
     host_end(host);
     assert_int_equal(weir_promise_sync(connecting, TEST_TIMEOUT_NS), WEIR_ECLOSED);
     forget(connecting, &caller);
-    silence_release(&silence);
+    silent_address_deinit(&silent);
 }
 
 /* ---- several addresses ---- */
 
 TEST_EACH_LOOP(client, tries_the_next_address_when_one_does_not_answer)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     struct caller caller = {0};
-    struct silence silence;
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    struct silent_address silent;
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     weir_channel *channel = NULL;
     weir_address addresses[2], remote;
     int64_t start_ns = weir__monotonic_now();
 
-    silence_make(&silence);
-    addresses[0] = silence.address;
+    silent_address_init(&silent);
+    addresses[0] = silent.address;
     addresses[1] = address_of(server);
     assert_int_equal(
         weir_client_connect_sync(WEIR_CLIENT_OPTIONS(.group = host->group, .addresses = addresses,
@@ -523,9 +523,9 @@ TEST_EACH_LOOP(client, tries_the_next_address_when_one_does_not_answer)
     assert_true(weir_address_equal(&remote, &addresses[1]));
     assert_int_equal(caller.inits.calls, 2);
     hang_up(channel, &caller);
-    service_stop(server); /* which waits for the one that was aborted */
+    echo_service_stop(server); /* which waits for the one that was aborted */
     assert_int_equal(caller.active.calls, 1);
-    silence_release(&silence);
+    silent_address_deinit(&silent);
 }
 
 /* A loop of this backend on a clock of its own. */
@@ -560,18 +560,18 @@ static void pass_delay(const struct host *stepped, weir_manual_clock *clock, str
 /* Each attempt waits for its own delay after the one before. */
 TEST_EACH_LOOP(client, waits_a_delay_before_each_of_three_addresses)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     struct caller caller = {0};
-    struct silence silence;
+    struct silent_address silent;
     struct host stepped;
     weir_manual_clock *clock;
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     weir_address addresses[3], remote;
     weir_promise *connecting;
     weir_channel *channel;
 
-    silence_make(&silence);
-    addresses[0] = addresses[1] = silence.address;
+    silent_address_init(&silent);
+    addresses[0] = addresses[1] = silent.address;
     addresses[2] = address_of(server);
     open_stepped(&stepped, host, &clock);
     connecting = call(&caller, WEIR_CLIENT_OPTIONS(.group = stepped.group, .addresses = addresses,
@@ -585,19 +585,19 @@ TEST_EACH_LOOP(client, waits_a_delay_before_each_of_three_addresses)
     assert_int_equal(caller.inits.calls, 3);
     weir_promise_release(connecting);
     hang_up(channel, &caller);
-    service_stop(server);
+    echo_service_stop(server);
     end_group(stepped.group);
     weir_manual_clock_release(clock);
-    silence_release(&silence);
+    silent_address_deinit(&silent);
 }
 
 TEST_EACH_LOOP(client, tries_the_next_address_at_once_when_one_refuses)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     struct caller caller = {0};
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     weir_channel *channel = NULL;
-    weir_address addresses[3] = {nobody_there(), nobody_there(), address_of(server)};
+    weir_address addresses[3] = {unused_address(), unused_address(), address_of(server)};
 
     assert_int_equal(
         weir_client_connect_sync(WEIR_CLIENT_OPTIONS(.group = host->group, .addresses = addresses,
@@ -607,14 +607,14 @@ TEST_EACH_LOOP(client, tries_the_next_address_at_once_when_one_refuses)
         0);
     assert_int_equal(caller.inits.calls, 3);
     hang_up(channel, &caller);
-    service_stop(server);
+    echo_service_stop(server);
 }
 
 TEST_EACH_LOOP(client, connects_only_once)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     struct caller caller = {0};
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     weir_channel *channel = NULL;
     weir_address addresses[4];
 
@@ -626,7 +626,7 @@ TEST_EACH_LOOP(client, connects_only_once)
                                  &channel),
         0);
     hang_up(channel, &caller);
-    service_stop(server);
+    echo_service_stop(server);
     assert_int_equal(caller.inits.calls, 1);
     assert_int_equal(caller.active.calls, 1);
 }
@@ -634,7 +634,7 @@ TEST_EACH_LOOP(client, connects_only_once)
 TEST_EACH_LOOP(client, tells_of_every_address_when_all_fail)
 {
     struct caller caller = {0};
-    weir_address addresses[2] = {nobody_there(), nobody_there()};
+    weir_address addresses[2] = {unused_address(), unused_address()};
     char text[2][WEIR_ADDRESS_TEXT_SIZE];
     weir_promise *connecting =
         call(&caller, WEIR_CLIENT_OPTIONS(.group = host->group, .addresses = addresses,
@@ -699,7 +699,7 @@ static void connect_there(void *arg)
 /* D 60 */
 TEST_EACH_LOOP(client, connects_from_loops_to_each_other_without_waiting)
 {
-    struct service services[2] = {0};
+    struct echo_service services[2] = {0};
     struct host other;
     struct host *hosts[2] = {host, &other};
     struct errand errands[2];
@@ -708,7 +708,7 @@ TEST_EACH_LOOP(client, connects_from_loops_to_each_other_without_waiting)
 
     host_open(&other, BACKEND_EPOLL);
     for (int i = 0; i < 2; i++)
-        servers[i] = service_start(&services[i], WEIR_SERVER_OPTIONS(.boss = hosts[i]->group));
+        servers[i] = echo_service_start(&services[i], WEIR_SERVER_OPTIONS(.boss = hosts[i]->group));
     for (int i = 0; i < 2; i++) {
         weir_address address = address_of(servers[!i]);
 
@@ -725,20 +725,20 @@ TEST_EACH_LOOP(client, connects_from_loops_to_each_other_without_waiting)
     }
     for (int i = 0; i < 2; i++)
         assert_true(call_counter_await(&services[i].closed, 1));
-    service_stop(servers[1]);
+    echo_service_stop(servers[1]);
     weir_group_release(other.group);
-    service_stop(servers[0]);
+    echo_service_stop(servers[0]);
 }
 
 /* ---- memory ---- */
 
 TEST_EACH_LOOP(client, survives_every_failed_allocation)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     struct caller caller = {0};
     const weir_attribute_value value = {&key, &caller};
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
-    weir_address addresses[2] = {nobody_there(), address_of(server)};
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_address addresses[2] = {unused_address(), address_of(server)};
     bool failed = true;
 
     log_capture_start();
@@ -760,6 +760,6 @@ TEST_EACH_LOOP(client, survives_every_failed_allocation)
         assert_int_equal(weir_channel_await_closed(channel, TEST_TIMEOUT_NS), 0);
         weir_channel_release(channel);
     }
-    service_stop(server);
+    echo_service_stop(server);
     assert_int_equal(caller.active.calls, caller.inactive.calls);
 }

@@ -24,7 +24,7 @@
 /* "NAME:port", with the port of the server, or of nobody if there is none. */
 static const char *at(const char *name, weir_server *server, char *buffer, size_t size)
 {
-    weir_address address = nobody_there();
+    weir_address address = unused_address();
 
     if (server != NULL)
         assert_int_equal(weir_channel_local_address(weir_server_listener(server, 0), &address), 0);
@@ -53,8 +53,8 @@ static void hang_up(weir_channel *channel)
 
 TEST_EACH_LOOP(client_by_name, connects_to_the_address_that_answers)
 {
-    struct service service = {0};
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    struct echo_service service = {0};
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     weir_channel *channel = NULL;
     weir_resolver *resolver = fake_dns_open(NULL);
     weir_address address, remote;
@@ -69,14 +69,14 @@ TEST_EACH_LOOP(client_by_name, connects_to_the_address_that_answers)
     assert_int_equal(weir_channel_remote_address(channel, &remote), 0);
     assert_true(weir_address_equal(&remote, &address));
     hang_up(channel);
-    service_stop(server);
+    echo_service_stop(server);
     fake_dns_close(resolver);
 }
 
 TEST_EACH_LOOP(client_by_name, has_a_resolver_without_asking_for_one)
 {
-    struct service service = {0};
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    struct echo_service service = {0};
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     weir_channel *channel = NULL;
     char text[64];
 
@@ -86,7 +86,7 @@ TEST_EACH_LOOP(client_by_name, has_a_resolver_without_asking_for_one)
             &channel),
         0);
     hang_up(channel);
-    service_stop(server);
+    echo_service_stop(server);
 }
 
 static int put_it_down(weir_channel *channel, void *user_data)
@@ -101,8 +101,8 @@ static int put_it_down(weir_channel *channel, void *user_data)
 /* The caller's options are gone when the name is known. */
 TEST_EACH_LOOP(client_by_name, remembers_its_options)
 {
-    struct service service = {0};
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    struct echo_service service = {0};
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     weir_resolver *resolver = fake_dns_open(NULL);
     char text[64], local[WEIR_ADDRESS_TEXT_SIZE] = "127.0.0.1:0";
     int64_t high_mark = 0;
@@ -139,7 +139,7 @@ TEST_EACH_LOOP(client_by_name, remembers_its_options)
         weir_channel_get_socket_option(channel, SOL_SOCKET, SO_KEEPALIVE, &value, &length), 0);
     assert_int_equal(value, 1);
     hang_up(channel);
-    service_stop(server);
+    echo_service_stop(server);
     fake_dns_close(resolver);
 }
 
@@ -201,10 +201,10 @@ static void note_thread(weir_promise *connecting, void *user_data)
 
 TEST_EACH_LOOP(client_by_name, tells_on_the_channels_loop)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     struct call_counter told = {0};
     _Atomic(weir_executor *) where = NULL;
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     weir_resolver *resolver = fake_dns_open(NULL);
     char text[64];
     weir_promise *connecting = call(host, resolver, at("gate-here.test", server, text, 64));
@@ -216,7 +216,7 @@ TEST_EACH_LOOP(client_by_name, tells_on_the_channels_loop)
     assert_ptr_equal(where, host->loop);
     hang_up(weir_channel_retain(weir_promise_value(connecting)));
     weir_promise_release(connecting);
-    service_stop(server);
+    echo_service_stop(server);
     fake_dns_close(resolver);
 }
 
@@ -224,8 +224,8 @@ TEST_EACH_LOOP(client_by_name, tells_on_the_channels_loop)
 
 TEST_EACH_LOOP(client_by_name, cancelled_while_it_is_looked_up_does_not_connect)
 {
-    struct service service = {0};
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    struct echo_service service = {0};
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     weir_resolver *resolver = fake_dns_open(NULL);
     char text[64];
     weir_promise *connecting = call(host, resolver, at("gate-here.test", server, text, 64));
@@ -235,18 +235,15 @@ TEST_EACH_LOOP(client_by_name, cancelled_while_it_is_looked_up_does_not_connect)
     gate_open(&fake_dns.gate);
     fake_dns_await_pending(resolver, 0);
     weir_promise_release(connecting);
-    service_stop(server);
+    echo_service_stop(server);
     assert_int_equal(service.opened.calls, 0);
     fake_dns_close(resolver);
 }
 
-struct silent {
-    weir_address address;
-};
-
-static void answer_silence(void *user_data, const char *host, uint16_t port, weir_promise *promise)
+static void answer_silent_address(void *user_data, const char *host, uint16_t port,
+                                  weir_promise *promise)
 {
-    const struct silent *silent = user_data;
+    const struct silent_address *silent = user_data;
 
     (void)host;
     (void)weir_resolver_answer(promise, &silent->address, 1, port);
@@ -261,18 +258,16 @@ static int count_init(weir_channel *channel, void *user_data)
 
 TEST_EACH_LOOP(client_by_name, cancelled_while_it_connects_gives_up)
 {
-    static const weir_resolver_type type = {.name = "silent", .resolve = answer_silence};
-    struct silence silence;
-    struct silent silent;
+    static const weir_resolver_type type = {.name = "silent", .resolve = answer_silent_address};
+    struct silent_address silent;
     struct call_counter inits = {0};
     weir_resolver *resolver = NULL;
     weir_promise *connecting = NULL;
     char text[64];
 
-    silence_make(&silence);
-    silent.address = silence.address;
+    silent_address_init(&silent);
     (void)snprintf(text, sizeof(text), "silent.test:%u",
-                   (unsigned)weir_address_port(&silence.address));
+                   (unsigned)weir_address_port(&silent.address));
     assert_int_equal(weir_resolver_create(&type, &silent, &resolver), 0);
     assert_int_equal(
         weir_client_connect(WEIR_CLIENT_OPTIONS(.group = host->group, .address = text,
@@ -285,22 +280,20 @@ TEST_EACH_LOOP(client_by_name, cancelled_while_it_connects_gives_up)
     weir_promise_release(connecting);
     host_end(host); /* which waits for the channel's end */
     weir_resolver_release(resolver);
-    silence_release(&silence);
+    silent_address_deinit(&silent);
 }
 
 TEST_EACH_LOOP(client_by_name, connect_timeout_is_for_each_attempt)
 {
-    static const weir_resolver_type type = {.name = "silent", .resolve = answer_silence};
-    struct silence silence;
-    struct silent silent;
+    static const weir_resolver_type type = {.name = "silent", .resolve = answer_silent_address};
+    struct silent_address silent;
     weir_resolver *resolver = NULL;
     weir_channel *channel = NULL;
     char text[64];
 
-    silence_make(&silence);
-    silent.address = silence.address;
+    silent_address_init(&silent);
     (void)snprintf(text, sizeof(text), "silent.test:%u",
-                   (unsigned)weir_address_port(&silence.address));
+                   (unsigned)weir_address_port(&silent.address));
     assert_int_equal(weir_resolver_create(&type, &silent, &resolver), 0);
     assert_int_equal(
         weir_client_connect_sync(
@@ -309,7 +302,7 @@ TEST_EACH_LOOP(client_by_name, connect_timeout_is_for_each_attempt)
             &channel),
         -ETIMEDOUT);
     weir_resolver_release(resolver);
-    silence_release(&silence);
+    silent_address_deinit(&silent);
 }
 
 /* The group has gone, and its memory with it, when the name is known. */
@@ -333,8 +326,8 @@ TEST_EACH_LOOP(client_by_name, fails_when_its_group_has_gone_meanwhile)
 
 TEST_EACH_LOOP(client_by_name, survives_every_failed_allocation)
 {
-    struct service service = {0};
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    struct echo_service service = {0};
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     weir_resolver *resolver = fake_dns_open(WEIR_RESOLVER_OPTIONS(.cache_ttl_ns = WEIR_OFF));
     char text[64];
     bool failed = true;
@@ -355,6 +348,6 @@ TEST_EACH_LOOP(client_by_name, survives_every_failed_allocation)
         if (err == 0)
             hang_up(channel);
     }
-    service_stop(server);
+    echo_service_stop(server);
     fake_dns_close(resolver);
 }

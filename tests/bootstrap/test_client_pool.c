@@ -25,74 +25,75 @@
 
 TEST_EACH_LOOP(client_pool, uses_a_channel_again)
 {
-    struct pond pond;
+    struct pool_fixture fixture;
     weir_channel *first, *second;
 
-    pond_open(&pond, host, POOL(.max = 4));
-    first = pond_acquire(pond.pool);
+    pool_fixture_open(&fixture, host, POOL(.max = 4));
+    first = pool_fixture_acquire(fixture.pool);
     assert_true(weir_channel_is_active(first));
-    assert_int_equal(pond_give(pond.pool, weir_channel_retain(first)), 0);
-    assert_int_equal(pond_stats(pond.pool).idle, 1);
-    second = pond_acquire(pond.pool);
+    assert_int_equal(pool_fixture_return(fixture.pool, weir_channel_retain(first)), 0);
+    assert_int_equal(pool_fixture_stats(fixture.pool).idle, 1);
+    second = pool_fixture_acquire(fixture.pool);
     assert_ptr_equal(second, first);
-    assert_int_equal(pond_give(pond.pool, second), 0);
+    assert_int_equal(pool_fixture_return(fixture.pool, second), 0);
     weir_channel_release(first);
-    assert_int_equal(pond_stats(pond.pool).created, 1);
-    assert_int_equal(pond_stats(pond.pool).acquired, 2);
-    pond_close(&pond);
-    assert_int_equal(pond.service.opened.calls, 1);
+    assert_int_equal(pool_fixture_stats(fixture.pool).created, 1);
+    assert_int_equal(pool_fixture_stats(fixture.pool).acquired, 2);
+    pool_fixture_close(&fixture);
+    assert_int_equal(fixture.service.opened.calls, 1);
 }
 
-static void acquire_and_give_two(struct pond *pond, weir_channel *channels[2])
+static void acquire_and_give_two(struct pool_fixture *fixture, weir_channel *channels[2])
 {
     for (int i = 0; i < 2; i++)
-        channels[i] = pond_acquire(pond->pool);
+        channels[i] = pool_fixture_acquire(fixture->pool);
     for (int i = 0; i < 2; i++)
-        assert_int_equal(pond_give(pond->pool, channels[i]), 0); /* the pool keeps them */
+        assert_int_equal(pool_fixture_return(fixture->pool, channels[i]),
+                         0); /* the pool keeps them */
 }
 
 TEST_EACH_LOOP(client_pool, hands_out_the_last_one_first)
 {
-    struct pond pond;
+    struct pool_fixture fixture;
     weir_channel *channels[2], *channel;
 
-    pond_open(&pond, host, POOL(.order = WEIR_CLIENT_POOL_LIFO));
-    acquire_and_give_two(&pond, channels);
-    channel = pond_acquire(pond.pool);
+    pool_fixture_open(&fixture, host, POOL(.order = WEIR_CLIENT_POOL_LIFO));
+    acquire_and_give_two(&fixture, channels);
+    channel = pool_fixture_acquire(fixture.pool);
     assert_ptr_equal(channel, channels[1]);
-    assert_int_equal(pond_give(pond.pool, channel), 0);
-    pond_close(&pond);
+    assert_int_equal(pool_fixture_return(fixture.pool, channel), 0);
+    pool_fixture_close(&fixture);
 }
 
 TEST_EACH_LOOP(client_pool, hands_out_the_first_one_first)
 {
-    struct pond pond;
+    struct pool_fixture fixture;
     weir_channel *channels[2], *channel;
 
-    pond_open(&pond, host, POOL(.order = WEIR_CLIENT_POOL_FIFO));
-    acquire_and_give_two(&pond, channels);
-    channel = pond_acquire(pond.pool);
+    pool_fixture_open(&fixture, host, POOL(.order = WEIR_CLIENT_POOL_FIFO));
+    acquire_and_give_two(&fixture, channels);
+    channel = pool_fixture_acquire(fixture.pool);
     assert_ptr_equal(channel, channels[0]);
-    assert_int_equal(pond_give(pond.pool, channel), 0);
-    pond_close(&pond);
+    assert_int_equal(pool_fixture_return(fixture.pool, channel), 0);
+    pool_fixture_close(&fixture);
 }
 
 TEST_EACH_LOOP(client_pool, connects_to_names)
 {
-    struct pond pond;
+    struct pool_fixture fixture;
     weir_resolver *resolver = fake_dns_open(NULL);
     char address[WEIR_ADDRESS_TEXT_SIZE];
 
-    pond_serve(&pond, host);
-    (void)snprintf(address, sizeof(address), "here.test%s", strrchr(pond.address, ':'));
+    pool_fixture_start_server(&fixture, host);
+    (void)snprintf(address, sizeof(address), "here.test%s", strrchr(fixture.address, ':'));
     assert_int_equal(
         weir_client_pool_create(
             POOL(.client = WEIR_CLIENT_OPTIONS(.group = host->group, .address = address,
                                                .resolver = resolver)),
-            &pond.pool),
+            &fixture.pool),
         0);
-    assert_int_equal(pond_give(pond.pool, pond_acquire(pond.pool)), 0);
-    pond_close(&pond);
+    assert_int_equal(pool_fixture_return(fixture.pool, pool_fixture_acquire(fixture.pool)), 0);
+    pool_fixture_close(&fixture);
     fake_dns_close(resolver);
 }
 
@@ -100,169 +101,169 @@ TEST_EACH_LOOP(client_pool, connects_to_names)
 
 TEST_EACH_LOOP(client_pool, tells_each_of_a_connection_that_failed)
 {
-    struct pond pond = {.host = host};
-    weir_address nobody = nobody_there();
+    struct pool_fixture fixture = {.host = host};
+    weir_address nobody = unused_address();
     weir_promise *waiting[4];
 
-    weir_address_format(&nobody, pond.address, sizeof(pond.address));
-    pond.pool = pond_add_pool(&pond, POOL(.max = 2));
+    weir_address_format(&nobody, fixture.address, sizeof(fixture.address));
+    fixture.pool = pool_fixture_add_pool(&fixture, POOL(.max = 2));
     for (int i = 0; i < 4; i++)
-        waiting[i] = pond_ask(pond.pool);
+        waiting[i] = pool_fixture_request(fixture.pool);
     for (int i = 0; i < 4; i++) {
         assert_int_equal(weir_promise_sync(waiting[i], TEST_TIMEOUT_NS), -ECONNREFUSED);
-        assert_non_null(strstr(weir_promise_detail(waiting[i]), pond.address));
+        assert_non_null(strstr(weir_promise_detail(waiting[i]), fixture.address));
         weir_promise_release(waiting[i]);
     }
-    assert_int_equal(pond_stats(pond.pool).channels, 0);
-    assert_int_equal(pond_stats(pond.pool).failed, 4);
-    pond_close_pool(pond.pool);
+    assert_int_equal(pool_fixture_stats(fixture.pool).channels, 0);
+    assert_int_equal(pool_fixture_stats(fixture.pool).failed, 4);
+    pool_fixture_close_pool(fixture.pool);
 }
 
 TEST_EACH_LOOP(client_pool, lets_a_channel_go_that_closes_while_it_is_idle)
 {
-    struct pond pond;
+    struct pool_fixture fixture;
     weir_channel *channel;
 
-    pond_open(&pond, host, POOL(.max = 1));
-    channel = pond_acquire(pond.pool);
-    assert_int_equal(pond_give(pond.pool, weir_channel_retain(channel)), 0);
-    pond_close_channel(pond.pool, channel);
-    assert_int_equal(pond_stats(pond.pool).idle, 0);
-    assert_int_equal(pond_give(pond.pool, pond_acquire(pond.pool)), 0);
-    assert_int_equal(pond_stats(pond.pool).created, 2);
-    pond_close(&pond);
+    pool_fixture_open(&fixture, host, POOL(.max = 1));
+    channel = pool_fixture_acquire(fixture.pool);
+    assert_int_equal(pool_fixture_return(fixture.pool, weir_channel_retain(channel)), 0);
+    pool_fixture_close_channel(fixture.pool, channel);
+    assert_int_equal(pool_fixture_stats(fixture.pool).idle, 0);
+    assert_int_equal(pool_fixture_return(fixture.pool, pool_fixture_acquire(fixture.pool)), 0);
+    assert_int_equal(pool_fixture_stats(fixture.pool).created, 2);
+    pool_fixture_close(&fixture);
 }
 
 TEST_EACH_LOOP(client_pool, makes_room_when_a_channel_closes_that_was_out)
 {
-    struct pond pond;
+    struct pool_fixture fixture;
     weir_channel *channel;
     weir_promise *waiting;
 
-    pond_open(&pond, host, POOL(.max = 1));
-    channel = pond_acquire(pond.pool);
-    waiting = pond_ask(pond.pool);
+    pool_fixture_open(&fixture, host, POOL(.max = 1));
+    channel = pool_fixture_acquire(fixture.pool);
+    waiting = pool_fixture_request(fixture.pool);
     weir_channel_close(channel, NULL);
-    assert_int_equal(pond_give(pond.pool, pond_take(waiting)), 0);
-    assert_int_equal(pond_give(pond.pool, channel), 0); /* closed as it is */
-    assert_int_equal(pond_stats(pond.pool).created, 2);
-    assert_int_equal(pond_stats(pond.pool).idle, 1);
-    pond_close(&pond);
+    assert_int_equal(pool_fixture_return(fixture.pool, pool_fixture_wait(waiting)), 0);
+    assert_int_equal(pool_fixture_return(fixture.pool, channel), 0); /* closed as it is */
+    assert_int_equal(pool_fixture_stats(fixture.pool).created, 2);
+    assert_int_equal(pool_fixture_stats(fixture.pool).idle, 1);
+    pool_fixture_close(&fixture);
 }
 
 TEST_EACH_LOOP(client_pool, closes_what_is_not_its_own)
 {
-    struct pond pond;
+    struct pool_fixture fixture;
     weir_client_pool *other;
     weir_channel *channel, *stranger = NULL;
 
-    pond_open(&pond, host, POOL(.max = 1));
-    other = pond_add_pool(&pond, POOL(.max = 1));
-    channel = pond_acquire(pond.pool);
-    assert_int_equal(pond_give(other, weir_channel_retain(channel)), -EINVAL);
+    pool_fixture_open(&fixture, host, POOL(.max = 1));
+    other = pool_fixture_add_pool(&fixture, POOL(.max = 1));
+    channel = pool_fixture_acquire(fixture.pool);
+    assert_int_equal(pool_fixture_return(other, weir_channel_retain(channel)), -EINVAL);
     assert_int_equal(weir_channel_await_closed(channel, TEST_TIMEOUT_NS), 0);
     weir_channel_release(channel);
     assert_int_equal(
-        weir_client_connect_sync(WEIR_CLIENT_OPTIONS(.group = host->group, .address = pond.address),
-                                 &stranger),
+        weir_client_connect_sync(
+            WEIR_CLIENT_OPTIONS(.group = host->group, .address = fixture.address), &stranger),
         0);
-    assert_int_equal(pond_give(pond.pool, weir_channel_retain(stranger)), -EINVAL);
+    assert_int_equal(pool_fixture_return(fixture.pool, weir_channel_retain(stranger)), -EINVAL);
     assert_int_equal(weir_channel_await_closed(stranger, TEST_TIMEOUT_NS), 0);
     weir_channel_release(stranger);
-    assert_int_equal(pond_stats(pond.pool).channels, 0);
-    pond_close_pool(other);
-    pond_close(&pond);
+    assert_int_equal(pool_fixture_stats(fixture.pool).channels, 0);
+    pool_fixture_close_pool(other);
+    pool_fixture_close(&fixture);
 }
 
 TEST_EACH_LOOP(client_pool, takes_a_channel_back_only_once)
 {
-    struct pond pond;
+    struct pool_fixture fixture;
     weir_channel *channel;
 
-    pond_open(&pond, host, POOL(.max = 1));
-    channel = pond_acquire(pond.pool);
-    assert_int_equal(pond_give(pond.pool, weir_channel_retain(channel)), 0);
-    assert_int_equal(pond_give(pond.pool, weir_channel_retain(channel)), -EALREADY);
+    pool_fixture_open(&fixture, host, POOL(.max = 1));
+    channel = pool_fixture_acquire(fixture.pool);
+    assert_int_equal(pool_fixture_return(fixture.pool, weir_channel_retain(channel)), 0);
+    assert_int_equal(pool_fixture_return(fixture.pool, weir_channel_retain(channel)), -EALREADY);
     assert_true(weir_channel_is_active(channel));
-    assert_int_equal(pond_stats(pond.pool).idle, 1);
+    assert_int_equal(pool_fixture_stats(fixture.pool).idle, 1);
     weir_channel_release(channel);
-    pond_close(&pond);
+    pool_fixture_close(&fixture);
 }
 
 /* ---- the end ---- */
 
 TEST_EACH_LOOP(client_pool, fails_those_who_wait_when_it_is_closed)
 {
-    struct pond pond;
+    struct pool_fixture fixture;
     weir_channel *out;
     weir_promise *waiting[2];
 
-    pond_open(&pond, host, POOL(.max = 1));
-    out = pond_acquire(pond.pool);
+    pool_fixture_open(&fixture, host, POOL(.max = 1));
+    out = pool_fixture_acquire(fixture.pool);
     for (int i = 0; i < 2; i++)
-        waiting[i] = pond_ask(pond.pool);
-    weir_client_pool_close(pond.pool);
+        waiting[i] = pool_fixture_request(fixture.pool);
+    weir_client_pool_close(fixture.pool);
     for (int i = 0; i < 2; i++)
-        assert_int_equal(pond_result(waiting[i]), WEIR_ECLOSED);
-    assert_int_equal(pond_result(pond_ask(pond.pool)), WEIR_ECLOSED);
+        assert_int_equal(pool_fixture_result(waiting[i]), WEIR_ECLOSED);
+    assert_int_equal(pool_fixture_result(pool_fixture_request(fixture.pool)), WEIR_ECLOSED);
     assert_true(weir_channel_is_open(out));
-    assert_false(weir_promise_is_done(weir_client_pool_closed(pond.pool)));
-    assert_int_equal(pond_give(pond.pool, weir_channel_retain(out)), 0);
+    assert_false(weir_promise_is_done(weir_client_pool_closed(fixture.pool)));
+    assert_int_equal(pool_fixture_return(fixture.pool, weir_channel_retain(out)), 0);
     assert_int_equal(weir_channel_await_closed(out, TEST_TIMEOUT_NS), 0);
     weir_channel_release(out);
-    pond_close(&pond);
+    pool_fixture_close(&fixture);
 }
 
 TEST_EACH_LOOP(client_pool, closes_what_is_idle_when_it_is_closed)
 {
-    struct pond pond;
+    struct pool_fixture fixture;
     weir_channel *idle;
 
-    pond_open(&pond, host, POOL(.max = 1));
-    idle = pond_acquire(pond.pool);
-    assert_int_equal(pond_give(pond.pool, weir_channel_retain(idle)), 0);
-    weir_client_pool_close(pond.pool);
+    pool_fixture_open(&fixture, host, POOL(.max = 1));
+    idle = pool_fixture_acquire(fixture.pool);
+    assert_int_equal(pool_fixture_return(fixture.pool, weir_channel_retain(idle)), 0);
+    weir_client_pool_close(fixture.pool);
     assert_int_equal(weir_channel_await_closed(idle, TEST_TIMEOUT_NS), 0);
     weir_channel_release(idle);
-    pond_close(&pond);
+    pool_fixture_close(&fixture);
 }
 
 TEST_EACH_LOOP(client_pool, gives_connections_up_when_it_is_closed)
 {
-    struct silence silence;
-    struct pond pond = {.host = host};
+    struct silent_address silent;
+    struct pool_fixture fixture = {.host = host};
     weir_promise *waiting;
 
-    silence_make(&silence);
-    weir_address_format(&silence.address, pond.address, sizeof(pond.address));
-    pond.pool = pond_add_pool(&pond, POOL(.max = 1));
-    waiting = pond_ask(pond.pool);
+    silent_address_init(&silent);
+    weir_address_format(&silent.address, fixture.address, sizeof(fixture.address));
+    fixture.pool = pool_fixture_add_pool(&fixture, POOL(.max = 1));
+    waiting = pool_fixture_request(fixture.pool);
     host_turn(host, 2);
-    weir_client_pool_close(pond.pool);
-    assert_int_equal(pond_result(waiting), WEIR_ECLOSED);
-    pond_close_pool(pond.pool);
-    silence_release(&silence);
+    weir_client_pool_close(fixture.pool);
+    assert_int_equal(pool_fixture_result(waiting), WEIR_ECLOSED);
+    pool_fixture_close_pool(fixture.pool);
+    silent_address_deinit(&silent);
 }
 
 /* The last reference closes it; a channel that is out keeps its memory. */
 TEST_EACH_LOOP(client_pool, released_by_all_closes)
 {
-    struct pond pond;
+    struct pool_fixture fixture;
     weir_channel *out, *idle;
 
-    pond_open(&pond, host, POOL(.max = 2));
-    out = pond_acquire(pond.pool);
-    idle = pond_acquire(pond.pool);
-    assert_int_equal(pond_give(pond.pool, weir_channel_retain(idle)), 0);
-    weir_client_pool_release(weir_client_pool_retain(pond.pool));
+    pool_fixture_open(&fixture, host, POOL(.max = 2));
+    out = pool_fixture_acquire(fixture.pool);
+    idle = pool_fixture_acquire(fixture.pool);
+    assert_int_equal(pool_fixture_return(fixture.pool, weir_channel_retain(idle)), 0);
+    weir_client_pool_release(weir_client_pool_retain(fixture.pool));
     assert_true(weir_channel_is_open(idle));
-    weir_client_pool_release(pond.pool);
+    weir_client_pool_release(fixture.pool);
     assert_int_equal(weir_channel_await_closed(idle, TEST_TIMEOUT_NS), 0);
     weir_channel_close(out, NULL);
     assert_int_equal(weir_channel_await_closed(out, TEST_TIMEOUT_NS), 0);
     weir_channel_release(idle);
     weir_channel_release(out);
-    service_stop(pond.server);
+    echo_service_stop(fixture.server);
 }
 
 /* All that a listener lets go of while a call of the pool's is under way. */
@@ -296,17 +297,17 @@ static void close_with_a_listener(void *arg)
 /* Who hears that the pool is closed may let go of it: nothing else keeps it any more. */
 TEST_EACH_LOOP(client_pool, may_go_while_it_is_closed)
 {
-    struct silence silence;
-    struct pond pond = {.host = host};
+    struct silent_address silent;
+    struct pool_fixture fixture = {.host = host};
     struct ending ending = {.listener = {.fn = let_all_go, .user_data = &ending}};
 
-    silence_make(&silence);
-    weir_address_format(&silence.address, pond.address, sizeof(pond.address));
-    ending.pool = pond_add_pool(&pond, POOL(.max = 1, .acquire_timeout_ns = WEIR_OFF));
+    silent_address_init(&silent);
+    weir_address_format(&silent.address, fixture.address, sizeof(fixture.address));
+    ending.pool = pool_fixture_add_pool(&fixture, POOL(.max = 1, .acquire_timeout_ns = WEIR_OFF));
     assert_int_equal(weir_client_pool_acquire(ending.pool, host->loop, &ending.promise), 0);
     host_turn(host, 2);
     run_on_executor(host->loop, close_with_a_listener, &ending);
-    silence_release(&silence);
+    silent_address_deinit(&silent);
 }
 
 static void give_with_a_listener(void *arg)
@@ -320,41 +321,41 @@ static void give_with_a_listener(void *arg)
 /* So may who hears that the channel is back. */
 TEST_EACH_LOOP(client_pool, may_go_while_it_takes_a_channel_back)
 {
-    struct pond pond;
+    struct pool_fixture fixture;
     struct ending ending = {.listener = {.fn = let_all_go, .user_data = &ending}};
 
-    pond_open(&pond, host, POOL(.max = 1, .acquire_timeout_ns = WEIR_OFF));
-    ending.pool = pond.pool;
-    ending.channel = pond_acquire(pond.pool);
+    pool_fixture_open(&fixture, host, POOL(.max = 1, .acquire_timeout_ns = WEIR_OFF));
+    ending.pool = fixture.pool;
+    ending.channel = pool_fixture_acquire(fixture.pool);
     ending.promise = new_promise(host->loop);
     run_on_executor(host->loop, give_with_a_listener, &ending);
-    service_stop(pond.server);
+    echo_service_stop(fixture.server);
 }
 
 TEST_EACH_LOOP(client_pool, leaves_nobody_waiting_when_its_group_ends)
 {
-    struct pond pond;
+    struct pool_fixture fixture;
     struct host other;
     weir_promise *waiting[3];
     weir_channel *out;
 
-    pond_serve(&pond, host);
+    pool_fixture_start_server(&fixture, host);
     host_open(&other, (enum backend_id)(host->backend - backends));
-    pond.host = &other;
-    pond.pool = pond_add_pool(&pond, POOL(.max = 1, .acquire_timeout_ns = WEIR_OFF));
-    out = pond_acquire(pond.pool);
+    fixture.host = &other;
+    fixture.pool = pool_fixture_add_pool(&fixture, POOL(.max = 1, .acquire_timeout_ns = WEIR_OFF));
+    out = pool_fixture_acquire(fixture.pool);
     for (int i = 0; i < 3; i++)
-        waiting[i] = pond_ask(pond.pool);
+        waiting[i] = pool_fixture_request(fixture.pool);
     host_end(&other);
     for (int i = 0; i < 3; i++) {
-        int err = pond_result(waiting[i]);
+        int err = pool_fixture_result(waiting[i]);
 
         assert_true(err == WEIR_EREJECTED || err == WEIR_ECLOSED); /* the later, the more final */
     }
     weir_channel_release(out);
-    pond_close_pool(pond.pool);
+    pool_fixture_close_pool(fixture.pool);
     weir_group_release(other.group);
-    service_stop(pond.server);
+    echo_service_stop(fixture.server);
 }
 
 TEST_EACH_LOOP(client_pool, refuses_options_that_make_no_sense)
@@ -389,34 +390,34 @@ static void note_own_loop(weir_channel *channel, void *user_data)
 
 TEST_EACH_LOOP(client_pool, may_have_a_thread_for_each_channel)
 {
-    struct pond pond;
+    struct pool_fixture fixture;
     weir_group *threads = NULL;
     struct call_counter told = {0};
     weir_resolver *resolver = fake_dns_open(NULL);
     char address[WEIR_ADDRESS_TEXT_SIZE];
     weir_channel *channels[3];
 
-    pond_serve(&pond, host);
+    pool_fixture_start_server(&fixture, host);
     assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.io = WEIR_IO_BLOCKING), &threads), 0);
-    (void)snprintf(address, sizeof(address), "here.test%s", strrchr(pond.address, ':'));
+    (void)snprintf(address, sizeof(address), "here.test%s", strrchr(fixture.address, ':'));
     assert_int_equal(weir_client_pool_create(
                          POOL(.max = 3, .acquired = note_own_loop, .user_data = &told,
                               .client = WEIR_CLIENT_OPTIONS(.group = threads, .address = address,
                                                             .resolver = resolver)),
-                         &pond.pool),
+                         &fixture.pool),
                      0);
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < 3; i++)
-            channels[i] = pond_acquire(pond.pool);
+            channels[i] = pool_fixture_acquire(fixture.pool);
         assert_ptr_not_equal(weir_channel_executor(channels[0]),
                              weir_channel_executor(channels[1]));
         for (int i = 0; i < 3; i++)
-            assert_int_equal(pond_give(pond.pool, channels[i]), 0);
+            assert_int_equal(pool_fixture_return(fixture.pool, channels[i]), 0);
     }
     assert_int_equal(told.calls, 6);
-    assert_int_equal(pond_stats(pond.pool).created, 3);
-    pond_close_pool(pond.pool);
+    assert_int_equal(pool_fixture_stats(fixture.pool).created, 3);
+    pool_fixture_close_pool(fixture.pool);
     end_group(threads);
-    service_stop(pond.server);
+    echo_service_stop(fixture.server);
     fake_dns_close(resolver);
 }

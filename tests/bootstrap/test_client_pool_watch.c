@@ -66,75 +66,76 @@ static void on_released(weir_channel *channel, void *user_data)
 
 TEST_EACH_LOOP(client_pool, closes_a_channel_that_is_not_healthy_and_tries_the_next)
 {
-    struct pond pond;
+    struct pool_fixture fixture;
     struct watch watch = {.loop = host->loop};
     weir_channel *channels[2], *channel;
 
-    pond_open(&pond, host, POOL(.max = 2, .healthy = is_well, .user_data = &watch));
+    pool_fixture_open(&fixture, host, POOL(.max = 2, .healthy = is_well, .user_data = &watch));
     for (int i = 0; i < 2; i++)
-        channels[i] = pond_acquire(pond.pool);
+        channels[i] = pool_fixture_acquire(fixture.pool);
     assert_int_equal(watch.checks.calls, 0); /* they are fresh */
     for (int i = 0; i < 2; i++)
-        assert_int_equal(pond_give(pond.pool, weir_channel_retain(channels[i])), 0);
+        assert_int_equal(pool_fixture_return(fixture.pool, weir_channel_retain(channels[i])), 0);
     watch.sick = channels[1];
-    channel = pond_acquire(pond.pool);
+    channel = pool_fixture_acquire(fixture.pool);
     assert_ptr_equal(channel, channels[0]);
     assert_int_equal(watch.checks.calls, 2);
     assert_int_equal(weir_channel_await_closed(channels[1], TEST_TIMEOUT_NS), 0);
-    assert_int_equal(pond_stats(pond.pool).unhealthy, 1);
+    assert_int_equal(pool_fixture_stats(fixture.pool).unhealthy, 1);
     watch.sick = channels[0];
-    assert_int_equal(pond_give(pond.pool, channel), 0);
-    channel = pond_acquire(pond.pool); /* a new one */
+    assert_int_equal(pool_fixture_return(fixture.pool, channel), 0);
+    channel = pool_fixture_acquire(fixture.pool); /* a new one */
     assert_ptr_not_equal(channel, channels[0]);
-    assert_int_equal(pond_give(pond.pool, channel), 0);
-    assert_int_equal(pond_stats(pond.pool).created, 3);
+    assert_int_equal(pool_fixture_return(fixture.pool, channel), 0);
+    assert_int_equal(pool_fixture_stats(fixture.pool).created, 3);
     for (int i = 0; i < 2; i++)
         weir_channel_release(channels[i]);
-    pond_close(&pond);
+    pool_fixture_close(&fixture);
     assert_false(watch.elsewhere);
 }
 
 TEST_EACH_LOOP(client_pool, tells_of_each_step_on_the_channels_loop)
 {
-    struct pond pond;
+    struct pool_fixture fixture;
     struct watch watch = {.loop = host->loop};
 
-    pond_open(&pond, host,
-              POOL(.max = 1, .created = on_created, .acquired = on_acquired,
-                   .released = on_released, .user_data = &watch));
+    pool_fixture_open(&fixture, host,
+                      POOL(.max = 1, .created = on_created, .acquired = on_acquired,
+                           .released = on_released, .user_data = &watch));
     for (int i = 0; i < 3; i++) {
-        weir_channel *channel = pond_acquire(pond.pool);
+        weir_channel *channel = pool_fixture_acquire(fixture.pool);
 
         assert_int_equal(watch.acquired.calls, i + 1);
         assert_int_equal(watch.released.calls, i);
-        assert_int_equal(pond_give(pond.pool, channel), 0);
+        assert_int_equal(pool_fixture_return(fixture.pool, channel), 0);
     }
     assert_int_equal(watch.released.calls, 3);
     assert_int_equal(watch.created.calls, 1);
-    pond_close(&pond);
+    pool_fixture_close(&fixture);
     assert_false(watch.elsewhere);
 }
 
 /* The time that each may wait takes no room once he has what he waited for. */
 TEST_EACH_LOOP(client_pool, keeps_nothing_for_those_who_were_served)
 {
-    struct pond pond;
+    struct pool_fixture fixture;
     struct watch watch = {.loop = host->loop};
     struct single_executor single = single_executor_open(NULL);
 
-    pond_open(&pond, host,
-              POOL(.max = 1, .executor = single.executor, .healthy = is_well, .user_data = &watch));
-    assert_int_equal(pond_give(pond.pool, pond_acquire(pond.pool)), 0);
+    pool_fixture_open(
+        &fixture, host,
+        POOL(.max = 1, .executor = single.executor, .healthy = is_well, .user_data = &watch));
+    assert_int_equal(pool_fixture_return(fixture.pool, pool_fixture_acquire(fixture.pool)), 0);
     for (int i = 0; i < 100; i++)
-        assert_int_equal(pond_give(pond.pool, pond_acquire(pond.pool)), 0);
+        assert_int_equal(pool_fixture_return(fixture.pool, pool_fixture_acquire(fixture.pool)), 0);
     assert_true(weir_executor_pending(single.executor) <= 1);
-    pond_close(&pond);
+    pool_fixture_close(&fixture);
     single_executor_close(&single);
 }
 
 /* ---- memory, and threads ---- */
 
-static void sweep_allocations(struct pond *pond, const weir_client_pool_options *options)
+static void sweep_allocations(struct pool_fixture *fixture, const weir_client_pool_options *options)
 {
     bool failed = true;
 
@@ -143,7 +144,8 @@ static void sweep_allocations(struct pond *pond, const weir_client_pool_options 
         weir_promise *acquiring[3] = {NULL};
         weir_client_pool_options own = *options;
 
-        own.client = WEIR_CLIENT_OPTIONS(.group = pond->host->group, .address = pond->address);
+        own.client =
+            WEIR_CLIENT_OPTIONS(.group = fixture->host->group, .address = fixture->address);
         test_memory_fail_at(n);
         if (weir_client_pool_create(&own, &pool) == 0) {
             for (int i = 0; i < 3; i++) {
@@ -157,21 +159,21 @@ static void sweep_allocations(struct pond *pond, const weir_client_pool_options 
         for (int i = 0; i < 3; i++)
             weir_promise_release(acquiring[i]);
         if (pool != NULL)
-            pond_close_pool(pool);
+            pool_fixture_close_pool(pool);
     }
 }
 
 TEST_EACH_LOOP(client_pool, survives_every_failed_allocation)
 {
-    struct pond pond;
+    struct pool_fixture fixture;
     struct watch watch = {.loop = host->loop};
 
     log_capture_start();
-    pond_serve(&pond, host);
-    sweep_allocations(&pond, POOL(.max = 1, .idle_timeout_ns = weir_seconds(10)));
+    pool_fixture_start_server(&fixture, host);
+    sweep_allocations(&fixture, POOL(.max = 1, .idle_timeout_ns = weir_seconds(10)));
     sweep_allocations(
-        &pond, POOL(.max = 1, .healthy = is_well, .released = on_released, .user_data = &watch));
-    service_stop(pond.server);
+        &fixture, POOL(.max = 1, .healthy = is_well, .released = on_released, .user_data = &watch));
+    echo_service_stop(fixture.server);
 }
 
 #define STORM_THREADS 4
@@ -229,14 +231,14 @@ static void rage(void *arg)
 
 static void storm(struct host *host, const weir_client_pool_options *options, bool closes)
 {
-    struct pond pond;
+    struct pool_fixture fixture;
     struct storm storms[STORM_THREADS];
     weir__thread threads[STORM_THREADS];
     _Atomic unsigned most = 0, out = 0, wrong = 0;
 
-    pond_open(&pond, host, options);
+    pool_fixture_open(&fixture, host, options);
     for (unsigned i = 0; i < STORM_THREADS; i++) {
-        storms[i] = (struct storm){.pool = pond.pool,
+        storms[i] = (struct storm){.pool = fixture.pool,
                                    .seed = i,
                                    .in_a_hurry = options->acquire_timeout_ns > 0,
                                    .most = &most,
@@ -245,17 +247,18 @@ static void storm(struct host *host, const weir_client_pool_options *options, bo
         assert_int_equal(weir__thread_start("storm", rage, &storms[i], &threads[i]), 0);
     }
     if (closes) {
-        while (pond_stats(pond.pool).acquired < STORM_ROUNDS)
+        while (pool_fixture_stats(fixture.pool).acquired < STORM_ROUNDS)
             weir__thread_yield();
-        weir_client_pool_close(pond.pool);
+        weir_client_pool_close(fixture.pool);
     }
     for (unsigned i = 0; i < STORM_THREADS; i++)
         weir__thread_join(&threads[i]);
     assert_int_equal(wrong, 0);
     assert_true(most <= 2);
-    while (pond_stats(pond.pool).waiting > 0) /* those who have cancelled leave a moment later */
+    while (pool_fixture_stats(fixture.pool).waiting >
+           0) /* those who have cancelled leave a moment later */
         weir__thread_yield();
-    pond_close(&pond);
+    pool_fixture_close(&fixture);
 }
 
 TEST_EACH_LOOP(client_pool, serves_many_threads)

@@ -54,7 +54,7 @@ TEST_EACH_LOOP(client_pools, have_one_for_each_address)
 
 TEST_EACH_LOOP(client_pools, connect_and_close_together)
 {
-    struct service services[2] = {0};
+    struct echo_service services[2] = {0};
     weir_server *servers[2];
     weir_channel *channels[2];
     weir_client_pool *pool[2];
@@ -65,7 +65,7 @@ TEST_EACH_LOOP(client_pools, connect_and_close_together)
         char text[WEIR_ADDRESS_TEXT_SIZE];
         weir_promise *acquiring;
 
-        servers[i] = service_start(&services[i], WEIR_SERVER_OPTIONS(.boss = host->group));
+        servers[i] = echo_service_start(&services[i], WEIR_SERVER_OPTIONS(.boss = host->group));
         assert_int_equal(weir_channel_local_address(weir_server_listener(servers[i], 0), &address),
                          0);
         pool[i] = get(pools, weir_address_format(&address, text, sizeof(text)));
@@ -87,7 +87,7 @@ TEST_EACH_LOOP(client_pools, connect_and_close_together)
     }
     assert_int_equal(weir_client_pools_count(pools), 0);
     weir_client_pools_release(pools);
-    service_stop(servers[1]);
+    echo_service_stop(servers[1]);
     weir_server_release(servers[0]);
 }
 

@@ -134,13 +134,13 @@ static weir_group *make_loops(const struct host *host)
 static int come(weir_server *server)
 {
     const struct timeval patience = {.tv_sec = 10};
-    int visitor = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int peer = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     weir_address address;
 
-    assert_int_equal(setsockopt(visitor, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
+    assert_int_equal(setsockopt(peer, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
     assert_int_equal(weir_channel_local_address(weir_server_listener(server, 0), &address), 0);
-    assert_int_equal(connect(visitor, weir_address_sockaddr(&address), address.length), 0);
-    return visitor;
+    assert_int_equal(connect(peer, weir_address_sockaddr(&address), address.length), 0);
+    return peer;
 }
 
 /* ---- servers ---- */
@@ -149,12 +149,12 @@ TEST_EACH_HOST(datagrams, are_served_by_one_channel)
 {
     struct service service = {0};
     weir_server *server = start(&service, host->group, 0);
-    int visitor = come(server);
+    int peer = come(server);
 
     assert_int_equal(weir_server_listener_count(server), 1);
-    visitor_greet(visitor, "hello");
-    visitor_greet(visitor, "again");
-    (void)close(visitor);
+    raw_client_echo(peer, "hello");
+    raw_client_echo(peer, "again");
+    (void)close(peer);
     stop(server);
     assert_int_equal(service.opened.calls, 1);
     assert_int_equal(service.closed.calls, 1);
@@ -165,14 +165,14 @@ TEST_EACH_HOST(datagrams, that_are_too_long_do_not_fill_the_log)
     static const char too_long[4000];
     struct service service = {0};
     weir_server *server = start(&service, host->group, 0);
-    int visitor = come(server);
+    int peer = come(server);
 
     log_capture_start();
     for (int i = 0; i < 3; i++)
-        assert_int_equal(send(visitor, too_long, sizeof(too_long), 0), sizeof(too_long));
-    visitor_greet(visitor, "hello");
+        assert_int_equal(send(peer, too_long, sizeof(too_long), 0), sizeof(too_long));
+    raw_client_echo(peer, "hello");
     assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
-    (void)close(visitor);
+    (void)close(peer);
     stop(server);
 }
 
@@ -194,10 +194,10 @@ TEST_EACH_LOOP(datagrams, are_served_by_a_channel_on_each_loop)
                          weir_group_at(group, i));
     }
     for (int i = 0; i < VISITORS; i++) {
-        int visitor = come(server);
+        int peer = come(server);
 
-        visitor_greet(visitor, "hello");
-        (void)close(visitor);
+        raw_client_echo(peer, "hello");
+        (void)close(peer);
     }
     for (size_t i = 0; i < LOOPS; i++) {
         used += service.reads[i] > 0;

@@ -51,14 +51,15 @@ static void greet(weir_channel *channel, struct call_counter *heard)
     assert_true(call_counter_await(heard, 1));
 }
 
-static weir_server *serve(weir_group *group, struct service *service)
+static weir_server *serve(weir_group *group, struct echo_service *service)
 {
-    return service_start(service, WEIR_SERVER_OPTIONS(.boss = group, .address = "inproc:test"));
+    return echo_service_start(service,
+                              WEIR_SERVER_OPTIONS(.boss = group, .address = "inproc:test"));
 }
 
 TEST_EACH_LOOP(inside, a_server_is_called_by_name)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     struct call_counter heard = {0};
     weir_group *clients = NULL;
     weir_server *server = serve(host->group, &service);
@@ -68,7 +69,7 @@ TEST_EACH_LOOP(inside, a_server_is_called_by_name)
         weir_group_create(WEIR_GROUP_OPTIONS(.io = host->backend->io, .threads = 2), &clients), 0);
     channel = call(clients, &heard);
     greet(channel, &heard);
-    service_stop(server);
+    echo_service_stop(server);
     assert_int_equal(weir_channel_await_closed(channel, TEST_TIMEOUT_NS), 0);
     assert_int_equal(service.closed.calls, 1);
     weir_channel_release(channel);
@@ -77,7 +78,7 @@ TEST_EACH_LOOP(inside, a_server_is_called_by_name)
 
 TEST(inside, a_server_needs_no_loops)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     struct call_counter heard = {0};
     weir_group *servers = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
     weir_group *clients = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
@@ -89,14 +90,14 @@ TEST(inside, a_server_needs_no_loops)
     assert_int_equal(weir_channel_await_closed(channel, TEST_TIMEOUT_NS), 0);
     assert_true(call_counter_await(&service.closed, 1));
     weir_channel_release(channel);
-    service_stop(server);
+    echo_service_stop(server);
     weir_group_release(servers);
     end_group(clients);
 }
 
 TEST(inside, a_server_without_loops_is_drained_too)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     struct call_counter heard = {0};
     weir_group *servers = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
     weir_group *clients = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
@@ -104,7 +105,7 @@ TEST(inside, a_server_without_loops_is_drained_too)
     weir_channel *channel = call(clients, &heard);
 
     greet(channel, &heard);
-    service_stop(server);
+    echo_service_stop(server);
     assert_int_equal(service.closed.calls, 1);
     assert_int_equal(weir_channel_await_closed(channel, TEST_TIMEOUT_NS), 0);
     weir_channel_release(channel);

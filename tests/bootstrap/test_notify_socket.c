@@ -18,7 +18,7 @@
 
 static int open_and_export(void)
 {
-    char entry[WEIR__READINESS_ENTRY_SIZE];
+    char entry[WEIR__NOTIFY_ENTRY_SIZE];
     int descriptor = -1;
 
     assert_int_equal(weir__notify_socket_open(&descriptor, entry, sizeof(entry)), 0);
@@ -30,14 +30,14 @@ static int open_and_export(void)
 static bool hears(int descriptor, const char *text)
 {
     assert_int_equal(weir_systemd_notify(text), 1);
-    return weir__notify_socket_hear(descriptor, getpid());
+    return weir__notify_socket_read(descriptor, getpid());
 }
 
 TEST(ready_socket, hears_that_a_process_is_ready)
 {
     int descriptor = open_and_export();
 
-    assert_false(weir__notify_socket_hear(descriptor, getpid()));
+    assert_false(weir__notify_socket_read(descriptor, getpid()));
     assert_false(hears(descriptor, "STATUS=READY=1"));
     assert_false(hears(descriptor, "READY=0\nREADY=10"));
     assert_false(hears(descriptor, ""));
@@ -55,7 +55,7 @@ TEST(ready_socket, does_not_believe_others)
 
     log_capture_start();
     assert_int_equal(weir_systemd_notify("READY=1"), 1);
-    assert_false(weir__notify_socket_hear(descriptor, getpid() + 1));
+    assert_false(weir__notify_socket_read(descriptor, getpid() + 1));
     assert_true(log_capture_last_contains("is not the one that was started"));
     (void)close(descriptor);
     (void)unsetenv("NOTIFY_SOCKET");
@@ -65,7 +65,7 @@ TEST(ready_socket, leaves_nothing_when_a_call_fails)
 {
     const enum fault_call calls[] = {FAULT_SOCKET, FAULT_SETSOCKOPT, FAULT_BIND, FAULT_GETSOCKNAME};
     size_t descriptors = descriptors_open();
-    char entry[WEIR__READINESS_ENTRY_SIZE];
+    char entry[WEIR__NOTIFY_ENTRY_SIZE];
     int descriptor;
 
     faults_install();

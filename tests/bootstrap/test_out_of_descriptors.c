@@ -62,7 +62,7 @@ static int say_port(weir_server *server, int out)
 /* The end of main() of an example. */
 static int serve(enum weir_io io, int out)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     weir_group *boss = NULL, *workers = NULL;
     weir_server *server = NULL;
     int err = make_groups(io, &boss, &workers);
@@ -70,7 +70,7 @@ static int serve(enum weir_io io, int out)
     if (err == 0)
         err = weir_server_start(
             WEIR_SERVER_OPTIONS(.boss = boss, .workers = workers, .address = "127.0.0.1:0",
-                                .init_child = service_init, .user_data = &service),
+                                .init_child = echo_service_init, .user_data = &service),
             &server);
     if (err == 0)
         err = say_port(server, out);
@@ -182,12 +182,12 @@ static void try_with_clients(enum weir_io io)
     assert_int_equal(weir_address_parse("127.0.0.1:0", &address), 0);
     weir_address_set_port(&address, (uint16_t)await_port(&program));
     for (int i = 0; i < CLIENTS; i++)
-        clients[i] = visitor_come_to(&address);
-    visitor_greet(clients[0], "x");
+        clients[i] = raw_client_connect_address(&address);
+    raw_client_echo(clients[0], "x");
     assert_int_equal(kill(program.pid, SIGTERM), 0);
-    visitor_hear_end(clients[0]);
+    raw_client_receive_end(clients[0]);
     for (int i = 0; i < CLIENTS; i++)
-        visitor_leave(clients[i]);
+        raw_client_close(clients[i]);
     assert_int_equal(await_end(&program), 0);
 }
 

@@ -20,12 +20,12 @@
 #define VISITORS 24
 
 /* Connections that were never read from: their loop has no receive buffer yet. */
-static weir_server *start_idle(struct host *host, struct service *service, int *ret_visitors)
+static weir_server *start_idle(struct host *host, struct echo_service *service, int *ret_visitors)
 {
-    weir_server *server = service_start(service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_server *server = echo_service_start(service, WEIR_SERVER_OPTIONS(.boss = host->group));
 
     for (unsigned i = 0; i < VISITORS; i++)
-        ret_visitors[i] = visitor_come(server);
+        ret_visitors[i] = raw_client_connect(server);
     assert_true(call_counter_await(&service->opened, VISITORS));
     host_turn(host, 2); /* what allocates after `active` is through */
     return server;
@@ -33,10 +33,10 @@ static weir_server *start_idle(struct host *host, struct service *service, int *
 
 static void expect_service(weir_server *server)
 {
-    int visitor = visitor_come(server);
+    int peer = raw_client_connect(server);
 
-    visitor_greet(visitor, "hello");
-    visitor_leave(visitor);
+    raw_client_echo(peer, "hello");
+    raw_client_close(peer);
 }
 
 static void await_failure(void)
@@ -51,39 +51,39 @@ static void await_failure(void)
 
 TEST_EACH_HOST(out_of_memory, connections_that_end_are_gone)
 {
-    struct service service = {0};
-    int visitors[VISITORS];
-    weir_server *server = start_idle(host, &service, visitors);
+    struct echo_service service = {0};
+    int peers[VISITORS];
+    weir_server *server = start_idle(host, &service, peers);
 
     log_capture_start();
     test_memory_fail_all(true);
     for (unsigned i = 0; i < VISITORS; i++) {
         if (i % 2 == 0)
-            visitor_leave(visitors[i]);
+            raw_client_close(peers[i]);
         else
-            socket_reset(visitors[i]);
+            socket_reset(peers[i]);
     }
     assert_true(call_counter_await_for(&service.closed, VISITORS, TEST_TIMEOUT_NS));
     test_memory_fail_all(false);
     expect_service(server);
-    service_stop(server);
+    echo_service_stop(server);
 }
 
 TEST_EACH_HOST(out_of_memory, data_is_delivered_when_memory_returns)
 {
-    struct service service = {0};
-    int visitors[VISITORS];
-    weir_server *server = start_idle(host, &service, visitors);
+    struct echo_service service = {0};
+    int peers[VISITORS];
+    weir_server *server = start_idle(host, &service, peers);
 
     log_capture_start();
     test_memory_fail_all(true);
     for (unsigned i = 0; i < VISITORS; i++)
-        visitor_say(visitors[i], "hello");
+        raw_client_send(peers[i], "hello");
     await_failure();
     test_memory_fail_all(false);
     for (unsigned i = 0; i < VISITORS; i++) {
-        visitor_hear(visitors[i], "hello");
-        visitor_leave(visitors[i]);
+        raw_client_receive(peers[i], "hello");
+        raw_client_close(peers[i]);
     }
-    service_stop(server);
+    echo_service_stop(server);
 }

@@ -27,21 +27,21 @@ static weir_group *make_loops(const struct host *host, int threads)
 }
 
 /* Everybody comes, is greeted, and goes; then it is known where they were. */
-static void receive_visitors(weir_server *server, struct service *service)
+static void receive_visitors(weir_server *server, struct echo_service *service)
 {
-    int visitors[VISITORS];
+    int peers[VISITORS];
 
     for (int i = 0; i < VISITORS; i++) {
-        visitors[i] = visitor_come(server);
-        visitor_greet(visitors[i], "hello");
+        peers[i] = raw_client_connect(server);
+        raw_client_echo(peers[i], "hello");
     }
     assert_int_equal(service->opened.calls, VISITORS);
     for (int i = 0; i < VISITORS; i++)
-        visitor_leave(visitors[i]);
+        raw_client_close(peers[i]);
     assert_true(call_counter_await(&service->closed, VISITORS));
 }
 
-static int lived_on(const struct service *service, const weir_executor *loop)
+static int lived_on(const struct echo_service *service, const weir_executor *loop)
 {
     int count = 0;
 
@@ -52,35 +52,35 @@ static int lived_on(const struct service *service, const weir_executor *loop)
 
 TEST_EACH_LOOP(reactor, is_one_loop_for_everything)
 {
-    struct service service = {0};
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    struct echo_service service = {0};
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
 
     receive_visitors(server, &service);
     assert_ptr_equal(weir_channel_executor(weir_server_listener(server, 0)), host->loop);
     assert_int_equal(lived_on(&service, host->loop), VISITORS);
-    service_stop(server);
+    echo_service_stop(server);
 }
 
 TEST_EACH_LOOP(reactor, is_one_acceptor_and_many_workers)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     weir_group *workers = make_loops(host, 3);
     weir_server *server =
-        service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group, .workers = workers));
+        echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group, .workers = workers));
 
     receive_visitors(server, &service);
     assert_ptr_equal(weir_channel_executor(weir_server_listener(server, 0)), host->loop);
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(lived_on(&service, weir_group_at(workers, i)), VISITORS / 3);
-    service_stop(server);
+    echo_service_stop(server);
     weir_group_release(workers);
 }
 
 TEST_EACH_LOOP(reactor, is_many_acceptors_and_many_workers)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     weir_group *boss = make_loops(host, 2), *workers = make_loops(host, 3);
-    weir_server *server = service_start(
+    weir_server *server = echo_service_start(
         &service, WEIR_SERVER_OPTIONS(.boss = boss, .workers = workers, .acceptors = 2));
 
     assert_int_equal(weir_server_listener_count(server), 2);
@@ -90,7 +90,7 @@ TEST_EACH_LOOP(reactor, is_many_acceptors_and_many_workers)
     receive_visitors(server, &service);
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(lived_on(&service, weir_group_at(workers, i)), VISITORS / 3);
-    service_stop(server);
+    echo_service_stop(server);
     weir_group_release(workers);
     weir_group_release(boss);
 }
@@ -101,26 +101,26 @@ static int init_child(weir_channel *channel, void *arg)
 
     if (here != weir_channel_executor(weir_channel_parent(channel)))
         abort();
-    return service_init(channel, arg);
+    return echo_service_init(channel, arg);
 }
 
 /* A variant of the third: every loop accepts for itself, and nothing is handed over. */
 TEST_EACH_LOOP(reactor, leaves_a_connection_where_every_loop_accepts)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     weir_group *group = make_loops(host, 2);
-    weir_server *server = service_start(
+    weir_server *server = echo_service_start(
         &service, WEIR_SERVER_OPTIONS(.boss = group, .acceptors = 2, .init_child = init_child));
 
     receive_visitors(server, &service);
     assert_int_equal(lived_on(&service, weir_group_at(group, 0)) +
                          lived_on(&service, weir_group_at(group, 1)),
                      VISITORS);
-    service_stop(server);
+    echo_service_stop(server);
     weir_group_release(group);
 }
 
-static weir_server *adopt(struct service *service, weir_group *group, const int *listeners,
+static weir_server *adopt(struct echo_service *service, weir_group *group, const int *listeners,
                           size_t count, weir_init_fn *init)
 {
     weir_server *server = NULL;
@@ -137,35 +137,35 @@ static weir_server *adopt(struct service *service, weir_group *group, const int 
 /* As those are that a process hands to the next. */
 TEST_EACH_LOOP(reactor, leaves_a_connection_where_every_loop_accepts_what_was_handed_over)
 {
-    struct service before = {0}, service = {0};
+    struct echo_service before = {0}, service = {0};
     weir_group *group = make_loops(host, 2);
     weir_server *server =
-        service_start(&before, WEIR_SERVER_OPTIONS(.boss = host->group, .acceptors = 2));
+        echo_service_start(&before, WEIR_SERVER_OPTIONS(.boss = host->group, .acceptors = 2));
     int listeners[2];
 
     for (size_t i = 0; i < 2; i++)
         assert_int_equal(
             weir_channel_duplicate_descriptor(weir_server_listener(server, i), &listeners[i]), 0);
-    service_stop(server);
+    echo_service_stop(server);
     server = adopt(&service, group, listeners, 2, init_child);
     receive_visitors(server, &service);
-    service_stop(server);
+    echo_service_stop(server);
     weir_group_release(group);
 }
 
 /* As systemd hands them over: one for each address, however many loops there are. */
 TEST_EACH_LOOP(reactor, shares_out_the_connections_where_one_loop_accepts_for_all)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     struct address addresses[2];
     const int listeners[] = {socket_listen(AF_INET, 16, &addresses[0]),
                              socket_listen(AF_INET, 16, &addresses[1])};
     weir_group *group = make_loops(host, 2);
-    weir_server *server = adopt(&service, group, listeners, 2, service_init);
+    weir_server *server = adopt(&service, group, listeners, 2, echo_service_init);
 
     receive_visitors(server, &service); /* they come to the first */
     for (size_t i = 0; i < 2; i++)
         assert_int_equal(lived_on(&service, weir_group_at(group, i)), VISITORS / 2);
-    service_stop(server);
+    echo_service_stop(server);
     weir_group_release(group);
 }

@@ -69,10 +69,10 @@ static weir_promise *restart(weir_server *server, const weir_restart_options *op
 
 static void greet_listener(weir_channel *listener)
 {
-    int visitor = visitor_come_to_listener(listener);
+    int peer = raw_client_connect_listener(listener);
 
-    visitor_greet(visitor, "hello");
-    visitor_leave(visitor);
+    raw_client_echo(peer, "hello");
+    raw_client_close(peer);
 }
 
 static void greet(const weir_server *server)
@@ -99,7 +99,7 @@ static int read_pid(int output)
 
 TEST_EACH_LOOP(server, listens_on_what_it_is_handed)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     struct address addresses[2];
     const int listeners[] = {socket_listen(AF_INET, 16, &addresses[0]),
                              socket_listen(AF_UNIX, 16, &addresses[1])};
@@ -108,20 +108,21 @@ TEST_EACH_LOOP(server, listens_on_what_it_is_handed)
     assert_int_equal(
         weir_server_start(WEIR_SERVER_OPTIONS(.boss = host->group, .address = "127.0.0.1:0",
                                               .adopt = listeners, .adopt_count = 2,
-                                              .init_child = service_init, .user_data = &service),
+                                              .init_child = echo_service_init,
+                                              .user_data = &service),
                           &server),
         0);
     assert_int_equal(weir_server_listener_count(server), 3);
     for (size_t i = 0; i < 3; i++)
         greet_listener(weir_server_listener(server, i));
-    service_stop(server);
+    echo_service_stop(server);
     assert_int_equal(service.opened.calls, 3);
     assert_int_equal(fcntl(listeners[0], F_GETFD), -1);
 }
 
 TEST_EACH_LOOP(server, closes_what_it_was_handed_when_it_cannot_start)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     struct address address;
     int listeners[2];
     weir_server *server = NULL;
@@ -131,11 +132,11 @@ TEST_EACH_LOOP(server, closes_what_it_was_handed_when_it_cannot_start)
         listeners[0] = socket_listen(AF_INET, 16, &address);
         listeners[1] = i == 0 ? socket_bind(AF_INET, SOCK_DGRAM, &address) /* does not listen */
                               : socket_listen(AF_INET, 16, &address);
-        assert_int_equal(service_try(&service,
-                                     WEIR_SERVER_OPTIONS(.boss = i == 2 ? NULL : host->group,
-                                                         .address = i == 1 ? "nonsense" : NULL,
-                                                         .adopt = listeners, .adopt_count = 2),
-                                     &server),
+        assert_int_equal(echo_service_try(&service,
+                                          WEIR_SERVER_OPTIONS(.boss = i == 2 ? NULL : host->group,
+                                                              .address = i == 1 ? "nonsense" : NULL,
+                                                              .adopt = listeners, .adopt_count = 2),
+                                          &server),
                          -EINVAL);
         assert_int_equal(fcntl(listeners[0], F_GETFD), -1);
         assert_int_equal(fcntl(listeners[1], F_GETFD), -1);
@@ -149,7 +150,7 @@ TEST_EACH_LOOP(server, survives_each_allocation_that_fails_while_it_adopts)
 
     log_capture_start();
     for (unsigned n = 1; failed && n < 300; n++) {
-        struct service service = {0};
+        struct echo_service service = {0};
         struct address address;
         const int listener = socket_listen(AF_INET, 16, &address);
         weir_server *server = NULL;
@@ -157,7 +158,7 @@ TEST_EACH_LOOP(server, survives_each_allocation_that_fails_while_it_adopts)
 
         host_turn(host, 1);
         test_memory_fail_at(n);
-        err = service_try(
+        err = echo_service_try(
             &service,
             WEIR_SERVER_OPTIONS(.boss = host->group, .adopt = &listener, .adopt_count = 1),
             &server);
@@ -179,16 +180,16 @@ TEST_EACH_LOOP(server, survives_each_allocation_that_fails_while_it_adopts)
 
 TEST_EACH_LOOP(drain, waits_for_clients_where_it_is_told_to)
 {
-    struct service service = {0};
-    weir_server *server = service_start(
+    struct echo_service service = {0};
+    weir_server *server = echo_service_start(
         &service, WEIR_SERVER_OPTIONS(.boss = host->group,
                                       .child_options = WEIR_CHANNEL_OPTIONS(.drain_waits = true)));
-    int visitor = visitor_come(server);
+    int peer = raw_client_connect(server);
 
-    visitor_greet(visitor, "x");
+    raw_client_echo(peer, "x");
     assert_int_equal(weir_group_shutdown(host->group, 0, TEST_TIMEOUT_NS), 0);
-    visitor_greet(visitor, "it goes on");
-    visitor_leave(visitor);
+    raw_client_echo(peer, "it goes on");
+    raw_client_close(peer);
     assert_int_equal(weir_group_await_termination(host->group, TEST_TIMEOUT_NS), 0);
     assert_int_equal(service.closed.calls, 1);
     weir_server_release(server);
@@ -198,25 +199,25 @@ TEST_EACH_LOOP(drain, waits_for_clients_where_it_is_told_to)
 
 TEST_EACH_LOOP(restart, hands_the_listeners_to_a_new_process)
 {
-    struct service service = {0};
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    struct echo_service service = {0};
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     weir_promise *done = restart(
         server,
         WEIR_RESTART_OPTIONS(.argv = successor_argv((enum backend_id)(host->backend - backends)),
                              .probation_ns = WEIR_OFF));
     weir_address address;
     weir_child *child;
-    int visitor;
+    int peer;
 
     assert_int_equal(weir_channel_local_address(weir_server_listener(server, 0), &address), 0);
     assert_int_equal(result_of(done), 0);
     child = weir_child_retain(weir_promise_value(done));
     assert_int_equal(weir_child_signal(child, 0), 0);
     weir_promise_release(done);
-    service_stop(server);
-    visitor = visitor_come_to(&address);
-    visitor_greet(visitor, "who is there");
-    visitor_leave(visitor);
+    echo_service_stop(server);
+    peer = raw_client_connect_address(&address);
+    raw_client_echo(peer, "who is there");
+    raw_client_close(peer);
     assert_int_equal(weir_child_signal(child, SIGTERM), 0);
     assert_int_equal(waitpid(weir_child_pid(child), NULL, 0), weir_child_pid(child));
     weir_child_release(child);
@@ -246,7 +247,7 @@ static weir_child *replace(const struct host *host, weir_server *server)
     assert_int_equal(result_of(done), 0);
     child = weir_child_retain(weir_promise_value(done));
     weir_promise_release(done);
-    service_stop(server);
+    echo_service_stop(server);
     return child;
 }
 
@@ -258,20 +259,21 @@ static void choose_path(char *ret_address, size_t size)
 
 TEST_EACH_LOOP(restart, leaves_the_file_of_a_listener_to_the_new_process)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     char text[64];
     weir_address address;
     weir_server *server;
     weir_child *child;
-    int visitor;
+    int peer;
 
     choose_path(text, sizeof(text));
     assert_int_equal(weir_address_parse(text, &address), 0);
-    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group, .address = text));
+    server =
+        echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group, .address = text));
     child = replace(host, server);
-    visitor = visitor_come_to(&address);
-    visitor_greet(visitor, "who is there");
-    visitor_leave(visitor);
+    peer = raw_client_connect_address(&address);
+    raw_client_echo(peer, "who is there");
+    raw_client_close(peer);
     end_child(child);
     assert_int_equal(unlink(text + strlen("unix:")), 0);
 }
@@ -290,7 +292,7 @@ TEST_EACH_LOOP(restart, leaves_the_file_of_datagrams_to_the_new_process)
     weir_address address;
     weir_server *server = NULL;
     weir_child *child;
-    int visitor = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int peer = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
     choose_path(text, sizeof(text));
     assert_int_equal(weir_address_parse(text, &address), 0);
@@ -300,10 +302,10 @@ TEST_EACH_LOOP(restart, leaves_the_file_of_datagrams_to_the_new_process)
                           &server),
         0);
     child = replace(host, server);
-    assert_int_equal(bind(visitor, weir_address_sockaddr(&any), any.length), 0);
-    assert_int_equal(connect(visitor, weir_address_sockaddr(&address), address.length), 0);
-    visitor_greet(visitor, "who is there");
-    visitor_leave(visitor);
+    assert_int_equal(bind(peer, weir_address_sockaddr(&any), any.length), 0);
+    assert_int_equal(connect(peer, weir_address_sockaddr(&address), address.length), 0);
+    raw_client_echo(peer, "who is there");
+    raw_client_close(peer);
     end_child(child);
     assert_int_equal(unlink(text + strlen("unix:")), 0);
 }
@@ -341,23 +343,24 @@ static char *const *late_successor_of(const struct host *host, const char *file)
 /* The boss is there until the last client has gone, and hears that the new process is ready. */
 TEST_EACH_LOOP(restart, does_not_come_after_the_server_was_told_to_stop)
 {
-    struct service service = {.drains_itself = true};
+    struct echo_service service = {.drains_itself = true};
     weir_group *workers = NULL;
     weir_server *server;
     weir_promise *done;
     struct stopping stopping = {0};
     weir__thread thread;
     char file[64];
-    int visitor, created;
+    int peer, created;
 
     log_capture_start();
     (void)snprintf(file, sizeof(file), "/tmp/weir-restart-%d-go", (int)getpid());
     (void)unlink(file);
     assert_int_equal(
         weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .io = host->backend->io), &workers), 0);
-    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group, .workers = workers));
-    visitor = visitor_come(server);
-    visitor_greet(visitor, "hello");
+    server =
+        echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group, .workers = workers));
+    peer = raw_client_connect(server);
+    raw_client_echo(peer, "hello");
     done = restart(server, WEIR_RESTART_OPTIONS(.argv = late_successor_of(host, file),
                                                 .probation_ns = WEIR_OFF));
     stopping.server = server;
@@ -369,7 +372,7 @@ TEST_EACH_LOOP(restart, does_not_come_after_the_server_was_told_to_stop)
     assert_int_equal(result_of(done), WEIR_ECANCELED);
     assert_non_null(strstr(weir_promise_detail(done), "the server was stopped"));
     weir_promise_release(done);
-    visitor_leave(visitor);
+    raw_client_close(peer);
     weir__thread_join(&thread);
     assert_int_equal(stopping.err, 0);
     weir_server_release(server);
@@ -381,8 +384,8 @@ TEST_EACH_LOOP(restart, does_not_come_after_the_server_was_told_to_stop)
 
 TEST_EACH_LOOP(restart, that_fails_leaves_the_server_as_it_was)
 {
-    struct service service = {0};
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    struct echo_service service = {0};
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     weir_promise *done;
 
     log_capture_start();
@@ -405,18 +408,18 @@ TEST_EACH_LOOP(restart, that_fails_leaves_the_server_as_it_was)
         weir_server_restart(server, WEIR_RESTART_OPTIONS(.argv = COMMAND(WORD("/no/such"))), NULL),
         -ENOENT);
     greet(server);
-    service_stop(server);
+    echo_service_stop(server);
 }
 
 TEST_EACH_LOOP(restart, ends_with_the_server)
 {
-    struct service service = {0};
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    struct echo_service service = {0};
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     weir_promise *done;
 
     log_capture_start();
     done = restart(server, WEIR_RESTART_OPTIONS(.argv = COMMAND(WORD("sleep"), WORD("100"))));
-    service_stop(server);
+    echo_service_stop(server);
     assert_int_equal(result_of(done), WEIR_ECANCELED);
     weir_promise_release(done);
     while (waitpid(-1, NULL, 0) > 0) { /* it was told to end */
@@ -450,7 +453,7 @@ static void assert_line(int pipe_end, const char *line)
 /* The second time it would leave the clients that it has accepted. */
 TEST_EACH_LOOP(restart, tells_the_new_process_to_end_only_once)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     weir_manual_clock *clock = NULL;
     weir_group *group = NULL;
     weir_server *server;
@@ -468,13 +471,13 @@ TEST_EACH_LOOP(restart, tells_the_new_process_to_end_only_once)
                                                           .clock = weir_manual_clock_clock(clock)),
                                        &group),
                      0);
-    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
     done = restart(server, WEIR_RESTART_OPTIONS(.argv = stubborn_program(path)));
     assert_line(pipe_end, "here\n");
     greet(server); /* by then the loop waits for it to be ready */
     assert_int_equal(weir_manual_clock_advance(clock, weir_seconds(61)), 0);
     assert_line(pipe_end, "told\n");
-    service_stop(server);
+    echo_service_stop(server);
     assert_int_equal(result_of(done), WEIR_ECANCELED);
     weir_promise_release(done);
     assert_int_equal(unlink(path), 0);
@@ -519,14 +522,14 @@ TEST_EACH_LOOP(restart, of_a_server_that_does_not_listen_yet_is_refused)
     weir_promise_release(started);
     assert_int_equal(early.err, -EINVAL);
     assert_true(log_capture_last_contains("does not listen yet"));
-    service_stop(early.server);
+    echo_service_stop(early.server);
 }
 
 TEST_EACH_LOOP(restart, that_makes_no_sense_is_refused)
 {
-    struct service service = {0};
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
-    weir_server *inproc = service_start(
+    struct echo_service service = {0};
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_server *inproc = echo_service_start(
         &service, WEIR_SERVER_OPTIONS(.boss = host->group, .address = "inproc:restart"));
     weir_server *kept;
 
@@ -540,7 +543,7 @@ TEST_EACH_LOOP(restart, that_makes_no_sense_is_refused)
                      0);
     weir_server_release(inproc);
     kept = weir_server_retain(server);
-    service_stop(server);
+    echo_service_stop(server);
     assert_int_equal(
         weir_server_restart(kept, WEIR_RESTART_OPTIONS(.argv = COMMAND(WORD("x"))), NULL),
         WEIR_ECLOSED);
@@ -549,8 +552,8 @@ TEST_EACH_LOOP(restart, that_makes_no_sense_is_refused)
 
 TEST_EACH_LOOP(restart, survives_each_allocation_that_fails)
 {
-    struct service service = {0};
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    struct echo_service service = {0};
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     bool failed = true;
 
     log_capture_start();
@@ -574,7 +577,7 @@ TEST_EACH_LOOP(restart, survives_each_allocation_that_fails)
         }
     }
     greet(server);
-    service_stop(server);
+    echo_service_stop(server);
 }
 
 static void fail_one_kind(struct host *host, weir_server *server, enum fault_call call)
@@ -604,18 +607,18 @@ TEST_EACH_LOOP(restart, survives_each_call_that_fails)
                                      FAULT_GETSOCKNAME, FAULT_FCNTL,        FAULT_PIPE2,
                                      FAULT_FORK,        FAULT_PIDFD_OPEN,   FAULT_WAITID,
                                      FAULT_CLOSE,       FAULT_EPOLL_CREATE1};
-    struct service service = {0};
+    struct echo_service service = {0};
     struct host other;
     weir_server *server;
 
     log_capture_start();
     faults_install(); /* no thread of this group's runs yet */
     host_open(&other, (enum backend_id)(host->backend - backends));
-    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = other.group));
+    server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = other.group));
     for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
         fail_one_kind(&other, server, calls[i]);
     greet(server);
-    service_stop(server);
+    echo_service_stop(server);
     host_close(&other);
     host_end(host);
     global_executor_stop();
@@ -671,10 +674,10 @@ TEST_EACH_LOOP(restart, by_signals_is_not_noticed_by_clients)
 
         assert_int_equal(kill(pid, SIGUSR2), 0);
         do {
-            int visitor = visitor_come_to(&address);
+            int peer = raw_client_connect_address(&address);
 
-            visitor_greet(visitor, "still there");
-            visitor_leave(visitor);
+            raw_client_echo(peer, "still there");
+            raw_client_close(peer);
         } while (poll(&ready, 1, 0) == 0);
         successor = read_pid(output);
         assert_int_not_equal(successor, pid);
@@ -717,10 +720,10 @@ TEST_EACH_LOOP(restart, by_signals_is_undone_by_a_crash_of_the_new_process)
         assert_int_equal(kill(successor, SIGKILL), 0);
         await_end(successor);
         for (int visit = 0; visit < 5; visit++) {
-            int visitor = visitor_come_to(&address);
+            int peer = raw_client_connect_address(&address);
 
-            visitor_greet(visitor, "still there");
-            visitor_leave(visitor);
+            raw_client_echo(peer, "still there");
+            raw_client_close(peer);
         }
     }
     successor = replace_by_signal(pid, output);
@@ -768,34 +771,34 @@ static void unblock(int number)
 
 TEST_EACH_LOOP(restart, leaves_signals_alone_if_the_server_does_not_start)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     weir_server *server = NULL;
 
     log_capture_start();
     assert_int_equal(
-        service_try(&service,
-                    WEIR_SERVER_OPTIONS(.boss = host->group, .address = "unix:/no/such",
-                                        .restart_argv = successor_of(host)),
-                    &server),
+        echo_service_try(&service,
+                         WEIR_SERVER_OPTIONS(.boss = host->group, .address = "unix:/no/such",
+                                             .restart_argv = successor_of(host)),
+                         &server),
         -ENOENT);
     assert_false(is_held(SIGUSR2));
     assert_false(is_held(SIGTERM));
-    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     assert_false(is_held(SIGTERM));
-    service_stop(server);
+    echo_service_stop(server);
 }
 
 /* Also one that is stopped without weir_server_run: then its process can be interrupted again. */
 TEST_EACH_LOOP(restart, holds_signals_only_until_the_server_is_stopped)
 {
-    struct service service = {0};
-    weir_server *server = service_start(
+    struct echo_service service = {0};
+    weir_server *server = echo_service_start(
         &service, WEIR_SERVER_OPTIONS(.boss = host->group, .restart_argv = successor_of(host)));
 
     assert_true(is_held(SIGUSR2));
     assert_true(is_held(SIGINT));
     assert_true(is_held(SIGTERM));
-    service_stop(server);
+    echo_service_stop(server);
     assert_false(is_held(SIGINT));
     assert_false(is_held(SIGTERM));
     unblock(SIGUSR2);
@@ -864,14 +867,14 @@ static void assert_hears(struct manager *manager, const char *text)
 
 TEST_EACH_LOOP(restart, is_told_to_the_manager)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     struct manager manager;
     weir_server *server;
     weir_child *child;
     char expected[64];
 
     manager_open(&manager);
-    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     child = replace(host, server);
     assert_hears(&manager, "[RELOADING=1\nMONOTONIC_USEC=");
     (void)snprintf(expected, sizeof(expected), "[MAINPID=%d\nREADY=1]", weir_child_pid(child));
@@ -885,33 +888,33 @@ TEST_EACH_LOOP(restart, is_told_to_the_manager)
 
 TEST_EACH_LOOP(restart, that_fails_is_told_to_the_manager)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     struct manager manager;
     weir_server *server;
     weir_promise *done;
 
     log_capture_start();
     manager_open(&manager);
-    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     done = restart(server, WEIR_RESTART_OPTIONS(.argv = COMMAND(WORD("/bin/false"))));
     assert_int_equal(result_of(done), -ECHILD);
     weir_promise_release(done);
     assert_hears(&manager, "[RELOADING=1\n");
     assert_hears(&manager, "[READY=1]");
-    service_stop(server);
+    echo_service_stop(server);
     manager_close(&manager);
 }
 
 /* Without the second message systemd would wait for the end of the reload. */
 TEST_EACH_LOOP(restart, that_cannot_start_is_told_to_the_manager)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     struct manager manager;
     weir_server *server;
 
     log_capture_start();
     manager_open(&manager);
-    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     assert_int_equal(
         weir_server_restart(server, WEIR_RESTART_OPTIONS(.argv = COMMAND(WORD("/no/such"))), NULL),
         -ENOENT);
@@ -920,7 +923,7 @@ TEST_EACH_LOOP(restart, that_cannot_start_is_told_to_the_manager)
     hear(&manager);
     assert_non_null(strstr(manager.heard, "][READY=1]"));
     assert_int_equal(weir_server_restart(server, NULL, NULL), -EINVAL); /* not -EALREADY */
-    service_stop(server);
+    echo_service_stop(server);
     assert_int_equal(recv(manager.socket, manager.heard, 1, MSG_DONTWAIT), -1);
     manager_close(&manager);
 }
@@ -943,7 +946,7 @@ static ssize_t send_slowly(int descriptor, const void *bytes, size_t size, int f
 /* A manager that hears of the end first would wait for it for ever. */
 TEST_EACH_LOOP(restart, that_fails_at_once_is_told_in_order)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     struct manager manager;
     weir_server *server;
     weir_promise *done;
@@ -953,11 +956,11 @@ TEST_EACH_LOOP(restart, that_fails_at_once_is_told_in_order)
     slow.socket = manager.socket;
     slow.as_ever = weir__sys.send;
     weir__sys.send = send_slowly;
-    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     done = restart(server, WEIR_RESTART_OPTIONS(.argv = COMMAND(WORD("/bin/false"))));
     assert_int_equal(result_of(done), -ECHILD);
     weir_promise_release(done);
-    service_stop(server);
+    echo_service_stop(server);
     weir__sys.send = slow.as_ever;
     assert_hears(&manager, "[READY=1]");
     assert_non_null(strstr(manager.heard, "RELOADING=1"));
@@ -969,8 +972,8 @@ TEST_EACH_LOOP(restart, that_fails_at_once_is_told_in_order)
 TEST_EACH_LOOP(restart, goes_on_if_the_new_process_crashes_when_it_is_ready)
 {
     char *const crashes[] = {WORD(SUCCESSOR_CRASHES "=1"), NULL};
-    struct service service = {0};
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    struct echo_service service = {0};
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
 
     log_capture_start();
     for (int i = 0; i < 2; i++) { /* a failed restart may be followed by another one */
@@ -982,7 +985,7 @@ TEST_EACH_LOOP(restart, goes_on_if_the_new_process_crashes_when_it_is_ready)
         weir_promise_release(done);
         greet(server);
     }
-    service_stop(server);
+    echo_service_stop(server);
 }
 
 #define PROBATION_NS weir_seconds(8)
@@ -991,7 +994,7 @@ struct probation {
     struct manager manager;
     weir_manual_clock *clock;
     struct host host; /* on that clock */
-    struct service service;
+    struct echo_service service;
     weir_server *server;
     weir_promise *done;
     int pid; /* of the new process */
@@ -1031,7 +1034,7 @@ static void probation_init(struct probation *probation, const struct host *host)
                           &probation->host.group),
         0);
     probation->host.loop = weir_group_at(probation->host.group, 0);
-    probation->server = service_start(
+    probation->server = echo_service_start(
         &probation->service, WEIR_SERVER_OPTIONS(.boss = probation->host.group, .inherit = true,
                                                  .restart_argv = successor_of(host),
                                                  .restart_probation_ns = PROBATION_NS));
@@ -1043,7 +1046,7 @@ static void probation_init(struct probation *probation, const struct host *host)
 /* Returns when all processes have ended. What they have said can still be heard. */
 static void probation_end(struct probation *probation)
 {
-    service_stop(probation->server);
+    echo_service_stop(probation->server);
     weir_promise_release(probation->done);
     weir_group_release(probation->host.group);
     weir_manual_clock_release(probation->clock);

@@ -43,10 +43,10 @@ static void try_each_filter(void (*fn)(void))
 
 static void serve_on_epoll(void)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     weir_group *group = NULL;
     weir_server *server;
-    int visitor;
+    int peer;
 
     log_capture_start();
     seccomp_refuse(calls[filtered].number, filtered_with);
@@ -54,11 +54,11 @@ static void serve_on_epoll(void)
     assert_int_equal(weir_loop_io(weir_group_at(group, 0)), WEIR_IO_EPOLL);
     assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
     assert_log_contains(calls[filtered].name);
-    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
-    visitor = visitor_come(server);
-    visitor_greet(visitor, "x");
-    visitor_leave(visitor);
-    service_stop(server);
+    server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    peer = raw_client_connect(server);
+    raw_client_echo(peer, "x");
+    raw_client_close(peer);
+    echo_service_stop(server);
     weir_group_release(group);
     global_executor_stop(); /* a child's _exit does not wait for its thread, and TSan reports that
                              */

@@ -26,29 +26,29 @@
 #include "support/loop/sockets.h"
 #include "support/memory.h"
 
-static weir_server *start_on(weir_group *group, struct service *service)
+static weir_server *start_on(weir_group *group, struct echo_service *service)
 {
-    return service_start(service, WEIR_SERVER_OPTIONS(.boss = group));
+    return echo_service_start(service, WEIR_SERVER_OPTIONS(.boss = group));
 }
 
 TEST_EACH_LOOP(server, serves_who_comes)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     weir_server *server = start_on(host->group, &service);
-    int visitors[3];
+    int peers[3];
 
     assert_true(weir_channel_is_active(weir_server_listener(server, 0)));
     assert_int_equal(weir_server_listener_count(server), 1);
     assert_non_null(weir_server_listener(server, 0));
     assert_null(weir_server_listener(server, 1));
     for (int i = 0; i < 3; i++)
-        visitors[i] = visitor_come(server);
+        peers[i] = raw_client_connect(server);
     for (int i = 2; i >= 0; i--)
-        visitor_greet(visitors[i], "good morning");
+        raw_client_echo(peers[i], "good morning");
     for (int i = 0; i < 3; i++)
-        visitor_leave(visitors[i]);
+        raw_client_close(peers[i]);
     assert_true(call_counter_await(&service.closed, 3));
-    service_stop(server);
+    echo_service_stop(server);
 }
 
 /* ---- options ---- */
@@ -75,7 +75,7 @@ TEST_EACH_LOOP(server, refuses_options_that_make_no_sense)
     assert_int_equal(refused(&options), -EINVAL);
     assert_true(log_capture_last_contains(".boss, .workers or .loop is required"));
 #define REFUSED(...) \
-    refused(WEIR_SERVER_OPTIONS(.boss = group, .init_child = service_init, __VA_ARGS__))
+    refused(WEIR_SERVER_OPTIONS(.boss = group, .init_child = echo_service_init, __VA_ARGS__))
     assert_int_equal(REFUSED(.backlog = 1), -EINVAL);
     assert_true(log_capture_last_contains(".address is required"));
     assert_int_equal(REFUSED(.address = "localhost:8007"), -EINVAL);
@@ -108,7 +108,7 @@ TEST(server, refuses_a_group_that_has_no_loops)
 
     log_capture_start();
     assert_int_equal(refused(WEIR_SERVER_OPTIONS(.boss = group, .address = "127.0.0.1:0",
-                                                 .init_child = service_init)),
+                                                 .init_child = echo_service_init)),
                      -EINVAL);
     assert_true(log_capture_last_contains("no executor for a tcp"));
     end_group(group);
@@ -125,9 +125,9 @@ static int int_option(weir_channel *channel, int level, int name)
 
 TEST_EACH_LOOP(server, gives_its_listener_its_options)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     weir_channel_options options;
-    weir_server *server = service_start(
+    weir_server *server = echo_service_start(
         &service, WEIR_SERVER_OPTIONS(.boss = host->group, .backlog = 100,
                                       .options = WEIR_CHANNEL_OPTIONS(.reuse_port = true,
                                                                       .receive_buffer = 1 << 16)));
@@ -136,7 +136,7 @@ TEST_EACH_LOOP(server, gives_its_listener_its_options)
     assert_int_equal(options.backlog, 100);
     assert_true(options.reuse_port);
     assert_int_equal(int_option(weir_server_listener(server, 0), SOL_SOCKET, SO_REUSEPORT), 1);
-    service_stop(server);
+    echo_service_stop(server);
 }
 
 /* ---- what a connection is given ---- */
@@ -152,7 +152,7 @@ static void never_free(void *value)
 static const weir_attribute shared = {.name = "shared", .free = never_free};
 
 struct given {
-    struct service service; /* first: it is the user_data */
+    struct echo_service service; /* first: it is the user_data */
     weir_server *server;
     weir_channel_options options;
     int nodelay;
@@ -170,7 +170,7 @@ static int init_given(weir_channel *channel, void *arg)
     given->greeting = weir_attribute_get(channel, &greeting);
     given->shared = weir_attribute_get(channel, &shared);
     given->parent_loop = weir_channel_executor(weir_channel_parent(channel));
-    return service_init(channel, &given->service);
+    return echo_service_init(channel, &given->service);
 }
 
 /* D 59 */
@@ -181,7 +181,7 @@ TEST_EACH_LOOP(server, gives_each_connection_options_and_attributes_before_it_is
     const weir_attribute_value values[] = {{&greeting, text}, {&shared, &given}};
     const weir_socket_option sockets[] = {{IPPROTO_TCP, TCP_NODELAY, 1},
                                           {IPPROTO_TCP, TCP_NODELAY, 0}};
-    weir_server *server = service_start(
+    weir_server *server = echo_service_start(
         &given.service,
         WEIR_SERVER_OPTIONS(.boss = host->group, .init_child = init_given,
                             .child_options = WEIR_CHANNEL_OPTIONS(.high_mark = 16 << 10,
@@ -189,9 +189,9 @@ TEST_EACH_LOOP(server, gives_each_connection_options_and_attributes_before_it_is
                                                                   .socket_option_count = 2),
                             .child_attributes = values, .child_attribute_count = 2,
                             .attributes = values, .attribute_count = 1));
-    int visitor = visitor_come(server);
+    int peer = raw_client_connect(server);
 
-    visitor_greet(visitor, "x");
+    raw_client_echo(peer, "x");
     assert_true(call_counter_await(&given.service.opened, 1));
     assert_int_equal(given.options.high_mark, 16 << 10);
     assert_int_equal(given.nodelay, 0); /* in the order given: the last one holds */
@@ -199,27 +199,27 @@ TEST_EACH_LOOP(server, gives_each_connection_options_and_attributes_before_it_is
     assert_ptr_equal(given.shared, &given);
     assert_ptr_equal(given.parent_loop, host->loop);
     assert_ptr_equal(weir_attribute_get(weir_server_listener(server, 0), &greeting), text);
-    visitor_leave(visitor);
-    service_stop(server);
+    raw_client_close(peer);
+    echo_service_stop(server);
 }
 
 /* D 57 */
 TEST_EACH_LOOP(server, closes_a_connection_that_cannot_be_initialised_and_goes_on)
 {
-    struct service service = {.init_err = -EPERM};
+    struct echo_service service = {.init_err = -EPERM};
     weir_server *server = start_on(host->group, &service);
-    int visitor;
+    int peer;
 
     log_capture_start();
-    visitor = visitor_come(server);
-    visitor_hear_end(visitor);
-    visitor_leave(visitor);
+    peer = raw_client_connect(server);
+    raw_client_receive_end(peer);
+    raw_client_close(peer);
     assert_int_equal(service.opened.calls, 0);
     service.init_err = 0;
-    visitor = visitor_come(server);
-    visitor_greet(visitor, "again");
-    visitor_leave(visitor);
-    service_stop(server);
+    peer = raw_client_connect(server);
+    raw_client_echo(peer, "again");
+    raw_client_close(peer);
+    echo_service_stop(server);
 }
 
 static int init_letter(weir_channel *channel, void *name);
@@ -232,7 +232,7 @@ static int init_letter(weir_channel *channel, void *arg)
 }
 
 struct dump {
-    struct service service;
+    struct echo_service service;
     char text[128];
 };
 
@@ -274,7 +274,7 @@ static int init_outer(weir_channel *channel, void *arg)
 {
     weir_pipeline *pipeline = weir_channel_pipeline(channel);
 
-    (void)service_init(channel, arg);
+    (void)echo_service_init(channel, arg);
     (void)weir_pipeline_add_last(pipeline, letter(0), NULL);
     (void)weir_pipeline_add_initializer(pipeline, init_nested, NULL);
     return weir_pipeline_add_last(pipeline, &dumper, arg);
@@ -284,21 +284,21 @@ static int init_outer(weir_channel *channel, void *arg)
 TEST_EACH_LOOP(server, keeps_the_order_of_nested_initialisers)
 {
     struct dump dump = {0};
-    weir_server *server = service_start(
+    weir_server *server = echo_service_start(
         &dump.service, WEIR_SERVER_OPTIONS(.boss = host->group, .init_child = init_outer));
-    int visitor = visitor_come(server);
+    int peer = raw_client_connect(server);
 
-    visitor_greet(visitor, "x");
-    visitor_leave(visitor);
+    raw_client_echo(peer, "x");
+    raw_client_close(peer);
     assert_true(call_counter_await(&dump.service.closed, 1));
     assert_non_null(strstr(dump.text, "echo <-> a <-> b <-> c <-> d <-> dumper"));
-    service_stop(server);
+    echo_service_stop(server);
 }
 
 /* ---- the listener's own handlers ---- */
 
 struct listening {
-    struct service service;
+    struct echo_service service;
     struct call_counter seen;
     int err;
 };
@@ -328,14 +328,14 @@ static int init_listener(weir_channel *channel, void *arg)
 TEST_EACH_LOOP(server, shows_connections_to_the_listeners_own_handlers_first)
 {
     struct listening listening = {0};
-    weir_server *server = service_start(
+    weir_server *server = echo_service_start(
         &listening.service, WEIR_SERVER_OPTIONS(.boss = host->group, .init_server = init_listener));
-    int visitor = visitor_come(server);
+    int peer = raw_client_connect(server);
 
-    visitor_greet(visitor, "x");
+    raw_client_echo(peer, "x");
     assert_int_equal(listening.seen.calls, 1);
-    visitor_leave(visitor);
-    service_stop(server);
+    raw_client_close(peer);
+    echo_service_stop(server);
 }
 
 TEST_EACH_LOOP(server, fails_with_what_the_listeners_initialiser_says)
@@ -345,9 +345,9 @@ TEST_EACH_LOOP(server, fails_with_what_the_listeners_initialiser_says)
 
     log_capture_start();
     assert_int_equal(
-        service_try(&listening.service,
-                    WEIR_SERVER_OPTIONS(.boss = host->group, .init_server = init_listener),
-                    &server),
+        echo_service_try(&listening.service,
+                         WEIR_SERVER_OPTIONS(.boss = host->group, .init_server = init_listener),
+                         &server),
         -EXDEV);
     assert_null(server);
 }
@@ -360,49 +360,49 @@ static void fail_there(void *arg)
 /* B 9 */
 TEST_EACH_LOOP(server, goes_on_after_an_error_of_its_listener)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     weir_server *server = start_on(host->group, &service);
-    int visitor;
+    int peer;
 
     log_capture_start();
     run_on_executor(host->loop, fail_there, weir_server_listener(server, 0));
     assert_true(log_capture_last_contains("no descriptor is left"));
     assert_true(weir_channel_is_open(weir_server_listener(server, 0)));
-    visitor = visitor_come(server);
-    visitor_greet(visitor, "x");
-    visitor_leave(visitor);
-    service_stop(server);
+    peer = raw_client_connect(server);
+    raw_client_echo(peer, "x");
+    raw_client_close(peer);
+    echo_service_stop(server);
 }
 
 /* ---- binding ---- */
 
 TEST_EACH_LOOP(server, listens_on_several_addresses_and_closes_all_with_the_first)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     const char *const more[] = {"127.0.0.1:0", "[::1]:0", NULL};
-    weir_server *server =
-        service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group, .address = "127.0.0.1:0",
-                                                    .addresses = more));
+    weir_server *server = echo_service_start(
+        &service,
+        WEIR_SERVER_OPTIONS(.boss = host->group, .address = "127.0.0.1:0", .addresses = more));
 
     assert_int_equal(weir_server_listener_count(server), 3);
     for (size_t i = 0; i < 3; i++) {
-        int visitor = visitor_come_to_listener(weir_server_listener(server, i));
+        int peer = raw_client_connect_listener(weir_server_listener(server, i));
 
-        visitor_greet(visitor, "x");
-        visitor_leave(visitor);
+        raw_client_echo(peer, "x");
+        raw_client_close(peer);
     }
     weir_server_close(server);
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(
             weir_channel_await_closed(weir_server_listener(server, i), TEST_TIMEOUT_NS), 0);
-    service_stop(server);
+    echo_service_stop(server);
 }
 
 TEST_EACH_LOOP(server, shares_the_port_that_the_first_acceptor_was_given)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     weir_server *server =
-        service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group, .acceptors = 3));
+        echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group, .acceptors = 3));
     weir_address first, other;
 
     assert_int_equal(weir_server_listener_count(server), 3);
@@ -412,12 +412,12 @@ TEST_EACH_LOOP(server, shares_the_port_that_the_first_acceptor_was_given)
         assert_int_equal(weir_channel_local_address(weir_server_listener(server, i), &other), 0);
         assert_true(weir_address_equal(&first, &other));
     }
-    service_stop(server);
+    echo_service_stop(server);
 }
 
 TEST_EACH_LOOP(server, that_cannot_bind_one_address_closes_the_others_and_says_which)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     weir_server *server = start_on(host->group, &service), *second = NULL;
     size_t descriptors = descriptors_open();
     char taken[WEIR_ADDRESS_TEXT_SIZE], sentence[WEIR_ADDRESS_TEXT_SIZE + 32];
@@ -430,7 +430,7 @@ TEST_EACH_LOOP(server, that_cannot_bind_one_address_closes_the_others_and_says_w
     assert_int_equal(weir_promise_create(NULL, &started), 0);
     assert_int_equal(
         weir_server_start_later(
-            WEIR_SERVER_OPTIONS(.boss = host->group, .init_child = service_init,
+            WEIR_SERVER_OPTIONS(.boss = host->group, .init_child = echo_service_init,
                                 .user_data = &service, .address = "127.0.0.1:0",
                                 .addresses = ((const char *const[]){"[::1]:0", taken, NULL})),
             started, &second),
@@ -443,14 +443,14 @@ TEST_EACH_LOOP(server, that_cannot_bind_one_address_closes_the_others_and_says_w
     assert_false(weir_channel_is_open(weir_server_listener(second, 0)));
     weir_server_release(second);
     weir_promise_release(started);
-    service_stop(server);
+    echo_service_stop(server);
 }
 
 /* ---- addresses that are still in use ---- */
 
 struct heir {
-    struct service service; /* first: it is the connections' */
-    int last_owner;         /* has the address until it was tried this often */
+    struct echo_service service; /* first: it is the connections' */
+    int last_owner;              /* has the address until it was tried this often */
     unsigned until_try;
     unsigned tries;
 };
@@ -477,13 +477,13 @@ static void inherit_address(weir_group *group, int family)
     place = (weir_address){.length = address.length, .storage = address.storage};
     assert_int_equal(
         weir_server_start(
-            WEIR_SERVER_OPTIONS(.boss = group, .init_child = service_init, .init_server = on_try,
-                                .user_data = &heir,
+            WEIR_SERVER_OPTIONS(.boss = group, .init_child = echo_service_init,
+                                .init_server = on_try, .user_data = &heir,
                                 .address = weir_address_format(&place, text, sizeof(text))),
             &server),
         0);
     assert_int_equal(heir.tries, heir.until_try);
-    service_stop(server);
+    echo_service_stop(server);
 }
 
 /* The sockets of a process that was killed may outlive it by some milliseconds. */
@@ -501,36 +501,38 @@ TEST_EACH_LOOP(server, waits_a_moment_for_a_name_that_is_in_use)
 
 TEST_EACH_LOOP(server, started_later_is_the_promises_value)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     weir_promise *started;
     weir_server *server = NULL;
 
     assert_int_equal(weir_promise_create(NULL, &started), 0);
-    assert_int_equal(weir_server_start_later(
-                         WEIR_SERVER_OPTIONS(.boss = host->group, .address = "127.0.0.1:0",
-                                             .init_child = service_init, .user_data = &service),
-                         started, &server),
-                     0);
+    assert_int_equal(
+        weir_server_start_later(WEIR_SERVER_OPTIONS(.boss = host->group, .address = "127.0.0.1:0",
+                                                    .init_child = echo_service_init,
+                                                    .user_data = &service),
+                                started, &server),
+        0);
     assert_int_equal(weir_promise_sync(started, TEST_TIMEOUT_NS), 0);
     assert_ptr_equal(weir_promise_value(started), server);
     weir_promise_release(started);
-    service_stop(server);
+    echo_service_stop(server);
 }
 
 TEST_EACH_LOOP(server, whose_promise_is_cancelled_is_closed)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     struct gate gate = {0};
     weir_promise *started;
     weir_server *server = NULL;
 
     assert_int_equal(weir_promise_create(NULL, &started), 0);
     assert_int_equal(weir_execute(host->loop, gate_task, &gate), 0);
-    assert_int_equal(weir_server_start_later(
-                         WEIR_SERVER_OPTIONS(.boss = host->group, .address = "127.0.0.1:0",
-                                             .init_child = service_init, .user_data = &service),
-                         started, &server),
-                     0);
+    assert_int_equal(
+        weir_server_start_later(WEIR_SERVER_OPTIONS(.boss = host->group, .address = "127.0.0.1:0",
+                                                    .init_child = echo_service_init,
+                                                    .user_data = &service),
+                                started, &server),
+        0);
     assert_int_equal(weir_promise_cancel(started), 0);
     gate_open(&gate);
     assert_int_equal(weir_channel_await_closed(weir_server_listener(server, 0), TEST_TIMEOUT_NS),
@@ -541,7 +543,7 @@ TEST_EACH_LOOP(server, whose_promise_is_cancelled_is_closed)
 
 TEST_EACH_LOOP(server, closed_while_it_starts_leaves_nothing_open)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     struct gate gate = {0};
     size_t descriptors = descriptors_open();
     weir_promise *started;
@@ -554,7 +556,7 @@ TEST_EACH_LOOP(server, closed_while_it_starts_leaves_nothing_open)
         weir_server_start_later(
             WEIR_SERVER_OPTIONS(.boss = host->group, .address = "127.0.0.1:0",
                                 .addresses = ((const char *const[]){"127.0.0.1:0", NULL}),
-                                .init_child = service_init, .user_data = &service),
+                                .init_child = echo_service_init, .user_data = &service),
             started, &server),
         0);
     weir_server_close(server);
@@ -572,7 +574,7 @@ TEST_EACH_LOOP(server, closed_while_it_starts_leaves_nothing_open)
 
 struct errand {
     struct host *host;
-    struct service service;
+    struct echo_service service;
     weir_promise *started;
     weir_server *server;
     int err;
@@ -582,8 +584,8 @@ static void start_there(void *arg)
 {
     struct errand *errand = arg;
 
-    errand->err = service_try(&errand->service, WEIR_SERVER_OPTIONS(.boss = errand->host->group),
-                              &errand->server);
+    errand->err = echo_service_try(
+        &errand->service, WEIR_SERVER_OPTIONS(.boss = errand->host->group), &errand->server);
 }
 
 static void start_later_there(void *arg)
@@ -592,7 +594,7 @@ static void start_later_there(void *arg)
 
     errand->err = weir_server_start_later(
         WEIR_SERVER_OPTIONS(.boss = errand->host->group, .address = "127.0.0.1:0",
-                            .init_child = service_init, .user_data = &errand->service),
+                            .init_child = echo_service_init, .user_data = &errand->service),
         errand->started, &errand->server);
 }
 
@@ -600,7 +602,7 @@ static void start_later_there(void *arg)
 TEST_EACH_LOOP(server, is_not_waited_for_on_a_loop_but_can_be_started_there)
 {
     struct errand errand = {.host = host};
-    int visitor;
+    int peer;
 
     run_on_executor(host->loop, start_there, &errand);
     assert_int_equal(errand.err, -EDEADLK);
@@ -608,57 +610,59 @@ TEST_EACH_LOOP(server, is_not_waited_for_on_a_loop_but_can_be_started_there)
     run_on_executor(host->loop, start_later_there, &errand);
     assert_int_equal(errand.err, 0);
     assert_int_equal(weir_promise_sync(errand.started, TEST_TIMEOUT_NS), 0);
-    visitor = visitor_come(errand.server);
-    visitor_greet(visitor, "x");
-    visitor_leave(visitor);
+    peer = raw_client_connect(errand.server);
+    raw_client_echo(peer, "x");
+    raw_client_close(peer);
     weir_promise_release(errand.started);
-    service_stop(errand.server);
+    echo_service_stop(errand.server);
 }
 
 /* ---- what fails ---- */
 
 TEST_EACH_LOOP(server, fails_on_a_group_that_has_ended)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     weir_server *server = NULL;
 
     log_capture_start();
     host_end(host);
-    assert_int_equal(service_try(&service, WEIR_SERVER_OPTIONS(.boss = host->group), &server),
+    assert_int_equal(echo_service_try(&service, WEIR_SERVER_OPTIONS(.boss = host->group), &server),
                      WEIR_EREJECTED);
     assert_null(server);
 }
 
 TEST_EACH_LOOP(server, turns_who_comes_away_when_its_workers_have_ended)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     weir_group *workers = NULL;
     weir_server *server;
-    int visitor;
+    int peer;
 
     assert_int_equal(
         weir_group_create(WEIR_GROUP_OPTIONS(.io = host->backend->io, .threads = 1), &workers), 0);
-    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group, .workers = workers));
+    server =
+        echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group, .workers = workers));
     log_capture_start();
     assert_int_equal(weir_group_shutdown(workers, 0, TEST_TIMEOUT_NS), 0);
     assert_int_equal(weir_group_await_termination(workers, TEST_TIMEOUT_NS), 0);
-    visitor = visitor_come(server);
-    visitor_hear_end(visitor);
-    visitor_leave(visitor);
+    peer = raw_client_connect(server);
+    raw_client_receive_end(peer);
+    raw_client_close(peer);
     assert_true(weir_channel_is_open(weir_server_listener(server, 0)));
     assert_true(log_capture_count(WEIR_LOG_WARN) > 0);
-    service_stop(server);
+    echo_service_stop(server);
     weir_group_release(workers);
 }
 
-static int start_two(weir_group *group, struct service *service, weir_server **ret_server)
+static int start_two(weir_group *group, struct echo_service *service, weir_server **ret_server)
 {
     const weir_attribute_value value = {&shared, service};
 
-    return service_try(service,
-                       WEIR_SERVER_OPTIONS(.boss = group, .acceptors = 2,
-                                           .child_attributes = &value, .child_attribute_count = 1),
-                       ret_server);
+    return echo_service_try(service,
+                            WEIR_SERVER_OPTIONS(.boss = group, .acceptors = 2,
+                                                .child_attributes = &value,
+                                                .child_attribute_count = 1),
+                            ret_server);
 }
 
 static void close_two(weir_server *server)
@@ -672,7 +676,7 @@ static void close_two(weir_server *server)
 
 TEST_EACH_LOOP(server, survives_every_failed_allocation_at_its_start)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     weir_server *server = start_on(host->group, &service); /* the loop's thread is there now */
     size_t descriptors = descriptors_open();
     bool failed = true;
@@ -691,5 +695,5 @@ TEST_EACH_LOOP(server, survives_every_failed_allocation_at_its_start)
             close_two(other);
         assert_int_equal(descriptors_open(), descriptors);
     }
-    service_stop(server);
+    echo_service_stop(server);
 }

@@ -46,8 +46,8 @@ static void send_blocked(int number)
 
 TEST_EACH_LOOP(run, serves_until_the_listener_is_closed)
 {
-    struct service service = {0};
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    struct echo_service service = {0};
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
 
     weir_server_close(server);
     assert_int_equal(weir_server_run(server), 0);
@@ -58,17 +58,17 @@ TEST_EACH_LOOP(run, serves_until_the_listener_is_closed)
 
 static void run_until(struct host *host, int number)
 {
-    struct service service = {0};
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
-    int visitor = visitor_come(server);
+    struct echo_service service = {0};
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    int peer = raw_client_connect(server);
 
-    visitor_greet(visitor, "x");
+    raw_client_echo(peer, "x");
     send_blocked(number);
     assert_int_equal(weir_server_run(server), 0);
     mask(SIG_UNBLOCK, number);
     assert_int_equal(weir_group_state(host->group), WEIR_EXECUTOR_TERMINATED);
-    visitor_hear_end(visitor);
-    visitor_leave(visitor);
+    raw_client_receive_end(peer);
+    raw_client_close(peer);
     assert_int_equal(service.closed.calls, 1);
     weir_server_release(server);
 }
@@ -85,7 +85,7 @@ TEST_EACH_LOOP(run, drains_when_it_is_interrupted)
 
 static void signal_again(void *arg, int status)
 {
-    struct service *service = arg;
+    struct echo_service *service = arg;
 
     if (status == 0 && call_counter_await(&service->drained, 1))
         (void)kill(getpid(), SIGINT);
@@ -93,17 +93,18 @@ static void signal_again(void *arg, int status)
 
 TEST_EACH_LOOP(run, ends_the_draining_with_the_second_signal)
 {
-    struct service service = {.drains_itself = true};
+    struct echo_service service = {.drains_itself = true};
     weir_group *elsewhere = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1)), *workers = NULL;
     weir_server *server;
     int64_t start_ns;
-    int visitor;
+    int peer;
 
     assert_int_equal(
         weir_group_create(WEIR_GROUP_OPTIONS(.io = host->backend->io, .threads = 2), &workers), 0);
-    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group, .workers = workers));
-    visitor = visitor_come(server);
-    visitor_greet(visitor, "x");
+    server =
+        echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group, .workers = workers));
+    peer = raw_client_connect(server);
+    raw_client_echo(peer, "x");
     assert_int_equal(weir_group_execute(elsewhere, signal_again, &service), 0);
     start_ns = weir__monotonic_now();
     send_blocked(SIGTERM);
@@ -111,8 +112,8 @@ TEST_EACH_LOOP(run, ends_the_draining_with_the_second_signal)
     mask(SIG_UNBLOCK, SIGTERM);
     assert_true(weir__monotonic_now() - start_ns < weir_seconds(5));
     assert_int_equal(service.closed.calls, 1);
-    visitor_hear_end(visitor);
-    visitor_leave(visitor);
+    raw_client_receive_end(peer);
+    raw_client_close(peer);
     weir_server_release(server);
     weir_group_release(workers);
     end_group(elsewhere);
@@ -127,8 +128,8 @@ static void on_signal(weir_signals *signals, const weir_signal *signal, void *se
 
 TEST_EACH_LOOP(run, leaves_signals_alone_that_the_program_has_taken)
 {
-    struct service service = {0};
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    struct echo_service service = {0};
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     struct host other;
     weir_signals *signals = NULL;
 
@@ -149,8 +150,8 @@ TEST_EACH_LOOP(run, leaves_signals_alone_that_the_program_has_taken)
 /* Clients that have come since the start may have the last descriptors. */
 TEST_EACH_LOOP(run, ends_by_a_signal_though_there_is_no_descriptor_left)
 {
-    struct service service = {0};
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    struct echo_service service = {0};
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     rlim_t limit = descriptors_forbid();
 
     send_blocked(SIGTERM);
@@ -167,13 +168,13 @@ TEST_EACH_LOOP(run, survives_every_failed_allocation)
 
     log_capture_start();
     for (unsigned n = 1; failed; n++) {
-        struct service service = {0};
+        struct echo_service service = {0};
         struct host other;
         weir_server *server;
         int err;
 
         host_open(&other, (enum backend_id)(host->backend - backends));
-        server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = other.group));
+        server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = other.group));
         weir_server_close(server);
         assert_int_equal(
             weir_channel_await_closed(weir_server_listener(server, 0), TEST_TIMEOUT_NS), 0);

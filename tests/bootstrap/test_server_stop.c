@@ -31,14 +31,14 @@ static int64_t since(int64_t start_ns)
 
 static int64_t time_the_end(const struct host *host)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     weir_group *group = NULL;
     weir_server *server;
     int64_t start_ns, took_ns;
 
     assert_int_equal(
         weir_group_create(WEIR_GROUP_OPTIONS(.io = host->backend->io, .threads = 1), &group), 0);
-    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
     start_ns = weir__monotonic_now();
     assert_int_equal(weir_group_shutdown(group, 0, TEST_TIMEOUT_NS), 0);
     assert_int_equal(weir_group_await_termination(group, TEST_TIMEOUT_NS), 0);
@@ -61,15 +61,15 @@ TEST_EACH_LOOP(drain, of_a_listener_takes_no_time)
 
 TEST_EACH_LOOP(drain, sends_what_was_written_and_closes)
 {
-    struct service service = {0};
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
-    int visitor = visitor_come(server);
+    struct echo_service service = {0};
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    int peer = raw_client_connect(server);
 
-    visitor_greet(visitor, "one");
-    visitor_say(visitor, "two");
+    raw_client_echo(peer, "one");
+    raw_client_send(peer, "two");
     assert_int_equal(weir_group_shutdown(host->group, 0, TEST_TIMEOUT_NS), 0);
-    visitor_hear_end(visitor);
-    visitor_leave(visitor);
+    raw_client_receive_end(peer);
+    raw_client_close(peer);
     assert_int_equal(weir_group_await_termination(host->group, TEST_TIMEOUT_NS), 0);
     assert_int_equal(service.closed.calls, 1);
     weir_server_release(server);
@@ -78,7 +78,7 @@ TEST_EACH_LOOP(drain, sends_what_was_written_and_closes)
 /* ---- a request that is under way ---- */
 
 struct request {
-    struct service service; /* first: it is the user_data */
+    struct echo_service service; /* first: it is the user_data */
     struct gate gate;
     weir_group *elsewhere;
     struct call_counter begun;
@@ -153,19 +153,19 @@ static int init_thinker(weir_channel *channel, void *arg)
 TEST_EACH_LOOP(drain, lets_a_request_be_answered_that_is_under_way)
 {
     struct request request = {.elsewhere = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1))};
-    weir_server *server = service_start(
+    weir_server *server = echo_service_start(
         &request.service, WEIR_SERVER_OPTIONS(.boss = host->group, .init_child = init_thinker));
-    int busy = visitor_come(server), idle = visitor_come(server);
+    int busy = raw_client_connect(server), idle = raw_client_connect(server);
 
-    visitor_say(busy, "what is the answer?");
+    raw_client_send(busy, "what is the answer?");
     assert_true(call_counter_await(&request.begun, 1));
     assert_int_equal(weir_group_shutdown(host->group, 0, TEST_TIMEOUT_NS), 0);
-    visitor_hear_end(idle); /* which says that the draining has begun */
+    raw_client_receive_end(idle); /* which says that the draining has begun */
     gate_open(&request.gate);
-    visitor_hear(busy, "what is the answer?");
-    visitor_hear_end(busy);
-    visitor_leave(busy);
-    visitor_leave(idle);
+    raw_client_receive(busy, "what is the answer?");
+    raw_client_receive_end(busy);
+    raw_client_close(busy);
+    raw_client_close(idle);
     assert_int_equal(weir_group_await_termination(host->group, TEST_TIMEOUT_NS), 0);
     weir_server_release(server);
     end_group(request.elsewhere);
@@ -185,26 +185,26 @@ static void release_late(weir_group *group)
 
 TEST_EACH_LOOP(drain, aborts_at_its_deadline_what_will_not_go)
 {
-    struct service service = {.drains_itself = true};
+    struct echo_service service = {.drains_itself = true};
     weir_group *group = NULL;
     weir_server *server;
     int64_t start_ns;
-    int visitor;
+    int peer;
 
     log_capture_start();
     assert_int_equal(
         weir_group_create(WEIR_GROUP_OPTIONS(.io = host->backend->io, .threads = 1), &group), 0);
-    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
-    visitor = visitor_come(server);
-    visitor_greet(visitor, "x");
+    server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    peer = raw_client_connect(server);
+    raw_client_echo(peer, "x");
     start_ns = weir__monotonic_now();
     assert_int_equal(weir_group_shutdown(group, 0, weir_ms(300)), 0);
     assert_true(call_counter_await(&service.drained, 1));
-    visitor_hear_end(visitor);
+    raw_client_receive_end(peer);
     assert_true(since(start_ns) >= weir_ms(300));
     assert_true(call_counter_await(&service.closed, 1));
     assert_int_equal(service.drained.calls, 1);
-    visitor_leave(visitor);
+    raw_client_close(peer);
     weir_server_release(server);
     release_late(group); /* on a busy machine the thread may be late */
 }
@@ -212,23 +212,23 @@ TEST_EACH_LOOP(drain, aborts_at_its_deadline_what_will_not_go)
 /* Aborts after a quarter of a second, with another one to go; returns when that was. */
 static int64_t time_the_abort(const struct host *host)
 {
-    struct service service = {.drains_itself = true};
+    struct echo_service service = {.drains_itself = true};
     weir_group *group = NULL;
     weir_server *server;
     int64_t start_ns, aborted_ns;
-    int visitor;
+    int peer;
 
     assert_int_equal(
         weir_group_create(WEIR_GROUP_OPTIONS(.io = host->backend->io, .threads = 1), &group), 0);
-    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
-    visitor = visitor_come(server);
-    visitor_greet(visitor, "x");
+    server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    peer = raw_client_connect(server);
+    raw_client_echo(peer, "x");
     start_ns = weir__monotonic_now();
     assert_int_equal(weir_group_shutdown(group, weir_ms(250), weir_ms(500)), 0);
-    visitor_hear_end(visitor);
+    raw_client_receive_end(peer);
     aborted_ns = since(start_ns);
     assert_true(aborted_ns >= weir_ms(250));
-    visitor_leave(visitor);
+    raw_client_close(peer);
     weir_server_release(server);
     release_late(group);
     assert_true(since(start_ns) >= weir_ms(500));
@@ -268,21 +268,22 @@ TEST_EACH_LOOP(drain, over_takes_no_channel)
 
 TEST_EACH_LOOP(stop, ends_both_groups)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     weir_group *workers = NULL;
     weir_server *server;
-    int visitor;
+    int peer;
 
     assert_int_equal(
         weir_group_create(WEIR_GROUP_OPTIONS(.io = host->backend->io, .threads = 2), &workers), 0);
-    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group, .workers = workers));
-    visitor = visitor_come(server);
-    visitor_greet(visitor, "x");
+    server =
+        echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group, .workers = workers));
+    peer = raw_client_connect(server);
+    raw_client_echo(peer, "x");
     assert_int_equal(weir_server_stop(server, weir_ms(50), TEST_TIMEOUT_NS), 0);
     assert_int_equal(weir_group_state(workers), WEIR_EXECUTOR_TERMINATED);
     assert_int_equal(weir_group_state(host->group), WEIR_EXECUTOR_TERMINATED);
-    visitor_hear_end(visitor);
-    visitor_leave(visitor);
+    raw_client_receive_end(peer);
+    raw_client_close(peer);
     assert_int_equal(weir_server_stop(server, 0, 0), 0); /* again: there is nothing to do */
     weir_server_release(server);
     weir_group_release(workers);
@@ -304,8 +305,8 @@ static void stop_there(void *arg)
 
 TEST_EACH_LOOP(stop, is_refused_on_a_loop_and_for_what_is_no_server)
 {
-    struct service service = {0};
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    struct echo_service service = {0};
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
     struct stopping stopping = {.server = server};
 
     run_on_executor(host->loop, stop_there, &stopping);
@@ -315,23 +316,23 @@ TEST_EACH_LOOP(stop, is_refused_on_a_loop_and_for_what_is_no_server)
     assert_int_equal(weir_server_stop(server, 1, 0), -EINVAL);
     assert_int_equal(weir_server_stop(NULL, 0, 0), -EINVAL);
     assert_int_equal(weir_server_run(NULL), -EINVAL);
-    service_stop(server);
+    echo_service_stop(server);
 }
 
 TEST_EACH_LOOP(stop, says_so_when_a_thread_does_not_come_back)
 {
-    struct service service = {.drains_itself = true};
+    struct echo_service service = {.drains_itself = true};
     struct gate gate = {0};
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
-    int visitor = visitor_come(server);
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    int peer = raw_client_connect(server);
 
     log_capture_start();
-    visitor_greet(visitor, "x");
+    raw_client_echo(peer, "x");
     gate_hold(&gate, host->loop);
     assert_int_equal(weir_server_stop(server, 0, weir_ms(100)), -ETIMEDOUT);
     gate_open(&gate); /* it comes back after all, and has no time left */
-    visitor_hear_end(visitor);
-    visitor_leave(visitor);
+    raw_client_receive_end(peer);
+    raw_client_close(peer);
     assert_true(call_counter_await(&service.closed, 1));
     assert_int_equal(weir_channel_await_closed(weir_server_listener(server, 0), TEST_TIMEOUT_NS),
                      0);

@@ -96,17 +96,17 @@ static void end_client(weir_channel *client)
 
 static void check_connections(struct host *host, enum weir_kind kind)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     weir_server *server;
     weir_channel *client;
 
     choose_path();
-    server = service_start(
+    server = echo_service_start(
         &service, WEIR_SERVER_OPTIONS(.boss = host->group, .address = address, .kind = kind));
     assert_true(has_file());
     client = ask(host, kind);
     end_client(client);
-    service_stop(server);
+    echo_service_stop(server);
     assert_false(has_file());
 }
 
@@ -148,30 +148,32 @@ TEST_EACH_LOOP(unix, serves_datagrams)
     assert_true(has_file());
     client = ask(host, WEIR_KIND_DATAGRAM);
     end_client(client);
-    service_stop(server);
+    echo_service_stop(server);
     assert_false(has_file());
 }
 
 /* A second server does not take the name of the first. */
 TEST_EACH_LOOP(unix, is_served_by_one)
 {
-    struct service service = {0}, other = {0};
+    struct echo_service service = {0}, other = {0};
     weir_server *server, *second = NULL;
 
     choose_path();
-    server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group, .address = address));
-    assert_int_equal(
-        service_try(&other, WEIR_SERVER_OPTIONS(.boss = host->group, .address = address), &second),
-        -EADDRINUSE);
+    server =
+        echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group, .address = address));
+    assert_int_equal(echo_service_try(&other,
+                                      WEIR_SERVER_OPTIONS(.boss = host->group, .address = address),
+                                      &second),
+                     -EADDRINUSE);
     end_client(ask(host, WEIR_KIND_STREAM));
-    service_stop(server);
+    echo_service_stop(server);
     assert_false(has_file());
 }
 
 /* It will not go away: trying again would only say so again. */
 TEST_EACH_LOOP(unix, has_no_patience_with_a_file_that_is_no_socket)
 {
-    struct service service = {0};
+    struct echo_service service = {0};
     weir_server *server = NULL;
     int file;
 
@@ -179,9 +181,9 @@ TEST_EACH_LOOP(unix, has_no_patience_with_a_file_that_is_no_socket)
     file = open(address + strlen("unix:"), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
     close(file);
     log_capture_start();
-    assert_int_equal(service_try(&service,
-                                 WEIR_SERVER_OPTIONS(.boss = host->group, .address = address),
-                                 &server),
+    assert_int_equal(echo_service_try(&service,
+                                      WEIR_SERVER_OPTIONS(.boss = host->group, .address = address),
+                                      &server),
                      -EEXIST);
     assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
     assert_true(has_file());

@@ -288,7 +288,7 @@ TEST(proxy_sender, cannot_be_overtaken_in_the_process)
 
 static void collect(weir_ctx *ctx, weir_msg *msg)
 {
-    struct bytes *bytes = line_end_of(ctx)->user_data;
+    struct bytes *bytes = connection_end_of(ctx)->user_data;
     weir_buf *buf = weir_buf_of(msg);
     size_t length = weir_buf_readable(buf);
 
@@ -304,30 +304,31 @@ static int add_sender(weir_pipeline *pipeline, void *header)
     return weir_proxy_sender_add(pipeline, header);
 }
 
-static void forge_on(struct line *line, int version)
+static void forge_on(struct connection *connection, int version)
 {
     weir_proxy_header *header = make_header(version);
     struct bytes expected = header_bytes(header), received = {0};
 
     memcpy(expected.data + expected.length, FORGED, strlen(FORGED));
     expected.length += strlen(FORGED);
-    line->server.user_data = &received;
-    line->server.on_read = collect;
-    line_prepare(line, &(const struct line_options){.add = add_sender, .arg = header});
-    line_call_saying(line, FORGED);
-    line_await_received(&line->server, expected.length);
-    line_close(line);
+    connection->server.user_data = &received;
+    connection->server.on_read = collect;
+    connection_prepare(connection,
+                       &(const struct connection_options){.add = add_sender, .arg = header});
+    connection_start_and_send(connection, FORGED);
+    connection_await_received(&connection->server, expected.length);
+    connection_close(connection);
     assert_int_equal(received.length, expected.length);
     assert_memory_equal(received.data, expected.data, expected.length);
     weir_proxy_header_release(header);
 }
 
-TEST_EACH_LINE(proxy_sender, of_version_1_cannot_be_overtaken)
+TEST_EACH_CONNECTION(proxy_sender, of_version_1_cannot_be_overtaken)
 {
-    forge_on(line, 1);
+    forge_on(connection, 1);
 }
 
-TEST_EACH_LINE(proxy_sender, of_version_2_cannot_be_overtaken)
+TEST_EACH_CONNECTION(proxy_sender, of_version_2_cannot_be_overtaken)
 {
-    forge_on(line, 2);
+    forge_on(connection, 2);
 }

@@ -1291,7 +1291,7 @@ void use_unix()
     EXPECT(weir_unix_read_peer_groups(channel, groups, &count) == -ENOTSUP);
     weir_channel_release(channel);
     EXPECT(weir_unix_create_server(WEIR_KIND_STREAM, nullptr, nullptr, &channel) == 0);
-    EXPECT(weir_unix_leave_file(channel) == 0);
+    EXPECT(weir_unix_disable_unlink(channel) == 0);
     weir_channel_release(channel);
 }
 

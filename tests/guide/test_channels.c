@@ -45,7 +45,7 @@ TEST(channels, introduce_themselves)
     weir_embedded_release(embedded);
 }
 
-static weir_server *listen_with_options(weir_group *group, struct service *service)
+static weir_server *listen_with_options(weir_group *group, struct echo_service *service)
 {
     weir_server *server = NULL;
     /* doc:begin options */
@@ -55,7 +55,7 @@ static weir_server *listen_with_options(weir_group *group, struct service *servi
         WEIR_CHANNEL_OPTIONS(.close_timeout_ns = weir_seconds(1), .high_mark = 1 << 20,
                              .keep_alive = true, .socket_options = more, .socket_option_count = 1);
     int err = weir_server_start(WEIR_SERVER_OPTIONS(.boss = group, .address = "127.0.0.1:0",
-                                                    .init_child = service_init,
+                                                    .init_child = echo_service_init,
                                                     .user_data = service, .child_options = child),
                                 &server);
     /* doc:end */
@@ -67,13 +67,13 @@ static weir_server *listen_with_options(weir_group *group, struct service *servi
 TEST(channels, have_options)
 {
     weir_group *group = make_loops(1);
-    struct service service = {0};
+    struct echo_service service = {0};
     weir_server *server = listen_with_options(group, &service);
     weir_channel_options options = {0};
 
     weir_channel_get_options(weir_server_listener(server, 0), &options);
     assert_int_equal(options.close_timeout_ns, weir_seconds(3)); /* the listener's own */
-    service_stop(server);
+    echo_service_stop(server);
     weir_group_release(group);
 }
 
@@ -106,7 +106,7 @@ static int connect_by_hand(weir_group *group, const char *where, weir_channel **
 TEST(channels, are_connected_by_hand)
 {
     weir_group *group = make_loops(1);
-    struct service service = {0};
+    struct echo_service service = {0};
     weir_server *server = listen_with_options(group, &service);
     weir_channel *channel = NULL;
     char text[WEIR_ADDRESS_TEXT_SIZE];
@@ -117,7 +117,7 @@ TEST(channels, are_connected_by_hand)
     assert_int_equal(connect_by_hand(group, text, &channel), 0);
     assert_true(weir_channel_is_active(channel));
     weir_channel_release(channel);
-    service_stop(server);
+    echo_service_stop(server);
     weir_group_release(group);
 }
 

@@ -147,7 +147,7 @@ TEST(datagrams, that_nobody_receives_are_an_error_and_no_end)
     weir_group *loops = make_loops(1);
     weir_channel *client = NULL;
     struct heard heard = {.err = 0};
-    weir_address address = nobody_there();
+    weir_address address = unused_address();
 
     assert_int_equal(call(loops, &address, &heard, &client), 0);
     say(client, "anybody?");
@@ -245,11 +245,11 @@ static int listen_on(weir_executor *loop, const weir_address *address, const wei
 }
 /* doc:end */
 
-static void await_bytes(weir_executor *loop, int visitor)
+static void await_bytes(weir_executor *loop, int peer)
 {
     char byte;
 
-    while (recv(visitor, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0) {
+    while (recv(peer, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0) {
         assert_int_equal(errno, EAGAIN);
         assert_true(weir_loop_run_once(loop, weir_ms(100)) >= 0);
     }
@@ -260,7 +260,7 @@ TEST(datagrams, come_to_a_loop_of_the_programs_own)
     weir_executor *loop = NULL;
     weir_channel *channel = NULL;
     weir_address address;
-    int visitor = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int peer = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
     assert_int_equal(weir_loop_create(NULL, &loop), 0);
     assert_int_equal(weir_address_parse(ADDRESS, &address), 0);
@@ -268,11 +268,11 @@ TEST(datagrams, come_to_a_loop_of_the_programs_own)
     while (!weir_channel_is_active(channel))
         assert_true(weir_loop_run_once(loop, 0) >= 0);
     assert_int_equal(weir_channel_local_address(channel, &address), 0);
-    assert_int_equal(connect(visitor, weir_address_sockaddr(&address), address.length), 0);
-    assert_int_equal(send(visitor, "hello", 5, 0), 5);
-    await_bytes(loop, visitor);
-    visitor_hear(visitor, "hello");
-    close(visitor);
+    assert_int_equal(connect(peer, weir_address_sockaddr(&address), address.length), 0);
+    assert_int_equal(send(peer, "hello", 5, 0), 5);
+    await_bytes(loop, peer);
+    raw_client_receive(peer, "hello");
+    close(peer);
     weir_channel_close(channel, NULL);
     weir_channel_release(channel);
     assert_int_equal(weir_executor_shutdown(loop, 0, weir_seconds(10)), 0);

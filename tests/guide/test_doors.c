@@ -122,24 +122,24 @@ TEST(guide_doors, let_in_whom_they_know_and_as_many_as_there_is_room_for)
     weir_group *group = make_loops(2);
     weir_server *server;
     weir_metric_value value;
-    int visitors[3];
+    int peers[3];
 
     assert_int_equal(make_doors(&doors), 0);
     server = serve(&doors, group);
     for (int i = 0; i < 2; i++) {
-        visitors[i] = visitor_come(server);
-        visitor_say(visitors[i], "PROXY TCP4 192.0.2.1 198.51.100.2 56324 443\r\nwho is it?");
-        visitor_hear(visitors[i], "192.0.2.1:56324");
+        peers[i] = raw_client_connect(server);
+        raw_client_send(peers[i], "PROXY TCP4 192.0.2.1 198.51.100.2 56324 443\r\nwho is it?");
+        raw_client_receive(peers[i], "192.0.2.1:56324");
     }
-    visitors[2] = visitor_come(server);
-    visitor_hear_end(visitors[2]);
-    visitor_leave(visitors[2]);
-    visitor_leave(visitors[0]);
+    peers[2] = raw_client_connect(server);
+    raw_client_receive_end(peers[2]);
+    raw_client_close(peers[2]);
+    raw_client_close(peers[0]);
     assert_true(
         call_counter_await(&left, 2)); /* the one that was refused, and the one that has left */
     assert_int_equal(weir_metric_read("front.channels", &value), 0);
     assert_int_equal(value.value, 2);
-    visitor_leave(visitors[1]);
+    raw_client_close(peers[1]);
     close_doors(&doors, server, group);
 }
 
@@ -149,7 +149,7 @@ TEST(guide_doors, are_shut_for_others)
     struct doors doors = {0};
     weir_group *group = make_loops(2);
     weir_server *server;
-    int visitor;
+    int peer;
 
     assert_int_equal(make_doors(&doors), 0);
     weir_ip_filter_release(doors.filter);
@@ -161,9 +161,9 @@ TEST(guide_doors, are_shut_for_others)
         weir_connection_limit_create(WEIR_CONNECTION_LIMIT_OPTIONS(.max = 5), &doors.limit), 0);
     server = serve(&doors, group);
     for (int i = 0; i < 5; i++) {
-        visitor = visitor_come(server);
-        visitor_hear_end(visitor);
-        visitor_leave(visitor);
+        peer = raw_client_connect(server);
+        raw_client_receive_end(peer);
+        raw_client_close(peer);
     }
     assert_int_equal(weir_ip_filter_rejected(doors.filter), 5);
     close_doors(&doors, server, group);

@@ -110,16 +110,17 @@ TEST(groups, a_word_goes_to_all_others)
 {
     weir_group *loops = make_loops(2);
     weir_server *server = open_room(loops);
-    int ada = visitor_come(server), bob = visitor_come(server), cy = visitor_come(server);
+    int ada = raw_client_connect(server), bob = raw_client_connect(server),
+        cy = raw_client_connect(server);
 
     assert_true(call_counter_await(&joined, 3));
     say_to_who_has_paid("nobody has");
-    visitor_say(ada, "hello\n");
-    visitor_hear(bob, "hello\n");
-    visitor_hear(cy, "hello\n");
-    visitor_leave(ada);
-    visitor_leave(bob);
-    visitor_leave(cy);
+    raw_client_send(ada, "hello\n");
+    raw_client_receive(bob, "hello\n");
+    raw_client_receive(cy, "hello\n");
+    raw_client_close(ada);
+    raw_client_close(bob);
+    raw_client_close(cy);
     close_room(server, loops);
 }
 
@@ -127,15 +128,15 @@ TEST(groups, all_are_closed_at_once)
 {
     weir_group *loops = make_loops(1);
     weir_server *server = open_room(loops);
-    int ada = visitor_come(server), bob = visitor_come(server);
+    int ada = raw_client_connect(server), bob = raw_client_connect(server);
     size_t count = 0;
 
     assert_true(call_counter_await(&joined, 2));
-    visitor_leave(bob);
+    raw_client_close(bob);
     assert_int_equal(close_everybody(&count), 0);
     assert_in_range(count, 1, 2); /* bob may have left before */
-    visitor_hear_end(ada);
-    visitor_leave(ada);
+    raw_client_receive_end(ada);
+    raw_client_close(ada);
     close_room(server, loops);
 }
 

@@ -86,12 +86,12 @@ TEST(migrating, an_echo_comes_back)
 {
     weir_group *boss = make_loops(1), *workers = make_loops(1);
     weir_server *server = NULL;
-    int visitor;
+    int peer;
 
     assert_int_equal(start(boss, workers, &server), 0);
-    visitor = visitor_come(server);
-    visitor_greet(visitor, "hello");
-    visitor_leave(visitor);
+    peer = raw_client_connect(server);
+    raw_client_echo(peer, "hello");
+    raw_client_close(peer);
     assert_int_equal(weir_server_stop(server, 0, TEST_TIMEOUT_NS), 0);
     weir_server_release(server);
     weir_group_release(workers);

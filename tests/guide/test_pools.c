@@ -49,8 +49,8 @@ static void use(weir_channel *channel)
 TEST(pools, give_a_connection_again)
 {
     weir_group *loops = make_loops(1);
-    struct service service = {0};
-    weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = loops));
+    struct echo_service service = {0};
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = loops));
     weir_client_pool *pool = NULL;
     char text[WEIR_ADDRESS_TEXT_SIZE];
     weir_address address;
@@ -65,6 +65,6 @@ TEST(pools, give_a_connection_again)
     weir_client_pool_close(pool);
     assert_int_equal(weir_promise_sync(weir_client_pool_closed(pool), TEST_TIMEOUT_NS), 0);
     weir_client_pool_release(pool);
-    service_stop(server);
+    echo_service_stop(server);
     weir_group_release(loops);
 }

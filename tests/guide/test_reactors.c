@@ -12,12 +12,12 @@
 
 static weir_group *boss, *workers, *loops;
 static weir_server *server;
-static struct service service;
+static struct echo_service service;
 
 static int init_child(weir_channel *channel, void *user_data)
 {
     (void)user_data;
-    return service_init(channel, &service);
+    return echo_service_init(channel, &service);
 }
 
 static int start_one_loop(void)
@@ -95,21 +95,21 @@ static int start_thread_each(void)
 
 static void end(void)
 {
-    service_stop(server);
+    echo_service_stop(server);
     weir_group_release(workers);
     weir_group_release(boss);
     weir_group_release(loops);
     workers = boss = loops = NULL;
-    service = (struct service){0};
+    service = (struct echo_service){0};
 }
 
 static void visit(void)
 {
-    int visitor = visitor_come(server);
+    int peer = raw_client_connect(server);
 
-    visitor_greet(visitor, "hello");
+    raw_client_echo(peer, "hello");
     assert_true(call_counter_await(&service.opened, 1));
-    visitor_leave(visitor);
+    raw_client_close(peer);
 }
 
 TEST(reactors, one_loop_does_everything)

@@ -12,12 +12,12 @@
 #include "support/bootstrap/echo_service.h"
 #include "support/bootstrap/raw_client.h"
 
-static struct service service;
+static struct echo_service service;
 
 static int init_child(weir_channel *channel, void *user_data)
 {
     (void)user_data;
-    return service_init(channel, &service);
+    return echo_service_init(channel, &service);
 }
 
 #define ADDRESS "127.0.0.1:0"
@@ -38,10 +38,10 @@ static weir_server *start(weir_group *boss, weir_group *workers, char **argv)
 
 static void end(weir_server *server, weir_group *boss, weir_group *workers)
 {
-    service_stop(server);
+    echo_service_stop(server);
     weir_group_release(workers);
     weir_group_release(boss);
-    service = (struct service){0};
+    service = (struct echo_service){0};
 }
 
 /* doc:begin replace */
@@ -69,12 +69,12 @@ TEST(restart, that_fails_does_no_harm)
     char *argv[] = {program, NULL};
     weir_group *boss = make_loops(1), *workers = make_loops(1);
     weir_server *server = start(boss, workers, argv);
-    int visitor;
+    int peer;
 
     assert_int_equal(replace(server), -ECHILD);
-    visitor = visitor_come(server);
-    visitor_greet(visitor, "still here");
-    visitor_leave(visitor);
+    peer = raw_client_connect(server);
+    raw_client_echo(peer, "still here");
+    raw_client_close(peer);
     end(server, boss, workers);
 }
 
@@ -94,7 +94,7 @@ static weir_server *start_on(weir_group *boss, int descriptor)
 TEST(restart, a_server_listens_on_a_socket_that_exists)
 {
     weir_group *boss = make_loops(1);
-    int descriptor = socket(AF_INET, SOCK_STREAM, 0), visitor;
+    int descriptor = socket(AF_INET, SOCK_STREAM, 0), peer;
     weir_server *server;
     weir_address here;
 
@@ -102,9 +102,9 @@ TEST(restart, a_server_listens_on_a_socket_that_exists)
     assert_int_equal(bind(descriptor, weir_address_sockaddr(&here), here.length), 0);
     assert_int_equal(listen(descriptor, 10), 0);
     server = start_on(boss, descriptor);
-    visitor = visitor_come(server);
-    visitor_greet(visitor, "hello");
-    visitor_leave(visitor);
+    peer = raw_client_connect(server);
+    raw_client_echo(peer, "hello");
+    raw_client_close(peer);
     end(server, boss, NULL);
 }
 

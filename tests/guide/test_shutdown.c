@@ -88,10 +88,10 @@ TEST(shutdown, waits_for_the_answer_that_is_being_made)
 {
     weir_group *boss = make_loops(1), *workers = make_loops(1);
     weir_server *server = start(boss, workers);
-    int visitor = visitor_come(server);
+    int peer = raw_client_connect(server);
     int err;
 
-    visitor_say(visitor, "do it");
+    raw_client_send(peer, "do it");
     assert_true(call_counter_await(&asked, 1));
     /* doc:begin stop */
     err = weir_server_stop(server, 0, weir_seconds(10)); /* quiet, and at the longest */
@@ -102,9 +102,9 @@ TEST(shutdown, waits_for_the_answer_that_is_being_made)
     weir_group_release(boss);
     /* doc:end */
     assert_int_equal(err, 0);
-    visitor_hear(visitor, "done\n");
-    visitor_hear_end(visitor);
-    visitor_leave(visitor);
+    raw_client_receive(peer, "done\n");
+    raw_client_receive_end(peer);
+    raw_client_close(peer);
 }
 
 /* doc:begin signals */

@@ -114,14 +114,14 @@ static void ask(weir_init_fn *init_child, const char *question, const char *answ
 {
     weir_group *loops = make_loops(1);
     weir_server *server;
-    int visitor;
+    int peer;
 
     blocking = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
     server = start(loops, init_child);
-    visitor = visitor_come(server);
-    visitor_say(visitor, question);
-    visitor_hear(visitor, answer);
-    visitor_leave(visitor);
+    peer = raw_client_connect(server);
+    raw_client_send(peer, question);
+    raw_client_receive(peer, answer);
+    raw_client_close(peer);
     assert_int_equal(weir_server_stop(server, 0, TEST_TIMEOUT_NS), 0);
     weir_server_release(server);
     weir_group_release(loops);

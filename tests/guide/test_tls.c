@@ -474,11 +474,11 @@ TEST(guide_tls, what_stands_behind_the_request_is_not_believed)
     const char *requests[] = {"STARTTLS\nRCPT TO: me\n", "STARTTLS\nRCPT"};
 
     for (size_t i = 0; i < 2; i++) {
-        int visitor = visitor_come(server);
+        int peer = raw_client_connect(server);
 
-        visitor_say(visitor, requests[i]);
-        visitor_hear_end(visitor);
-        visitor_leave(visitor);
+        raw_client_send(peer, requests[i]);
+        raw_client_receive_end(peer);
+        raw_client_close(peer);
     }
     end(server, group);
     weir_tls_context_release(tls);
@@ -504,11 +504,11 @@ TEST(guide_tls, plain_or_not_on_one_port)
     struct call call = {.tls = client(), .text = "hello"};
     weir_group *group = make_loops(2);
     weir_server *server = serve(group, init_detect, tls);
-    int visitor = visitor_come(server);
+    int peer = raw_client_connect(server);
 
-    visitor_say(visitor, "hello");
-    visitor_hear(visitor, "hello");
-    visitor_leave(visitor);
+    raw_client_send(peer, "hello");
+    raw_client_receive(peer, "hello");
+    raw_client_close(peer);
     call_make(group, server, &call);
     assert_string_equal(call.heard, "HELLO");
     end(server, group);

@@ -69,10 +69,10 @@ static void write_and_shut(weir_promise *connected, void *tc)
 static weir_listener_fn *const ways_to_send[] = {write_and_flush, write_and_close, write_and_shut};
 
 /* All handlers of the client have heard of its end. */
-static void end_client(struct line *line)
+static void end_client(struct connection *connection)
 {
-    weir_channel_abort(line->client.channel, NULL);
-    line_await(&line->client, "inactive", 1);
+    weir_channel_abort(connection->client.channel, NULL);
+    connection_await(&connection->client, "inactive", 1);
 }
 
 /* ---- who is let in ---- */
@@ -126,16 +126,17 @@ TEST(ip_filter, lets_a_connect_listener_send_to_an_accepted_peer)
     weir_ip_filter_release(filter);
 }
 
-TEST_EACH_LINE(ip_filter, lets_no_connect_listener_send_to_a_rejected_peer_on_sockets)
+TEST_EACH_CONNECTION(ip_filter, lets_no_connect_listener_send_to_a_rejected_peer_on_sockets)
 {
     weir_ip_filter *filter = make_filter(WEIR_IP_REJECT);
 
-    line_prepare(line, &(const struct line_options){.add = add_filter, .arg = filter});
-    line_call_saying(line, "x");
-    line_await(&line->server, "inactive", 1);
-    assert_int_equal(line->server.received, 0);
-    assert_int_equal(event_log_count(&line->client.events, "active"), 0);
-    line_close(line);
+    connection_prepare(connection,
+                       &(const struct connection_options){.add = add_filter, .arg = filter});
+    connection_start_and_send(connection, "x");
+    connection_await(&connection->server, "inactive", 1);
+    assert_int_equal(connection->server.received, 0);
+    assert_int_equal(event_log_count(&connection->client.events, "active"), 0);
+    connection_close(connection);
     weir_ip_filter_release(filter);
 }
 
@@ -144,21 +145,22 @@ static int add_limit(weir_pipeline *pipeline, void *limit)
     return weir_connection_limit_add(pipeline, limit);
 }
 
-TEST_EACH_LINE(connection_limit, counts_a_client_whose_connect_listener_writes_once)
+TEST_EACH_CONNECTION(connection_limit, counts_a_client_whose_connect_listener_writes_once)
 {
     weir_connection_limit *limit = NULL;
     weir_connection_limit_stats stats;
 
     assert_int_equal(weir_connection_limit_create(WEIR_CONNECTION_LIMIT_OPTIONS(.max = 1), &limit),
                      0);
-    line_prepare(line, &(const struct line_options){.add = add_limit, .arg = limit});
-    line_call_saying(line, "x");
-    assert_heard(&line->client, "said active");
-    assert_heard(&line->server, "registered active read(x)");
+    connection_prepare(connection,
+                       &(const struct connection_options){.add = add_limit, .arg = limit});
+    connection_start_and_send(connection, "x");
+    assert_end_events(&connection->client, "said active");
+    assert_end_events(&connection->server, "registered active read(x)");
     weir_connection_limit_read_stats(limit, &stats);
     assert_int_equal(stats.open, 1);
     assert_int_equal(stats.accepted, 1);
-    line_close(line);
+    connection_close(connection);
     weir_connection_limit_release(limit);
 }
 
@@ -202,15 +204,16 @@ TEST(pcap, begins_with_the_handshake_if_a_connect_listener_writes)
     capture_remove(&file);
 }
 
-TEST_EACH_LINE(pcap, begins_with_the_handshake_if_a_connect_listener_writes_to_a_socket)
+TEST_EACH_CONNECTION(pcap, begins_with_the_handshake_if_a_connect_listener_writes_to_a_socket)
 {
     struct capture file;
 
     capture_open(&file, 0);
-    line_prepare(line, &(const struct line_options){.add = add_pcap, .arg = file.pcap});
-    line_call_saying(line, "hello");
-    assert_heard(&line->server, "registered active read(hello)");
-    end_client(line);
+    connection_prepare(connection,
+                       &(const struct connection_options){.add = add_pcap, .arg = file.pcap});
+    connection_start_and_send(connection, "hello");
+    assert_end_events(&connection->server, "registered active read(hello)");
+    end_client(connection);
     capture_end(&file);
     assert_begins_with_handshake(file.path, "hello");
     capture_remove(&file);
@@ -239,7 +242,7 @@ static int add_all(weir_pipeline *pipeline, void *all_)
     return err == 0 ? weir_write_timeout_add(pipeline, NULL) : err;
 }
 
-TEST_EACH_LINE(handlers, that_look_on_see_what_a_connect_listener_writes)
+TEST_EACH_CONNECTION(handlers, that_look_on_see_what_a_connect_listener_writes)
 {
     weir_counters_stats figures;
     struct all all = {0};
@@ -247,15 +250,15 @@ TEST_EACH_LINE(handlers, that_look_on_see_what_a_connect_listener_writes)
     log_capture_start();
     assert_int_equal(weir_counters_create(NULL, &all.counters), 0);
     assert_int_equal(weir_timing_create(NULL, &all.timing), 0);
-    line_prepare(line, &(const struct line_options){.add = add_all, .arg = &all});
-    line_call_saying(line, "x");
-    assert_heard(&line->client, "said active");
-    assert_heard(&line->server, "registered active read(x)");
+    connection_prepare(connection, &(const struct connection_options){.add = add_all, .arg = &all});
+    connection_start_and_send(connection, "x");
+    assert_end_events(&connection->client, "said active");
+    assert_end_events(&connection->server, "registered active read(x)");
     weir_counters_read_stats(all.counters, &figures);
     assert_int_equal(figures.open, 1);
     assert_int_equal(figures.channels, 1);
     assert_int_equal(figures.bytes_written, 1);
-    end_client(line);
+    end_client(connection);
     weir_counters_read_stats(all.counters, &figures);
     assert_int_equal(figures.open, 0);
     weir_counters_release(all.counters);

@@ -160,9 +160,9 @@ TEST(counters, are_shared_by_threads)
 {
     weir_counters *counters = make_counters("shared");
 
-    crowd_talk(add, counters);
-    assert_figures(counters, .bytes_read = CROWD_BYTES, .messages_read = CROWD_MESSAGES,
-                   .reads = CROWD_MESSAGES, .channels = CROWD_THREADS);
+    embedded_threads_run(add, counters);
+    assert_figures(counters, .bytes_read = EMBEDDED_BYTES, .messages_read = EMBEDDED_MESSAGES,
+                   .reads = EMBEDDED_MESSAGES, .channels = EMBEDDED_THREADS);
     weir_counters_release(counters);
 }
 

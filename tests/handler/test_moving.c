@@ -15,26 +15,26 @@
 enum { PIECE = 64 * 1024, PIECES = 256 }; /* more than both sockets take */
 
 /* The server reads nothing yet. */
-static void open_line(struct line *line)
+static void open_line(struct connection *connection)
 {
-    line_open(line,
-              &(const struct line_options){.server = WEIR_CHANNEL_OPTIONS(.read_on_demand = true)});
+    connection_open(connection, &(const struct connection_options){
+                                    .server = WEIR_CHANNEL_OPTIONS(.read_on_demand = true)});
 }
 
-static void move(struct line_end *end, struct host *host)
+static void move(struct connection_end *end, struct host *host)
 {
-    weir_promise *promise = line_promise(end);
+    weir_promise *promise = connection_promise(end);
 
-    assert_int_equal(line_do(end, weir_channel_deregister), 0);
+    assert_int_equal(connection_do(end, weir_channel_deregister), 0);
     weir_group_register(host->group, end->channel, promise);
-    assert_int_equal(line_result(promise), 0);
+    assert_int_equal(connection_result(promise), 0);
 }
 
-static void read_all(struct line *line)
+static void read_all(struct connection *connection)
 {
-    line->server.on_read = line_discard;
-    weir_channel_set_auto_read(line->server.channel, true);
-    line_await_received(&line->server, (uint64_t)PIECES * PIECE);
+    connection->server.on_read = connection_discard;
+    weir_channel_set_auto_read(connection->server.channel, true);
+    connection_await_received(&connection->server, (uint64_t)PIECES * PIECE);
 }
 
 static weir_msg *make_piece(void)
@@ -85,12 +85,13 @@ static void on_progress(int64_t sent, int64_t length, void *source)
     look_around(source);
 }
 
-static void write_chunks(struct line *line, struct source *source, weir_promise *written)
+static void write_chunks(struct connection *connection, struct source *source,
+                         weir_promise *written)
 {
     static const weir_chunk_source table = {.next = next_piece, .close = close_source};
     weir_chunks *chunks = NULL;
 
-    source->channel = line->client.channel;
+    source->channel = connection->client.channel;
     assert_int_equal(weir_chunked_writing_add(weir_channel_pipeline(source->channel)), 0);
     assert_int_equal(weir_chunks_create(&table, source, (int64_t)PIECES * PIECE, &chunks), 0);
     weir_chunks_on_progress(chunks, on_progress, source);
@@ -98,55 +99,57 @@ static void write_chunks(struct line *line, struct source *source, weir_promise 
 }
 
 /* Nor is the half closure behind them lost. */
-TEST_EACH_LINE(moving, brings_chunks_along)
+TEST_EACH_CONNECTION(moving, brings_chunks_along)
 {
     struct source source = {0};
     weir_promise *written, *shut;
 
-    open_line(line);
-    written = line_promise(&line->client);
-    shut = line_promise(&line->client);
-    write_chunks(line, &source, written);
+    open_line(connection);
+    written = connection_promise(&connection->client);
+    shut = connection_promise(&connection->client);
+    write_chunks(connection, &source, written);
     weir_channel_shutdown_output(source.channel, shut);
-    move(&line->client, &line->far);
-    read_all(line);
-    assert_int_equal(line_result(written), 0);
-    assert_int_equal(line_result(shut), 0);
+    move(&connection->client, &connection->far);
+    read_all(connection);
+    assert_int_equal(connection_result(written), 0);
+    assert_int_equal(connection_result(shut), 0);
     assert_true(call_counter_await(&source.closed, 1));
     assert_int_equal(source.strayed, 0);
-    line_close(line);
+    connection_close(connection);
 }
 
-TEST_EACH_LINE(moving, ends_chunks_with_the_loop_that_they_have_come_to)
+TEST_EACH_CONNECTION(moving, ends_chunks_with_the_loop_that_they_have_come_to)
 {
     struct source source = {0};
     weir_promise *written;
 
-    open_line(line);
-    written = line_promise(&line->client);
-    write_chunks(line, &source, written);
-    move(&line->client, &line->far);
-    assert_int_equal(weir_group_shutdown(line->far.group, 0, TEST_TIMEOUT_NS), 0);
-    (void)line_result(written); /* the server ends there, too, and may throw all of them away */
+    open_line(connection);
+    written = connection_promise(&connection->client);
+    write_chunks(connection, &source, written);
+    move(&connection->client, &connection->far);
+    assert_int_equal(weir_group_shutdown(connection->far.group, 0, TEST_TIMEOUT_NS), 0);
+    (void)connection_result(
+        written); /* the server ends there, too, and may throw all of them away */
     assert_true(call_counter_await(&source.closed, 1));
-    line_close(line);
+    connection_close(connection);
 }
 
 /* ---- timeouts ---- */
 
 /* What can be wrong with this the thread sanitizer sees. */
-TEST_EACH_LINE(moving, brings_writes_along_that_have_a_time)
+TEST_EACH_CONNECTION(moving, brings_writes_along_that_have_a_time)
 {
     weir_promise *written;
 
-    open_line(line);
-    assert_int_equal(weir_write_timeout_add(weir_channel_pipeline(line->client.channel), NULL), 0);
+    open_line(connection);
+    assert_int_equal(
+        weir_write_timeout_add(weir_channel_pipeline(connection->client.channel), NULL), 0);
     for (int i = 1; i < PIECES; i++)
-        weir_channel_write_and_flush(line->client.channel, make_piece(), NULL);
-    move(&line->client, &line->far);
-    written = line_promise(&line->client);
-    weir_channel_write_and_flush(line->client.channel, make_piece(), written);
-    read_all(line);
-    assert_int_equal(line_result(written), 0);
-    line_close(line);
+        weir_channel_write_and_flush(connection->client.channel, make_piece(), NULL);
+    move(&connection->client, &connection->far);
+    written = connection_promise(&connection->client);
+    weir_channel_write_and_flush(connection->client.channel, make_piece(), written);
+    read_all(connection);
+    assert_int_equal(connection_result(written), 0);
+    connection_close(connection);
 }

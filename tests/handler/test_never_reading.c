@@ -69,20 +69,21 @@ static void add_handlers(weir_ctx *ctx)
     (void)weir_pipeline_add_last(pipeline, &echo, NULL);
 }
 
-static void open_echo(struct line *line)
+static void open_echo(struct connection *connection)
 {
-    line_prepare(
-        line, &(const struct line_options){
-                  .listener = WEIR_CHANNEL_OPTIONS(.send_buffer = 16384, .receive_buffer = 16384),
-                  .server = WEIR_CHANNEL_OPTIONS(.receive_max = 4096, .send_buffer = 16384,
-                                                 .receive_buffer = 16384),
-                  .client = WEIR_CHANNEL_OPTIONS(.read_on_demand = true, .send_buffer = 16384,
-                                                 .receive_buffer = 16384)});
-    line->server.on_active = add_handlers;
-    line->server.on_read = weir_fire_read;
-    line->server.on_read_complete = weir_fire_read_complete;
-    line->server.on_writability = weir_fire_writability;
-    line_connect(line);
+    connection_prepare(
+        connection,
+        &(const struct connection_options){
+            .listener = WEIR_CHANNEL_OPTIONS(.send_buffer = 16384, .receive_buffer = 16384),
+            .server = WEIR_CHANNEL_OPTIONS(.receive_max = 4096, .send_buffer = 16384,
+                                           .receive_buffer = 16384),
+            .client = WEIR_CHANNEL_OPTIONS(.read_on_demand = true, .send_buffer = 16384,
+                                           .receive_buffer = 16384)});
+    connection->server.on_active = add_handlers;
+    connection->server.on_read = weir_fire_read;
+    connection->server.on_read_complete = weir_fire_read_complete;
+    connection->server.on_writability = weir_fire_writability;
+    connection_connect(connection);
 }
 
 /* ---- the test ---- */
@@ -95,23 +96,23 @@ static weir_msg *frame(void)
     return weir_buf_msg(buf);
 }
 
-TEST_EACH_LINE(never_reading, costs_little_more_than_the_high_mark)
+TEST_EACH_CONNECTION(never_reading, costs_little_more_than_the_high_mark)
 {
     weir_promise *sent;
     weir_buf *all;
 
     for (size_t i = 0; i < sizeof(frames); i += FRAME)
         memcpy(frames + i, "\0\0\0\1x", FRAME);
-    open_echo(line);
+    open_echo(connection);
     assert_int_equal(weir_buf_wrap_static(frames, sizeof(frames), &all), 0);
     in_use_before = in_use_most = 0;
-    weir_channel_write_and_flush(line->client.channel, frame(), NULL);
-    assert_true(call_counter_await(&line->server.completes, 1));
-    sent = line_promise(&line->client);
-    weir_channel_write_and_flush(line->client.channel, weir_buf_msg(all), sent);
+    weir_channel_write_and_flush(connection->client.channel, frame(), NULL);
+    assert_true(call_counter_await(&connection->server.completes, 1));
+    sent = connection_promise(&connection->client);
+    weir_channel_write_and_flush(connection->client.channel, weir_buf_msg(all), sent);
     assert_int_equal(weir_promise_await(sent, weir_ms(50)), -ETIMEDOUT); /* nor does it ever end */
-    assert_int_equal(line_do(&line->client, weir_channel_abort), 0);
-    assert_true(line_result(sent) < 0);
-    line_await(&line->server, "inactive", 1);
+    assert_int_equal(connection_do(&connection->client, weir_channel_abort), 0);
+    assert_true(connection_result(sent) < 0);
+    connection_await(&connection->server, "inactive", 1);
     assert_in_range(in_use_most - in_use_before, 1, 3 * HIGH_MARK);
 }

@@ -401,12 +401,12 @@ TEST(pcap, is_shared_by_threads)
     uint32_t number;
     size_t payload;
 
-    crowd_talk(add, pcap);
+    embedded_threads_run(add, pcap);
     weir_pcap_release(pcap);
     load();
     while (next_packet(&flags, &number, &payload))
         packets += payload == 5;
-    assert_int_equal(packets, CROWD_MESSAGES);
+    assert_int_equal(packets, EMBEDDED_MESSAGES);
 }
 
 TEST(pcap, survives_allocation_failures)

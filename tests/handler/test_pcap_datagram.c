@@ -20,39 +20,40 @@
 
 #define CHECKS "-e udp.length -e udp.checksum.status -e udp.payload -e _ws.malformed "
 
-static void open_box(struct mailbox *box, struct host *host, weir_pcap *pcap, const char *address)
+static void open_box(struct datagram_endpoint *endpoint, struct host *host, weir_pcap *pcap,
+                     const char *address)
 {
     weir_channel *channel;
 
     assert_int_equal(weir_udp_create(NULL, &channel), 0);
     if (pcap != NULL)
         assert_int_equal(weir_pcap_add(weir_channel_pipeline(channel), pcap), 0);
-    mailbox_take(box, host, channel);
-    assert_int_equal(mailbox_bind(box, address), 0);
-    assert_mail(box, "active");
+    endpoint_adopt(endpoint, host, channel);
+    assert_int_equal(endpoint_bind(endpoint, address), 0);
+    assert_endpoint_events(endpoint, "active");
 }
 
 /* A word goes there, an answer comes back. */
-static void talk(struct mailbox *here, struct mailbox *there)
+static void talk(struct datagram_endpoint *here, struct datagram_endpoint *there)
 {
-    assert_int_equal(mailbox_post(here, "ping", &there->address), 0);
-    assert_mail(there, "read(ping)");
-    assert_int_equal(mailbox_post(there, "pong!", &there->sender), 0);
-    assert_mail(here, "read(pong!)");
+    assert_int_equal(endpoint_send(here, "ping", &there->address), 0);
+    assert_endpoint_events(there, "read(ping)");
+    assert_int_equal(endpoint_send(there, "pong!", &there->sender), 0);
+    assert_endpoint_events(here, "read(pong!)");
 }
 
 static void talk_between(struct host *host, weir_pcap *pcap, const char *near, const char *far,
                          unsigned ports[2])
 {
-    struct mailbox here, there;
+    struct datagram_endpoint here, there;
 
     open_box(&here, host, pcap, near);
     open_box(&there, host, NULL, far);
     talk(&here, &there);
     ports[0] = weir_address_port(&here.address);
     ports[1] = weir_address_port(&there.address);
-    mailbox_close(&here);
-    mailbox_close(&there);
+    endpoint_close(&here);
+    endpoint_close(&there);
 }
 
 TEST_EACH_HOST(pcap_datagram, is_read_by_tshark)
@@ -83,7 +84,7 @@ TEST_EACH_HOST(pcap_datagram, is_read_by_tshark)
 TEST(pcap_datagram, of_a_connected_channel_is_each_that_is_sent)
 {
     struct host host;
-    struct mailbox here, there;
+    struct datagram_endpoint here, there;
     struct capture capture;
     weir_datagram *datagram;
 
@@ -92,16 +93,16 @@ TEST(pcap_datagram, of_a_connected_channel_is_each_that_is_sent)
     host_open(&host, BACKEND_EPOLL);
     open_box(&here, &host, capture.pcap, "127.0.0.1:0");
     open_box(&there, &host, NULL, "127.0.0.2:0");
-    assert_int_equal(mailbox_connect(&here, &there.address), 0);
-    assert_int_equal(mailbox_write(&here, text_msg("plain")), 0);
+    assert_int_equal(endpoint_connect(&here, &there.address), 0);
+    assert_int_equal(endpoint_write(&here, text_msg("plain")), 0);
     assert_int_equal(weir_datagram_create(NULL, NULL, &datagram), 0);
-    assert_int_equal(mailbox_write(&here, weir_datagram_msg(datagram)), 0);
+    assert_int_equal(endpoint_write(&here, weir_datagram_msg(datagram)), 0);
     assert_int_equal(weir_datagram_create(text_msg("abcde"), NULL, &datagram), 0);
     weir_datagram_set_segment_size(datagram, 2);
-    assert_int_equal(mailbox_write(&here, weir_datagram_msg(datagram)), 0);
-    assert_mail(&there, "read(plain) read() read(ab) read(cd) read(e)");
-    mailbox_close(&here);
-    mailbox_close(&there);
+    assert_int_equal(endpoint_write(&here, weir_datagram_msg(datagram)), 0);
+    assert_endpoint_events(&there, "read(plain) read() read(ab) read(cd) read(e)");
+    endpoint_close(&here);
+    endpoint_close(&there);
     host_close(&host);
     capture_end(&capture);
     assert_read_back(&capture, "-e ip.src -e ip.dst " CHECKS,
@@ -117,7 +118,7 @@ TEST(pcap_datagram, of_a_connected_channel_is_each_that_is_sent)
 TEST(pcap_datagram, has_the_family_of_the_other_side)
 {
     struct host host;
-    struct mailbox here, there;
+    struct datagram_endpoint here, there;
     struct capture capture;
     weir_address reach;
 
@@ -128,12 +129,12 @@ TEST(pcap_datagram, has_the_family_of_the_other_side)
     open_box(&there, &host, NULL, "127.0.0.2:0");
     assert_int_equal(weir_address_parse("127.0.0.1:0", &reach), 0);
     weir_address_set_port(&reach, weir_address_port(&here.address));
-    assert_int_equal(mailbox_post(&there, "x", &reach), 0);
-    assert_mail(&here, "read(x)");
-    assert_int_equal(mailbox_post(&here, "y", &here.sender), 0);
-    assert_mail(&there, "read(y)");
-    mailbox_close(&here);
-    mailbox_close(&there);
+    assert_int_equal(endpoint_send(&there, "x", &reach), 0);
+    assert_endpoint_events(&here, "read(x)");
+    assert_int_equal(endpoint_send(&here, "y", &here.sender), 0);
+    assert_endpoint_events(&there, "read(y)");
+    endpoint_close(&here);
+    endpoint_close(&there);
     host_close(&host);
     capture_end(&capture);
     assert_read_back(&capture, "-e ip.src -e ip.dst " CHECKS,
@@ -145,7 +146,7 @@ TEST(pcap_datagram, has_the_family_of_the_other_side)
 TEST(pcap_datagram, of_a_unix_socket_has_placeholder_addresses)
 {
     struct host host;
-    struct mailbox here, there;
+    struct datagram_endpoint here, there;
     struct capture capture;
     weir_channel *channel;
     char expected[256];
@@ -154,16 +155,16 @@ TEST(pcap_datagram, of_a_unix_socket_has_placeholder_addresses)
     capture_needs_tshark();
     capture_open(&capture, 0);
     host_open(&host, BACKEND_EPOLL);
-    mailbox_open_unix(&there, &host, NULL);
+    endpoint_open_unix(&there, &host, NULL);
     assert_int_equal(weir_unix_create(WEIR_KIND_DATAGRAM, NULL, &channel), 0);
     assert_int_equal(weir_pcap_add(weir_channel_pipeline(channel), capture.pcap), 0);
-    mailbox_take(&here, &host, channel);
-    assert_int_equal(mailbox_connect(&here, &there.address), 0);
-    assert_mail(&here, "active");
+    endpoint_adopt(&here, &host, channel);
+    assert_int_equal(endpoint_connect(&here, &there.address), 0);
+    assert_endpoint_events(&here, "active");
     talk(&here, &there);
     id = (uint16_t)weir_channel_id(channel);
-    mailbox_close(&here);
-    mailbox_close(&there);
+    endpoint_close(&here);
+    endpoint_close(&there);
     host_close(&host);
     capture_end(&capture);
     (void)snprintf(expected, sizeof(expected),

@@ -114,7 +114,7 @@ static void stalled_close(struct stalled *stalled)
 /* ---- tests ---- */
 
 /* An old file of such a pipe would stop the loop with the 65th KiB. */
-TEST_EACH_LINE(pcap_stalled, does_not_stop_a_loop)
+TEST_EACH_CONNECTION(pcap_stalled, does_not_stop_a_loop)
 {
     static char text[TEXT_SIZE + 1];
     struct stalled stalled;
@@ -123,12 +123,13 @@ TEST_EACH_LINE(pcap_stalled, does_not_stop_a_loop)
     memset(text, 'x', TEXT_SIZE);
     log_capture_start();
     stalled_open(&stalled);
-    line_open(line, NULL);
-    line->server.on_read = line_discard;
-    assert_int_equal(weir_pcap_add(weir_channel_pipeline(line->client.channel), stalled.pcap), 0);
+    connection_open(connection, NULL);
+    connection->server.on_read = connection_discard;
+    assert_int_equal(weir_pcap_add(weir_channel_pipeline(connection->client.channel), stalled.pcap),
+                     0);
     for (unsigned i = 0; i < TEXTS; i++)
-        line_say(&line->client, text);
-    line_await_received(&line->server, (uint64_t)TEXTS * TEXT_SIZE);
+        connection_send(&connection->client, text);
+    connection_await_received(&connection->server, (uint64_t)TEXTS * TEXT_SIZE);
     weir_pcap_read_stats(stalled.pcap, &stats);
     assert_int_equal(stats.packets + stats.dropped, TEXTS);
     assert_in_range(stats.dropped, 1, TEXTS - 50);
@@ -137,8 +138,8 @@ TEST_EACH_LINE(pcap_stalled, does_not_stop_a_loop)
     assert_in_range(log_capture_count(WEIR_LOG_WARN), 1, 10);
 
     stalled_go_on(&stalled);
-    line_close(line);
-    host_end(&line->near);
+    connection_close(connection);
+    host_end(&connection->near);
     weir_pcap_read_stats(stalled.pcap, &stats);
     weir_pcap_release(stalled.pcap);
     assert_int_equal(stalled_count(&stalled), stats.packets);

@@ -230,9 +230,9 @@ TEST(timing, is_shared_by_threads)
     weir_histogram_summary summary;
 
     assert_int_equal(weir_timing_create(NULL, &timing), 0);
-    crowd_talk(add, timing);
+    embedded_threads_run(add, timing);
     weir_histogram_read(weir_timing_histogram(timing, WEIR_TIMING_READ), &summary);
-    assert_int_equal(summary.count, CROWD_MESSAGES);
+    assert_int_equal(summary.count, EMBEDDED_MESSAGES);
     weir_timing_release(timing);
 }
 

@@ -665,7 +665,7 @@ static void pass_on(weir_ctx *ctx, weir_msg *msg)
 }
 
 struct counter {
-    struct line_end *end;
+    struct connection_end *end;
     uint64_t bytes;
 };
 
@@ -676,12 +676,12 @@ static void count(weir_ctx *ctx, weir_msg *msg)
     self->bytes += weir_msg_size(msg);
     weir_msg_release(msg);
     if (self->bytes == MESSAGES * MESSAGE_SIZE)
-        line_note(self->end, "all");
+        connection_note(self->end, "all");
 }
 
 static int init_counter(void *state, const void *options)
 {
-    ((struct counter *)state)->end = *(struct line_end *const *)options;
+    ((struct counter *)state)->end = *(struct connection_end *const *)options;
     return 0;
 }
 
@@ -695,31 +695,31 @@ static const weir_handler counter = {
 TEST_EACH_PAIR(traffic_shaping, two_loops_share_a_limit)
 {
     weir_traffic *traffic = make(20000000, 20000000);
-    struct line_end *server = &line->server;
+    struct connection_end *server = &connection->server;
     weir_traffic_stats stats;
     weir_promise *added;
 
-    line_open(line, NULL);
-    line->server.on_read = pass_on;
-    assert_int_equal(weir_traffic_shaping_add(weir_channel_pipeline(line->server.channel), traffic),
-                     0);
-    added = line_promise(server);
+    connection_open(connection, NULL);
+    connection->server.on_read = pass_on;
+    assert_int_equal(
+        weir_traffic_shaping_add(weir_channel_pipeline(connection->server.channel), traffic), 0);
+    added = connection_promise(server);
     assert_int_equal(weir_pipeline_add(weir_channel_pipeline(server->channel),
                                        WEIR_PLACE(.done = added), &counter, &server),
                      0);
-    assert_int_equal(line_result(added), 0); /* both are there before something comes */
-    assert_int_equal(weir_traffic_shaping_add(weir_channel_pipeline(line->client.channel), traffic),
-                     0);
+    assert_int_equal(connection_result(added), 0); /* both are there before something comes */
+    assert_int_equal(
+        weir_traffic_shaping_add(weir_channel_pipeline(connection->client.channel), traffic), 0);
     for (int i = 0; i < MESSAGES; i++)
-        weir_channel_write_and_flush(line->client.channel, sized_msg(MESSAGE_SIZE), NULL);
-    line_await(&line->server, "all", 1);
+        weir_channel_write_and_flush(connection->client.channel, sized_msg(MESSAGE_SIZE), NULL);
+    connection_await(&connection->server, "all", 1);
     weir_traffic_read_stats(traffic, &stats);
     assert_int_equal(stats.bytes_read, MESSAGES * MESSAGE_SIZE);
     assert_int_equal(stats.bytes_written, MESSAGES * MESSAGE_SIZE);
     assert_int_equal(stats.bytes_waiting, 0);
     assert_true(stats.reads_paused > 0);
     assert_true(stats.writes_delayed > 0);
-    line_close(line);
+    connection_close(connection);
     weir_traffic_release(traffic);
 }
 

@@ -34,7 +34,7 @@ struct bytes {
 
 static void collect(weir_ctx *ctx, weir_msg *msg)
 {
-    struct bytes *bytes = line_end_of(ctx)->user_data;
+    struct bytes *bytes = connection_end_of(ctx)->user_data;
     weir_buf *buf = weir_buf_of(msg);
     size_t length = weir_buf_readable(buf);
 
@@ -84,18 +84,20 @@ static int add_tls_and_sender(weir_pipeline *pipeline, void *secure)
 }
 
 /* A server without TLS receives this text, then a ClientHello, and no plain bytes. */
-static void assert_hidden(struct line *line, int (*add)(weir_pipeline *, void *), const char *text)
+static void assert_hidden(struct connection *connection, int (*add)(weir_pipeline *, void *),
+                          const char *text)
 {
     size_t length = strlen(text);
     struct bytes received = {0};
 
     secure_open(&secure_on_line);
-    line->server.user_data = &received;
-    line->server.on_read = collect;
-    line_prepare(line, &(const struct line_options){.add = add, .arg = &secure_on_line});
-    line_call_saying(line, "secret");
-    line_await_received(&line->server, length + 100);
-    line_close(line);
+    connection->server.user_data = &received;
+    connection->server.on_read = collect;
+    connection_prepare(connection,
+                       &(const struct connection_options){.add = add, .arg = &secure_on_line});
+    connection_start_and_send(connection, "secret");
+    connection_await_received(&connection->server, length + 100);
+    connection_close(connection);
     assert_memory_equal(received.data, text, length);
     assert_int_equal(received.data[length], 0x16); /* a record of a handshake */
     assert_int_equal(received.data[length + 1], 0x03);
@@ -103,95 +105,97 @@ static void assert_hidden(struct line *line, int (*add)(weir_pipeline *, void *)
     secure_close(&secure_on_line);
 }
 
-TEST_EACH_LINE(tls_connect_listener, writes_nothing_in_plain)
+TEST_EACH_CONNECTION(tls_connect_listener, writes_nothing_in_plain)
 {
-    assert_hidden(line, add_tls, "");
+    assert_hidden(connection, add_tls, "");
 }
 
-TEST_EACH_LINE(tls_connect_listener, writes_behind_a_header_and_tls)
+TEST_EACH_CONNECTION(tls_connect_listener, writes_behind_a_header_and_tls)
 {
-    assert_hidden(line, add_sender_and_tls, HEADER);
+    assert_hidden(connection, add_sender_and_tls, HEADER);
 }
 
-static void assert_delivered(struct line *line, int (*add)(weir_pipeline *, void *),
+static void assert_delivered(struct connection *connection, int (*add)(weir_pipeline *, void *),
                              const char *text, const char *expected)
 {
     struct bytes received = {0};
 
     secure_open(&secure_on_line);
-    line->server.user_data = &received;
-    line->server.on_active = secure_server;
-    line->server.on_read = collect;
-    line_prepare(line, &(const struct line_options){.add = add, .arg = &secure_on_line});
-    line_call_saying(line, text);
-    line_await_received(&line->server, strlen(expected));
-    line_close(line);
+    connection->server.user_data = &received;
+    connection->server.on_active = secure_server;
+    connection->server.on_read = collect;
+    connection_prepare(connection,
+                       &(const struct connection_options){.add = add, .arg = &secure_on_line});
+    connection_start_and_send(connection, text);
+    connection_await_received(&connection->server, strlen(expected));
+    connection_close(connection);
     assert_int_equal(received.length, strlen(expected));
     assert_memory_equal(received.data, expected, strlen(expected));
     secure_close(&secure_on_line);
 }
 
-TEST_EACH_LINE(tls_connect_listener, writes_what_comes_with_the_handshake)
+TEST_EACH_CONNECTION(tls_connect_listener, writes_what_comes_with_the_handshake)
 {
-    assert_delivered(line, add_tls, "secret", "secret");
+    assert_delivered(connection, add_tls, "secret", "secret");
 }
 
-TEST_EACH_LINE(tls_connect_listener, writes_behind_a_header_inside_tls)
+TEST_EACH_CONNECTION(tls_connect_listener, writes_behind_a_header_inside_tls)
 {
-    assert_delivered(line, add_tls_and_sender, FORGED, HEADER FORGED);
+    assert_delivered(connection, add_tls_and_sender, FORGED, HEADER FORGED);
 }
 
 static void write_and_close(weir_promise *connected, void *line_)
 {
-    struct line *line = line_;
+    struct connection *connection = line_;
 
     (void)connected;
-    line_say(&line->client, "secret");
-    weir_channel_close(line->client.channel, NULL);
-    line_note(&line->client, "said");
+    connection_send(&connection->client, "secret");
+    weir_channel_close(connection->client.channel, NULL);
+    connection_note(&connection->client, "said");
 }
 
 static void write_and_shut(weir_promise *connected, void *line_)
 {
-    struct line *line = line_;
+    struct connection *connection = line_;
 
     (void)connected;
-    weir_channel_write(line->client.channel, text_msg("secret"), NULL);
-    weir_channel_shutdown_output(line->client.channel, NULL);
-    line_note(&line->client, "said");
+    weir_channel_write(connection->client.channel, text_msg("secret"), NULL);
+    weir_channel_shutdown_output(connection->client.channel, NULL);
+    connection_note(&connection->client, "said");
 }
 
 /* All that was written comes, and the end of TLS behind it. */
-static void assert_ended(struct line *line, weir_listener_fn *listener)
+static void assert_ended(struct connection *connection, weir_listener_fn *listener)
 {
     struct bytes received = {0};
     weir_promise *connected = NULL;
 
     secure_open(&secure_on_line);
-    line->server.user_data = &received;
-    line->server.on_active = secure_server;
-    line->server.on_read = collect;
-    line_prepare(line, &(const struct line_options){.add = add_tls, .arg = &secure_on_line});
+    connection->server.user_data = &received;
+    connection->server.on_active = secure_server;
+    connection->server.on_read = collect;
+    connection_prepare(connection,
+                       &(const struct connection_options){.add = add_tls, .arg = &secure_on_line});
     assert_int_equal(weir_promise_create(weir_executor_immediate(), &connected), 0);
-    assert_int_equal(weir_promise_add_listener(connected, listener, line), 0);
-    weir_channel_connect(line->client.channel, &line->address, NULL, connected);
-    assert_int_equal(line_result(connected), 0);
-    line_await(&line->client, "said", 1);
-    line_await(&line->server, "tls-closed", 1);
-    assert_int_equal(line->server.received, strlen("secret"));
-    line_close(line);
+    assert_int_equal(weir_promise_add_listener(connected, listener, connection), 0);
+    weir_channel_connect(connection->client.channel, &connection->address, NULL, connected);
+    assert_int_equal(connection_result(connected), 0);
+    connection_await(&connection->client, "said", 1);
+    connection_await(&connection->server, "tls-closed", 1);
+    assert_int_equal(connection->server.received, strlen("secret"));
+    connection_close(connection);
     assert_memory_equal(received.data, "secret", strlen("secret"));
     secure_close(&secure_on_line);
 }
 
-TEST_EACH_LINE(tls_connect_listener, closes_behind_the_handshake_and_what_it_wrote)
+TEST_EACH_CONNECTION(tls_connect_listener, closes_behind_the_handshake_and_what_it_wrote)
 {
-    assert_ended(line, write_and_close);
+    assert_ended(connection, write_and_close);
 }
 
-TEST_EACH_LINE(tls_connect_listener, ends_the_output_behind_the_handshake_and_what_it_wrote)
+TEST_EACH_CONNECTION(tls_connect_listener, ends_the_output_behind_the_handshake_and_what_it_wrote)
 {
-    assert_ended(line, write_and_shut);
+    assert_ended(connection, write_and_shut);
 }
 
 /* ---- the attack ---- */

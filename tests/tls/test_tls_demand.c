@@ -358,19 +358,20 @@ static void pass_by(weir_channel *channel)
     weir_promise *there;
 
     assert_int_equal(weir_submit(weir_channel_executor(channel), nothing, NULL, &there), 0);
-    assert_int_equal(line_result(there), 0);
+    assert_int_equal(connection_result(there), 0);
 }
 
 /* Issue 14, 4. */
-TEST_EACH_LINE(tls_demand, a_server_that_reads_on_demand_gets_nothing_unasked)
+TEST_EACH_CONNECTION(tls_demand, a_server_that_reads_on_demand_gets_nothing_unasked)
 {
-    secure_line_call(line, &(const struct line_options){.server = ON_DEMAND}, say_at_once);
-    event_log_clear(&line->server.events);
-    pass_by(line->server.channel);
-    line_note(&line->server, "asks");
-    weir_channel_request_read(line->server.channel);
-    assert_heard(&line->server, "asks read(hello)");
-    secure_line_close(line);
+    secure_line_call(connection, &(const struct connection_options){.server = ON_DEMAND},
+                     say_at_once);
+    event_log_clear(&connection->server.events);
+    pass_by(connection->server.channel);
+    connection_note(&connection->server, "asks");
+    weir_channel_request_read(connection->server.channel);
+    assert_end_events(&connection->server, "asks read(hello)");
+    secure_line_close(connection);
 }
 
 static int take_letter(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
@@ -394,10 +395,10 @@ static void secure_letters(weir_ctx *ctx)
 }
 
 static weir_group *helpers;
-static struct line_end *working;
+static struct connection_end *working;
 
 struct job {
-    struct line_end *end;
+    struct connection_end *end;
     char letter;
 };
 
@@ -414,7 +415,7 @@ static void on_worked(weir_ctx *ctx, int err, void *result, void *arg)
     (void)result;
     note[5] = job->letter;
     if (ctx != NULL && err == 0) {
-        line_note(job->end, note);
+        connection_note(job->end, note);
         weir_ctx_set_auto_read(ctx, true);
     }
     free(job);
@@ -429,7 +430,7 @@ static void work_on(weir_ctx *ctx, weir_msg *msg)
     if (job != NULL) {
         job->end = working;
         job->letter = note[5] = (char)weir_buf_bytes(weir_buf_of(msg))[0];
-        line_note(job->end, note);
+        connection_note(job->end, note);
         weir_ctx_set_auto_read(ctx, false);
         if (weir_ctx_offload(ctx, helpers, work, on_worked, job) < 0)
             free(job);
@@ -437,34 +438,35 @@ static void work_on(weir_ctx *ctx, weir_msg *msg)
     weir_msg_release(msg);
 }
 
-static void open_helpers(struct line *line)
+static void open_helpers(struct connection *connection)
 {
     helpers = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 3));
-    working = &line->server;
+    working = &connection->server;
 }
 
-static void assert_one_by_one(struct line *line)
+static void assert_one_by_one(struct connection *connection)
 {
-    event_log_clear(&line->server.events);
-    line_say(&line->client, "abcde");
-    assert_heard(&line->server, "read(a) done(a) read(b) done(b) read(c) done(c) read(d) done(d) "
-                                "read(e) done(e)");
+    event_log_clear(&connection->server.events);
+    connection_send(&connection->client, "abcde");
+    assert_end_events(&connection->server,
+                      "read(a) done(a) read(b) done(b) read(c) done(c) read(d) done(d) "
+                      "read(e) done(e)");
 }
 
 /* Issue 14, 5. */
-TEST_EACH_LINE(tls_demand, work_that_switches_auto_read_is_done_in_order)
+TEST_EACH_CONNECTION(tls_demand, work_that_switches_auto_read_is_done_in_order)
 {
-    open_helpers(line);
+    open_helpers(connection);
     secure_open(&secure_on_line);
-    line->server.on_active = secure_letters;
-    line->client.on_active = secure_client;
-    line->server.on_read = work_on;
-    line_prepare(line, NULL);
-    line_call(line);
-    line_await(&line->server, "tls-handshake", 1);
-    assert_one_by_one(line);
-    secure_line_close(line);
-    secure_end_loops(line);
+    connection->server.on_active = secure_letters;
+    connection->client.on_active = secure_client;
+    connection->server.on_read = work_on;
+    connection_prepare(connection, NULL);
+    connection_start(connection);
+    connection_await(&connection->server, "tls-handshake", 1);
+    assert_one_by_one(connection);
+    secure_line_close(connection);
+    secure_end_loops(connection);
     end_group(helpers);
 }
 
@@ -473,15 +475,15 @@ static void plain_letters(weir_ctx *ctx)
     (void)weir_pipeline_add_first(weir_ctx_pipeline(ctx), &letters.handler, NULL);
 }
 
-TEST_EACH_LINE(tls_demand, so_it_is_without_tls)
+TEST_EACH_CONNECTION(tls_demand, so_it_is_without_tls)
 {
-    open_helpers(line);
-    line->server.on_active = plain_letters;
-    line->server.on_read = work_on;
-    line_open(line, NULL);
-    assert_one_by_one(line);
-    line_close(line);
-    secure_end_loops(line);
+    open_helpers(connection);
+    connection->server.on_active = plain_letters;
+    connection->server.on_read = work_on;
+    connection_open(connection, NULL);
+    assert_one_by_one(connection);
+    connection_close(connection);
+    secure_end_loops(connection);
     end_group(helpers);
 }
 
@@ -497,14 +499,14 @@ static void add_letters_and_worker(weir_ctx *ctx)
 }
 
 /* The decoder has passed on many messages when the handler switches auto-read off. */
-TEST_EACH_LINE(tls_demand, so_it_is_for_a_handler_elsewhere)
+TEST_EACH_CONNECTION(tls_demand, so_it_is_for_a_handler_elsewhere)
 {
-    open_helpers(line);
-    line->server.on_active = add_letters_and_worker;
-    line_open(line, NULL);
-    assert_one_by_one(line);
-    line_close(line);
-    secure_end_loops(line);
+    open_helpers(connection);
+    connection->server.on_active = add_letters_and_worker;
+    connection_open(connection, NULL);
+    assert_one_by_one(connection);
+    connection_close(connection);
+    secure_end_loops(connection);
     end_group(helpers);
 }
 
@@ -514,15 +516,15 @@ static void add_letters_elsewhere(weir_ctx *ctx)
                             &letters.handler, NULL);
 }
 
-TEST_EACH_LINE(tls_demand, so_it_is_behind_a_decoder_elsewhere)
+TEST_EACH_CONNECTION(tls_demand, so_it_is_behind_a_decoder_elsewhere)
 {
-    open_helpers(line);
-    line->server.on_active = add_letters_elsewhere;
-    line->server.on_read = work_on;
-    line_open(line, NULL);
-    assert_one_by_one(line);
-    line_close(line);
-    secure_end_loops(line);
+    open_helpers(connection);
+    connection->server.on_active = add_letters_elsewhere;
+    connection->server.on_read = work_on;
+    connection_open(connection, NULL);
+    assert_one_by_one(connection);
+    connection_close(connection);
+    secure_end_loops(connection);
     end_group(helpers);
 }
 
@@ -533,32 +535,32 @@ static void count_read(weir_ctx *ctx, weir_msg *msg)
     (void)ctx;
     note[5] = (char)weir_buf_bytes(weir_buf_of(msg))[0];
     weir_msg_release(msg);
-    line_note(working, note);
+    connection_note(working, note);
 }
 
 static void ask_for_next(weir_ctx *ctx)
 {
-    line_note(working, "complete");
+    connection_note(working, "complete");
     weir_request_read(ctx);
 }
 
 /* One request for each message, from `read_complete`, through all of it. */
-TEST_EACH_LINE(tls_demand, requests_pass_executors_and_come_back_with_one_message)
+TEST_EACH_CONNECTION(tls_demand, requests_pass_executors_and_come_back_with_one_message)
 {
     static const weir_handler asker = {
         .name = "asker", .read = count_read, .read_complete = ask_for_next};
 
-    open_helpers(line);
-    line->server.on_active = add_letters_elsewhere;
-    line_open(line, &(const struct line_options){.server = ON_DEMAND});
-    assert_int_equal(weir_pipeline_add(weir_channel_pipeline(line->server.channel),
+    open_helpers(connection);
+    connection->server.on_active = add_letters_elsewhere;
+    connection_open(connection, &(const struct connection_options){.server = ON_DEMAND});
+    assert_int_equal(weir_pipeline_add(weir_channel_pipeline(connection->server.channel),
                                        WEIR_PLACE(.after = "letters", .group = helpers), &asker,
                                        NULL),
                      0);
-    weir_channel_request_read(line->server.channel);
-    line_say(&line->client, "abc");
-    assert_heard(&line->server, "read(a) complete read(b) complete read(c) complete");
-    line_close(line);
-    secure_end_loops(line);
+    weir_channel_request_read(connection->server.channel);
+    connection_send(&connection->client, "abc");
+    assert_end_events(&connection->server, "read(a) complete read(b) complete read(c) complete");
+    connection_close(connection);
+    secure_end_loops(connection);
     end_group(helpers);
 }

@@ -44,14 +44,14 @@ struct parties {
 };
 
 struct tls_site {
-    struct site site;
+    struct faulty_server faulty;
     const struct parties *parties;
     struct call_counter shaken; /* well or not */
 };
 
 static struct tls_site *tls_site_of(weir_ctx *ctx)
 {
-    return WEIR_CONTAINER_OF(site_of(ctx), struct tls_site, site);
+    return WEIR_CONTAINER_OF(faulty_server_of(ctx), struct tls_site, faulty);
 }
 
 static void on_event(weir_ctx *ctx, weir_msg *event)
@@ -63,7 +63,7 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
 
 static const weir_handler witness = {
     .name = "witness",
-    .state_size = sizeof(struct site *),
+    .state_size = sizeof(struct faulty_server *),
     .init = pointer_keep,
     .event = on_event,
 };
@@ -75,34 +75,35 @@ static int init_child(weir_channel *channel, void *user_data)
     int err = weir_tls_add(pipeline, self->parties->tls);
 
     if (err == 0)
-        err = site_add(&self->site, channel, &site_echo);
-    return err == 0 ? weir_pipeline_add_last(pipeline, &witness, &self->site) : err;
+        err = faulty_server_add(&self->faulty, channel, &faulty_server_echo);
+    return err == 0 ? weir_pipeline_add_last(pipeline, &witness, &self->faulty) : err;
 }
 
 static int open_server(struct tls_site *self, struct sweep *sweep)
 {
     weir_server *server = NULL;
-    int err = site_open(&self->site, sweep);
+    int err = faulty_server_open(&self->faulty, sweep);
 
     self->parties = sweep->arg;
     self->shaken = (struct call_counter){0};
     if (err == 0)
         err = weir_server_start(
-            WEIR_SERVER_OPTIONS(.boss = self->site.group, .address = "127.0.0.1:0",
+            WEIR_SERVER_OPTIONS(.boss = self->faulty.group, .address = "127.0.0.1:0",
                                 .init_child = init_child, .user_data = self,
                                 .child_options = WEIR_CHANNEL_OPTIONS(.send_buffer = 16384)),
             &server);
     if (err == 0)
-        self->site.channel = weir_channel_retain(weir_server_listener(server, 0));
+        self->faulty.channel = weir_channel_retain(weir_server_listener(server, 0));
     weir_server_release(server);
-    return err == 0 ? site_find(&self->site) : err;
+    return err == 0 ? faulty_server_find_address(&self->faulty) : err;
 }
 
 static void close_server(struct tls_site *self)
 {
-    site_close(&self->site);
-    if (atomic_load(&self->site.opened.calls) != atomic_load(&self->shaken.calls))
-        sweep_fail(self->site.sweep, "not of all connections was told once how the handshake went");
+    faulty_server_close(&self->faulty);
+    if (atomic_load(&self->faulty.opened.calls) != atomic_load(&self->shaken.calls))
+        sweep_fail(self->faulty.sweep,
+                   "not of all connections was told once how the handshake went");
 }
 
 /* ---- a client ---- */
@@ -206,15 +207,15 @@ static bool leave(SSL *ssl)
     return result == 1;
 }
 
-static enum outcome visit(const struct site *site, SSL_CTX *ctx)
+static enum outcome visit(const struct faulty_server *faulty, SSL_CTX *ctx)
 {
-    int client = open_socket(&site->address);
+    int client = open_socket(&faulty->address);
     SSL *ssl = SSL_new(ctx);
     enum outcome outcome = TURNED_AWAY;
 
     assert_int_equal(SSL_set_fd(ssl, client), 1);
     errno = 0;
-    if (call(client, &site->address) && shake(ssl) && exchange(ssl) && leave(ssl))
+    if (call(client, &faulty->address) && shake(ssl) && exchange(ssl) && leave(ssl))
         outcome = SERVED;
     else if (errno == EAGAIN)
         outcome = LEFT_WAITING;
@@ -226,34 +227,34 @@ static enum outcome visit(const struct site *site, SSL_CTX *ctx)
 
 /* ---- a play ---- */
 
-static bool is_broken(const struct site *site)
+static bool is_broken(const struct faulty_server *faulty)
 {
-    return sweep_has_failed(site->sweep) || atomic_load(&site->errors.calls) > 0;
+    return sweep_has_failed(faulty->sweep) || atomic_load(&faulty->errors.calls) > 0;
 }
 
 /* Without descriptors a listener turns away whoever waits, and may still be at it. */
-static bool serves_again(const struct site *site, SSL_CTX *ctx)
+static bool serves_again(const struct faulty_server *faulty, SSL_CTX *ctx)
 {
     enum outcome outcome = TURNED_AWAY;
 
     for (int i = 0; outcome == TURNED_AWAY && i < 100; i++)
-        outcome = visit(site, ctx);
+        outcome = visit(faulty, ctx);
     return outcome == SERVED;
 }
 
-static void serve(struct site *site, SSL_CTX *ctx)
+static void serve(struct faulty_server *faulty, SSL_CTX *ctx)
 {
     for (int i = 0; i < 2; i++) {
-        enum outcome outcome = visit(site, ctx);
+        enum outcome outcome = visit(faulty, ctx);
 
         if (outcome == LEFT_WAITING)
-            sweep_fail(site->sweep, "a client is left waiting");
-        if (outcome == TURNED_AWAY && !is_broken(site))
-            sweep_fail(site->sweep, "a client is turned away for no reason");
+            sweep_fail(faulty->sweep, "a client is left waiting");
+        if (outcome == TURNED_AWAY && !is_broken(faulty))
+            sweep_fail(faulty->sweep, "a client is turned away for no reason");
     }
-    sweep_stop_faults(site->sweep);
-    if (!weir_channel_is_open(site->channel) || !serves_again(site, ctx))
-        sweep_fail(site->sweep, "the server is not as it was");
+    sweep_stop_faults(faulty->sweep);
+    if (!weir_channel_is_open(faulty->channel) || !serves_again(faulty, ctx))
+        sweep_fail(faulty->sweep, "the server is not as it was");
 }
 
 /*
@@ -286,7 +287,7 @@ static int play(struct sweep *sweep)
     log_capture_start();
     err = open_server(&self, sweep);
     if (err == 0)
-        serve(&self.site, self.parties->ctx);
+        serve(&self.faulty, self.parties->ctx);
     sweep_stop_faults(sweep);
     close_server(&self);
     global_executor_stop();

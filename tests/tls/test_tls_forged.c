@@ -573,7 +573,7 @@ static void write_text(struct play *play, const char *text, const char *name)
  * What the opponent reads of ours, and whether it ends TLS behind it. One of TLS 1.2 that was
  * refused another handshake does not read on: it has not begun any itself.
  */
-static void assert_heard(struct play *play, const char *text, bool ends)
+static void assert_end_events(struct play *play, const char *text, bool ends)
 {
     SSL *ssl = play->opponent.ssl;
     char heard[HEARD_MAX + 1];
@@ -609,10 +609,10 @@ TEST(tls_forged, writes_wait_for_the_other_half)
         assert_true(weir_channel_pending_bytes(play.opponent.ours.channel) >= 6);
         forge_second(&play, row);
         assert_events(&play.opponent.ours.events, "one=ok two=ok");
-        assert_heard(&play, "onetwo", false);
+        assert_end_events(&play, "onetwo", false);
         write_text(&play, "three", "three");
         assert_events(&play.opponent.ours.events, "three=ok");
-        assert_heard(&play, "three", false);
+        assert_end_events(&play, "three", false);
         assert_unharmed(&play);
         play_end(&play);
     }
@@ -633,7 +633,7 @@ TEST(tls_forged, a_close_waits_for_the_other_half)
             assert_events(&play.opponent.ours.events, "");
             forge_second(&play, row);
             assert_events(&play.opponent.ours.events, i == 1 ? "one=ok inactive" : "inactive");
-            assert_heard(&play, i == 1 ? "one" : "", true);
+            assert_end_events(&play, i == 1 ? "one" : "", true);
             play_end(&play);
         }
     }
@@ -655,7 +655,7 @@ TEST(tls_forged, a_half_closure_waits_for_the_other_half)
             assert_events(&play.opponent.ours.events, "");
             forge_second(&play, row);
             assert_int_equal(event_log_count(&play.opponent.ours.events, "one=ok"), i);
-            assert_heard(&play, i == 1 ? "one" : "", true);
+            assert_end_events(&play, i == 1 ? "one" : "", true);
             play_end(&play);
         }
     }

@@ -28,12 +28,13 @@ static int add_tls(weir_pipeline *pipeline, bool is_server, void *arg)
 
 /* ---- echo ---- */
 
-static void echo_all(struct line *line, struct secure *secure, unsigned connections, size_t bytes)
+static void echo_all(struct connection *connection, struct secure *secure, unsigned connections,
+                     size_t bytes)
 {
     struct echo echo = {
         .connections = connections, .seed = 1, .prepare = add_tls, .prepare_arg = secure};
 
-    assert_int_equal(echo_open(&echo, line->far.group, line->near.group), 0);
+    assert_int_equal(echo_open(&echo, connection->far.group, connection->near.group), 0);
     assert_true(echo_exchange(&echo, bytes));
     assert_true(echo_close(&echo));
     assert_int_equal(echo.received, connections * (uint64_t)bytes);
@@ -46,50 +47,50 @@ TEST_EACH_PAIR(tls_socket, echoes_every_byte)
     struct secure secure;
 
     secure_open(&secure);
-    echo_all(line, &secure, 8, 256 << 10);
+    echo_all(connection, &secure, 8, 256 << 10);
     secure_close(&secure);
 }
 
-TEST_EACH_LINE(tls_socket, echoes_much)
+TEST_EACH_CONNECTION(tls_socket, echoes_much)
 {
     struct secure secure;
 
     secure_open(&secure);
-    echo_all(line, &secure, 1, 16 << 20);
+    echo_all(connection, &secure, 1, 16 << 20);
     secure_close(&secure);
 }
 
-TEST_EACH_LINE(tls_socket, echoes_from_executors_of_its_own)
-{
-    struct secure secure;
-
-    secure_open(&secure);
-    secure.group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
-    echo_all(line, &secure, 8, 128 << 10);
-    secure_end_loops(line);
-    secure_close(&secure);
-}
-
-TEST_EACH_LINE(tls_socket, shakes_hands_on_executors_of_another_group)
-{
-    struct secure secure;
-
-    secure_open(&secure);
-    secure.offload = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
-    echo_all(line, &secure, 8, 64 << 10);
-    secure_end_loops(line);
-    secure_close(&secure);
-}
-
-TEST_EACH_LINE(tls_socket, shakes_hands_elsewhere_for_handlers_elsewhere)
+TEST_EACH_CONNECTION(tls_socket, echoes_from_executors_of_its_own)
 {
     struct secure secure;
 
     secure_open(&secure);
     secure.group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
+    echo_all(connection, &secure, 8, 128 << 10);
+    secure_end_loops(connection);
+    secure_close(&secure);
+}
+
+TEST_EACH_CONNECTION(tls_socket, shakes_hands_on_executors_of_another_group)
+{
+    struct secure secure;
+
+    secure_open(&secure);
     secure.offload = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
-    echo_all(line, &secure, 8, 64 << 10);
-    secure_end_loops(line);
+    echo_all(connection, &secure, 8, 64 << 10);
+    secure_end_loops(connection);
+    secure_close(&secure);
+}
+
+TEST_EACH_CONNECTION(tls_socket, shakes_hands_elsewhere_for_handlers_elsewhere)
+{
+    struct secure secure;
+
+    secure_open(&secure);
+    secure.group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
+    secure.offload = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
+    echo_all(connection, &secure, 8, 64 << 10);
+    secure_end_loops(connection);
     secure_close(&secure);
 }
 
@@ -99,7 +100,7 @@ TEST_EACH_LINE(tls_socket, shakes_hands_elsewhere_for_handlers_elsewhere)
 
 /* Issue 8, 4: what waits for a client that does not read is bounded by the marks, and what one read
  * brings. Records have a little besides. */
-TEST_EACH_LINE(tls_socket, echoes_within_its_marks)
+TEST_EACH_CONNECTION(tls_socket, echoes_within_its_marks)
 {
     struct secure secure;
     struct echo echo = {.connections = 20,
@@ -113,7 +114,7 @@ TEST_EACH_LINE(tls_socket, echoes_within_its_marks)
                         .prepare_arg = &secure};
 
     secure_open(&secure);
-    assert_int_equal(echo_open(&echo, line->far.group, line->near.group), 0);
+    assert_int_equal(echo_open(&echo, connection->far.group, connection->near.group), 0);
     assert_true(echo_exchange(&echo, 128 << 10));
     assert_true(echo_close(&echo));
     assert_int_equal(echo.wrong, 0);
@@ -124,9 +125,10 @@ TEST_EACH_LINE(tls_socket, echoes_within_its_marks)
 
 /* ---- one line ---- */
 
-static void open_secure_line(struct line *line, const struct line_options *options)
+static void open_secure_line(struct connection *connection,
+                             const struct connection_options *options)
 {
-    secure_line_open(line, options, secure_client);
+    secure_line_open(connection, options, secure_client);
 }
 
 static int nothing(void *arg, int status, void **ret_value)
@@ -142,20 +144,20 @@ static void pass_by(weir_channel *channel)
     weir_promise *there;
 
     assert_int_equal(weir_submit(weir_channel_executor(channel), nothing, NULL, &there), 0);
-    assert_int_equal(line_result(there), 0);
+    assert_int_equal(connection_result(there), 0);
 }
 
 TEST_EACH_PAIR(tls_socket, brings_words_and_its_end)
 {
-    open_secure_line(line, NULL);
-    line_say(&line->client, "hello");
-    line_await_received(&line->server, 5);
-    line_say(&line->server, "you too");
-    line_await_received(&line->client, 7);
-    assert_int_equal(line_do(&line->client, weir_channel_close), 0);
-    assert_heard(&line->server, "read(hello) tls-closed inactive unregistered");
-    assert_heard(&line->client, "read(you too) inactive unregistered");
-    secure_line_close(line);
+    open_secure_line(connection, NULL);
+    connection_send(&connection->client, "hello");
+    connection_await_received(&connection->server, 5);
+    connection_send(&connection->server, "you too");
+    connection_await_received(&connection->client, 7);
+    assert_int_equal(connection_do(&connection->client, weir_channel_close), 0);
+    assert_end_events(&connection->server, "read(hello) tls-closed inactive unregistered");
+    assert_end_events(&connection->client, "read(you too) inactive unregistered");
+    secure_line_close(connection);
 }
 
 #define MUCH ((uint64_t)4 << 20)
@@ -207,59 +209,60 @@ static void write_and_flush_once(weir_ctx *ctx, const weir_msg *event)
     weir_flush(ctx);
 }
 
-TEST_EACH_LINE(tls_socket, sends_all_of_a_flush_at_once)
+TEST_EACH_CONNECTION(tls_socket, sends_all_of_a_flush_at_once)
 {
-    open_secure_line(
-        line, &(const struct line_options){.client = WEIR_CHANNEL_OPTIONS(.send_buffer = 1 << 20)});
-    line->server.on_read = line_discard;
-    line->client.on_event = write_and_flush_once;
-    weir_channel_fire_event(line->client.channel, weir_msg_retain(weir_event_tls_closed()));
-    line_await_received(&line->server, FLUSHED);
-    pass_by(line->client.channel); /* what was sent is counted behind it */
-    assert_int_equal(sends_of(weir_channel_executor(line->client.channel)) - sends_before, 1);
-    secure_line_close(line);
+    open_secure_line(connection, &(const struct connection_options){
+                                     .client = WEIR_CHANNEL_OPTIONS(.send_buffer = 1 << 20)});
+    connection->server.on_read = connection_discard;
+    connection->client.on_event = write_and_flush_once;
+    weir_channel_fire_event(connection->client.channel, weir_msg_retain(weir_event_tls_closed()));
+    connection_await_received(&connection->server, FLUSHED);
+    pass_by(connection->client.channel); /* what was sent is counted behind it */
+    assert_int_equal(sends_of(weir_channel_executor(connection->client.channel)) - sends_before, 1);
+    secure_line_close(connection);
 }
 
 /* ---- marks and ends ---- */
 
 /* Issue 8, 4: the writer stops at the high mark, and goes on when the reader does. */
-TEST_EACH_LINE(tls_socket, stops_a_writer_whose_reader_has_stopped)
+TEST_EACH_CONNECTION(tls_socket, stops_a_writer_whose_reader_has_stopped)
 {
     int64_t high_mark = 64 << 10, written;
 
-    open_secure_line(
-        line, &(const struct line_options){.server = WEIR_CHANNEL_OPTIONS(.receive_buffer = 8192),
-                                           .client = WEIR_CHANNEL_OPTIONS(.send_buffer = 8192)});
-    weir_channel_set_auto_read(line->server.channel, false);
-    line->server.on_read = line_discard;
-    line->client.on_writability = write_some;
-    line->client.on_event = write_on_event;
+    open_secure_line(connection, &(const struct connection_options){
+                                     .server = WEIR_CHANNEL_OPTIONS(.receive_buffer = 8192),
+                                     .client = WEIR_CHANNEL_OPTIONS(.send_buffer = 8192)});
+    weir_channel_set_auto_read(connection->server.channel, false);
+    connection->server.on_read = connection_discard;
+    connection->client.on_writability = write_some;
+    connection->client.on_event = write_on_event;
     left_to_write = (int64_t)MUCH;
-    weir_channel_fire_event(line->client.channel, weir_msg_retain(weir_event_tls_closed()));
-    line_await(&line->client, "tls-closed", 1);
+    weir_channel_fire_event(connection->client.channel, weir_msg_retain(weir_event_tls_closed()));
+    connection_await(&connection->client, "tls-closed", 1);
     written = (int64_t)MUCH - left_to_write;
-    assert_true(weir_channel_pending_bytes(line->client.channel) <= high_mark + 4096 + 2 * COST);
+    assert_true(weir_channel_pending_bytes(connection->client.channel) <=
+                high_mark + 4096 + 2 * COST);
     assert_true(written < 2 << 20); /* the rest is in the sockets */
-    weir_channel_set_auto_read(line->server.channel, true);
-    line_await_received(&line->server, MUCH);
+    weir_channel_set_auto_read(connection->server.channel, true);
+    connection_await_received(&connection->server, MUCH);
     assert_int_equal(left_to_write, 0);
-    secure_line_close(line);
+    secure_line_close(connection);
 }
 
-TEST_EACH_LINE(tls_socket, delivers_all_that_was_written_before_a_close)
+TEST_EACH_CONNECTION(tls_socket, delivers_all_that_was_written_before_a_close)
 {
     weir_promise *closed;
 
-    open_secure_line(line, NULL);
-    closed = line_promise(&line->client);
-    line->server.on_read = line_discard;
+    open_secure_line(connection, NULL);
+    closed = connection_promise(&connection->client);
+    connection->server.on_read = connection_discard;
     for (uint64_t i = 0; i < MUCH; i += 65536)
-        weir_channel_write(line->client.channel, sized_msg(65536), NULL);
-    weir_channel_close(line->client.channel, closed);
-    assert_int_equal(line_result(closed), 0);
-    line_await_received(&line->server, MUCH);
-    assert_heard(&line->server, "tls-closed inactive unregistered");
-    secure_line_close(line);
+        weir_channel_write(connection->client.channel, sized_msg(65536), NULL);
+    weir_channel_close(connection->client.channel, closed);
+    assert_int_equal(connection_result(closed), 0);
+    connection_await_received(&connection->server, MUCH);
+    assert_end_events(&connection->server, "tls-closed inactive unregistered");
+    secure_line_close(connection);
 }
 
 static void read_again(void *channel, int status)
@@ -279,48 +282,50 @@ static void read_slowly(weir_ctx *ctx)
 }
 
 /* Issue 8, 4: everything arrives, and the end of TLS behind it, however slowly it is read. */
-static void close_before_a_slow_reader(struct line_end *writer, struct line_end *reader)
+static void close_before_a_slow_reader(struct connection_end *writer, struct connection_end *reader)
 {
     weir_promise *closed;
 
     weir_channel_set_auto_read(reader->channel, false);
-    reader->on_read = line_discard;
+    reader->on_read = connection_discard;
     reader->on_read_complete = read_slowly;
-    closed = line_promise(writer);
+    closed = connection_promise(writer);
     for (uint64_t i = 0; i < 4 * MUCH; i += 1 << 18)
         weir_channel_write(writer->channel, sized_msg(1 << 18), NULL);
     weir_channel_close(writer->channel, closed);
     weir_channel_request_read(reader->channel);
-    line_await_received(reader, 4 * MUCH);
-    assert_heard(reader, "tls-closed inactive unregistered");
-    assert_int_equal(line_result(closed), 0);
+    connection_await_received(reader, 4 * MUCH);
+    assert_end_events(reader, "tls-closed inactive unregistered");
+    assert_int_equal(connection_result(closed), 0);
     global_executor_stop();
 }
 
 #define SMALL WEIR_CHANNEL_OPTIONS(.receive_buffer = 32768, .send_buffer = 32768)
 
-TEST_EACH_LINE(tls_socket, delivers_all_to_a_server_that_reads_slowly)
+TEST_EACH_CONNECTION(tls_socket, delivers_all_to_a_server_that_reads_slowly)
 {
-    open_secure_line(line, &(const struct line_options){.server = SMALL, .client = SMALL});
-    close_before_a_slow_reader(&line->client, &line->server);
-    secure_line_close(line);
+    open_secure_line(connection,
+                     &(const struct connection_options){.server = SMALL, .client = SMALL});
+    close_before_a_slow_reader(&connection->client, &connection->server);
+    secure_line_close(connection);
 }
 
-TEST_EACH_LINE(tls_socket, delivers_all_to_a_client_that_reads_slowly)
+TEST_EACH_CONNECTION(tls_socket, delivers_all_to_a_client_that_reads_slowly)
 {
-    open_secure_line(line, &(const struct line_options){.server = SMALL, .client = SMALL});
-    close_before_a_slow_reader(&line->server, &line->client);
-    secure_line_close(line);
+    open_secure_line(connection,
+                     &(const struct connection_options){.server = SMALL, .client = SMALL});
+    close_before_a_slow_reader(&connection->server, &connection->client);
+    secure_line_close(connection);
 }
 
-TEST_EACH_LINE(tls_socket, tells_when_the_peer_is_cut_off)
+TEST_EACH_CONNECTION(tls_socket, tells_when_the_peer_is_cut_off)
 {
-    open_secure_line(line, NULL);
-    assert_int_equal(weir_pipeline_remove(weir_channel_pipeline(line->client.channel), "tls", NULL),
-                     0);
-    assert_int_equal(line_do(&line->client, weir_channel_close), 0);
-    assert_heard(&line->server, "error(WEIR_ECUTOFF) inactive unregistered");
-    secure_line_close(line);
+    open_secure_line(connection, NULL);
+    assert_int_equal(
+        weir_pipeline_remove(weir_channel_pipeline(connection->client.channel), "tls", NULL), 0);
+    assert_int_equal(connection_do(&connection->client, weir_channel_close), 0);
+    assert_end_events(&connection->server, "error(WEIR_ECUTOFF) inactive unregistered");
+    secure_line_close(connection);
 }
 
 /* ---- elsewhere ---- */
@@ -338,7 +343,7 @@ static void decide_elsewhere(weir_tls_choice *choice, void *user_data)
         weir_tls_choice_refuse(choice, NULL);
 }
 
-TEST_EACH_LINE(tls_socket, takes_a_choice_from_another_thread)
+TEST_EACH_CONNECTION(tls_socket, takes_a_choice_from_another_thread)
 {
     struct secure secure;
 
@@ -349,53 +354,54 @@ TEST_EACH_LINE(tls_socket, takes_a_choice_from_another_thread)
             WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
                                      .key_pem = pki()->server.key, .choose = decide_elsewhere)),
         0);
-    echo_all(line, &secure, 20, 10000);
+    echo_all(connection, &secure, 20, 10000);
     secure_close(&secure);
 }
 
-TEST_EACH_LINE(tls_socket, goes_on_when_its_channel_has_moved)
+TEST_EACH_CONNECTION(tls_socket, goes_on_when_its_channel_has_moved)
 {
-    open_secure_line(line, NULL);
+    open_secure_line(connection, NULL);
     for (int i = 1; i <= 4; i++) {
-        assert_int_equal(line_do(&line->server, weir_channel_deregister), 0);
-        weir_group_register(i % 2 == 1 ? line->near.group : line->far.group, line->server.channel,
-                            NULL);
-        line_say(&line->client, "hello");
-        line_await_received(&line->server, 5 * (uint64_t)i);
-        line_say(&line->server, "hello");
-        line_await_received(&line->client, 5 * (uint64_t)i);
+        assert_int_equal(connection_do(&connection->server, weir_channel_deregister), 0);
+        weir_group_register(i % 2 == 1 ? connection->near.group : connection->far.group,
+                            connection->server.channel, NULL);
+        connection_send(&connection->client, "hello");
+        connection_await_received(&connection->server, 5 * (uint64_t)i);
+        connection_send(&connection->server, "hello");
+        connection_await_received(&connection->client, 5 * (uint64_t)i);
     }
-    assert_int_equal(event_log_count(&line->server.events, "error"), 0);
-    secure_line_close(line);
+    assert_int_equal(event_log_count(&connection->server.events, "error"), 0);
+    secure_line_close(connection);
 }
 
 /* Without a reset the peer would see the end of the stream in the middle of a record. */
-TEST_EACH_LINE(tls_socket, resets_the_connection_when_a_close_gives_up)
+TEST_EACH_CONNECTION(tls_socket, resets_the_connection_when_a_close_gives_up)
 {
     weir_promise *last, *closed;
 
-    open_secure_line(line,
-                     &(const struct line_options){
+    open_secure_line(connection,
+                     &(const struct connection_options){
                          .server = WEIR_CHANNEL_OPTIONS(.receive_buffer = 8192),
                          .client = WEIR_CHANNEL_OPTIONS(.send_buffer = 8192,
                                                         .close_send_timeout_ns = weir_ms(80))});
     log_capture_start();
-    weir_channel_set_auto_read(line->server.channel, false);
-    line->server.on_read = line_discard;
-    last = line_promise(&line->client);
-    closed = line_promise(&line->client);
+    weir_channel_set_auto_read(connection->server.channel, false);
+    connection->server.on_read = connection_discard;
+    last = connection_promise(&connection->client);
+    closed = connection_promise(&connection->client);
     for (uint64_t i = 0; i < MUCH; i += 65536)
-        weir_channel_write(line->client.channel, sized_msg(65536), i + 65536 == MUCH ? last : NULL);
-    weir_channel_close(line->client.channel, closed);
-    assert_int_equal(line_result(last), -ETIMEDOUT);
-    assert_int_equal(line_result(closed), -ETIMEDOUT);
+        weir_channel_write(connection->client.channel, sized_msg(65536),
+                           i + 65536 == MUCH ? last : NULL);
+    weir_channel_close(connection->client.channel, closed);
+    assert_int_equal(connection_result(last), -ETIMEDOUT);
+    assert_int_equal(connection_result(closed), -ETIMEDOUT);
     assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
     assert_log_contains("the peer took none of the last ");
-    weir_channel_set_auto_read(line->server.channel, true);
-    line_await(&line->server, "inactive", 1);
-    assert_int_equal(event_log_count(&line->server.events, "error(ECONNRESET)"), 1);
-    assert_true(line->server.received < MUCH);
-    secure_line_close(line);
+    weir_channel_set_auto_read(connection->server.channel, true);
+    connection_await(&connection->server, "inactive", 1);
+    assert_int_equal(event_log_count(&connection->server.events, "error(ECONNRESET)"), 1);
+    assert_true(connection->server.received < MUCH);
+    secure_line_close(connection);
 }
 
 static void secure_patient_client(weir_ctx *ctx)
@@ -407,60 +413,60 @@ static void secure_patient_client(weir_ctx *ctx)
 }
 
 /* Its end of TLS is sent on another loop than the one that has asked to be told. */
-TEST_EACH_LINE(tls_socket, waits_for_the_peers_end_where_its_channel_has_moved)
+TEST_EACH_CONNECTION(tls_socket, waits_for_the_peers_end_where_its_channel_has_moved)
 {
     weir_promise *closed;
 
     secure_line_open(
-        line,
-        &(const struct line_options){.server = WEIR_CHANNEL_OPTIONS(.receive_buffer = 8192),
-                                     .client = WEIR_CHANNEL_OPTIONS(.send_buffer = 8192)},
+        connection,
+        &(const struct connection_options){.server = WEIR_CHANNEL_OPTIONS(.receive_buffer = 8192),
+                                           .client = WEIR_CHANNEL_OPTIONS(.send_buffer = 8192)},
         secure_patient_client);
-    weir_channel_set_auto_read(line->server.channel, false);
-    line->server.on_read = line_discard;
-    closed = line_promise(&line->client);
+    weir_channel_set_auto_read(connection->server.channel, false);
+    connection->server.on_read = connection_discard;
+    closed = connection_promise(&connection->client);
     for (uint64_t i = 0; i < MUCH; i += 65536)
-        weir_channel_write(line->client.channel, sized_msg(65536), NULL);
-    weir_channel_close(line->client.channel, closed);
-    pass_by(line->client.channel);
-    assert_int_equal(line_do(&line->client, weir_channel_deregister), 0);
-    weir_group_register(line->far.group, line->client.channel, NULL);
-    weir_channel_set_auto_read(line->server.channel, true);
-    line_await_received(&line->server, MUCH);
-    assert_int_equal(line_result(closed), 0);
-    line_await(&line->client, "tls-closed", 1);
-    secure_line_close(line);
+        weir_channel_write(connection->client.channel, sized_msg(65536), NULL);
+    weir_channel_close(connection->client.channel, closed);
+    pass_by(connection->client.channel);
+    assert_int_equal(connection_do(&connection->client, weir_channel_deregister), 0);
+    weir_group_register(connection->far.group, connection->client.channel, NULL);
+    weir_channel_set_auto_read(connection->server.channel, true);
+    connection_await_received(&connection->server, MUCH);
+    assert_int_equal(connection_result(closed), 0);
+    connection_await(&connection->client, "tls-closed", 1);
+    secure_line_close(connection);
 }
 
 /* ---- shutdown ---- */
 
 /* All of it has come to the loop when this returns: what has not when that shuts down would fail.
  */
-static void write_much(struct line *line)
+static void write_much(struct connection *connection)
 {
-    line->server.on_read = line_discard;
+    connection->server.on_read = connection_discard;
     for (uint64_t i = 0; i < MUCH; i += 65536)
-        weir_channel_write_and_flush(line->client.channel, sized_msg(65536), NULL);
-    pass_by(line->client.channel);
+        weir_channel_write_and_flush(connection->client.channel, sized_msg(65536), NULL);
+    pass_by(connection->client.channel);
 }
 
-TEST_EACH_LINE(tls_socket, delivers_all_when_its_loop_shuts_down)
+TEST_EACH_CONNECTION(tls_socket, delivers_all_when_its_loop_shuts_down)
 {
-    open_secure_line(line, NULL);
-    write_much(line);
-    assert_int_equal(weir_group_shutdown(line->near.group, 0, TEST_TIMEOUT_NS), 0);
-    line_await(&line->server, "unregistered", 1);
-    assert_int_equal(line->server.received, MUCH);
-    assert_int_equal(event_log_count(&line->server.events, "tls-closed"), 1);
-    secure_line_close(line);
+    open_secure_line(connection, NULL);
+    write_much(connection);
+    assert_int_equal(weir_group_shutdown(connection->near.group, 0, TEST_TIMEOUT_NS), 0);
+    connection_await(&connection->server, "unregistered", 1);
+    assert_int_equal(connection->server.received, MUCH);
+    assert_int_equal(event_log_count(&connection->server.events, "tls-closed"), 1);
+    secure_line_close(connection);
 }
 
 /* Much is under way to it: that fails or is thrown away, and nothing is left. */
-TEST_EACH_LINE(tls_socket, survives_the_shutdown_of_the_peers_loop)
+TEST_EACH_CONNECTION(tls_socket, survives_the_shutdown_of_the_peers_loop)
 {
-    open_secure_line(line, NULL);
-    write_much(line);
-    assert_int_equal(weir_group_shutdown(line->far.group, 0, TEST_TIMEOUT_NS), 0);
-    line_await(&line->client, "unregistered", 1);
-    secure_line_close(line);
+    open_secure_line(connection, NULL);
+    write_much(connection);
+    assert_int_equal(weir_group_shutdown(connection->far.group, 0, TEST_TIMEOUT_NS), 0);
+    connection_await(&connection->client, "unregistered", 1);
+    secure_line_close(connection);
 }

@@ -38,15 +38,15 @@ TEST(inproc, sends_messages_both_ways)
 
 TEST(inproc, hands_over_messages_of_every_type_as_they_are)
 {
-    struct parcel parcel;
+    struct opaque_msg opaque;
     struct pair pair;
 
     pair_open_connected(&pair, NULL);
-    parcel_init(&parcel);
-    weir_channel_write_and_flush(pair.client.channel, &parcel.msg, NULL);
+    opaque_msg_init(&opaque);
+    weir_channel_write_and_flush(pair.client.channel, &opaque.msg, NULL);
     pair_run(&pair);
-    assert_events(&pair.events, "server.read(parcel)");
-    assert_true(parcel.is_gone);
+    assert_events(&pair.events, "server.read(opaque)");
+    assert_true(opaque.is_gone);
     pair_close(&pair);
 }
 
@@ -75,7 +75,7 @@ TEST(inproc, does_not_copy_a_buffer_that_comes_alone)
 
 TEST(inproc, puts_buffers_together_that_fit_into_what_it_would_receive)
 {
-    struct parcel parcel;
+    struct opaque_msg opaque;
     struct pair pair;
 
     pair_open_connected(&pair,
@@ -89,14 +89,14 @@ TEST(inproc, puts_buffers_together_that_fit_into_what_it_would_receive)
     pair_write(&pair.client, "g", NULL);
     pair_write(&pair.client, "longer than a receive buffer is", NULL);
     pair_write(&pair.client, "h", NULL);
-    parcel_init(&parcel);
-    weir_channel_write(pair.client.channel, &parcel.msg, NULL);
+    opaque_msg_init(&opaque);
+    weir_channel_write(pair.client.channel, &opaque.msg, NULL);
     pair_write(&pair.client, "i", NULL);
     weir_channel_flush(pair.client.channel);
     pair_run(&pair);
     assert_events(&pair.events, "server.read(0123456789abcdef) server.read(g) "
                                 "server.read(longer than a receive buffer is) server.read(h) "
-                                "server.read(parcel) server.read(i)");
+                                "server.read(opaque) server.read(i)");
     pair_close(&pair);
 }
 

@@ -204,7 +204,7 @@ TEST(inproc, reads_to_the_end_though_its_answers_fail)
 static void write_to_closed(const struct pair_options *options)
 {
     struct pair_options later = *options;
-    struct parcel parcel;
+    struct opaque_msg opaque;
     weir_promise *done;
     struct pair pair;
 
@@ -213,11 +213,11 @@ static void write_to_closed(const struct pair_options *options)
     pair_close_end(&pair.client);
     event_log_clear(&pair.events);
     assert_true(weir_channel_is_open(pair.server.channel));
-    parcel_init(&parcel);
+    opaque_msg_init(&opaque);
     done = pair_promise(&pair, "w");
-    weir_channel_write_and_flush(pair.server.channel, &parcel.msg, done);
+    weir_channel_write_and_flush(pair.server.channel, &opaque.msg, done);
     pair_run(&pair);
-    assert_true(parcel.is_gone);
+    assert_true(opaque.is_gone);
     assert_events(&pair.events, "w=WEIR_ECLOSED");
     assert_string_equal(weir_promise_detail(done), "the peer has closed");
     weir_promise_release(done);

@@ -14,18 +14,18 @@
 TEST_EACH_LOOP(udp_stats, are_exact)
 {
     struct stats stats = stats_from_now("udp");
-    struct mailbox here, there;
+    struct datagram_endpoint here, there;
 
-    mailbox_open(&here, host, NULL);
-    mailbox_open(&there, host, NULL);
-    assert_int_equal(mailbox_post(&here, "ping", &there.address), 0);
-    assert_mail(&there, "read(ping)");
-    assert_int_equal(mailbox_post(&there, "", &here.address), 0);
-    assert_mail(&here, "read()");
+    endpoint_open(&here, host, NULL);
+    endpoint_open(&there, host, NULL);
+    assert_int_equal(endpoint_send(&here, "ping", &there.address), 0);
+    assert_endpoint_events(&there, "read(ping)");
+    assert_int_equal(endpoint_send(&there, "", &here.address), 0);
+    assert_endpoint_events(&here, "read()");
     assert_stats(&stats, .open = 2, .active = 2, .created = 2, .messages_sent = 2, .bytes_sent = 4,
                  .messages_received = 2, .bytes_received = 4);
-    mailbox_close(&here);
-    mailbox_close(&there);
+    endpoint_close(&here);
+    endpoint_close(&there);
     assert_stats(&stats, .created = 2, .closed = 2, .messages_sent = 2, .bytes_sent = 4,
                  .messages_received = 2, .bytes_received = 4);
 }
@@ -33,18 +33,18 @@ TEST_EACH_LOOP(udp_stats, are_exact)
 TEST_EACH_LOOP(udp_stats, count_a_port_that_nobody_has)
 {
     struct stats stats = stats_from_now("udp");
-    struct mailbox here, gone;
+    struct datagram_endpoint here, gone;
 
-    mailbox_open(&gone, host, NULL);
-    mailbox_close(&gone);
-    mailbox_make(&here, host, WEIR_CHANNEL_OPTIONS(.keep_open_on_error = true));
-    assert_int_equal(mailbox_connect(&here, &gone.address), 0);
-    assert_mail(&here, "active");
-    assert_int_equal(mailbox_post(&here, "anybody?", NULL), 0);
-    assert_mail(&here, "error(ECONNREFUSED)");
+    endpoint_open(&gone, host, NULL);
+    endpoint_close(&gone);
+    endpoint_init(&here, host, WEIR_CHANNEL_OPTIONS(.keep_open_on_error = true));
+    assert_int_equal(endpoint_connect(&here, &gone.address), 0);
+    assert_endpoint_events(&here, "active");
+    assert_int_equal(endpoint_send(&here, "anybody?", NULL), 0);
+    assert_endpoint_events(&here, "error(ECONNREFUSED)");
     assert_stats(&stats, .open = 1, .active = 1, .created = 2, .closed = 1, .connected = 1,
                  .messages_sent = 1, .bytes_sent = 8, .errors = {.refused = 1});
-    mailbox_close(&here);
+    endpoint_close(&here);
 }
 
 TEST(inproc_stats, are_exact)

@@ -34,25 +34,25 @@ static int call(const weir_address *address)
     return socket_connect(&plain);
 }
 
-static int bind_result(struct line *line, weir_channel *listener, const char *text)
+static int bind_result(struct connection *connection, weir_channel *listener, const char *text)
 {
-    weir_promise *bound = line_promise(&line->server);
+    weir_promise *bound = connection_promise(&connection->server);
     weir_address address;
 
     assert_int_equal(weir_address_parse(text, &address), 0);
-    weir_group_register(line->far.group, listener, NULL);
+    weir_group_register(connection->far.group, listener, NULL);
     weir_channel_bind(listener, &address, bound);
-    return line_result(bound);
+    return connection_result(bound);
 }
 
-static int try_to_bind(struct line *line, const weir_channel_options *options,
+static int try_to_bind(struct connection *connection, const weir_channel_options *options,
                        const weir_channel_options *child_options, const char *text)
 {
     weir_channel *listener;
     int result;
 
     assert_int_equal(weir_tcp_create_server(options, child_options, &listener), 0);
-    result = bind_result(line, listener, text);
+    result = bind_result(connection, listener, text);
     weir_channel_abort(listener, NULL);
     assert_int_equal(weir_channel_await_closed(listener, TEST_TIMEOUT_NS), 0);
     weir_channel_release(listener);
@@ -61,14 +61,14 @@ static int try_to_bind(struct line *line, const weir_channel_options *options,
 
 /* ---- binding ---- */
 
-TEST_EACH_LINE(tcp, knows_where_it_listens)
+TEST_EACH_CONNECTION(tcp, knows_where_it_listens)
 {
     weir_address address;
     weir_channel *listener;
 
     assert_int_equal(weir_tcp_create_server(NULL, NULL, &listener), 0);
     assert_int_equal(weir_channel_local_address(listener, &address), -ENOTCONN);
-    assert_int_equal(bind_result(line, listener, "127.0.0.1:0"), 0);
+    assert_int_equal(bind_result(connection, listener, "127.0.0.1:0"), 0);
     assert_true(weir_channel_is_active(listener));
     assert_int_equal(weir_channel_local_address(listener, &address), 0);
     assert_int_not_equal(weir_address_port(&address), 0);
@@ -77,7 +77,7 @@ TEST_EACH_LINE(tcp, knows_where_it_listens)
     weir_channel_release(listener);
 }
 
-TEST_EACH_LINE(tcp, listens_and_connects_over_version_6)
+TEST_EACH_CONNECTION(tcp, listens_and_connects_over_version_6)
 {
     weir_channel *listener;
     weir_promise *connected;
@@ -85,14 +85,14 @@ TEST_EACH_LINE(tcp, listens_and_connects_over_version_6)
     int err;
 
     assert_int_equal(weir_tcp_create_server(NULL, NULL, &listener), 0);
-    err = bind_result(line, listener, "[::1]:0");
+    err = bind_result(connection, listener, "[::1]:0");
     if (err == 0) {
         assert_int_equal(weir_channel_local_address(listener, &address), 0);
-        line_make_client(line);
-        connected = line_promise(&line->client);
-        weir_group_register(line->near.group, line->client.channel, NULL);
-        weir_channel_connect(line->client.channel, &address, NULL, connected);
-        assert_int_equal(line_result(connected), 0);
+        connection_make_client(connection);
+        connected = connection_promise(&connection->client);
+        weir_group_register(connection->near.group, connection->client.channel, NULL);
+        weir_channel_connect(connection->client.channel, &address, NULL, connected);
+        assert_int_equal(connection_result(connected), 0);
     }
     weir_channel_abort(listener, NULL);
     assert_int_equal(weir_channel_await_closed(listener, TEST_TIMEOUT_NS), 0);
@@ -100,26 +100,26 @@ TEST_EACH_LINE(tcp, listens_and_connects_over_version_6)
     assert_true(err == 0 || err == -EADDRNOTAVAIL || err == -EAFNOSUPPORT);
 }
 
-TEST_EACH_LINE(tcp, is_closed_if_its_address_is_taken)
+TEST_EACH_CONNECTION(tcp, is_closed_if_its_address_is_taken)
 {
     char text[WEIR_ADDRESS_TEXT_SIZE];
 
-    line_prepare(line, NULL);
-    (void)weir_address_format(&line->address, text, sizeof(text));
-    assert_int_equal(try_to_bind(line, NULL, NULL, text), -EADDRINUSE);
-    assert_int_equal(try_to_bind(line, NULL, NULL, "192.0.2.1:0"), -EADDRNOTAVAIL);
+    connection_prepare(connection, NULL);
+    (void)weir_address_format(&connection->address, text, sizeof(text));
+    assert_int_equal(try_to_bind(connection, NULL, NULL, text), -EADDRINUSE);
+    assert_int_equal(try_to_bind(connection, NULL, NULL, "192.0.2.1:0"), -EADDRNOTAVAIL);
 }
 
 /* D 99 */
-TEST_EACH_LINE(tcp, shares_its_address_if_both_allow_it)
+TEST_EACH_CONNECTION(tcp, shares_its_address_if_both_allow_it)
 {
     char text[WEIR_ADDRESS_TEXT_SIZE];
     const weir_channel_options *options = WEIR_CHANNEL_OPTIONS(.reuse_port = true);
 
-    line_prepare(line, &(const struct line_options){.listener = options});
-    (void)weir_address_format(&line->address, text, sizeof(text));
-    assert_int_equal(try_to_bind(line, options, NULL, text), 0);
-    assert_int_equal(try_to_bind(line, NULL, NULL, text), -EADDRINUSE);
+    connection_prepare(connection, &(const struct connection_options){.listener = options});
+    (void)weir_address_format(&connection->address, text, sizeof(text));
+    assert_int_equal(try_to_bind(connection, options, NULL, text), 0);
+    assert_int_equal(try_to_bind(connection, NULL, NULL, text), -EADDRINUSE);
 }
 
 static int reuse_address_of(struct line *line)
@@ -148,13 +148,13 @@ TEST_EACH_LINE(tcp, does_not_reuse_its_address_if_that_is_off)
 }
 
 /* B 13 */
-TEST_EACH_LINE(tcp, is_not_bound_if_an_option_cannot_be_set)
+TEST_EACH_CONNECTION(tcp, is_not_bound_if_an_option_cannot_be_set)
 {
     const weir_socket_option nonsense = {.level = SOL_SOCKET, .name = 12345, .value = 1};
     const weir_channel_options *options =
         WEIR_CHANNEL_OPTIONS(.socket_options = &nonsense, .socket_option_count = 1);
 
-    assert_int_equal(try_to_bind(line, options, NULL, "127.0.0.1:0"), -ENOPROTOOPT);
+    assert_int_equal(try_to_bind(connection, options, NULL, "127.0.0.1:0"), -ENOPROTOOPT);
 }
 
 /* ---- accepting ---- */
@@ -175,25 +175,25 @@ static int await_end(int client)
 
 /* B 13: for a connection that cannot get its options there is no channel, and the listener stays.
  */
-TEST_EACH_LINE(tcp, turns_away_whom_an_option_cannot_be_set_for)
+TEST_EACH_CONNECTION(tcp, turns_away_whom_an_option_cannot_be_set_for)
 {
     const weir_socket_option nonsense = {.level = SOL_SOCKET, .name = 12345, .value = 1};
     int client;
 
-    line_prepare(line, &(const struct line_options){
-                           .server = WEIR_CHANNEL_OPTIONS(.socket_options = &nonsense,
-                                                          .socket_option_count = 1)});
-    client = call(&line->address);
+    connection_prepare(connection, &(const struct connection_options){
+                                       .server = WEIR_CHANNEL_OPTIONS(.socket_options = &nonsense,
+                                                                      .socket_option_count = 1)});
+    client = call(&connection->address);
     assert_int_equal(await_end(client), 0);
     assert_int_equal(close(client), 0);
-    assert_int_equal(atomic_load(&line->accepted.calls), 0);
-    assert_true(weir_channel_is_active(line->listener));
+    assert_int_equal(atomic_load(&connection->accepted.calls), 0);
+    assert_true(weir_channel_is_active(connection->listener));
 }
 
-static void come_in(const struct line *line, int *clients, unsigned count)
+static void come_in(const struct connection *connection, int *clients, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
-        clients[i] = call(&line->address);
+        clients[i] = call(&connection->address);
 }
 
 static void leave(const int *clients, unsigned count)
@@ -203,73 +203,73 @@ static void leave(const int *clients, unsigned count)
 }
 
 /* D 81, D 96 */
-TEST_EACH_LINE(tcp, accepts_nobody_before_it_is_asked_to)
+TEST_EACH_CONNECTION(tcp, accepts_nobody_before_it_is_asked_to)
 {
     int clients[3];
 
-    line_prepare(line, &(const struct line_options){
-                           .listener = WEIR_CHANNEL_OPTIONS(.read_on_demand = true)});
-    come_in(line, clients, 3);
-    host_turn(&line->far, 3);
-    assert_int_equal(atomic_load(&line->accepted.calls), 0);
-    weir_channel_request_read(line->listener);
-    assert_true(call_counter_await(&line->accepted, 1));
-    host_turn(&line->far, 3);
-    assert_int_equal(atomic_load(&line->accepted.calls), 1);
-    weir_channel_request_read(line->listener);
-    assert_true(call_counter_await(&line->accepted, 2));
-    weir_channel_set_auto_read(line->listener, true);
-    assert_true(call_counter_await(&line->accepted, 3));
+    connection_prepare(connection, &(const struct connection_options){
+                                       .listener = WEIR_CHANNEL_OPTIONS(.read_on_demand = true)});
+    come_in(connection, clients, 3);
+    host_turn(&connection->far, 3);
+    assert_int_equal(atomic_load(&connection->accepted.calls), 0);
+    weir_channel_request_read(connection->listener);
+    assert_true(call_counter_await(&connection->accepted, 1));
+    host_turn(&connection->far, 3);
+    assert_int_equal(atomic_load(&connection->accepted.calls), 1);
+    weir_channel_request_read(connection->listener);
+    assert_true(call_counter_await(&connection->accepted, 2));
+    weir_channel_set_auto_read(connection->listener, true);
+    assert_true(call_counter_await(&connection->accepted, 3));
     leave(clients, 3);
 }
 
 /* D 96 */
-TEST_EACH_LINE(tcp, stops_accepting_and_goes_on)
+TEST_EACH_CONNECTION(tcp, stops_accepting_and_goes_on)
 {
     int clients[4];
 
-    line_prepare(line, NULL);
-    come_in(line, clients, 1);
-    assert_true(call_counter_await(&line->accepted, 1));
-    weir_channel_set_auto_read(line->listener, false);
-    host_turn(&line->far, 2);
-    come_in(line, clients + 1, 3);
-    host_turn(&line->far, 3);
-    assert_int_equal(atomic_load(&line->accepted.calls), 1);
-    weir_channel_set_auto_read(line->listener, true);
-    assert_true(call_counter_await(&line->accepted, 4));
+    connection_prepare(connection, NULL);
+    come_in(connection, clients, 1);
+    assert_true(call_counter_await(&connection->accepted, 1));
+    weir_channel_set_auto_read(connection->listener, false);
+    host_turn(&connection->far, 2);
+    come_in(connection, clients + 1, 3);
+    host_turn(&connection->far, 3);
+    assert_int_equal(atomic_load(&connection->accepted.calls), 1);
+    weir_channel_set_auto_read(connection->listener, true);
+    assert_true(call_counter_await(&connection->accepted, 4));
     leave(clients, 4);
 }
 
-TEST_EACH_LINE(tcp, accepts_on_another_loop_when_its_listener_moves)
+TEST_EACH_CONNECTION(tcp, accepts_on_another_loop_when_its_listener_moves)
 {
     weir_promise *promise;
     int clients[2];
 
-    line_prepare(line, NULL);
-    come_in(line, clients, 1);
-    assert_true(call_counter_await(&line->accepted, 1));
-    promise = line_promise(&line->server);
-    weir_channel_deregister(line->listener, promise);
-    assert_int_equal(line_result(promise), 0);
-    come_in(line, clients + 1, 1);
-    promise = line_promise(&line->server);
-    weir_group_register(line->near.group, line->listener, promise);
-    assert_int_equal(line_result(promise), 0);
-    assert_true(call_counter_await(&line->accepted, 2));
+    connection_prepare(connection, NULL);
+    come_in(connection, clients, 1);
+    assert_true(call_counter_await(&connection->accepted, 1));
+    promise = connection_promise(&connection->server);
+    weir_channel_deregister(connection->listener, promise);
+    assert_int_equal(connection_result(promise), 0);
+    come_in(connection, clients + 1, 1);
+    promise = connection_promise(&connection->server);
+    weir_group_register(connection->near.group, connection->listener, promise);
+    assert_int_equal(connection_result(promise), 0);
+    assert_true(call_counter_await(&connection->accepted, 2));
     leave(clients, 2);
 }
 
-TEST_EACH_LINE(tcp, refuses_those_who_come_after_its_end)
+TEST_EACH_CONNECTION(tcp, refuses_those_who_come_after_its_end)
 {
     weir_promise *refused;
 
-    line_prepare(line, NULL);
-    weir_channel_close(line->listener, NULL);
-    assert_int_equal(weir_channel_await_closed(line->listener, TEST_TIMEOUT_NS), 0);
-    refused = line_promise(&line->client);
-    weir_channel_connect(line->client.channel, &line->address, NULL, refused);
-    assert_int_equal(line_result(refused), -ECONNREFUSED);
+    connection_prepare(connection, NULL);
+    weir_channel_close(connection->listener, NULL);
+    assert_int_equal(weir_channel_await_closed(connection->listener, TEST_TIMEOUT_NS), 0);
+    refused = connection_promise(&connection->client);
+    weir_channel_connect(connection->client.channel, &connection->address, NULL, refused);
+    assert_int_equal(connection_result(refused), -ECONNREFUSED);
 }
 
 /* ---- without descriptors ---- */
@@ -285,31 +285,32 @@ static enum backend_id starved;
  */
 static void run_out_of_descriptors(void)
 {
-    static struct line line;
+    static struct connection connection;
     int early, late;
     rlim_t before;
 
-    line.client.line = line.server.line = &line;
-    event_log_open(&line.client.events);
-    event_log_open(&line.server.events);
-    host_open(&line.far, starved);
-    line.near = line.far;
-    line_prepare(&line, &(const struct line_options){
-                            .listener = WEIR_CHANNEL_OPTIONS(.read_on_demand = true)});
+    connection.client.connection = connection.server.connection = &connection;
+    event_log_open(&connection.client.events);
+    event_log_open(&connection.server.events);
+    host_open(&connection.far, starved);
+    connection.near = connection.far;
+    connection_prepare(&connection, &(const struct connection_options){
+                                        .listener = WEIR_CHANNEL_OPTIONS(.read_on_demand = true)});
     late = socket_new(AF_INET, SOCK_STREAM);
     early = socket_new(AF_INET, SOCK_STREAM);
     before = descriptors_forbid();
-    weir_channel_set_auto_read(line.listener, true); /* a ring keeps the limit of this moment */
-    (void)connect(early, weir_address_sockaddr(&line.address), line.address.length);
+    weir_channel_set_auto_read(connection.listener,
+                               true); /* a ring keeps the limit of this moment */
+    (void)connect(early, weir_address_sockaddr(&connection.address), connection.address.length);
     assert_int_equal(await_end(early), 0); /* turned away */
-    assert_int_equal(atomic_load(&line.accepted.calls), 0);
-    assert_true(weir_channel_is_active(line.listener));
-    host_turn(&line.far, 1);   /* or the next would be turned away with it */
-    descriptors_limit(before); /* after a pause it begins again */
-    (void)connect(late, weir_address_sockaddr(&line.address), line.address.length);
-    assert_true(call_counter_await(&line.accepted, 1));
-    line_close(&line);
-    host_close(&line.far);
+    assert_int_equal(atomic_load(&connection.accepted.calls), 0);
+    assert_true(weir_channel_is_active(connection.listener));
+    host_turn(&connection.far, 1); /* or the next would be turned away with it */
+    descriptors_limit(before);     /* after a pause it begins again */
+    (void)connect(late, weir_address_sockaddr(&connection.address), connection.address.length);
+    assert_true(call_counter_await(&connection.accepted, 1));
+    connection_close(&connection);
+    host_close(&connection.far);
 }
 
 static void starve(enum backend_id id)

@@ -19,20 +19,21 @@
 #define MESSAGES 8
 
 /* The server reads nothing, and its socket and the client's are small. */
-static void open_stuck(struct line *line)
+static void open_stuck(struct connection *connection)
 {
-    line_open(line,
-              &(const struct line_options){
-                  .listener = WEIR_CHANNEL_OPTIONS(.receive_buffer = 16384),
-                  .server = WEIR_CHANNEL_OPTIONS(.read_on_demand = true, .receive_buffer = 16384),
-                  .client = WEIR_CHANNEL_OPTIONS(.send_buffer = 65536, .high_mark = 1 << 30,
-                                                 .close_timeout_ns = weir_ms(20),
-                                                 .close_send_timeout_ns = TIMEOUT_NS)});
+    connection_open(
+        connection,
+        &(const struct connection_options){
+            .listener = WEIR_CHANNEL_OPTIONS(.receive_buffer = 16384),
+            .server = WEIR_CHANNEL_OPTIONS(.read_on_demand = true, .receive_buffer = 16384),
+            .client = WEIR_CHANNEL_OPTIONS(.send_buffer = 65536, .high_mark = 1 << 30,
+                                           .close_timeout_ns = weir_ms(20),
+                                           .close_send_timeout_ns = TIMEOUT_NS)});
 }
 
-static weir_promise *write_much(struct line_end *end)
+static weir_promise *write_much(struct connection_end *end)
 {
-    weir_promise *last = line_promise(end);
+    weir_promise *last = connection_promise(end);
 
     for (int i = 0; i < MESSAGES; i++)
         weir_channel_write_and_flush(end->channel, sized_msg(MESSAGE),
@@ -54,11 +55,12 @@ static void assert_gave_up(weir_promise *promise)
 }
 
 /* The peer reads on, and finds the end of it. Unix sockets have no reset of this kind. */
-static void assert_reset(struct line *line)
+static void assert_reset(struct connection *connection)
 {
-    line->server.on_read = line_discard;
-    weir_channel_set_auto_read(line->server.channel, true);
-    assert_heard(&line->server, line_is_unix() ? "inactive unregistered"
+    connection->server.on_read = connection_discard;
+    weir_channel_set_auto_read(connection->server.channel, true);
+    assert_end_events(&connection->server, connection_is_unix()
+                                               ? "inactive unregistered"
                                                : "error(ECONNRESET) inactive unregistered");
 }
 
@@ -67,89 +69,89 @@ TEST_EACH_PAIR(tcp_close, that_gives_up_resets_the_connection)
     weir_promise *last, *closed;
     char remote[WEIR_ADDRESS_TEXT_SIZE];
 
-    open_stuck(line);
+    open_stuck(connection);
     log_capture_start();
-    last = write_much(&line->client);
-    closed = line_promise(&line->client);
-    weir_channel_close(line->client.channel, closed);
+    last = write_much(&connection->client);
+    closed = connection_promise(&connection->client);
+    weir_channel_close(connection->client.channel, closed);
     assert_gave_up(last);
     assert_gave_up(closed);
     assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
     assert_log_contains("the peer took none of the last ");
-    assert_log_contains(weir_address_format(&line->address, remote, sizeof(remote)));
-    assert_reset(line);
-    assert_true(line->server.received < (uint64_t)MESSAGE * MESSAGES);
+    assert_log_contains(weir_address_format(&connection->address, remote, sizeof(remote)));
+    assert_reset(connection);
+    assert_true(connection->server.received < (uint64_t)MESSAGE * MESSAGES);
 }
 
 /* What the kernel has taken is not yet what the peer has. */
-TEST_EACH_LINE(tcp_close, resets_what_the_peer_has_not_acknowledged)
+TEST_EACH_CONNECTION(tcp_close, resets_what_the_peer_has_not_acknowledged)
 {
     weir_promise *last, *closed;
 
-    if (line_is_unix())
+    if (connection_is_unix())
         return; /* what is sent is the peer's already */
-    open_stuck(line);
+    open_stuck(connection);
     log_capture_start();
-    last = line_promise(&line->client);
-    weir_channel_write_and_flush(line->client.channel, sized_msg(100000), last);
-    assert_int_equal(line_result(last), 0);
-    closed = line_promise(&line->client);
-    weir_channel_close(line->client.channel, closed);
+    last = connection_promise(&connection->client);
+    weir_channel_write_and_flush(connection->client.channel, sized_msg(100000), last);
+    assert_int_equal(connection_result(last), 0);
+    closed = connection_promise(&connection->client);
+    weir_channel_close(connection->client.channel, closed);
     assert_gave_up(closed);
     assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
-    assert_reset(line);
+    assert_reset(connection);
 }
 
-TEST_EACH_LINE(tcp_close, does_not_report_a_peer_that_only_does_not_end_its_stream)
+TEST_EACH_CONNECTION(tcp_close, does_not_report_a_peer_that_only_does_not_end_its_stream)
 {
-    open_stuck(line);
+    open_stuck(connection);
     log_capture_start();
-    line_say(&line->client, "all of it");
-    assert_int_equal(line_do(&line->client, weir_channel_close), 0);
+    connection_send(&connection->client, "all of it");
+    assert_int_equal(connection_do(&connection->client, weir_channel_close), 0);
     assert_int_equal(log_capture_count(WEIR_LOG_WARN), 0);
-    weir_channel_set_auto_read(line->server.channel, true);
-    assert_heard(&line->server, "read(all of it) inactive unregistered");
+    weir_channel_set_auto_read(connection->server.channel, true);
+    assert_end_events(&connection->server, "read(all of it) inactive unregistered");
 }
 
-TEST_EACH_LINE(tcp_close, gives_up_after_a_half_closure)
+TEST_EACH_CONNECTION(tcp_close, gives_up_after_a_half_closure)
 {
     weir_promise *last, *shut, *closed;
 
-    open_stuck(line);
+    open_stuck(connection);
     log_capture_start();
-    last = write_much(&line->client);
-    shut = line_promise(&line->client);
-    weir_channel_shutdown_output(line->client.channel, shut);
-    closed = line_promise(&line->client);
-    weir_channel_close(line->client.channel, closed);
+    last = write_much(&connection->client);
+    shut = connection_promise(&connection->client);
+    weir_channel_shutdown_output(connection->client.channel, shut);
+    closed = connection_promise(&connection->client);
+    weir_channel_close(connection->client.channel, closed);
     assert_gave_up(last);
     assert_gave_up(shut);
     assert_gave_up(closed);
-    assert_reset(line);
+    assert_reset(connection);
 }
 
-TEST_EACH_LINE(tcp_close, resets_when_an_abort_loses_data)
+TEST_EACH_CONNECTION(tcp_close, resets_when_an_abort_loses_data)
 {
     weir_promise *last;
 
-    open_stuck(line);
-    last = write_much(&line->client);
-    assert_int_equal(line_do(&line->client, weir_channel_abort), 0);
-    assert_int_equal(line_result(last), WEIR_ECLOSED);
-    assert_reset(line);
+    open_stuck(connection);
+    last = write_much(&connection->client);
+    assert_int_equal(connection_do(&connection->client, weir_channel_abort), 0);
+    assert_int_equal(connection_result(last), WEIR_ECLOSED);
+    assert_reset(connection);
 }
 
-TEST_EACH_LINE(tcp_close, resets_when_the_shutdown_of_the_group_loses_data)
+TEST_EACH_CONNECTION(tcp_close, resets_when_the_shutdown_of_the_group_loses_data)
 {
     weir_promise *last;
 
-    open_stuck(line);
+    open_stuck(connection);
     log_capture_start();
-    last = write_much(&line->client);
-    assert_int_equal(weir_group_shutdown(line->near.group, 0, weir_ms(1)), 0);
+    last = write_much(&connection->client);
+    assert_int_equal(weir_group_shutdown(connection->near.group, 0, weir_ms(1)), 0);
     assert_int_equal(weir_promise_await(last, TEST_TIMEOUT_NS), 0);
     assert_int_equal(weir_promise_result(last), WEIR_ECLOSED);
     assert_non_null(strstr(weir_promise_detail(last), "the shutdown of the group does not wait"));
     weir_promise_release(last);
-    assert_reset(line);
+    assert_reset(connection);
 }

@@ -14,21 +14,21 @@
 #include "support/loop/sockets.h"
 #include "support/transport/connection.h"
 
-static weir_promise *connect_to(struct line *line, const weir_address *remote,
+static weir_promise *connect_to(struct connection *connection, const weir_address *remote,
                                 const weir_address *local)
 {
-    weir_promise *promise = line_promise(&line->client);
+    weir_promise *promise = connection_promise(&connection->client);
 
-    weir_channel_connect(line->client.channel, remote, local, promise);
+    weir_channel_connect(connection->client.channel, remote, local, promise);
     return promise;
 }
 
-static void start_client(struct line *line, const weir_channel_options *options)
+static void start_client(struct connection *connection, const weir_channel_options *options)
 {
-    line->options.client = options;
-    line_make_client(line);
-    weir_group_register(line->near.group, line->client.channel, NULL);
-    assert_heard(&line->client, "registered");
+    connection->options.client = options;
+    connection_make_client(connection);
+    weir_group_register(connection->near.group, connection->client.channel, NULL);
+    assert_end_events(&connection->client, "registered");
 }
 
 /* An address where nobody listens: of a socket that is bound and does not. */
@@ -49,7 +49,7 @@ struct silence {
     weir_address address;
 };
 
-static void silence_make(struct silence *silence)
+static void silent_address_init(struct silence *silence)
 {
     struct address address;
 
@@ -68,151 +68,154 @@ static void silence_break(struct silence *silence)
 }
 
 /* D 82 */
-TEST_EACH_LINE(tcp, is_closed_if_it_is_refused)
+TEST_EACH_CONNECTION(tcp, is_closed_if_it_is_refused)
 {
     weir_address address;
     int bound = nobody(&address);
 
-    start_client(line, NULL);
-    assert_int_equal(line_result(connect_to(line, &address, NULL)), -ECONNREFUSED);
-    assert_heard(&line->client, "unregistered");
-    assert_false(weir_channel_is_open(line->client.channel));
+    start_client(connection, NULL);
+    assert_int_equal(connection_result(connect_to(connection, &address, NULL)), -ECONNREFUSED);
+    assert_end_events(&connection->client, "unregistered");
+    assert_false(weir_channel_is_open(connection->client.channel));
     assert_int_equal(close(bound), 0);
 }
 
 /* D 82 */
-TEST_EACH_LINE(tcp, is_closed_if_it_is_refused_with_half_closure_too)
+TEST_EACH_CONNECTION(tcp, is_closed_if_it_is_refused_with_half_closure_too)
 {
     weir_address address;
     int bound = nobody(&address);
 
-    start_client(line, WEIR_CHANNEL_OPTIONS(.half_closure = true));
-    assert_int_equal(line_result(connect_to(line, &address, NULL)), -ECONNREFUSED);
-    assert_heard(&line->client, "unregistered");
+    start_client(connection, WEIR_CHANNEL_OPTIONS(.half_closure = true));
+    assert_int_equal(connection_result(connect_to(connection, &address, NULL)), -ECONNREFUSED);
+    assert_end_events(&connection->client, "unregistered");
     assert_int_equal(close(bound), 0);
 }
 
 /* D 83 */
-TEST_EACH_LINE(tcp, gives_up_in_time)
+TEST_EACH_CONNECTION(tcp, gives_up_in_time)
 {
     struct silence silence;
     int64_t start = weir__monotonic_now(), passed;
 
-    silence_make(&silence);
-    start_client(line, WEIR_CHANNEL_OPTIONS(.connect_timeout_ns = weir_ms(50)));
-    assert_int_equal(line_result(connect_to(line, &silence.address, NULL)), -ETIMEDOUT);
+    silent_address_init(&silence);
+    start_client(connection, WEIR_CHANNEL_OPTIONS(.connect_timeout_ns = weir_ms(50)));
+    assert_int_equal(connection_result(connect_to(connection, &silence.address, NULL)), -ETIMEDOUT);
     passed = weir__monotonic_now() - start;
     assert_true(passed >= weir_ms(50) && passed < TEST_TIMEOUT_NS / 2);
-    assert_heard(&line->client, "unregistered");
+    assert_end_events(&connection->client, "unregistered");
     silence_break(&silence);
 }
 
 /* D 83 */
-TEST_EACH_LINE(tcp, is_closed_if_connecting_is_cancelled)
+TEST_EACH_CONNECTION(tcp, is_closed_if_connecting_is_cancelled)
 {
     struct silence silence;
     weir_promise *promise;
     int64_t start;
 
-    silence_make(&silence);
-    start_client(line, NULL);
-    promise = connect_to(line, &silence.address, NULL);
-    host_turn(&line->near, 1);
+    silent_address_init(&silence);
+    start_client(connection, NULL);
+    promise = connect_to(connection, &silence.address, NULL);
+    host_turn(&connection->near, 1);
     start = weir__monotonic_now();
     assert_int_equal(weir_promise_cancel(promise), 0);
-    assert_int_equal(line_result(promise), WEIR_ECANCELED);
-    assert_int_equal(weir_channel_await_closed(line->client.channel, TEST_TIMEOUT_NS), 0);
+    assert_int_equal(connection_result(promise), WEIR_ECANCELED);
+    assert_int_equal(weir_channel_await_closed(connection->client.channel, TEST_TIMEOUT_NS), 0);
     assert_true(weir__monotonic_now() - start < TEST_TIMEOUT_NS / 2);
-    assert_heard(&line->client, "unregistered");
+    assert_end_events(&connection->client, "unregistered");
     silence_break(&silence);
 }
 
-TEST_EACH_LINE(tcp, can_be_closed_while_it_connects)
+TEST_EACH_CONNECTION(tcp, can_be_closed_while_it_connects)
 {
     struct silence silence;
     weir_promise *promise;
 
-    silence_make(&silence);
-    start_client(line, NULL);
-    promise = connect_to(line, &silence.address, NULL);
-    assert_int_equal(line_do(&line->client, weir_channel_close), 0);
-    assert_int_equal(line_result(promise), WEIR_ECLOSED);
-    assert_heard(&line->client, "unregistered");
+    silent_address_init(&silence);
+    start_client(connection, NULL);
+    promise = connect_to(connection, &silence.address, NULL);
+    assert_int_equal(connection_do(&connection->client, weir_channel_close), 0);
+    assert_int_equal(connection_result(promise), WEIR_ECLOSED);
+    assert_end_events(&connection->client, "unregistered");
     silence_break(&silence);
 }
 
 /* D 85 */
-TEST_EACH_LINE(tcp, connects_only_once)
+TEST_EACH_CONNECTION(tcp, connects_only_once)
 {
     struct silence silence;
     weir_promise *first;
 
-    silence_make(&silence);
-    start_client(line, NULL);
-    first = connect_to(line, &silence.address, NULL);
-    assert_int_equal(line_result(connect_to(line, &silence.address, NULL)), -EALREADY);
-    assert_int_equal(line_do(&line->client, weir_channel_abort), 0);
-    assert_int_equal(line_result(first), WEIR_ECLOSED);
+    silent_address_init(&silence);
+    start_client(connection, NULL);
+    first = connect_to(connection, &silence.address, NULL);
+    assert_int_equal(connection_result(connect_to(connection, &silence.address, NULL)), -EALREADY);
+    assert_int_equal(connection_do(&connection->client, weir_channel_abort), 0);
+    assert_int_equal(connection_result(first), WEIR_ECLOSED);
     silence_break(&silence);
 
-    assert_heard(&line->client, "unregistered");
-    line_open(line, NULL);
-    assert_int_equal(line_result(connect_to(line, &line->address, NULL)), -EISCONN);
-    line_say(&line->client, "x");
-    assert_heard(&line->server, "read(x)");
+    assert_end_events(&connection->client, "unregistered");
+    connection_open(connection, NULL);
+    assert_int_equal(connection_result(connect_to(connection, &connection->address, NULL)),
+                     -EISCONN);
+    connection_send(&connection->client, "x");
+    assert_end_events(&connection->server, "read(x)");
 }
 
-TEST_EACH_LINE(tcp, connects_from_an_address_of_its_own)
+TEST_EACH_CONNECTION(tcp, connects_from_an_address_of_its_own)
 {
     weir_address local, seen;
 
     assert_int_equal(weir_address_parse("127.0.0.2:0", &local), 0);
-    line_prepare(line, NULL);
-    assert_int_equal(line_result(connect_to(line, &line->address, &local)), 0);
-    line_await(&line->server, "active", 1);
-    assert_int_equal(weir_channel_remote_address(line->server.channel, &seen), 0);
+    connection_prepare(connection, NULL);
+    assert_int_equal(connection_result(connect_to(connection, &connection->address, &local)), 0);
+    connection_await(&connection->server, "active", 1);
+    assert_int_equal(weir_channel_remote_address(connection->server.channel, &seen), 0);
     weir_address_set_port(&seen, 0);
     assert_true(weir_address_equal(&seen, &local));
 }
 
-TEST_EACH_LINE(tcp, can_be_bound_before_it_is_connected)
+TEST_EACH_CONNECTION(tcp, can_be_bound_before_it_is_connected)
 {
     weir_promise *bound;
     weir_address local, seen;
 
     assert_int_equal(weir_address_parse("127.0.0.3:0", &local), 0);
-    line_prepare(line, NULL);
-    bound = line_promise(&line->client);
-    assert_int_equal(weir_channel_local_address(line->client.channel, &seen), -ENOTCONN);
-    weir_channel_bind(line->client.channel, &local, bound);
-    assert_int_equal(line_result(bound), 0);
-    line_connect(line);
-    assert_int_equal(weir_channel_local_address(line->client.channel, &seen), 0);
+    connection_prepare(connection, NULL);
+    bound = connection_promise(&connection->client);
+    assert_int_equal(weir_channel_local_address(connection->client.channel, &seen), -ENOTCONN);
+    weir_channel_bind(connection->client.channel, &local, bound);
+    assert_int_equal(connection_result(bound), 0);
+    connection_connect(connection);
+    assert_int_equal(weir_channel_local_address(connection->client.channel, &seen), 0);
     weir_address_set_port(&seen, 0);
     assert_true(weir_address_equal(&seen, &local));
 }
 
-TEST_EACH_LINE(tcp, cannot_connect_from_an_address_of_others)
+TEST_EACH_CONNECTION(tcp, cannot_connect_from_an_address_of_others)
 {
     weir_address local;
 
     assert_int_equal(weir_address_parse("192.0.2.1:0", &local), 0);
-    line_prepare(line, NULL);
-    assert_int_equal(line_result(connect_to(line, &line->address, &local)), -EADDRNOTAVAIL);
-    assert_heard(&line->client, "unregistered");
+    connection_prepare(connection, NULL);
+    assert_int_equal(connection_result(connect_to(connection, &connection->address, &local)),
+                     -EADDRNOTAVAIL);
+    assert_end_events(&connection->client, "unregistered");
 }
 
 /* B 13 */
-TEST_EACH_LINE(tcp, does_not_connect_if_an_option_cannot_be_set)
+TEST_EACH_CONNECTION(tcp, does_not_connect_if_an_option_cannot_be_set)
 {
     const weir_socket_option nonsense = {.level = SOL_SOCKET, .name = 12345, .value = 1};
 
-    line_prepare(line, &(const struct line_options){
-                           .client = WEIR_CHANNEL_OPTIONS(.socket_options = &nonsense,
-                                                          .socket_option_count = 1)});
-    assert_int_equal(line_result(connect_to(line, &line->address, NULL)), -ENOPROTOOPT);
-    assert_heard(&line->client, "unregistered");
-    assert_int_equal(atomic_load(&line->accepted.calls), 0);
+    connection_prepare(connection, &(const struct connection_options){
+                                       .client = WEIR_CHANNEL_OPTIONS(.socket_options = &nonsense,
+                                                                      .socket_option_count = 1)});
+    assert_int_equal(connection_result(connect_to(connection, &connection->address, NULL)),
+                     -ENOPROTOOPT);
+    assert_end_events(&connection->client, "unregistered");
+    assert_int_equal(atomic_load(&connection->accepted.calls), 0);
 }
 
 /* ---- options ---- */
@@ -226,16 +229,17 @@ static int option_of(weir_channel *channel, int level, int name)
     return value;
 }
 
-TEST_EACH_LINE(tcp, sets_its_options)
+TEST_EACH_CONNECTION(tcp, sets_its_options)
 {
     const weir_socket_option idle = {.level = IPPROTO_TCP, .name = TCP_KEEPIDLE, .value = 77};
     const weir_channel_options *options =
         WEIR_CHANNEL_OPTIONS(.keep_alive = true, .send_buffer = 20000, .receive_buffer = 30000,
                              .user_timeout_ns = weir_seconds(7), .socket_options = &idle,
                              .socket_option_count = 1);
-    struct line_end *ends[] = {&line->client, &line->server};
+    struct connection_end *ends[] = {&connection->client, &connection->server};
 
-    line_open(line, &(const struct line_options){.client = options, .server = options});
+    connection_open(connection,
+                    &(const struct connection_options){.client = options, .server = options});
     for (int i = 0; i < 2; i++) {
         weir_channel *channel = ends[i]->channel;
 
@@ -248,18 +252,19 @@ TEST_EACH_LINE(tcp, sets_its_options)
     }
 }
 
-TEST_EACH_LINE(tcp, takes_options_back)
+TEST_EACH_CONNECTION(tcp, takes_options_back)
 {
     weir_channel *channel;
     int on = 1;
 
-    line_open(line, &(const struct line_options){
+    connection_open(connection,
+                    &(const struct connection_options){
                         .client = WEIR_CHANNEL_OPTIONS(.keep_alive = true,
                                                        .user_timeout_ns = weir_seconds(7))});
-    channel = line->client.channel;
+    channel = connection->client.channel;
     assert_int_equal(
         weir_channel_set_options(channel, WEIR_CHANNEL_OPTIONS(.nagle = true, .backlog = 1)), 0);
-    host_turn(&line->near, 1);
+    host_turn(&connection->near, 1);
     assert_int_equal(option_of(channel, IPPROTO_TCP, TCP_NODELAY), 0);
     assert_int_equal(option_of(channel, SOL_SOCKET, SO_KEEPALIVE), 0);
     assert_int_equal(option_of(channel, IPPROTO_TCP, TCP_USER_TIMEOUT), 0);
@@ -268,17 +273,17 @@ TEST_EACH_LINE(tcp, takes_options_back)
     assert_int_equal(option_of(channel, SOL_SOCKET, SO_KEEPALIVE), 1);
 }
 
-TEST_EACH_LINE(tcp, has_no_socket_options_without_a_socket)
+TEST_EACH_CONNECTION(tcp, has_no_socket_options_without_a_socket)
 {
     int value = 1;
     size_t length = sizeof(value);
 
-    line_make_client(line);
-    assert_int_equal(weir_channel_get_socket_option(line->client.channel, SOL_SOCKET, SO_KEEPALIVE,
-                                                    &value, &length),
+    connection_make_client(connection);
+    assert_int_equal(weir_channel_get_socket_option(connection->client.channel, SOL_SOCKET,
+                                                    SO_KEEPALIVE, &value, &length),
                      -ENOTSUP);
-    assert_int_equal(weir_channel_set_socket_option(line->client.channel, SOL_SOCKET, SO_KEEPALIVE,
-                                                    &value, sizeof(value)),
+    assert_int_equal(weir_channel_set_socket_option(connection->client.channel, SOL_SOCKET,
+                                                    SO_KEEPALIVE, &value, sizeof(value)),
                      -ENOTSUP);
 }
 
@@ -286,22 +291,22 @@ TEST_EACH_LINE(tcp, has_no_socket_options_without_a_socket)
  * TCP Fast Open is two options of sockets. Where the system does it, and the server is known from
  * an earlier connection, connecting sends nothing yet: the first write goes with the SYN.
  */
-TEST_EACH_LINE(tcp, may_open_fast)
+TEST_EACH_CONNECTION(tcp, may_open_fast)
 {
     static const weir_socket_option queue = {IPPROTO_TCP, TCP_FASTOPEN, 16};
     static const weir_socket_option fast = {IPPROTO_TCP, TCP_FASTOPEN_CONNECT, 1};
 
-    if (line_is_unix())
+    if (connection_is_unix())
         return; /* there is no such thing */
-    line_prepare(
-        line,
-        &(const struct line_options){
+    connection_prepare(
+        connection,
+        &(const struct connection_options){
             .listener = WEIR_CHANNEL_OPTIONS(.socket_options = &queue, .socket_option_count = 1),
             .client = WEIR_CHANNEL_OPTIONS(.socket_options = &fast, .socket_option_count = 1)});
-    line_call(line);
-    line_say(&line->client, "hello");
-    assert_heard(&line->client, "active");
-    line_await(&line->server, "read(hello)", 1);
-    line_say(&line->server, "welcome");
-    line_await(&line->client, "read(welcome)", 1);
+    connection_start(connection);
+    connection_send(&connection->client, "hello");
+    assert_end_events(&connection->client, "active");
+    connection_await(&connection->server, "read(hello)", 1);
+    connection_send(&connection->server, "welcome");
+    connection_await(&connection->client, "read(welcome)", 1);
 }

@@ -33,9 +33,9 @@ TEST_EACH_PAIR(tcp, echoes_every_byte_within_its_marks)
     unsigned rounds = 0;
 
     /* A client that has a thread of its own is a fast reader: there the mark need not be reached */
-    if (line->near.backend->io == WEIR_IO_BLOCKING)
+    if (connection->near.backend->io == WEIR_IO_BLOCKING)
         echo.most_pending = HIGH_MARK + 1;
-    assert_int_equal(echo_open(&echo, line->far.group, line->near.group), 0);
+    assert_int_equal(echo_open(&echo, connection->far.group, connection->near.group), 0);
     for (; rounds < ROUNDS || (echo.most_pending <= HIGH_MARK && rounds < ROUNDS_MAX); rounds++)
         assert_true(echo_exchange(&echo, SHARE));
     assert_true(echo_close(&echo));
@@ -47,9 +47,9 @@ TEST_EACH_PAIR(tcp, echoes_every_byte_within_its_marks)
 }
 
 /* Issue 5, 4; or 500, which are 1,000 threads */
-TEST_EACH_LINE(tcp, holds_5000_connections)
+TEST_EACH_CONNECTION(tcp, holds_5000_connections)
 {
-    bool has_threads = line->far.backend->io == WEIR_IO_BLOCKING;
+    bool has_threads = connection->far.backend->io == WEIR_IO_BLOCKING;
     struct echo echo = {.connections = has_threads ? 500 : 5000, .seed = 2};
     struct rlimit limits;
 
@@ -57,7 +57,7 @@ TEST_EACH_LINE(tcp, holds_5000_connections)
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &limits), 0);
     if (limits.rlim_cur < (has_threads ? 4 : 2) * echo.connections + 100)
         WEIR_TEST_SKIP("the limit of descriptors is too low (ulimit -n)");
-    assert_int_equal(echo_open(&echo, line->far.group, line->near.group), 0);
+    assert_int_equal(echo_open(&echo, connection->far.group, connection->near.group), 0);
     assert_true(echo_exchange(&echo, 64));
     assert_true(echo_exchange(&echo, 64));
     assert_int_equal(echo.closed.calls, 0);

@@ -2,7 +2,8 @@
 /*
  * Each system call of an echo server fails with the errors that it can return, and each allocation
  * in turn, while clients - plain sockets, whose calls do not fail - are served. With
- * WEIR_TEST_LINE=unix or seqpacket they are Unix sockets, at a stale file, and pass descriptors.
+ * WEIR_TEST_CONNECTION=unix or seqpacket they are Unix sockets, at a stale file, and pass
+ * descriptors.
  *
  * Whatever fails: no client is left waiting, one that is not served is so for an error that some
  * handler has heard, the next client is served again, and neither memory nor a descriptor is left.
@@ -35,13 +36,14 @@ static char folder[] = "/tmp/weir-faults-XXXXXX";
 
 static bool is_unix(void)
 {
-    return getenv("WEIR_TEST_LINE") != NULL;
+    return getenv("WEIR_TEST_CONNECTION") != NULL;
 }
 
 static enum weir_kind kind(void)
 {
-    return is_unix() && strcmp(getenv("WEIR_TEST_LINE"), "seqpacket") == 0 ? WEIR_KIND_SEQPACKET
-                                                                           : WEIR_KIND_STREAM;
+    return is_unix() && strcmp(getenv("WEIR_TEST_CONNECTION"), "seqpacket") == 0
+               ? WEIR_KIND_SEQPACKET
+               : WEIR_KIND_STREAM;
 }
 
 static int socket_type(void)
@@ -116,35 +118,35 @@ static ssize_t send_rights(int client, const void *bytes, size_t length)
 
 /* ---- the server ---- */
 
-static void on_registered(weir_promise *promise, void *site)
+static void on_registered(weir_promise *promise, void *faulty)
 {
     if (weir_promise_result(promise) < 0)
-        call_counter_add(&((struct site *)site)->errors);
+        call_counter_add(&((struct faulty_server *)faulty)->errors);
 }
 
 /* What this cannot do for want of memory is an error that it has heard itself. */
 static void on_accepted(weir_ctx *ctx, weir_msg *msg)
 {
-    struct site *site = site_of(ctx);
+    struct faulty_server *faulty = faulty_server_of(ctx);
     weir_channel *channel = weir_channel_of(msg);
     weir_promise *promise = NULL;
-    int err = site_add(site, channel, &site_echo);
+    int err = faulty_server_add(faulty, channel, &faulty_server_echo);
 
     if (err == 0)
         err = weir_promise_create(weir_ctx_executor(ctx), &promise);
     if (err == 0)
-        err = weir_promise_add_listener(promise, on_registered, site);
+        err = weir_promise_add_listener(promise, on_registered, faulty);
     if (err == 0)
-        weir_group_register(site->group, channel, promise);
+        weir_group_register(faulty->group, channel, promise);
     else
-        call_counter_add(&site->errors);
+        call_counter_add(&faulty->errors);
     weir_promise_release(promise);
     weir_msg_release(msg);
 }
 
 static const weir_handler acceptor = {
     .name = "acceptor",
-    .state_size = sizeof(struct site *),
+    .state_size = sizeof(struct faulty_server *),
     .init = pointer_keep,
     .read = on_accepted,
 };
@@ -159,17 +161,17 @@ static int create_listener(weir_channel **ret_listener)
                      : weir_tcp_create_server(NULL, options, ret_listener);
 }
 
-static int open_listener(struct site *site)
+static int open_listener(struct faulty_server *faulty)
 {
     weir_address address;
-    int err = create_listener(&site->channel);
+    int err = create_listener(&faulty->channel);
 
     if (err == 0)
-        err = site_add(site, site->channel, &acceptor);
+        err = faulty_server_add(faulty, faulty->channel, &acceptor);
     if (err < 0)
         return err;
     address = choose_address();
-    return site_bind(site, &address);
+    return faulty_server_bind(faulty, &address);
 }
 
 /* ---- a client ---- */
@@ -230,9 +232,9 @@ static bool await_client(struct pollfd *ready)
     return true;
 }
 
-static enum outcome visit(const struct site *site)
+static enum outcome visit(const struct faulty_server *faulty)
 {
-    int client = call(&site->address);
+    int client = call(&faulty->address);
     struct pollfd ready = {.fd = client};
     size_t sent = 0, received = 0;
     enum outcome outcome = LEFT_WAITING;
@@ -256,39 +258,39 @@ static enum outcome visit(const struct site *site)
 
 /* ---- a play ---- */
 
-static bool is_broken(const struct site *site)
+static bool is_broken(const struct faulty_server *faulty)
 {
-    return sweep_has_failed(site->sweep) || atomic_load(&site->errors.calls) > 0;
+    return sweep_has_failed(faulty->sweep) || atomic_load(&faulty->errors.calls) > 0;
 }
 
-static void serve(struct site *site)
+static void serve(struct faulty_server *faulty)
 {
     enum outcome outcomes[CLIENTS];
     bool served = true;
 
     for (int i = 0; i < CLIENTS; i++) {
-        outcomes[i] = visit(site);
+        outcomes[i] = visit(faulty);
         if (outcomes[i] == LEFT_WAITING)
-            sweep_fail(site->sweep, "a client is left waiting");
+            sweep_fail(faulty->sweep, "a client is left waiting");
         served = served && outcomes[i] == SERVED;
     }
-    if (!served && !is_broken(site))
-        sweep_fail(site->sweep, "a client is turned away for no reason");
-    if (!served && !call_counter_await(&site->errors, 1))
-        sweep_fail(site->sweep, "a client is turned away, and no handler has heard of it");
-    sweep_stop_faults(site->sweep);
-    if (!weir_channel_is_open(site->channel) || visit(site) != SERVED)
-        sweep_fail(site->sweep, "the server is not as it was");
+    if (!served && !is_broken(faulty))
+        sweep_fail(faulty->sweep, "a client is turned away for no reason");
+    if (!served && !call_counter_await(&faulty->errors, 1))
+        sweep_fail(faulty->sweep, "a client is turned away, and no handler has heard of it");
+    sweep_stop_faults(faulty->sweep);
+    if (!weir_channel_is_open(faulty->channel) || visit(faulty) != SERVED)
+        sweep_fail(faulty->sweep, "the server is not as it was");
 }
 
-static const struct site_play play = {.open = open_listener, .serve = serve};
+static const struct faulty_server_run play = {.open = open_listener, .serve = serve};
 
 /* Of a ring that cannot be entered several times in a row every client may be one too many until
  * it is through: tests/loop/test_faults.c does that, where the backend alone is looked at. */
 static void sweep_all(const struct backend *backend, void (*sweep_it)(struct sweep *sweep))
 {
     struct sweep sweep = {.backend = backend,
-                          .scenario = site_play,
+                          .scenario = faulty_server_run,
                           .arg = &play,
                           .places = PLACES,
                           .stride = SWEEP_STRIDE,

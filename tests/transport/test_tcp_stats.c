@@ -27,21 +27,21 @@ static int call(const weir_address *address)
 }
 
 /* Returns when the sender knows that it is sent: the other may have heard of it before. */
-static void send_msg(struct line_end *end, weir_msg *msg)
+static void send_msg(struct connection_end *end, weir_msg *msg)
 {
-    weir_promise *sent = line_promise(end);
+    weir_promise *sent = connection_promise(end);
 
     weir_channel_write_and_flush(end->channel, msg, sent);
-    assert_int_equal(line_result(sent), 0);
+    assert_int_equal(connection_result(sent), 0);
 }
 
 /* ---- exact numbers ---- */
 
-static void close_both(struct line *line)
+static void close_both(struct connection *connection)
 {
-    weir_channel_close(line->client.channel, NULL);
-    assert_int_equal(weir_channel_await_closed(line->client.channel, TEST_TIMEOUT_NS), 0);
-    assert_int_equal(weir_channel_await_closed(line->server.channel, TEST_TIMEOUT_NS), 0);
+    weir_channel_close(connection->client.channel, NULL);
+    assert_int_equal(weir_channel_await_closed(connection->client.channel, TEST_TIMEOUT_NS), 0);
+    assert_int_equal(weir_channel_await_closed(connection->server.channel, TEST_TIMEOUT_NS), 0);
 }
 
 TEST_EACH_PAIR(tcp_stats, are_exact_for_a_connection_and_its_traffic)
@@ -49,18 +49,18 @@ TEST_EACH_PAIR(tcp_stats, are_exact_for_a_connection_and_its_traffic)
     struct stats stats = stats_from_now("tcp");
     weir_channel_stats end;
 
-    line_open(line, NULL);
+    connection_open(connection, NULL);
     assert_stats(&stats, .open = 2, .active = 2, .listeners = 1, .listeners_active = 1,
                  .created = 2, .accepted = 1, .connected = 1);
-    send_msg(&line->client, text_msg("hello"));
-    assert_heard(&line->server, "read(hello)");
-    send_msg(&line->server, text_msg("morning"));
-    assert_heard(&line->client, "read(morning)");
+    send_msg(&connection->client, text_msg("hello"));
+    assert_end_events(&connection->server, "read(hello)");
+    send_msg(&connection->server, text_msg("morning"));
+    assert_end_events(&connection->client, "read(morning)");
     assert_stats(&stats, .open = 2, .active = 2, .listeners = 1, .listeners_active = 1,
                  .created = 2, .accepted = 1, .connected = 1, .messages_sent = 2, .bytes_sent = 12,
                  .messages_received = 2, .bytes_received = 12);
-    close_both(line);
-    line_close(line);
+    close_both(connection);
+    connection_close(connection);
     end = (weir_channel_stats){.created = 2,
                                .closed = 2,
                                .accepted = 1,
@@ -70,22 +70,22 @@ TEST_EACH_PAIR(tcp_stats, are_exact_for_a_connection_and_its_traffic)
                                .messages_received = 2,
                                .bytes_received = 12};
     stats_check(&stats, &end, __FILE__, __LINE__);
-    host_end(&line->near);
-    host_end(&line->far);
+    host_end(&connection->near);
+    host_end(&connection->far);
     stats_check(&stats, &end, __FILE__, __LINE__); /* the loops have left it behind */
 }
 
-TEST_EACH_LINE(tcp_stats, count_each_byte_of_much)
+TEST_EACH_CONNECTION(tcp_stats, count_each_byte_of_much)
 {
     enum { SIZE = 3 * 1024 * 1024 };
     struct stats stats = stats_from_now("tcp");
     weir_channel_stats since;
 
-    line_open(line, NULL);
-    line->server.on_read = line_discard;
-    weir_channel_write(line->client.channel, sized_msg(SIZE), NULL);
-    send_msg(&line->client, sized_msg(1));
-    line_await_received(&line->server, SIZE + 1);
+    connection_open(connection, NULL);
+    connection->server.on_read = connection_discard;
+    weir_channel_write(connection->client.channel, sized_msg(SIZE), NULL);
+    send_msg(&connection->client, sized_msg(1));
+    connection_await_received(&connection->server, SIZE + 1);
     since = stats_since(&stats);
     assert_int_equal(since.bytes_received, SIZE + 1);
     assert_int_equal(since.bytes_sent, SIZE + 1);
@@ -94,13 +94,13 @@ TEST_EACH_LINE(tcp_stats, count_each_byte_of_much)
     assert_int_equal(since.unwritable, 1);
 }
 
-TEST_EACH_LINE(tcp_stats, are_those_of_their_kind)
+TEST_EACH_CONNECTION(tcp_stats, are_those_of_their_kind)
 {
     struct stats all = stats_from_now(NULL), tcp = stats_from_now("tcp");
     struct stats inproc = stats_from_now("inproc");
     weir_channel_stats since;
 
-    line_open(line, NULL);
+    connection_open(connection, NULL);
     since = stats_since(&tcp);
     stats_check(&all, &since, __FILE__, __LINE__);
     assert_stats(&inproc, .open = 0);
@@ -108,87 +108,87 @@ TEST_EACH_LINE(tcp_stats, are_those_of_their_kind)
 
 /* ---- errors ---- */
 
-TEST_EACH_LINE(tcp_stats, count_a_refusal)
+TEST_EACH_CONNECTION(tcp_stats, count_a_refusal)
 {
     struct stats stats;
     weir_promise *refused;
 
-    line_prepare(line, NULL);
-    weir_channel_close(line->listener, NULL);
-    assert_int_equal(weir_channel_await_closed(line->listener, TEST_TIMEOUT_NS), 0);
+    connection_prepare(connection, NULL);
+    weir_channel_close(connection->listener, NULL);
+    assert_int_equal(weir_channel_await_closed(connection->listener, TEST_TIMEOUT_NS), 0);
     stats = stats_from_now("tcp");
-    refused = line_promise(&line->client);
-    weir_channel_connect(line->client.channel, &line->address, NULL, refused);
-    assert_int_equal(line_result(refused), -ECONNREFUSED);
-    assert_int_equal(weir_channel_await_closed(line->client.channel, TEST_TIMEOUT_NS), 0);
+    refused = connection_promise(&connection->client);
+    weir_channel_connect(connection->client.channel, &connection->address, NULL, refused);
+    assert_int_equal(connection_result(refused), -ECONNREFUSED);
+    assert_int_equal(weir_channel_await_closed(connection->client.channel, TEST_TIMEOUT_NS), 0);
     assert_stats(&stats, .open = (uint64_t)-1, .closed = 1, .connects_failed = 1,
                  ERRORS(.refused = 1));
 }
 
-TEST_EACH_LINE(tcp_stats, count_a_reset)
+TEST_EACH_CONNECTION(tcp_stats, count_a_reset)
 {
     struct stats stats;
     int client;
 
-    line_prepare(line, NULL);
+    connection_prepare(connection, NULL);
     stats = stats_from_now("tcp");
-    client = call(&line->address);
-    assert_true(call_counter_await(&line->accepted, 1));
-    line_await(&line->server, "active", 1);
+    client = call(&connection->address);
+    assert_true(call_counter_await(&connection->accepted, 1));
+    connection_await(&connection->server, "active", 1);
     socket_reset(client);
-    assert_int_equal(weir_channel_await_closed(line->server.channel, TEST_TIMEOUT_NS), 0);
+    assert_int_equal(weir_channel_await_closed(connection->server.channel, TEST_TIMEOUT_NS), 0);
     assert_stats(&stats, .created = 1, .closed = 1, .accepted = 1, ERRORS(.reset = 1));
 }
 
 /* It does not read, and so hears of the peer's end only when it sends. */
-TEST_EACH_LINE(tcp_stats, count_a_broken_pipe)
+TEST_EACH_CONNECTION(tcp_stats, count_a_broken_pipe)
 {
     struct stats stats;
     weir_channel_stats since;
     int client;
 
-    line_prepare(
-        line, &(const struct line_options){.server = WEIR_CHANNEL_OPTIONS(.read_on_demand = true)});
+    connection_prepare(connection, &(const struct connection_options){
+                                       .server = WEIR_CHANNEL_OPTIONS(.read_on_demand = true)});
     stats = stats_from_now("tcp");
-    client = call(&line->address);
-    assert_true(call_counter_await(&line->accepted, 1));
-    line_await(&line->server, "active", 1);
+    client = call(&connection->address);
+    assert_true(call_counter_await(&connection->accepted, 1));
+    connection_await(&connection->server, "active", 1);
     assert_int_equal(close(client), 0);
-    while (weir_channel_is_open(line->server.channel))
-        line_say(&line->server, "anybody there?");
-    assert_int_equal(weir_channel_await_closed(line->server.channel, TEST_TIMEOUT_NS), 0);
+    while (weir_channel_is_open(connection->server.channel))
+        connection_send(&connection->server, "anybody there?");
+    assert_int_equal(weir_channel_await_closed(connection->server.channel, TEST_TIMEOUT_NS), 0);
     since = stats_since(&stats);
     assert_int_equal(since.errors.pipe, 1);
     assert_true(since.writes_failed >= 1);
 }
 
-TEST_EACH_LINE(tcp_stats, count_a_loop_that_has_gone)
+TEST_EACH_CONNECTION(tcp_stats, count_a_loop_that_has_gone)
 {
     struct stats stats;
     weir_channel *late;
 
     assert_int_equal(weir_tcp_create(NULL, &late), 0);
     stats = stats_from_now("tcp");
-    host_end(&line->near);
-    weir_channel_register(late, line->near.loop, NULL);
+    host_end(&connection->near);
+    weir_channel_register(late, connection->near.loop, NULL);
     assert_int_equal(weir_channel_await_closed(late, TEST_TIMEOUT_NS), 0);
     assert_stats(&stats, .open = (uint64_t)-1, .closed = 1, ERRORS(.rejected = 1));
     weir_channel_release(late);
 }
 
-TEST_EACH_LINE(tcp_stats, count_an_address_that_is_taken)
+TEST_EACH_CONNECTION(tcp_stats, count_an_address_that_is_taken)
 {
     struct stats stats;
     weir_channel *second;
     weir_promise *bound;
 
-    line_prepare(line, NULL);
+    connection_prepare(connection, NULL);
     assert_int_equal(weir_tcp_create_server(NULL, NULL, &second), 0);
     stats = stats_from_now("tcp");
-    bound = line_promise(&line->server);
-    weir_channel_register(second, line->far.loop, NULL);
-    weir_channel_bind(second, &line->address, bound);
-    assert_int_equal(line_result(bound), -EADDRINUSE);
+    bound = connection_promise(&connection->server);
+    weir_channel_register(second, connection->far.loop, NULL);
+    weir_channel_bind(second, &connection->address, bound);
+    assert_int_equal(connection_result(bound), -EADDRINUSE);
     assert_int_equal(weir_channel_await_closed(second, TEST_TIMEOUT_NS), 0);
     assert_stats(&stats, .listeners = (uint64_t)-1, ERRORS(.address = 1));
     weir_channel_release(second);
@@ -201,41 +201,42 @@ static enum backend_id starved;
 /* In a process of its own, because of the limit. */
 static void run_out_of_descriptors(void)
 {
-    static struct line line;
+    static struct connection connection;
     weir_promise *connected;
     weir_channel_stats since;
     struct stats stats;
     rlim_t before;
     int client;
 
-    line.client.line = line.server.line = &line;
-    event_log_open(&line.client.events);
-    event_log_open(&line.server.events);
-    host_open(&line.far, starved);
-    line.near = line.far;
-    line_prepare(&line, &(const struct line_options){
-                            .listener = WEIR_CHANNEL_OPTIONS(.read_on_demand = true)});
+    connection.client.connection = connection.server.connection = &connection;
+    event_log_open(&connection.client.events);
+    event_log_open(&connection.server.events);
+    host_open(&connection.far, starved);
+    connection.near = connection.far;
+    connection_prepare(&connection, &(const struct connection_options){
+                                        .listener = WEIR_CHANNEL_OPTIONS(.read_on_demand = true)});
     client = socket_new(AF_INET, SOCK_STREAM);
     stats = stats_from_now("tcp");
     before = descriptors_forbid();
-    connected = line_promise(&line.client);
-    weir_channel_connect(line.client.channel, &line.address, NULL, connected);
-    assert_int_equal(line_result(connected), -EMFILE);
+    connected = connection_promise(&connection.client);
+    weir_channel_connect(connection.client.channel, &connection.address, NULL, connected);
+    assert_int_equal(connection_result(connected), -EMFILE);
     since = stats_since(&stats);
     assert_int_equal(since.connects_failed, 1);
     assert_int_equal(since.errors.descriptors, 1);
-    weir_channel_set_auto_read(line.listener, true); /* a ring keeps the limit of this moment */
-    (void)connect(client, weir_address_sockaddr(&line.address), line.address.length);
+    weir_channel_set_auto_read(connection.listener,
+                               true); /* a ring keeps the limit of this moment */
+    (void)connect(client, weir_address_sockaddr(&connection.address), connection.address.length);
     while (stats_since(&stats).turned_away == 0)
-        host_turn(&line.far, 1);
-    host_turn(&line.far, 1);
+        host_turn(&connection.far, 1);
+    host_turn(&connection.far, 1);
     since = stats_since(&stats);
     assert_int_equal(since.turned_away, 1);
     assert_true(since.accepts_failed >= 1); /* a ring fails also when nobody comes */
     assert_true(since.errors.descriptors >= 2);
     descriptors_limit(before);
-    line_close(&line);
-    host_close(&line.far);
+    connection_close(&connection);
+    host_close(&connection.far);
 }
 
 static void starve(enum backend_id id)
@@ -295,21 +296,21 @@ static void read_on_and_on(void *arg)
     }
 }
 
-static void come_and_go(struct line *line)
+static void come_and_go(struct connection *connection)
 {
-    line_open(line, NULL);
-    send_msg(&line->client, text_msg("0123456789"));
-    assert_heard(&line->server, "read(0123456789)");
-    close_both(line);
-    line_await(&line->client, "unregistered", 1);
-    line_await(&line->server, "unregistered", 1);
-    line_close(line);
-    event_log_clear(&line->client.events);
-    event_log_clear(&line->server.events);
+    connection_open(connection, NULL);
+    send_msg(&connection->client, text_msg("0123456789"));
+    assert_end_events(&connection->server, "read(0123456789)");
+    close_both(connection);
+    connection_await(&connection->client, "unregistered", 1);
+    connection_await(&connection->server, "unregistered", 1);
+    connection_close(connection);
+    event_log_clear(&connection->client.events);
+    event_log_clear(&connection->server.events);
 }
 
 /* Loops of other groups come and go meanwhile, and leave their figures behind. */
-TEST_EACH_LINE(tcp_stats, never_go_back_under_a_reader_while_loops_come_and_go)
+TEST_EACH_CONNECTION(tcp_stats, never_go_back_under_a_reader_while_loops_come_and_go)
 {
     struct stats stats = stats_from_now("tcp");
     weir__thread readers[2];
@@ -318,11 +319,11 @@ TEST_EACH_LINE(tcp_stats, never_go_back_under_a_reader_while_loops_come_and_go)
     for (unsigned i = 0; i < 2; i++)
         assert_int_equal(weir__thread_start("reader", read_on_and_on, NULL, &readers[i]), 0);
     for (unsigned i = 0; i < ROUNDS; i++) {
-        come_and_go(line);
+        come_and_go(connection);
         if (i % 10 != 9)
             continue;
-        host_close(&line->near);
-        host_open(&line->near, (enum backend_id)(line->far.backend - backends));
+        host_close(&connection->near);
+        host_open(&connection->near, (enum backend_id)(connection->far.backend - backends));
     }
     atomic_store(&is_over, true);
     for (unsigned i = 0; i < 2; i++)

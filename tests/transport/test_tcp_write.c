@@ -26,20 +26,20 @@ TEST_EACH_PAIR(tcp, leaves_out_what_was_cancelled)
 {
     weir_promise *promises[5];
 
-    line_open(line, NULL);
+    connection_open(connection, NULL);
     for (int i = 0; i < 5; i++) {
         const char text[2] = {(char)('a' + i), '\0'};
 
-        promises[i] = line_promise(&line->client);
-        weir_channel_write(line->client.channel, text_msg(text), promises[i]);
+        promises[i] = connection_promise(&connection->client);
+        weir_channel_write(connection->client.channel, text_msg(text), promises[i]);
     }
     assert_int_equal(weir_promise_cancel(promises[0]), 0);
     assert_int_equal(weir_promise_cancel(promises[3]), 0);
-    weir_channel_flush(line->client.channel);
+    weir_channel_flush(connection->client.channel);
     for (int i = 0; i < 5; i++)
-        assert_int_equal(line_result(promises[i]), i == 0 || i == 3 ? WEIR_ECANCELED : 0);
-    line_await_received(&line->server, 3);
-    assert_heard(&line->server, "read(bce)");
+        assert_int_equal(connection_result(promises[i]), i == 0 || i == 3 ? WEIR_ECANCELED : 0);
+    connection_await_received(&connection->server, 3);
+    assert_end_events(&connection->server, "read(bce)");
 }
 
 /* ---- marks ---- */
@@ -52,7 +52,7 @@ struct transfer {
 
 static void transfer_some(weir_ctx *ctx)
 {
-    struct transfer *transfer = line_end_of(ctx)->user_data;
+    struct transfer *transfer = connection_end_of(ctx)->user_data;
     int64_t pending;
 
     while (transfer->left > 0 && weir_ctx_is_writable(ctx)) {
@@ -69,15 +69,16 @@ TEST_EACH_PAIR(tcp, transfers_much_between_its_marks)
 {
     struct transfer transfer = {.left = 16 << 20};
 
-    line_prepare(line, &(const struct line_options){
+    connection_prepare(connection,
+                       &(const struct connection_options){
                            .client = WEIR_CHANNEL_OPTIONS(.low_mark = 8192, .high_mark = 16384)});
-    line->client.user_data = &transfer;
-    line->client.on_active = transfer_some;
-    line->client.on_writability = transfer_some;
-    line->server.on_read = line_discard;
-    line_connect(line);
-    line_await_received(&line->server, 16 << 20);
-    host_turn(&line->near, 1);
+    connection->client.user_data = &transfer;
+    connection->client.on_active = transfer_some;
+    connection->client.on_writability = transfer_some;
+    connection->server.on_read = connection_discard;
+    connection_connect(connection);
+    connection_await_received(&connection->server, 16 << 20);
+    host_turn(&connection->near, 1);
     assert_true(transfer.most > 16384 && transfer.most <= 16384 + 4096 + 96);
 }
 
@@ -104,7 +105,7 @@ static void image_make(struct image *image, size_t size)
 
 static void compare(weir_ctx *ctx, weir_msg *msg)
 {
-    struct image *image = line_end_of(ctx)->user_data;
+    struct image *image = connection_end_of(ctx)->user_data;
     const weir_buf *buf = weir_buf_of(msg);
     size_t length = weir_buf_readable(buf);
 
@@ -179,32 +180,32 @@ TEST_EACH_PAIR(tcp, sends_files_buffers_and_composites_in_order)
 
     image_make(&image, 4 << 20);
     file = image_file(&image);
-    line_open(line, NULL);
-    line->server.user_data = &image;
-    line->server.on_read = compare;
+    connection_open(connection, NULL);
+    connection->server.user_data = &image;
+    connection->server.on_read = compare;
     weir__random_init(&random, 1);
     for (size_t offset = 0; offset < image.size; offset += length) {
         length = 1 + weir__random_below(&random, 200000);
         if (length > image.size - offset)
             length = image.size - offset;
         weir_promise_release(promise);
-        promise = line_promise(&line->client);
+        promise = connection_promise(&connection->client);
         weir_channel_write(
-            line->client.channel,
+            connection->client.channel,
             any_msg(&image, file, offset, length, (unsigned)weir__random_below(&random, 3)),
             promise);
     }
-    weir_channel_flush(line->client.channel);
-    assert_int_equal(line_result(promise), 0);
-    line_await_received(&line->server, image.size);
-    host_turn(&line->far, 1);
+    weir_channel_flush(connection->client.channel);
+    assert_int_equal(connection_result(promise), 0);
+    connection_await_received(&connection->server, image.size);
+    host_turn(&connection->far, 1);
     assert_false(image.differs);
     assert_int_equal(close(file), 0);
     free(image.bytes);
 }
 
 /* D 97 */
-TEST_EACH_LINE(tcp, closes_when_a_file_ends_before_its_range)
+TEST_EACH_CONNECTION(tcp, closes_when_a_file_ends_before_its_range)
 {
     struct image image;
     weir_promise *promise;
@@ -212,11 +213,11 @@ TEST_EACH_LINE(tcp, closes_when_a_file_ends_before_its_range)
 
     image_make(&image, 1000);
     file = image_file(&image);
-    line_open(line, NULL);
-    promise = line_promise(&line->client);
-    weir_channel_write_and_flush(line->client.channel, range_msg(file, 500, 1000), promise);
-    assert_int_equal(line_result(promise), WEIR_ETRUNCATED);
-    assert_int_equal(weir_channel_await_closed(line->client.channel, TEST_TIMEOUT_NS), 0);
+    connection_open(connection, NULL);
+    promise = connection_promise(&connection->client);
+    weir_channel_write_and_flush(connection->client.channel, range_msg(file, 500, 1000), promise);
+    assert_int_equal(connection_result(promise), WEIR_ETRUNCATED);
+    assert_int_equal(weir_channel_await_closed(connection->client.channel, TEST_TIMEOUT_NS), 0);
     assert_int_equal(close(file), 0);
     free(image.bytes);
 }
@@ -226,7 +227,7 @@ static void forget(weir_msg *msg)
     weir__free(msg);
 }
 
-TEST_EACH_LINE(tcp, refuses_what_has_no_bytes)
+TEST_EACH_CONNECTION(tcp, refuses_what_has_no_bytes)
 {
     static const weir_msg_type odd = {.name = "odd", .destroy = forget};
     weir_msg *msg = weir__zalloc(sizeof(*msg));
@@ -234,30 +235,30 @@ TEST_EACH_LINE(tcp, refuses_what_has_no_bytes)
 
     assert_non_null(msg);
     weir_msg_init(msg, &odd);
-    line_open(line, NULL);
-    promise = line_promise(&line->client);
-    weir_channel_write_and_flush(line->client.channel, msg, promise);
+    connection_open(connection, NULL);
+    promise = connection_promise(&connection->client);
+    weir_channel_write_and_flush(connection->client.channel, msg, promise);
     assert_int_equal(weir_promise_await(promise, TEST_TIMEOUT_NS), 0);
     assert_non_null(strstr(weir_promise_detail(promise), "cannot send a message of type odd"));
-    assert_int_equal(line_result(promise), -EPROTOTYPE);
-    line_say(&line->client, "x");
-    assert_heard(&line->server, "read(x)");
+    assert_int_equal(connection_result(promise), -EPROTOTYPE);
+    connection_send(&connection->client, "x");
+    assert_end_events(&connection->server, "read(x)");
 }
 
 /* More pieces than a system call takes. */
-TEST_EACH_LINE(tcp, sends_thousands_of_small_messages_at_once)
+TEST_EACH_CONNECTION(tcp, sends_thousands_of_small_messages_at_once)
 {
     struct image image;
 
     image_make(&image, 3000);
-    line_open(line, NULL);
-    line->server.user_data = &image;
-    line->server.on_read = compare;
+    connection_open(connection, NULL);
+    connection->server.user_data = &image;
+    connection->server.on_read = compare;
     for (size_t i = 0; i < image.size; i++)
-        weir_channel_write(line->client.channel, bytes_msg(image.bytes + i, 1), NULL);
-    weir_channel_flush(line->client.channel);
-    line_await_received(&line->server, image.size);
-    host_turn(&line->far, 1);
+        weir_channel_write(connection->client.channel, bytes_msg(image.bytes + i, 1), NULL);
+    weir_channel_flush(connection->client.channel);
+    connection_await_received(&connection->server, image.size);
+    host_turn(&connection->far, 1);
     assert_false(image.differs);
     free(image.bytes);
 }
@@ -308,18 +309,18 @@ static void flood_on(weir_ctx *ctx)
 }
 
 /* In the first turn there are two flushes, and what goes on after them; then it goes on. */
-TEST_EACH_LINE(tcp, lets_others_have_their_turn_however_much_it_can_send)
+TEST_EACH_CONNECTION(tcp, lets_others_have_their_turn_however_much_it_can_send)
 {
     ssize_t (*as_ever)(int, const struct msghdr *, int) = weir__sys.sendmsg;
 
     flood = (struct flood){0};
     weir__sys.sendmsg = swallow;
-    line_prepare(line, NULL);
-    line->client.on_active = flood_on;
-    line->client.on_writability = flood_on;
-    line_call(line);
-    assert_int_equal(weir_channel_await_closed(line->client.channel, TEST_TIMEOUT_NS), 0);
-    line_close(line);
+    connection_prepare(connection, NULL);
+    connection->client.on_active = flood_on;
+    connection->client.on_writability = flood_on;
+    connection_start(connection);
+    assert_int_equal(weir_channel_await_closed(connection->client.channel, TEST_TIMEOUT_NS), 0);
+    connection_close(connection);
     weir__sys.sendmsg = as_ever;
     assert_true(flood.calls >= FLOOD_CALLS);
     assert_in_range(flood.most_in_turn, 16, 4 * 16);
@@ -334,7 +335,7 @@ struct moving {
 
 static void send_image(weir_ctx *ctx)
 {
-    struct moving *moving = line_end_of(ctx)->user_data;
+    struct moving *moving = connection_end_of(ctx)->user_data;
     struct image *image = moving->image;
     size_t length;
     weir_buf *buf;
@@ -357,16 +358,16 @@ static bool is_of(const weir_executor *loop, const weir_group *group)
     return false;
 }
 
-static void move(struct line_end *end, struct host *host)
+static void move(struct connection_end *end, struct host *host)
 {
-    weir_promise *promise = line_promise(end);
+    weir_promise *promise = connection_promise(end);
 
-    assert_int_equal(line_do(end, weir_channel_deregister), 0);
+    assert_int_equal(connection_do(end, weir_channel_deregister), 0);
     assert_false(weir_channel_is_registered(end->channel));
     weir_group_register(host->group, end->channel, promise);
-    assert_int_equal(line_result(promise), 0);
+    assert_int_equal(connection_result(promise), 0);
     assert_true(is_of(weir_channel_executor(end->channel), host->group));
-    line_await(end, "registered", 1);
+    connection_await(end, "registered", 1);
     event_log_clear(&end->events);
 }
 
@@ -377,24 +378,24 @@ TEST_EACH_PAIR(tcp, moves_between_loops_while_data_flow)
     struct moving moving = {.image = &image};
 
     image_make(&image, 8 << 20);
-    line_prepare(line, NULL);
-    line->client.user_data = &moving;
-    line->client.on_active = send_image;
-    line->client.on_writability = send_image;
-    line->server.user_data = &image;
-    line->server.on_read = compare;
-    line_connect(line);
+    connection_prepare(connection, NULL);
+    connection->client.user_data = &moving;
+    connection->client.on_active = send_image;
+    connection->client.on_writability = send_image;
+    connection->server.user_data = &image;
+    connection->server.on_read = compare;
+    connection_connect(connection);
     for (int i = 0; i < 4; i++) {
-        move(&line->server, &line->near);
-        move(&line->client, &line->far);
-        move(&line->server, &line->far);
-        move(&line->client, &line->near);
+        move(&connection->server, &connection->near);
+        move(&connection->client, &connection->far);
+        move(&connection->server, &connection->far);
+        move(&connection->client, &connection->near);
     }
-    line_await_received(&line->server, image.size);
-    host_turn(&line->far, 1);
+    connection_await_received(&connection->server, image.size);
+    host_turn(&connection->far, 1);
     assert_false(image.differs);
     assert_int_equal(image.seen, image.size);
-    line_close(line); /* what its hooks use goes now */
+    connection_close(connection); /* what its hooks use goes now */
     free(image.bytes);
 }
 
@@ -416,22 +417,22 @@ static void await_calls(unsigned count)
 }
 
 /* A flush goes on, at the end of a turn, wherever the channel is by then; and lets it be ended. */
-TEST_EACH_LINE(tcp, moves_between_loops_while_a_flush_never_ends)
+TEST_EACH_CONNECTION(tcp, moves_between_loops_while_a_flush_never_ends)
 {
     ssize_t (*as_ever)(int, const struct msghdr *, int) = weir__sys.sendmsg;
 
     flood = (struct flood){0};
     weir__sys.sendmsg = swallow;
-    line_prepare(line, NULL);
-    line->client.on_active = flood_for_ever;
-    line->client.on_writability = flood_for_ever;
-    line_connect(line);
+    connection_prepare(connection, NULL);
+    connection->client.on_active = flood_for_ever;
+    connection->client.on_writability = flood_for_ever;
+    connection_connect(connection);
     for (int i = 0; i < 8; i++) {
-        move(&line->client, i % 2 == 0 ? &line->far : &line->near);
+        move(&connection->client, i % 2 == 0 ? &connection->far : &connection->near);
         await_calls(flood.calls + 100);
     }
-    assert_int_equal(line_do(&line->client, weir_channel_abort), 0);
-    line_close(line);
+    assert_int_equal(connection_do(&connection->client, weir_channel_abort), 0);
+    connection_close(connection);
     weir__sys.sendmsg = as_ever;
 }
 
@@ -455,35 +456,35 @@ static const weir_handler scout = {
     .name = "scout", .state_size = sizeof(void *), .init = copy_pointer, .read = note_executor};
 
 /* It has been told that it is there: from now on it hears of everything. */
-static void add_scout(struct line_end *end, weir_group *group, weir_executor **seen)
+static void add_scout(struct connection_end *end, weir_group *group, weir_executor **seen)
 {
-    weir_promise *added = line_promise(end);
+    weir_promise *added = connection_promise(end);
 
     assert_int_equal(weir_pipeline_add(weir_channel_pipeline(end->channel),
                                        WEIR_PLACE(.first = true, .group = group, .done = added),
                                        &scout, seen),
                      0);
-    assert_int_equal(line_result(added), 0);
+    assert_int_equal(connection_result(added), 0);
 }
 
 /* D 23 */
-TEST_EACH_LINE(tcp, takes_its_handlers_along_but_not_those_of_a_group)
+TEST_EACH_CONNECTION(tcp, takes_its_handlers_along_but_not_those_of_a_group)
 {
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
     weir_executor *loops = NULL, *pinned = NULL;
 
-    line_open(line, NULL);
-    add_scout(&line->server, NULL, &loops);
-    add_scout(&line->server, group, &pinned);
-    line_say(&line->client, "a");
-    assert_heard(&line->server, "read(a)");
-    assert_true(is_of(loops, line->far.group));
+    connection_open(connection, NULL);
+    add_scout(&connection->server, NULL, &loops);
+    add_scout(&connection->server, group, &pinned);
+    connection_send(&connection->client, "a");
+    assert_end_events(&connection->server, "read(a)");
+    assert_true(is_of(loops, connection->far.group));
     assert_ptr_equal(pinned, weir_group_at(group, 0));
-    move(&line->server, &line->near);
-    line_say(&line->client, "b");
-    assert_heard(&line->server, "read(b)");
-    assert_true(is_of(loops, line->near.group));
+    move(&connection->server, &connection->near);
+    connection_send(&connection->client, "b");
+    assert_end_events(&connection->server, "read(b)");
+    assert_true(is_of(loops, connection->near.group));
     assert_ptr_equal(pinned, weir_group_at(group, 0));
-    line_close(line);
+    connection_close(connection);
     end_group(group);
 }

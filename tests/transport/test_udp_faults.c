@@ -51,10 +51,10 @@ static const weir_handler answering = {
     .read_complete = on_read_complete,
 };
 
-/* With WEIR_TEST_LINE=unix they are Unix datagrams. */
+/* With WEIR_TEST_CONNECTION=unix they are Unix datagrams. */
 static bool is_unix(void)
 {
-    return getenv("WEIR_TEST_LINE") != NULL;
+    return getenv("WEIR_TEST_CONNECTION") != NULL;
 }
 
 /* A name of its own each time: a ring that was given up keeps its sockets until the kernel has
@@ -80,26 +80,27 @@ static int create_channel(weir_channel **ret_channel)
                      : weir_udp_create(options, ret_channel);
 }
 
-static int open_channel(struct site *site)
+static int open_channel(struct faulty_server *faulty)
 {
     const weir_address address = choose_address();
-    int err = create_channel(&site->channel);
+    int err = create_channel(&faulty->channel);
 
     if (err == 0)
-        err = site_add(site, site->channel, &answering);
-    return err == 0 ? site_bind(site, &address) : err;
+        err = faulty_server_add(faulty, faulty->channel, &answering);
+    return err == 0 ? faulty_server_bind(faulty, &address) : err;
 }
 
 /* ---- a client ---- */
 
-static int client_open(const struct site *site)
+static int client_open(const struct faulty_server *faulty)
 {
     struct address own; /* so that it can be answered */
     int client =
         is_unix() ? socket_bind(AF_UNIX, SOCK_DGRAM, &own) : socket_new(AF_INET, SOCK_DGRAM);
 
     assert_int_equal(
-        connect(client, (const struct sockaddr *)&site->address.storage, site->address.length), 0);
+        connect(client, (const struct sockaddr *)&faulty->address.storage, faulty->address.length),
+        0);
     return client;
 }
 
@@ -143,12 +144,12 @@ static size_t ask(int client)
 }
 
 /* Asks until all is answered at one go, or nobody is there any more. */
-static bool is_served(const struct site *site)
+static bool is_served(const struct faulty_server *faulty)
 {
-    int client = client_open(site);
+    int client = client_open(faulty);
     size_t heard = 0, all = QUESTIONS * 2 * SEGMENT;
 
-    for (int i = 0; i < TRIES && heard < all && weir_channel_is_open(site->channel); i++) {
+    for (int i = 0; i < TRIES && heard < all && weir_channel_is_open(faulty->channel); i++) {
         if (i % 4 == 0)
             heard = ask(client);
         await(client, POLLIN);
@@ -160,25 +161,25 @@ static bool is_served(const struct site *site)
 
 /* ---- a play ---- */
 
-static void serve(struct site *site)
+static void serve(struct faulty_server *faulty)
 {
-    if (!is_served(site)) {
-        if (weir_channel_is_open(site->channel))
-            sweep_fail(site->sweep, "a client is not answered");
-        if (!call_counter_await(&site->errors, 1))
-            sweep_fail(site->sweep, "the server is closed, and no handler has heard why");
+    if (!is_served(faulty)) {
+        if (weir_channel_is_open(faulty->channel))
+            sweep_fail(faulty->sweep, "a client is not answered");
+        if (!call_counter_await(&faulty->errors, 1))
+            sweep_fail(faulty->sweep, "the server is closed, and no handler has heard why");
     }
-    sweep_stop_faults(site->sweep);
-    if (weir_channel_is_open(site->channel) && !is_served(site))
-        sweep_fail(site->sweep, "the server is not as it was");
+    sweep_stop_faults(faulty->sweep);
+    if (weir_channel_is_open(faulty->channel) && !is_served(faulty))
+        sweep_fail(faulty->sweep, "the server is not as it was");
 }
 
-static const struct site_play play = {.open = open_channel, .serve = serve};
+static const struct faulty_server_run play = {.open = open_channel, .serve = serve};
 
 static void sweep_all(const struct backend *backend, void (*sweep_it)(struct sweep *sweep))
 {
     sweep_it(&(struct sweep){.backend = backend,
-                             .scenario = site_play,
+                             .scenario = faulty_server_run,
                              .arg = &play,
                              .places = PLACES,
                              .stride = SWEEP_STRIDE});
@@ -206,12 +207,12 @@ static void expect_datagram(int receiver, const char *text)
     assert_string_equal(bytes, text);
 }
 
-static void send_segments(struct mailbox *box, int receiver)
+static void send_segments(struct datagram_endpoint *endpoint, int receiver)
 {
-    weir_msg *msg = letter("aaabbbc", NULL);
+    weir_msg *msg = make_datagram("aaabbbc", NULL);
 
     weir_datagram_set_segment_size(weir_datagram_of(msg), 3);
-    assert_int_equal(mailbox_write(box, msg), 0);
+    assert_int_equal(endpoint_write(endpoint, msg), 0);
     expect_datagram(receiver, "aaa");
     expect_datagram(receiver, "bbb");
     expect_datagram(receiver, "c");
@@ -222,18 +223,18 @@ static void refuse_segments(struct host *host, int err)
     struct address there;
     int receiver = socket_bind(AF_INET, SOCK_DGRAM, &there);
     weir_address address;
-    struct mailbox box;
+    struct datagram_endpoint endpoint;
 
     assert_int_equal(
         weir_address_from_sockaddr((const struct sockaddr *)&there.storage, there.length, &address),
         0);
-    mailbox_make(&box, host, NULL);
-    assert_int_equal(mailbox_connect(&box, &address), 0);
+    endpoint_init(&endpoint, host, NULL);
+    assert_int_equal(endpoint_connect(&endpoint, &address), 0);
     faults_inject(FAULT_SENDMMSG, 1, 1, err);
-    send_segments(&box, receiver);
+    send_segments(&endpoint, receiver);
     assert_int_equal(faults_injected(), 1);
-    send_segments(&box, receiver);
-    mailbox_close(&box);
+    send_segments(&endpoint, receiver);
+    endpoint_close(&endpoint);
     (void)close(receiver);
 }
 
@@ -254,7 +255,7 @@ TEST_EACH_HOST(udp, makes_segments_itself_if_the_system_does_not)
 /* ---- a socket that is lost ---- */
 
 struct call {
-    struct mailbox box;
+    struct datagram_endpoint endpoint;
     weir_address peer;
     weir_promise *connected;
 };
@@ -266,27 +267,27 @@ static void connect_and_read(void *arg, int status)
 
     (void)status;
     faults_inject(FAULT_EPOLL_CTL, 1, 1, ENOMEM);
-    weir_channel_connect(call->box.channel, &call->peer, NULL, call->connected);
-    weir_channel_request_read(call->box.channel);
+    weir_channel_connect(call->endpoint.channel, &call->peer, NULL, call->connected);
+    weir_channel_request_read(call->endpoint.channel);
 }
 
 TEST(udp, fails_to_connect_if_its_loop_loses_the_socket)
 {
     struct call call;
-    struct mailbox there;
+    struct datagram_endpoint there;
     struct host host;
 
     faults_install();
     host_open(&host, BACKEND_EPOLL);
-    mailbox_open(&there, &host, NULL);
+    endpoint_open(&there, &host, NULL);
     call.peer = there.address;
-    mailbox_open(&call.box, &host, WEIR_CHANNEL_OPTIONS(.read_on_demand = true));
-    call.connected = mailbox_promise(&call.box);
+    endpoint_open(&call.endpoint, &host, WEIR_CHANNEL_OPTIONS(.read_on_demand = true));
+    call.connected = endpoint_promise(&call.endpoint);
     assert_int_equal(weir_execute(host.loop, connect_and_read, &call), 0);
-    assert_int_equal(mailbox_result(call.connected), -ENOMEM);
+    assert_int_equal(endpoint_result(call.connected), -ENOMEM);
     assert_int_equal(faults_injected(), 1);
-    mailbox_close(&call.box);
-    mailbox_close(&there);
+    endpoint_close(&call.endpoint);
+    endpoint_close(&there);
     host_close(&host);
     global_executor_stop();
     faults_remove();

@@ -28,8 +28,8 @@ static const struct family six = {"[::]:0", "[::1]:0", "[ff31::7]:0"};
 static const struct family four_by_six = {"[::]:0", "127.0.0.1:0", "239.7.8.9:0"};
 
 struct party {
-    struct mailbox guest;
-    struct mailbox host;
+    struct datagram_endpoint guest;
+    struct datagram_endpoint host;
     const struct family *family;
     weir_address group;
     char interface[IF_NAMESIZE];
@@ -81,11 +81,11 @@ static void party_open(struct party *party, struct host *host, const struct fami
     *party = (struct party){.family = family};
     assert_int_equal(weir_address_parse(family->group, &party->group), 0);
     find_interface(party);
-    mailbox_make(&party->guest, host, NULL);
-    assert_int_equal(mailbox_bind(&party->guest, family->any), 0);
-    assert_mail(&party->guest, "active");
-    mailbox_make(&party->host, host, NULL);
-    assert_int_equal(mailbox_bind(&party->host, family->any), 0);
+    endpoint_init(&party->guest, host, NULL);
+    assert_int_equal(endpoint_bind(&party->guest, family->any), 0);
+    assert_endpoint_events(&party->guest, "active");
+    endpoint_init(&party->host, host, NULL);
+    assert_int_equal(endpoint_bind(&party->host, family->any), 0);
     assert_int_equal(choose_interface(weir__endpoint_of(party->host.channel)->handle.descriptor,
                                       weir_address_family(&party->group),
                                       if_nametoindex(party->interface)),
@@ -95,8 +95,8 @@ static void party_open(struct party *party, struct host *host, const struct fami
 
 static void party_close(struct party *party)
 {
-    mailbox_close(&party->guest);
-    mailbox_close(&party->host);
+    endpoint_close(&party->guest);
+    endpoint_close(&party->host);
 }
 
 typedef void membership_fn(weir_channel *channel, const weir_address *group, const char *interface,
@@ -104,10 +104,10 @@ typedef void membership_fn(weir_channel *channel, const weir_address *group, con
 
 static int change(struct party *party, membership_fn *fn, const weir_address *source)
 {
-    weir_promise *done = mailbox_promise(&party->guest);
+    weir_promise *done = endpoint_promise(&party->guest);
 
     fn(party->guest.channel, &party->group, party->interface, source, done);
-    return mailbox_result(done);
+    return endpoint_result(done);
 }
 
 /* What is sent straight to the guest says that all that was sent before has come, or will not. */
@@ -117,8 +117,8 @@ static void say_and_whisper(struct party *party)
 
     assert_int_equal(weir_address_parse(party->family->loopback, &guest), 0);
     weir_address_set_port(&guest, weir_address_port(&party->guest.address));
-    assert_int_equal(mailbox_post(&party->host, "all", &party->group), 0);
-    assert_int_equal(mailbox_post(&party->host, "you", &guest), 0);
+    assert_int_equal(endpoint_send(&party->host, "all", &party->group), 0);
+    assert_int_equal(endpoint_send(&party->host, "you", &guest), 0);
 }
 
 static void join_and_leave(struct host *host, const struct family *family)
@@ -127,14 +127,14 @@ static void join_and_leave(struct host *host, const struct family *family)
 
     party_open(&party, host, family);
     say_and_whisper(&party);
-    assert_mail(&party.guest, "read(you)");
+    assert_endpoint_events(&party.guest, "read(you)");
     assert_int_equal(change(&party, weir_udp_join, NULL), 0);
     say_and_whisper(&party);
-    assert_mail(&party.guest, "read(all) read(you)");
+    assert_endpoint_events(&party.guest, "read(all) read(you)");
     assert_int_equal(change(&party, weir_udp_join, NULL), -EADDRINUSE);
     assert_int_equal(change(&party, weir_udp_leave, NULL), 0);
     say_and_whisper(&party);
-    assert_mail(&party.guest, "read(you)");
+    assert_endpoint_events(&party.guest, "read(you)");
     assert_int_equal(change(&party, weir_udp_leave, NULL), -EADDRNOTAVAIL);
     assert_true(weir_channel_is_open(party.guest.channel));
     party_close(&party);
@@ -156,11 +156,11 @@ static void let_others_join(struct host *host, const struct family *family)
     weir_promise *done;
 
     party_open(&party, host, family);
-    done = mailbox_promise(&party.host);
+    done = endpoint_promise(&party.host);
     weir_udp_join(party.host.channel, &party.group, party.interface, NULL, done);
-    assert_int_equal(mailbox_result(done), 0);
+    assert_int_equal(endpoint_result(done), 0);
     say_and_whisper(&party);
-    assert_mail(&party.guest, "read(you)");
+    assert_endpoint_events(&party.guest, "read(you)");
     party_close(&party);
 }
 
@@ -174,8 +174,8 @@ TEST_EACH_HOST(udp, hears_nothing_of_a_group_that_only_others_have_joined)
 static weir_address source_of(struct party *party)
 {
     assert_int_equal(change(party, weir_udp_join, NULL), 0);
-    assert_int_equal(mailbox_post(&party->host, "who", &party->group), 0);
-    assert_mail(&party->guest, "read(who)");
+    assert_int_equal(endpoint_send(&party->host, "who", &party->group), 0);
+    assert_endpoint_events(&party->guest, "read(who)");
     assert_int_equal(change(party, weir_udp_leave, NULL), 0);
     return party->guest.sender;
 }
@@ -190,13 +190,13 @@ static void join_source(struct host *host, const struct family *family, const ch
     assert_int_equal(weir_address_parse(stranger, &other), 0);
     assert_int_equal(change(&party, weir_udp_join, &other), 0);
     say_and_whisper(&party);
-    assert_mail(&party.guest, "read(you)");
+    assert_endpoint_events(&party.guest, "read(you)");
     assert_int_equal(change(&party, weir_udp_join, &source), 0);
     say_and_whisper(&party);
-    assert_mail(&party.guest, "read(all) read(you)");
+    assert_endpoint_events(&party.guest, "read(all) read(you)");
     assert_int_equal(change(&party, weir_udp_leave, &source), 0);
     say_and_whisper(&party);
-    assert_mail(&party.guest, "read(you)");
+    assert_endpoint_events(&party.guest, "read(you)");
     party_close(&party);
 }
 
@@ -226,7 +226,7 @@ TEST_EACH_HOST(udp, joins_a_group_on_its_loop)
     party_open(&party, host, &four);
     run_on_executor(weir_channel_executor(party.guest.channel), join_on_the_loop, &party);
     say_and_whisper(&party);
-    assert_mail(&party.guest, "read(all) read(you)");
+    assert_endpoint_events(&party.guest, "read(all) read(you)");
     party_close(&party);
 }
 
@@ -234,51 +234,51 @@ TEST_EACH_HOST(udp, joins_a_group_on_its_loop)
 TEST_EACH_HOST(udp, joins_a_group_in_the_order_it_is_asked_to)
 {
     weir_address any, group;
-    struct mailbox box;
+    struct datagram_endpoint endpoint;
     weir_promise *joined;
 
     assert_int_equal(weir_address_parse("0.0.0.0:0", &any), 0);
     assert_int_equal(weir_address_parse("239.7.8.9:0", &group), 0);
-    mailbox_make(&box, host, NULL);
-    joined = mailbox_promise(&box);
-    weir_channel_bind(box.channel, &any, NULL);
-    weir_udp_join(box.channel, &group, "lo", NULL, joined);
-    assert_int_equal(mailbox_result(joined), 0);
-    mailbox_close(&box);
+    endpoint_init(&endpoint, host, NULL);
+    joined = endpoint_promise(&endpoint);
+    weir_channel_bind(endpoint.channel, &any, NULL);
+    weir_udp_join(endpoint.channel, &group, "lo", NULL, joined);
+    assert_int_equal(endpoint_result(joined), 0);
+    endpoint_close(&endpoint);
 }
 
 /* ---- refusals ---- */
 
-static int try_to_join(struct mailbox *box, const weir_address *group, const char *interface,
-                       const weir_address *source)
+static int try_to_join(struct datagram_endpoint *endpoint, const weir_address *group,
+                       const char *interface, const weir_address *source)
 {
-    weir_promise *joined = mailbox_promise(box);
+    weir_promise *joined = endpoint_promise(endpoint);
 
-    weir_udp_join(box->channel, group, interface, source, joined);
-    return mailbox_result(joined);
+    weir_udp_join(endpoint->channel, group, interface, source, joined);
+    return endpoint_result(joined);
 }
 
 TEST_EACH_HOST(udp, refuses_groups_that_make_no_sense)
 {
     weir_address group, nobody, other;
-    struct mailbox box;
+    struct datagram_endpoint endpoint;
 
     assert_int_equal(weir_address_parse("239.7.8.9:0", &group), 0);
     assert_int_equal(weir_address_parse("127.0.0.1:0", &nobody), 0);
     assert_int_equal(weir_address_parse("[::1]:0", &other), 0);
-    mailbox_make(&box, host, NULL);
-    assert_int_equal(try_to_join(&box, &group, NULL, NULL), -ENOTCONN);
-    assert_int_equal(mailbox_bind(&box, "0.0.0.0:0"), 0);
-    assert_int_equal(try_to_join(&box, NULL, NULL, NULL), -EINVAL);
-    assert_int_equal(try_to_join(&box, &nobody, NULL, NULL), -EINVAL);
-    assert_int_equal(try_to_join(&box, &group, NULL, &other), -EINVAL);
-    assert_int_equal(try_to_join(&box, &group, "no-such-one", NULL), -ENODEV);
-    assert_int_equal(try_to_join(&box, &group, "a-name-that-is-much-too-long", NULL),
+    endpoint_init(&endpoint, host, NULL);
+    assert_int_equal(try_to_join(&endpoint, &group, NULL, NULL), -ENOTCONN);
+    assert_int_equal(endpoint_bind(&endpoint, "0.0.0.0:0"), 0);
+    assert_int_equal(try_to_join(&endpoint, NULL, NULL, NULL), -EINVAL);
+    assert_int_equal(try_to_join(&endpoint, &nobody, NULL, NULL), -EINVAL);
+    assert_int_equal(try_to_join(&endpoint, &group, NULL, &other), -EINVAL);
+    assert_int_equal(try_to_join(&endpoint, &group, "no-such-one", NULL), -ENODEV);
+    assert_int_equal(try_to_join(&endpoint, &group, "a-name-that-is-much-too-long", NULL),
                      -ENAMETOOLONG);
-    assert_true(weir_channel_is_open(box.channel));
-    assert_int_equal(mailbox_do(&box, weir_channel_close), 0);
-    assert_int_equal(try_to_join(&box, &group, "lo", NULL), WEIR_ECLOSED);
-    mailbox_close(&box);
+    assert_true(weir_channel_is_open(endpoint.channel));
+    assert_int_equal(endpoint_do(&endpoint, weir_channel_close), 0);
+    assert_int_equal(try_to_join(&endpoint, &group, "lo", NULL), WEIR_ECLOSED);
+    endpoint_close(&endpoint);
 }
 
 TEST_EACH_HOST(udp, is_the_only_one_to_join_groups)
@@ -291,7 +291,7 @@ TEST_EACH_HOST(udp, is_the_only_one_to_join_groups)
     assert_int_equal(weir_tcp_create(NULL, &channel), 0);
     assert_int_equal(weir_promise_create(host->loop, &joined), 0);
     weir_udp_join(channel, &group, NULL, NULL, joined);
-    assert_int_equal(mailbox_result(joined), -ENOTSUP);
+    assert_int_equal(endpoint_result(joined), -ENOTSUP);
     weir_channel_release(channel);
 }
 
@@ -314,8 +314,8 @@ static void ask_a_group(struct host *host, const struct family *family)
         weir_channel_set_options(party.guest.channel, WEIR_CHANNEL_OPTIONS(.packet_info = true)),
         0);
     assert_int_equal(change(&party, weir_udp_join, NULL), 0);
-    assert_int_equal(mailbox_post(&party.host, "all", &party.group), 0);
-    assert_mail(&party.host, "active read(all)");
+    assert_int_equal(endpoint_send(&party.host, "all", &party.group), 0);
+    assert_endpoint_events(&party.host, "active read(all)");
     party_close(&party);
 }
 

@@ -22,21 +22,21 @@
 
 /* Two of them, of which the one does not read by itself. */
 struct couple {
-    struct mailbox here;
-    struct mailbox there;
+    struct datagram_endpoint here;
+    struct datagram_endpoint there;
 };
 
 static void couple_open(struct couple *couple, struct host *host,
                         const weir_channel_options *options)
 {
-    mailbox_open(&couple->here, host, options);
-    mailbox_open(&couple->there, host, NULL);
+    endpoint_open(&couple->here, host, options);
+    endpoint_open(&couple->there, host, NULL);
 }
 
 static void couple_close(struct couple *couple)
 {
-    mailbox_close(&couple->here);
-    mailbox_close(&couple->there);
+    endpoint_close(&couple->here);
+    endpoint_close(&couple->there);
 }
 
 /* "0", "1", ... */
@@ -46,7 +46,7 @@ static void post_numbers(struct couple *couple, int from, int count)
 
     for (int i = from; i < from + count; i++) {
         (void)snprintf(text, sizeof(text), "%d", i);
-        assert_int_equal(mailbox_post(&couple->there, text, &couple->here.address), 0);
+        assert_int_equal(endpoint_send(&couple->there, text, &couple->here.address), 0);
     }
 }
 
@@ -59,18 +59,18 @@ TEST_EACH_HOST(udp, reads_one_datagram_for_each_request)
     couple_open(&couple, host, ON_DEMAND);
     post_numbers(&couple, 0, 5);
     weir_channel_request_read(couple.here.channel);
-    assert_mail(&couple.here, "read(0)");
+    assert_endpoint_events(&couple.here, "read(0)");
     host_turn(host, 3);
     weir_channel_request_read(couple.here.channel);
-    assert_mail(&couple.here, "read(1)");
+    assert_endpoint_events(&couple.here, "read(1)");
     weir_channel_set_auto_read(couple.here.channel, true);
-    assert_mail(&couple.here, "read(2) read(3) read(4)");
+    assert_endpoint_events(&couple.here, "read(2) read(3) read(4)");
     couple_close(&couple);
 }
 
 static void ask_for_the_next(weir_ctx *ctx, weir_datagram *datagram)
 {
-    event_log_write(&mailbox_of(ctx)->events, "got");
+    event_log_write(&endpoint_of(ctx)->events, "got");
     weir_datagram_release(datagram);
     weir_request_read(ctx);
 }
@@ -83,7 +83,7 @@ TEST_EACH_HOST(udp, reads_on_if_asked_while_it_reads)
     couple.here.on_read = ask_for_the_next;
     post_numbers(&couple, 0, 5);
     weir_channel_request_read(couple.here.channel);
-    assert_mail(&couple.here, "got got got got got");
+    assert_endpoint_events(&couple.here, "got got got got got");
     couple_close(&couple);
 }
 
@@ -93,7 +93,7 @@ static void stop_at_odd_ones(weir_ctx *ctx, weir_datagram *datagram)
     const weir_buf *buf = weir_datagram_buf(datagram);
     char last = (char)weir_buf_bytes(buf)[weir_buf_readable(buf) - 1];
 
-    event_log_write(&mailbox_of(ctx)->events, "%c", last);
+    event_log_write(&endpoint_of(ctx)->events, "%c", last);
     weir_datagram_release(datagram);
     if (last % 2 == 1)
         weir_ctx_set_auto_read(ctx, false);
@@ -111,13 +111,13 @@ TEST_EACH_HOST(udp, stops_in_the_middle_of_a_batch_and_loses_nothing)
         char words[4] = {(char)('0' + 2 * i), ' ', (char)('1' + 2 * i), '\0'};
 
         weir_channel_set_auto_read(couple.here.channel, true);
-        assert_mail(&couple.here, words);
+        assert_endpoint_events(&couple.here, words);
         host_turn(host, 3);
         if (i == 1)
             post_numbers(&couple, 8, 2);
     }
     weir_channel_set_auto_read(couple.here.channel, true);
-    assert_mail(&couple.here, "8 9");
+    assert_endpoint_events(&couple.here, "8 9");
     couple_close(&couple);
 }
 
@@ -129,13 +129,13 @@ TEST_EACH_HOST(udp, gives_up_what_waits_when_it_is_closed)
     couple.here.on_read = stop_at_odd_ones;
     post_numbers(&couple, 0, 8);
     weir_channel_set_auto_read(couple.here.channel, true);
-    assert_mail(&couple.here, "0 1");
+    assert_endpoint_events(&couple.here, "0 1");
     couple_close(&couple); /* memory would be left */
 }
 
 static void close_it(weir_ctx *ctx, weir_datagram *datagram)
 {
-    event_log_write(&mailbox_of(ctx)->events, "closes");
+    event_log_write(&endpoint_of(ctx)->events, "closes");
     weir_datagram_release(datagram);
     weir_channel_abort(weir_ctx_channel(ctx), NULL);
 }
@@ -160,8 +160,9 @@ TEST_EACH_HOST(udp, gives_others_a_turn_after_as_many_reads_as_the_options_say)
     couple_open(&couple, host, WEIR_CHANNEL_OPTIONS(.read_on_demand = true, .reads_per_turn = 4));
     post_numbers(&couple, 0, 10);
     weir_channel_set_auto_read(couple.here.channel, true);
-    assert_mail(&couple.here, "read(0) read(1) read(2) read(3) read(4) read(5) read(6) read(7) "
-                              "read(8) read(9)");
+    assert_endpoint_events(&couple.here,
+                           "read(0) read(1) read(2) read(3) read(4) read(5) read(6) read(7) "
+                           "read(8) read(9)");
     assert_true(call_counter_await(&couple.here.completes, 3));
     couple_close(&couple);
 }
@@ -174,12 +175,12 @@ TEST_EACH_HOST(udp, brings_datagrams_of_no_length)
     weir_datagram *nothing;
 
     couple_open(&couple, host, NULL);
-    assert_int_equal(mailbox_post(&couple.there, "", &couple.here.address), 0);
-    assert_mail(&couple.here, "read()");
+    assert_int_equal(endpoint_send(&couple.there, "", &couple.here.address), 0);
+    assert_endpoint_events(&couple.here, "read()");
     assert_int_equal(weir_datagram_create(NULL, &couple.here.address, &nothing), 0);
-    assert_int_equal(mailbox_write(&couple.there, weir_datagram_msg(nothing)), 0);
-    assert_int_equal(mailbox_post(&couple.there, "x", &couple.here.address), 0);
-    assert_mail(&couple.here, "read() read(x)");
+    assert_int_equal(endpoint_write(&couple.there, weir_datagram_msg(nothing)), 0);
+    assert_int_equal(endpoint_send(&couple.there, "x", &couple.here.address), 0);
+    assert_endpoint_events(&couple.here, "read() read(x)");
     couple_close(&couple);
 }
 
@@ -191,10 +192,10 @@ TEST_EACH_HOST(udp, never_tells_a_part_of_a_datagram)
 
     log_capture_start();
     couple_open(&couple, host, WEIR_CHANNEL_OPTIONS(.datagram_size = 4));
-    assert_int_equal(mailbox_post(&couple.there, "1234", &couple.here.address), 0);
-    assert_int_equal(mailbox_post(&couple.there, "12345", &couple.here.address), 0);
-    assert_int_equal(mailbox_post(&couple.there, "123", &couple.here.address), 0);
-    assert_mail(&couple.here, "read(1234) error(EMSGSIZE) read(123)");
+    assert_int_equal(endpoint_send(&couple.there, "1234", &couple.here.address), 0);
+    assert_int_equal(endpoint_send(&couple.there, "12345", &couple.here.address), 0);
+    assert_int_equal(endpoint_send(&couple.there, "123", &couple.here.address), 0);
+    assert_endpoint_events(&couple.here, "read(1234) error(EMSGSIZE) read(123)");
     assert_true(weir_channel_is_open(couple.here.channel));
     couple_close(&couple);
 }
@@ -206,15 +207,15 @@ TEST_EACH_HOST(udp, reads_on_for_a_request_if_a_datagram_was_too_long)
 
     log_capture_start();
     couple_open(&couple, host, WEIR_CHANNEL_OPTIONS(.datagram_size = 4, .read_on_demand = true));
-    assert_int_equal(mailbox_post(&couple.there, "12345", &couple.here.address), 0);
+    assert_int_equal(endpoint_send(&couple.there, "12345", &couple.here.address), 0);
     weir_channel_request_read(couple.here.channel);
-    assert_mail(&couple.here, "error(EMSGSIZE)");
-    assert_int_equal(mailbox_post(&couple.there, "1", &couple.here.address), 0);
-    assert_int_equal(mailbox_post(&couple.there, "2", &couple.here.address), 0);
-    assert_mail(&couple.here, "read(1)");
+    assert_endpoint_events(&couple.here, "error(EMSGSIZE)");
+    assert_int_equal(endpoint_send(&couple.there, "1", &couple.here.address), 0);
+    assert_int_equal(endpoint_send(&couple.there, "2", &couple.here.address), 0);
+    assert_endpoint_events(&couple.here, "read(1)");
     host_turn(host, 3);
     weir_channel_request_read(couple.here.channel);
-    assert_mail(&couple.here, "read(2)");
+    assert_endpoint_events(&couple.here, "read(2)");
     couple_close(&couple);
 }
 
@@ -230,8 +231,8 @@ TEST_EACH_HOST(udp, brings_the_longest_datagram)
     couple.here.on_read = stop_at_odd_ones;
     assert_int_equal(weir_buf_wrap_static(bytes, sizeof(bytes), &buf), 0);
     assert_int_equal(weir_datagram_create(weir_buf_msg(buf), &couple.here.address, &datagram), 0);
-    assert_int_equal(mailbox_write(&couple.there, weir_datagram_msg(datagram)), 0);
-    assert_mail(&couple.here, "x");
+    assert_int_equal(endpoint_write(&couple.there, weir_datagram_msg(datagram)), 0);
+    assert_endpoint_events(&couple.here, "x");
     couple_close(&couple);
 }
 
@@ -239,7 +240,7 @@ TEST_EACH_HOST(udp, brings_the_longest_datagram)
 
 static void note_length(weir_ctx *ctx, weir_datagram *datagram)
 {
-    event_log_write(&mailbox_of(ctx)->events, "%zu%c",
+    event_log_write(&endpoint_of(ctx)->events, "%zu%c",
                     weir_buf_readable(weir_datagram_buf(datagram)),
                     (char)weir_buf_bytes(weir_datagram_buf(datagram))[0]);
     weir_datagram_release(datagram);
@@ -247,7 +248,7 @@ static void note_length(weir_ctx *ctx, weir_datagram *datagram)
 
 static weir_msg *segmented(const char *text, const weir_address *recipient, uint16_t size)
 {
-    weir_msg *msg = letter(text, recipient);
+    weir_msg *msg = make_datagram(text, recipient);
 
     weir_datagram_set_segment_size(weir_datagram_of(msg), size);
     return msg;
@@ -259,11 +260,11 @@ static void receive_segments(struct host *host, const weir_channel_options *opti
 
     couple_open(&couple, host, options);
     couple.here.on_read = note_length;
-    assert_int_equal(mailbox_write(&couple.there, segmented("aaaabbbbcc", &couple.here.address, 4)),
-                     0);
-    assert_mail(&couple.here, "4a 4b 2c");
-    assert_int_equal(mailbox_post(&couple.there, "d", &couple.here.address), 0);
-    assert_mail(&couple.here, "1d");
+    assert_int_equal(
+        endpoint_write(&couple.there, segmented("aaaabbbbcc", &couple.here.address, 4)), 0);
+    assert_endpoint_events(&couple.here, "4a 4b 2c");
+    assert_int_equal(endpoint_send(&couple.there, "d", &couple.here.address), 0);
+    assert_endpoint_events(&couple.here, "1d");
     couple_close(&couple);
 }
 
@@ -289,15 +290,15 @@ TEST_EACH_HOST(udp, reads_one_of_the_joined_segments_for_each_request)
 
     couple_open(&couple, host, WEIR_CHANNEL_OPTIONS(.gro = true, .read_on_demand = true));
     couple.here.on_read = note_length;
-    assert_int_equal(mailbox_write(&couple.there, segmented("aaaabbbbcc", &couple.here.address, 4)),
-                     0);
+    assert_int_equal(
+        endpoint_write(&couple.there, segmented("aaaabbbbcc", &couple.here.address, 4)), 0);
     weir_channel_request_read(couple.here.channel);
-    assert_mail(&couple.here, "4a");
+    assert_endpoint_events(&couple.here, "4a");
     host_turn(host, 3);
     weir_channel_request_read(couple.here.channel);
-    assert_mail(&couple.here, "4b");
+    assert_endpoint_events(&couple.here, "4b");
     weir_channel_request_read(couple.here.channel);
-    assert_mail(&couple.here, "2c");
+    assert_endpoint_events(&couple.here, "2c");
     couple_close(&couple);
 }
 
@@ -307,7 +308,7 @@ static void stop_at_two(weir_ctx *ctx, weir_datagram *datagram)
 {
     char digit = (char)weir_buf_bytes(weir_datagram_buf(datagram))[0];
 
-    event_log_write(&mailbox_of(ctx)->events, "%c", digit);
+    event_log_write(&endpoint_of(ctx)->events, "%c", digit);
     weir_datagram_release(datagram);
     if (digit == '2')
         weir_ctx_set_auto_read(ctx, false);
@@ -331,61 +332,61 @@ TEST_EACH_HOST(udp, tells_in_order_also_if_an_error_makes_it_read_again)
     assert_int_equal(
         weir_pipeline_add_last(weir_channel_pipeline(couple.here.channel), &starter, NULL), 0);
     post_numbers(&couple, 0, 4);
-    assert_int_equal(mailbox_post(&couple.there, "too long", &couple.here.address), 0);
+    assert_int_equal(endpoint_send(&couple.there, "too long", &couple.here.address), 0);
     post_numbers(&couple, 4, 2);
     weir_channel_set_auto_read(couple.here.channel, true);
-    assert_mail(&couple.here, "0 1 2 error(EMSGSIZE) 3 4 5");
+    assert_endpoint_events(&couple.here, "0 1 2 error(EMSGSIZE) 3 4 5");
     couple_close(&couple);
 }
 
 /* ---- errors ---- */
 
-/* The address of a mailbox that is not there any more. */
+/* The address of a endpoint that is not there any more. */
 static weir_address deserted(struct host *host)
 {
-    struct mailbox gone;
+    struct datagram_endpoint gone;
 
-    mailbox_open(&gone, host, NULL);
-    mailbox_close(&gone);
+    endpoint_open(&gone, host, NULL);
+    endpoint_close(&gone);
     return gone.address;
 }
 
 TEST_EACH_HOST(udp, hears_that_nobody_is_there_and_stays_open)
 {
     weir_address nobody = deserted(host);
-    struct mailbox here, there;
+    struct datagram_endpoint here, there;
     char address[WEIR_ADDRESS_TEXT_SIZE];
 
     log_capture_start();
-    mailbox_make(&here, host, NULL);
-    assert_int_equal(mailbox_connect(&here, &nobody), 0);
-    assert_int_equal(mailbox_write(&here, text_msg("anybody?")), 0);
-    assert_mail(&here, "active error(ECONNREFUSED)");
+    endpoint_init(&here, host, NULL);
+    assert_int_equal(endpoint_connect(&here, &nobody), 0);
+    assert_int_equal(endpoint_write(&here, text_msg("anybody?")), 0);
+    assert_endpoint_events(&here, "active error(ECONNREFUSED)");
     assert_true(weir_channel_is_active(here.channel));
     assert_int_equal(log_capture_count(WEIR_LOG_WARN), 0);
-    mailbox_make(&there, host, NULL);
-    assert_int_equal(mailbox_bind(&there, weir_address_format(&nobody, address, sizeof(address))),
+    endpoint_init(&there, host, NULL);
+    assert_int_equal(endpoint_bind(&there, weir_address_format(&nobody, address, sizeof(address))),
                      0);
-    assert_int_equal(mailbox_write(&here, text_msg("somebody")), 0);
-    assert_mail(&there, "active read(somebody)");
-    assert_int_equal(mailbox_post(&there, "yes", &here.address), 0);
-    assert_mail(&here, "read(yes)");
-    mailbox_close(&here);
-    mailbox_close(&there);
+    assert_int_equal(endpoint_write(&here, text_msg("somebody")), 0);
+    assert_endpoint_events(&there, "active read(somebody)");
+    assert_int_equal(endpoint_send(&there, "yes", &here.address), 0);
+    assert_endpoint_events(&here, "read(yes)");
+    endpoint_close(&here);
+    endpoint_close(&there);
 }
 
 TEST_EACH_HOST(udp, hears_of_an_error_also_when_it_reads_on_demand)
 {
     weir_address nobody = deserted(host);
-    struct mailbox here;
+    struct datagram_endpoint here;
 
     log_capture_start();
-    mailbox_make(&here, host, ON_DEMAND);
-    assert_int_equal(mailbox_connect(&here, &nobody), 0);
-    assert_int_equal(mailbox_write(&here, text_msg("anybody?")), 0);
+    endpoint_init(&here, host, ON_DEMAND);
+    assert_int_equal(endpoint_connect(&here, &nobody), 0);
+    assert_int_equal(endpoint_write(&here, text_msg("anybody?")), 0);
     weir_channel_request_read(here.channel);
-    assert_mail(&here, "active error(ECONNREFUSED)");
-    mailbox_close(&here);
+    assert_endpoint_events(&here, "active error(ECONNREFUSED)");
+    endpoint_close(&here);
 }
 
 static void complain_of_questions(weir_ctx *ctx, weir_datagram *datagram)
@@ -396,7 +397,7 @@ static void complain_of_questions(weir_ctx *ctx, weir_datagram *datagram)
     if (mark == '?')
         weir_fire_error(ctx, -EPROTO, "what is this?");
     else
-        event_log_write(&mailbox_of(ctx)->events, "answer");
+        event_log_write(&endpoint_of(ctx)->events, "answer");
 }
 
 TEST_EACH_HOST(udp, is_not_closed_by_an_error_that_nobody_handles)
@@ -407,9 +408,9 @@ TEST_EACH_HOST(udp, is_not_closed_by_an_error_that_nobody_handles)
     couple_open(&couple, host, NULL);
     couple.here.on_read = complain_of_questions;
     for (int i = 0; i < 3; i++)
-        assert_int_equal(mailbox_post(&couple.there, "?", &couple.here.address), 0);
-    assert_int_equal(mailbox_post(&couple.there, "!", &couple.here.address), 0);
-    assert_mail(&couple.here, "answer");
+        assert_int_equal(endpoint_send(&couple.there, "?", &couple.here.address), 0);
+    assert_int_equal(endpoint_send(&couple.there, "!", &couple.here.address), 0);
+    assert_endpoint_events(&couple.here, "answer");
     assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1); /* anybody could fill the log */
     couple_close(&couple);
 }

@@ -73,57 +73,58 @@ struct post {
     const struct receiver *receiver; /* NULL = whom it is connected to, and only bytes */
 };
 
-static void send_all(struct mailbox *box, const struct post *posts, size_t count)
+static void send_all(struct datagram_endpoint *endpoint, const struct post *posts, size_t count)
 {
     weir_promise *done[MANY];
 
     for (size_t i = 0; i < count; i++) {
         const struct receiver *receiver = posts[i].receiver;
 
-        done[i] = mailbox_promise(box);
-        weir_channel_write(box->channel,
-                           receiver != NULL ? letter(posts[i].text, &receiver->address)
+        done[i] = endpoint_promise(endpoint);
+        weir_channel_write(endpoint->channel,
+                           receiver != NULL ? make_datagram(posts[i].text, &receiver->address)
                                             : text_msg(posts[i].text),
                            done[i]);
     }
-    weir_channel_flush(box->channel);
+    weir_channel_flush(endpoint->channel);
     for (size_t i = 0; i < count; i++)
-        assert_int_equal(mailbox_result(done[i]), 0);
+        assert_int_equal(endpoint_result(done[i]), 0);
 }
 
-#define SEND(box, ...)                                \
-    send_all(box, (const struct post[]){__VA_ARGS__}, \
+#define SEND(endpoint, ...)                                \
+    send_all(endpoint, (const struct post[]){__VA_ARGS__}, \
              sizeof((const struct post[]){__VA_ARGS__}) / sizeof(struct post))
 
 TEST_EACH_HOST(udp_runs, of_one_length_are_given_to_the_system_as_one)
 {
     struct receiver there;
-    struct mailbox box;
+    struct datagram_endpoint endpoint;
 
     receiver_open(&there, true);
-    mailbox_open(&box, host, NULL);
-    SEND(&box, {"aaa", &there}, {"bbb", &there}, {"ccc", &there});
+    endpoint_open(&endpoint, host, NULL);
+    SEND(&endpoint, {"aaa", &there}, {"bbb", &there}, {"ccc", &there});
     assert_comes(&there, "aaabbbccc");
     assert_nothing_comes(&there);
-    mailbox_close(&box);
+    endpoint_close(&endpoint);
     receiver_close(&there);
 }
 
 TEST_EACH_HOST(udp_runs, arrive_as_the_datagrams_that_they_are)
 {
     struct receiver there;
-    struct mailbox box;
+    struct datagram_endpoint endpoint;
 
     receiver_open(&there, false);
-    mailbox_open(&box, host, NULL);
-    SEND(&box, {"aaa", &there}, {"bbb", &there}, {"c", &there}, {"d", &there}, {"eee", &there});
+    endpoint_open(&endpoint, host, NULL);
+    SEND(&endpoint, {"aaa", &there}, {"bbb", &there}, {"c", &there}, {"d", &there},
+         {"eee", &there});
     assert_comes(&there, "aaa");
     assert_comes(&there, "bbb");
     assert_comes(&there, "c");
     assert_comes(&there, "d");
     assert_comes(&there, "eee");
     assert_nothing_comes(&there);
-    mailbox_close(&box);
+    endpoint_close(&endpoint);
     receiver_close(&there);
 }
 
@@ -131,11 +132,11 @@ TEST_EACH_HOST(udp_runs, arrive_as_the_datagrams_that_they_are)
 TEST_EACH_HOST(udp_runs, end_where_the_length_changes)
 {
     struct receiver there;
-    struct mailbox box;
+    struct datagram_endpoint endpoint;
 
     receiver_open(&there, true);
-    mailbox_open(&box, host, NULL);
-    SEND(&box, {"aaa", &there}, {"bbb", &there}, {"c", &there}, {"d", &there}, {"eee", &there},
+    endpoint_open(&endpoint, host, NULL);
+    SEND(&endpoint, {"aaa", &there}, {"bbb", &there}, {"c", &there}, {"d", &there}, {"eee", &there},
          {"", &there}, {"ff", &there}, {"gg", &there});
     assert_comes(&there, "aaabbbc");
     assert_comes(&there, "d");
@@ -143,25 +144,25 @@ TEST_EACH_HOST(udp_runs, end_where_the_length_changes)
     assert_comes(&there, "");
     assert_comes(&there, "ffgg");
     assert_nothing_comes(&there);
-    mailbox_close(&box);
+    endpoint_close(&endpoint);
     receiver_close(&there);
 }
 
 TEST_EACH_HOST(udp_runs, end_where_the_recipient_changes)
 {
     struct receiver one, other;
-    struct mailbox box;
+    struct datagram_endpoint endpoint;
 
     receiver_open(&one, true);
     receiver_open(&other, true);
-    mailbox_open(&box, host, NULL);
-    SEND(&box, {"aa", &one}, {"bb", &one}, {"cc", &other}, {"dd", &other}, {"ee", &one});
+    endpoint_open(&endpoint, host, NULL);
+    SEND(&endpoint, {"aa", &one}, {"bb", &one}, {"cc", &other}, {"dd", &other}, {"ee", &one});
     assert_comes(&one, "aabb");
     assert_comes(&one, "ee");
     assert_comes(&other, "ccdd");
     assert_nothing_comes(&one);
     assert_nothing_comes(&other);
-    mailbox_close(&box);
+    endpoint_close(&endpoint);
     receiver_close(&one);
     receiver_close(&other);
 }
@@ -170,17 +171,17 @@ TEST_EACH_HOST(udp_runs, end_where_the_recipient_changes)
 TEST_EACH_HOST(udp_runs, of_a_connected_socket)
 {
     struct receiver there, other;
-    struct mailbox box;
+    struct datagram_endpoint endpoint;
 
     receiver_open(&there, true);
     receiver_open(&other, true);
-    mailbox_make(&box, host, NULL);
-    assert_int_equal(mailbox_connect(&box, &there.address), 0);
-    SEND(&box, {"aa", NULL}, {"bb", NULL}, {"cc", &other}, {"dd", &other}, {"ee", NULL});
+    endpoint_init(&endpoint, host, NULL);
+    assert_int_equal(endpoint_connect(&endpoint, &there.address), 0);
+    SEND(&endpoint, {"aa", NULL}, {"bb", NULL}, {"cc", &other}, {"dd", &other}, {"ee", NULL});
     assert_comes(&there, "aabb");
     assert_comes(&there, "ee");
     assert_comes(&other, "ccdd");
-    mailbox_close(&box);
+    endpoint_close(&endpoint);
     receiver_close(&there);
     receiver_close(&other);
 }
@@ -191,26 +192,26 @@ TEST_EACH_HOST(udp_runs, end_where_the_source_changes)
     static const char *const texts[] = {"aa", "bb", "cc"};
     struct receiver there;
     weir_promise *done[3];
-    struct mailbox box;
+    struct datagram_endpoint endpoint;
     weir_address source;
 
     receiver_open(&there, true);
-    mailbox_make(&box, host, NULL);
-    assert_int_equal(mailbox_bind(&box, "0.0.0.0:0"), 0);
+    endpoint_init(&endpoint, host, NULL);
+    assert_int_equal(endpoint_bind(&endpoint, "0.0.0.0:0"), 0);
     for (int i = 0; i < 3; i++) {
-        weir_msg *msg = letter(texts[i], &there.address);
+        weir_msg *msg = make_datagram(texts[i], &there.address);
 
         assert_int_equal(weir_address_parse(sources[i], &source), 0);
         weir_datagram_set_sender(weir_datagram_of(msg), &source);
-        done[i] = mailbox_promise(&box);
-        weir_channel_write(box.channel, msg, done[i]);
+        done[i] = endpoint_promise(&endpoint);
+        weir_channel_write(endpoint.channel, msg, done[i]);
     }
-    weir_channel_flush(box.channel);
+    weir_channel_flush(endpoint.channel);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(mailbox_result(done[i]), 0);
+        assert_int_equal(endpoint_result(done[i]), 0);
     assert_comes(&there, "aabb");
     assert_comes(&there, "cc");
-    mailbox_close(&box);
+    endpoint_close(&endpoint);
     receiver_close(&there);
 }
 
@@ -220,28 +221,28 @@ TEST_EACH_HOST(udp_runs, that_are_too_long_go_in_several)
     static char bytes[MANY][4001];
     struct post posts[MANY];
     struct receiver there;
-    struct mailbox box;
+    struct datagram_endpoint endpoint;
 
     receiver_open(&there, false);
-    mailbox_open(&box, host, NULL);
+    endpoint_open(&endpoint, host, NULL);
     for (int i = 0; i < MANY; i++) {
         memset(bytes[i], 'A' + i, sizeof(bytes[i]) - 1);
         posts[i] = (struct post){bytes[i], &there};
     }
-    send_all(&box, posts, MANY);
+    send_all(&endpoint, posts, MANY);
     for (int i = 0; i < MANY; i++)
         assert_comes(&there, bytes[i]);
-    mailbox_close(&box);
+    endpoint_close(&endpoint);
     receiver_close(&there);
 }
 
 /* ---- refusals ---- */
 
-static void set_option(struct mailbox *box, int level, int name, int value)
+static void set_option(struct datagram_endpoint *endpoint, int level, int name, int value)
 {
     int descriptor;
 
-    assert_int_equal(weir_channel_duplicate_descriptor(box->channel, &descriptor), 0);
+    assert_int_equal(weir_channel_duplicate_descriptor(endpoint->channel, &descriptor), 0);
     assert_int_equal(setsockopt(descriptor, level, name, &value, sizeof(value)), 0);
     close(descriptor);
 }
@@ -250,24 +251,24 @@ static void set_option(struct mailbox *box, int level, int name, int value)
 TEST_EACH_HOST(udp_runs, that_are_refused_go_one_by_one)
 {
     struct receiver there;
-    struct mailbox box;
+    struct datagram_endpoint endpoint;
 
     receiver_open(&there, true);
-    mailbox_open(&box, host, NULL);
-    set_option(&box, SOL_SOCKET, SO_NO_CHECK, 1);
+    endpoint_open(&endpoint, host, NULL);
+    set_option(&endpoint, SOL_SOCKET, SO_NO_CHECK, 1);
     for (int times = 0; times < 3; times++) {
-        SEND(&box, {"aaa", &there}, {"bbb", &there}, {"c", &there});
+        SEND(&endpoint, {"aaa", &there}, {"bbb", &there}, {"c", &there});
         assert_comes(&there, "aaa");
         assert_comes(&there, "bbb");
         assert_comes(&there, "c");
     }
     assert_nothing_comes(&there);
-    set_option(&box, SOL_SOCKET, SO_NO_CHECK, 0);
-    SEND(&box, {"ddd", &there}, {"eee", &there}, {"ff", &there}, {"gg", &there});
+    set_option(&endpoint, SOL_SOCKET, SO_NO_CHECK, 0);
+    SEND(&endpoint, {"ddd", &there}, {"eee", &there}, {"ff", &there}, {"gg", &there});
     assert_comes(&there, "ddd"); /* as long as what was refused, */
     assert_comes(&there, "eee");
     assert_comes(&there, "ffgg"); /* and shorter */
-    mailbox_close(&box);
+    endpoint_close(&endpoint);
     receiver_close(&there);
 }
 
@@ -275,23 +276,23 @@ TEST_EACH_HOST(udp_runs, that_are_refused_go_one_by_one)
 TEST_EACH_HOST(udp_runs, to_nowhere_are_not_held_against_others)
 {
     struct receiver there;
-    struct mailbox box;
+    struct datagram_endpoint endpoint;
     weir_address nowhere;
     weir_promise *done[3];
 
     receiver_open(&there, true);
-    mailbox_open(&box, host, NULL);
+    endpoint_open(&endpoint, host, NULL);
     nowhere = there.address;
     weir_address_set_port(&nowhere, 0);
     for (int i = 0; i < 3; i++) {
-        done[i] = mailbox_promise(&box);
-        weir_channel_write(box.channel, letter("x", &nowhere), done[i]);
+        done[i] = endpoint_promise(&endpoint);
+        weir_channel_write(endpoint.channel, make_datagram("x", &nowhere), done[i]);
     }
-    weir_channel_flush(box.channel);
+    weir_channel_flush(endpoint.channel);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(mailbox_result(done[i]), -EINVAL);
-    SEND(&box, {"aaa", &there}, {"bbb", &there});
+        assert_int_equal(endpoint_result(done[i]), -EINVAL);
+    SEND(&endpoint, {"aaa", &there}, {"bbb", &there});
     assert_comes(&there, "aaabbb");
-    mailbox_close(&box);
+    endpoint_close(&endpoint);
     receiver_close(&there);
 }

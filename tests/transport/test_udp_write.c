@@ -19,67 +19,68 @@
 #define MANY 100
 
 struct couple {
-    struct mailbox here;
-    struct mailbox there;
+    struct datagram_endpoint here;
+    struct datagram_endpoint there;
 };
 
 /* The sender is connected. */
 static void couple_open(struct couple *couple, struct host *host,
                         const weir_channel_options *options)
 {
-    mailbox_open(&couple->there, host, NULL);
-    mailbox_make(&couple->here, host, options);
-    assert_int_equal(mailbox_connect(&couple->here, &couple->there.address), 0);
-    assert_mail(&couple->here, "active");
+    endpoint_open(&couple->there, host, NULL);
+    endpoint_init(&couple->here, host, options);
+    assert_int_equal(endpoint_connect(&couple->here, &couple->there.address), 0);
+    assert_endpoint_events(&couple->here, "active");
 }
 
 static void couple_close(struct couple *couple)
 {
-    mailbox_close(&couple->here);
-    mailbox_close(&couple->there);
+    endpoint_close(&couple->here);
+    endpoint_close(&couple->there);
 }
 
 /* ---- what is admitted ---- */
 
 TEST_EACH_HOST(udp, wants_an_address_unless_it_is_connected)
 {
-    struct mailbox box;
+    struct datagram_endpoint endpoint;
 
-    mailbox_open(&box, host, NULL);
-    assert_int_equal(mailbox_write(&box, text_msg("x")), -EDESTADDRREQ);
-    assert_int_equal(mailbox_write(&box, letter("x", NULL)), -EDESTADDRREQ);
-    assert_int_equal(mailbox_post(&box, "y", &box.address), 0);
-    assert_mail(&box, "read(y)");
-    mailbox_close(&box);
+    endpoint_open(&endpoint, host, NULL);
+    assert_int_equal(endpoint_write(&endpoint, text_msg("x")), -EDESTADDRREQ);
+    assert_int_equal(endpoint_write(&endpoint, make_datagram("x", NULL)), -EDESTADDRREQ);
+    assert_int_equal(endpoint_send(&endpoint, "y", &endpoint.address), 0);
+    assert_endpoint_events(&endpoint, "read(y)");
+    endpoint_close(&endpoint);
 }
 
 TEST_EACH_HOST(udp, sends_nothing_but_bytes)
 {
-    struct mailbox box;
+    struct datagram_endpoint endpoint;
 
-    mailbox_open(&box, host, NULL);
-    assert_int_equal(mailbox_write(&box, weir_msg_retain(weir_event_input_closed())), -EPROTOTYPE);
-    mailbox_close(&box);
+    endpoint_open(&endpoint, host, NULL);
+    assert_int_equal(endpoint_write(&endpoint, weir_msg_retain(weir_event_input_closed())),
+                     -EPROTOTYPE);
+    endpoint_close(&endpoint);
 }
 
 TEST_EACH_HOST(udp, fails_what_is_written_before_it_is_bound)
 {
-    struct mailbox box, other;
+    struct datagram_endpoint endpoint, other;
 
-    mailbox_open(&other, host, NULL);
-    mailbox_make(&box, host, NULL);
-    assert_int_equal(mailbox_post(&box, "x", &other.address), -ENOTCONN);
-    mailbox_close(&box);
-    mailbox_close(&other);
+    endpoint_open(&other, host, NULL);
+    endpoint_init(&endpoint, host, NULL);
+    assert_int_equal(endpoint_send(&endpoint, "x", &other.address), -ENOTCONN);
+    endpoint_close(&endpoint);
+    endpoint_close(&other);
 }
 
 /* ---- batches ---- */
 
-static uint64_t sends_of(const struct mailbox *box)
+static uint64_t sends_of(const struct datagram_endpoint *endpoint)
 {
     weir_loop_stats stats;
 
-    assert_int_equal(weir_loop_read_stats(weir_channel_executor(box->channel), &stats), 0);
+    assert_int_equal(weir_loop_read_stats(weir_channel_executor(endpoint->channel), &stats), 0);
     return stats.sends;
 }
 
@@ -109,12 +110,12 @@ TEST_EACH_HOST(udp, goes_on_when_its_budget_is_used_up)
     weir_promise *last;
 
     couple_open(&couple, host, WEIR_CHANNEL_OPTIONS(.writes_per_flush = 1));
-    last = mailbox_promise(&couple.here);
+    last = endpoint_promise(&couple.here);
     for (int i = 1; i < MANY; i++)
         weir_channel_write(couple.here.channel, text_msg("x"), NULL);
     weir_channel_write(couple.here.channel, text_msg("x"), last);
     weir_channel_flush(couple.here.channel);
-    assert_int_equal(mailbox_result(last), 0);
+    assert_int_equal(endpoint_result(last), 0);
     events_await(&couple.there.events, &couple.there.notes, "read(x)", MANY);
     couple_close(&couple);
 }
@@ -143,11 +144,11 @@ TEST_EACH_HOST(udp, sends_a_composite_as_one_datagram)
     weir_datagram *datagram;
 
     couple_open(&couple, host, NULL);
-    assert_int_equal(mailbox_write(&couple.here, composite_of(4, 2)), 0);
-    assert_mail(&couple.there, "read(aabbccdd)");
+    assert_int_equal(endpoint_write(&couple.here, composite_of(4, 2)), 0);
+    assert_endpoint_events(&couple.there, "read(aabbccdd)");
     assert_int_equal(weir_datagram_create(composite_of(3, 1), NULL, &datagram), 0);
-    assert_int_equal(mailbox_write(&couple.here, weir_datagram_msg(datagram)), 0);
-    assert_mail(&couple.there, "read(abc)");
+    assert_int_equal(endpoint_write(&couple.here, weir_datagram_msg(datagram)), 0);
+    assert_endpoint_events(&couple.there, "read(abc)");
     couple_close(&couple);
 }
 
@@ -156,7 +157,7 @@ static void note_length(weir_ctx *ctx, weir_datagram *datagram)
     const weir_buf *buf = weir_datagram_buf(datagram);
     size_t length = weir_buf_readable(buf);
 
-    event_log_write(&mailbox_of(ctx)->events, "%zu%c%c", length, (char)weir_buf_bytes(buf)[0],
+    event_log_write(&endpoint_of(ctx)->events, "%zu%c%c", length, (char)weir_buf_bytes(buf)[0],
                     (char)weir_buf_bytes(buf)[length - 1]);
     weir_datagram_release(datagram);
 }
@@ -171,8 +172,8 @@ TEST_EACH_HOST(udp, sends_composites_of_very_many_parts)
     weir_channel_write(couple.here.channel, composite_of(40, 1), NULL);
     weir_channel_write(couple.here.channel, composite_of(40, 1), NULL);
     weir_channel_write(couple.here.channel, composite_of(300, 1), NULL);
-    assert_int_equal(mailbox_write(&couple.here, composite_of(2, 1)), 0);
-    assert_mail(&couple.there, "40an 40an 300an 2ab");
+    assert_int_equal(endpoint_write(&couple.here, composite_of(2, 1)), 0);
+    assert_endpoint_events(&couple.there, "40an 40an 300an 2ab");
     couple_close(&couple);
 }
 
@@ -194,8 +195,8 @@ TEST_EACH_HOST(udp, sends_segments_by_one_call)
 
     couple_open(&couple, host, NULL);
     before = sends_of(&couple.here);
-    assert_int_equal(mailbox_write(&couple.here, segmented(text_msg("aaabbbc"), 3)), 0);
-    assert_mail(&couple.there, "read(aaa) read(bbb) read(c)");
+    assert_int_equal(endpoint_write(&couple.here, segmented(text_msg("aaabbbc"), 3)), 0);
+    assert_endpoint_events(&couple.there, "read(aaa) read(bbb) read(c)");
     assert_int_equal(sends_of(&couple.here) - before, 1);
     couple_close(&couple);
 }
@@ -208,7 +209,7 @@ TEST_EACH_HOST(udp, sends_as_many_segments_as_there_are)
 
     couple_open(&couple, host, NULL);
     before = sends_of(&couple.here);
-    assert_int_equal(mailbox_write(&couple.here, segmented(composite_of(150, 2), 2)), 0);
+    assert_int_equal(endpoint_write(&couple.here, segmented(composite_of(150, 2), 2)), 0);
     assert_int_equal(sends_of(&couple.here) - before, 1);
     events_await(&couple.there.events, &couple.there.notes, "read(", 150);
     assert_int_equal(event_log_count(&couple.there.events, "read(aa)"), 6);
@@ -223,16 +224,16 @@ TEST_EACH_HOST(udp, sends_segments_of_which_no_two_fit_into_one)
     weir_buf *buf;
 
     memset(bytes, 'x', sizeof(bytes));
-    mailbox_make(&couple.there, host,
-                 WEIR_CHANNEL_OPTIONS(.datagram_size = 65000, .receive_buffer = 1 << 20));
-    assert_int_equal(mailbox_bind(&couple.there, "127.0.0.1:0"), 0);
-    assert_mail(&couple.there, "active");
+    endpoint_init(&couple.there, host,
+                  WEIR_CHANNEL_OPTIONS(.datagram_size = 65000, .receive_buffer = 1 << 20));
+    assert_int_equal(endpoint_bind(&couple.there, "127.0.0.1:0"), 0);
+    assert_endpoint_events(&couple.there, "active");
     couple.there.on_read = note_length;
-    mailbox_make(&couple.here, host, NULL);
-    assert_int_equal(mailbox_connect(&couple.here, &couple.there.address), 0);
+    endpoint_init(&couple.here, host, NULL);
+    assert_int_equal(endpoint_connect(&couple.here, &couple.there.address), 0);
     assert_int_equal(weir_buf_wrap_static(bytes, sizeof(bytes), &buf), 0);
-    assert_int_equal(mailbox_write(&couple.here, segmented(weir_buf_msg(buf), 65000)), 0);
-    assert_mail(&couple.there, "65000xx 65000xx 20000xx");
+    assert_int_equal(endpoint_write(&couple.here, segmented(weir_buf_msg(buf), 65000)), 0);
+    assert_endpoint_events(&couple.there, "65000xx 65000xx 20000xx");
     couple_close(&couple);
 }
 
@@ -246,18 +247,18 @@ TEST_EACH_HOST(udp, fails_only_the_datagram_that_is_too_long)
     weir_buf *buf;
 
     couple_open(&couple, host, NULL);
-    before = mailbox_promise(&couple.here);
-    failed = mailbox_promise(&couple.here);
-    after = mailbox_promise(&couple.here);
+    before = endpoint_promise(&couple.here);
+    failed = endpoint_promise(&couple.here);
+    after = endpoint_promise(&couple.here);
     assert_int_equal(weir_buf_wrap_static(bytes, sizeof(bytes), &buf), 0);
     weir_channel_write(couple.here.channel, text_msg("before"), before);
     weir_channel_write(couple.here.channel, weir_buf_msg(buf), failed);
     weir_channel_write(couple.here.channel, text_msg("after"), after);
     weir_channel_flush(couple.here.channel);
-    assert_int_equal(mailbox_result(before), 0);
-    assert_int_equal(mailbox_result(failed), -EMSGSIZE);
-    assert_int_equal(mailbox_result(after), 0);
-    assert_mail(&couple.there, "read(before) read(after)");
+    assert_int_equal(endpoint_result(before), 0);
+    assert_int_equal(endpoint_result(failed), -EMSGSIZE);
+    assert_int_equal(endpoint_result(after), 0);
+    assert_endpoint_events(&couple.there, "read(before) read(after)");
     assert_true(weir_channel_is_active(couple.here.channel));
     couple_close(&couple);
 }
@@ -265,32 +266,32 @@ TEST_EACH_HOST(udp, fails_only_the_datagram_that_is_too_long)
 /* The system tells it to the next who sends, unless somebody receives. */
 TEST_EACH_HOST(udp, fails_one_datagram_if_nobody_was_there_for_the_one_before)
 {
-    struct mailbox here, gone;
+    struct datagram_endpoint here, gone;
 
-    mailbox_open(&gone, host, NULL);
-    mailbox_close(&gone);
-    mailbox_make(&here, host, WEIR_CHANNEL_OPTIONS(.read_on_demand = true));
-    assert_int_equal(mailbox_connect(&here, &gone.address), 0);
-    assert_int_equal(mailbox_write(&here, text_msg("1")), 0);
-    assert_int_equal(mailbox_write(&here, text_msg("2")), -ECONNREFUSED);
-    assert_int_equal(mailbox_write(&here, text_msg("3")), 0);
+    endpoint_open(&gone, host, NULL);
+    endpoint_close(&gone);
+    endpoint_init(&here, host, WEIR_CHANNEL_OPTIONS(.read_on_demand = true));
+    assert_int_equal(endpoint_connect(&here, &gone.address), 0);
+    assert_int_equal(endpoint_write(&here, text_msg("1")), 0);
+    assert_int_equal(endpoint_write(&here, text_msg("2")), -ECONNREFUSED);
+    assert_int_equal(endpoint_write(&here, text_msg("3")), 0);
     assert_true(weir_channel_is_active(here.channel));
-    mailbox_close(&here);
+    endpoint_close(&here);
 }
 
 TEST_EACH_HOST(udp, broadcasts_only_if_it_may)
 {
     weir_address everybody;
-    struct mailbox box;
+    struct datagram_endpoint endpoint;
 
     assert_int_equal(weir_address_parse("127.255.255.255:9", &everybody), 0);
-    mailbox_open(&box, host, NULL);
-    assert_int_equal(mailbox_post(&box, "x", &everybody), -EACCES);
-    assert_int_equal(weir_channel_set_options(box.channel, WEIR_CHANNEL_OPTIONS(.broadcast = true)),
-                     0);
-    assert_int_equal(mailbox_post(&box, "x", &everybody), 0);
-    assert_true(weir_channel_is_open(box.channel));
-    mailbox_close(&box);
+    endpoint_open(&endpoint, host, NULL);
+    assert_int_equal(endpoint_send(&endpoint, "x", &everybody), -EACCES);
+    assert_int_equal(
+        weir_channel_set_options(endpoint.channel, WEIR_CHANNEL_OPTIONS(.broadcast = true)), 0);
+    assert_int_equal(endpoint_send(&endpoint, "x", &everybody), 0);
+    assert_true(weir_channel_is_open(endpoint.channel));
+    endpoint_close(&endpoint);
 }
 
 /* ---- marks ---- */
@@ -302,13 +303,13 @@ TEST_EACH_HOST(udp, counts_what_is_written_against_its_marks)
 
     couple_open(&couple, host, WEIR_CHANNEL_OPTIONS(.low_mark = 500, .high_mark = 1000));
     for (int i = 0; i < 10; i++)
-        weir_channel_write(couple.here.channel, letter("0123456789", NULL), NULL);
-    assert_mail(&couple.here, "unwritable");
-    last = letter("0123456789", NULL);
+        weir_channel_write(couple.here.channel, make_datagram("0123456789", NULL), NULL);
+    assert_endpoint_events(&couple.here, "unwritable");
+    last = make_datagram("0123456789", NULL);
     assert_int_equal(weir_channel_pending_bytes(couple.here.channel),
                      10 * weir__outbound_cost(last));
-    assert_int_equal(mailbox_write(&couple.here, last), 0);
-    assert_mail(&couple.here, "writable");
+    assert_int_equal(endpoint_write(&couple.here, last), 0);
+    assert_endpoint_events(&couple.here, "writable");
     assert_int_equal(weir_channel_pending_bytes(couple.here.channel), 0);
     couple_close(&couple);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Descriptors that pass through Unix sockets: streams, packets, and what goes wrong. Whatever
- * happens, none may be left open: line_run counts them.
+ * happens, none may be left open: connection_run counts them.
  */
 #include <weir/descriptors.h>
 
@@ -25,12 +25,12 @@ static const weir_channel_options taking = {
     .keep_open_on_error = true,
 };
 
-static const struct line_options both_taking = {.server = &taking, .client = &taking};
+static const struct connection_options both_taking = {.server = &taking, .client = &taking};
 
-static void open_line(struct line *line, enum line_medium medium)
+static void open_line(struct connection *connection, enum connection_medium medium)
 {
-    line->medium = medium;
-    line_open(line, &both_taking);
+    connection->medium = medium;
+    connection_open(connection, &both_taking);
 }
 
 /* A file with these bytes in it, of which there is no name. */
@@ -63,12 +63,12 @@ static weir_msg *passing_file(const char *text, const char *content)
     return passing(text, &file, 1);
 }
 
-static int write_result(struct line_end *end, weir_msg *msg)
+static int write_result(struct connection_end *end, weir_msg *msg)
 {
-    weir_promise *promise = line_promise(end);
+    weir_promise *promise = connection_promise(end);
 
     weir_channel_write_and_flush(end->channel, msg, promise);
-    return line_result(promise);
+    return connection_result(promise);
 }
 
 /* For on_read: notes "content", or the word "closed-on-exec", of the first descriptor. */
@@ -79,58 +79,58 @@ static void read_file(weir_ctx *ctx, weir_msg *msg)
     char text[32] = "";
 
     if (file >= 0 && pread(file, text, sizeof(text) - 1, 0) > 0)
-        line_note(line_end_of(ctx), text);
+        connection_note(connection_end_of(ctx), text);
     if (file >= 0 && (fcntl(file, F_GETFD) & FD_CLOEXEC) == 0)
-        line_note(line_end_of(ctx), "open-on-exec");
+        connection_note(connection_end_of(ctx), "open-on-exec");
     if (file >= 0)
         close(file);
     weir_msg_release(msg);
 }
 
-static void check_use(struct line *line, enum line_medium medium)
+static void check_use(struct connection *connection, enum connection_medium medium)
 {
-    open_line(line, medium);
-    line->server.on_read = read_file;
-    line->client.on_read = read_file;
-    assert_int_equal(write_result(&line->client, passing_file("x", "hello")), 0);
-    assert_heard(&line->server, "hello");
-    assert_int_equal(write_result(&line->server, passing_file(NULL, "back")), 0);
-    assert_heard(&line->client, "back");
+    open_line(connection, medium);
+    connection->server.on_read = read_file;
+    connection->client.on_read = read_file;
+    assert_int_equal(write_result(&connection->client, passing_file("x", "hello")), 0);
+    assert_end_events(&connection->server, "hello");
+    assert_int_equal(write_result(&connection->server, passing_file(NULL, "back")), 0);
+    assert_end_events(&connection->client, "back");
 }
 
 /* D 100 */
 TEST_EACH_PAIR(descriptors, are_of_use_to_who_gets_them_through_a_stream)
 {
-    check_use(line, LINE_UNIX);
+    check_use(connection, CONNECTION_UNIX);
 }
 
 /* D 100 */
 TEST_EACH_PAIR(descriptors, are_of_use_to_who_gets_them_in_a_packet)
 {
-    check_use(line, LINE_SEQPACKET);
+    check_use(connection, CONNECTION_SEQPACKET);
 }
 
 /* The system may join what was written before to the first of them, but nothing that comes after.
  */
-TEST_EACH_LINE(descriptors, come_with_their_bytes_and_between_others)
+TEST_EACH_CONNECTION(descriptors, come_with_their_bytes_and_between_others)
 {
-    open_line(line, LINE_UNIX);
-    line_say(&line->client, "before");
-    assert_heard(&line->server, "read(before)");
-    weir_channel_write(line->client.channel, passing_file("with", "1"), NULL);
-    weir_channel_write(line->client.channel, passing_file("more", "2"), NULL);
-    weir_channel_write_and_flush(line->client.channel, text_msg("after"), NULL);
-    assert_heard(&line->server, "passed(with) passed(more) read(after)");
+    open_line(connection, CONNECTION_UNIX);
+    connection_send(&connection->client, "before");
+    assert_end_events(&connection->server, "read(before)");
+    weir_channel_write(connection->client.channel, passing_file("with", "1"), NULL);
+    weir_channel_write(connection->client.channel, passing_file("more", "2"), NULL);
+    weir_channel_write_and_flush(connection->client.channel, text_msg("after"), NULL);
+    assert_end_events(&connection->server, "passed(with) passed(more) read(after)");
 }
 
-TEST_EACH_LINE(descriptors, come_with_their_packet_and_between_others)
+TEST_EACH_CONNECTION(descriptors, come_with_their_packet_and_between_others)
 {
-    open_line(line, LINE_SEQPACKET);
-    weir_channel_write(line->client.channel, text_msg("before"), NULL);
-    weir_channel_write(line->client.channel, passing_file("with", "1"), NULL);
-    weir_channel_write(line->client.channel, passing_file("more", "2"), NULL);
-    weir_channel_write_and_flush(line->client.channel, text_msg("after"), NULL);
-    assert_heard(&line->server, "read(before) passed(with) passed(more) read(after)");
+    open_line(connection, CONNECTION_SEQPACKET);
+    weir_channel_write(connection->client.channel, text_msg("before"), NULL);
+    weir_channel_write(connection->client.channel, passing_file("with", "1"), NULL);
+    weir_channel_write(connection->client.channel, passing_file("more", "2"), NULL);
+    weir_channel_write_and_flush(connection->client.channel, text_msg("after"), NULL);
+    assert_end_events(&connection->server, "read(before) passed(with) passed(more) read(after)");
 }
 
 static void count_them(weir_ctx *ctx, weir_msg *msg)
@@ -138,26 +138,27 @@ static void count_them(weir_ctx *ctx, weir_msg *msg)
     weir_descriptors *passed = weir_descriptors_of(msg);
 
     if (passed != NULL && weir_descriptors_count(passed) == WEIR_DESCRIPTORS_MAX)
-        line_note(line_end_of(ctx), "all");
+        connection_note(connection_end_of(ctx), "all");
     weir_msg_release(msg);
 }
 
-TEST_EACH_LINE(descriptors, can_be_many)
+TEST_EACH_CONNECTION(descriptors, can_be_many)
 {
     int numbers[WEIR_DESCRIPTORS_MAX];
 
-    open_line(line, LINE_UNIX);
-    line->server.on_read = count_them;
+    open_line(connection, CONNECTION_UNIX);
+    connection->server.on_read = count_them;
     for (int i = 0; i < WEIR_DESCRIPTORS_MAX; i++)
         numbers[i] = dup(0);
-    assert_int_equal(write_result(&line->client, passing(NULL, numbers, WEIR_DESCRIPTORS_MAX)), 0);
-    assert_heard(&line->server, "all");
+    assert_int_equal(
+        write_result(&connection->client, passing(NULL, numbers, WEIR_DESCRIPTORS_MAX)), 0);
+    assert_end_events(&connection->server, "all");
 }
 
 static void count_passed(weir_ctx *ctx, weir_msg *msg)
 {
     if (weir_descriptors_of(msg) != NULL)
-        line_note(line_end_of(ctx), "passed");
+        connection_note(connection_end_of(ctx), "passed");
     weir_msg_release(msg);
 }
 
@@ -170,105 +171,106 @@ TEST_EACH_PAIR(descriptors, go_once_with_more_bytes_than_are_taken_at_once)
     weir_promise *promise;
     weir_buf *bytes;
 
-    open_line(line, LINE_UNIX);
-    weir_channel_set_auto_read(line->server.channel, false);
-    line->server.on_read = count_passed;
+    open_line(connection, CONNECTION_UNIX);
+    weir_channel_set_auto_read(connection->server.channel, false);
+    connection->server.on_read = count_passed;
     assert_int_equal(weir_buf_create(length, 0, &bytes), 0);
     memset(weir_buf_space(bytes), 'x', length);
     assert_int_equal(weir_buf_set_write_index(bytes, length), 0);
     assert_int_equal(weir_descriptors_create(bytes, &file, 1, &descriptors), 0);
-    promise = line_promise(&line->client);
-    weir_channel_write_and_flush(line->client.channel, weir_descriptors_msg(descriptors), promise);
-    weir_channel_set_auto_read(line->server.channel, true);
-    assert_int_equal(line_result(promise), 0);
-    line_await_received(&line->server, length);
-    assert_heard(&line->server, "passed");
+    promise = connection_promise(&connection->client);
+    weir_channel_write_and_flush(connection->client.channel, weir_descriptors_msg(descriptors),
+                                 promise);
+    weir_channel_set_auto_read(connection->server.channel, true);
+    assert_int_equal(connection_result(promise), 0);
+    connection_await_received(&connection->server, length);
+    assert_end_events(&connection->server, "passed");
 }
 
 /* Whoever does not ask for descriptors gets none, whatever a peer sends. */
-static void check_unasked(struct line *line, enum line_medium medium)
+static void check_unasked(struct connection *connection, enum connection_medium medium)
 {
     size_t before;
 
-    line->medium = medium;
-    line_open(line, NULL);
+    connection->medium = medium;
+    connection_open(connection, NULL);
     before = descriptors_open();
-    assert_int_equal(write_result(&line->client, passing_file("with", "1")), 0);
-    line_say(&line->client, "after");
-    line_await_received(&line->server, 9);
+    assert_int_equal(write_result(&connection->client, passing_file("with", "1")), 0);
+    connection_send(&connection->client, "after");
+    connection_await_received(&connection->server, 9);
     assert_int_equal(descriptors_open(), before);
-    line_await(&line->server, "read(with", 1);
+    connection_await(&connection->server, "read(with", 1);
 }
 
-TEST_EACH_LINE(descriptors, do_not_come_unasked_through_a_stream)
+TEST_EACH_CONNECTION(descriptors, do_not_come_unasked_through_a_stream)
 {
-    check_unasked(line, LINE_UNIX);
+    check_unasked(connection, CONNECTION_UNIX);
 }
 
-TEST_EACH_LINE(descriptors, do_not_come_unasked_in_a_packet)
+TEST_EACH_CONNECTION(descriptors, do_not_come_unasked_in_a_packet)
 {
-    check_unasked(line, LINE_SEQPACKET);
+    check_unasked(connection, CONNECTION_SEQPACKET);
 }
 
-TEST_EACH_LINE(descriptors, come_from_when_they_are_asked_for)
+TEST_EACH_CONNECTION(descriptors, come_from_when_they_are_asked_for)
 {
-    line->medium = LINE_UNIX;
-    line_open(line, NULL);
-    assert_int_equal(write_result(&line->client, passing_file("a", "1")), 0);
-    assert_heard(&line->server, "read(a)");
-    assert_int_equal(weir_channel_set_options(line->server.channel,
+    connection->medium = CONNECTION_UNIX;
+    connection_open(connection, NULL);
+    assert_int_equal(write_result(&connection->client, passing_file("a", "1")), 0);
+    assert_end_events(&connection->server, "read(a)");
+    assert_int_equal(weir_channel_set_options(connection->server.channel,
                                               WEIR_CHANNEL_OPTIONS(.receive_descriptors = true)),
                      0);
-    host_turn(&line->far, 2);
-    assert_int_equal(write_result(&line->client, passing_file("b", "1")), 0);
-    assert_heard(&line->server, "passed(b)");
+    host_turn(&connection->far, 2);
+    assert_int_equal(write_result(&connection->client, passing_file("b", "1")), 0);
+    assert_end_events(&connection->server, "passed(b)");
 }
 
 /* A process that can open no more: what came is closed, and the bytes are not lost. */
-static void check_no_room(struct line *line, enum line_medium medium)
+static void check_no_room(struct connection *connection, enum connection_medium medium)
 {
     weir_msg *msg = passing_file("with", "1");
     rlim_t before;
 
-    open_line(line, medium);
+    open_line(connection, medium);
     weir_msg_retain(msg); /* or its own descriptor would make room */
     before = descriptors_forbid();
-    weir_channel_write_and_flush(line->client.channel, msg, NULL);
-    line_await(&line->server, "read", 1);
+    weir_channel_write_and_flush(connection->client.channel, msg, NULL);
+    connection_await(&connection->server, "read", 1);
     descriptors_limit(before);
     weir_msg_release(msg);
-    assert_heard(&line->server, "error(EMFILE) read(with)");
-    line_say(&line->client, "after");
-    assert_heard(&line->server, "read(after)");
+    assert_end_events(&connection->server, "error(EMFILE) read(with)");
+    connection_send(&connection->client, "after");
+    assert_end_events(&connection->server, "read(after)");
 }
 
-TEST_EACH_LINE(descriptors, that_cannot_be_opened_are_an_error_of_a_stream)
+TEST_EACH_CONNECTION(descriptors, that_cannot_be_opened_are_an_error_of_a_stream)
 {
-    check_no_room(line, LINE_UNIX);
+    check_no_room(connection, CONNECTION_UNIX);
 }
 
-TEST_EACH_LINE(descriptors, that_cannot_be_opened_are_an_error_of_a_packet)
+TEST_EACH_CONNECTION(descriptors, that_cannot_be_opened_are_an_error_of_a_packet)
 {
-    check_no_room(line, LINE_SEQPACKET);
+    check_no_room(connection, CONNECTION_SEQPACKET);
 }
 
 /* A peer of another make: an empty packet that is not the end, because something comes with it. */
 /* A socket that asks for credentials gets some with the end of a stream, too. */
-TEST_EACH_LINE(descriptors, do_not_hide_the_end_of_a_stream_with_credentials)
+TEST_EACH_CONNECTION(descriptors, do_not_hide_the_end_of_a_stream_with_credentials)
 {
     const weir_socket_option credentials = {.level = SOL_SOCKET, .name = SO_PASSCRED, .value = 1};
     weir_channel_options options = taking;
 
     options.socket_options = &credentials;
     options.socket_option_count = 1;
-    line->medium = LINE_UNIX;
-    line_open(line, &(const struct line_options){.server = &options});
-    line_say(&line->client, "hello");
-    assert_int_equal(line_do(&line->client, weir_channel_close), 0);
-    assert_heard(&line->server, "read(hello) inactive unregistered");
+    connection->medium = CONNECTION_UNIX;
+    connection_open(connection, &(const struct connection_options){.server = &options});
+    connection_send(&connection->client, "hello");
+    assert_int_equal(connection_do(&connection->client, weir_channel_close), 0);
+    assert_end_events(&connection->server, "read(hello) inactive unregistered");
 }
 
-TEST_EACH_LINE(descriptors, without_a_byte_are_an_error)
+TEST_EACH_CONNECTION(descriptors, without_a_byte_are_an_error)
 {
     int numbers[] = {file_of("x")};
     struct msghdr header = {0};
@@ -276,10 +278,11 @@ TEST_EACH_LINE(descriptors, without_a_byte_are_an_error)
     struct cmsghdr *rights;
     int peer = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
-    line->medium = LINE_SEQPACKET;
-    line_prepare(line, &both_taking);
-    assert_int_equal(connect(peer, weir_address_sockaddr(&line->address), line->address.length), 0);
-    assert_heard(&line->server, "registered active");
+    connection->medium = CONNECTION_SEQPACKET;
+    connection_prepare(connection, &both_taking);
+    assert_int_equal(
+        connect(peer, weir_address_sockaddr(&connection->address), connection->address.length), 0);
+    assert_end_events(&connection->server, "registered active");
     header.msg_control = control;
     header.msg_controllen = sizeof(control);
     rights = CMSG_FIRSTHDR(&header);
@@ -289,31 +292,31 @@ TEST_EACH_LINE(descriptors, without_a_byte_are_an_error)
     memcpy(CMSG_DATA(rights), numbers, sizeof(numbers));
     assert_int_equal(sendmsg(peer, &header, 0), 0);
     assert_int_equal(send(peer, "x", 1, 0), 1);
-    assert_heard(&line->server, "error(EPROTO) read(x)");
+    assert_end_events(&connection->server, "error(EPROTO) read(x)");
     close(peer);
     close(numbers[0]);
-    assert_heard(&line->server, "inactive unregistered");
+    assert_end_events(&connection->server, "inactive unregistered");
 }
 
 /* What nobody reads, and what is written to a channel that closes. */
-TEST_EACH_LINE(descriptors, are_closed_with_whom_they_wait_for)
+TEST_EACH_CONNECTION(descriptors, are_closed_with_whom_they_wait_for)
 {
-    open_line(line, LINE_UNIX);
-    weir_channel_set_auto_read(line->server.channel, false);
+    open_line(connection, CONNECTION_UNIX);
+    weir_channel_set_auto_read(connection->server.channel, false);
     for (int i = 0; i < 20; i++)
-        weir_channel_write(line->client.channel, passing_file("x", "1"), NULL);
-    weir_channel_flush(line->client.channel);
-    weir_channel_write(line->client.channel, passing_file("x", "1"), NULL);
-    weir_channel_abort(line->client.channel, NULL);
-    weir_channel_write(line->client.channel, passing_file("x", "1"), NULL);
-    assert_int_equal(weir_channel_await_closed(line->client.channel, TEST_TIMEOUT_NS), 0);
+        weir_channel_write(connection->client.channel, passing_file("x", "1"), NULL);
+    weir_channel_flush(connection->client.channel);
+    weir_channel_write(connection->client.channel, passing_file("x", "1"), NULL);
+    weir_channel_abort(connection->client.channel, NULL);
+    weir_channel_write(connection->client.channel, passing_file("x", "1"), NULL);
+    assert_int_equal(weir_channel_await_closed(connection->client.channel, TEST_TIMEOUT_NS), 0);
 }
 
-TEST_EACH_LINE(descriptors, are_refused_by_other_channels)
+TEST_EACH_CONNECTION(descriptors, are_refused_by_other_channels)
 {
-    line->medium = LINE_TCP;
-    line_open(line, NULL);
-    assert_int_equal(write_result(&line->client, passing_file("x", "1")), -EPROTOTYPE);
+    connection->medium = CONNECTION_TCP;
+    connection_open(connection, NULL);
+    assert_int_equal(write_result(&connection->client, passing_file("x", "1")), -EPROTOTYPE);
 }
 
 static void send_on(weir_ctx *ctx, weir_msg *msg)
@@ -322,11 +325,11 @@ static void send_on(weir_ctx *ctx, weir_msg *msg)
 }
 
 /* A message that was read can be written as it is. */
-TEST_EACH_LINE(descriptors, can_be_passed_on)
+TEST_EACH_CONNECTION(descriptors, can_be_passed_on)
 {
-    open_line(line, LINE_SEQPACKET);
-    line->server.on_read = send_on;
-    line->client.on_read = read_file;
-    assert_int_equal(write_result(&line->client, passing_file("x", "hello")), 0);
-    assert_heard(&line->client, "hello");
+    open_line(connection, CONNECTION_SEQPACKET);
+    connection->server.on_read = send_on;
+    connection->client.on_read = read_file;
+    assert_int_equal(write_result(&connection->client, passing_file("x", "hello")), 0);
+    assert_end_events(&connection->client, "hello");
 }

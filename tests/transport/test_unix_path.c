@@ -242,19 +242,19 @@ TEST_EACH_LOOP(socket_file, is_not_removed_if_it_is_to_be_left)
     weir_channel *listener = make_listener(NULL), *other;
 
     assert_int_equal(bind_to(host, listener, &place), 0);
-    assert_int_equal(weir_unix_leave_file(listener), 0);
+    assert_int_equal(weir_unix_disable_unlink(listener), 0);
     end(listener);
     assert_true(exists(place.path));
     unlink(place.path);
     assert_int_equal(weir_unix_create(WEIR_KIND_DATAGRAM, NULL, &other), 0);
     assert_int_equal(bind_to(host, other, &place), 0);
-    assert_int_equal(weir_unix_leave_file(other), 0);
+    assert_int_equal(weir_unix_disable_unlink(other), 0);
     end(other);
     assert_true(exists(place.path));
     unlink(place.path);
     place_remove(&place);
     assert_int_equal(weir_unix_create(WEIR_KIND_STREAM, NULL, &other), 0);
-    assert_int_equal(weir_unix_leave_file(other), -EINVAL);
+    assert_int_equal(weir_unix_disable_unlink(other), -EINVAL);
     weir_channel_release(other);
 }
 

@@ -272,23 +272,24 @@ TEST(resp_bulk, survives_allocation_failures)
 }
 
 /* On sockets, where the system reads the file. The peer reads nothing until it has got shorter. */
-TEST_EACH_LINE(resp_bulk, of_a_truncated_file_range_ends_the_connection)
+TEST_EACH_CONNECTION(resp_bulk, of_a_truncated_file_range_ends_the_connection)
 {
     enum { SIZE = 64 << 20 };
     int file = make_file(SIZE);
     weir_promise *done;
 
-    line_prepare(line, NULL);
-    assert_int_equal(weir_resp_codec_add(weir_channel_pipeline(line->client.channel), NULL), 0);
-    line_connect(line);
-    weir_channel_set_auto_read(line->server.channel, false);
-    done = line_promise(&line->client);
-    weir_channel_write(line->client.channel, head_of(SIZE), NULL);
-    weir_channel_write_and_flush(line->client.channel, range_of(file, SIZE), done);
+    connection_prepare(connection, NULL);
+    assert_int_equal(weir_resp_codec_add(weir_channel_pipeline(connection->client.channel), NULL),
+                     0);
+    connection_connect(connection);
+    weir_channel_set_auto_read(connection->server.channel, false);
+    done = connection_promise(&connection->client);
+    weir_channel_write(connection->client.channel, head_of(SIZE), NULL);
+    weir_channel_write_and_flush(connection->client.channel, range_of(file, SIZE), done);
     assert_int_equal(ftruncate(file, SIZE / 2), 0);
-    line->server.on_read = line_discard;
-    weir_channel_set_auto_read(line->server.channel, true);
-    assert_int_equal(line_result(done), WEIR_ETRUNCATED);
-    assert_int_equal(weir_channel_await_closed(line->client.channel, TEST_TIMEOUT_NS), 0);
+    connection->server.on_read = connection_discard;
+    weir_channel_set_auto_read(connection->server.channel, true);
+    assert_int_equal(connection_result(done), WEIR_ETRUNCATED);
+    assert_int_equal(weir_channel_await_closed(connection->client.channel, TEST_TIMEOUT_NS), 0);
     assert_int_equal(close(file), 0);
 }

@@ -8,10 +8,10 @@
 #include "support/test.h"
 
 struct state {
-    struct service *service;
+    struct echo_service *service;
 };
 
-static struct service *service_of(weir_ctx *ctx)
+static struct echo_service *service_of(weir_ctx *ctx)
 {
     return ((struct state *)weir_ctx_state(ctx))->service;
 }
@@ -24,10 +24,10 @@ static int init(void *state, const void *options)
 
 static void on_active(weir_ctx *ctx)
 {
-    struct service *service = service_of(ctx);
+    struct echo_service *service = service_of(ctx);
     uint32_t number = atomic_fetch_add(&service->placed, 1);
 
-    if (number < SERVICE_CHILDREN_MAX)
+    if (number < ECHO_SERVICE_CHILDREN_MAX)
         service->loops[number] = weir_ctx_executor(ctx);
     call_counter_add(&service->opened);
     weir_fire_active(ctx);
@@ -71,9 +71,9 @@ static const weir_handler stubborn = {
     .draining = on_draining,
 };
 
-int service_init(weir_channel *channel, void *arg)
+int echo_service_init(weir_channel *channel, void *arg)
 {
-    struct service *service = arg;
+    struct echo_service *service = arg;
     const struct state options = {service};
     weir_pipeline *pipeline = weir_channel_pipeline(channel);
     int err = weir_pipeline_add_last(pipeline, &echo, &options);
@@ -83,27 +83,28 @@ int service_init(weir_channel *channel, void *arg)
     return err < 0 ? err : service->init_err;
 }
 
-int service_try(struct service *service, const weir_server_options *given, weir_server **ret_server)
+int echo_service_try(struct echo_service *service, const weir_server_options *given,
+                     weir_server **ret_server)
 {
     weir_server_options options = *given;
 
     options.user_data = service;
     if (options.init_child == NULL)
-        options.init_child = service_init;
+        options.init_child = echo_service_init;
     if (options.address == NULL && options.addresses == NULL)
         options.address = "127.0.0.1:0";
     return weir_server_start(&options, ret_server);
 }
 
-weir_server *service_start(struct service *service, const weir_server_options *options)
+weir_server *echo_service_start(struct echo_service *service, const weir_server_options *options)
 {
     weir_server *server = NULL;
 
-    assert_int_equal(service_try(service, options, &server), 0);
+    assert_int_equal(echo_service_try(service, options, &server), 0);
     return server;
 }
 
-void service_stop(weir_server *server)
+void echo_service_stop(weir_server *server)
 {
     assert_int_equal(weir_server_stop(server, 0, TEST_TIMEOUT_NS), 0);
     weir_server_release(server);

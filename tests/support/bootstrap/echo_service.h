@@ -2,8 +2,8 @@
 /*
  * A server that echoes, and what it has seen of its visitors.
  *
- *     struct service service = {0};
- *     weir_server *server = service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+ *     struct echo_service service = {0};
+ *     weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
  */
 #ifndef WEIR_TEST_ECHO_SERVICE_H
 #define WEIR_TEST_ECHO_SERVICE_H
@@ -14,30 +14,30 @@
 
 #include "support/executor/call_counter.h"
 
-#define SERVICE_CHILDREN_MAX 64
+#define ECHO_SERVICE_CHILDREN_MAX 64
 
-struct service {
+struct echo_service {
     struct call_counter opened; /* connections */
     struct call_counter closed;
     _Atomic uint32_t placed;
-    weir_executor *loops[SERVICE_CHILDREN_MAX]; /* where each of them lives, in any order */
-    _Atomic int init_err;                       /* what the initialiser says */
+    weir_executor *loops[ECHO_SERVICE_CHILDREN_MAX]; /* where each of them lives, in any order */
+    _Atomic int init_err;                            /* what the initialiser says */
     bool drains_itself; /* its handler has `draining`, and does not close by that */
     struct call_counter drained;
 };
 
 /* Starts it; what the options do not say is an address of the loopback interface, any port, and
  * `service` for each connection. The user_data is the service. */
-weir_server *service_start(struct service *service, const weir_server_options *options);
+weir_server *echo_service_start(struct echo_service *service, const weir_server_options *options);
 
 /* The same, if that may fail. */
-int service_try(struct service *service, const weir_server_options *options,
-                weir_server **ret_server);
+int echo_service_try(struct echo_service *service, const weir_server_options *options,
+                     weir_server **ret_server);
 
 /* The initialiser of its connections. */
-int service_init(weir_channel *channel, void *service);
+int echo_service_init(weir_channel *channel, void *service);
 
 /* weir_server_stop, without a quiet period, and the last reference. */
-void service_stop(weir_server *server);
+void echo_service_stop(weir_server *server);
 
 #endif

@@ -10,48 +10,52 @@
 #include "support/executor/group.h"
 #include "support/executor/promises.h"
 
-void pond_serve(struct pond *pond, struct host *host)
+void pool_fixture_start_server(struct pool_fixture *fixture, struct host *host)
 {
     weir_address address;
 
-    memset(pond, 0, sizeof(*pond));
-    pond->host = host;
-    pond->server = service_start(&pond->service, WEIR_SERVER_OPTIONS(.boss = host->group));
-    assert_int_equal(weir_channel_local_address(weir_server_listener(pond->server, 0), &address),
+    memset(fixture, 0, sizeof(*fixture));
+    fixture->host = host;
+    fixture->server =
+        echo_service_start(&fixture->service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    assert_int_equal(weir_channel_local_address(weir_server_listener(fixture->server, 0), &address),
                      0);
-    weir_address_format(&address, pond->address, sizeof(pond->address));
+    weir_address_format(&address, fixture->address, sizeof(fixture->address));
 }
 
-weir_client_pool *pond_add_pool(struct pond *pond, const weir_client_pool_options *given)
+weir_client_pool *pool_fixture_add_pool(struct pool_fixture *fixture,
+                                        const weir_client_pool_options *given)
 {
     weir_client_pool_options options = *given;
     weir_client_pool *pool = NULL;
 
-    options.client = WEIR_CLIENT_OPTIONS(.group = pond->host->group, .address = pond->address);
+    options.client =
+        WEIR_CLIENT_OPTIONS(.group = fixture->host->group, .address = fixture->address);
     assert_int_equal(weir_client_pool_create(&options, &pool), 0);
     return pool;
 }
 
-void pond_open(struct pond *pond, struct host *host, const weir_client_pool_options *options)
+void pool_fixture_open(struct pool_fixture *fixture, struct host *host,
+                       const weir_client_pool_options *options)
 {
-    pond_serve(pond, host);
-    pond->pool = pond_add_pool(pond, options);
+    pool_fixture_start_server(fixture, host);
+    fixture->pool = pool_fixture_add_pool(fixture, options);
 }
 
-void pond_close_pool(weir_client_pool *pool)
+void pool_fixture_close_pool(weir_client_pool *pool)
 {
     weir_client_pool_close(pool);
     assert_int_equal(weir_promise_sync(weir_client_pool_closed(pool), TEST_TIMEOUT_NS), 0);
     weir_client_pool_release(pool);
 }
 
-void pond_close(struct pond *pond)
+void pool_fixture_close(struct pool_fixture *fixture)
 {
-    pond_close_pool(pond->pool);
-    service_stop(pond->server);
+    pool_fixture_close_pool(fixture->pool);
+    echo_service_stop(fixture->server);
 }
 
-weir_promise *pond_ask(weir_client_pool *pool)
+weir_promise *pool_fixture_request(weir_client_pool *pool)
 {
     weir_promise *acquiring = NULL;
 
@@ -59,7 +63,7 @@ weir_promise *pond_ask(weir_client_pool *pool)
     return acquiring;
 }
 
-weir_channel *pond_take(weir_promise *acquiring)
+weir_channel *pool_fixture_wait(weir_promise *acquiring)
 {
     weir_channel *channel;
 
@@ -69,12 +73,12 @@ weir_channel *pond_take(weir_promise *acquiring)
     return channel;
 }
 
-weir_channel *pond_acquire(weir_client_pool *pool)
+weir_channel *pool_fixture_acquire(weir_client_pool *pool)
 {
-    return pond_take(pond_ask(pool));
+    return pool_fixture_wait(pool_fixture_request(pool));
 }
 
-int pond_result(weir_promise *acquiring)
+int pool_fixture_result(weir_promise *acquiring)
 {
     int err = weir_promise_sync(acquiring, TEST_TIMEOUT_NS);
 
@@ -82,7 +86,7 @@ int pond_result(weir_promise *acquiring)
     return err;
 }
 
-int pond_give(weir_client_pool *pool, weir_channel *channel)
+int pool_fixture_return(weir_client_pool *pool, weir_channel *channel)
 {
     weir_promise *done = new_promise(NULL);
     int err;
@@ -94,7 +98,7 @@ int pond_give(weir_client_pool *pool, weir_channel *channel)
     return err;
 }
 
-weir_client_pool_stats pond_stats(weir_client_pool *pool)
+weir_client_pool_stats pool_fixture_stats(weir_client_pool *pool)
 {
     weir_client_pool_stats stats;
 
@@ -102,12 +106,12 @@ weir_client_pool_stats pond_stats(weir_client_pool *pool)
     return stats;
 }
 
-void pond_close_channel(weir_client_pool *pool, weir_channel *channel)
+void pool_fixture_close_channel(weir_client_pool *pool, weir_channel *channel)
 {
-    uint64_t channels = pond_stats(pool).channels;
+    uint64_t channels = pool_fixture_stats(pool).channels;
 
     weir_channel_close(channel, NULL);
-    while (pond_stats(pool).channels == channels)
+    while (pool_fixture_stats(pool).channels == channels)
         weir__thread_yield();
     weir_channel_release(channel);
 }

@@ -8,37 +8,38 @@
 
 #include <weir/server.h>
 
-/* Connects to a listener, or to an address. Returns the socket, to be closed by visitor_leave. */
-int visitor_come(const weir_server *server);
-int visitor_come_to_listener(weir_channel *listener);
-int visitor_come_to(const weir_address *address);
-void visitor_leave(int visitor);
+/* Connects to a listener, or to an address. Returns the socket, to be closed by raw_client_close.
+ */
+int raw_client_connect(const weir_server *server);
+int raw_client_connect_listener(weir_channel *listener);
+int raw_client_connect_address(const weir_address *address);
+void raw_client_close(int peer);
 
-void visitor_say(int visitor, const char *text);
+void raw_client_send(int peer, const char *text);
 
 /* Reads exactly this. */
-void visitor_hear(int visitor, const char *text);
+void raw_client_receive(int peer, const char *text);
 
 /* Reads whatever is left; then the end, or a reset. */
-void visitor_hear_end(int visitor);
+void raw_client_receive_end(int peer);
 
 /* Says something, and hears it again. */
-void visitor_greet(int visitor, const char *text);
+void raw_client_echo(int peer, const char *text);
 
 /*
  * An address that does not answer: a listener whose backlog is full, which holds until
- * silence_release.
+ * silent_address_deinit.
  */
-struct silence {
+struct silent_address {
     weir_address address;
     int listener;
-    int visitors[2];
+    int peers[2];
 };
 
-void silence_make(struct silence *silence);
-void silence_release(struct silence *silence);
+void silent_address_init(struct silent_address *silent);
+void silent_address_deinit(struct silent_address *silent);
 
 /* An address of the loopback interface where nobody listens. */
-weir_address nobody_there(void);
+weir_address unused_address(void);
 
 #endif

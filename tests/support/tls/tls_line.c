@@ -26,9 +26,9 @@ void secure_close(struct secure *secure)
         end_group(secure->offload);
 }
 
-void secure_end_loops(struct line *line)
+void secure_end_loops(struct connection *connection)
 {
-    weir_group *groups[] = {line->near.group, line->far.group};
+    weir_group *groups[] = {connection->near.group, connection->far.group};
 
     for (size_t i = 0; i < 2; i++) {
         assert_int_equal(weir_group_shutdown(groups[i], 0, TEST_TIMEOUT_NS), 0);
@@ -56,48 +56,49 @@ void secure_client(weir_ctx *ctx)
                          .place = WEIR_PLACE(.first = true, .group = secure_on_line.group)));
 }
 
-static void shake_hands(struct line *line, const struct line_options *options, weir_group *group,
-                        void (*client_active)(weir_ctx *ctx))
+static void shake_hands(struct connection *connection, const struct connection_options *options,
+                        weir_group *group, void (*client_active)(weir_ctx *ctx))
 {
     secure_open(&secure_on_line);
     secure_on_line.group = group;
-    line->server.on_active = secure_server;
-    line->client.on_active = client_active;
-    line_prepare(line, options);
-    line_call(line);
-    line_await(&line->client, "tls-handshake", 1);
-    line_await(&line->server, "tls-handshake", 1);
+    connection->server.on_active = secure_server;
+    connection->client.on_active = client_active;
+    connection_prepare(connection, options);
+    connection_start(connection);
+    connection_await(&connection->client, "tls-handshake", 1);
+    connection_await(&connection->server, "tls-handshake", 1);
 }
 
-static void forget(struct line *line)
+static void forget(struct connection *connection)
 {
-    event_log_clear(&line->client.events);
-    event_log_clear(&line->server.events);
+    event_log_clear(&connection->client.events);
+    event_log_clear(&connection->server.events);
 }
 
-void secure_line_call(struct line *line, const struct line_options *options,
+void secure_line_call(struct connection *connection, const struct connection_options *options,
                       void (*client_active)(weir_ctx *ctx))
 {
-    shake_hands(line, options, NULL, client_active);
+    shake_hands(connection, options, NULL, client_active);
 }
 
-void secure_line_open(struct line *line, const struct line_options *options,
+void secure_line_open(struct connection *connection, const struct connection_options *options,
                       void (*client_active)(weir_ctx *ctx))
 {
-    shake_hands(line, options, NULL, client_active);
-    forget(line);
+    shake_hands(connection, options, NULL, client_active);
+    forget(connection);
 }
 
-void secure_line_open_on(struct line *line, const struct line_options *options, weir_group *group)
+void secure_line_open_on(struct connection *connection, const struct connection_options *options,
+                         weir_group *group)
 {
-    shake_hands(line, options, group, secure_client);
-    forget(line);
+    shake_hands(connection, options, group, secure_client);
+    forget(connection);
 }
 
-void secure_line_close(struct line *line)
+void secure_line_close(struct connection *connection)
 {
-    line_close(line);
+    connection_close(connection);
     if (secure_on_line.group != NULL)
-        secure_end_loops(line);
+        secure_end_loops(connection);
     secure_close(&secure_on_line);
 }

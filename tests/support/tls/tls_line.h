@@ -3,8 +3,8 @@
  * TLS between both ends of a line, or of many.
  *
  *     secure_line_open(line, NULL, secure_client);
- *     line_say(&line->client, "hello");
- *     assert_heard(&line->server, "read(hello)");
+ *     connection_send(&line->client, "hello");
+ *     assert_end_events(&line->server, "read(hello)");
  *     secure_line_close(line);
  */
 #ifndef WEIR_TEST_TLS_LINE_H
@@ -27,7 +27,7 @@ void secure_close(struct secure *secure);
 
 /* Handlers keep their groups: when their loops have ended they are gone, and nobody else waits for
  * the threads of those. */
-void secure_end_loops(struct line *line);
+void secure_end_loops(struct connection *connection);
 
 /* What the line has; for on_active, where the handler is added before the one that takes notes. */
 extern struct secure secure_on_line;
@@ -35,11 +35,12 @@ void secure_server(weir_ctx *ctx);
 void secure_client(weir_ctx *ctx);
 
 /* Both have shaken hands; and have forgotten it. `group` is where their handlers run: taken. */
-void secure_line_call(struct line *line, const struct line_options *options,
+void secure_line_call(struct connection *connection, const struct connection_options *options,
                       void (*client_active)(weir_ctx *ctx));
-void secure_line_open(struct line *line, const struct line_options *options,
+void secure_line_open(struct connection *connection, const struct connection_options *options,
                       void (*client_active)(weir_ctx *ctx));
-void secure_line_open_on(struct line *line, const struct line_options *options, weir_group *group);
-void secure_line_close(struct line *line);
+void secure_line_open_on(struct connection *connection, const struct connection_options *options,
+                         weir_group *group);
+void secure_line_close(struct connection *connection);
 
 #endif

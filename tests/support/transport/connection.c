@@ -26,27 +26,27 @@
 typedef void hook_fn(weir_ctx *ctx);
 
 struct state {
-    struct line_end *end;
+    struct connection_end *end;
 };
 
 static int init(void *state, const void *options)
 {
-    ((struct state *)state)->end = (struct line_end *)(uintptr_t)options;
+    ((struct state *)state)->end = (struct connection_end *)(uintptr_t)options;
     return 0;
 }
 
-struct line_end *line_end_of(weir_ctx *ctx)
+struct connection_end *connection_end_of(weir_ctx *ctx)
 {
     return ((struct state *)weir_ctx_state(ctx))->end;
 }
 
-void line_note(struct line_end *end, const char *note)
+void connection_note(struct connection_end *end, const char *note)
 {
     event_log_write(&end->events, "%s", note);
     call_counter_add(&end->notes);
 }
 
-void line_discard(weir_ctx *ctx, weir_msg *msg)
+void connection_discard(weir_ctx *ctx, weir_msg *msg)
 {
     (void)ctx;
     weir_msg_release(msg);
@@ -54,27 +54,27 @@ void line_discard(weir_ctx *ctx, weir_msg *msg)
 
 static void on_registered(weir_ctx *ctx)
 {
-    line_note(line_end_of(ctx), "registered");
+    connection_note(connection_end_of(ctx), "registered");
 }
 
 static void on_unregistered(weir_ctx *ctx)
 {
-    line_note(line_end_of(ctx), "unregistered");
+    connection_note(connection_end_of(ctx), "unregistered");
 }
 
 static void on_active(weir_ctx *ctx)
 {
-    struct line_end *end = line_end_of(ctx);
+    struct connection_end *end = connection_end_of(ctx);
     hook_fn *hook = end->on_active;
 
-    line_note(end, "active");
+    connection_note(end, "active");
     if (hook != NULL)
         hook(ctx);
 }
 
 static void on_inactive(weir_ctx *ctx)
 {
-    line_note(line_end_of(ctx), "inactive");
+    connection_note(connection_end_of(ctx), "inactive");
 }
 
 static const weir_buf *bytes_of(weir_msg *msg)
@@ -83,7 +83,7 @@ static const weir_buf *bytes_of(weir_msg *msg)
                                             : weir_buf_of(msg);
 }
 
-static void note_read(struct line_end *end, weir_msg *msg)
+static void note_read(struct connection_end *end, weir_msg *msg)
 {
     const weir_buf *buf = bytes_of(msg);
 
@@ -93,7 +93,7 @@ static void note_read(struct line_end *end, weir_msg *msg)
 
 static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
-    struct line_end *end = line_end_of(ctx);
+    struct connection_end *end = connection_end_of(ctx);
     void (*hook)(weir_ctx *, weir_msg *) = end->on_read;
 
     atomic_fetch_add(&end->received, weir_buf_readable(bytes_of(msg)));
@@ -103,12 +103,12 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
         note_read(end, msg);
         weir_msg_release(msg);
     }
-    call_counter_add(&end->notes); /* line_await_received */
+    call_counter_add(&end->notes); /* connection_await_received */
 }
 
 static void on_read_complete(weir_ctx *ctx)
 {
-    struct line_end *end = line_end_of(ctx);
+    struct connection_end *end = connection_end_of(ctx);
     hook_fn *hook = end->on_read_complete;
 
     call_counter_add(&end->completes);
@@ -118,10 +118,10 @@ static void on_read_complete(weir_ctx *ctx)
 
 static void on_event(weir_ctx *ctx, weir_msg *event)
 {
-    struct line_end *end = line_end_of(ctx);
+    struct connection_end *end = connection_end_of(ctx);
     void (*hook)(weir_ctx *, const weir_msg *) = end->on_event;
 
-    line_note(end, event->type->name);
+    connection_note(end, event->type->name);
     if (hook != NULL)
         hook(ctx, event);
     weir_msg_release(event);
@@ -129,18 +129,18 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
 
 static void on_writability(weir_ctx *ctx)
 {
-    struct line_end *end = line_end_of(ctx);
+    struct connection_end *end = connection_end_of(ctx);
     hook_fn *hook = end->on_writability;
 
     if (hook != NULL)
         hook(ctx);
     else
-        line_note(end, weir_ctx_is_writable(ctx) ? "writable" : "unwritable");
+        connection_note(end, weir_ctx_is_writable(ctx) ? "writable" : "unwritable");
 }
 
 static void on_error(weir_ctx *ctx, int err, const char *detail)
 {
-    struct line_end *end = line_end_of(ctx);
+    struct connection_end *end = connection_end_of(ctx);
 
     event_log_write(&end->events, "error(%s)", weir_error_name(err));
     call_counter_add(&end->notes);
@@ -165,16 +165,16 @@ static const weir_handler taker_of_notes = {
 /* The first that comes is the server; others are not wanted. */
 static void on_accepted(weir_ctx *ctx, weir_msg *msg)
 {
-    struct line_end *end = line_end_of(ctx);
+    struct connection_end *end = connection_end_of(ctx);
     weir_channel *channel = weir_channel_of(msg);
 
     if (end->channel == NULL) {
         end->channel = weir_channel_retain(channel);
         (void)weir_pipeline_add_last(weir_channel_pipeline(channel), &taker_of_notes, end);
-        weir_group_register(end->line->far.group, channel, NULL);
+        weir_group_register(end->connection->far.group, channel, NULL);
     }
     weir_msg_release(msg);
-    call_counter_add(&end->line->accepted);
+    call_counter_add(&end->connection->accepted);
 }
 
 static const weir_handler acceptor = {
@@ -186,16 +186,17 @@ static const weir_handler acceptor = {
 
 /* ---- promises ---- */
 
-weir_promise *line_promise(struct line_end *end)
+weir_promise *connection_promise(struct connection_end *end)
 {
     weir_promise *promise;
-    struct host *host = end == &end->line->client ? &end->line->near : &end->line->far;
+    struct host *host =
+        end == &end->connection->client ? &end->connection->near : &end->connection->far;
 
     assert_int_equal(weir_promise_create(host->loop, &promise), 0);
     return promise;
 }
 
-int line_result(weir_promise *promise)
+int connection_result(weir_promise *promise)
 {
     int result;
 
@@ -205,103 +206,107 @@ int line_result(weir_promise *promise)
     return result;
 }
 
-int line_do(struct line_end *end, line_operation *operation)
+int connection_do(struct connection_end *end, connection_operation *operation)
 {
-    weir_promise *promise = line_promise(end);
+    weir_promise *promise = connection_promise(end);
 
     operation(end->channel, promise);
-    return line_result(promise);
+    return connection_result(promise);
 }
 
 /* ---- the line ---- */
 
-bool line_is_unix(void)
+bool connection_is_unix(void)
 {
-    const char *kind = getenv("WEIR_TEST_LINE");
+    const char *kind = getenv("WEIR_TEST_CONNECTION");
 
     return kind != NULL && strcmp(kind, "unix") == 0;
 }
 
 /* An address where nobody is. */
-static void choose_address(struct line *line)
+static void choose_address(struct connection *connection)
 {
     static _Atomic unsigned lines;
     char text[WEIR_ADDRESS_TEXT_SIZE];
 
     (void)snprintf(text, sizeof(text), "unix:@weir-line-%d-%u", (int)getpid(), lines++);
     assert_int_equal(
-        weir_address_parse(line->medium == LINE_TCP ? own_loopback_text() : text, &line->address),
+        weir_address_parse(connection->medium == CONNECTION_TCP ? own_loopback_text() : text,
+                           &connection->address),
         0);
 }
 
-static enum weir_kind kind_of(const struct line *line)
+static enum weir_kind kind_of(const struct connection *connection)
 {
-    return line->medium == LINE_SEQPACKET ? WEIR_KIND_SEQPACKET : WEIR_KIND_STREAM;
+    return connection->medium == CONNECTION_SEQPACKET ? WEIR_KIND_SEQPACKET : WEIR_KIND_STREAM;
 }
 
-static int create_listener(struct line *line)
+static int create_listener(struct connection *connection)
 {
-    const struct line_options *options = &line->options;
+    const struct connection_options *options = &connection->options;
 
-    if (line->medium == LINE_TCP)
-        return weir_tcp_create_server(options->listener, options->server, &line->listener);
-    return weir_unix_create_server(kind_of(line), options->listener, options->server,
-                                   &line->listener);
+    if (connection->medium == CONNECTION_TCP)
+        return weir_tcp_create_server(options->listener, options->server, &connection->listener);
+    return weir_unix_create_server(kind_of(connection), options->listener, options->server,
+                                   &connection->listener);
 }
 
-static int create_client(struct line *line)
+static int create_client(struct connection *connection)
 {
-    if (line->medium == LINE_TCP)
-        return weir_tcp_create(line->options.client, &line->client.channel);
-    return weir_unix_create(kind_of(line), line->options.client, &line->client.channel);
+    if (connection->medium == CONNECTION_TCP)
+        return weir_tcp_create(connection->options.client, &connection->client.channel);
+    return weir_unix_create(kind_of(connection), connection->options.client,
+                            &connection->client.channel);
 }
 
-static void open_listener(struct line *line)
+static void open_listener(struct connection *connection)
 {
-    weir_promise *bound = line_promise(&line->server);
+    weir_promise *bound = connection_promise(&connection->server);
 
-    choose_address(line);
-    assert_int_equal(create_listener(line), 0);
-    assert_int_equal(
-        weir_pipeline_add_last(weir_channel_pipeline(line->listener), &acceptor, &line->server), 0);
-    weir_group_register(line->far.group, line->listener, NULL);
-    weir_channel_bind(line->listener, &line->address, bound);
-    assert_int_equal(line_result(bound), 0);
-    assert_int_equal(weir_channel_local_address(line->listener, &line->address), 0);
+    choose_address(connection);
+    assert_int_equal(create_listener(connection), 0);
+    assert_int_equal(weir_pipeline_add_last(weir_channel_pipeline(connection->listener), &acceptor,
+                                            &connection->server),
+                     0);
+    weir_group_register(connection->far.group, connection->listener, NULL);
+    weir_channel_bind(connection->listener, &connection->address, bound);
+    assert_int_equal(connection_result(bound), 0);
+    assert_int_equal(weir_channel_local_address(connection->listener, &connection->address), 0);
 }
 
-void line_make_client(struct line *line)
+void connection_make_client(struct connection *connection)
 {
-    weir_channel_release(line->client.channel);
-    assert_int_equal(create_client(line), 0);
-    if (line->options.add != NULL)
-        assert_int_equal(
-            line->options.add(weir_channel_pipeline(line->client.channel), line->options.arg), 0);
-    assert_int_equal(weir_pipeline_add_last(weir_channel_pipeline(line->client.channel),
-                                            &taker_of_notes, &line->client),
+    weir_channel_release(connection->client.channel);
+    assert_int_equal(create_client(connection), 0);
+    if (connection->options.add != NULL)
+        assert_int_equal(connection->options.add(weir_channel_pipeline(connection->client.channel),
+                                                 connection->options.arg),
+                         0);
+    assert_int_equal(weir_pipeline_add_last(weir_channel_pipeline(connection->client.channel),
+                                            &taker_of_notes, &connection->client),
                      0);
 }
 
-void line_prepare(struct line *line, const struct line_options *options)
+void connection_prepare(struct connection *connection, const struct connection_options *options)
 {
     if (options != NULL)
-        line->options = *options;
-    open_listener(line);
-    line_make_client(line);
-    weir_group_register(line->near.group, line->client.channel, NULL);
-    assert_heard(&line->client, "registered");
+        connection->options = *options;
+    open_listener(connection);
+    connection_make_client(connection);
+    weir_group_register(connection->near.group, connection->client.channel, NULL);
+    assert_end_events(&connection->client, "registered");
 }
 
-void line_call(struct line *line)
+void connection_start(struct connection *connection)
 {
-    weir_promise *connected = line_promise(&line->client);
+    weir_promise *connected = connection_promise(&connection->client);
 
-    weir_channel_connect(line->client.channel, &line->address, NULL, connected);
-    assert_int_equal(line_result(connected), 0);
+    weir_channel_connect(connection->client.channel, &connection->address, NULL, connected);
+    assert_int_equal(connection_result(connected), 0);
 }
 
 struct saying {
-    struct line *line;
+    struct connection *connection;
     const char *text;
 };
 
@@ -310,34 +315,34 @@ static void say_when_connected(weir_promise *connected, void *saying_)
     struct saying *saying = saying_;
 
     if (weir_promise_result(connected) == 0)
-        line_say(&saying->line->client, saying->text);
-    line_note(&saying->line->client, "said");
+        connection_send(&saying->connection->client, saying->text);
+    connection_note(&saying->connection->client, "said");
 }
 
 /* The listener runs where the promise completes: on the client's loop. */
-void line_call_saying(struct line *line, const char *text)
+void connection_start_and_send(struct connection *connection, const char *text)
 {
-    struct saying saying = {line, text};
+    struct saying saying = {connection, text};
     weir_promise *connected = NULL;
 
     assert_int_equal(weir_promise_create(weir_executor_immediate(), &connected), 0);
     assert_int_equal(weir_promise_add_listener(connected, say_when_connected, &saying), 0);
-    weir_channel_connect(line->client.channel, &line->address, NULL, connected);
-    assert_int_equal(line_result(connected), 0);
-    line_await(&line->client, "said", 1);
+    weir_channel_connect(connection->client.channel, &connection->address, NULL, connected);
+    assert_int_equal(connection_result(connected), 0);
+    connection_await(&connection->client, "said", 1);
 }
 
-void line_connect(struct line *line)
+void connection_connect(struct connection *connection)
 {
-    line_call(line);
-    assert_heard(&line->client, "active");
-    assert_heard(&line->server, "registered active");
+    connection_start(connection);
+    assert_end_events(&connection->client, "active");
+    assert_end_events(&connection->server, "registered active");
 }
 
-void line_open(struct line *line, const struct line_options *options)
+void connection_open(struct connection *connection, const struct connection_options *options)
 {
-    line_prepare(line, options);
-    line_connect(line);
+    connection_prepare(connection, options);
+    connection_connect(connection);
 }
 
 static void drop(weir_channel **channel)
@@ -350,26 +355,26 @@ static void drop(weir_channel **channel)
     *channel = NULL;
 }
 
-void line_close(struct line *line)
+void connection_close(struct connection *connection)
 {
-    drop(&line->listener);
-    drop(&line->client.channel);
-    drop(&line->server.channel);
+    drop(&connection->listener);
+    drop(&connection->client.channel);
+    drop(&connection->server.channel);
 }
 
-void line_say(struct line_end *end, const char *text)
+void connection_send(struct connection_end *end, const char *text)
 {
     weir_channel_write_and_flush(end->channel, text_msg(text), NULL);
 }
 
 /* ---- hearing ---- */
 
-void line_await(struct line_end *end, const char *word, unsigned count)
+void connection_await(struct connection_end *end, const char *word, unsigned count)
 {
     events_await(&end->events, &end->notes, word, count);
 }
 
-void line_await_received(struct line_end *end, uint64_t bytes)
+void connection_await_received(struct connection_end *end, uint64_t bytes)
 {
     for (;;) {
         uint32_t notes = atomic_load(&end->notes.calls);
@@ -382,38 +387,38 @@ void line_await_received(struct line_end *end, uint64_t bytes)
     }
 }
 
-const char *line_heard(struct line_end *end, const char *words, char *said)
+const char *connection_events(struct connection_end *end, const char *words, char *said)
 {
     return events_await_all(&end->events, &end->notes, words, said);
 }
 
 /* ---- around every test ---- */
 
-static void end_open(struct line_end *end, struct line *line)
+static void end_open(struct connection_end *end, struct connection *connection)
 {
-    end->line = line;
+    end->connection = connection;
     event_log_open(&end->events);
 }
 
 /* Each has memory of its own: a test that fails leaves its loops running. */
-void line_run(enum backend_id far, enum backend_id near, line_body *body)
+void connection_run(enum backend_id far, enum backend_id near, connection_body *body)
 {
     size_t descriptors = descriptors_open();
-    struct line *line = calloc(1, sizeof(*line));
+    struct connection *connection = calloc(1, sizeof(*connection));
 
-    assert_non_null(line);
-    line->medium = line_is_unix() ? LINE_UNIX : LINE_TCP;
-    end_open(&line->client, line);
-    end_open(&line->server, line);
-    host_open(&line->far, far);
-    host_open(&line->near, near);
-    body(line);
-    line_close(line);
-    host_close(&line->near);
-    host_close(&line->far);
-    event_log_close(&line->client.events);
-    event_log_close(&line->server.events);
-    free(line);
+    assert_non_null(connection);
+    connection->medium = connection_is_unix() ? CONNECTION_UNIX : CONNECTION_TCP;
+    end_open(&connection->client, connection);
+    end_open(&connection->server, connection);
+    host_open(&connection->far, far);
+    host_open(&connection->near, near);
+    body(connection);
+    connection_close(connection);
+    host_close(&connection->near);
+    host_close(&connection->far);
+    event_log_close(&connection->client.events);
+    event_log_close(&connection->server.events);
+    free(connection);
     global_executor_stop(); /* it may hold the loops that it was to watch over */
     assert_int_equal(descriptors_open(), descriptors);
 }

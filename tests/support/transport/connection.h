@@ -5,9 +5,9 @@
  *
  *     TEST_EACH_PAIR(tcp, brings_a_word)
  *     {
- *         line_open(line, NULL);
- *         line_say(&line->client, "x");
- *         assert_heard(&line->server, "read(x)");
+ *         connection_open(line, NULL);
+ *         connection_send(&line->client, "x");
+ *         assert_end_events(&line->server, "read(x)");
  *     }
  *
  * The body runs for every pair of backends, the server's and the client's. When it returns, what it
@@ -26,12 +26,12 @@
 #include "support/executor/group.h"
 #include "support/loop/host.h"
 
-struct line;
+struct connection;
 
 /* Its handler takes notes: "active", "read(text)", "passed(text)" if it comes with descriptors,
  * "error(NAME)", ... and does what is hooked in. */
-struct line_end {
-    struct line *line;
+struct connection_end {
+    struct connection *connection;
     weir_channel *channel; /* kept; the server's is there once it was accepted */
     struct event_log events;
     struct call_counter notes;
@@ -46,7 +46,7 @@ struct line_end {
     void (*_Atomic on_writability)(weir_ctx *ctx); /* instead of the note */
 };
 
-struct line_options {
+struct connection_options {
     const weir_channel_options *listener;
     const weir_channel_options *server;
     const weir_channel_options *client;
@@ -54,130 +54,132 @@ struct line_options {
     void *arg;
 };
 
-enum line_medium {
-    LINE_TCP,
-    LINE_UNIX,
-    LINE_SEQPACKET,
+enum connection_medium {
+    CONNECTION_TCP,
+    CONNECTION_UNIX,
+    CONNECTION_SEQPACKET,
 };
 
-struct line {
-    enum line_medium medium; /* as the run says; a test may change it before it opens the line */
-    struct host near;        /* the client's loop */
-    struct host far;         /* the listener's and the server's */
-    struct line_options options;
+struct connection {
+    enum connection_medium
+        medium;       /* as the run says; a test may change it before it opens the line */
+    struct host near; /* the client's loop */
+    struct host far;  /* the listener's and the server's */
+    struct connection_options options;
     weir_address address; /* the listener's, once it is bound */
     weir_channel *listener;
     struct call_counter accepted;
-    struct line_end client;
-    struct line_end server;
+    struct connection_end client;
+    struct connection_end server;
 };
 
 /*
- * Whether the lines of this run are Unix sockets: WEIR_TEST_LINE=unix. So the tests of TCP are also
- * those of Unix streams, but for what only one of the two has.
+ * Whether the lines of this run are Unix sockets: WEIR_TEST_CONNECTION=unix. So the tests of TCP
+ * are also those of Unix streams, but for what only one of the two has.
  */
-bool line_is_unix(void);
+bool connection_is_unix(void);
 
 /* Both ends are connected; or only the listener is there, and a client that is registered. */
-void line_open(struct line *line, const struct line_options *options);
-void line_prepare(struct line *line, const struct line_options *options);
+void connection_open(struct connection *connection, const struct connection_options *options);
+void connection_prepare(struct connection *connection, const struct connection_options *options);
 
-/* The second half of line_open; and the same without a look at what both ends have heard. */
-void line_connect(struct line *line);
-void line_call(struct line *line);
+/* The second half of connection_open; and the same without a look at what both ends have heard. */
+void connection_connect(struct connection *connection);
+void connection_start(struct connection *connection);
 
-/* As line_call, but that a listener of the connect writes a text, flushes it and notes "said":
- * before `active`. */
-void line_call_saying(struct line *line, const char *text);
+/* As connection_start, but that a listener of the connect writes a text, flushes it and notes
+ * "said": before `active`. */
+void connection_start_and_send(struct connection *connection, const char *text);
 
 /* Closes what is open; for tests that want to see that inside their body. */
-void line_close(struct line *line);
+void connection_close(struct connection *connection);
 
 /* The end that a context's handler belongs to. */
-struct line_end *line_end_of(weir_ctx *ctx);
+struct connection_end *connection_end_of(weir_ctx *ctx);
 
 /* Another channel with the handler of `end`, which it becomes the channel of; not registered. */
-void line_make_client(struct line *line);
+void connection_make_client(struct connection *connection);
 
 /* For on_read: what comes is only counted. */
-void line_discard(weir_ctx *ctx, weir_msg *msg);
+void connection_discard(weir_ctx *ctx, weir_msg *msg);
 
 /* Writes a note, on any thread. */
-void line_note(struct line_end *end, const char *note);
+void connection_note(struct connection_end *end, const char *note);
 
 /* Writes a text and flushes it. */
-void line_say(struct line_end *end, const char *text);
+void connection_send(struct connection_end *end, const char *text);
 
 /* Waits for a note that begins with this word, until there were `count` of them. */
-void line_await(struct line_end *end, const char *word, unsigned count);
-void line_await_received(struct line_end *end, uint64_t bytes);
+void connection_await(struct connection_end *end, const char *word, unsigned count);
+void connection_await_received(struct connection_end *end, uint64_t bytes);
 
 /* A promise for the operations of an end; its result, which is waited for: releases the promise. */
-weir_promise *line_promise(struct line_end *end);
-int line_result(weir_promise *promise);
+weir_promise *connection_promise(struct connection_end *end);
+int connection_result(weir_promise *promise);
 
 /* Closes, or whatever the operation is, and returns its result. */
-typedef void line_operation(weir_channel *channel, weir_promise *done);
-int line_do(struct line_end *end, line_operation *operation);
+typedef void connection_operation(weir_channel *channel, weir_promise *done);
+int connection_do(struct connection_end *end, connection_operation *operation);
 
 /* Waits for the last of these words; then they are all, and are forgotten. */
-#define assert_heard(end, words)                                   \
-    do {                                                           \
-        char said_[EVENT_LOG_SIZE];                                \
-        assert_string_equal(line_heard(end, words, said_), words); \
+#define assert_end_events(end, words)                                     \
+    do {                                                                  \
+        char said_[EVENT_LOG_SIZE];                                       \
+        assert_string_equal(connection_events(end, words, said_), words); \
     } while (0)
 
-const char *line_heard(struct line_end *end, const char *words, char *said);
+const char *connection_events(struct connection_end *end, const char *words, char *said);
 
 /* ---- tests ---- */
 
-typedef void line_body(struct line *line);
+typedef void connection_body(struct connection *connection);
 
-void line_run(enum backend_id far, enum backend_id near, line_body *body);
+void connection_run(enum backend_id far, enum backend_id near, connection_body *body);
 
-#define LINE_NEAR(XX, test, name, far) \
-    XX(test, name, far, EPOLL)         \
+#define CONNECTION_NEAR(XX, test, name, far) \
+    XX(test, name, far, EPOLL)               \
     XX(test, name, far, URING) XX(test, name, far, URING_RING) XX(test, name, far, POLL)
 
-#define LINE_PAIRS(XX, test, name)        \
-    LINE_NEAR(XX, test, name, EPOLL)      \
-    LINE_NEAR(XX, test, name, URING)      \
-    LINE_NEAR(XX, test, name, URING_RING) \
-    LINE_NEAR(XX, test, name, POLL)       \
-    XX(test, name, BLOCKING, BLOCKING)    \
+#define CONNECTION_PAIRS(XX, test, name)        \
+    CONNECTION_NEAR(XX, test, name, EPOLL)      \
+    CONNECTION_NEAR(XX, test, name, URING)      \
+    CONNECTION_NEAR(XX, test, name, URING_RING) \
+    CONNECTION_NEAR(XX, test, name, POLL)       \
+    XX(test, name, BLOCKING, BLOCKING)          \
     XX(test, name, BLOCKING, EPOLL) XX(test, name, EPOLL, BLOCKING)
 
-#define LINE_SAME(XX, test, name)          \
+#define CONNECTION_SAME(XX, test, name)    \
     XX(test, name, EPOLL, EPOLL)           \
     XX(test, name, URING, URING)           \
     XX(test, name, URING_RING, URING_RING) \
     XX(test, name, POLL, POLL) XX(test, name, BLOCKING, BLOCKING)
 
-#define LINE_FUNCTION(test, name, far, near)           \
-    static void test##_on_##far##_##near(void)         \
-    {                                                  \
-        line_run(BACKEND_##far, BACKEND_##near, test); \
+#define CONNECTION_FUNCTION(test, name, far, near)           \
+    static void test##_on_##far##_##near(void)               \
+    {                                                        \
+        connection_run(BACKEND_##far, BACKEND_##near, test); \
     }
 
-#define LINE_CASE(test, name, far, near) \
+#define CONNECTION_CASE(test, name, far, near) \
     {name "@" BACKEND_NAME_##far "-" BACKEND_NAME_##near, test##_on_##far##_##near, NULL},
 
-#define LINE_TESTS(test, name, pairs)                                     \
-    static void test(struct line *line);                                  \
-    pairs(LINE_FUNCTION, test, name)                                      \
-        __attribute__((constructor)) static void register_##test(void)    \
-    {                                                                     \
-        static struct test_case tests[] = {pairs(LINE_CASE, test, name)}; \
-                                                                          \
-        for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)     \
-            test_register(&tests[i]);                                     \
-    }                                                                     \
-    static void test(struct line *line)
+#define CONNECTION_TESTS(test, name, pairs)                                     \
+    static void test(struct connection *connection);                            \
+    pairs(CONNECTION_FUNCTION, test, name)                                      \
+        __attribute__((constructor)) static void register_##test(void)          \
+    {                                                                           \
+        static struct test_case tests[] = {pairs(CONNECTION_CASE, test, name)}; \
+                                                                                \
+        for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)           \
+            test_register(&tests[i]);                                           \
+    }                                                                           \
+    static void test(struct connection *connection)
 
 /* On every pair of backends - threads per channel only with themselves and with epoll -; and on
  * every backend with itself, where the other end does not matter. */
 #define TEST_EACH_PAIR(noun, sentence) \
-    LINE_TESTS(noun##_##sentence, #noun "." #sentence, LINE_PAIRS)
-#define TEST_EACH_LINE(noun, sentence) LINE_TESTS(noun##_##sentence, #noun "." #sentence, LINE_SAME)
+    CONNECTION_TESTS(noun##_##sentence, #noun "." #sentence, CONNECTION_PAIRS)
+#define TEST_EACH_CONNECTION(noun, sentence) \
+    CONNECTION_TESTS(noun##_##sentence, #noun "." #sentence, CONNECTION_SAME)
 
 #endif

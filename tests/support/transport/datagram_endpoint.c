@@ -18,87 +18,87 @@
 
 /* ---- the handler ---- */
 
-/* The last that touches the mailbox: a note is in the event log before it is counted. */
+/* The last that touches the endpoint: a note is in the event log before it is counted. */
 static void deinit(void *state)
 {
-    call_counter_add(&(*(struct mailbox **)state)->gone);
+    call_counter_add(&(*(struct datagram_endpoint **)state)->gone);
 }
 
-struct mailbox *mailbox_of(weir_ctx *ctx)
+struct datagram_endpoint *endpoint_of(weir_ctx *ctx)
 {
-    return *(struct mailbox **)weir_ctx_state(ctx);
+    return *(struct datagram_endpoint **)weir_ctx_state(ctx);
 }
 
-void mailbox_note(struct mailbox *box, const char *note)
+void endpoint_note(struct datagram_endpoint *endpoint, const char *note)
 {
-    event_log_write(&box->events, "%s", note);
-    call_counter_add(&box->notes);
+    event_log_write(&endpoint->events, "%s", note);
+    call_counter_add(&endpoint->notes);
 }
 
 static void on_active(weir_ctx *ctx)
 {
-    mailbox_note(mailbox_of(ctx), "active");
+    endpoint_note(endpoint_of(ctx), "active");
 }
 
 static void on_inactive(weir_ctx *ctx)
 {
-    mailbox_note(mailbox_of(ctx), "inactive");
+    endpoint_note(endpoint_of(ctx), "inactive");
 }
 
 static void on_unregistered(weir_ctx *ctx)
 {
-    mailbox_note(mailbox_of(ctx), "unregistered");
+    endpoint_note(endpoint_of(ctx), "unregistered");
 }
 
-static void note_read(struct mailbox *box, weir_datagram *datagram)
+static void note_read(struct datagram_endpoint *endpoint, weir_datagram *datagram)
 {
     const weir_buf *buf = weir_datagram_buf(datagram);
 
-    box->sender = *weir_datagram_sender(datagram);
-    event_log_write(&box->events, "read(%.*s)", (int)weir_buf_readable(buf),
+    endpoint->sender = *weir_datagram_sender(datagram);
+    event_log_write(&endpoint->events, "read(%.*s)", (int)weir_buf_readable(buf),
                     (const char *)weir_buf_bytes(buf));
     weir_datagram_release(datagram);
 }
 
 static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
-    struct mailbox *box = mailbox_of(ctx);
-    void (*hook)(weir_ctx *, weir_datagram *) = box->on_read; /* copied: see line.c */
+    struct datagram_endpoint *endpoint = endpoint_of(ctx);
+    void (*hook)(weir_ctx *, weir_datagram *) = endpoint->on_read; /* copied: see line.c */
 
     if (hook != NULL)
         hook(ctx, weir_datagram_of(msg));
     else
-        note_read(box, weir_datagram_of(msg));
-    call_counter_add(&box->notes);
+        note_read(endpoint, weir_datagram_of(msg));
+    call_counter_add(&endpoint->notes);
 }
 
 static void on_read_complete(weir_ctx *ctx)
 {
-    struct mailbox *box = mailbox_of(ctx);
-    void (*hook)(weir_ctx *) = box->on_read_complete;
+    struct datagram_endpoint *endpoint = endpoint_of(ctx);
+    void (*hook)(weir_ctx *) = endpoint->on_read_complete;
 
-    call_counter_add(&box->completes);
+    call_counter_add(&endpoint->completes);
     if (hook != NULL)
         hook(ctx);
 }
 
 static void on_writability(weir_ctx *ctx)
 {
-    mailbox_note(mailbox_of(ctx), weir_ctx_is_writable(ctx) ? "writable" : "unwritable");
+    endpoint_note(endpoint_of(ctx), weir_ctx_is_writable(ctx) ? "writable" : "unwritable");
 }
 
 static void on_error(weir_ctx *ctx, int err, const char *detail)
 {
-    struct mailbox *box = mailbox_of(ctx);
+    struct datagram_endpoint *endpoint = endpoint_of(ctx);
 
-    event_log_write(&box->events, "error(%s)", weir_error_name(err));
-    call_counter_add(&box->notes);
+    event_log_write(&endpoint->events, "error(%s)", weir_error_name(err));
+    call_counter_add(&endpoint->notes);
     weir_fire_error(ctx, err, detail);
 }
 
 static const weir_handler handler = {
-    .name = "mailbox",
-    .state_size = sizeof(struct mailbox *),
+    .name = "endpoint",
+    .state_size = sizeof(struct datagram_endpoint *),
     .init = pointer_keep,
     .deinit = deinit,
     .unregistered = on_unregistered,
@@ -112,15 +112,15 @@ static const weir_handler handler = {
 
 /* ---- promises ---- */
 
-weir_promise *mailbox_promise(struct mailbox *box)
+weir_promise *endpoint_promise(struct datagram_endpoint *endpoint)
 {
     weir_promise *promise;
 
-    assert_int_equal(weir_promise_create(weir_channel_executor(box->channel), &promise), 0);
+    assert_int_equal(weir_promise_create(weir_channel_executor(endpoint->channel), &promise), 0);
     return promise;
 }
 
-int mailbox_result(weir_promise *promise)
+int endpoint_result(weir_promise *promise)
 {
     int result;
 
@@ -130,96 +130,101 @@ int mailbox_result(weir_promise *promise)
     return result;
 }
 
-int mailbox_do(struct mailbox *box, mailbox_operation *operation)
+int endpoint_do(struct datagram_endpoint *endpoint, endpoint_operation *operation)
 {
-    weir_promise *promise = mailbox_promise(box);
+    weir_promise *promise = endpoint_promise(endpoint);
 
-    operation(box->channel, promise);
-    return mailbox_result(promise);
+    operation(endpoint->channel, promise);
+    return endpoint_result(promise);
 }
 
 /* ---- life ---- */
 
-void mailbox_take(struct mailbox *box, struct host *host, weir_channel *channel)
+void endpoint_adopt(struct datagram_endpoint *endpoint, struct host *host, weir_channel *channel)
 {
-    memset(box, 0, sizeof(*box));
-    event_log_open(&box->events);
-    box->channel = channel;
-    assert_int_equal(weir_pipeline_add_last(weir_channel_pipeline(box->channel), &handler, box), 0);
-    weir_group_register(host->group, box->channel, NULL);
+    memset(endpoint, 0, sizeof(*endpoint));
+    event_log_open(&endpoint->events);
+    endpoint->channel = channel;
+    assert_int_equal(
+        weir_pipeline_add_last(weir_channel_pipeline(endpoint->channel), &handler, endpoint), 0);
+    weir_group_register(host->group, endpoint->channel, NULL);
 }
 
-void mailbox_make(struct mailbox *box, struct host *host, const weir_channel_options *options)
+void endpoint_init(struct datagram_endpoint *endpoint, struct host *host,
+                   const weir_channel_options *options)
 {
     weir_channel *channel;
 
     assert_int_equal(weir_udp_create(options, &channel), 0);
-    mailbox_take(box, host, channel);
+    endpoint_adopt(endpoint, host, channel);
 }
 
-void mailbox_make_unix(struct mailbox *box, struct host *host, const weir_channel_options *options)
+void endpoint_init_unix(struct datagram_endpoint *endpoint, struct host *host,
+                        const weir_channel_options *options)
 {
     weir_channel *channel;
 
     assert_int_equal(weir_unix_create(WEIR_KIND_DATAGRAM, options, &channel), 0);
-    mailbox_take(box, host, channel);
+    endpoint_adopt(endpoint, host, channel);
 }
 
-int mailbox_bind(struct mailbox *box, const char *address)
+int endpoint_bind(struct datagram_endpoint *endpoint, const char *address)
 {
-    weir_promise *bound = mailbox_promise(box);
+    weir_promise *bound = endpoint_promise(endpoint);
     weir_address local;
     int err;
 
     assert_int_equal(weir_address_parse(address, &local), 0);
-    weir_channel_bind(box->channel, &local, bound);
-    err = mailbox_result(bound);
+    weir_channel_bind(endpoint->channel, &local, bound);
+    err = endpoint_result(bound);
     if (err == 0)
-        err = weir_channel_local_address(box->channel, &box->address);
+        err = weir_channel_local_address(endpoint->channel, &endpoint->address);
     return err;
 }
 
-void mailbox_open(struct mailbox *box, struct host *host, const weir_channel_options *options)
+void endpoint_open(struct datagram_endpoint *endpoint, struct host *host,
+                   const weir_channel_options *options)
 {
-    mailbox_make(box, host, options);
-    assert_int_equal(mailbox_bind(box, own_loopback_text()), 0);
-    assert_mail(box, "active");
+    endpoint_init(endpoint, host, options);
+    assert_int_equal(endpoint_bind(endpoint, own_loopback_text()), 0);
+    assert_endpoint_events(endpoint, "active");
 }
 
-void mailbox_open_unix(struct mailbox *box, struct host *host, const weir_channel_options *options)
+void endpoint_open_unix(struct datagram_endpoint *endpoint, struct host *host,
+                        const weir_channel_options *options)
 {
     static _Atomic unsigned boxes;
     char name[WEIR_ADDRESS_TEXT_SIZE];
 
-    (void)snprintf(name, sizeof(name), "unix:@weir-mailbox-%d-%u", (int)getpid(), boxes++);
-    mailbox_make_unix(box, host, options);
-    assert_int_equal(mailbox_bind(box, name), 0);
-    assert_mail(box, "active");
+    (void)snprintf(name, sizeof(name), "unix:@weir-endpoint-%d-%u", (int)getpid(), boxes++);
+    endpoint_init_unix(endpoint, host, options);
+    assert_int_equal(endpoint_bind(endpoint, name), 0);
+    assert_endpoint_events(endpoint, "active");
 }
 
-int mailbox_connect(struct mailbox *box, const weir_address *peer)
+int endpoint_connect(struct datagram_endpoint *endpoint, const weir_address *peer)
 {
-    weir_promise *connected = mailbox_promise(box);
+    weir_promise *connected = endpoint_promise(endpoint);
     int err;
 
-    weir_channel_connect(box->channel, peer, NULL, connected);
-    err = mailbox_result(connected);
+    weir_channel_connect(endpoint->channel, peer, NULL, connected);
+    err = endpoint_result(connected);
     if (err == 0)
-        err = weir_channel_local_address(box->channel, &box->address);
+        err = weir_channel_local_address(endpoint->channel, &endpoint->address);
     return err;
 }
 
-void mailbox_close(struct mailbox *box)
+void endpoint_close(struct datagram_endpoint *endpoint)
 {
-    weir_channel_abort(box->channel, NULL);
-    assert_true(call_counter_await(&box->gone, 1));
-    weir_channel_release(box->channel);
-    event_log_close(&box->events);
+    weir_channel_abort(endpoint->channel, NULL);
+    assert_true(call_counter_await(&endpoint->gone, 1));
+    weir_channel_release(endpoint->channel);
+    event_log_close(&endpoint->events);
 }
 
 /* ---- mail ---- */
 
-weir_msg *letter(const char *text, const weir_address *recipient)
+weir_msg *make_datagram(const char *text, const weir_address *recipient)
 {
     weir_datagram *datagram;
 
@@ -227,15 +232,16 @@ weir_msg *letter(const char *text, const weir_address *recipient)
     return weir_datagram_msg(datagram);
 }
 
-int mailbox_write(struct mailbox *box, weir_msg *msg)
+int endpoint_write(struct datagram_endpoint *endpoint, weir_msg *msg)
 {
-    weir_promise *written = mailbox_promise(box);
+    weir_promise *written = endpoint_promise(endpoint);
 
-    weir_channel_write_and_flush(box->channel, msg, written);
-    return mailbox_result(written);
+    weir_channel_write_and_flush(endpoint->channel, msg, written);
+    return endpoint_result(written);
 }
 
-int mailbox_post(struct mailbox *box, const char *text, const weir_address *recipient)
+int endpoint_send(struct datagram_endpoint *endpoint, const char *text,
+                  const weir_address *recipient)
 {
-    return mailbox_write(box, letter(text, recipient));
+    return endpoint_write(endpoint, make_datagram(text, recipient));
 }

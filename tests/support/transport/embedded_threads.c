@@ -19,7 +19,7 @@ static void talk(void *arg)
     if (weir_embedded_create(NULL, &embedded) < 0)
         return;
     if (crowd->add(weir_embedded_pipeline(embedded), crowd->shared) == 0)
-        for (int i = 0; i < CROWD_ROUNDS; i++) {
+        for (int i = 0; i < EMBEDDED_ROUNDS; i++) {
             weir_buf *buf;
 
             if (weir_buf_create_from("hello", 5, &buf) == 0)
@@ -28,13 +28,13 @@ static void talk(void *arg)
     weir_embedded_release(embedded);
 }
 
-void crowd_talk(int (*add)(weir_pipeline *pipeline, void *shared), void *shared)
+void embedded_threads_run(int (*add)(weir_pipeline *pipeline, void *shared), void *shared)
 {
     struct crowd crowd = {.add = add, .shared = shared};
-    weir__thread threads[CROWD_THREADS];
+    weir__thread threads[EMBEDDED_THREADS];
 
-    for (int i = 0; i < CROWD_THREADS; i++)
+    for (int i = 0; i < EMBEDDED_THREADS; i++)
         assert_int_equal(weir__thread_start("talker", talk, &crowd, &threads[i]), 0);
-    for (int i = 0; i < CROWD_THREADS; i++)
+    for (int i = 0; i < EMBEDDED_THREADS; i++)
         weir__thread_join(&threads[i]);
 }

@@ -7,14 +7,14 @@
 
 #include <weir/embedded.h>
 
-#define CROWD_THREADS 4
-#define CROWD_ROUNDS 200
+#define EMBEDDED_THREADS 4
+#define EMBEDDED_ROUNDS 200
 
 /* What all of them receive in all, "hello" at a time. */
-#define CROWD_MESSAGES (CROWD_THREADS * CROWD_ROUNDS)
-#define CROWD_BYTES (5 * CROWD_MESSAGES)
+#define EMBEDDED_MESSAGES (EMBEDDED_THREADS * EMBEDDED_ROUNDS)
+#define EMBEDDED_BYTES (5 * EMBEDDED_MESSAGES)
 
 /* Each adds the handler to its pipeline, receives, and goes; returns when all have. */
-void crowd_talk(int (*add)(weir_pipeline *pipeline, void *shared), void *shared);
+void embedded_threads_run(int (*add)(weir_pipeline *pipeline, void *shared), void *shared);
 
 #endif

@@ -17,44 +17,45 @@
 
 /* ---- handlers ---- */
 
-struct site *site_of(weir_ctx *ctx)
+struct faulty_server *faulty_server_of(weir_ctx *ctx)
 {
-    return *(struct site **)weir_ctx_state(ctx);
+    return *(struct faulty_server **)weir_ctx_state(ctx);
 }
 
 static void on_active(weir_ctx *ctx)
 {
-    call_counter_add(&site_of(ctx)->opened);
+    call_counter_add(&faulty_server_of(ctx)->opened);
     weir_fire_active(ctx);
 }
 
 static void on_inactive(weir_ctx *ctx)
 {
-    call_counter_add(&site_of(ctx)->closed);
+    call_counter_add(&faulty_server_of(ctx)->closed);
     weir_fire_inactive(ctx);
 }
 
 static void on_error(weir_ctx *ctx, int err, const char *detail)
 {
-    call_counter_add(&site_of(ctx)->errors);
+    call_counter_add(&faulty_server_of(ctx)->errors);
     weir_fire_error(ctx, err, detail);
 }
 
 static const weir_handler guestbook = {
     .name = "guestbook",
-    .state_size = sizeof(struct site *),
+    .state_size = sizeof(struct faulty_server *),
     .init = pointer_keep,
     .active = on_active,
     .inactive = on_inactive,
     .error = on_error,
 };
 
-int site_add(struct site *site, weir_channel *channel, const weir_handler *handler)
+int faulty_server_add(struct faulty_server *faulty, weir_channel *channel,
+                      const weir_handler *handler)
 {
     weir_pipeline *pipeline = weir_channel_pipeline(channel);
-    int err = weir_pipeline_add_last(pipeline, &guestbook, site);
+    int err = weir_pipeline_add_last(pipeline, &guestbook, faulty);
 
-    return err == 0 ? weir_pipeline_add_last(pipeline, handler, site) : err;
+    return err == 0 ? weir_pipeline_add_last(pipeline, handler, faulty) : err;
 }
 
 static void on_read(weir_ctx *ctx, weir_msg *msg)
@@ -67,7 +68,7 @@ static void on_read_complete(weir_ctx *ctx)
     weir_flush(ctx);
 }
 
-const weir_handler site_echo = {
+const weir_handler faulty_server_echo = {
     .name = "echo",
     .read = on_read,
     .read_complete = on_read_complete,
@@ -75,14 +76,14 @@ const weir_handler site_echo = {
 
 /* ---- a life ---- */
 
-int site_open(struct site *site, struct sweep *sweep)
+int faulty_server_open(struct faulty_server *faulty, struct sweep *sweep)
 {
     const struct backend *backend = sweep->backend;
 
-    *site = (struct site){.sweep = sweep};
+    *faulty = (struct faulty_server){.sweep = sweep};
     return weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .name = "site", .io = backend->io,
                                                 .uring_receive = backend->ring_receive),
-                             &site->group);
+                             &faulty->group);
 }
 
 static int await(weir_promise *promise)
@@ -95,65 +96,65 @@ static int await(weir_promise *promise)
     return err;
 }
 
-int site_find(struct site *site)
+int faulty_server_find_address(struct faulty_server *faulty)
 {
     weir_address address;
-    int err = weir_channel_local_address(site->channel, &address);
+    int err = weir_channel_local_address(faulty->channel, &address);
 
     if (err == 0) {
-        site->address.length = address.length;
-        memcpy(&site->address.storage, &address.storage, sizeof(address.storage));
+        faulty->address.length = address.length;
+        memcpy(&faulty->address.storage, &address.storage, sizeof(address.storage));
     }
     return err;
 }
 
-int site_bind(struct site *site, const weir_address *address)
+int faulty_server_bind(struct faulty_server *faulty, const weir_address *address)
 {
-    weir_executor *loop = weir_group_at(site->group, 0);
+    weir_executor *loop = weir_group_at(faulty->group, 0);
     weir_promise *registered, *bound;
     int err = weir_promise_create(loop, &registered);
 
     if (err < 0)
         return err;
-    weir_group_register(site->group, site->channel, registered);
+    weir_group_register(faulty->group, faulty->channel, registered);
     err = await(registered);
     if (err == 0)
         err = weir_promise_create(loop, &bound);
     if (err < 0)
         return err;
-    weir_channel_bind(site->channel, address, bound);
+    weir_channel_bind(faulty->channel, address, bound);
     err = await(bound);
-    return err == 0 ? site_find(site) : err;
+    return err == 0 ? faulty_server_find_address(faulty) : err;
 }
 
-void site_close(struct site *site)
+void faulty_server_close(struct faulty_server *faulty)
 {
-    if (site->group != NULL)
-        end_group(site->group);
-    weir_channel_release(site->channel);
-    if (atomic_load(&site->opened.calls) != atomic_load(&site->closed.calls))
-        fail_msg("%s: %s: %u channels were opened, %u closed", site->sweep->backend->name,
-                 site->sweep->fault, atomic_load(&site->opened.calls),
-                 atomic_load(&site->closed.calls));
+    if (faulty->group != NULL)
+        end_group(faulty->group);
+    weir_channel_release(faulty->channel);
+    if (atomic_load(&faulty->opened.calls) != atomic_load(&faulty->closed.calls))
+        fail_msg("%s: %s: %u channels were opened, %u closed", faulty->sweep->backend->name,
+                 faulty->sweep->fault, atomic_load(&faulty->opened.calls),
+                 atomic_load(&faulty->closed.calls));
 }
 
 /* ---- a play ---- */
 
-int site_play(struct sweep *sweep)
+int faulty_server_run(struct sweep *sweep)
 {
     size_t descriptors = descriptors_open(), blocks = test_memory_live();
-    const struct site_play *play = sweep->arg;
-    struct site site;
+    const struct faulty_server_run *play = sweep->arg;
+    struct faulty_server faulty;
     int err;
 
     log_capture_start();
-    err = site_open(&site, sweep);
+    err = faulty_server_open(&faulty, sweep);
     if (err == 0)
-        err = play->open(&site);
+        err = play->open(&faulty);
     if (err == 0)
-        play->serve(&site);
+        play->serve(&faulty);
     sweep_stop_faults(sweep);
-    site_close(&site);
+    faulty_server_close(&faulty);
     global_executor_stop();
     weir_locals_remove_all();
     if (test_memory_live() != blocks)

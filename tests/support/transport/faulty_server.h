@@ -2,13 +2,13 @@
 /*
  * A server whose system calls and allocations fail, for the plays of a sweep.
  *
- *     site_open(&site, sweep);                     a group of one thread
+ *     faulty_server_open(&site, sweep);                     a group of one thread
  *     weir_udp_create(NULL, &site.channel);
- *     site_add(&site, site.channel, &handler);
- *     site_bind(&site, &address);
+ *     faulty_server_add(&site, site.channel, &handler);
+ *     faulty_server_bind(&site, &address);
  *     ...
  *     sweep_stop_faults(sweep);
- *     site_close(&site);
+ *     faulty_server_close(&site);
  *
  * Whatever has failed, connections that were opened are closed at the end.
  */
@@ -22,7 +22,7 @@
 #include "support/loop/fault_sweep.h"
 #include "support/loop/sockets.h"
 
-struct site {
+struct faulty_server {
     struct sweep *sweep;
     weir_group *group;
     weir_channel *channel; /* the server's */
@@ -32,32 +32,33 @@ struct site {
     struct call_counter errors; /* that handlers have heard */
 };
 
-int site_open(struct site *site, struct sweep *sweep);
-void site_close(struct site *site);
+int faulty_server_open(struct faulty_server *faulty, struct sweep *sweep);
+void faulty_server_close(struct faulty_server *faulty);
 
 /* Registers its channel and binds it. */
-int site_bind(struct site *site, const weir_address *address);
+int faulty_server_bind(struct faulty_server *faulty, const weir_address *address);
 
 /* Finds out the channel's address. */
-int site_find(struct site *site);
+int faulty_server_find_address(struct faulty_server *faulty);
 
 /* Adds a handler that counts who comes and goes, and errors, all of which goes on; and another one,
  * whose option is the site. */
-int site_add(struct site *site, weir_channel *channel, const weir_handler *handler);
+int faulty_server_add(struct faulty_server *faulty, weir_channel *channel,
+                      const weir_handler *handler);
 
 /* One that sends back what comes. */
-extern const weir_handler site_echo;
+extern const weir_handler faulty_server_echo;
 
 /* For handlers whose state is a pointer to the site, which is their option: pointer_keep. */
-struct site *site_of(weir_ctx *ctx);
+struct faulty_server *faulty_server_of(weir_ctx *ctx);
 
 /* What is done at a site: opened as far as its address, and visited. */
-struct site_play {
-    int (*open)(struct site *site);
-    void (*serve)(struct site *site);
+struct faulty_server_run {
+    int (*open)(struct faulty_server *faulty);
+    void (*serve)(struct faulty_server *faulty);
 };
 
-/* For a sweep whose arg is a site_play. The end is not played with: it has no report. */
-int site_play(struct sweep *sweep);
+/* For a sweep whose arg is a faulty_server_run. The end is not played with: it has no report. */
+int faulty_server_run(struct sweep *sweep);
 
 #endif

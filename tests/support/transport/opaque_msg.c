@@ -6,13 +6,13 @@
 
 static void destroy(weir_msg *msg)
 {
-    WEIR_CONTAINER_OF(msg, struct parcel, msg)->is_gone = true;
+    WEIR_CONTAINER_OF(msg, struct opaque_msg, msg)->is_gone = true;
 }
 
-static const weir_msg_type type = {.name = "parcel", .destroy = destroy};
+static const weir_msg_type type = {.name = "opaque", .destroy = destroy};
 
-void parcel_init(struct parcel *parcel)
+void opaque_msg_init(struct opaque_msg *opaque)
 {
-    parcel->is_gone = false;
-    weir_msg_init(&parcel->msg, &type);
+    opaque->is_gone = false;
+    weir_msg_init(&opaque->msg, &type);
 }

@@ -10,11 +10,11 @@
 
 #include <weir/msg.h>
 
-struct parcel {
-    weir_msg msg; /* of type "parcel" */
+struct opaque_msg {
+    weir_msg msg; /* of type "opaque" */
     bool is_gone;
 };
 
-void parcel_init(struct parcel *parcel);
+void opaque_msg_init(struct opaque_msg *opaque);
 
 #endif
