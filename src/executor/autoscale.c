@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A group that grows and shrinks by itself: suspends members that idle, resumes them when others
- * are busy.
+ * Autoscaling: suspends idle members of a group, and resumes them when others are busy.
  *
- * A monitor on the global executor measures all members once a window. A busy member wants an idle
- * one beside it, which takes the next work: so members are resumed while there are fewer idle ones
- * than busy ones, and suspended while there are more. Where there are as many nothing changes,
- * however long one of them is busy.
+ * A monitor on the global executor measures all members once per window. For each busy member there
+ * should be an idle one to take the next work: members are resumed while there are fewer idle than
+ * busy ones, and suspended while there are more. If the numbers are equal nothing changes, however
+ * long a member is busy.
  *
- * The monitor's memory is shared with the group's chooser and outlives it, because the monitor may
- * be running when the group ends: the group leaves by setting `group` to NULL under the lock.
+ * The monitor is shared with the group's chooser and may outlive it, because it may be running when
+ * the group ends: the chooser's deinit sets `group` to NULL under the lock.
  */
 #include "executor/group.h"
 
@@ -22,28 +21,28 @@
 #include "base/memory.h"
 #include "base/options.h"
 
-struct gauge {
-    int64_t active_ns; /* at the last look */
-    int low;           /* windows in a row below scale_down, */
-    int high;          /* above scale_up */
+struct load {
+    int64_t active_ns; /* at the last measurement */
+    int low;           /* consecutive windows below scale_down */
+    int high;          /* consecutive windows above scale_up */
 };
 
 struct monitor {
     weir__refs refs;
     weir__mutex lock;
-    weir_group *group; /* NULL = it has ended */
+    weir_group *group; /* NULL: it has ended */
     weir_promise *schedule;
     weir_autoscale_options options;
-    int64_t looked_ns;
-    struct gauge gauges[];
+    int64_t measured_ns;
+    struct load loads[];
 };
 
-/* How many members ... */
-struct census {
-    int active; /* take tasks from the chooser */
-    int spare;  /* had little to do in the last window */
-    int idle;   /* have had for longer than the patience, and may be suspended */
-    int busy;   /* have been busy for longer than the patience */
+/* Numbers of members. */
+struct counts {
+    int active; /* not suspended */
+    int spare;  /* below scale_down in the last window */
+    int idle;   /* below scale_down for more than `patience` windows, and may be suspended */
+    int busy;   /* above scale_up for more than `patience` windows */
 };
 
 struct autoscale {
@@ -63,7 +62,7 @@ static int validate(const weir_autoscale_options *options, int count)
     if (!(options->scale_down >= 0 && options->scale_down <= options->scale_up &&
           options->scale_up <= 1))
         return weir__options_reject("autoscale", NULL,
-                                    "0, scale_down (%g), scale_up (%g) and 1 are not in that order",
+                                    "0 <= .scale_down (%g) <= .scale_up (%g) <= 1 does not hold",
                                     options->scale_down, options->scale_up);
     return weir__options_check(
         "autoscale", NULL, WEIR__OPTION(options, max_active, 1, count),
@@ -93,50 +92,50 @@ static int read_options(weir_autoscale_options *options, const void *given, int 
 
 /* ---- the monitor ---- */
 
-static int one_more(int windows)
+static int increment(int windows)
 {
     return windows < INT_MAX ? windows + 1 : windows;
 }
 
-static void measure(struct gauge *gauge, const weir_executor *member, int64_t now_ns,
+static void measure(struct load *load, const weir_executor *member, int64_t now_ns,
                     int64_t elapsed_ns, const weir_autoscale_options *options)
 {
     int64_t active_ns = weir__executor_stats_active(member, now_ns);
-    double utilisation = (double)(active_ns - gauge->active_ns) / (double)elapsed_ns;
-    bool counts = !is_suspended(member);
+    double utilisation = (double)(active_ns - load->active_ns) / (double)elapsed_ns;
+    bool active = !is_suspended(member);
 
-    gauge->active_ns = active_ns;
-    gauge->low = counts && utilisation < options->scale_down ? one_more(gauge->low) : 0;
-    gauge->high = counts && utilisation > options->scale_up ? one_more(gauge->high) : 0;
+    load->active_ns = active_ns;
+    load->low = active && utilisation < options->scale_down ? increment(load->low) : 0;
+    load->high = active && utilisation > options->scale_up ? increment(load->high) : 0;
 }
 
-/* One that waits for a timer, or has handles, could not end its thread: it would be neither active
- * nor suspended. */
-static bool may_go(const struct monitor *monitor, size_t i)
+/* A member with timers or handles could not end its thread: it would be neither active nor
+ * suspended. */
+static bool may_suspend(const struct monitor *monitor, size_t i)
 {
     const weir_executor *member = weir_group_at(monitor->group, i);
 
-    return monitor->gauges[i].low > monitor->options.patience &&
+    return monitor->loads[i].low > monitor->options.patience &&
            atomic_load_explicit(&member->stats.timers, memory_order_relaxed) == 0 &&
            weir__executor_handles(member) == 0;
 }
 
-static struct census look(struct monitor *monitor, int64_t now_ns)
+static struct counts measure_all(struct monitor *monitor, int64_t now_ns)
 {
     const weir_autoscale_options *options = &monitor->options;
-    struct census census = {0};
+    struct counts counts = {0};
 
     for (size_t i = 0; i < weir_group_count(monitor->group); i++) {
         const weir_executor *member = weir_group_at(monitor->group, i);
-        struct gauge *gauge = &monitor->gauges[i];
+        struct load *load = &monitor->loads[i];
 
-        measure(gauge, member, now_ns, now_ns - monitor->looked_ns, options);
-        census.active += !is_suspended(member);
-        census.spare += gauge->low > 0;
-        census.idle += may_go(monitor, i);
-        census.busy += gauge->high > options->patience;
+        measure(load, member, now_ns, now_ns - monitor->measured_ns, options);
+        counts.active += !is_suspended(member);
+        counts.spare += load->low > 0;
+        counts.idle += may_suspend(monitor, i);
+        counts.busy += load->high > options->patience;
     }
-    return census;
+    return counts;
 }
 
 static void do_nothing(void *arg, int status)
@@ -156,11 +155,11 @@ static void resume_some(struct monitor *monitor, int count)
     }
 }
 
-/* From the back, so that the same ones stay. */
+/* From the back, so that the same members stay active. */
 static void suspend_some(struct monitor *monitor, int count)
 {
     for (size_t i = weir_group_count(monitor->group); i > 0 && count > 0; i--)
-        if (may_go(monitor, i - 1) &&
+        if (may_suspend(monitor, i - 1) &&
             weir_executor_suspend(weir_group_at(monitor->group, i - 1)) == 0)
             count--;
 }
@@ -175,12 +174,12 @@ static int least(int a, int b, int c)
 static void scale(struct monitor *monitor, int64_t now_ns)
 {
     const weir_autoscale_options *options = &monitor->options;
-    struct census census = look(monitor, now_ns);
+    struct counts counts = measure_all(monitor, now_ns);
 
-    resume_some(monitor, least(census.busy - census.spare, options->ramp_up,
-                               options->max_active - census.active));
-    suspend_some(monitor, least(census.idle - census.busy, options->ramp_down,
-                                census.active - options->min_active));
+    resume_some(monitor, least(counts.busy - counts.spare, options->ramp_up,
+                               options->max_active - counts.active));
+    suspend_some(monitor, least(counts.idle - counts.busy, options->ramp_down,
+                                counts.active - options->min_active));
 }
 
 void weir__autoscale_step(void *state)
@@ -191,9 +190,9 @@ void weir__autoscale_step(void *state)
     weir__mutex_lock(&monitor->lock);
     if (monitor->group != NULL) {
         now_ns = weir__executor_now(weir_group_at(monitor->group, 0));
-        if (now_ns > monitor->looked_ns) {
+        if (now_ns > monitor->measured_ns) {
             scale(monitor, now_ns);
-            monitor->looked_ns = now_ns;
+            monitor->measured_ns = now_ns;
         }
     }
     weir__mutex_unlock(&monitor->lock);
@@ -222,7 +221,7 @@ static void on_window(void *arg, int status)
 static struct monitor *monitor_create(weir_group *group, const weir_autoscale_options *options)
 {
     struct monitor *monitor =
-        weir__zalloc(sizeof(*monitor) + weir_group_count(group) * sizeof(struct gauge));
+        weir__zalloc(sizeof(*monitor) + weir_group_count(group) * sizeof(struct load));
 
     if (monitor == NULL)
         return NULL;
@@ -230,7 +229,7 @@ static struct monitor *monitor_create(weir_group *group, const weir_autoscale_op
     weir__mutex_init(&monitor->lock);
     monitor->group = group;
     monitor->options = *options;
-    monitor->looked_ns = weir__executor_now(weir_group_at(group, 0));
+    monitor->measured_ns = weir__executor_now(weir_group_at(group, 0));
     return monitor;
 }
 
@@ -277,7 +276,7 @@ static weir_executor *nth_active(const weir_group *group, uint64_t n)
         if (!is_suspended(member) && n-- == 0)
             return member;
     }
-    return weir_group_at(group, 0); /* there is none: its next task resumes it */
+    return weir_group_at(group, 0); /* all are suspended: the task resumes it */
 }
 
 static weir_executor *autoscale_next(void *state, weir_group *group)
@@ -298,7 +297,8 @@ static void autoscale_deinit(void *state)
     weir__mutex_unlock(&monitor->lock);
     (void)weir_promise_cancel(monitor->schedule);
     weir_promise_release(monitor->schedule);
-    weir__executor_wake(weir_executor_global()); /* or it would keep the monitor for a window */
+    weir__executor_wake(
+        weir_executor_global()); /* or its task would retain the monitor for a window */
     monitor_release(monitor);
 }
 

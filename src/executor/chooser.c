@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The choosers that need no memory of more than one number.
+ * The choosers whose state is at most one counter.
  */
 #include <weir/group.h>
 
@@ -9,7 +9,7 @@
 #include "executor/executor.h"
 #include "os/random.h"
 
-/* 64 bits never wrap, so the modulo has no bias; the mask is for speed. */
+/* A 64-bit counter never wraps, so the modulo has no bias; the mask is for speed. */
 static weir_executor *round_robin_next(void *state, weir_group *group)
 {
     uint64_t turn = atomic_fetch_add_explicit((_Atomic uint64_t *)state, 1, memory_order_relaxed);
@@ -29,7 +29,7 @@ const weir_chooser *weir_chooser_round_robin(void)
     return &round_robin;
 }
 
-/* Begins each search elsewhere, so that ties go round. */
+/* Starts each search at the next member, so that ties are resolved in turn. */
 static weir_executor *least_by(uint64_t (*measure)(const weir_executor *executor), void *state,
                                weir_group *group)
 {
@@ -81,7 +81,7 @@ const weir_chooser *weir_chooser_least_handles(void)
     return &least_handles;
 }
 
-/* Where the CPU is not known, or nobody is pinned to it, it goes round. */
+/* Picks in turn if the CPU is unknown or no member is pinned to it. */
 static weir_executor *by_cpu_next(void *state, weir_group *group)
 {
     uint64_t turn = atomic_fetch_add_explicit((_Atomic uint64_t *)state, 1, memory_order_relaxed);

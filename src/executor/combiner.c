@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts promises down. Adding and finishing is for one thread, which `finished` belongs to; but
- * the promises complete wherever they do, so what they touch is atomic.
+ * Counts promises down. Adding and finishing happen on one thread, the only one that accesses
+ * `finished`; promises complete on any thread, so the rest is atomic.
  *
- * `waiting` counts the promises that are not complete, and one more until the combiner is finished:
- * who makes it zero completes the aggregate. The count is acquire-release, so that this one comes
- * after the aggregate was set and after all failures.
+ * `waiting` counts the promises that are not complete, plus one until the combiner is finished. The
+ * thread that makes it zero completes the aggregate. The count is acquire-release, so that this
+ * thread sees the aggregate and the first failure.
  */
 #include <weir/promise.h>
 
@@ -22,7 +22,7 @@ struct weir_combiner {
     weir_promise *aggregate;
     bool finished;
     _Atomic size_t waiting;
-    _Atomic(weir_promise *) failed; /* the first that did */
+    _Atomic(weir_promise *) failed; /* the first one */
 };
 
 int weir_combiner_create(weir_executor *executor, weir_combiner **ret_combiner)
@@ -35,8 +35,7 @@ int weir_combiner_create(weir_executor *executor, weir_combiner **ret_combiner)
     if (combiner == NULL)
         return -ENOMEM;
     weir__refs_init(&combiner->refs);
-    weir__executor_weak_retain(
-        executor); /* not as a user: what it waits for may be the executor's end */
+    weir__executor_weak_retain(executor); /* weak: it may wait for the executor's termination */
     combiner->executor = executor;
     atomic_init(&combiner->waiting, 1);
     *ret_combiner = combiner;

@@ -2,30 +2,31 @@
 /*
  * Submitting to an executor, its turn, and how it sleeps.
  *
- * One turn:  wait -> I/O -> due timers, tasks (64 at a time, until none is left or the budget is
- * used up) -> tail tasks; then lifecycle.c looks at the state.
+ * One turn:  wait -> I/O -> due timers and tasks, 64 at a time, until none is left or the budget is
+ * spent -> tail tasks; then lifecycle.c updates the state.
  *
- * The sleep protocol is one word, next_wakeup: WEIR__AWAKE, or until when the thread sleeps
- * (WEIR_NEVER = until woken).
+ * The sleep protocol is one word, next_wakeup: WEIR__AWAKE, or the time until which the thread
+ * sleeps (WEIR_NEVER: until woken).
  *
  *      the thread                                  a producer
- *      0. perhaps looks for work for a while       1. push the task
+ *      0. may busy-poll for work                   1. push the task
  *      1. next_wakeup := deadline                  2. next_wakeup later than the task's `when`?
- *      2. the queue is empty, the state the same?  3. then exchange it for AWAKE; who took a
- *      3. then sleep                                  value other than AWAKE wakes the thread
+ *      2. queue empty, state unchanged?            3. if so, exchange it for AWAKE; the producer
+ *      3. if so, sleep                                that got another value wakes the thread
  *      4. next_wakeup := AWAKE
  *      5. I/O, timers, tasks
  *
- * Steps 1 and 2 of both are sequentially consistent: in the one order of all four, either the
- * thread's 2 comes after the producer's 1, and it sees the task; or the producer's 2 comes after
- * the thread's 1, and it sees the deadline. So no wake-up is lost, and each sleep is ended by one
- * call at most. Who changes the state does as a producer does, with the state for the queue. Step 4
- * may be relaxed: a producer that still sees the deadline makes a call too many; one that sees
- * AWAKE pushed before the next 2. tools/models/executor.pml checks this. While it looks, and while
- * it does I/O, the word is AWAKE: producers make no call, and what they push is found in 0, 5 or 2.
+ * Steps 1 and 2 of both sides are sequentially consistent. In their total order, either the
+ * thread's step 2 comes after the producer's step 1, and the thread sees the task; or the
+ * producer's step 2 comes after the thread's step 1, and the producer sees the deadline. So no
+ * wakeup is lost, and each sleep is ended by at most one call of `wake`. A change of the state
+ * follows the producer's steps, with the state in place of the queue. Step 4 may be relaxed: a
+ * producer that still sees the deadline makes one superfluous call; a producer that sees AWAKE has
+ * pushed before the next step 2. tools/models/executor.pml checks this. During busy polling and I/O
+ * the word is AWAKE: producers make no call, and steps 0, 5 or 2 find their tasks.
  *
- * Only the consumer - the thread that `consumer` names - touches `turn`. Its own submissions go
- * straight to `turn.ready`, after what is in the queue: nothing is overtaken.
+ * Only the consumer, the thread named by `consumer`, accesses `turn`. Its own submissions are
+ * appended to `turn.ready`, after the contents of the queue: no task is overtaken.
  */
 #include "executor/executor.h"
 
@@ -38,18 +39,18 @@
 #include "executor/timer.h"
 #include "os/futex.h"
 
-#define TURN_TASKS_MAX 65536 /* for clocks that stand still */
+#define TURN_TASKS_MAX 65536 /* bounds a turn when the clock does not advance */
 #define PROBE_EVERY 64       /* submissions of a thread */
-#define LAG_BATCH 128        /* a consumer that takes fewer tasks than this at a time ... */
-#define LAG_PAUSES 40        /* ... lets the producers get ahead for as long */
+#define CATCH_UP_BATCH 128   /* a consumer that takes fewer tasks at a time ... */
+#define CATCH_UP_PAUSES 40   /* ... pauses this often */
 
 #define THREAD_LOCAL _Thread_local __attribute__((tls_model("initial-exec")))
 
-#define INLINE inline __attribute__((always_inline)) /* the way of a task is one piece of code */
+#define INLINE inline __attribute__((always_inline)) /* makes the path of a task one function */
 #define COLD __attribute__((noinline, cold))
 
 _Thread_local weir_executor *weir__current;
-static THREAD_LOCAL unsigned loops_here; /* a loop's task may drive a manual executor */
+static THREAD_LOCAL unsigned loop_depth; /* a loop's task may run a manual executor */
 static THREAD_LOCAL unsigned submissions;
 _Thread_local char weir__self;
 
@@ -68,7 +69,7 @@ weir_executor *weir__executor_enter(weir_executor *executor)
     weir_executor *before = weir__current;
 
     weir__current = executor;
-    loops_here += executor->type->is_loop;
+    loop_depth += executor->type->is_loop;
     atomic_store_explicit(&executor->consumer, &weir__self, memory_order_relaxed);
     return before;
 }
@@ -76,13 +77,13 @@ weir_executor *weir__executor_enter(weir_executor *executor)
 void weir__executor_leave(weir_executor *executor, weir_executor *before)
 {
     atomic_store_explicit(&executor->consumer, NULL, memory_order_relaxed);
-    loops_here -= executor->type->is_loop;
+    loop_depth -= executor->type->is_loop;
     weir__current = before;
 }
 
 bool weir__executor_on_loop(void)
 {
-    return loops_here > 0;
+    return loop_depth > 0;
 }
 
 /* ---- submitting ---- */
@@ -125,8 +126,8 @@ static void wake_if_asleep(weir_executor *executor, int64_t when_ns)
 }
 
 /*
- * The queue was closed: the executor runs without one, has to be started, or takes no more tasks.
- * One that was started runs the task, lazy or not, even if it went to sleep before it came.
+ * The queue was closed: the executor has no queue, has to be started, or accepts no more tasks. A
+ * started thread may already sleep when the task is pushed: wake it even for a lazy task.
  */
 static COLD int post_to_closed(weir_executor *executor, weir_task *task)
 {
@@ -160,8 +161,8 @@ int weir__executor_post(weir_executor *executor, weir_task *task, int64_t when_n
     return post(executor, task, when_ns);
 }
 
-/* Sends the probe ahead of a task, unless it is under way: who takes it after its run sees it free.
- */
+/* Sends the probe ahead of a task, unless it is in flight. Acquire pairs with the release in
+ * on_probe. */
 static COLD void send_probe(weir_executor *executor)
 {
     int64_t none = 0, now_ns;
@@ -178,7 +179,7 @@ static COLD void send_probe(weir_executor *executor)
         atomic_store_explicit(&executor->probe.submitted_ns, 0, memory_order_release);
 }
 
-/* A bounded queue counts its tasks exactly: compare and exchange, so that nobody overshoots. */
+/* Compare and exchange, so that the bound is never exceeded. */
 static COLD int admit(weir_executor *executor, weir_task *task)
 {
     int64_t count = atomic_load_explicit(&executor->admitted, memory_order_relaxed);
@@ -192,7 +193,7 @@ static COLD int admit(weir_executor *executor, weir_task *task)
     return 0;
 }
 
-static COLD void dismiss(weir_executor *executor, weir_task *task)
+static COLD void unadmit(weir_executor *executor, weir_task *task)
 {
     if ((task->reserved & WEIR__TASK_ADMITTED) == 0)
         return;
@@ -211,19 +212,18 @@ static INLINE int submit(weir_executor *executor, weir_task *task, int64_t when_
         send_probe(executor);
     err = post(executor, task, when_ns);
     if (err < 0 && bounded)
-        dismiss(executor, task);
+        unadmit(executor, task);
     return err;
 }
 
-static COLD int refused(weir_executor *executor, weir_task_fn *fn, void *arg, int err)
+static COLD int rejected(weir_executor *executor, weir_task_fn *fn, void *arg, int err)
 {
     if (err != WEIR_EFULL && err != WEIR_EREJECTED)
         return err;
     return executor->options.rejected(executor, fn, arg, err, executor->options.rejected_data);
 }
 
-static INLINE int try_to_execute(weir_executor *executor, weir_task_fn *fn, void *arg,
-                                 int64_t when_ns)
+static INLINE int try_execute(weir_executor *executor, weir_task_fn *fn, void *arg, int64_t when_ns)
 {
     weir_task *task = weir__task_alloc(fn, arg);
     int err;
@@ -239,7 +239,7 @@ static INLINE int try_to_execute(weir_executor *executor, weir_task_fn *fn, void
 int weir__executor_try_execute(weir_executor *executor, weir_task_fn *fn, void *arg,
                                int64_t when_ns)
 {
-    return try_to_execute(executor, fn, arg, when_ns);
+    return try_execute(executor, fn, arg, when_ns);
 }
 
 static INLINE int execute(weir_executor *executor, weir_task_fn *fn, void *arg, int64_t when_ns)
@@ -248,8 +248,8 @@ static INLINE int execute(weir_executor *executor, weir_task_fn *fn, void *arg, 
 
     if (executor == NULL || fn == NULL)
         return -EINVAL;
-    err = try_to_execute(executor, fn, arg, when_ns);
-    return err < 0 ? refused(executor, fn, arg, err) : 0;
+    err = try_execute(executor, fn, arg, when_ns);
+    return err < 0 ? rejected(executor, fn, arg, err) : 0;
 }
 
 static INLINE int execute_task(weir_executor *executor, weir_task *task, int64_t when_ns)
@@ -260,7 +260,7 @@ static INLINE int execute_task(weir_executor *executor, weir_task *task, int64_t
         return -EINVAL;
     task->reserved = 0;
     err = submit(executor, task, when_ns);
-    return err < 0 ? refused(executor, task->fn, task->arg, err) : 0;
+    return err < 0 ? rejected(executor, task->fn, task->arg, err) : 0;
 }
 
 int weir_execute(weir_executor *executor, weir_task_fn *fn, void *arg)
@@ -294,22 +294,22 @@ static INLINE void call(weir_executor *executor, weir_task *task, int status)
     if ((task->reserved & WEIR__TASK_UNCOUNTED) == 0)
         weir__executor_stats_count_call(executor, status);
     if (executor->options.max_pending > 0)
-        dismiss(executor, task);
+        unadmit(executor, task);
     if (task->reserved > WEIR__TASK_FLAGS)
         weir__task_free(&executor->turn.returns, task);
-    fn(arg, status); /* the task is its owner's again: it may be gone */
+    fn(arg, status); /* the task may be freed from here on */
 }
 
 /*
- * A consumer that catches up with its producers takes one or two tasks at a time, and fights them
- * for the cache line of the newest one. So when it has just taken a few and finds more, it waits a
- * little: then it takes many. One that finds nothing goes to sleep at once.
+ * A consumer that keeps up with its producers takes one or two tasks at a time and competes with
+ * them for the cache line of the newest task. So if it has just taken a few and finds more, it
+ * pauses briefly and then takes many. A consumer that finds none goes to sleep at once.
  */
-static void let_producers_get_ahead(const weir_executor *executor)
+static void wait_for_more_tasks(const weir_executor *executor)
 {
-    if (executor->turn.last_taken == 0 || executor->turn.last_taken >= LAG_BATCH)
+    if (executor->turn.last_taken == 0 || executor->turn.last_taken >= CATCH_UP_BATCH)
         return;
-    for (int i = 0; i < LAG_PAUSES; i++)
+    for (int i = 0; i < CATCH_UP_PAUSES; i++)
         weir__cpu_relax();
 }
 
@@ -318,14 +318,14 @@ static weir_task *next_task(weir_executor *executor)
     weir_queue_node *node = weir__chain_pop(&executor->turn.ready);
 
     if (node == NULL && !weir__queue_is_empty(&executor->queue)) {
-        let_producers_get_ahead(executor);
+        wait_for_more_tasks(executor);
         take_queue(executor);
         node = weir__chain_pop(&executor->turn.ready);
     }
     return node != NULL ? WEIR_CONTAINER_OF(node, weir_task, node) : NULL;
 }
 
-static void look_at_clock(weir_executor *executor)
+static void update_time(weir_executor *executor)
 {
     executor->turn.now_ns = weir__executor_now(executor);
     weir__timers_resolve(&executor->timers, executor->turn.now_ns);
@@ -333,10 +333,10 @@ static void look_at_clock(weir_executor *executor)
 
 void weir__executor_update_time(weir_executor *executor)
 {
-    look_at_clock(executor);
+    update_time(executor);
 }
 
-/* Runs up to a batch of tasks, and measures the first. */
+/* Runs up to `batch` tasks and measures the first. */
 static unsigned run_batch(weir_executor *executor, unsigned batch)
 {
     weir_task *task = next_task(executor);
@@ -346,13 +346,13 @@ static unsigned run_batch(weir_executor *executor, unsigned batch)
     if (task == NULL)
         return 0;
     call(executor, task, 0);
-    look_at_clock(executor);
+    update_time(executor);
     weir__histogram_record(&executor->stats.run_time, executor->turn.now_ns - start_ns);
 
     for (count = 1; count < batch && (task = next_task(executor)) != NULL; count++)
         call(executor, task, 0);
     if (count > 1)
-        look_at_clock(executor);
+        update_time(executor);
     weir__task_flush(&executor->turn.returns);
     return count;
 }
@@ -372,11 +372,11 @@ static unsigned run_due_timers(weir_executor *executor, unsigned batch)
         count++;
     }
     if (count > 0)
-        look_at_clock(executor);
+        update_time(executor);
     return count;
 }
 
-static int64_t end_of_turn(const weir_executor *executor, int64_t budget_ns)
+static int64_t turn_end(const weir_executor *executor, int64_t budget_ns)
 {
     int64_t end_ns = weir__deadline(executor->turn.now_ns, budget_ns);
 
@@ -386,8 +386,8 @@ static int64_t end_of_turn(const weir_executor *executor, int64_t budget_ns)
     return end_ns;
 }
 
-/* A turn without a budget still ends when a thread's state has changed: somebody waits for it. */
-static bool has_run_enough(const weir_executor *executor, int64_t budget_ns, unsigned count)
+/* A turn without a budget ends when the state of an executor with a thread has changed. */
+static bool budget_is_spent(const weir_executor *executor, int64_t budget_ns, unsigned count)
 {
     if (budget_ns != WEIR_NEVER)
         return count >= TURN_TASKS_MAX;
@@ -396,7 +396,7 @@ static bool has_run_enough(const weir_executor *executor, int64_t budget_ns, uns
 
 static void run_tasks(weir_executor *executor, int64_t budget_ns)
 {
-    int64_t end_ns = end_of_turn(executor, budget_ns);
+    int64_t end_ns = turn_end(executor, budget_ns);
     unsigned batch = executor->turn.batch, count, total = 0;
 
     do {
@@ -404,10 +404,10 @@ static void run_tasks(weir_executor *executor, int64_t budget_ns)
         count += run_batch(executor, batch);
         total += count;
     } while (count > 0 && executor->turn.now_ns < end_ns &&
-             !has_run_enough(executor, budget_ns, total));
+             !budget_is_spent(executor, budget_ns, total));
 }
 
-/* What tail tasks add to the tail runs in the next turn. */
+/* Tail tasks added by tail tasks run in the next turn. */
 static void run_tail(weir_executor *executor, int status)
 {
     weir__chain tail = executor->turn.tail;
@@ -432,12 +432,12 @@ int64_t weir__executor_deadline(weir_executor *executor, int64_t limit_ns)
     if (has_work(executor))
         return 0;
     if (weir__timers_has_relative(&executor->timers))
-        look_at_clock(executor);
+        update_time(executor);
     deadline_ns = weir__earlier(weir__timers_next(&executor->timers), limit_ns);
     return deadline_ns > executor->turn.now_ns ? deadline_ns : 0;
 }
 
-/* A clock that is set by hand may have moved before the deadline was there to be seen. */
+/* A manual clock may have been set before the deadline was published. */
 static bool clock_has_passed(const weir_executor *executor, int64_t deadline_ns)
 {
     return executor->options.clock->manual && weir__executor_now(executor) >= deadline_ns;
@@ -461,8 +461,8 @@ bool weir__executor_publish_deadline(weir_executor *executor, int64_t deadline_n
     return !weir__executor_is_notified(executor, deadline_ns);
 }
 
-/* The same moment by the clock that the kernel sleeps by, as far as can be told. */
-static int64_t by_kernel_clock(const weir_executor *executor, int64_t deadline_ns)
+/* Converts a deadline to CLOCK_MONOTONIC, by which the kernel sleeps. */
+static int64_t to_kernel_clock(const weir_executor *executor, int64_t deadline_ns)
 {
     const weir_clock *clock = executor->options.clock;
 
@@ -478,33 +478,33 @@ static void sleep_until(weir_executor *executor, int64_t deadline_ns)
     deadline_ns = weir__executor_before_sleep(executor, deadline_ns);
     weir__executor_stats_asleep(executor);
     if (weir__executor_publish_deadline(executor, deadline_ns))
-        deadline_ns = by_kernel_clock(executor, deadline_ns);
+        deadline_ns = to_kernel_clock(executor, deadline_ns);
     else
         deadline_ns = 0;
     executor->type->wait(executor, deadline_ns);
     atomic_store_explicit(&executor->next_wakeup, WEIR__AWAKE, memory_order_relaxed);
-    look_at_clock(executor);
+    update_time(executor);
     weir__executor_stats_awake(executor);
 }
 
-static bool finds_work(weir_executor *executor, int64_t deadline_ns)
+static bool busy_poll(weir_executor *executor, int64_t deadline_ns)
 {
-    return executor->type->look != NULL && executor->type->look(executor, deadline_ns);
+    return executor->type->busy_poll != NULL && executor->type->busy_poll(executor, deadline_ns);
 }
 
-/* Whatever is dispatched afterwards sees what time it is. */
+/* Updates the time for the following dispatch. */
 static void wait_for_work(weir_executor *executor, int64_t limit_ns)
 {
     int64_t deadline_ns = weir__executor_deadline(executor, limit_ns);
 
-    if (deadline_ns > 0 && !finds_work(executor, deadline_ns)) {
+    if (deadline_ns > 0 && !busy_poll(executor, deadline_ns)) {
         sleep_until(executor, deadline_ns);
         return;
     }
     if (deadline_ns == 0)
         executor->type->wait(executor, 0);
     if (executor->type->dispatch != NULL)
-        look_at_clock(executor);
+        update_time(executor);
 }
 
 static int64_t dispatch(weir_executor *executor)
@@ -515,13 +515,13 @@ static int64_t dispatch(weir_executor *executor)
 
 void weir__executor_turn(weir_executor *executor, int64_t limit_ns, int64_t budget_ns)
 {
-    int64_t kind_budget_ns;
+    int64_t type_budget_ns;
 
     wait_for_work(executor, limit_ns);
-    kind_budget_ns = dispatch(executor);
+    type_budget_ns = dispatch(executor);
     executor->turn.last_taken = 0;
     if (budget_ns == WEIR__TYPE_BUDGET)
-        budget_ns = kind_budget_ns;
+        budget_ns = type_budget_ns;
     if (budget_ns >= 0) {
         run_tasks(executor, budget_ns);
         run_tail(executor, 0);
@@ -545,7 +545,7 @@ uint64_t weir__executor_drain(weir_executor *executor, int status)
 
 void weir__executor_cancel_timers(weir_executor *executor)
 {
-    size_t left = weir__timers_count(&executor->timers); /* cancelled ones may start others */
+    size_t left = weir__timers_count(&executor->timers); /* cancelling may start others */
     weir_timer_node *node;
     weir_timer *timer;
 
@@ -567,8 +567,8 @@ int weir__executor_post_after_turn(weir_executor *executor, weir_task *task)
     return 0;
 }
 
-/* The second half of a hop: the task that brought it has run, what it brought is still to come. */
-static void on_hop(void *arg, int status)
+/* Appends the carried task to the tail. */
+static void on_tail_carrier(void *arg, int status)
 {
     weir_executor *executor = weir__current;
     weir_task *task = arg;
@@ -580,18 +580,18 @@ static void on_hop(void *arg, int status)
         weir__chain_append(&executor->turn.tail, &task->node);
 }
 
-/* A tail task from another thread: it is brought by a task, and only it counts. */
-static int hop_to_tail(weir_executor *executor, weir_task *task)
+/* Queues a tail task from another thread: an uncounted task carries it to the tail. */
+static int carry_to_tail(weir_executor *executor, weir_task *task)
 {
-    weir_task *hop = weir__task_alloc(on_hop, task);
+    weir_task *carrier = weir__task_alloc(on_tail_carrier, task);
     int err;
 
-    if (hop == NULL)
+    if (carrier == NULL)
         return -ENOMEM;
-    hop->reserved |= WEIR__TASK_UNCOUNTED;
-    err = post(executor, hop, WEIR__NOW);
+    carrier->reserved |= WEIR__TASK_UNCOUNTED;
+    err = post(executor, carrier, WEIR__NOW);
     if (err < 0)
-        weir__task_free_own(hop);
+        weir__task_free_own(carrier);
     return err;
 }
 
@@ -605,9 +605,9 @@ static int submit_tail(weir_executor *executor, weir_task *task)
     if (weir__executor_is_consumer(executor))
         err = weir__executor_post_after_turn(executor, task);
     else
-        err = hop_to_tail(executor, task);
+        err = carry_to_tail(executor, task);
     if (err < 0 && bounded)
-        dismiss(executor, task);
+        unadmit(executor, task);
     return err;
 }
 
@@ -627,15 +627,15 @@ int weir_execute_after_turn(weir_executor *executor, weir_task_fn *fn, void *arg
     if (err == 0)
         return 0;
     weir__task_free_own(task);
-    return refused(executor, fn, arg, err);
+    return rejected(executor, fn, arg, err);
 }
 
-/* ---- a kind that sleeps on a futex ---- */
+/* ---- the plain executor: sleeps on a futex ---- */
 
 /*
- * The token is set after next_wakeup was taken, and reset after the sleep. A reset can only meet a
- * token that was set for the sleep that has just ended: one for the next is set after the next
- * publication.
+ * The token is set after next_wakeup was exchanged, and cleared after the sleep. The clearing
+ * cannot lose a wakeup: a token for the next sleep is set only after the next deadline was
+ * published.
  */
 static void plain_wait(weir_executor *executor, int64_t deadline_ns)
 {
@@ -653,7 +653,7 @@ static void plain_wake(weir_executor *executor)
 
 static void plain_end(weir_executor *executor)
 {
-    (void)weir__members_drain(executor, true); /* nothing is waited for any more */
+    (void)weir__members_drain(executor, true); /* no more waiting */
 }
 
 const weir__executor_type weir__plain_type = {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inside of an executor, for the kinds that are made of it: plain, global, manual, immediate,
- * and the event loops above.
+ * Internals of executors, shared by all types: plain, global, manual, immediate, and the event
+ * loops of src/loop.
  *
- * An executor is a turn that repeats - wait, run, look at the state - around a kind's way of
- * waiting. What a kind brings is in weir__executor_type; the rest is written once, in executor.c
- * (submitting, the turn, sleeping) and lifecycle.c (starting, suspending, ending).
+ * An executor repeats a turn: wait, run, update the state. A type supplies its way of waiting in a
+ * weir__executor_type; the rest is in executor.c (submitting, the turn, sleeping) and lifecycle.c
+ * (starting, suspending, ending).
  */
 #ifndef WEIR_EXECUTOR_EXECUTOR_H
 #define WEIR_EXECUTOR_EXECUTOR_H
@@ -33,105 +33,103 @@
 #include "os/clock.h"
 #include "os/thread.h"
 
-/* The value of next_wakeup that is no deadline; deadlines that are slept for are greater than 0. */
+/* A value of next_wakeup that is not a deadline; published deadlines are greater than 0. */
 #define WEIR__AWAKE INT64_C(-1)
 
-/* `when` of a submission: wakes an executor that would sleep longer than that. */
+/* `when` of a submission: wakes an executor that would sleep beyond it. */
 #define WEIR__NOW INT64_C(0)
 #define WEIR__LAZY WEIR_NEVER
 
-/* The budget of a turn is what the kind says. */
+/* The turn has the budget that the type returns. */
 #define WEIR__TYPE_BUDGET INT64_MIN
 
 typedef struct weir__executor_type {
     const char *name;
     size_t size;     /* of the whole object, whose first member is the weir_executor */
-    bool is_loop;    /* nobody may wait for a promise on its thread */
-    bool threadless; /* no thread of its own: the caller's runs it */
+    bool is_loop;    /* waiting for a promise on its thread is refused */
+    bool threadless; /* has no thread: the caller's thread runs it */
 
-    /* Any thread, at creation: an error is the creation's. Undone by destroy. NULL = nothing. */
+    /* Any thread, at creation, which fails with its error. Undone by `destroy`. May be NULL. */
     int (*create)(weir_executor *executor);
 
-    /* The new thread, before anything else; an error ends the executor with it. NULL = nothing. */
+    /* The new thread, first of all; an error ends the executor. May be NULL. */
     int (*begin)(weir_executor *executor);
 
-    /* The executor's thread: something of the kind's own is to be done now. NULL = never. */
+    /* The executor's thread: true if the type itself has work now. NULL: never. */
     bool (*has_work)(weir_executor *executor);
 
     /*
-     * The executor's thread, before it sleeps: may look for work itself for a while, not beyond the
-     * deadline by its own clock. True if there is some: then it does not sleep. It counts as awake
-     * meanwhile, so nobody calls `wake`: what weir__executor_is_notified says is work, too. NULL =
-     * does not look.
+     * The executor's thread, before it sleeps: may poll for work, until the deadline of its own
+     * clock at the latest. Returns true if there is work: then the thread does not sleep. `wake` is
+     * not called meanwhile, because the executor counts as awake, so this must also poll
+     * weir__executor_is_notified. NULL: does not poll.
      */
-    bool (*look)(weir_executor *executor, int64_t deadline_ns);
+    bool (*busy_poll)(weir_executor *executor, int64_t deadline_ns);
 
     /*
-     * The executor's thread: waits until the deadline by CLOCK_MONOTONIC (0: does not), until
-     * woken, or until there is I/O. It may return early, for no reason.
+     * The executor's thread: waits until the deadline by CLOCK_MONOTONIC (0: does not wait), until
+     * woken, or until there is I/O. May return early.
      */
     void (*wait)(weir_executor *executor, int64_t deadline_ns);
 
     /*
-     * The executor's thread, awake again, after it has looked at its clock: does the I/O. Returns
-     * how long the tasks of this turn may take. NULL = there is none, and tasks have their cap.
+     * The executor's thread, after waking up and updating its time: does the I/O. Returns the time
+     * for the tasks of this turn. NULL: no I/O, and tasks have options.task_cap_ns.
      */
     int64_t (*dispatch)(weir_executor *executor);
 
-    /* The owner of a manual executor leaves it until the next run: what was begun goes on by
-     * itself. NULL = it does. */
+    /* The owner of a manual executor, at the end of a run: submits the I/O that was prepared. May
+     * be NULL. */
     void (*flush)(weir_executor *executor);
 
-    /* Any thread: ends the current or the next wait. Called at most once per published deadline. */
+    /* Any thread: ends the current or next wait. Called at most once per published deadline. */
     void (*wake)(weir_executor *executor);
 
-    /* Any thread: how many handles there are. The executor is not suspended with one. NULL = none.
-     */
+    /* Any thread: the number of open handles, which prevent a suspension. NULL: none. */
     uint64_t (*handles)(const weir_executor *executor);
 
     /*
-     * The executor's thread, in each turn of a shutdown until it says true: everything that is open
-     * has been let go of. What waits for a peer may take until `abort`. NULL = nothing was open.
+     * The executor's thread, in each turn of a shutdown until it returns true: all handles are
+     * closed. Closing may wait for a peer until `abort` is set. NULL: nothing is open.
      */
     bool (*drain)(weir_executor *executor, bool abort);
 
-    /* The executor's thread, as the last: what `begin` began. Also before a suspension. NULL =
-     * nothing. */
+    /* The executor's thread, at its end and before a suspension: undoes `begin`. May be NULL. */
     void (*end)(weir_executor *executor);
 
-    /* Any thread: the last reference has gone. NULL = nothing. */
+    /* Any thread: the last reference was released. May be NULL. */
     void (*destroy)(weir_executor *executor);
 
-    /* Runs a task at once instead of queueing it: a kind whose queue is never open. */
+    /* Runs a task at once instead of queueing it: for a type whose queue is never open. */
     void (*run_inline)(weir_executor *executor, weir_task *task);
 } weir__executor_type;
 
 typedef struct weir__executor_options {
     const char *name;
     weir_clock *clock;
-    int64_t max_pending; /* 0 = no bound */
+    int64_t max_pending; /* 0: no bound */
     weir_rejected_fn *rejected;
     void *rejected_data;
-    int64_t task_cap_ns;                /* WEIR_NEVER = none */
-    int cpu;                            /* -1 = any */
-    weir_thread_factory thread_factory; /* start = NULL: a thread of our own */
-    int64_t idle_ns;                    /* suspends itself after this long, WEIR_NEVER = does not */
+    int64_t task_cap_ns;                /* WEIR_NEVER: none */
+    int cpu;                            /* -1: any */
+    weir_thread_factory thread_factory; /* start == NULL: weir starts the thread */
+    int64_t idle_ns;                    /* suspends itself when idle for this long, or WEIR_NEVER */
     bool permanent;                     /* cannot be shut down */
-    const void *kind;                   /* what the kind's `create` is told, for as long */
+    const void *type_options;           /* for the type's `create`, and only until then */
 
-    /* Called once, when the executor has ended or was given up, on any thread. */
+    /* Any thread: called once, when the executor has terminated or was given up. */
     void (*on_terminated)(weir_executor *executor, int err, void *arg);
     void *on_terminated_arg;
 
-    /* Called by a thread that has suspended the executor because it was idle, as the thread's last
-     * step. Another thread may have started meanwhile. NULL = nothing. */
+    /* Called as the last step of a thread that suspended the executor because it was idle. Another
+     * thread may have been started since. May be NULL. */
     void (*on_idle)(weir_executor *executor, void *arg);
     void *on_idle_arg;
 
-    bool in_pages; /* its memory is whole pages: those that it does not use cost nothing */
+    bool in_pages; /* allocates whole pages: untouched ones take no memory */
 } weir__executor_options;
 
-/* The figures in the metric registry: "executor.NAME#NUMBER.pending", ... */
+/* In the metric registry: "executor.NAME#NUMBER.pending", ... */
 enum {
     WEIR__METRIC_PENDING,
     WEIR__METRIC_TASKS_RUN,
@@ -143,14 +141,14 @@ enum {
 };
 
 struct weir_executor {
-    /* Written at creation and under lifecycle.lock; read by everybody. */
+    /* Written at creation and under lifecycle.lock; read by any thread. */
     const weir__executor_type *type;
     weir__executor_options options;
     char name[16];
-    uint64_t number; /* in the process: names need not be unique */
+    uint64_t number; /* unique in the process; names are not */
     _Atomic uint32_t state;
-    _Atomic(const void *) owner;    /* the thread that weir_in_executor is true on */
-    _Atomic(const void *) consumer; /* the thread that may touch `turn` now */
+    _Atomic(const void *) owner;    /* the thread for which weir_in_executor is true */
+    _Atomic(const void *) consumer; /* the thread that may access `turn` now */
 
     /* Written by producers. */
     alignas(64) weir__queue queue;
@@ -158,30 +156,30 @@ struct weir_executor {
 
     /* The sleep protocol: executor.c. */
     alignas(64) _Atomic int64_t next_wakeup;
-    _Atomic uint32_t token; /* what a plain executor sleeps on: 1 = woken */
+    _Atomic uint32_t token; /* futex of a plain executor: 1 = woken */
     _Atomic uint64_t wakeups_made;
 
-    /* The consumer's. */
+    /* Accessed by the consumer only. */
     alignas(64) struct {
-        weir__chain ready; /* taken from the queue, or submitted by the thread itself */
+        weir__chain ready; /* from the queue, or submitted by this thread */
         weir__chain tail;
         weir__task_returns returns;
-        int64_t now_ns; /* as of the last look at the clock */
+        int64_t now_ns; /* time of the last clock read */
         uint64_t last_taken;
         uint32_t state; /* as seen at the start of the turn */
         int64_t window_ns;
         int64_t window_active_ns;
-        unsigned batch; /* tasks between two looks at the clock */
+        unsigned batch; /* tasks between two clock reads */
     } turn;
 
-    /* Written by the consumer, read by everybody: executor/executor_stats.h. */
+    /* Written by the consumer, read by any thread: executor_stats.c. */
     struct {
-        _Atomic uint64_t taken;     /* tasks that came into the consumer's hands, */
-        _Atomic uint64_t popped;    /* and left them */
-        _Atomic uint64_t submitted; /* of the taken ones, those from other threads */
-        _Atomic uint64_t run;       /* functions called with status 0: of tasks and timers, */
-        _Atomic uint64_t cancelled; /* and with WEIR_ECANCELED */
-        _Atomic uint64_t events;    /* of I/O that were dispatched, or batches of them */
+        _Atomic uint64_t taken;     /* tasks that the consumer took from the queue or submitted */
+        _Atomic uint64_t popped;    /* tasks that it has called */
+        _Atomic uint64_t submitted; /* tasks of `taken` that came from other threads */
+        _Atomic uint64_t run;       /* tasks and timers called with status 0 */
+        _Atomic uint64_t cancelled; /* tasks and timers called with WEIR_ECANCELED */
+        _Atomic uint64_t events;    /* I/O events dispatched, or batches of them */
         _Atomic uint64_t timers;
         _Atomic uint64_t turns;
         _Atomic int64_t active;
@@ -192,139 +190,136 @@ struct weir_executor {
         weir_histogram run_time;
     } stats;
 
-    /* What is counted on its thread for the whole process; of `run_inline`, with its many threads,
-     * not used. */
+    /* Its share of the process-wide counters. Not used by `run_inline` types: many threads run
+     * their tasks. */
     weir__counter_shard shard;
 
-    /* One task that travels with every 64th submission and measures how long that takes. */
+    /* A task sent along with every 64th submission, which measures the queue latency. */
     struct {
         weir_task task;
-        bool from_outside;            /* its holder's */
-        _Atomic int64_t submitted_ns; /* and 1 more, so that 0 = not under way */
+        bool from_outside;            /* submitted by another thread */
+        _Atomic int64_t submitted_ns; /* time of submission + 1; 0: not in flight */
     } probe;
 
-    /* Guarded by lifecycle.lock, where not said otherwise. */
+    /* Guarded by `lock`, except where noted. */
     struct {
         weir__mutex lock;
-        weir__executor_thread *threads; /* threads that were started here, the newest first */
+        weir__executor_thread *threads; /* started for this executor, newest first */
         weir__list hooks;
         bool hooks_done;
-        int64_t quiet_from_ns; /* at the earliest: when it was shut down, or was drained */
+        int64_t quiet_from_ns; /* earliest start of the quiet period: shutdown or drain */
         int64_t quiet_ns;
-        bool drained; /* the thread's own */
+        bool drained; /* accessed by the thread only */
         int64_t timeout_at_ns;
-        int64_t last_task_ns;   /* the thread's own */
-        uint64_t last_run;      /* the thread's own */
-        int64_t next_check_ns;  /* the thread's own */
-        weir_promise *watchdog; /* fails the termination if the thread does not come back */
+        int64_t last_task_ns;   /* thread only */
+        uint64_t last_run;      /* thread only */
+        int64_t next_check_ns;  /* thread only */
+        weir_promise *watchdog; /* fails the termination if the thread does not end in time */
         weir_promise *termination;
         _Atomic bool reported;         /* on_terminated was called */
-        weir_thread_properties thread; /* the thread's own */
+        weir_thread_properties thread; /* thread only */
     } lifecycle;
 
     weir__members members;
     weir__lease lease;
     weir_clock_observer observer;
-    weir__refs refs;        /* on the memory */
-    _Atomic uint32_t users; /* those of the references that let somebody use it: lifecycle.c */
+    weir__refs refs;        /* keep the memory; weak references are in `refs` alone */
+    _Atomic uint32_t users; /* references that may use the executor: lifecycle.c */
     weir_metric metrics[WEIR__METRIC_COUNT];
     weir__timers timers;
 };
 
 extern const weir__executor_type weir__plain_type;
 
-/* ---- making one (lifecycle.c) ---- */
+/* ---- creation and lifecycle (lifecycle.c) ---- */
 
 int weir__executor_create(const weir__executor_type *type, const weir__executor_options *options,
                           weir_executor **ret_executor);
 
-/* For executors in static memory, which need no release. */
+/* For executors in static memory, which are never released. */
 void weir__executor_init(weir_executor *executor, const weir__executor_type *type,
                          const weir__executor_options *options);
 
-/* Keeps the memory alone: for what the executor may hold itself, as it does a task's promise. */
+/* References that keep only the memory, for objects that the executor may own: a task's promise. */
 void weir__executor_weak_retain(weir_executor *executor);
 void weir__executor_weak_release(weir_executor *executor);
 
-/* Makes the queue of a closed executor ready for a push, or says why not. */
+/* Opens the queue of an executor for a push, starting its thread. Returns why it cannot. */
 int weir__executor_open(weir_executor *executor);
 
-/* Waits until no thread of the executor's exists any more; not on such a thread. */
+/* Waits until all threads of the executor have ended. Not to be called on one of them. */
 void weir__executor_join(weir_executor *executor);
 
-/* The workers of its threads, which become the caller's to wait for. */
+/* Returns its threads; the caller now has to wait for them. */
 weir__executor_thread *weir__executor_take_threads(weir_executor *executor);
 
-/* Nobody but the caller and its group refers to the executor. What others do meanwhile may make
- * that false; nobody can make it true again who does not refer to it. */
+/* True if only the caller and the group refer to the executor. */
 bool weir__executor_is_unreferenced(const weir_executor *executor);
 
-/* The same, but threads that have not ended by the deadline are left to themselves. */
+/* Like weir__executor_join, but abandons threads that have not ended by the deadline. */
 void weir__executor_join_until(weir_executor *executor, int64_t deadline_ns);
 
-/* The state may call for more than another turn: true when the thread's work is over. */
+/* After a turn: does what the state asks for. Returns true when the thread has to end. */
 bool weir__executor_update_state(weir_executor *executor);
 
-/* The thread's last word: nothing is left, and it will not come back. */
+/* The thread's last step: sets TERMINATED and completes the termination. */
 void weir__executor_terminate(weir_executor *executor, int err);
 
-/* Each hook once, in order, also those that hooks add; after the last call none is taken (hooks.c).
- */
+/* Runs each hook once, in order, including hooks added by hooks. After the last call none can be
+ * added (hooks.c). */
 void weir__executor_run_hooks(weir_executor *executor, bool last_call);
 
-/* What the kind began on this thread ends. */
+/* Calls the type's `end`. */
 void weir__executor_stop_type(weir_executor *executor);
 
-/* When a thread that shuts down wants to look again; WEIR_NEVER otherwise. */
+/* The time of the next weir__executor_update_state that is not caused by work, or WEIR_NEVER. */
 int64_t weir__executor_next_check(const weir_executor *executor);
 
 /* ---- running (executor.c) ---- */
 
-/* Queues a task that no bound applies to. Fails only if the executor takes no tasks. */
+/* Queues a task, ignoring max_pending. Fails only if the executor accepts no tasks. */
 int weir__executor_post(weir_executor *executor, weir_task *task, int64_t when_ns);
 
-/* The same at the end of the turn; of the next one, for a task that runs there itself. Only on the
- * executor's thread. */
+/* Queues a tail task, ignoring max_pending. Only on the executor's thread. */
 int weir__executor_post_after_turn(weir_executor *executor, weir_task *task);
 
-/* Submits a pooled task, and does not ask the rejection policy. */
+/* Like weir_execute, but does not call the rejection policy. */
 int weir__executor_try_execute(weir_executor *executor, weir_task_fn *fn, void *arg,
                                int64_t when_ns);
 
-/* One turn: sleeps until `limit_ns` at the longest; tasks run for `budget_ns`, not at all if that
- * is negative, or as long as the kind says. */
+/* Runs one turn: sleeps until `limit_ns` at the latest, then runs tasks for `budget_ns` (negative:
+ * none), or for the time that the type returns (WEIR__TYPE_BUDGET). */
 void weir__executor_turn(weir_executor *executor, int64_t limit_ns, int64_t budget_ns);
 
-/* When the next turn has something to do, as far as is known: 0 = at once. */
+/* The time at which the next turn has work, at most `limit_ns`; 0: now. */
 int64_t weir__executor_deadline(weir_executor *executor, int64_t limit_ns);
 
-/* Others have given the thread something to do since it last looked, or its manual clock has passed
+/* True if another thread has queued a task or changed the state, or if a manual clock has passed
  * the deadline. */
 bool weir__executor_is_notified(const weir_executor *executor, int64_t deadline_ns);
 
-/* The thread is about to sleep: calls the hooks for that (base/turn_hooks.h). Returns until when it
- * may.
- */
+/* Calls the hooks of base/turn_hooks.h that run before a sleep. Returns the end of the sleep. */
 int64_t weir__executor_before_sleep(weir_executor *executor, int64_t deadline_ns);
 
-/* The executor counts as asleep until the next turn; true if it may: there is nothing to do. */
+/* Marks the executor as asleep until the next turn. Returns true if there is no work. */
 bool weir__executor_publish_deadline(weir_executor *executor, int64_t deadline_ns);
 
-/* The thread's: brings turn.now_ns up to date. */
+/* The executor's thread: reads the clock into turn.now_ns. */
 void weir__executor_update_time(weir_executor *executor);
 
-/* Any thread: ends a sleep, if there is one. */
+/* Any thread: ends a sleep, if the executor sleeps. */
 void weir__executor_wake(weir_executor *executor);
 
-/* The thread's: calls what is left, with the status. Returns how many were cancelled. */
+/* The executor's thread: calls the remaining tasks with this status. Returns the number cancelled.
+ */
 uint64_t weir__executor_drain(weir_executor *executor, int status);
 void weir__executor_cancel_timers(weir_executor *executor);
 
-/* Enters and leaves the executor on this thread; `enter` returns what was current before. */
+/* Makes the executor current on this thread, and restores the one before. */
 weir_executor *weir__executor_enter(weir_executor *executor);
 void weir__executor_leave(weir_executor *executor, weir_executor *before);
 
-/* Whether this thread runs an event loop's tasks, directly or further out. */
+/* True if this thread runs a task of an event loop, possibly an outer one. */
 bool weir__executor_on_loop(void);
 
 static inline bool weir__executor_has_tasks(const weir_executor *executor)
@@ -343,7 +338,7 @@ static inline uint32_t weir__executor_state(const weir_executor *executor)
     return atomic_load_explicit(&executor->state, memory_order_seq_cst);
 }
 
-/* Whatever its clock says, WEIR_NEVER has not come. */
+/* The executor's time; always less than WEIR_NEVER. */
 static inline int64_t weir__executor_now(const weir_executor *executor)
 {
     int64_t now_ns = weir__clock_now(executor->options.clock);
@@ -351,13 +346,13 @@ static inline int64_t weir__executor_now(const weir_executor *executor)
     return now_ns < WEIR_NEVER ? now_ns : WEIR_NEVER - 1;
 }
 
-/* The bound of a queue, as asked for: none, or 16 at the least. */
+/* The bound of a queue: 0 (none), or at least 16. */
 static inline int64_t weir__queue_bound(int64_t max_pending)
 {
     return max_pending > 0 && max_pending < 16 ? 16 : max_pending;
 }
 
-/* A deadline, from a duration: never past WEIR_NEVER. */
+/* now_ns + delay_ns, saturated at WEIR_NEVER. */
 static inline int64_t weir__deadline(int64_t now_ns, int64_t delay_ns)
 {
     if (delay_ns <= 0)
@@ -365,11 +360,11 @@ static inline int64_t weir__deadline(int64_t now_ns, int64_t delay_ns)
     return delay_ns > WEIR_NEVER - now_ns ? WEIR_NEVER : now_ns + delay_ns;
 }
 
-/* This thread, as a value of `owner` and `consumer`: an address that no other living thread has. */
+/* Identifies this thread in `owner` and `consumer` by its address. */
 extern _Thread_local char weir__self
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* The executor that the calling thread serves, or NULL. */
+/* The executor that the calling thread runs, or NULL. */
 extern _Thread_local weir_executor *weir__current
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
@@ -387,23 +382,23 @@ static inline bool weir__executor_is_consumer(const weir_executor *executor)
     return atomic_load_explicit(&executor->consumer, memory_order_relaxed) == &weir__self;
 }
 
-/* ---- figures (stats.c) ---- */
+/* ---- stats (executor_stats.c) ---- */
 
 int weir__executor_stats_init(weir_executor *executor);
 void weir__executor_stats_deinit(weir_executor *executor);
 
-/* The thread's own: before and after a sleep. */
+/* The executor's thread: before and after a sleep, and at the end of a turn. */
 void weir__executor_stats_asleep(weir_executor *executor);
 void weir__executor_stats_awake(weir_executor *executor);
 void weir__executor_stats_turn(weir_executor *executor);
 
-/* Nanoseconds awake so far, by the executor's clock. */
+/* Time awake so far, by the executor's clock. */
 int64_t weir__executor_stats_active(const weir_executor *executor, int64_t now_ns);
 
-/* Any thread: the same, and the time of which that is true; 0 when the executor has ended. */
+/* Any thread: the same, and the time of the reading; 0 if the executor has terminated. */
 int64_t weir__executor_stats_read_active(const weir_executor *executor, int64_t *ret_now_ns);
 
-/* The thread's own: a function of the user's is about to be called with this status. */
+/* The executor's thread: counts a call of a task or timer with this status. */
 static inline void weir__executor_stats_count_call(weir_executor *executor, int status)
 {
     if (status == 0)
@@ -412,7 +407,7 @@ static inline void weir__executor_stats_count_call(weir_executor *executor, int 
         weir__counter_add(executor->stats.cancelled, 1);
 }
 
-/* How many such calls there were, and events of I/O. */
+/* The number of calls and I/O events so far. */
 static inline uint64_t weir__executor_stats_calls(const weir_executor *executor)
 {
     return atomic_load_explicit(&executor->stats.run, memory_order_relaxed) +

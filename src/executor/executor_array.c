@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Board 0 has `first` places, from 0 on; block b has first << (b - 1), and begins at as many.
+ * Block 0 has `first` slots, from index 0; block b has first << (b - 1) slots, from that index.
  */
 #include "executor/executor_array.h"
 
@@ -67,7 +67,7 @@ void weir__executor_array_append(weir__executor_array *array, weir_executor *exe
     atomic_store_explicit(&array->count, count + 1, memory_order_release);
 }
 
-/* A reader may see the last one twice meanwhile, but no executor that is not there. */
+/* A concurrent reader may see the last executor twice, but never a removed one. */
 void weir__executor_array_remove(weir__executor_array *array, const weir_executor *executor)
 {
     size_t last = weir__executor_array_count(array) - 1, index = 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The executors of a group, by index. A array grows by blocks, each as long as all before it, and
- * blocks never move: so it is read without a lock while it grows. The last executor takes the place
- * of one that is removed.
+ * The executors of a group, by index. The array grows by blocks, each as long as all before it.
+ * Blocks never move, so it is read without a lock while it grows. Removing an executor moves the
+ * last one into its slot.
  */
 #ifndef WEIR_EXECUTOR_EXECUTOR_ARRAY_H
 #define WEIR_EXECUTOR_EXECUTOR_ARRAY_H
@@ -13,36 +13,35 @@
 
 #define WEIR__EXECUTOR_ARRAY_BLOCKS 32
 
-typedef _Atomic(weir_executor *) weir__executor_array_slot; /* NULL = nothing stands there yet */
+typedef _Atomic(weir_executor *) weir__executor_array_slot; /* NULL: empty */
 
 typedef struct weir__executor_array {
     _Atomic size_t count;
-    size_t first; /* the room of the first block */
+    size_t first; /* slots of the first block */
     weir__executor_array_slot *blocks[WEIR__EXECUTOR_ARRAY_BLOCKS];
 } weir__executor_array;
 
-/* Makes the first block. Fails: -ENOMEM. */
+/* Allocates the first block. Fails: -ENOMEM. */
 int weir__executor_array_init(weir__executor_array *array, size_t first);
 void weir__executor_array_deinit(weir__executor_array *array);
 
-/* One thread at a time: makes sure that there is room for one more; puts it there. Fails: -ENOMEM.
- */
+/* One thread at a time: reserves a slot, then fills it. Fails: -ENOMEM. */
 int weir__executor_array_reserve(weir__executor_array *array);
 void weir__executor_array_append(weir__executor_array *array, weir_executor *executor);
 
-/* The same: the executor is there, and not the first. */
+/* One thread at a time. The executor is in the array and not the first. */
 void weir__executor_array_remove(weir__executor_array *array, const weir_executor *executor);
 
-/* Any thread. Acquire: who sees the count sees the blocks. */
+/* Any thread. Acquire: a reader of the count sees the blocks. */
 static inline size_t weir__executor_array_count(const weir__executor_array *array)
 {
     return atomic_load_explicit(&array->count, memory_order_acquire);
 }
 
-/* Beyond the first block. */
+/* For an index beyond the first block. */
 weir_executor *weir__executor_array_at_slow(const weir__executor_array *array, size_t index);
 
-/* Any thread: NULL beyond the last. Acquire: who sees an executor sees it as it was made. */
+/* Any thread; NULL beyond the last. Acquire: a reader sees the executor initialized. */
 static inline weir_executor *weir__executor_array_at(const weir__executor_array *array,
                                                      size_t index)
 {

@@ -24,15 +24,15 @@ static int validate(const weir_group_options *options)
 {
     if (options->cpus != NULL && !are_cpus(options->cpus, options->cpu_count))
         return weir__options_reject("group", options->name,
-                                    "cpus is empty, or one of them is negative");
+                                    ".cpus is empty or has a negative entry");
     if (options->thread_factory != NULL && options->thread_factory->start == NULL)
-        return weir__options_reject("group", options->name, "the thread factory has no `start`");
+        return weir__options_reject("group", options->name, ".thread_factory has no `start`");
     return weir__options_check("group", options->name, WEIR__OPTION_FROM(options, max_pending, 0),
                                WEIR__OPTION_FROM(options, task_cap_ns, WEIR_OFF));
 }
 
 int weir__executor_factory_init(weir__executor_factory *factory, const weir__executor_type *type,
-                                const void *kind, const weir_group_options *options)
+                                const void *type_options, const weir_group_options *options)
 {
     int err = validate(options);
 
@@ -47,7 +47,7 @@ int weir__executor_factory_init(weir__executor_factory *factory, const weir__exe
         .rejected_data = options->rejected_data,
         .task_cap_ns = options->task_cap_ns == 0 ? TASK_CAP_NS : options->task_cap_ns,
         .idle_ns = WEIR_NEVER,
-        .kind = kind,
+        .type_options = type_options,
     };
     if (factory->options.task_cap_ns < 0)
         factory->options.task_cap_ns = WEIR_NEVER;
@@ -58,25 +58,26 @@ int weir__executor_factory_init(weir__executor_factory *factory, const weir__exe
     return 0;
 }
 
-int weir__executor_factory_copy_options(weir__executor_factory *factory, size_t kind_size)
+int weir__executor_factory_copy_options(weir__executor_factory *factory, size_t type_options_size)
 {
     size_t cpus_size = factory->cpus != NULL ? factory->cpu_count * sizeof(int) : 0;
-    size_t cpus_at = (kind_size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
-    char *kept = weir__alloc(cpus_at + cpus_size + 1);
+    size_t cpus_at = (type_options_size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
+    char *copies = weir__alloc(cpus_at + cpus_size + 1);
 
-    if (kept == NULL)
+    if (copies == NULL)
         return -ENOMEM;
-    if (kind_size > 0)
-        factory->options.kind = memcpy(kept, factory->options.kind, kind_size);
+    if (type_options_size > 0)
+        factory->options.type_options =
+            memcpy(copies, factory->options.type_options, type_options_size);
     if (cpus_size > 0)
-        factory->cpus = memcpy(kept + cpus_at, factory->cpus, cpus_size);
-    factory->kept = kept;
+        factory->cpus = memcpy(copies + cpus_at, factory->cpus, cpus_size);
+    factory->copies = copies;
     return 0;
 }
 
 void weir__executor_factory_deinit(weir__executor_factory *factory)
 {
-    weir__free(factory->kept);
+    weir__free(factory->copies);
 }
 
 static int cpu_of(const weir__executor_factory *factory, size_t index)

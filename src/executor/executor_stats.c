@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an executor says of itself, to any thread, without locks.
+ * The stats of an executor, readable by any thread without locks.
  *
- * Time awake is one word, so that it can be read while it grows: asleep it holds the total so far;
- * awake it holds total - now - 1 as of the waking, which is negative, and the total at a later time
- * t is word + 1 + t.
+ * The time awake is one word, so that it can be read while it grows. Asleep, it holds the total.
+ * Awake, it holds total - now - 1 as of the waking, which is negative: the total at a later time t
+ * is word + 1 + t.
  *
- * Utilisation is measured from the beginning of a window that lies one to three seconds back, or as
- * long as the executor sleeps; when it wakes from a long sleep the window is moved to the last
- * second of that. The window's two words are read under a version that is odd while they change.
+ * Utilisation is measured from the start of a window one to three seconds ago, or longer while the
+ * executor sleeps; after a long sleep the window is moved to its last second. The two words of the
+ * window are protected by a version that is odd while they change (a seqlock).
  */
 #include "base/no_stack_protector.h"
 #include "executor/executor.h"
@@ -23,7 +23,7 @@ static uint64_t read_counter(const _Atomic uint64_t *counter)
     return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-/* Release: who sees the word sees a time that is not before the one that it was written at. */
+/* Release: a reader of the word reads a time not before the one at which it was written. */
 static void publish_active(weir_executor *executor, int64_t word)
 {
     atomic_store_explicit(&executor->stats.active, word, memory_order_release);
@@ -46,8 +46,7 @@ void weir__executor_stats_asleep(weir_executor *executor)
                           memory_order_relaxed);
 }
 
-/* Release on every store keeps them in order behind the odd version; the reader's acquires mirror
- * it. */
+/* Release stores stay ordered after the odd version; the reader's acquire loads mirror them. */
 static void publish_window(weir_executor *executor, int64_t start_ns, int64_t active_ns)
 {
     uint32_t version = atomic_load_explicit(&executor->stats.window_version, memory_order_relaxed);
@@ -64,8 +63,8 @@ static void begin_window(weir_executor *executor)
     executor->turn.window_active_ns = weir__executor_stats_active(executor, executor->turn.now_ns);
 }
 
-/* The window began less than a second before the sleep: what is older than two was slept through.
- */
+/* The window began less than a second before the sleep, so at two seconds the executor slept
+ * through the last one. */
 void weir__executor_stats_awake(weir_executor *executor)
 {
     int64_t now_ns = executor->turn.now_ns,
@@ -89,14 +88,14 @@ void weir__executor_stats_turn(weir_executor *executor)
     begin_window(executor);
 }
 
-/* One that has ended sleeps for ever, and its clock may be gone. */
+/* A terminated executor sleeps for ever, and its clock may have been destroyed. */
 static int64_t now_unless_ended(const weir_executor *executor)
 {
     return weir__executor_state(executor) < WEIR_EXECUTOR_TERMINATED ? weir__executor_now(executor)
                                                                      : 0;
 }
 
-/* The word has not changed around the time. */
+/* Retries until the word is the same before and after the clock read. */
 int64_t weir__executor_stats_read_active(const weir_executor *executor, int64_t *ret_now_ns)
 {
     int64_t word, before;
@@ -139,11 +138,11 @@ WEIR__NO_STACK_PROTECTOR double weir_executor_utilisation(const weir_executor *e
 }
 
 /*
- * Never above the number of tasks that were pending when the queue was read: the consumer's tasks
- * are counted before that (`taken`), and those that have left it after that (`popped`). The number
- * is too low by at most what happens in between, for example while this thread is preempted.
+ * Never more than the number of tasks that were pending when the queue was read, because `taken` is
+ * read before the queue and `popped` after it. It is too low by the tasks that were popped between
+ * the loads, for example while this thread was preempted.
  *
- * Acquire: the loads are made in this order.
+ * Acquire: keeps the loads in this order.
  */
 uint64_t weir_executor_pending(const weir_executor *executor)
 {
@@ -208,7 +207,7 @@ static int64_t metric_utilisation(void *executor)
 static const struct {
     const char *name;
     enum weir_metric_kind kind;
-    weir__metric_read_fn *read; /* NULL = a histogram */
+    weir__metric_read_fn *read; /* NULL: a histogram */
 } metrics[WEIR__METRIC_COUNT] = {
     [WEIR__METRIC_PENDING] = {"pending", WEIR_METRIC_GAUGE, metric_pending},
     [WEIR__METRIC_TASKS_RUN] = {"tasks_run", WEIR_METRIC_COUNTER, metric_tasks_run},

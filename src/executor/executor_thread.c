@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * RUNNING --thread ends--> ENDED: the owner frees the thread, when it likes.
- * RUNNING --owner leaves--> ABANDONED --thread ends--> the thread frees it.
+ * RUNNING --thread ends--> ENDED: the owner frees the object.
+ * RUNNING --owner abandons--> ABANDONED --thread ends--> the thread frees the object.
  *
- * Both sides exchange (acquire-release), so that exactly one of them is second, and comes after all
- * that the other did.
+ * Both sides exchange the state (acquire-release), so that exactly one of them is second, and sees
+ * everything the other did.
  */
 #include "executor/executor_thread.h"
 
@@ -28,7 +28,7 @@ static void thread_main(void *arg)
 
     own = thread;
     thread->fn(thread->arg);
-    own = NULL; /* the thread may be a pool's */
+    own = NULL; /* the factory may reuse the thread */
     if (atomic_exchange_explicit(&thread->state, ENDED, memory_order_acq_rel) == ABANDONED)
         weir__free(thread);
     else
@@ -69,7 +69,7 @@ bool weir__executor_thread_has_ended(const weir__executor_thread *thread)
     return atomic_load_explicit(&thread->state, memory_order_acquire) == ENDED;
 }
 
-/* A thread may wait for itself while it ends, in the destructor of a thread-specific value. */
+/* A thread may join itself in the destructor of a thread-specific value. */
 static void join(weir__executor_thread *thread)
 {
     if (!thread->is_own)
@@ -99,7 +99,7 @@ void weir__executor_thread_wait(weir__executor_thread *thread)
     (void)weir__executor_thread_wait_until(thread, WEIR_NEVER);
 }
 
-/* The thread may free the worker after the exchange. */
+/* After the exchange the thread may free the object. */
 void weir__executor_thread_abandon(weir__executor_thread *thread)
 {
     if (thread->is_own)
@@ -130,7 +130,7 @@ void weir__executor_threads_abandon(weir__executor_thread *thread)
     }
 }
 
-/* They are not joined: the caller holds a lock, and their last steps may be the user's. */
+/* Does not join: the caller holds a lock, and the last steps of a thread may be user code. */
 void weir__executor_threads_reap(weir__executor_thread **list)
 {
     weir__executor_thread *thread;

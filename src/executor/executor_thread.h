@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A worker is one life of an executor's thread, from its start to its last step. Whoever started it
- * waits for that, or walks away. A thread of our own is then joined; one of the user's factory
- * cannot be.
+ * A thread that runs an executor, from its start to its last step. Its owner waits for it or
+ * abandons it. A thread that weir started is joined; one of the user's factory cannot be joined.
  */
 #ifndef WEIR_EXECUTOR_EXECUTOR_THREAD_H
 #define WEIR_EXECUTOR_EXECUTOR_THREAD_H
@@ -20,27 +19,26 @@ struct weir__executor_thread {
     weir_thread_fn *fn;
     void *arg;
     _Atomic uint32_t state;
-    bool is_own; /* the thread can be joined */
+    bool is_own; /* started by weir: can be joined */
     weir__thread os_thread;
 };
 
-/* Runs fn(arg) on a thread of the factory's; NULL = a thread of our own. Fails: -ENOMEM, -EAGAIN.
- */
+/* Runs fn(arg) on a thread of the factory; NULL: on a thread that weir starts. Fails: -ENOMEM,
+ * -EAGAIN. */
 int weir__executor_thread_start(const weir_thread_factory *factory, const char *name,
                                 weir_thread_fn *fn, void *arg, weir__executor_thread **ret_thread);
 
 bool weir__executor_thread_has_ended(const weir__executor_thread *thread);
 
-/* Both take the worker. A thread that was waited for touches no memory of weir's any more; one of
- * our own has gone. */
+/* Both free the object. After the wait the thread does not access weir's memory any more; a thread
+ * that weir started has exited. */
 void weir__executor_thread_wait(weir__executor_thread *thread);
 void weir__executor_thread_abandon(weir__executor_thread *thread);
 
-/* Waits, but not longer than until the deadline, and then abandons the worker. False = it did. */
+/* Waits until the deadline, then abandons the thread and returns false. */
 bool weir__executor_thread_wait_until(weir__executor_thread *thread, int64_t deadline_ns);
 
-/* The same for a list of them, by `next`; and only for those that have ended, which are taken out
- * of the list. */
+/* The same for a list, linked by `next`. `reap` frees only those that have ended. */
 void weir__executor_threads_wait(weir__executor_thread *threads, int64_t deadline_ns);
 void weir__executor_threads_abandon(weir__executor_thread *threads);
 void weir__executor_threads_reap(weir__executor_thread **list);

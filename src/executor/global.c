@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The process's own executor: a plain one in static memory that suspends itself when idle.
+ * The global executor: a plain executor in static memory that suspends itself when idle.
  *
- * At the end of the process its thread is waited for, so that tools that look for leaks find none
- * of its memory, nor of what its last tasks release. Nothing depends on that: a thread that takes
- * longer, because it is busy or has timers to wait for, is left to the system, as are the threads
- * of a process that was forked.
+ * exit() waits for its thread, so that leak checkers find neither its memory nor that of its last
+ * tasks. Nothing else depends on it: a thread that takes longer, because it is busy or waits for
+ * timers, is abandoned, and a forked child has no thread to wait for.
  */
 #include "executor/executor.h"
 
@@ -16,8 +15,8 @@
 #include "os/process.h"
 
 #define IDLE_NS weir_seconds(1)
-#define EXIT_PATIENCE_NS weir_ms(100)
-#define VALGRIND_PATIENCE_NS weir_seconds(2) /* it runs one thread at a time, and slowly */
+#define EXIT_TIMEOUT_NS weir_ms(100)
+#define VALGRIND_TIMEOUT_NS weir_seconds(2) /* it runs one thread at a time, and slowly */
 
 static weir_executor global;
 static weir__once once = WEIR__ONCE_INIT;
@@ -30,10 +29,10 @@ static bool can_end(void)
 
 static void end_thread(void)
 {
-    int64_t patience_ns = weir__runs_under_valgrind() ? VALGRIND_PATIENCE_NS : EXIT_PATIENCE_NS;
+    int64_t timeout_ns = weir__runs_under_valgrind() ? VALGRIND_TIMEOUT_NS : EXIT_TIMEOUT_NS;
 
     if (can_end() && weir_executor_suspend(&global) == 0)
-        weir__executor_join_until(&global, weir__monotonic_now() + patience_ns);
+        weir__executor_join_until(&global, weir__monotonic_now() + timeout_ns);
 }
 
 static void init(void)

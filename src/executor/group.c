@@ -2,19 +2,19 @@
 /*
  * A group: its members, its chooser, its end.
  *
- * Two counts. `users` are the references that users hold: the last one to go shuts the group down.
- * `refs` keep the memory: one for all users, and one for each member that has not ended, because a
- * member's end is reported to the group.
+ * Two reference counts. `users` are the references of users: releasing the last one shuts the group
+ * down. `refs` keep the memory: one for all users, and one for each member that has not terminated,
+ * because its end is reported to the group.
  *
- * A group that grows chooses by its leases, and makes a member when none is idle. It counts
- * as running by itself, until it is shut down: so it does not end because all of its members did.
- * New members are made one at a time, under `growth`, and none after `closed`: so whoever closes it
- * sees them all.
+ * A growing group has leases instead of a chooser, and creates a member when none is idle. Until it
+ * is shut down it counts itself as running, so that it does not terminate when all members have.
+ * Members are created one at a time, under `members_lock`, and not after `closed`: the thread that
+ * sets `closed` sees them all.
  *
- * A member of such a group that has idled for a minute retires: its last thread takes it out of the
- * leases and off the array, both under their locks, shuts it down and releases it. So before
- * `closed` only who holds `growth` may rely on a member to which nobody else refers; after it none
- * retires. The first member never retires. Workers of retired members are the group's to wait for.
+ * A member of a growing group that has been idle for a minute retires: its last thread removes it
+ * from the leases and from the array, under their locks, shuts it down and releases it. So before
+ * `closed`, an otherwise unreferenced member may be used only under `members_lock`; after `closed`
+ * none retires. The first member never retires. The group waits for the threads of retired members.
  */
 #include "executor/group.h"
 
@@ -35,9 +35,8 @@
 #include "executor/promise.h"
 
 #define RELEASE_TIMEOUT_NS weir_seconds(15)
-#define IDLE_NS \
-    weir_seconds(60) /* a thread that a channel had for itself waits so long for another */
-#define GROWING_ROOM 16
+#define IDLE_NS weir_seconds(60) /* of a thread without a channel, before it ends */
+#define FIRST_BLOCK 16
 
 struct weir_group {
     const weir_chooser *chooser;
@@ -45,15 +44,15 @@ struct weir_group {
     weir__refs refs; /* not first, where free() writes: see weir__refs_release */
     weir__refs users;
     weir_promise *termination;
-    _Atomic size_t running; /* members that have not ended */
+    _Atomic size_t running; /* members that have not terminated */
     _Atomic int first_err;
     weir__executor_array members;
     weir__executor_factory factory;
 
-    weir__leases *leases; /* NULL = it does not grow */
-    weir__mutex growth;
-    bool closed;                    /* guarded by growth */
-    weir__executor_thread *retired; /* the same: of members that have retired */
+    weir__leases *leases; /* NULL: does not grow */
+    weir__mutex members_lock;
+    bool closed;                    /* guarded by members_lock */
+    weir__executor_thread *retired; /* threads of retired members; guarded by members_lock */
 };
 
 /* ---- creation ---- */
@@ -65,14 +64,14 @@ static size_t default_threads(void)
     long threads = text != NULL ? strtol(text, &end, 10) : 0;
 
     if (text != NULL && (*end != '\0' || threads < 1 || threads > INT32_MAX)) {
-        weir__warn("group", "-", "WEIR_LOOP_THREADS=\"%s\" is not a count of threads; ignored",
+        weir__warn("group", "-", "WEIR_LOOP_THREADS=\"%s\" is not a number of threads; ignored",
                    text);
         threads = 0;
     }
     return threads > 0 ? (size_t)threads : 2 * (size_t)weir__cpu_count();
 }
 
-static void group_unref(weir_group *group)
+static void group_weak_release(weir_group *group)
 {
     if (!weir__refs_release(&group->refs))
         return;
@@ -82,24 +81,24 @@ static void group_unref(weir_group *group)
     weir__executor_factory_deinit(&group->factory);
     weir__leases_release(group->leases);
     weir__executor_threads_abandon(group->retired);
-    weir__mutex_deinit(&group->growth);
+    weir__mutex_deinit(&group->members_lock);
     weir__free(group);
 }
 
-static void one_begins(weir_group *group)
+static void add_running(weir_group *group)
 {
     weir__refs_retain(&group->refs);
     atomic_fetch_add_explicit(&group->running, 1, memory_order_relaxed);
 }
 
-static void one_has_ended(weir_group *group, int err)
+static void remove_running(weir_group *group, int err)
 {
     int none = 0;
 
     if (err < 0)
         (void)atomic_compare_exchange_strong_explicit(&group->first_err, &none, err,
                                                       memory_order_relaxed, memory_order_relaxed);
-    /* The last one comes after all the others, and sees the first error. */
+    /* Acquire-release: the last one sees the first error. */
     if (atomic_fetch_sub_explicit(&group->running, 1, memory_order_acq_rel) == 1) {
         weir__end_hooks_run();
         err = atomic_load_explicit(&group->first_err, memory_order_relaxed);
@@ -108,41 +107,41 @@ static void one_has_ended(weir_group *group, int err)
         else
             (void)weir_promise_succeed(group->termination, NULL);
     }
-    group_unref(group);
+    group_weak_release(group);
 }
 
 static void on_member_ended(weir_executor *member, int err, void *arg)
 {
     (void)member;
-    one_has_ended(arg, err);
+    remove_running(arg, err);
 }
 
-/* False if the group is being shut down, which then ends the member as it does the others. */
+/* False if the group is shutting down, and ends the member like the others. */
 static bool remove_member(weir_group *group, weir_executor *member)
 {
-    weir__executor_thread *workers;
+    weir__executor_thread *threads;
     bool removed;
 
-    weir__mutex_lock(&group->growth);
+    weir__mutex_lock(&group->members_lock);
     removed = !group->closed;
     if (removed) {
         weir__executor_array_remove(&group->members, member);
         weir__executor_threads_reap(&group->retired);
-        workers = weir__executor_take_threads(member);
-        while (workers != NULL) {
-            weir__executor_thread *worker = workers;
+        threads = weir__executor_take_threads(member);
+        while (threads != NULL) {
+            weir__executor_thread *thread = threads;
 
-            workers = worker->next;
-            worker->next = group->retired;
-            group->retired = worker;
+            threads = thread->next;
+            thread->next = group->retired;
+            group->retired = thread;
         }
     }
-    weir__mutex_unlock(&group->growth);
+    weir__mutex_unlock(&group->members_lock);
     return removed;
 }
 
-/* The thread has suspended the member, and holds it until this returns. The group may be gone,
- * unless the leases says that it is there. */
+/* Called by the thread that suspended the member and still references it. The group may have been
+ * freed, unless weir__leases_retire returns true. */
 static void on_member_idle(weir_executor *member, void *arg)
 {
     weir_group *group = arg;
@@ -153,10 +152,10 @@ static void on_member_idle(weir_executor *member, void *arg)
         (void)weir_executor_shutdown(member, 0, 0);
         weir_executor_release(member); /* the group's */
     }
-    group_unref(group);
+    group_weak_release(group);
 }
 
-/* Only compares the group's address: who asks may hold the promise alone, and the group be gone. */
+/* Compares only the group's address: the promise may outlive the group. */
 static bool is_member_thread(const void *group)
 {
     const weir_executor *current = weir__current;
@@ -164,7 +163,7 @@ static bool is_member_thread(const void *group)
     return current != NULL && current->options.on_terminated_arg == group;
 }
 
-static int create_member(weir_group *group, bool held, weir_executor **ret_member)
+static int create_member(weir_group *group, bool leased, weir_executor **ret_member)
 {
     weir_executor *member;
     int err = weir__executor_array_reserve(&group->members);
@@ -177,8 +176,8 @@ static int create_member(weir_group *group, bool held, weir_executor **ret_membe
     if (err < 0)
         return err;
     if (group->leases != NULL)
-        weir__leases_add(group->leases, member, held);
-    one_begins(group);
+        weir__leases_add(group->leases, member, leased);
+    add_running(group);
     weir__executor_array_append(&group->members, member);
     *ret_member = member;
     return 0;
@@ -203,32 +202,32 @@ static int create_chooser(weir_group *group, const weir_group_options *options)
                : 0;
 }
 
-/* Returns whether it was not closed before. */
+/* Closes a growing group. Returns false if it was closed, or does not grow. */
 static bool stop_growing(weir_group *group)
 {
     bool was_closed;
 
     if (group->leases == NULL)
         return false;
-    weir__mutex_lock(&group->growth);
+    weir__mutex_lock(&group->members_lock);
     was_closed = group->closed;
     group->closed = true;
-    weir__mutex_unlock(&group->growth);
+    weir__mutex_unlock(&group->members_lock);
     weir__leases_close(group->leases);
     return !was_closed;
 }
 
 static void shut_down(weir_group *group, int64_t quiet_ns, int64_t timeout_ns)
 {
-    bool was_growing = stop_growing(group);
+    bool stopped = stop_growing(group);
 
     for (size_t i = 0; i < weir_group_count(group); i++)
         (void)weir_executor_shutdown(weir_group_at(group, i), quiet_ns, timeout_ns);
-    if (was_growing)
-        one_has_ended(group, 0);
+    if (stopped)
+        remove_running(group, 0);
 }
 
-/* A thread that did not come back is left alone; those that did are about to return. */
+/* Joins the threads of terminated members; others are abandoned. */
 static void join_members(weir_group *group)
 {
     for (size_t i = 0; i < weir_group_count(group); i++) {
@@ -257,17 +256,18 @@ static void end_members(weir_group *group)
 static int validate(const weir_group_options *options)
 {
     if (options->chooser != NULL && options->chooser->next == NULL)
-        return weir__options_reject("group", options->name, "the chooser has no `next`");
+        return weir__options_reject("group", options->name, ".chooser has no `next`");
     if (options->chooser != NULL && options->autoscale != NULL)
         return weir__options_reject("group", options->name,
-                                    "chooser and autoscale: only one of them can be");
+                                    ".chooser and .autoscale are mutually exclusive");
     return weir__options_check("group", options->name, WEIR__OPTION_FROM(options, threads, 0),
                                WEIR__OPTION_FROM(options, max_channels, 0));
 }
 
-/* A group without members, with room for some. */
-static int create_empty(const weir__executor_type *type, const void *kind,
-                        const weir_group_options *options, size_t room, weir_group **ret_group)
+/* Creates a group without members. */
+static int create_empty(const weir__executor_type *type, const void *type_options,
+                        const weir_group_options *options, size_t first_block,
+                        weir_group **ret_group)
 {
     int err = validate(options);
     weir_group *group = err == 0 ? weir__zalloc(sizeof(*group)) : NULL;
@@ -276,16 +276,16 @@ static int create_empty(const weir__executor_type *type, const void *kind,
         return err < 0 ? err : -ENOMEM;
     weir__refs_init(&group->refs);
     weir__refs_init(&group->users);
-    weir__mutex_init(&group->growth);
-    err = weir__executor_factory_init(&group->factory, type, kind, options);
+    weir__mutex_init(&group->members_lock);
+    err = weir__executor_factory_init(&group->factory, type, type_options, options);
     group->factory.options.on_terminated = on_member_ended;
     group->factory.options.on_terminated_arg = group;
     if (err == 0)
-        err = weir__executor_array_init(&group->members, room);
+        err = weir__executor_array_init(&group->members, first_block);
     if (err == 0)
         err = weir_promise_create(NULL, &group->termination);
     if (err < 0) {
-        group_unref(group);
+        group_weak_release(group);
         return err;
     }
     weir__promise_set_guard(group->termination, is_member_thread, group);
@@ -293,20 +293,20 @@ static int create_empty(const weir__executor_type *type, const void *kind,
     return 0;
 }
 
-static void give_up(weir_group *group)
+static void undo_create(weir_group *group)
 {
     if (weir_group_count(group) > 0)
         end_members(group);
-    group_unref(group);
+    group_weak_release(group);
 }
 
-int weir__group_create(const weir__executor_type *type, const void *kind,
+int weir__group_create(const weir__executor_type *type, const void *type_options,
                        const weir_group_options *options, weir_group **ret_group)
 {
     size_t threads = options->threads > 0 ? (size_t)options->threads : default_threads();
     weir_executor *member;
     weir_group *group;
-    int err = create_empty(type, kind, options, threads, &group);
+    int err = create_empty(type, type_options, options, threads, &group);
 
     if (err < 0)
         return err;
@@ -315,7 +315,7 @@ int weir__group_create(const weir__executor_type *type, const void *kind,
     if (err == 0)
         err = create_chooser(group, options);
     if (err < 0) {
-        give_up(group);
+        undo_create(group);
         return err;
     }
     *ret_group = group;
@@ -331,11 +331,12 @@ static weir_executor *no_next(void *state, weir_group *group)
 
 static const weir_chooser no_chooser = {.name = "none", .next = no_next};
 
-/* The first member is made at once: what the system refuses it is told to who makes the group. */
-static int prepare_growth(weir_group *group, size_t kind_size, const weir_group_options *options)
+/* Creates the first member at once, so that errors of the system fail the creation of the group. */
+static int init_growing(weir_group *group, size_t type_options_size,
+                        const weir_group_options *options)
 {
     weir_executor *member;
-    int err = weir__executor_factory_copy_options(&group->factory, kind_size);
+    int err = weir__executor_factory_copy_options(&group->factory, type_options_size);
 
     if (err < 0)
         return err;
@@ -346,30 +347,31 @@ static int prepare_growth(weir_group *group, size_t kind_size, const weir_group_
     if (group->leases == NULL)
         return -ENOMEM;
     err = create_member(group, false, &member);
-    group->factory.options.on_idle = on_member_idle; /* of all but the first */
+    group->factory.options.on_idle = on_member_idle; /* for all but the first */
     group->factory.options.on_idle_arg = group;
     return err;
 }
 
-int weir__group_create_growing(const weir__executor_type *type, const void *kind, size_t kind_size,
-                               const weir_group_options *options, weir_group **ret_group)
+int weir__group_create_growing(const weir__executor_type *type, const void *type_options,
+                               size_t type_options_size, const weir_group_options *options,
+                               weir_group **ret_group)
 {
     weir_group *group;
     int err;
 
     if (options->chooser != NULL || options->autoscale != NULL)
         return weir__options_reject("group", options->name,
-                                    "%s: nobody chooses where each channel has a thread",
+                                    ".%s is not allowed with WEIR_IO_BLOCKING",
                                     options->chooser != NULL ? "chooser" : "autoscale");
-    err = create_empty(type, kind, options, GROWING_ROOM, &group);
+    err = create_empty(type, type_options, options, FIRST_BLOCK, &group);
     if (err < 0)
         return err;
-    err = prepare_growth(group, kind_size, options);
+    err = init_growing(group, type_options_size, options);
     if (err < 0) {
-        group_unref(group);
+        group_weak_release(group);
         return err;
     }
-    one_begins(group); /* itself */
+    add_running(group); /* the group itself */
     *ret_group = group;
     return 0;
 }
@@ -391,7 +393,7 @@ void weir_group_release(weir_group *group)
     if (group->chooser->deinit != NULL)
         group->chooser->deinit(group->chooser_state);
     end_members(group);
-    group_unref(group);
+    group_weak_release(group);
 }
 
 /* ---- members ---- */
@@ -413,12 +415,12 @@ weir_executor *weir_group_at(const weir_group *group, size_t index)
 
 static void lock_members(const weir_group *group)
 {
-    weir__mutex_lock(&((weir_group *)(uintptr_t)group)->growth);
+    weir__mutex_lock(&((weir_group *)(uintptr_t)group)->members_lock);
 }
 
 static void unlock_members(const weir_group *group)
 {
-    weir__mutex_unlock(&((weir_group *)(uintptr_t)group)->growth);
+    weir__mutex_unlock(&((weir_group *)(uintptr_t)group)->members_lock);
 }
 
 weir_executor *weir__group_weak_retain_at(const weir_group *group, size_t index)
@@ -442,9 +444,9 @@ static int grow(weir_group *group, weir_executor **ret_executor)
 {
     int err;
 
-    weir__mutex_lock(&group->growth);
+    weir__mutex_lock(&group->members_lock);
     err = group->closed ? WEIR_EREJECTED : create_member(group, true, ret_executor);
-    weir__mutex_unlock(&group->growth);
+    weir__mutex_unlock(&group->members_lock);
     if (err < 0)
         weir__leases_cancel(group->leases);
     return err;
@@ -515,7 +517,7 @@ int weir_group_schedule_with_fixed_delay(weir_group *group, int64_t initial_ns, 
     return weir_schedule_with_fixed_delay(next, initial_ns, delay_ns, fn, arg, ret_promise);
 }
 
-/* ---- figures ---- */
+/* ---- stats ---- */
 
 static bool has_thread(const weir_executor *member)
 {
@@ -550,7 +552,7 @@ int weir_group_shutdown(weir_group *group, int64_t quiet_ns, int64_t timeout_ns)
 {
     if (group == NULL || quiet_ns < 0 || timeout_ns < quiet_ns)
         return -EINVAL;
-    weir_group_retain(group); /* a listener of its end may release it meanwhile */
+    weir_group_retain(group); /* a listener of its termination may release it */
     shut_down(group, quiet_ns, timeout_ns);
     weir_group_release(group);
     return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an executor calls at its end.
+ * Shutdown hooks of executors.
  */
 #include "executor/executor.h"
 
@@ -58,7 +58,7 @@ int weir_executor_remove_shutdown_hook(weir_executor *executor, weir_task_fn *ho
     return found != NULL ? 0 : -ENOENT;
 }
 
-/* After the last call no hook is taken any more: whoever added one in time sees it run. */
+/* The last call closes the list under the lock, so a hook that was added successfully runs. */
 static struct hook *take_hook(weir_executor *executor, bool last_call)
 {
     weir__list *link;

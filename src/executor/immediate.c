@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The executor that has no thread and no queue: tasks run where they are submitted. One that is
- * submitted by such a task waits until that has returned, so that chains of them do not grow the
- * stack.
+ * The immediate executor has no thread and no queue: tasks run on the submitting thread. A task
+ * submitted by such a task runs after it has returned, so that chains do not grow the stack.
  */
 #include "executor/executor.h"
 
 static _Thread_local struct {
     weir__chain waiting;
     bool running;
-    weir_executor *below; /* the thread's own executor, whose task submitted the first one */
-} here __attribute__((tls_model("initial-exec")));
+    weir_executor *outer; /* weir__current when the first task was submitted */
+} local __attribute__((tls_model("initial-exec")));
 
 static weir_executor immediate;
 static weir__once once = WEIR__ONCE_INIT;
@@ -20,10 +19,10 @@ static void call(weir_executor *executor, weir_task *task)
     weir_task_fn *fn = task->fn;
     void *arg = task->arg;
 
-    /* The one figure that it keeps; unlike other executors' it has many writers. */
+    /* Its only counter. Unlike that of other executors it has many writers. */
     atomic_fetch_add_explicit(&executor->stats.run, 1, memory_order_relaxed);
     if (task->reserved != 0)
-        weir__task_free_own(task); /* it was taken on this thread */
+        weir__task_free_own(task); /* allocated on this thread */
     fn(arg, 0);
 }
 
@@ -31,20 +30,20 @@ static void run_inline(weir_executor *executor, weir_task *task)
 {
     weir_queue_node *node;
 
-    weir__chain_append(&here.waiting, &task->node);
-    if (here.running)
+    weir__chain_append(&local.waiting, &task->node);
+    if (local.running)
         return;
-    here.running = true;
-    here.below = weir__current;
-    while ((node = weir__chain_pop(&here.waiting)) != NULL)
+    local.running = true;
+    local.outer = weir__current;
+    while ((node = weir__chain_pop(&local.waiting)) != NULL)
         call(executor, WEIR_CONTAINER_OF(node, weir_task, node));
-    here.running = false;
+    local.running = false;
 }
 
-/* While its task drives another executor, tasks of that one run. */
+/* False while one of its tasks runs another, manual executor. */
 bool weir__immediate_is_running(void)
 {
-    return here.running && here.below == weir__current;
+    return local.running && local.outer == weir__current;
 }
 
 static const weir__executor_type type = {

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "executor/executor.h"
 
-weir__leases *weir__leases_create(size_t most)
+weir__leases *weir__leases_create(size_t max)
 {
     weir__leases *leases = weir__zalloc(sizeof(*leases));
 
@@ -15,7 +15,7 @@ weir__leases *weir__leases_create(size_t most)
     weir__refs_init(&leases->refs);
     weir__mutex_init(&leases->lock);
     weir__list_init(&leases->idle);
-    leases->most = most;
+    leases->max = max;
     return leases;
 }
 
@@ -39,7 +39,7 @@ static bool takes_tasks(const weir_executor *executor)
     return weir__executor_state(executor) < WEIR_EXECUTOR_SHUTTING_DOWN;
 }
 
-/* One that was shut down by itself is of no use to anybody. */
+/* Skips executors that were shut down individually. */
 static weir_executor *pop_idle(weir__leases *leases)
 {
     weir__list *link;
@@ -53,10 +53,10 @@ static weir_executor *pop_idle(weir__leases *leases)
     return NULL;
 }
 
-/* There is room for one more, or why not. */
+/* Counts one more executor in use, unless that exceeds the bound. */
 static int admit(weir__leases *leases)
 {
-    if (leases->most > 0 && leases->active >= leases->most) {
+    if (leases->max > 0 && leases->active >= leases->max) {
         leases->refused++;
         return WEIR_ETOOMANY;
     }
@@ -74,7 +74,7 @@ int weir__leases_acquire(weir__leases *leases, weir_executor **ret_executor)
     if (err == 0) {
         executor = pop_idle(leases);
         if (executor != NULL)
-            executor->lease.uses = 1;
+            executor->lease.count = 1;
     }
     weir__mutex_unlock(&leases->lock);
     if (err == 0)
@@ -89,24 +89,24 @@ void weir__leases_cancel(weir__leases *leases)
     weir__mutex_unlock(&leases->lock);
 }
 
-/* In front of the others: the latest is the first to be taken. */
-static void rest(weir__leases *leases, weir_executor *executor)
+/* Latest first. */
+static void make_idle(weir__leases *leases, weir_executor *executor)
 {
     weir__list_append(leases->idle.next, &executor->lease.link);
 }
 
-void weir__leases_add(weir__leases *leases, weir_executor *executor, bool held)
+void weir__leases_add(weir__leases *leases, weir_executor *executor, bool leased)
 {
     weir__lease *lease = &executor->lease;
 
     weir__refs_retain(&leases->refs);
     lease->leases = leases;
     weir__list_init(&lease->link);
-    lease->uses = held;
-    if (held)
+    lease->count = leased;
+    if (leased)
         return;
     weir__mutex_lock(&leases->lock);
-    rest(leases, executor);
+    make_idle(leases, executor);
     weir__mutex_unlock(&leases->lock);
 }
 
@@ -128,7 +128,7 @@ bool weir__leases_retire(weir_executor *executor, weir__refs *refs)
     bool retires;
 
     weir__mutex_lock(&leases->lock);
-    retires = !leases->closed && executor->lease.uses == 0 && takes_tasks(executor) &&
+    retires = !leases->closed && executor->lease.count == 0 && takes_tasks(executor) &&
               weir__executor_is_unreferenced(executor);
     if (retires) {
         weir__list_remove(&executor->lease.link);
@@ -146,7 +146,7 @@ void weir__leases_read_stats(weir__leases *leases, uint64_t *ret_active, uint64_
     weir__mutex_unlock(&leases->lock);
 }
 
-/* ---- uses ---- */
+/* ---- leasing ---- */
 
 void weir__executor_lease(weir_executor *executor)
 {
@@ -156,7 +156,7 @@ void weir__executor_lease(weir_executor *executor)
     if (leases == NULL)
         return;
     weir__mutex_lock(&leases->lock);
-    if (lease->uses++ == 0) {
+    if (lease->count++ == 0) {
         leases->active++;
         weir__list_remove(&lease->link);
     }
@@ -170,10 +170,10 @@ void weir__executor_unlease(weir_executor *executor)
     if (leases == NULL)
         return;
     weir__mutex_lock(&leases->lock);
-    if (--executor->lease.uses == 0) {
+    if (--executor->lease.count == 0) {
         leases->active--;
         if (takes_tasks(executor))
-            rest(leases, executor);
+            make_idle(leases, executor);
     }
     weir__mutex_unlock(&leases->lock);
 }

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which executors of a group that grows are in use, and which are idle.
+ * The leases of a growing group: which of its executors are in use, and which are idle.
  *
- *      take --> in use --uses become 0--> idle --take, hold, join--> in use
+ *      acquire --> in use --leases drop to 0--> idle --acquire, lease--> in use
  *
- * An idle executor whose thread has ended leaves the leases, and its group (weir__leases_retire).
+ * An executor is leased by each of its members, and for a member that is about to join. The
+ * executor that became idle last is acquired first, because its thread is most likely still
+ * running. An idle executor whose thread has ended is removed from its group (weir__leases_retire).
  *
- * An executor is in use while it has members, and while somebody holds it because a member is on
- * its way. The one that became idle last is the next to be taken: its thread is the likeliest to be
- * there still.
- *
- * The race that there could be - a channel is on its way to an executor, and the last one that it
- * had parts on another thread - is none: uses and the list change in one critical section, so an
- * executor is in the list only while its uses are 0, and who takes it from there has made them 1
- * before anybody else can look.
+ * The count of leases and the idle list change in one critical section. So an executor is in the
+ * list only while its count is 0, and acquiring it makes the count 1 before any other thread can
+ * see it: a channel on its way to an executor does not race with the last member leaving it.
  */
 #ifndef WEIR_EXECUTOR_LEASES_H
 #define WEIR_EXECUTOR_LEASES_H
@@ -25,57 +22,55 @@
 #include "os/thread.h"
 
 typedef struct weir__leases {
-    weir__refs refs; /* the group's, and each of its executors': one may outlive the group */
+    weir__refs refs; /* of the group and of each executor, which may outlive the group */
     weir__mutex lock;
-    weir__list idle; /* the latest first */
-    size_t most;     /* in use at a time; 0 = no bound */
-    size_t active;   /* in use, and about to be made */
+    weir__list idle; /* latest first */
+    size_t max;      /* in use at a time; 0: no bound */
+    size_t active;   /* in use, or about to be created */
     uint64_t refused;
     bool closed;
 } weir__leases;
 
-/* An executor's part of it. */
+/* The part of each executor. */
 typedef struct weir__lease {
-    weir__leases *leases; /* kept; NULL = of a group that does not grow */
+    weir__leases *leases; /* retained; NULL: the group does not grow */
     weir__list link;
-    uint64_t uses; /* guarded by the leases's lock */
+    uint64_t count; /* guarded by leases->lock */
 } weir__lease;
 
-/* NULL = no memory. */
-weir__leases *weir__leases_create(size_t most);
+/* NULL: no memory. */
+weir__leases *weir__leases_create(size_t max);
 void weir__leases_release(weir__leases *leases);
 
-/* From here on nothing is taken any more. */
+/* Makes later acquisitions fail. */
 void weir__leases_close(weir__leases *leases);
 
 /*
- * Takes an idle executor, which is then held; NULL if there is none: then a new one may be made,
- * and is to be entered, or the place for it is to be given back. Fails: WEIR_ETOOMANY,
- * WEIR_EREJECTED.
+ * Leases an idle executor. Returns NULL if there is none: then the caller creates an executor and
+ * adds it, or cancels. Fails: WEIR_ETOOMANY, WEIR_EREJECTED.
  */
 int weir__leases_acquire(weir__leases *leases, weir_executor **ret_executor);
 void weir__leases_cancel(weir__leases *leases);
 
-/* A new executor that nobody else knows yet: held, in the place that was taken for it; or idle. */
-void weir__leases_add(weir__leases *leases, weir_executor *executor, bool held);
+/* Adds a new executor, not yet visible to other threads: leased, after an acquire; or idle. */
+void weir__leases_add(weir__leases *leases, weir_executor *executor, bool leased);
 
-/* The executor goes. */
+/* Removes an executor that is about to be freed. */
 void weir__leases_remove(weir_executor *executor);
 
 /*
- * An executor that is idle leaves for good: nobody can take it any more. False if it is in use
- * again, or if nothing is taken any more. `refs` of the group are retained in the same step: until
- * the leases is closed the group is there.
+ * Removes an idle executor for good. False if it is in use again, or if the leases are closed. On
+ * success `refs`, those of the group, are retained in the same critical section: the group exists
+ * until the leases are closed.
  */
 bool weir__leases_retire(weir_executor *executor, weir__refs *refs);
 
-/* How many are in use, and how often one was refused. */
+/* The number of executors in use, and of refused acquisitions. */
 void weir__leases_read_stats(weir__leases *leases, uint64_t *ret_active, uint64_t *ret_refused);
 
-/* ---- of any executor: nothing happens to those that are in no leases ---- */
+/* ---- for any executor; no effect in a group that does not grow ---- */
 
-/* Any thread: keeps the executor in use. The bound is no matter here: it is one for new executors,
- * and this one is there. */
+/* Any thread: keeps the executor in use. `max` does not apply, because the executor exists. */
 void weir__executor_lease(weir_executor *executor);
 void weir__executor_unlease(weir_executor *executor);
 

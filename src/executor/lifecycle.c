@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An executor's life: its states, its threads, its end.
+ * The lifecycle of an executor: its states, its threads, its end.
  *
  *      from                      to              by                        the queue then
  *      -                         NOT_STARTED     weir__executor_init       closed
@@ -10,19 +10,20 @@
  *      SUSPENDING                SUSPENDED       try_suspend               closed, if empty
  *      STARTED                   SUSPENDED       try_suspend (idle_ns)     closed, if empty
  *      STARTED, SUSPENDING       SHUTTING_DOWN   weir_executor_shutdown    open
- *      SHUTTING_DOWN             SHUTDOWN        finish                    closed
- *      STARTED                   SHUTDOWN        finish (begin failed)     closed
+ *      SHUTTING_DOWN             SHUTDOWN        close_and_drain           closed
+ *      STARTED                   SHUTDOWN        close_and_drain, if       closed
+ *                                                begin() failed
  *      NOT_STARTED, SUSPENDED    SHUTDOWN        weir_executor_shutdown    closed
- *      any of a manual one       SHUTDOWN        cancel_everything         closed
- *      SHUTDOWN                  TERMINATED      weir__executor_terminate        closed
+ *      any, if manual            SHUTDOWN        cancel_everything         closed
+ *      SHUTDOWN                  TERMINATED      weir__executor_terminate  closed
  *
  * Invariants:
- *   - The state changes only under lifecycle.lock; it is read without.
- *   - The queue is open in STARTED, SUSPENDING and SHUTTING_DOWN, and closed otherwise; both change
- *     in the same critical section. So a push that fails finds the reason under the lock, and a
- *     submission that is refused was never in the queue.
- *   - An executor has at most one thread that touches it: a thread that suspends has let go of it
- *     when it leaves the critical section, and only then another is started.
+ *   - The state changes only under lifecycle.lock; it is read without the lock.
+ *   - The queue is open in STARTED, SUSPENDING and SHUTTING_DOWN, and closed otherwise. State and
+ *     queue change in the same critical section. So a failed push finds its reason under the lock,
+ *     and a rejected task was never in the queue.
+ *   - At most one thread accesses an executor: a thread that suspends it has detached itself when
+ *     it leaves the critical section, and only then another thread is started.
  */
 #include "executor/executor.h"
 
@@ -39,8 +40,9 @@
 #include "executor/shutdown_grace.h"
 #include "os/pages.h"
 
-#define STEP_NS weir_ms(100)   /* a thread that shuts down looks for lazy tasks this often */
-#define PARTING_NS weir_ms(50) /* what was aborted may take so long, before the watch strikes */
+#define CHECK_NS weir_ms(100) /* how often a thread that shuts down checks for lazy tasks */
+#define ABORT_GRACE_NS \
+    weir_ms(50) /* time for aborted members to leave, before the watchdog fires */
 
 _Atomic int64_t weir__shutdown_grace_ns = 100000000;
 
@@ -79,7 +81,7 @@ static void on_probe(void *arg, int status)
         weir__histogram_record(&executor->stats.queue_latency,
                                weir__executor_now(executor) + 1 - since_ns);
     if (executor->probe.from_outside)
-        weir__counter_add(executor->stats.submitted, (uint64_t)-1); /* not one of the user's */
+        weir__counter_add(executor->stats.submitted, (uint64_t)-1); /* the probe does not count */
     atomic_store_explicit(&executor->probe.submitted_ns, 0, memory_order_release);
 }
 
@@ -127,8 +129,8 @@ static void free_memory(weir_executor *executor)
         weir__aligned_free(executor);
 }
 
-/* Only compares the address: who asks may hold the promise alone, and the executor be gone. */
-static bool is_current(const void *executor)
+/* Compares only the address: the promise may outlive the executor. */
+static bool is_own_thread(const void *executor)
 {
     return weir__current == executor;
 }
@@ -145,14 +147,14 @@ int weir__executor_create(const weir__executor_type *type, const weir__executor_
     err = weir_promise_create(NULL, &executor->lifecycle.termination);
     if (err < 0)
         goto fail;
-    weir__promise_set_guard(executor->lifecycle.termination, is_current, executor);
+    weir__promise_set_guard(executor->lifecycle.termination, is_own_thread, executor);
     err = weir__executor_stats_init(executor);
     if (err < 0)
         goto fail_termination;
     err = type->create != NULL ? type->create(executor) : 0;
     if (err < 0)
         goto fail_stats;
-    executor->options.kind = NULL;
+    executor->options.type_options = NULL;
     weir__clock_subscribe(executor->options.clock, &executor->observer);
     *ret_executor = executor;
     return 0;
@@ -185,8 +187,8 @@ void weir__executor_stop_type(weir_executor *executor)
 }
 
 /*
- * Only an executor without a thread can be released for good while it has work: a manual one. Its
- * work may hold its memory, so this comes with the last user, not with the last reference.
+ * Only a manual executor can lose its last user while it has work. Called when the last user
+ * releases it, not with the last reference, because queued work may hold weak references.
  */
 static void cancel_everything(weir_executor *executor)
 {
@@ -203,7 +205,7 @@ static void cancel_everything(weir_executor *executor)
     weir__executor_leave(executor, before);
 }
 
-/* Its hooks have run by now, whichever way it ended. */
+/* The hooks have run by now, however the executor ended. */
 static void destroy(weir_executor *executor)
 {
     if (weir__executor_state(executor) < WEIR_EXECUTOR_SHUTDOWN)
@@ -241,8 +243,8 @@ void weir_executor_release(weir_executor *executor)
     weir__executor_weak_release(executor);
 }
 
-/* The caller's and the group's: each lets somebody use it, and each keeps the memory. Relaxed: the
- * caller comes after all that its own thread did, and what others do is not relied upon. */
+/* One user is the caller and one the group; each also counts in `refs`. Relaxed: the caller relies
+ * only on what its own thread did. A thread without a reference cannot add one. */
 bool weir__executor_is_unreferenced(const weir_executor *executor)
 {
     return atomic_load_explicit(&executor->users, memory_order_relaxed) == 2 &&
@@ -275,7 +277,7 @@ int weir_executor_await_termination(weir_executor *executor, int64_t timeout_ns)
 
 /* ---- the end ---- */
 
-/* Tells who waits for the end, once: the thread itself, or the watch that gave it up. */
+/* Completes the termination once: called by the thread itself, or by the watchdog. */
 static void report_end(weir_executor *executor, int err, const char *detail)
 {
     if (atomic_exchange_explicit(&executor->lifecycle.reported, true, memory_order_acq_rel))
@@ -288,66 +290,67 @@ static void report_end(weir_executor *executor, int err, const char *detail)
         executor->options.on_terminated(executor, err, executor->options.on_terminated_arg);
 }
 
-static void on_watch(void *arg, int status)
+static void on_watchdog(void *arg, int status)
 {
     weir_executor *executor = arg;
 
     if (status == 0 && weir__executor_state(executor) < WEIR_EXECUTOR_TERMINATED) {
         weir__error("executor", executor->name,
-                    "its thread has not come back by the deadline of the shutdown; "
-                    "it is left alone, and so is its memory");
-        report_end(executor, -ETIMEDOUT, "a thread did not come back by the deadline");
+                    "its thread has not ended by the deadline of the shutdown; "
+                    "the thread and its memory are abandoned");
+        report_end(executor, -ETIMEDOUT, "a thread has not ended by the deadline");
     }
     weir_executor_release(executor);
 }
 
-/* Under the lock, so that the thread cannot end before there is a watch to cancel. */
-static int set_watch(weir_executor *executor, int64_t timeout_ns)
+/* Called with the lock held, so that the thread cannot end before there is a watchdog to stop. */
+static int start_watchdog(weir_executor *executor, int64_t timeout_ns)
 {
-    int64_t late_ns;
+    int64_t delay_ns;
     int err;
 
     if (timeout_ns == WEIR_NEVER || executor->options.clock->manual || executor->type->threadless)
         return 0;
     weir_executor_retain(executor);
-    late_ns = weir__deadline(timeout_ns,
-                             atomic_load_explicit(&weir__shutdown_grace_ns, memory_order_relaxed));
-    err = weir_schedule(weir_executor_global(), late_ns, on_watch, executor,
+    delay_ns = weir__deadline(timeout_ns,
+                              atomic_load_explicit(&weir__shutdown_grace_ns, memory_order_relaxed));
+    err = weir_schedule(weir_executor_global(), delay_ns, on_watchdog, executor,
                         &executor->lifecycle.watchdog);
     if (err < 0)
         weir_executor_release(executor);
     return err;
 }
 
-static void cancel_watch(weir_executor *executor)
+static void stop_watchdog(weir_executor *executor)
 {
-    weir_promise *watch;
+    weir_promise *watchdog;
 
     lock(executor);
-    watch = executor->lifecycle.watchdog;
+    watchdog = executor->lifecycle.watchdog;
     executor->lifecycle.watchdog = NULL;
     unlock(executor);
-    if (watch == NULL)
+    if (watchdog == NULL)
         return;
-    (void)weir_promise_cancel(watch);
-    weir__executor_wake(weir_executor_global()); /* or it would keep us until the deadline */
-    weir_promise_release(watch);
+    (void)weir_promise_cancel(watchdog);
+    weir__executor_wake(
+        weir_executor_global()); /* or its task would retain the executor until the deadline */
+    weir_promise_release(watchdog);
 }
 
 void weir__executor_terminate(weir_executor *executor, int err)
 {
-    /* Its clock may go now: a promise can keep an executor for longer than anybody knows. */
+    /* From here on the clock may be destroyed: weak references may keep the executor for longer. */
     weir__executor_stats_deinit(executor);
     weir__clock_unsubscribe(executor->options.clock, &executor->observer);
     lock(executor);
     set_state(executor, WEIR_EXECUTOR_TERMINATED);
     unlock(executor);
-    cancel_watch(executor);
+    stop_watchdog(executor);
     report_end(executor, err, NULL);
 }
 
-/* Closes the queue and calls what is left in it. */
-static void finish(weir_executor *executor, int status)
+/* Closes the queue and calls the remaining tasks with `status`. */
+static void close_and_drain(weir_executor *executor, int status)
 {
     uint64_t count;
 
@@ -366,7 +369,7 @@ static void finish(weir_executor *executor, int status)
     weir__executor_cancel_timers(executor);
 }
 
-/* What was run counts, what was cancelled does not. */
+/* Only tasks that ran count as activity, not cancelled ones. */
 static void note_activity(weir_executor *executor, int64_t now_ns)
 {
     uint64_t run = atomic_load_explicit(&executor->stats.run, memory_order_relaxed);
@@ -386,7 +389,7 @@ static bool is_quiet(weir_executor *executor, int64_t now_ns)
     over_ns = weir__deadline(since_ns, executor->lifecycle.quiet_ns);
     if (now_ns >= over_ns)
         return true;
-    step_ns = weir__deadline(now_ns, STEP_NS);
+    step_ns = weir__deadline(now_ns, CHECK_NS);
     if (step_ns > over_ns)
         step_ns = over_ns;
     executor->lifecycle.next_check_ns =
@@ -395,25 +398,25 @@ static bool is_quiet(weir_executor *executor, int64_t now_ns)
 }
 
 /*
- * What the kind has open goes first, with timers and tasks still running: a protocol's last words
- * take both. What is still there when only the quiet period is left is aborted: that is done by
- * tasks, too, so where there is no quiet period they get a moment. Then nothing is waited for.
+ * Members close first, while timers and tasks still run: protocols need both to finish. Members
+ * left when only the quiet period remains are aborted. Aborting takes tasks, too, so it gets
+ * ABORT_GRACE_NS even without a quiet period.
  */
 static bool is_drained(weir_executor *executor, int64_t now_ns)
 {
     int64_t timeout_at_ns = executor->lifecycle.timeout_at_ns, abort_at_ns = timeout_at_ns;
-    int64_t over_at_ns = weir__deadline(timeout_at_ns, PARTING_NS);
+    int64_t give_up_at_ns = weir__deadline(timeout_at_ns, ABORT_GRACE_NS);
 
     if (executor->lifecycle.drained || executor->type->drain == NULL)
         return true;
     if (timeout_at_ns < WEIR_NEVER)
         abort_at_ns -= executor->lifecycle.quiet_ns;
-    if (executor->type->drain(executor, now_ns >= abort_at_ns) || now_ns >= over_at_ns) {
+    if (executor->type->drain(executor, now_ns >= abort_at_ns) || now_ns >= give_up_at_ns) {
         executor->lifecycle.drained = true;
         executor->lifecycle.quiet_from_ns = now_ns;
         return true;
     }
-    executor->lifecycle.next_check_ns = now_ns < abort_at_ns ? abort_at_ns : over_at_ns;
+    executor->lifecycle.next_check_ns = now_ns < abort_at_ns ? abort_at_ns : give_up_at_ns;
     return false;
 }
 
@@ -426,7 +429,7 @@ static bool shutdown_is_over(weir_executor *executor)
         return false;
     weir__executor_cancel_timers(executor);
     if (now_ns >= executor->lifecycle.timeout_at_ns && weir__executor_has_tasks(executor)) {
-        finish(executor, WEIR_ECANCELED);
+        close_and_drain(executor, WEIR_ECANCELED);
         return true;
     }
     if (weir__executor_has_tasks(executor))
@@ -435,12 +438,12 @@ static bool shutdown_is_over(weir_executor *executor)
         return false;
     weir__executor_run_hooks(executor, false);
     if (weir__executor_has_tasks(executor))
-        return false; /* the hooks left work */
-    finish(executor, 0);
+        return false; /* the hooks submitted tasks */
+    close_and_drain(executor, 0);
     return true;
 }
 
-/* Nobody else will: no thread was ever started, or the last one is suspended. */
+/* Terminates an executor that has no thread: never started, or suspended. */
 static void end_without_thread(weir_executor *executor)
 {
     weir_executor *before = weir__executor_enter(executor);
@@ -453,15 +456,14 @@ static void end_without_thread(weir_executor *executor)
 int weir_executor_shutdown(weir_executor *executor, int64_t quiet_ns, int64_t timeout_ns)
 {
     uint32_t state;
-    int unwatched = 0;
+    int watchdog_err = 0;
 
     if (executor == NULL || quiet_ns < 0 || timeout_ns < quiet_ns)
         return -EINVAL;
     if (executor->options.permanent)
         return -EPERM;
 
-    weir__executor_weak_retain(
-        executor); /* a hook, or a listener of its end, may release it meanwhile */
+    weir__executor_weak_retain(executor); /* a hook or a listener may release the last reference */
     lock(executor);
     state = weir__executor_state(executor);
     if (state < WEIR_EXECUTOR_SHUTTING_DOWN) {
@@ -471,16 +473,16 @@ int weir_executor_shutdown(weir_executor *executor, int64_t quiet_ns, int64_t ti
             weir__deadline(executor->lifecycle.quiet_from_ns, timeout_ns);
     }
     if (state == WEIR_EXECUTOR_STARTED || state == WEIR_EXECUTOR_SUSPENDING) {
-        unwatched = set_watch(executor, timeout_ns);
+        watchdog_err = start_watchdog(executor, timeout_ns);
         set_state(executor, WEIR_EXECUTOR_SHUTTING_DOWN);
     } else if (state < WEIR_EXECUTOR_SHUTTING_DOWN) {
         set_state(executor, WEIR_EXECUTOR_SHUTDOWN);
     }
     unlock(executor);
 
-    if (unwatched < 0)
-        weir__warn("executor", executor->name, "nobody watches over its shutdown's deadline: %s",
-                   weir_error_text(unwatched));
+    if (watchdog_err < 0)
+        weir__warn("executor", executor->name, "no watchdog for the deadline of the shutdown: %s",
+                   weir_error_text(watchdog_err));
     if (state == WEIR_EXECUTOR_NOT_STARTED || state == WEIR_EXECUTOR_SUSPENDED)
         end_without_thread(executor);
     else
@@ -512,15 +514,15 @@ int weir_executor_suspend(weir_executor *executor)
     return 0;
 }
 
-/* From here on this thread is a stranger to the executor. */
-static void let_go(weir_executor *executor)
+/* From here on this thread must not access the executor's turn. */
+static void detach(weir_executor *executor)
 {
     weir__executor_stats_asleep(executor);
     atomic_store_explicit(&executor->owner, NULL, memory_order_relaxed);
     weir__executor_leave(executor, NULL);
 }
 
-static _Thread_local bool has_idled; /* of a thread that has suspended its executor: by itself */
+static _Thread_local bool has_idled; /* this thread suspended its executor because it was idle */
 
 static bool try_suspend(weir_executor *executor)
 {
@@ -536,7 +538,7 @@ static bool try_suspend(weir_executor *executor)
         weir__queue_close_if_empty(&executor->queue)) {
         has_idled = executor->turn.state == WEIR_EXECUTOR_STARTED;
         weir__executor_stop_type(executor);
-        let_go(executor);
+        detach(executor);
         set_state(executor, WEIR_EXECUTOR_SUSPENDED);
         suspended = true;
     }
@@ -544,8 +546,8 @@ static bool try_suspend(weir_executor *executor)
     return suspended;
 }
 
-/* Who has something open does not idle, however long nothing happens. */
-static bool has_idled_enough(weir_executor *executor)
+/* An executor with open handles is never idle. */
+static bool idle_time_is_up(weir_executor *executor)
 {
     if (executor->options.idle_ns == WEIR_NEVER)
         return false;
@@ -561,7 +563,7 @@ bool weir__executor_update_state(weir_executor *executor)
     executor->turn.state = weir__executor_state(executor);
     switch (executor->turn.state) {
     case WEIR_EXECUTOR_STARTED:
-        return has_idled_enough(executor) && try_suspend(executor);
+        return idle_time_is_up(executor) && try_suspend(executor);
     case WEIR_EXECUTOR_SUSPENDING:
         return try_suspend(executor);
     case WEIR_EXECUTOR_SHUTTING_DOWN:
@@ -587,7 +589,7 @@ static int begin(weir_executor *executor)
 {
     weir_thread_properties *thread = &executor->lifecycle.thread;
 
-    lock(executor); /* whoever started us is through now */
+    lock(executor); /* waits for start_thread to finish */
     unlock(executor);
     (void)weir__executor_enter(executor);
     atomic_store_explicit(&executor->owner, &weir__self, memory_order_relaxed);
@@ -600,13 +602,13 @@ static int begin(weir_executor *executor)
     thread->id = weir__thread_id();
     thread->cpu = executor->options.cpu;
     if (thread->cpu >= 0 && weir__thread_set_affinity(thread->cpu) < 0) {
-        weir__warn("executor", executor->name, "cannot be pinned to CPU %d", thread->cpu);
+        weir__warn("executor", executor->name, "cannot pin its thread to CPU %d", thread->cpu);
         thread->cpu = -1;
     }
     return executor->type->begin != NULL ? executor->type->begin(executor) : 0;
 }
 
-/* Until it ends: true; or until it is suspended: false, and another thread may have it by now. */
+/* Returns true if the executor ended; false if it was suspended: another thread may run it now. */
 static bool run(weir_executor *executor)
 {
     do {
@@ -618,12 +620,6 @@ static bool run(weir_executor *executor)
     return true;
 }
 
-static void tell_idle(weir_executor *executor)
-{
-    if (has_idled && executor->options.on_idle != NULL)
-        executor->options.on_idle(executor, executor->options.on_idle_arg);
-}
-
 static void thread_main(void *arg)
 {
     weir_executor *executor = arg;
@@ -632,16 +628,16 @@ static void thread_main(void *arg)
 
     if (err < 0) {
         weir__error("executor", executor->name, "cannot run: %s", weir_error_text(err));
-        finish(executor, WEIR_ECANCELED);
+        close_and_drain(executor, WEIR_ECANCELED);
     } else {
         ends = run(executor);
     }
-    weir_locals_remove_all(); /* of an executor that ends, still as its thread */
+    weir_locals_remove_all(); /* before the detach: destructors may submit to the executor */
     if (ends) {
-        let_go(executor);
+        detach(executor);
         weir__executor_terminate(executor, err);
-    } else {
-        tell_idle(executor);
+    } else if (has_idled && executor->options.on_idle != NULL) {
+        executor->options.on_idle(executor, executor->options.on_idle_arg);
     }
     weir_executor_release(executor);
 }
@@ -649,19 +645,19 @@ static void thread_main(void *arg)
 static int start_thread(weir_executor *executor)
 {
     const weir_thread_factory *factory = &executor->options.thread_factory;
-    weir__executor_thread *worker;
+    weir__executor_thread *thread;
     int err;
 
     weir__executor_threads_reap(&executor->lifecycle.threads);
     weir_executor_retain(executor); /* the thread's */
     err = weir__executor_thread_start(factory->start != NULL ? factory : NULL, executor->name,
-                                      thread_main, executor, &worker);
+                                      thread_main, executor, &thread);
     if (err < 0) {
         weir_executor_release(executor);
         return err;
     }
-    worker->next = executor->lifecycle.threads;
-    executor->lifecycle.threads = worker;
+    thread->next = executor->lifecycle.threads;
+    executor->lifecycle.threads = thread;
     atomic_store_explicit(&executor->next_wakeup, WEIR__AWAKE, memory_order_seq_cst);
     set_state(executor, WEIR_EXECUTOR_STARTED);
     weir__queue_open(&executor->queue);
@@ -688,13 +684,13 @@ int weir__executor_open(weir_executor *executor)
 
 weir__executor_thread *weir__executor_take_threads(weir_executor *executor)
 {
-    weir__executor_thread *workers;
+    weir__executor_thread *threads;
 
     lock(executor);
-    workers = executor->lifecycle.threads;
+    threads = executor->lifecycle.threads;
     executor->lifecycle.threads = NULL;
     unlock(executor);
-    return workers;
+    return threads;
 }
 
 void weir__executor_join(weir_executor *executor)
@@ -707,42 +703,42 @@ void weir__executor_join_until(weir_executor *executor, int64_t deadline_ns)
     weir__executor_threads_wait(weir__executor_take_threads(executor), deadline_ns);
 }
 
-/* No bound and no rejection policy stands between a question and its thread. */
-struct question {
+/* A task that reads the thread's properties. It is posted, so that max_pending does not apply. */
+struct thread_query {
     weir_task task;
-    weir_promise *answered;
+    weir_promise *promise;
     weir_thread_properties *ret_thread;
 };
 
-static void tell_thread(void *arg, int status)
+static void on_thread_query(void *arg, int status)
 {
-    struct question *question = arg;
-    weir_promise *answered = question->answered; /* the question is gone when it is complete */
+    struct thread_query *query = arg;
+    weir_promise *promise = query->promise; /* completing it frees the query */
 
     if (status == 0) {
-        *question->ret_thread = weir__current->lifecycle.thread;
-        (void)weir_promise_succeed(answered, NULL);
+        *query->ret_thread = weir__current->lifecycle.thread;
+        (void)weir_promise_succeed(promise, NULL);
     } else {
-        (void)weir_promise_fail(answered, WEIR_EREJECTED, NULL);
+        (void)weir_promise_fail(promise, WEIR_EREJECTED, NULL);
     }
-    weir_promise_release(answered);
+    weir_promise_release(promise);
 }
 
-static int ask_thread(weir_executor *executor, weir_thread_properties *ret_thread)
+static int query_thread(weir_executor *executor, weir_thread_properties *ret_thread)
 {
-    struct question question = {.ret_thread = ret_thread};
-    int err = weir_promise_create(executor, &question.answered);
+    struct thread_query query = {.ret_thread = ret_thread};
+    int err = weir_promise_create(executor, &query.promise);
 
     if (err < 0)
         return err;
-    weir_task_init(&question.task, tell_thread, &question);
-    weir_promise_retain(question.answered); /* the task's */
-    err = weir__executor_post(executor, &question.task, WEIR__NOW);
+    weir_task_init(&query.task, on_thread_query, &query);
+    weir_promise_retain(query.promise); /* the task's */
+    err = weir__executor_post(executor, &query.task, WEIR__NOW);
     if (err < 0)
-        weir_promise_release(question.answered);
+        weir_promise_release(query.promise);
     else
-        err = weir_promise_sync(question.answered, WEIR_NEVER);
-    weir_promise_release(question.answered);
+        err = weir_promise_sync(query.promise, WEIR_NEVER);
+    weir_promise_release(query.promise);
     return err;
 }
 
@@ -759,5 +755,5 @@ int weir_executor_thread(weir_executor *executor, weir_thread_properties *ret_th
         return 0;
     }
     err = weir__promise_may_wait(NULL);
-    return err < 0 ? err : ask_thread(executor, ret_thread);
+    return err < 0 ? err : query_thread(executor, ret_thread);
 }

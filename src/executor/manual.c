@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An executor on the caller's thread. It is STARTED from its creation on, and asleep between two
- * calls of weir_manual_run_once: next_wakeup holds a deadline then, and whoever takes it calls
- * `.wakeup`.
+ * An executor on the caller's thread. It is STARTED from its creation, and asleep between two calls
+ * of weir_manual_run_once: next_wakeup then holds a deadline, and the thread that exchanges it for
+ * WEIR__AWAKE calls `.wakeup`.
  */
 #include "executor/manual.h"
 
@@ -21,11 +21,11 @@ struct manual {
     void *wakeup_data;
 };
 
-/* ---- what manual executors have in common ---- */
+/* ---- shared with manual event loops ---- */
 
 void weir__manual_open(weir_executor *executor, weir__manual *manual, bool owned)
 {
-    manual->rest_until_ns = WEIR_NEVER;
+    manual->hooks_at_ns = WEIR_NEVER;
     if (owned)
         atomic_store_explicit(&executor->owner, &weir__self, memory_order_relaxed);
     atomic_store_explicit(&executor->state, WEIR_EXECUTOR_STARTED, memory_order_seq_cst);
@@ -56,10 +56,10 @@ static int may_run(weir_executor *executor, const weir__manual *manual)
 }
 
 /*
- * Nothing ran and nothing changed, and yet it is not time to return: a waker from before the run
- * was slow and ended a wait that was not its own, or a task has come this very moment.
+ * True if the turn did nothing but it is too early to return: a slow waker from before the run
+ * ended the wait, or a task has just arrived.
  */
-static bool has_to_go_on(weir_executor *executor, int64_t limit_ns, int64_t budget_ns)
+static bool must_continue(weir_executor *executor, int64_t limit_ns, int64_t budget_ns)
 {
     if (weir__executor_state(executor) != executor->turn.state)
         return false;
@@ -77,17 +77,17 @@ static void run_turn(weir_executor *executor, int64_t max_wait_ns, int64_t budge
     bool limited = budget_ns > 0 && budget_ns < WEIR_NEVER;
 
     executor->turn.now_ns = now_ns;
-    executor->turn.batch = limited ? 1 : 64; /* a budget is looked at after every task */
+    executor->turn.batch = limited ? 1 : 64; /* a budget is checked after every task */
     atomic_store_explicit(&executor->next_wakeup, WEIR__AWAKE, memory_order_relaxed);
     weir__executor_stats_awake(executor);
     limit_ns = weir__earlier(limit_ns, weir__executor_next_check(executor));
     do {
         weir__executor_turn(executor, limit_ns, budget_ns);
     } while (weir__executor_stats_calls(executor) == calls &&
-             has_to_go_on(executor, limit_ns, budget_ns));
+             must_continue(executor, limit_ns, budget_ns));
 }
 
-/* Until the next run it sleeps; if there is something to do already, it says so now. */
+/* Marks the executor as asleep until the next run, and calls `wake` if it has work already. */
 static void go_to_sleep(weir_executor *executor, weir__manual *manual)
 {
     int64_t deadline_ns;
@@ -97,9 +97,9 @@ static void go_to_sleep(weir_executor *executor, weir__manual *manual)
         executor->type->flush(executor);
     deadline_ns = weir__executor_deadline(executor, weir__executor_next_check(executor));
     busy = deadline_ns == 0;
-    manual->rest_until_ns = busy ? WEIR_NEVER : weir__executor_before_sleep(executor, WEIR_NEVER);
+    manual->hooks_at_ns = busy ? WEIR_NEVER : weir__executor_before_sleep(executor, WEIR_NEVER);
     weir__executor_stats_asleep(executor);
-    deadline_ns = busy ? WEIR_NEVER : weir__earlier(deadline_ns, manual->rest_until_ns);
+    deadline_ns = busy ? WEIR_NEVER : weir__earlier(deadline_ns, manual->hooks_at_ns);
     if (!weir__executor_publish_deadline(executor, deadline_ns) || busy)
         weir__executor_wake(executor);
 }
@@ -119,7 +119,7 @@ int weir__manual_run_once(weir_executor *executor, weir__manual *manual, int64_t
     int err = may_run(executor, manual);
 
     if (err == WEIR_ETERMINATED && weir__in_executor(executor))
-        manual->end_was_told = true;
+        manual->end_reported = true;
     if (err < 0)
         return err;
     if (max_wait_ns < 0)
@@ -145,19 +145,19 @@ int64_t weir__manual_timeout(weir_executor *executor, weir__manual *manual)
     int64_t deadline_ns;
     int err = may_run(executor, manual);
 
-    if (err == WEIR_ETERMINATED && !manual->end_was_told)
-        return 0; /* or an owner that sleeps until there is something to do never hears of it */
+    if (err == WEIR_ETERMINATED && !manual->end_reported)
+        return 0; /* or an owner that sleeps until there is work would never see the end */
     if (err < 0)
         return WEIR_NEVER;
     executor->turn.now_ns = weir__executor_now(executor);
     deadline_ns = weir__executor_deadline(
-        executor, weir__earlier(weir__executor_next_check(executor), manual->rest_until_ns));
+        executor, weir__earlier(weir__executor_next_check(executor), manual->hooks_at_ns));
     if (deadline_ns == 0 || weir__executor_state(executor) != executor->turn.state)
         return 0;
     return deadline_ns == WEIR_NEVER ? WEIR_NEVER : deadline_ns - executor->turn.now_ns;
 }
 
-/* ---- the one without I/O ---- */
+/* ---- the manual executor without I/O ---- */
 
 static struct manual *manual_of(weir_executor *executor)
 {
@@ -231,7 +231,7 @@ int weir_manual_claim(weir_executor *executor)
     return is_manual(executor) ? weir__manual_claim(executor) : -EINVAL;
 }
 
-/* Any negative one means no tasks, also that which means the kind's own. */
+/* Any negative budget means no tasks, even WEIR__TYPE_BUDGET. */
 static int64_t turn_budget(int64_t budget_ns)
 {
     return budget_ns > 0 ? budget_ns : budget_ns == 0 ? WEIR_NEVER : -1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The members of an executor, and how they hear of its end.
+ * The members of an executor, and their shutdown.
  */
 #include "executor/member.h"
 
@@ -8,17 +8,17 @@
 
 void weir__members_init(weir__members *members)
 {
-    weir__list_init(&members->owners);
+    weir__list_init(&members->open);
     weir__list_init(&members->leaving);
     weir__list_init(&members->aborted);
 }
 
 void weir__member_join(weir__member *member, weir_executor *executor)
 {
-    weir__list *owners = &executor->members.owners;
+    weir__list *open = &executor->members.open;
 
     member->executor = executor;
-    weir__list_append(member->type->is_first ? owners->next : owners, &member->link);
+    weir__list_append(member->type->is_first ? open->next : open, &member->link);
     weir__counter_add(executor->members.count, 1);
     weir__executor_lease(executor);
 }
@@ -50,7 +50,7 @@ bool weir__members_drain(weir_executor *executor, bool abort)
     weir__members *members = &executor->members;
     weir__member *member;
 
-    while ((member = next_member(&members->owners, &members->leaving)) != NULL)
+    while ((member = next_member(&members->open, &members->leaving)) != NULL)
         member->type->shut_down(member);
     while (abort && (member = next_member(&members->leaving, &members->aborted)) != NULL)
         if (member->type->abort != NULL)

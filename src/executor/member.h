@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What has something open on an executor: a channel, a watch. It is a member from join to part, and
- * as long as there is one the executor is not suspended. At a shutdown the members are told, and
- * the executor goes on turning until all of them have parted, or their time is up.
+ * A member is an object that has something open on an executor: a channel, a descriptor watch. An
+ * executor with members is not suspended. A shutdown notifies the members, and continues when all
+ * of them have left or their time is up.
  */
 #ifndef WEIR_EXECUTOR_MEMBER_H
 #define WEIR_EXECUTOR_MEMBER_H
@@ -16,37 +16,38 @@
 typedef struct weir__member weir__member;
 
 typedef struct weir__member_type {
-    bool is_first; /* hears of a shutdown before the others: it brings new ones */
+    bool is_first; /* is shut down before the others, because it adds new members: listeners */
 
-    /* The executor shuts down: the member closes what it has, and parts. Called once. */
+    /* Called once, when the executor shuts down: the member closes itself and leaves. */
     void (*shut_down)(weir__member *member);
 
-    /* It has not parted, and its time is up: it does so without its peer. Once; NULL = nothing that
-     * it waits for can take long. */
+    /* Called once, if its time is up and it has not left: leaves without waiting for its peer.
+     * NULL: it leaves quickly in any case. */
     void (*abort)(weir__member *member);
 } weir__member_type;
 
 struct weir__member {
     weir__list link;
-    weir_executor *executor; /* NULL = of none */
+    weir_executor *executor; /* NULL: none */
     const weir__member_type *type;
 };
 
-/* An executor's, which only its thread touches, but for the count. */
+/* The members of an executor; accessed by its thread only, except for the count. */
 typedef struct weir__members {
-    weir__list owners;  /* those that do not know of a shutdown, */
-    weir__list leaving; /* that were told of it, */
-    weir__list aborted; /* and that were told a second time */
+    weir__list open;
+    weir__list leaving; /* shut_down was called */
+    weir__list aborted; /* abort was called */
     _Atomic uint64_t count;
 } weir__members;
 
 void weir__members_init(weir__members *members);
 
-/* The executor's thread, before it has ended. Who joins during a shutdown is told of it. */
+/* The executor's thread, before it has ended. A member that joins during a shutdown is shut down in
+ * the next turn. */
 void weir__member_join(weir__member *member, weir_executor *executor);
 void weir__member_leave(weir__member *member);
 
-/* For an executor's kind: its `drain`, and its `handles`. */
+/* The `drain` and `handles` of executor types. */
 bool weir__members_drain(weir_executor *executor, bool abort);
 uint64_t weir__members_count(const weir_executor *executor);
 

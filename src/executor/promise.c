@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PENDING -> UNCANCELLABLE -> COMPLETING or CANCELLING -> DONE, or leaving out what comes between.
- * Who leaves the first two writes the result; DONE publishes it, and wakes who waits on the state.
+ * PENDING -> UNCANCELLABLE -> COMPLETING or CANCELLING -> DONE; intermediate states may be skipped.
+ * The thread that leaves the first two writes the result; DONE publishes it and wakes the waiters.
  *
- * Listeners are a stack that anyone pushes to, in one word, with two marks in its lowest bits:
- * RUNNING, somebody runs listeners; POSTED, the notification is queued and will come for them.
+ * Listeners are a lock-free stack in one word, with two flags in its lowest bits: RUNNING, a thread
+ * runs listeners; POSTED, the notification task is queued and will run them.
  *
- *      complete:      with listeners, on the executor's thread: RUNNING; DONE; run
+ *      complete:      with listeners, on the executor's thread: set RUNNING; DONE; run
  *                     otherwise: DONE; post the notification if there are listeners
  *      add:           push; if DONE: post the notification
- *      post:          set POSTED; who did so queues the notification
+ *      post:          set POSTED; the thread that set it queues the notification
  *      notification:  clear POSTED; set RUNNING, and unless it was set: run
- *      run:           take all, run them oldest first; then clear RUNNING, unless there are more
+ *      run:           take all, call them oldest first; then clear RUNNING, unless there are more
  *                     and no notification will come for them: then again
  *
- * So listeners run one at a time and in the order pushed; one that was there before the completion
- * runs inside it; and a late one is queued before its add returns, ahead of the tasks that follow,
- * unless another thread is about to queue the notification for its own. A push and the look at the
- * state are sequentially consistent, as are DONE and the look at the stack: one of the two sees the
- * other, so no listener is forgotten. The same holds for `waiters` and the state.
+ * So listeners run one at a time and in the order pushed. A listener added before the completion
+ * runs inside it. A late listener is queued before its add returns, ahead of later tasks, unless
+ * another thread is about to queue the notification for its own. A push and the following load of
+ * the state are sequentially consistent, as are the store of DONE and the following load of the
+ * stack: one of the two sees the other, so no listener is lost. The same holds for `waiters` and
+ * the state.
  *
- * `refs` counts owners in its lower half, watchers in its upper. A promise that is not complete
- * when its last owner leaves is abandoned; a watcher only keeps its memory. Only an owner makes
- * further ones, so one that sees itself alone is; a completion makes owners too, but then nothing
- * can be abandoned any more.
+ * `refs` counts strong references in its lower half and weak ones in its upper half. A promise that
+ * is not complete when its last strong reference is released is abandoned; weak references only
+ * keep the memory. Only a strong reference can be copied, so a holder that sees itself alone is
+ * alone; a completion retains too, but then the promise can no longer be abandoned.
  */
 #include "executor/promise.h"
 
@@ -41,10 +42,10 @@
 #define RUNNING ((uintptr_t)1)
 #define POSTED ((uintptr_t)2)
 #define MARKS (RUNNING | POSTED)
-#define OWNER UINT64_C(1)
-#define WATCHER (UINT64_C(1) << 32)
+#define STRONG UINT64_C(1)
+#define WEAK (UINT64_C(1) << 32)
 #define DEPTH_MAX 8
-#define OURS ((void *)1) /* in weir_listener.reserved: to be freed */
+#define ALLOCATED ((void *)1) /* in weir_listener.reserved: freed by the promise */
 
 enum {
     PENDING,
@@ -62,12 +63,12 @@ struct weir_promise {
     _Atomic uint32_t waiters;
     int err;
     weir_task notification;
-    _Atomic bool first_is_taken;
-    weir_listener first; /* most promises have one listener: it needs no allocation */
+    _Atomic bool first_in_use;
+    weir_listener first; /* most promises have one listener: no allocation */
     void *value;
     weir_value_free_fn *free_value;
     char *detail;
-    weir_promise *kept; /* whose value it is */
+    weir_promise *value_owner; /* of a cascade's target: retained */
     void (*on_cancel)(weir_promise *promise);
     bool (*guard)(const void *arg);
     const void *guard_arg;
@@ -78,7 +79,7 @@ static _Thread_local unsigned depth __attribute__((tls_model("initial-exec")));
 
 static weir_task_fn on_notification;
 
-/* ---- life ---- */
+/* ---- creation and references ---- */
 
 weir_promise *weir__promise_create_with(weir_executor *executor, size_t extra)
 {
@@ -87,7 +88,7 @@ weir_promise *weir__promise_create_with(weir_executor *executor, size_t extra)
     if (promise == NULL)
         return NULL;
     atomic_init(&promise->state, PENDING);
-    atomic_init(&promise->refs, OWNER);
+    atomic_init(&promise->refs, STRONG);
     promise->executor = executor != NULL ? executor : weir_executor_global();
     weir__executor_weak_retain(promise->executor);
     weir_task_init(&promise->notification, on_notification, promise);
@@ -142,7 +143,7 @@ int weir_promise_create_completed(weir_executor *executor, int err, void *value,
     return 0;
 }
 
-/* For assertions: some owner is left. */
+/* For assertions: there is a strong reference. */
 static bool is_held(const weir_promise *promise)
 {
     return (uint32_t)atomic_load_explicit(&promise->refs, memory_order_relaxed) > 0;
@@ -151,8 +152,8 @@ static bool is_held(const weir_promise *promise)
 weir_promise *weir_promise_retain(weir_promise *promise)
 {
     WEIR__ASSERT_HELD(is_held(promise), "weir_promise_retain: the promise has no references left");
-    /* Relaxed: the new owner gets the pointer from the old one, by a way that orders the rest. */
-    atomic_fetch_add_explicit(&promise->refs, OWNER, memory_order_relaxed);
+    /* Relaxed: passing the pointer to the new owner orders the rest. */
+    atomic_fetch_add_explicit(&promise->refs, STRONG, memory_order_relaxed);
     return promise;
 }
 
@@ -160,7 +161,7 @@ static void destroy(weir_promise *promise)
 {
     if (promise->free_value != NULL)
         promise->free_value(promise->value);
-    weir_promise_release(promise->kept);
+    weir_promise_release(promise->value_owner);
     weir__executor_weak_release(promise->executor);
     weir__free(promise->detail);
 #ifndef NDEBUG
@@ -174,7 +175,7 @@ static bool is_open(const weir_promise *promise)
     return atomic_load_explicit(&promise->state, memory_order_relaxed) <= UNCANCELLABLE;
 }
 
-/* Acquire-release: who destroys it comes after all that the others did. */
+/* Acquire-release: the destruction comes after every other use. */
 void weir_promise_release(weir_promise *promise)
 {
     uint64_t refs;
@@ -185,26 +186,26 @@ void weir_promise_release(weir_promise *promise)
                       "weir_promise_release: the promise was released more often than retained");
     refs = atomic_load_explicit(&promise->refs, memory_order_acquire);
     do {
-        if ((uint32_t)refs == OWNER && is_open(promise)) {
+        if ((uint32_t)refs == STRONG && is_open(promise)) {
             (void)weir_promise_fail(promise, WEIR_EABANDONED, NULL);
             refs = atomic_load_explicit(&promise->refs, memory_order_acquire);
         }
-    } while (refs != OWNER &&
-             !atomic_compare_exchange_weak_explicit(&promise->refs, &refs, refs - OWNER,
+    } while (refs != STRONG &&
+             !atomic_compare_exchange_weak_explicit(&promise->refs, &refs, refs - STRONG,
                                                     memory_order_acq_rel, memory_order_acquire));
-    if (refs == OWNER)
+    if (refs == STRONG)
         destroy(promise);
 }
 
-static weir_promise *watch(weir_promise *promise)
+static weir_promise *weak_retain(weir_promise *promise)
 {
-    atomic_fetch_add_explicit(&promise->refs, WATCHER, memory_order_relaxed);
+    atomic_fetch_add_explicit(&promise->refs, WEAK, memory_order_relaxed);
     return promise;
 }
 
-static void unwatch(weir_promise *promise)
+static void weak_release(weir_promise *promise)
 {
-    if (atomic_fetch_sub_explicit(&promise->refs, WATCHER, memory_order_acq_rel) == WATCHER)
+    if (atomic_fetch_sub_explicit(&promise->refs, WEAK, memory_order_acq_rel) == WEAK)
         destroy(promise);
 }
 
@@ -215,7 +216,7 @@ static void call_listener(weir_promise *promise, weir_listener *listener)
     weir_listener_fn *fn = listener->fn;
     void *user_data = listener->user_data;
 
-    if (listener->reserved == OURS)
+    if (listener->reserved == ALLOCATED)
         weir__free(listener);
     fn(promise, user_data);
 }
@@ -235,7 +236,7 @@ static void run_listener_list(weir_promise *promise, uintptr_t newest)
     }
 }
 
-/* Clears RUNNING; not if there are more listeners, and nobody else is to come for them. */
+/* Clears RUNNING and returns true, unless there are listeners and no notification is queued. */
 static bool stop_running(weir_promise *promise)
 {
     uintptr_t listeners = atomic_load_explicit(&promise->listeners, memory_order_relaxed);
@@ -248,7 +249,7 @@ static bool stop_running(weir_promise *promise)
     return false;
 }
 
-/* The caller set RUNNING. */
+/* The caller has set RUNNING. */
 static void run_listeners(weir_promise *promise)
 {
     depth++;
@@ -263,7 +264,7 @@ static void on_notification(void *arg, int status)
 {
     weir_promise *promise = arg;
 
-    (void)status; /* whether run or cancelled: listeners hear of it */
+    (void)status; /* listeners are called even if the task is cancelled */
     atomic_fetch_and_explicit(&promise->listeners, ~POSTED, memory_order_acq_rel);
     if ((atomic_fetch_or_explicit(&promise->listeners, RUNNING, memory_order_acq_rel) & RUNNING) ==
         0)
@@ -271,7 +272,7 @@ static void on_notification(void *arg, int status)
     weir_promise_release(promise);
 }
 
-/* Runs the notification as a task: of the executor, or of the global one if that has ended. */
+/* Queues the notification on the executor, or on the global one if that has ended. */
 static void post_notification(weir_promise *promise)
 {
     if ((atomic_fetch_or_explicit(&promise->listeners, POSTED, memory_order_acq_rel) & POSTED) != 0)
@@ -281,11 +282,12 @@ static void post_notification(weir_promise *promise)
         return;
     if (weir__executor_post(weir_executor_global(), &promise->notification, WEIR__NOW) == 0)
         return;
-    weir__error("promise", "-", "no executor takes its listeners; they run where it completed");
+    weir__error("promise", "-",
+                "no executor accepts the notification; listeners run on the completing thread");
     on_notification(promise, 0);
 }
 
-/* The immediate executor runs what is posted at once, one deeper. */
+/* The immediate executor runs a posted task at once, one level deeper. */
 static bool may_nest(const weir_executor *executor)
 {
     return weir__in_executor(executor) && depth + (executor->type->run_inline != NULL) < DEPTH_MAX;
@@ -298,27 +300,27 @@ static void wake_waiters(weir_promise *promise)
 }
 
 /*
- * The caller has begun, and written the result. From DONE on who waited may release the promise,
- * and so may a listener: also the reference that the caller relies on.
+ * The caller has begun the completion and written the result. From DONE on, waiters and listeners
+ * may release the promise, even the caller's reference.
  */
 static void publish(weir_promise *promise)
 {
-    bool here = atomic_load_explicit(&promise->listeners, memory_order_relaxed) != 0 &&
-                may_nest(promise->executor);
+    bool inside = atomic_load_explicit(&promise->listeners, memory_order_relaxed) != 0 &&
+                  may_nest(promise->executor);
 
     weir_promise_retain(promise);
-    if (here)
+    if (inside)
         atomic_fetch_or_explicit(&promise->listeners, RUNNING, memory_order_relaxed);
     atomic_store_explicit(&promise->state, DONE, memory_order_seq_cst);
     wake_waiters(promise);
-    if (here)
+    if (inside)
         run_listeners(promise);
     else if (atomic_load_explicit(&promise->listeners, memory_order_seq_cst) != 0)
         post_notification(promise);
     weir_promise_release(promise);
 }
 
-/* Once pushed the listener may run, and release the reference that the caller relies on. */
+/* Once pushed, the listener may run and release even the caller's reference. */
 static void push_listener(weir_promise *promise, weir_listener *listener)
 {
     uintptr_t head = atomic_load_explicit(&promise->listeners, memory_order_relaxed);
@@ -340,14 +342,14 @@ int weir_promise_add_listener(weir_promise *promise, weir_listener_fn *fn, void 
 
     if (fn == NULL)
         return -EINVAL;
-    if (atomic_exchange_explicit(&promise->first_is_taken, true, memory_order_relaxed)) {
+    if (atomic_exchange_explicit(&promise->first_in_use, true, memory_order_relaxed)) {
         listener = weir__alloc(sizeof(*listener));
         if (listener == NULL)
             return -ENOMEM;
     }
     listener->fn = fn;
     listener->user_data = user_data;
-    listener->reserved = listener != &promise->first ? OURS : NULL;
+    listener->reserved = listener != &promise->first ? ALLOCATED : NULL;
     push_listener(promise, listener);
     return 0;
 }
@@ -360,8 +362,8 @@ void weir_promise_listen(weir_promise *promise, weir_listener *listener)
 
 /* ---- completion ---- */
 
-/* Takes the right to complete, unless the state is past the last one that allows it. */
-static int begin(weir_promise *promise, uint32_t last_state, int err)
+/* Claims the right to complete; fails if the state is beyond `last_state`. */
+static int begin_completion(weir_promise *promise, uint32_t last_state, int err)
 {
     uint32_t state = atomic_load_explicit(&promise->state, memory_order_relaxed);
     uint32_t next = err == WEIR_ECANCELED ? CANCELLING : COMPLETING;
@@ -379,7 +381,7 @@ static int begin(weir_promise *promise, uint32_t last_state, int err)
 
 int weir_promise_succeed_with(weir_promise *promise, void *value, weir_value_free_fn *free_value)
 {
-    int err = begin(promise, UNCANCELLABLE, 0);
+    int err = begin_completion(promise, UNCANCELLABLE, 0);
 
     if (err < 0) {
         if (free_value != NULL)
@@ -403,22 +405,22 @@ int weir_promise_fail(weir_promise *promise, int err, const char *detail)
 
     if (err >= 0)
         return -EINVAL;
-    refused = begin(promise, UNCANCELLABLE, err);
+    refused = begin_completion(promise, UNCANCELLABLE, err);
     if (refused < 0)
         return refused;
     if (detail != NULL)
-        promise->detail = weir__strdup(detail); /* no memory: the error's own text will do */
+        promise->detail = weir__strdup(detail); /* NULL: the error's own text */
     publish(promise);
     return 0;
 }
 
 int weir_promise_cancel(weir_promise *promise)
 {
-    int err = begin(promise, PENDING, WEIR_ECANCELED);
+    int err = begin_completion(promise, PENDING, WEIR_ECANCELED);
 
     if (err < 0)
         return err;
-    weir_promise_retain(promise); /* on_cancel comes last, and a listener may be the last owner */
+    weir_promise_retain(promise); /* for on_cancel: a listener may release the last reference */
     publish(promise);
     if (promise->on_cancel != NULL)
         promise->on_cancel(promise);
@@ -462,8 +464,8 @@ const char *weir_promise_detail(const weir_promise *promise)
 {
     if (!weir_promise_is_done(promise) || promise->err == 0)
         return "";
-    if (promise->kept != NULL)
-        return weir_promise_detail(promise->kept);
+    if (promise->value_owner != NULL)
+        return weir_promise_detail(promise->value_owner);
     return promise->detail != NULL ? promise->detail : weir_error_text(promise->err);
 }
 
@@ -523,8 +525,8 @@ int weir_promise_sync(weir_promise *promise, int64_t timeout_ns)
 
 /* ---- cascade ---- */
 
-/* Lives until both promises are complete: cancelling the target must still reach the source. It
- * owns the target, which it is to complete, and watches the source, which is another's to complete.
+/* Lives until both promises are complete, because cancelling the target must cancel the source. It
+ * holds a strong reference to the target, which it completes, and a weak one to the source.
  */
 struct cascade {
     weir_listener on_source;
@@ -540,13 +542,14 @@ static void cascade_release(struct cascade *cascade)
         weir__free(cascade);
 }
 
-/* The target's value is the source's, or that of the source's own source: it keeps whose it is. */
+/* The value is owned by the source, or by the source's own source; the target retains its owner. */
 static void copy_result(weir_promise *source, weir_promise *target)
 {
-    if (begin(target, UNCANCELLABLE, source->err) < 0)
+    if (begin_completion(target, UNCANCELLABLE, source->err) < 0)
         return;
     target->value = source->value;
-    target->kept = weir_promise_retain(source->kept != NULL ? source->kept : source);
+    target->value_owner =
+        weir_promise_retain(source->value_owner != NULL ? source->value_owner : source);
     publish(target);
 }
 
@@ -568,7 +571,7 @@ static void on_target_done(weir_promise *target, void *user_data)
     if (weir_promise_is_cancelled(target))
         (void)weir_promise_cancel(source);
     cascade_release(cascade);
-    unwatch(source);
+    weak_release(source);
 }
 
 int weir_promise_cascade(weir_promise *source, weir_promise *target)
@@ -582,7 +585,7 @@ int weir_promise_cascade(weir_promise *source, weir_promise *target)
         return -ENOMEM;
     weir__refs_init(&cascade->refs);
     weir__refs_retain(&cascade->refs);
-    cascade->source = watch(source);
+    cascade->source = weak_retain(source);
     cascade->target = weir_promise_retain(target);
     cascade->on_source.fn = on_source_done;
     cascade->on_source.user_data = cascade;

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inside of a promise, for what is a promise and more: submitted and scheduled tasks.
+ * Internals of promises, for objects that extend one: submitted and scheduled tasks, and others.
  */
 #ifndef WEIR_EXECUTOR_PROMISE_H
 #define WEIR_EXECUTOR_PROMISE_H
 
 #include <weir/promise.h>
 
-/* Creates a promise with `extra` zeroed bytes behind it, aligned for any type. NULL = no memory. */
+/* Creates a promise followed by `extra` zeroed bytes, aligned for any type. NULL: no memory. */
 weir_promise *weir__promise_create_with(weir_executor *executor, size_t extra);
 void *weir__promise_extra(weir_promise *promise);
 weir_promise *weir__promise_of_extra(void *extra);
 
-/* on_cancel runs in the cancelling thread, after it completed the promise. Set before it is shared.
+/* on_cancel runs on the cancelling thread, after the completion. Set it before sharing the promise.
  */
 void weir__promise_set_on_cancel(weir_promise *promise, void (*on_cancel)(weir_promise *promise));
 
-/* Waiting is refused on threads for which guard(arg) is true, instead of the promise's executor's.
+/* Waiting is refused on threads for which guard(arg) is true, instead of on the executor's thread.
  */
 void weir__promise_set_guard(weir_promise *promise, bool (*guard)(const void *arg),
                              const void *arg);
 
-/* 0, or -EDEADLK if this thread may not wait: for the promise, or for anything if NULL. */
+/* 0, or -EDEADLK if this thread may not wait for the promise; NULL: for any promise. */
 int weir__promise_may_wait(const weir_promise *promise);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What to do with a task that an executor does not take.
+ * Rejection policies.
  */
 #include <errno.h>
 
@@ -30,9 +30,9 @@ int weir_reject_after_backoff(weir_executor *executor, weir_task_fn *fn, void *a
     if (weir_in_executor(executor))
         return reason;
     while (reason == WEIR_EFULL && retries-- > 0) {
-        weir__executor_wake(executor); /* it may be full of lazy tasks */
+        weir__executor_wake(executor); /* the queue may be full of lazy tasks */
         weir__thread_sleep(delay_ns);
         reason = weir__executor_try_execute(executor, fn, arg, WEIR__NOW);
     }
-    return reason == -ENOMEM ? WEIR_EFULL : reason; /* the task at hand needed no memory */
+    return reason == -ENOMEM ? WEIR_EFULL : reason; /* the original task needed no memory */
 }

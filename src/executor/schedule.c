@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Scheduled tasks: a promise, and in its extra part a timer and the two tasks that start and stop
- * the timer from other threads.
+ * Scheduled tasks: a promise whose extra part holds a timer, and two tasks that start and stop the
+ * timer from other threads.
  *
- *      submitted (here: filed at once; elsewhere: `file` is posted)
- *          -> filed  -> due -> run -> once: over | repeated: filed again
- *          -> cancelled: by weir_promise_cancel on any thread, by the executor's end
+ *      submitted: the timer is started, at once on the executor's thread, otherwise by start_task
+ *          -> due -> run -> ended, or the timer is started again
+ *          -> cancelled: by weir_promise_cancel on any thread, or by the executor's end
  *
- * Only the executor's thread touches what is not the promise. `over` is set there when the function
- * has been called for the last time; whoever comes later finds it set and does nothing. The
- * schedule holds a reference to the promise until then, and each posted task one of its own.
+ * Except for the promise, only the executor's thread accesses a scheduled task. `ended` is set when
+ * the function has been called for the last time; later events find it set and do nothing. The
+ * schedule holds a reference to the promise until then, and so does each posted task.
  */
 #include "executor/schedule.h"
 
@@ -29,15 +29,15 @@ enum repeat {
 
 struct scheduled {
     weir_timer timer;
-    weir_task file;   /* starts the timer */
-    weir_task remove; /* stops it */
+    weir_task start_task; /* starts the timer, from another thread */
+    weir_task stop_task;  /* stops it, from another thread */
     weir_task_fn *fn;
     void *arg;
     int64_t at_ns;
     int64_t period_ns;
     enum repeat repeat;
     bool running;
-    bool over;
+    bool ended; /* the function was called for the last time */
 };
 
 static weir_executor *executor_of(struct scheduled *scheduled)
@@ -51,10 +51,10 @@ static void call(struct scheduled *scheduled, int status)
     scheduled->fn(scheduled->arg, status);
 }
 
-/* The function's last call, unless it was a run. */
+/* Ends the schedule; a negative status is the last call of the function. */
 static void end(struct scheduled *scheduled, int status)
 {
-    scheduled->over = true;
+    scheduled->ended = true;
     if (status < 0)
         call(scheduled, status);
     weir_promise_release(weir__promise_of_extra(scheduled));
@@ -62,7 +62,7 @@ static void end(struct scheduled *scheduled, int status)
 
 static void on_due(weir_timer *timer);
 
-static void file(struct scheduled *scheduled)
+static void start_timer(struct scheduled *scheduled)
 {
     weir__timer_start_at(executor_of(scheduled), &scheduled->timer, scheduled->at_ns, on_due);
 }
@@ -96,7 +96,7 @@ static void run_repeated(struct scheduled *scheduled)
     if (scheduled->repeat == FIXED_DELAY)
         scheduled->at_ns = weir__executor_now(executor_of(scheduled));
     scheduled->at_ns = weir__deadline(scheduled->at_ns, scheduled->period_ns);
-    file(scheduled);
+    start_timer(scheduled);
 }
 
 static void on_due(weir_timer *timer)
@@ -118,51 +118,51 @@ void weir__schedule_cancelled(weir_timer *timer)
 {
     struct scheduled *scheduled = WEIR_CONTAINER_OF(timer, struct scheduled, timer);
 
-    /* As a failure: also if it cannot be cancelled any more, and without on_cancel. */
+    /* Failed, not cancelled: works for an uncancellable promise, and does not call on_cancel. */
     (void)weir_promise_fail(weir__promise_of_extra(scheduled), WEIR_ECANCELED, NULL);
     end(scheduled, WEIR_ECANCELED);
 }
 
-static void on_file(void *arg, int status)
+static void on_start_task(void *arg, int status)
 {
     struct scheduled *scheduled = arg;
     weir_promise *promise = weir__promise_of_extra(scheduled);
 
-    if (!scheduled->over && status < 0)
+    if (!scheduled->ended && status < 0)
         weir__schedule_cancelled(&scheduled->timer);
-    else if (!scheduled->over)
-        file(scheduled);
+    else if (!scheduled->ended)
+        start_timer(scheduled);
     weir_promise_release(promise);
 }
 
-static void remove_now(struct scheduled *scheduled)
+static void stop_now(struct scheduled *scheduled)
 {
-    if (scheduled->running || scheduled->over)
-        return; /* whoever runs it sees that the promise is complete */
+    if (scheduled->running || scheduled->ended)
+        return; /* run_repeated sees that the promise is complete */
     (void)weir_timer_stop(&scheduled->timer);
     end(scheduled, WEIR_ECANCELED);
 }
 
-static void on_remove(void *arg, int status)
+static void on_stop_task(void *arg, int status)
 {
     (void)status;
-    remove_now(arg);
+    stop_now(arg);
     weir_promise_release(weir__promise_of_extra(arg));
 }
 
-/* Wakes nobody for it, but for an executor that waits for its last timer to go. */
+/* Posted lazily, except to an executor that waits for its last timer in order to suspend. */
 static void on_cancel(weir_promise *promise)
 {
     struct scheduled *scheduled = weir__promise_extra(promise);
     weir_executor *executor = weir_promise_executor(promise);
 
     if (weir__in_executor(executor)) {
-        remove_now(scheduled);
+        stop_now(scheduled);
         return;
     }
     weir_promise_retain(promise);
-    if (weir__executor_post(executor, &scheduled->remove, WEIR__LAZY) < 0)
-        weir_promise_release(promise); /* it has ended, and has cancelled all its timers */
+    if (weir__executor_post(executor, &scheduled->stop_task, WEIR__LAZY) < 0)
+        weir_promise_release(promise); /* the executor has ended and has cancelled its timers */
     else if (weir__executor_state(executor) == WEIR_EXECUTOR_SUSPENDING)
         weir__executor_wake(executor);
 }
@@ -173,40 +173,40 @@ static int start(weir_executor *executor, struct scheduled *scheduled)
     int err;
 
     if (weir__in_executor(executor)) {
-        file(scheduled);
+        start_timer(scheduled);
         return 0;
     }
     weir_promise_retain(promise); /* the task's */
-    err = weir__executor_post(executor, &scheduled->file, scheduled->at_ns);
+    err = weir__executor_post(executor, &scheduled->start_task, scheduled->at_ns);
     if (err < 0)
         weir_promise_release(promise);
     return err;
 }
 
-static int schedule(weir_executor *executor, const struct scheduled *what, int64_t delay_ns,
+static int schedule(weir_executor *executor, const struct scheduled *spec, int64_t delay_ns,
                     weir_promise **ret_promise)
 {
     struct scheduled *scheduled;
     weir_promise *promise;
     int err;
 
-    if (executor == NULL || what->fn == NULL)
+    if (executor == NULL || spec->fn == NULL)
         return -EINVAL;
     if (executor->type->run_inline != NULL)
         return -ENOTSUP;
     if (weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN)
-        return WEIR_EREJECTED; /* its clock may be gone */
+        return WEIR_EREJECTED; /* the clock may have been destroyed */
     promise = weir__promise_create_with(executor, sizeof(*scheduled));
     if (promise == NULL)
         return -ENOMEM;
     weir__promise_set_on_cancel(promise, on_cancel);
     scheduled = weir__promise_extra(promise);
-    *scheduled = *what;
+    *scheduled = *spec;
     scheduled->at_ns = weir__deadline(weir__executor_now(executor), delay_ns);
-    weir_task_init(&scheduled->file, on_file, scheduled);
-    weir_task_init(&scheduled->remove, on_remove, scheduled);
+    weir_task_init(&scheduled->start_task, on_start_task, scheduled);
+    weir_task_init(&scheduled->stop_task, on_stop_task, scheduled);
 
-    weir_promise_retain(promise); /* the schedule's: see end() */
+    weir_promise_retain(promise); /* released by end() */
     err = start(executor, scheduled);
     if (err < 0)
         weir_promise_release(promise);
@@ -220,20 +220,20 @@ static int schedule(weir_executor *executor, const struct scheduled *what, int64
 int weir_schedule(weir_executor *executor, int64_t delay_ns, weir_task_fn *fn, void *arg,
                   weir_promise **ret_promise)
 {
-    const struct scheduled what = {.fn = fn, .arg = arg, .repeat = ONCE};
+    const struct scheduled spec = {.fn = fn, .arg = arg, .repeat = ONCE};
 
-    return schedule(executor, &what, delay_ns, ret_promise);
+    return schedule(executor, &spec, delay_ns, ret_promise);
 }
 
 static int schedule_repeated(weir_executor *executor, enum repeat repeat, int64_t initial_ns,
                              int64_t period_ns, weir_task_fn *fn, void *arg,
                              weir_promise **ret_promise)
 {
-    const struct scheduled what = {.fn = fn, .arg = arg, .repeat = repeat, .period_ns = period_ns};
+    const struct scheduled spec = {.fn = fn, .arg = arg, .repeat = repeat, .period_ns = period_ns};
 
     if (initial_ns < 0 || period_ns <= 0)
         return -EINVAL;
-    return schedule(executor, &what, initial_ns, ret_promise);
+    return schedule(executor, &spec, initial_ns, ret_promise);
 }
 
 int weir_schedule_at_fixed_rate(weir_executor *executor, int64_t initial_ns, int64_t period_ns,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How late a thread may be that has to end by a deadline, before it is given up. 100 ms; a variable
- * for the tests, which run where a thread may have to wait longer for a CPU. Any thread.
+ * How long after the deadline of a shutdown a thread is given up. 100 ms; a variable for the tests,
+ * where a thread may have to wait longer for a CPU. Any thread may set it.
  */
 #ifndef WEIR_EXECUTOR_SHUTDOWN_GRACE_H
 #define WEIR_EXECUTOR_SHUTDOWN_GRACE_H

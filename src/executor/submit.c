@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weir_submit: a task with a result. The task is the extra part of its promise: one allocation.
+ * weir_submit: a task with a result, allocated together with its promise.
  */
 #include <errno.h>
 

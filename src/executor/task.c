@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread's pool of tasks, so that weir_execute allocates nothing in the steady state.
+ * Per-thread task pools, so that weir_execute allocates nothing in the steady state.
  *
- *      owner thread:   take <--- free ... chains <=== exchange === returned <=== CAS, a chain each
- *      executors:      run the tasks of a batch, give each pool its chain back
+ *      owner thread:   alloc <--- free ... chains <=== exchange === returned <=== CAS, per chain
+ *      executors:      run a batch of tasks, return a chain to each pool
  *
- * Tasks are cut from slabs, which stay until the pool goes: at most SLABS_MAX of them. Beyond that
- * a task is allocated for itself, and freed by who brings it back. A chain is linked through
- * node.next and ends in NULL; its first task holds the length in `arg` and the next chain in
- * `reserved`.
+ * Tasks are cut from slabs, at most SLABS_MAX, which are freed with the pool. Beyond that limit
+ * tasks are allocated separately, and freed by the executor that ran them. A chain is linked
+ * through node.next and ends in NULL; its first task holds the length in `arg` and the next chain
+ * in `reserved`.
  *
- * The end of the owner's thread. It closes `returned` by exchanging in CLOSED, and counts what is
- * still out. `owed` is the number out, less what came back after the close; the owner adds the one,
- * returners subtract the other, in any order, and since the owner adds only once the sum is zero
- * only when all is done: who makes it zero frees the pool.
+ * At the end of the owner's thread, the pool closes `returned` by exchanging it for CLOSED, and
+ * counts the tasks that are still out. The owner adds that count to `outstanding`, once; threads
+ * that return tasks after the close subtract theirs, in any order. So the sum is zero only when
+ * everything is back, and the thread that makes it zero frees the pool.
  *
- * Memory order. A returned chain is written before the release CAS, read after the acquire
- * exchange. `owed` is acquire-release, so that who frees the pool comes after everybody's last use
- * of it.
+ * Memory order: a returned chain is written before the release CAS and read after the acquire
+ * exchange. `outstanding` is acquire-release, so that freeing the pool comes after the last use of
+ * it by any thread.
  */
 #include "executor/task.h"
 
@@ -80,7 +80,8 @@ static void pool_close(void *arg)
     for (weir_task *task = pool->free; task != NULL; task = weir__task_next(task))
         out--;
     out -= (intptr_t)(count_chains(pool->chains) + count_chains(returned));
-    if (out == 0 || atomic_fetch_add_explicit(&pool->owed, out, memory_order_acq_rel) + out == 0)
+    if (out == 0 ||
+        atomic_fetch_add_explicit(&pool->outstanding, out, memory_order_acq_rel) + out == 0)
         pool_destroy(pool);
 }
 
@@ -145,9 +146,9 @@ weir_task *weir__task_alloc_slow(void)
     return task;
 }
 
-/* ---- the way back ---- */
+/* ---- returning tasks ---- */
 
-static void give_own(weir__task_pool *pool, weir_task *task)
+static void push_own(weir__task_pool *pool, weir_task *task)
 {
     task->node.next = pool->free != NULL ? &pool->free->node : NULL;
     pool->free = task;
@@ -158,7 +159,7 @@ void weir__task_free_own(weir_task *task)
     if (task->reserved & WEIR__TASK_UNPOOLED)
         weir__free(task);
     else
-        give_own(weir__task_pool_of(task), task);
+        push_own(weir__task_pool_of(task), task);
 }
 
 static void return_chain(weir__task_pool *pool, weir_task *first, uintptr_t count)
@@ -168,8 +169,8 @@ static void return_chain(weir__task_pool *pool, weir_task *first, uintptr_t coun
     first->arg = (void *)count;
     do {
         if (head == CLOSED) {
-            if (atomic_fetch_sub_explicit(&pool->owed, (intptr_t)count, memory_order_acq_rel) ==
-                (intptr_t)count)
+            if (atomic_fetch_sub_explicit(&pool->outstanding, (intptr_t)count,
+                                          memory_order_acq_rel) == (intptr_t)count)
                 pool_destroy(pool);
             return;
         }
@@ -189,7 +190,7 @@ static void flush_chain(struct weir__task_chain *chain)
     return_chain(pool, chain->first, chain->count);
 }
 
-/* The pool's chain, or a free one, or the one after the latest. */
+/* Returns the pool's chain, or an unused one, or flushes the one after the latest. */
 static struct weir__task_chain *chain_for(weir__task_returns *returns, const weir__task_pool *pool)
 {
     struct weir__task_chain *end = returns->chains + WEIR__TASK_RETURNS, *chain;
@@ -214,7 +215,7 @@ void weir__task_free_slow(weir__task_returns *returns, weir_task *task, weir__ta
         return;
     }
     if (pool == weir__task_pool_own) {
-        give_own(pool, task);
+        push_own(pool, task);
         return;
     }
     chain = chain_for(returns, pool);

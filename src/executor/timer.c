@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Timers in the caller's memory: the checks, in front of base/timers.c.
+ * Timers in the caller's memory: checks in front of base/timers.c.
  */
 #include "executor/timer.h"
 
@@ -27,10 +27,10 @@ static void start_now(weir_executor *executor, weir_timer *timer, int64_t delay_
 }
 
 /*
- * A long timer that is started by one of the executor's tasks counts from the end of the batch of
- * tasks, when the clock is looked at anyway: a look costs more than all the rest. The executor
- * fires none before, so it is late by no more than the executor is busy. A clock that is set by
- * hand costs nothing, and is exact.
+ * A long timer started by a task counts from the end of the batch of tasks, when the clock is read
+ * anyway: reading it costs more than the rest of the start. The executor fires no timer before
+ * that, so the timer is late by at most the duration of the batch. Reading a manual clock is cheap,
+ * so there the start is exact.
  */
 static void start_in_task(weir_executor *executor, weir_timer *timer, int64_t delay_ns)
 {
@@ -87,7 +87,7 @@ int weir_timer_restart(weir_timer *timer, int64_t delay_ns)
     return weir__timer_start(timer->executor, timer, delay_ns);
 }
 
-static __attribute__((noinline, cold)) int stop_elsewhere(weir_timer *timer)
+static __attribute__((noinline, cold)) int stop_not_current(weir_timer *timer)
 {
     if (!weir__in_executor(timer->executor))
         return WEIR_EWRONGTHREAD;
@@ -96,9 +96,9 @@ static __attribute__((noinline, cold)) int stop_elsewhere(weir_timer *timer)
 }
 
 /*
- * The timer may be out of the cache, and with it the pointer to its executor. Where that is the
- * current one, as it nearly always is, the store's address does not wait for the timer, and the CPU
- * runs ahead: with a million timers that halves the time.
+ * The timer may not be in the cache, nor its pointer to the executor. If that is the current
+ * executor, as it nearly always is, the address of the timer store does not depend on the load, and
+ * the CPU runs ahead: with a million timers this halves the time.
  */
 int weir_timer_stop(weir_timer *timer)
 {
@@ -107,7 +107,7 @@ int weir_timer_stop(weir_timer *timer)
     if (!weir_timer_is_running(timer))
         return 0;
     if (timer->executor != executor)
-        return stop_elsewhere(timer);
+        return stop_not_current(timer);
     weir__timers_stop(&executor->timers, &timer->node);
     return 0;
 }

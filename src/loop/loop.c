@@ -75,7 +75,7 @@ static void count_cpus(void)
 static int loop_create(weir_executor *executor)
 {
     weir__loop *loop = loop_of(executor);
-    const weir__loop_options *options = executor->options.kind;
+    const weir__loop_options *options = executor->options.type_options;
     const weir__io_options io = {
         .name = executor->name,
         .ring_receive = options->uring_receive,
@@ -385,7 +385,7 @@ static void loop_destroy(weir_executor *executor)
 
 #define LOOP_SLOTS                                                                              \
     .size = sizeof(weir__loop), .create = loop_create, .begin = loop_begin,                     \
-    .has_work = loop_has_work, .look = loop_busy_poll, .wait = loop_wait,                       \
+    .has_work = loop_has_work, .busy_poll = loop_busy_poll, .wait = loop_wait,                  \
     .dispatch = loop_dispatch, .flush = loop_flush, .wake = loop_wake, .handles = loop_handles, \
     .drain = loop_drain, .end = loop_end, .destroy = loop_destroy
 

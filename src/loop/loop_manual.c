@@ -38,7 +38,7 @@ static int make_loop(const weir__loop_options *loop, void *arg)
         .task_cap_ns = options->task_cap_ns == 0 ? TASK_CAP_NS : options->task_cap_ns,
         .cpu = -1,
         .idle_ns = WEIR_NEVER,
-        .kind = loop,
+        .type_options = loop,
     };
 
     if (executor.task_cap_ns < 0)

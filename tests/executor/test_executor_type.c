@@ -90,7 +90,7 @@ static void kind_open(void)
     memset(&kind, 0, sizeof(kind));
     kind.type = weir__plain_type;
     kind.type.has_work = kind_has_work;
-    kind.type.look = kind_look;
+    kind.type.busy_poll = kind_look;
     kind.type.wait = kind_wait;
     kind.type.dispatch = kind_dispatch;
     kind.type.drain = kind_drain;

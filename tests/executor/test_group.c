@@ -506,7 +506,7 @@ TEST(group, a_thread_that_cannot_be_pinned_runs_anyway)
     assert_int_equal(weir_executor_thread(weir_group_at(group, 0), &thread), 0);
     assert_int_equal(thread.cpu, -1);
     assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
-    assert_true(log_capture_last_contains("weir-1: cannot be pinned to CPU 1024"));
+    assert_true(log_capture_last_contains("weir-1: cannot pin its thread to CPU 1024"));
     end_group(group);
 }
 
