@@ -125,10 +125,10 @@ static void on_back(void *arg, int status)
         finish(offload, ctx);
         return;
     }
-    if (weir__ctx_is_remote(ctx))
-        weir__remote_look(ctx);
-    else
+    if (!weir__ctx_is_remote(ctx))
         weir__channel_defer(ctx->channel, WEIR__DEFERRED_SWEEP);
+    else if (!weir__ctx_has_offloads(ctx))
+        weir__remote_let_free(ctx);
     finish(offload, NULL);
 }
 

@@ -5,15 +5,16 @@
  *
  * The life of a context:
  *
- *      created           change.c, in the caller: `init`
+ *      created           pipeline_change.c, in the caller: `init`
  *      linked            weir__pipeline_insert
  *      added             call_added: when linked, or by weir__pipeline_call_added if that was
- * before the first registration; from here on it has its slots removed           mark_removed: no
- * slots from here on, and no name that is found; then call_removed, for a replaced one after
- * `added` of its replacement unlinked, freed   weir__pipeline_sweep, in a later task: `deinit`
+ *                        before the first registration; from here on it has its slots
+ *      removed           mark_removed: no slots and no name from here on; then call_removed, for
+ *                        a replaced one after `added` of its replacement
+ *      unlinked, freed   weir__pipeline_sweep, in a later task: `deinit`
  *
- * One that runs elsewhere is told through its inbox, and is unlinked when it is through with what
- * was on the way to it (weir__pipeline_free_removed).
+ * The handlers of remote contexts are called on their executors; the sweep frees a remote context
+ * when its executor is through with it (remote_handler.h).
  */
 #include "channel/pipeline.h"
 
@@ -51,15 +52,23 @@ static weir_ctx *predecessor(const weir_ctx *ctx)
     return before;
 }
 
-static void link_before(weir_ctx *next, weir_ctx *ctx)
+static int link_before(weir_ctx *next, weir_ctx *ctx, bool replaces)
 {
-    while ((next->mask & WEIR__CTX_REPLACED) != 0)
+    weir_ctx *before;
+    int err;
+
+    while ((next->mask & WEIR__CTX_REPLACED) != 0 || weir__remote_is_leaving(next))
         next = next->next;
+    next = weir__remote_position(next);
+    before = predecessor(next);
+    err = weir__remote_place(ctx, before, next, replaces);
+    if (err < 0)
+        return err;
     ctx->next = next;
     ctx->prev = next->prev;
-    predecessor(next)->next = ctx;
+    before->next = ctx;
     next->prev = ctx;
-    weir__remote_write_down(&ctx->channel->pipeline);
+    return 0;
 }
 
 /*
@@ -79,13 +88,14 @@ static void unlink_ctx(weir_ctx *ctx)
 {
     weir_ctx *before = predecessor(ctx), *other = before;
 
+    if (weir__ctx_is_remote(ctx))
+        weir__remote_unplace(ctx, before);
     before->next = ctx->next;
     do {
         if (other->prev == ctx)
             other->prev = ctx->prev;
         other = other->next;
     } while (other != before);
-    weir__remote_write_down(&ctx->channel->pipeline);
 }
 
 static bool is_removed(const weir_ctx *ctx)
@@ -268,7 +278,7 @@ static int choose_name(weir_pipeline *pipeline, weir_ctx *ctx, bool is_exact,
 static void mark_removed(weir_ctx *ctx)
 {
     if (weir__ctx_is_remote(ctx)) {
-        weir__remote_take_out(ctx);
+        weir__remote_of(ctx)->was_removed = true;
         return;
     }
     ctx->mask = (ctx->mask & ~(uint32_t)WEIR__SLOTS) | WEIR__CTX_REMOVED;
@@ -278,7 +288,7 @@ static void mark_removed(weir_ctx *ctx)
 static void finish_removal(weir_ctx *ctx)
 {
     if (weir__ctx_is_remote(ctx))
-        weir__remote_tell_removed(ctx);
+        weir__remote_remove(ctx);
     else if (was_registered(&ctx->channel->pipeline))
         call_removed(ctx);
 }
@@ -298,7 +308,7 @@ static void replace(weir_pipeline *pipeline, weir_ctx *old, weir_ctx *ctx)
 
 int weir__pipeline_insert(weir_pipeline *pipeline, weir_ctx *ctx, const weir__position *position)
 {
-    weir_ctx *anchor = &pipeline->head_tail;
+    weir_ctx *anchor = &pipeline->head_tail, *next;
     int err;
 
     if (weir__channel_phase(pipeline->head_tail.channel) == WEIR__CLOSED)
@@ -313,9 +323,13 @@ int weir__pipeline_insert(weir_pipeline *pipeline, weir_ctx *ctx, const weir__po
         return err;
     if (position->kind == WEIR__LAST)
         anchor = weir__initializer_anchor(pipeline);
-    link_before(position->kind == WEIR__BEFORE || position->kind == WEIR__LAST ? anchor
-                                                                               : anchor->next,
-                ctx);
+    if (position->kind != WEIR__BEFORE && position->kind != WEIR__LAST)
+        next = anchor->next;
+    else
+        next = anchor;
+    err = link_before(next, ctx, position->kind == WEIR__REPLACE);
+    if (err < 0)
+        return err;
     pipeline->head_tail.slots |= slots_of(ctx);
     if (position->kind == WEIR__REPLACE)
         replace(pipeline, anchor, ctx);
@@ -343,20 +357,8 @@ void weir_ctx_remove(weir_ctx *ctx)
 
 /* ---- the end ---- */
 
-void weir__pipeline_sweep(weir_pipeline *pipeline)
-{
-    weir_ctx *ctx = pipeline->head_tail.next, *next;
-
-    for (; ctx != &pipeline->head_tail; ctx = next) {
-        next = ctx->next;
-        if (weir__ctx_is_remote(ctx) || !is_removed(ctx) || weir__ctx_has_offloads(ctx))
-            continue;
-        unlink_ctx(ctx);
-        weir__ctx_destroy(ctx);
-    }
-    recompute_slots(pipeline);
-}
-
+/* Handlers are removed from the tail on, those of a segment when what is behind it has been freed.
+ */
 static void remove_all(weir_pipeline *pipeline)
 {
     weir_channel *channel = pipeline->head_tail.channel;
@@ -364,15 +366,14 @@ static void remove_all(weir_pipeline *pipeline)
     channel->flags |= WEIR__REMOVING_HANDLERS;
     for (weir_ctx *ctx = pipeline->head_tail.prev; ctx != &pipeline->head_tail; ctx = ctx->prev) {
         weir__pipeline_remove(ctx);
-        if (weir__ctx_is_remote(ctx))
-            return; /* weir__pipeline_free_removed goes on */
+        if (weir__ctx_is_remote(ctx) && weir__remote_of(ctx)->segment->first == ctx)
+            return; /* weir__pipeline_sweep goes on */
     }
     weir__channel_leave_loop(channel);
 }
 
-void weir__pipeline_free_removed(weir_ctx *ctx)
+static void free_remote(weir_ctx *ctx)
 {
-    weir_channel *channel = ctx->channel;
     weir_promise *left = weir__remote_of(ctx)->left;
 
     unlink_ctx(ctx);
@@ -380,10 +381,28 @@ void weir__pipeline_free_removed(weir_ctx *ctx)
     if (left != NULL)
         (void)weir_promise_succeed(left, NULL);
     weir_promise_release(left);
-    if (weir__channel_has(channel, WEIR__REMOVING_HANDLERS))
-        remove_all(&channel->pipeline);
-    else
-        recompute_slots(&channel->pipeline);
+}
+
+void weir__pipeline_sweep(weir_pipeline *pipeline)
+{
+    weir_ctx *ctx = pipeline->head_tail.next, *next;
+    bool has_freed_remote = false;
+
+    for (; ctx != &pipeline->head_tail; ctx = next) {
+        next = ctx->next;
+        if (weir__ctx_is_remote(ctx)) {
+            if (!weir__remote_sweep(ctx))
+                continue;
+            free_remote(ctx);
+            has_freed_remote = true;
+        } else if (is_removed(ctx) && !weir__ctx_has_offloads(ctx)) {
+            unlink_ctx(ctx);
+            weir__ctx_destroy(ctx);
+        }
+    }
+    recompute_slots(pipeline);
+    if (has_freed_remote && weir__channel_has(pipeline->head_tail.channel, WEIR__REMOVING_HANDLERS))
+        remove_all(pipeline);
 }
 
 /* Those on the loop are called as an event comes by: only others have to be waited for. None is
@@ -408,11 +427,10 @@ void weir__pipeline_teardown(weir_pipeline *pipeline)
 
 void weir__pipeline_destroy(weir_pipeline *pipeline)
 {
-    weir_ctx *ctx = pipeline->head_tail.next, *next;
+    weir_ctx *ctx;
 
-    for (; ctx != &pipeline->head_tail; ctx = next) {
-        next = ctx->next;
+    while ((ctx = pipeline->head_tail.next) != &pipeline->head_tail) {
+        unlink_ctx(ctx);
         weir__ctx_destroy(ctx);
     }
-    weir__pipeline_init(pipeline, pipeline->head_tail.channel);
 }

@@ -24,11 +24,9 @@ typedef struct weir__position {
     bool is_exact;      /* the name was chosen by the user: it must be free */
 } weir__position;
 
-/* The loop: links a context and tells its handler. Fails with -ENOENT, -EEXIST, WEIR_ECLOSED. */
+/* The loop: links a context and tells its handler. Fails with -ENOENT, -EEXIST, -ENOMEM,
+ * WEIR_ECLOSED. */
 int weir__pipeline_insert(weir_pipeline *pipeline, weir_ctx *ctx, const weir__position *position);
-
-/* The loop: the executor of a removed handler is through with it. */
-void weir__pipeline_free_removed(weir_ctx *ctx);
 
 /* The loop: what the channel has fired has got past this context, of one elsewhere or the ends. */
 void weir__pipeline_teardown_after(weir_ctx *ctx);

@@ -1,34 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Handlers on other executors.
+ * Segments of remote handlers.
  *
- * The loop is the only one that walks and changes the pipeline. So an event that leaves such a
- * handler goes to the loop, through the outbox, and from there to the next one, wherever that is.
- * The exception are neighbours on the same executor, which the loop writes down for them: they call
- * each other. One that is removed is written down nowhere before its executor hears of it, as of a
- * task like any other; so when it has, none of its neighbours is on the way to it any more. A new
- * neighbour has a mark: what left for it before still goes over the loop. The executor takes the
- * mark off when it finds that all of it has arrived, and calls it from there on.
+ *      thread          inbox                         outbox
+ *      the loop        enter: pushes                 run_outbox: passes events on
+ *      the executor    run_inbox: calls members      leave: pushes
  *
- *      who             inbox                       outbox
- *      the loop        enter: pushes               runs: passes on what comes out of it
- *      the executor    runs: calls the handler     leave: pushes
+ * The loop owns the ring of contexts, the executor the list of members. A change to the ring
+ * travels to the executor as a node in the inbox, so the list is always what the ring was when the
+ * node that the executor has taken was pushed:
  *
- * Removal. The loop pushes `removed` behind everything that is on the way in, and goes on pushing:
- * the handler passes on what comes after. When its executor finds the inbox empty it closes it, and
- * says so through the outbox; from there on the loop pushes to the outbox directly, behind what is
- * still there. When that is empty too the context is freed. So nothing is lost or overtaken.
+ *      node        pushed when                     the executor
+ *      ADDED       a context was added             links it, calls `added`
+ *      REMOVED     a context was removed           calls `removed`, unlinks it; the loop frees it
+ *       + FLUSHES  the last one was                also closes the inbox
+ *      SPLIT       a context of another executor   moves the members behind it to their new segment
+ *                  came between two members        and starts its inbox; the loop starts its outbox
+ *      ENDED       the channel has fired all       passes it on; the loop removes the handlers
  *
- * The end. When the channel is closed `ended` follows `unregistered`, through each of them in turn:
- * when it comes to the tail all handlers have heard what they had to, and may be removed.
+ * Joining. A handler joins the segment that it is added next to until the first node is pushed
+ * there, at the latest by the channel's deferred task. After that it forms a segment of its own,
+ * because events that have left the first one may be on the loop, on their way to it. One that is
+ * added between two members, or in place of one, always joins.
  *
- * Demand. While auto-read is off a message passes a port only if one was requested through it, as
- * through handlers that keep messages (demand.h). Read_complete and the end of the input wait
- * behind the messages, other events do not. Those that are left when the channel becomes inactive
- * are released; those of a handler that is removed pass.
+ * Closing. When the last member is removed the executor closes the inbox and moves what the loop
+ * has pushed meanwhile to the outbox. From then on the loop pushes to the outbox directly. The last
+ * context stays in the ring until the outbox is empty.
  *
- * Bytes. A message counts while it is under way: one that was read against the marks that pause
- * reading (rare->under_way), one that was written against those of the outbound queue.
+ * Splitting. Each mailbox of the new segment is stopped until SPLIT has passed that of the old one,
+ * so that nothing overtakes what its members got and passed on as members of the old one. What
+ * comes out of the old outbox before SPLIT has left the last of them (`splits`).
+ *
+ * Memory. Events without contents travel in nodes of the mailbox, so pushing them cannot fail. One
+ * that is pushed again while it is queued moves to the end: the last `read_complete` follows the
+ * last message. A message needs memory for its node; without, the channel is aborted.
+ *
+ * Demand. While auto-read is off a message passes a mailbox only if one was requested through it,
+ * as in handlers that keep messages (demand.h). Read_complete and the end of the input stay behind
+ * the messages, other events overtake them. Messages that wait when the channel becomes inactive
+ * are released.
  */
 #include "channel/remote_handler.h"
 
@@ -42,90 +52,84 @@
 #include "channel/channel.h"
 #include "channel/demand.h"
 #include "channel/node_pool.h"
+#include "channel/pipeline.h"
 #include "channel/pipeline_change.h"
 #include "executor/group.h"
 
-#define BATCH 64 /* nodes that a port runs before others get their turn */
+#define BATCH 64 /* nodes that a task takes before others get their turn */
 
-/* Besides the slots: to the handler, and from it. */
+/* What a node may be besides an event. */
 enum {
     ADDED = 1 << 19,
-    REMOVED = 1 << 20, /* to: you are removed; from: I am through */
-    LEAVE = 1 << 21,   /* from: remove me */
-    ENDED = 1 << 22,   /* no event of the channel's follows */
-    DROPPED = 1 << 23, /* a message that nobody requested */
-    AUTO = 1 << 24,    /* with REQUEST_READ: auto-read makes it */
+    REMOVED = 1 << 20,
+    SPLIT = 1 << 21,
+    ENDED = 1 << 22,
+    DISCARDED = 1 << 23, /* a message of an inactive channel that was not requested */
+    AUTO = 1 << 24,      /* with REQUEST_READ: made by auto-read */
+    FLUSHES = 1 << 25,   /* the messages in front of the node pass, requested or not */
 };
 
-/* What travels in nodes of the port itself: first two pairs, each of a beginning and its end. */
+/* Events without contents. The first four are two pairs of a beginning and its end. */
 enum { PAIRED = 4 };
 
 static const uint32_t fixed_slots[WEIR__REMOTE_FIXED] = {
-    WEIR__REGISTERED,    WEIR__UNREGISTERED, WEIR__ACTIVE,   WEIR__INACTIVE,
-    WEIR__READ_COMPLETE, WEIR__WRITABILITY,  WEIR__DRAINING, WEIR__REQUEST_READ,
-    WEIR__FLUSH,         ADDED | LEAVE,      REMOVED,        ENDED,
+    WEIR__REGISTERED,  WEIR__UNREGISTERED, WEIR__ACTIVE,       WEIR__INACTIVE, WEIR__READ_COMPLETE,
+    WEIR__WRITABILITY, WEIR__DRAINING,     WEIR__REQUEST_READ, WEIR__FLUSH,    ENDED,
 };
 
-#define IS_NEW ((uintptr_t)1) /* the mark of a neighbour */
+#define FIXED_SLOTS                                                                                \
+    (WEIR__REGISTERED | WEIR__UNREGISTERED | WEIR__ACTIVE | WEIR__INACTIVE | WEIR__READ_COMPLETE | \
+     WEIR__WRITABILITY | WEIR__DRAINING | WEIR__REQUEST_READ | WEIR__FLUSH)
 
-/* What brings something travels in memory of its own. */
-struct parcel {
+/* An event with contents. */
+struct event_node {
     weir__remote_node node;
     int err;
     weir_msg *msg;
     weir_promise *done;
     int64_t bytes;
-    void *extra; /* the sentence of an error, or addresses */
+    void *extra; /* the detail of an error, or addresses */
 };
 
-_Static_assert(sizeof(struct parcel) <= WEIR__NODE_SIZE, "a parcel is a node");
+_Static_assert(sizeof(struct event_node) <= WEIR__NODE_SIZE, "an event_node is a node");
 
 /* Which executor of a group the handlers of a channel run on. */
 struct weir__pin {
     struct weir__pin *next;
-    weir_group *group;
+    weir_group *group; /* a reference: it keeps the executors */
     weir_executor *executor;
 };
 
 /* ---- executors ---- */
 
-static struct weir__pin *find_pin(weir__channel_extra *rare, const weir_group *group)
-{
-    struct weir__pin *pin = atomic_load_explicit(&rare->pins, memory_order_acquire);
-
-    while (pin != NULL && pin->group != group)
-        pin = pin->next;
-    return pin;
-}
-
-/* A pin keeps the group, and with it its executors: also those of handlers that chose their own. */
 static int pin_group(weir_channel *channel, weir_group *group, struct weir__pin **ret_pin)
 {
-    weir__channel_extra *rare = weir__channel_extra_get(channel);
-    struct weir__pin *pin;
+    weir__channel_extra *extra = weir__channel_extra_get(channel);
+    struct weir__pin *first, *pin;
 
-    if (rare == NULL)
+    if (extra == NULL)
         return -ENOMEM;
-    *ret_pin = find_pin(rare, group);
-    if (*ret_pin != NULL)
+    first = pin = atomic_load_explicit(&extra->pins, memory_order_acquire);
+    while (pin != NULL && pin->group != group)
+        pin = pin->next;
+    *ret_pin = pin;
+    if (pin != NULL)
         return 0;
-    pin = weir__alloc(sizeof(*pin));
+    *ret_pin = pin = weir__alloc(sizeof(*pin));
     if (pin == NULL)
         return -ENOMEM;
-    pin->group = weir_group_retain(group);
-    pin->executor = weir_group_next(group);
-    pin->next = atomic_load_explicit(&rare->pins, memory_order_relaxed);
-    /* Two threads that come at the same time may pin the group twice: the later pin counts. */
-    while (!atomic_compare_exchange_weak_explicit(&rare->pins, &pin->next, pin,
+    *pin = (struct weir__pin){first, weir_group_retain(group), weir_group_next(group)};
+    /* Two threads may pin a group at the same time: then it has two pins, and the later one counts.
+     */
+    while (!atomic_compare_exchange_weak_explicit(&extra->pins, &pin->next, pin,
                                                   memory_order_acq_rel, memory_order_relaxed))
         ;
-    *ret_pin = pin;
     return 0;
 }
 
-static void free_pins(struct weir__pin *pin)
+void weir__remote_forget(weir__channel_extra *extra)
 {
-    struct weir__pin *next;
+    struct weir__pin *pin = atomic_load_explicit(&extra->pins, memory_order_acquire), *next;
 
     for (; pin != NULL; pin = next) {
         next = pin->next;
@@ -134,30 +138,11 @@ static void free_pins(struct weir__pin *pin)
     }
 }
 
-void weir__remote_forget(weir__channel_extra *rare)
-{
-    free_pins(atomic_load_explicit(&rare->pins, memory_order_acquire));
-}
-
-/* ---- life ---- */
-
-static weir_task_fn run_inbox, run_outbox;
-
-static void port_init(weir__port *port, weir_task_fn *run, weir__remote *hop)
-{
-    weir__mutex_init(&port->lock);
-    weir__list_init(&port->nodes);
-    weir_task_init(&port->task, run, hop);
-    port->is_asked = true; /* it may have been before: what is below counts as well */
-    for (int i = 0; i < WEIR__REMOTE_FIXED; i++) {
-        weir__list_init(&port->fixed[i].link);
-        port->fixed[i].is_fixed = true;
-    }
-}
+/* ---- memory ---- */
 
 int weir__remote_init(weir_ctx *ctx, weir_group *group)
 {
-    weir__remote *hop = weir__remote_of(ctx);
+    weir__remote *remote = weir__remote_of(ctx);
     weir_channel_options options;
     struct weir__pin *pin;
     int err = weir__group_grows(group) ? -ENOTSUP : pin_group(ctx->channel, group, &pin);
@@ -165,64 +150,56 @@ int weir__remote_init(weir_ctx *ctx, weir_group *group)
     if (err < 0)
         return err;
     weir__config_read(weir__channel_config(ctx->channel), &options);
-    hop->executor = options.executor_per_handler ? weir_group_next(group) : pin->executor;
-    weir__executor_weak_retain(hop->executor);
-    port_init(&hop->inbox, run_inbox, hop);
-    port_init(&hop->outbox, run_outbox, hop);
+    remote->executor = options.executor_per_handler ? weir_group_next(group) : pin->executor;
+    weir__executor_weak_retain(remote->executor);
     return 0;
 }
 
 void weir__remote_deinit(weir_ctx *ctx)
 {
-    weir__remote *hop = weir__remote_of(ctx);
-
-    assert(weir__list_is_empty(&hop->inbox.nodes) && weir__list_is_empty(&hop->outbox.nodes));
-    weir__mutex_deinit(&hop->inbox.lock);
-    weir__mutex_deinit(&hop->outbox.lock);
-    weir__executor_weak_release(hop->executor);
+    weir__executor_weak_release(weir__remote_of(ctx)->executor);
 }
 
-static bool is_removed(const weir_ctx *ctx)
+static weir_task_fn run_inbox, run_outbox;
+
+static void mailbox_init(weir__mailbox *box, weir_task_fn *run, weir__segment *segment)
 {
-    return weir__ctx_is_remote(ctx) && weir__remote_of(ctx)->was_removed;
-}
-
-static bool are_together(const weir_ctx *a, const weir_ctx *b)
-{
-    return weir__ctx_is_remote(a) && weir__ctx_is_remote(b) &&
-           weir__remote_of(a)->executor == weir__remote_of(b)->executor;
-}
-
-/*
- * One that is removed is nobody's neighbour, but until it is gone it is between its neighbours: it
- * may still have to pass something on. Release: whoever finds a neighbour finds all of it.
- */
-static void write_down(_Atomic uintptr_t *place, const weir_ctx *ctx, const weir_ctx *beside)
-{
-    uintptr_t neighbour = are_together(ctx, beside) && !is_removed(beside) ? (uintptr_t)beside : 0,
-              known = atomic_load_explicit(place, memory_order_relaxed) & ~IS_NEW;
-
-    if (neighbour != known)
-        atomic_store_explicit(place, neighbour != 0 ? neighbour | IS_NEW : 0, memory_order_release);
-}
-
-void weir__remote_write_down(weir_pipeline *pipeline)
-{
-    weir__channel_extra *rare = weir__channel_extra_if_any(pipeline->head_tail.channel);
-    weir__remote *hop;
-
-    if (rare == NULL || atomic_load_explicit(&rare->pins, memory_order_relaxed) == NULL)
-        return; /* all of them run on the loop */
-    for (weir_ctx *ctx = pipeline->head_tail.next; ctx != &pipeline->head_tail; ctx = ctx->next) {
-        if (!weir__ctx_is_remote(ctx))
-            continue;
-        hop = weir__remote_of(ctx);
-        write_down(&hop->next, ctx, ctx->next);
-        write_down(&hop->prev, ctx, ctx->prev);
+    weir__mutex_init(&box->lock);
+    weir__list_init(&box->nodes);
+    weir_task_init(&box->task, run, segment);
+    box->is_asked = true; /* a message may have been requested before */
+    for (int i = 0; i < WEIR__REMOTE_FIXED; i++) {
+        weir__list_init(&box->fixed[i].link);
+        box->fixed[i].is_fixed = true;
     }
 }
 
-/* ---- bytes under way ---- */
+static weir__segment *segment_create(weir_channel *channel, weir_executor *executor)
+{
+    weir__segment *segment = weir__zalloc(sizeof(*segment));
+
+    if (segment == NULL)
+        return NULL;
+    segment->channel = channel;
+    segment->executor = executor;
+    mailbox_init(&segment->inbox, run_inbox, segment);
+    mailbox_init(&segment->outbox, run_outbox, segment);
+    weir__list_init(&segment->members);
+    weir__list_init(&segment->splits);
+    return segment;
+}
+
+static void segment_destroy(weir__segment *segment)
+{
+    assert(weir__list_is_empty(&segment->inbox.nodes));
+    assert(weir__list_is_empty(&segment->outbox.nodes));
+    weir__mutex_deinit(&segment->inbox.lock);
+    weir__mutex_deinit(&segment->outbox.lock);
+    weir__free(segment);
+}
+
+/* ---- bytes in mailboxes: of reads against the marks that pause reading, of writes as queued ----
+ */
 
 static int64_t low_mark(const weir_channel *channel)
 {
@@ -231,279 +208,249 @@ static int64_t low_mark(const weir_channel *channel)
 
 bool weir__remote_may_read(const weir_channel *channel)
 {
-    const weir__channel_extra *rare = weir__channel_extra_if_any(channel);
+    const weir__channel_extra *extra = weir__channel_extra_if_any(channel);
 
-    return atomic_load_explicit(&rare->under_way, memory_order_relaxed) < low_mark(channel);
+    return atomic_load_explicit(&extra->under_way, memory_order_relaxed) < low_mark(channel);
 }
 
-/* The loop: more is under way. It comes before what takes it off, in the order of the counter. */
-static void count_read(weir_channel *channel, int64_t bytes)
+/* Counts before anyone else can uncount. */
+static int count(weir_channel *channel, const struct event_node *node)
 {
-    weir__channel_extra *rare = weir__channel_extra_if_any(channel);
-    int64_t before = atomic_fetch_add_explicit(&rare->under_way, bytes, memory_order_relaxed);
+    weir__channel_extra *extra = weir__channel_extra_if_any(channel);
+    int64_t bytes = node->bytes, before;
 
-    if (!weir__channel_in_loop(channel) ||
-        before + bytes <= weir__channel_options(channel)->high_mark)
+    if (node->node.slot == WEIR__WRITE)
+        return weir__outbound_reserve(channel, bytes);
+    if (node->node.slot != WEIR__READ)
+        return 0;
+    before = atomic_fetch_add_explicit(&extra->under_way, bytes, memory_order_relaxed);
+    if (weir__channel_in_loop(channel) &&
+        before + bytes > weir__channel_options(channel)->high_mark) {
+        channel->flags |= WEIR__INPUT_THROTTLED;
+        weir__channel_update_reading(channel);
+    }
+    return 0;
+}
+
+/* The thread that crosses the low mark wakes the loop, which may have paused reading. */
+static void uncount(weir_channel *channel, const struct event_node *node)
+{
+    weir__channel_extra *extra = weir__channel_extra_if_any(channel);
+    int64_t bytes = node->bytes, before, low = low_mark(channel);
+
+    if (node->node.slot == WEIR__WRITE)
+        weir__outbound_cancel_reserve(channel, bytes);
+    if (node->node.slot != WEIR__READ)
         return;
-    channel->flags |= WEIR__INPUT_THROTTLED;
-    weir__channel_update_reading(channel);
-}
-
-/* Who brings it below the low mark tells the loop, which may have paused. */
-static void uncount_read(weir_channel *channel, int64_t bytes)
-{
-    weir__channel_extra *rare = weir__channel_extra_if_any(channel);
-    int64_t before = atomic_fetch_sub_explicit(&rare->under_way, bytes, memory_order_relaxed);
-    int64_t low = low_mark(channel);
-
+    before = atomic_fetch_sub_explicit(&extra->under_way, bytes, memory_order_relaxed);
     if (before >= low && before - bytes < low)
         weir__channel_defer(channel, WEIR__DEFERRED_READING);
 }
 
-static int depart(weir_channel *channel, const struct parcel *parcel)
-{
-    if (parcel->node.slot == WEIR__WRITE)
-        return weir__outbound_reserve(channel, parcel->bytes);
-    if (parcel->node.slot == WEIR__READ)
-        count_read(channel, parcel->bytes);
-    return 0;
-}
+/* ---- events with contents ---- */
 
-static void arrive(weir_channel *channel, const struct parcel *parcel)
-{
-    if (parcel->node.slot == WEIR__WRITE)
-        weir__outbound_cancel_reserve(channel, parcel->bytes);
-    else if (parcel->node.slot == WEIR__READ)
-        uncount_read(channel, parcel->bytes);
-}
-
-/* ---- parcels ---- */
-
-static bool is_fixed_slot(uint32_t slot)
-{
-    for (int i = 0; i < WEIR__REMOTE_FIXED; i++)
-        if ((fixed_slots[i] & slot) != 0)
-            return true;
-    return false;
-}
-
-static void *copy_addresses(const weir__event *event)
-{
-    weir_address *copy = weir__zalloc(2 * sizeof(*copy));
-
-    if (copy == NULL)
-        return NULL;
-    if (event->remote != NULL)
-        copy[0] = *event->remote;
-    if (event->local != NULL)
-        copy[1] = *event->local;
-    return copy;
-}
-
-/* Only an error, a bind and a connect bring what has to be copied. */
+/* Copies what is only lent: the detail of an error, the addresses of a bind or connect. */
 static int copy_extra(const weir__event *event, void **ret_extra)
 {
+    weir_address *addresses;
+
     *ret_extra = NULL;
-    if (event->detail != NULL)
+    if (event->detail != NULL) {
         *ret_extra = weir__strdup(event->detail);
-    else if ((event->slot & (WEIR__BIND | WEIR__CONNECT)) != 0)
-        *ret_extra = copy_addresses(event);
-    else
+    } else if ((event->slot & (WEIR__BIND | WEIR__CONNECT)) != 0) {
+        *ret_extra = addresses = weir__zalloc(2 * sizeof(*addresses));
+        if (addresses != NULL && event->remote != NULL)
+            addresses[0] = *event->remote;
+        if (addresses != NULL && event->local != NULL)
+            addresses[1] = *event->local;
+    } else {
         return 0;
+    }
     return *ret_extra != NULL ? 0 : -ENOMEM;
 }
 
-static int parcel_create(weir_channel *channel, const weir__event *event,
-                         struct parcel **ret_parcel)
+static int event_node_create(weir_channel *channel, const weir__event *event,
+                             struct event_node **ret_node)
 {
-    struct parcel *parcel = weir__node_alloc();
+    struct event_node *node = weir__node_alloc();
     int err;
 
-    if (parcel == NULL)
+    if (node == NULL)
         return -ENOMEM;
-    memset(parcel, 0, sizeof(*parcel));
-    weir__list_init(&parcel->node.link);
-    parcel->node.slot = event->slot;
-    parcel->err = event->err;
-    parcel->msg = event->msg;
-    parcel->bytes = event->msg != NULL ? weir__outbound_cost(event->msg) : 0;
-    err = copy_extra(event, &parcel->extra);
+    *node = (struct event_node){.node.slot = event->slot, .err = event->err, .msg = event->msg};
+    node->bytes = event->msg != NULL ? weir__outbound_cost(event->msg) : 0;
+    err = copy_extra(event, &node->extra);
     if (err == 0)
-        err = depart(channel, parcel);
+        err = count(channel, node);
     if (err < 0) {
-        weir__free(parcel->extra);
-        weir__node_free(parcel);
+        weir__free(node->extra);
+        weir__node_free(node);
         return err;
     }
-    parcel->done = event->done != NULL ? weir_promise_retain(event->done) : NULL;
-    *ret_parcel = parcel;
+    node->done = event->done != NULL ? weir_promise_retain(event->done) : NULL;
+    *ret_node = node;
     return 0;
 }
 
-static weir__event event_of(const struct parcel *parcel)
+static struct event_node *contents_of(weir__remote_node *node)
 {
-    weir__event event = {
-        .slot = parcel->node.slot, .err = parcel->err, .msg = parcel->msg, .done = parcel->done};
-    const weir_address *addresses = parcel->extra;
+    return WEIR_CONTAINER_OF(node, struct event_node, node);
+}
 
-    if (event.slot == WEIR__ERROR) {
-        event.detail = parcel->extra;
-    } else if (addresses != NULL) {
+/* The event of a node that was taken; `node` is NULL if it has no contents. */
+static weir__event event_of(weir__remote_node *node, uint32_t slot)
+{
+    weir__event event = {.slot = slot & ~(uint32_t)AUTO, .is_auto = (slot & AUTO) != 0};
+    const struct event_node *contents = contents_of(node);
+    const weir_address *addresses;
+
+    if (node == NULL)
+        return event;
+    event.err = contents->err;
+    event.msg = contents->msg;
+    event.done = contents->done;
+    if (slot == WEIR__ERROR) {
+        event.detail = contents->extra;
+    } else if (contents->extra != NULL) {
+        addresses = contents->extra;
         event.remote = &addresses[0];
         event.local = addresses[1].length > 0 ? &addresses[1] : NULL;
     }
     return event;
 }
 
-static void parcel_destroy(struct parcel *parcel)
+static void event_node_destroy(struct event_node *node)
 {
-    weir_promise_release(parcel->done);
-    weir__free(parcel->extra);
-    weir__node_free(parcel);
+    weir_promise_release(node->done);
+    weir__free(node->extra);
+    weir__node_free(node);
 }
 
-/* It could not go on: nothing of it is left, and a channel that loses something is not kept. */
-static void lose(weir_channel *channel, const weir__event *event, int err)
-{
-    weir_msg_release(event->msg);
-    weir__channel_fail_posted(channel, event->done, err);
-    if (err == -ENOMEM)
-        weir__channel_defer(channel, WEIR__DEFERRED_ABORT);
-}
+/* ---- mailboxes ---- */
 
-static void drop_parcel(weir_ctx *ctx, struct parcel *parcel)
-{
-    weir_msg_release(parcel->msg);
-    arrive(ctx->channel, parcel);
-    parcel_destroy(parcel);
-}
-
-/* ---- ports ---- */
-
-static unsigned *count_of(weir__port *port, uint32_t slot)
-{
-    return &port->under_way[slot < WEIR__BIND ? 0 : 1];
-}
-
-static bool is_under_way(const weir__remote_node *node)
+static bool is_queued(const weir__remote_node *node)
 {
     return !weir__list_is_empty(&node->link);
 }
 
-/* The other one of its pair if both are under way, and this one first; otherwise NULL. */
-static weir__remote_node *opposite_behind(weir__port *port, unsigned i)
+/* Both are queued. */
+static bool is_behind(const weir__remote_node *node, const weir__remote_node *other,
+                      const weir__mailbox *box)
 {
-    weir__remote_node *opposite = i < PAIRED ? &port->fixed[i ^ 1] : NULL;
-    const weir__list *link = port->fixed[i].link.next;
+    const weir__list *link = other->link.next;
 
-    if (opposite == NULL || !is_under_way(&port->fixed[i]) || !is_under_way(opposite))
-        return NULL;
-    while (link != &port->nodes && link != &opposite->link)
+    while (link != &box->nodes && link != &node->link)
         link = link->next;
-    return link == &opposite->link ? opposite : NULL;
+    return link == &node->link;
 }
 
 /*
- * One that is under way when it comes again moves to the end. Of a beginning and its end there are
- * three then: begin, end, begin; or end, begin, end. An end and the beginning after it have met
- * before the handler could hear of them, and it does not: what is left of the three is the first
- * beginning, with all that came after it, or the last end.
+ * A node that is queued already moves to the end. Of a beginning and its end there would be three
+ * then: begin, end, begin; or end, begin, end. An end and the beginning after it cancel each other:
+ * what is left is the first beginning, with all that came after it, or the last end.
  */
-static void append_fixed_locked(weir__port *port, unsigned i)
+static void append_fixed_locked(weir__mailbox *box, uint32_t slot)
 {
-    weir__remote_node *opposite = opposite_behind(port, i);
-    weir__list *link = &port->fixed[i].link;
-
-    if (opposite != NULL) {
-        weir__list_remove(&opposite->link);
-        --*count_of(port, opposite->slot);
-    }
-    if (opposite != NULL && i % 2 == 0)
-        return;
-    if (!is_under_way(&port->fixed[i]))
-        ++*count_of(port, port->fixed[i].slot);
-    weir__list_remove(link);
-    weir__list_append(&port->nodes, link);
-}
-
-static void append_locked(weir__port *port, weir__remote_node *node, uint32_t fixed)
-{
+    weir__remote_node *node, *opposite;
     unsigned i = 0;
 
-    if ((fixed & (WEIR__ACTIVE | WEIR__INACTIVE)) != 0)
-        port->has_ended = fixed == WEIR__INACTIVE;
-    if (fixed == REMOVED)
-        port->lets_all_pass = true;
-
-    if (node != NULL) {
-        weir__list_append(&port->nodes, &node->link);
-        ++*count_of(port, node->slot);
-        return;
-    }
-    while ((fixed_slots[i] & fixed) == 0)
+    while ((fixed_slots[i] & slot) == 0)
         i++;
-    if (is_under_way(&port->fixed[i]) && port->fixed[i].slot == WEIR__REQUEST_READ)
-        fixed = WEIR__REQUEST_READ; /* one of both is not by auto-read */
-    port->fixed[i].slot = fixed;
-    append_fixed_locked(port, i);
+    node = &box->fixed[i];
+    opposite = &box->fixed[i ^ 1];
+    if (i < PAIRED && is_queued(node) && is_queued(opposite) && is_behind(opposite, node, box)) {
+        weir__list_remove(&opposite->link);
+        if (i % 2 == 0)
+            return;
+    }
+    /* A request of auto-read does not take the place of one that is not. */
+    if (!is_queued(node) || node->slot != WEIR__REQUEST_READ)
+        node->slot = slot;
+    weir__list_remove(&node->link);
+    weir__list_append(&box->nodes, &node->link);
 }
 
-/* The executor has ended: the global one runs what is left, and it alone. */
+/* `node` is NULL for an event without contents. */
+static void append_locked(weir__mailbox *box, weir__remote_node *node, uint32_t slot)
+{
+    if ((slot & (WEIR__ACTIVE | WEIR__INACTIVE)) != 0)
+        box->has_ended = slot == WEIR__INACTIVE;
+    if (node == NULL) {
+        append_fixed_locked(box, slot);
+        return;
+    }
+    weir__list_append(&box->nodes, &node->link);
+    if ((slot & FLUSHES) != 0)
+        box->flushing++;
+}
+
+/* An executor that has ended refuses the task: then the global one runs it. */
 static void post(weir_executor *executor, weir_task *task)
 {
     if (weir__executor_post(executor, task, WEIR__NOW) < 0)
         (void)weir__executor_post(weir_executor_global(), task, WEIR__NOW);
 }
 
-/* False: the port is closed. A port that is to be run holds a reference of the channel. */
-static bool push(weir__port *port, weir__remote_node *node, uint32_t fixed, weir_channel *channel,
-                 weir_executor *executor)
+/* True if the caller has to wake the mailbox when it has unlocked it. */
+static bool claim_locked(weir__mailbox *box)
 {
-    bool is_first;
+    bool was_posted = box->is_posted;
 
-    weir__mutex_lock(&port->lock);
-    if (port->closed) {
-        weir__mutex_unlock(&port->lock);
-        return false;
+    box->is_posted = true;
+    return !was_posted;
+}
+
+/* The task holds a reference to the channel. */
+static void wake(weir__segment *segment, weir__mailbox *box)
+{
+    weir_channel_retain(segment->channel);
+    post(box == &segment->inbox ? segment->executor : weir__channel_executor(segment->channel),
+         &box->task);
+}
+
+static void push(weir__segment *segment, weir__mailbox *box, weir__remote_node *node, uint32_t slot)
+{
+    bool is_claimed;
+
+    weir__mutex_lock(&box->lock);
+    if (box->is_closed) {
+        weir__mutex_unlock(&box->lock);
+        push(segment, &segment->outbox, node, slot);
+        return;
     }
-    append_locked(port, node, fixed);
-    is_first = !port->posted;
-    port->posted = true;
-    weir__mutex_unlock(&port->lock);
-    if (is_first) {
-        weir_channel_retain(channel);
-        post(executor, &port->task);
+    append_locked(box, node, slot);
+    is_claimed = claim_locked(box);
+    weir__mutex_unlock(&box->lock);
+    if (is_claimed)
+        wake(segment, box);
+}
+
+/* An event that cannot be pushed is lost. If that is for want of memory the channel is aborted. */
+static void push_event(weir__segment *segment, weir__mailbox *box, const weir__event *event)
+{
+    struct event_node *node;
+    int err;
+
+    if ((event->slot & FIXED_SLOTS) != 0) {
+        push(segment, box, NULL, event->slot | (event->is_auto ? AUTO : 0u));
+        return;
     }
-    return true;
+    err = event_node_create(segment->channel, event, &node);
+    if (err == 0) {
+        push(segment, box, &node->node, event->slot);
+        return;
+    }
+    weir_msg_release(event->msg);
+    weir__channel_fail_posted(segment->channel, event->done, err);
+    if (err == -ENOMEM)
+        weir__channel_defer(segment->channel, WEIR__DEFERRED_ABORT);
 }
 
-/* ---- messages that wait in a port ---- */
-
-static bool is_open_locked(const weir__port *port, const weir_channel *channel)
-{
-    return port->is_asked || port->lets_all_pass || weir_channel_auto_read(channel);
-}
-
-static bool is_end_of_input(weir__remote_node *node)
-{
-    const weir_msg *msg = WEIR_CONTAINER_OF(node, struct parcel, node)->msg;
-
-    return node->slot == WEIR__EVENT &&
-           (msg == weir_event_input_closed() || msg == weir_event_input_drained());
-}
-
-/* True if it may not overtake a message. */
-static bool stays_behind(weir__remote_node *node)
-{
-    return node->is_fixed ? node->slot == WEIR__READ_COMPLETE
-                          : node->slot == WEIR__READ || is_end_of_input(node);
-}
-
-static weir__remote_node *first_message_locked(weir__port *port)
+static weir__remote_node *first_message_locked(weir__mailbox *box)
 {
     weir__remote_node *node;
 
-    for (weir__list *link = port->nodes.next; link != &port->nodes; link = link->next) {
+    for (weir__list *link = box->nodes.next; link != &box->nodes; link = link->next) {
         node = WEIR_CONTAINER_OF(link, weir__remote_node, link);
         if (node->slot == WEIR__READ)
             return node;
@@ -511,362 +458,475 @@ static weir__remote_node *first_message_locked(weir__port *port)
     return NULL;
 }
 
-/* The first message that waits, or NULL. */
-static weir__remote_node *first_waiting_locked(weir__port *port, const weir_channel *channel)
+/* True if the node may not overtake a message. */
+static bool stays_behind(weir__remote_node *node)
 {
-    return is_open_locked(port, channel) ? NULL : first_message_locked(port);
+    const weir_msg *msg = contents_of(node)->msg; /* if it is an event */
+
+    if (node->slot != WEIR__EVENT)
+        return node->slot == WEIR__READ || node->slot == WEIR__READ_COMPLETE;
+    return msg == weir_event_input_closed() || msg == weir_event_input_drained();
 }
 
-/* The first node that need not wait: all in front of `waiting`, and some behind it. */
-static weir__remote_node *first_free_locked(weir__port *port, const weir__remote_node *waiting)
+/* The first node that need not wait: any in front of `waiting`, and some behind it. */
+static weir__remote_node *first_free_locked(weir__mailbox *box, const weir__remote_node *waiting)
 {
-    bool is_behind = false;
+    bool is_waiting = false;
     weir__remote_node *node;
 
-    for (weir__list *link = port->nodes.next; link != &port->nodes; link = link->next) {
+    for (weir__list *link = box->nodes.next; link != &box->nodes; link = link->next) {
         node = WEIR_CONTAINER_OF(link, weir__remote_node, link);
-        is_behind = is_behind || node == waiting;
-        if (!is_behind || !stays_behind(node))
+        is_waiting = is_waiting || node == waiting;
+        if (!is_waiting || !stays_behind(node))
             return node;
     }
     return NULL;
 }
 
-static weir__remote_node *pop_locked(weir__port *port, weir__remote_node *node)
+/*
+ * Removes the next node that need not wait and returns its slot, which may be overwritten as soon
+ * as the lock is free. *ret_node is NULL for an event without contents. Returns 0 if there is none:
+ * then the mailbox is not posted any more.
+ */
+static uint32_t take(weir__mailbox *box, const weir_channel *channel, weir__remote_node **ret_node)
 {
-    weir__list_remove(&node->link);
-    if (node->slot == WEIR__READ) {
-        port->is_asked = false;
-        port->has_passed = true;
-    } else if (node->slot == WEIR__READ_COMPLETE) {
-        port->has_passed = false;
+    weir__remote_node *waiting = NULL, *node;
+    uint32_t slot = 0;
+
+    *ret_node = NULL;
+    weir__mutex_lock(&box->lock);
+    if (!box->is_asked && box->flushing == 0 && !weir_channel_auto_read(channel))
+        waiting = first_message_locked(box);
+    node = waiting != NULL && box->has_ended ? waiting : first_free_locked(box, waiting);
+    if (node != NULL) {
+        weir__list_remove(&node->link);
+        slot = node == waiting ? DISCARDED : node->slot;
+        if (!node->is_fixed)
+            *ret_node = node;
+    } else if (waiting != NULL && box->has_passed) {
+        slot = WEIR__READ_COMPLETE; /* of the messages in front of the one that waits */
     }
-    port->running = node->slot;
-    return node;
-}
-
-/* Those in front of a message that waits are complete. Its node may be under way further behind. */
-static weir__remote_node *complete_locked(weir__port *port)
-{
-    unsigned i = 0;
-
-    while (fixed_slots[i] != WEIR__READ_COMPLETE)
-        i++;
-    port->has_passed = false;
-    port->running = WEIR__READ_COMPLETE;
-    ++*count_of(port, WEIR__READ_COMPLETE);
-    return &port->fixed[i];
-}
-
-static weir__remote_node *next_locked(weir__port *port, const weir_channel *channel,
-                                      uint32_t *ret_slot)
-{
-    weir__remote_node *waiting = first_waiting_locked(port, channel), *node;
-
-    if (waiting != NULL && port->has_ended) {
-        weir__list_remove(&waiting->link);
-        port->running = waiting->slot;
-        *ret_slot = DROPPED;
-        return waiting;
+    if (slot == WEIR__READ) {
+        box->is_asked = false;
+        box->has_passed = true;
+    } else if (slot == WEIR__READ_COMPLETE) {
+        box->has_passed = false;
+    } else if (slot == 0) {
+        box->is_posted = false;
+    } else if ((slot & FLUSHES) != 0) {
+        box->flushing--;
     }
-    node = first_free_locked(port, waiting);
-    if (node != NULL)
-        node = pop_locked(port, node);
-    else if (waiting != NULL && port->has_passed)
-        node = complete_locked(port);
-    *ret_slot = port->running;
-    return node;
+    weir__mutex_unlock(&box->lock);
+    return slot;
 }
 
-/* The next node and its slot, for a fixed one may be pushed again at once; NULL if there is none
- * that need not wait: then the port is not to be run any more, and closed if so asked. */
-static weir__remote_node *take(weir__port *port, const weir_channel *channel, bool close,
-                               uint32_t *ret_slot)
+/* A request to read passes the mailbox. True if a message that waits there is the answer. */
+static bool answers_request(weir__segment *segment, weir__mailbox *box, const weir__event *event)
 {
-    weir__remote_node *node;
+    bool asks = !event->is_auto && !weir_channel_auto_read(segment->channel), has_some, is_claimed;
 
-    weir__mutex_lock(&port->lock);
-    if (port->running != 0)
-        --*count_of(port, port->running);
-    port->running = 0;
-    node = next_locked(port, channel, ret_slot);
-    if (node == NULL) {
-        port->posted = false;
-        port->closed = close;
-    }
-    weir__mutex_unlock(&port->lock);
-    return node;
-}
-
-/* A request passes the port. True if a message that waits there is the answer: it is on its way. */
-static bool answers_request(weir__port *port, const weir__event *event, weir_channel *channel,
-                            weir_executor *executor)
-{
-    bool asks = !event->is_auto && !weir_channel_auto_read(channel), has_some, is_first;
-
-    weir__mutex_lock(&port->lock);
+    weir__mutex_lock(&box->lock);
     if (asks)
-        port->is_asked = true;
-    has_some = first_message_locked(port) != NULL;
-    is_first = has_some && !port->posted;
-    port->posted = port->posted || is_first;
-    weir__mutex_unlock(&port->lock);
-    if (is_first) {
-        weir_channel_retain(channel);
-        post(executor, &port->task);
-    }
+        box->is_asked = true;
+    has_some = first_message_locked(box) != NULL;
+    is_claimed = has_some && claim_locked(box);
+    weir__mutex_unlock(&box->lock);
+    if (is_claimed)
+        wake(segment, box);
     return has_some && asks;
 }
 
-/* Nothing of what goes the way of this slot is in the port, or being passed on from it. */
-static bool is_free(weir__port *port, uint32_t slot)
+/* The executor: the last member is gone. */
+static void close_inbox(weir__segment *segment)
 {
-    unsigned count;
+    weir__mailbox *inbox = &segment->inbox, *outbox = &segment->outbox;
+    weir__remote_node *node;
+    weir__list *link;
+    bool is_claimed;
 
-    weir__mutex_lock(&port->lock);
-    count = *count_of(port, slot);
-    weir__mutex_unlock(&port->lock);
-    return count == 0;
-}
-
-static void push_out(weir_ctx *ctx, weir__remote_node *node, uint32_t fixed)
-{
-    (void)push(&weir__remote_of(ctx)->outbox, node, fixed, ctx->channel,
-               weir__channel_executor(ctx->channel)); /* never closed */
-}
-
-static void push_in(weir_ctx *ctx, weir__remote_node *node, uint32_t fixed)
-{
-    weir__remote *hop = weir__remote_of(ctx);
-
-    if (!push(&hop->inbox, node, fixed, ctx->channel, hop->executor))
-        push_out(ctx, node, fixed);
-}
-
-static void dispatch(weir_ctx *ctx, const weir__event *event,
-                     void (*push_there)(weir_ctx *ctx, weir__remote_node *node, uint32_t fixed))
-{
-    struct parcel *parcel;
-    int err;
-
-    if (is_fixed_slot(event->slot)) {
-        push_there(ctx, NULL, event->slot | (event->is_auto ? AUTO : 0u));
-        return;
+    weir__mutex_lock(&inbox->lock);
+    weir__mutex_lock(&outbox->lock);
+    inbox->is_closed = true;
+    while ((link = weir__list_pop(&inbox->nodes)) != NULL) {
+        node = WEIR_CONTAINER_OF(link, weir__remote_node, link);
+        append_locked(outbox, node->is_fixed ? NULL : node, node->slot);
     }
-    err = parcel_create(ctx->channel, event, &parcel);
-    if (err < 0)
-        lose(ctx->channel, event, err);
-    else
-        push_there(ctx, &parcel->node, 0);
+    outbox->flushing++;
+    is_claimed = !weir__list_is_empty(&outbox->nodes) && claim_locked(outbox);
+    weir__mutex_unlock(&outbox->lock);
+    weir__mutex_unlock(&inbox->lock);
+    if (is_claimed)
+        wake(segment, outbox);
 }
 
-/* ---- to the handler ---- */
+/* ---- the ring, on the loop ---- */
 
-void weir__remote_enter(weir_ctx *ctx, const weir__event *event)
+static weir__segment *segment_of(const weir_ctx *ctx)
 {
-    if (event->slot == WEIR__REQUEST_READ &&
-        answers_request(&weir__remote_of(ctx)->outbox, event, ctx->channel,
-                        weir__channel_executor(ctx->channel)))
+    return weir__ctx_is_remote(ctx) ? weir__remote_of(ctx)->segment : NULL;
+}
+
+/* True if the executor has the context in its list, or will have when it comes to ADDED. */
+static bool is_member(const weir_ctx *ctx)
+{
+    const weir__remote *remote = weir__remote_of(ctx);
+
+    return remote->segment->is_sealed && remote->was_added && !remote->is_leaving;
+}
+
+/* Splits off the contexts from `ctx` on. If none of them is a member yet there is nothing to wait
+ * for, since none has had an event. */
+static int split(weir__segment *segment, weir_ctx *prev, weir_ctx *ctx)
+{
+    weir__segment *part = segment_create(segment->channel, segment->executor);
+
+    if (part == NULL)
+        return -ENOMEM;
+    part->first = ctx;
+    part->last = segment->last;
+    segment->last = prev;
+    for (; ctx != part->last->next; ctx = ctx->next) {
+        if (part->split_at == NULL && is_member(ctx))
+            part->split_at = weir__remote_of(ctx);
+        part->open += !weir__remote_of(ctx)->is_leaving;
+        weir__remote_of(ctx)->segment = part;
+    }
+    segment->open -= part->open;
+    assert(segment->open > 0 && part->open > 0);
+    if (part->split_at == NULL)
+        return 0;
+    part->is_sealed = part->inbox.is_posted = part->outbox.is_posted = true;
+    weir__list_append(&segment->splits, &part->split_link);
+    part->split.slot = SPLIT;
+    push(segment, &segment->inbox, &part->split, SPLIT);
+    return 0;
+}
+
+weir_ctx *weir__remote_position(weir_ctx *next)
+{
+    const weir__segment *segment = segment_of(next);
+    weir_ctx *ctx = segment != NULL ? segment->first : next;
+
+    while (ctx != next && weir__remote_of(ctx)->is_leaving)
+        ctx = ctx->next;
+    return ctx == next && segment != NULL ? segment->first : next;
+}
+
+static bool may_join(const weir__segment *segment, const weir__remote *remote, bool is_inside)
+{
+    return segment != NULL && segment->executor == remote->executor && segment->open > 0 &&
+           (is_inside || !segment->is_sealed);
+}
+
+int weir__remote_place(weir_ctx *ctx, weir_ctx *prev, weir_ctx *next, bool replaces)
+{
+    weir__segment *before = segment_of(prev), *behind = segment_of(next), *segment;
+    weir__remote *remote = weir__ctx_is_remote(ctx) ? weir__remote_of(ctx) : NULL;
+    bool is_between = before != NULL && before == behind;
+
+    if (remote == NULL)
+        return is_between ? split(before, prev, next) : 0;
+    if (may_join(before, remote, is_between || replaces)) {
+        segment = before;
+        if (segment->last == prev)
+            segment->last = ctx;
+    } else if (may_join(behind, remote, false)) {
+        segment = behind;
+        segment->first = ctx;
+    } else {
+        segment = segment_create(ctx->channel, remote->executor);
+        if (segment == NULL)
+            return -ENOMEM;
+        if (is_between && split(before, prev, next) < 0) {
+            segment_destroy(segment);
+            return -ENOMEM;
+        }
+        segment->first = segment->last = ctx;
+    }
+    remote->segment = segment;
+    segment->open++;
+    return 0;
+}
+
+void weir__remote_unplace(weir_ctx *ctx, weir_ctx *prev)
+{
+    weir__segment *segment = weir__remote_of(ctx)->segment;
+
+    if (segment->first == segment->last)
+        segment_destroy(segment);
+    else if (segment->first == ctx)
+        segment->first = ctx->next;
+    else if (segment->last == ctx)
+        segment->last = prev;
+}
+
+static void push_added(weir__segment *segment, weir_ctx *ctx)
+{
+    weir__remote *remote = weir__remote_of(ctx);
+
+    for (weir_ctx *before = segment->first; before != ctx; before = before->next)
+        if (is_member(before))
+            remote->after = weir__remote_of(before);
+    remote->added.slot = ADDED;
+    push(segment, &segment->inbox, &remote->added, ADDED);
+}
+
+/* The contexts that were added until now become members. */
+static void seal(weir__segment *segment)
+{
+    if (segment->is_sealed)
         return;
-    dispatch(ctx, event, push_in);
+    segment->is_sealed = true;
+    for (weir_ctx *ctx = segment->first; ctx != segment->last->next; ctx = ctx->next)
+        if (weir__remote_of(ctx)->was_added)
+            push_added(segment, ctx);
 }
 
 void weir__remote_add(weir_ctx *ctx)
 {
-    weir__remote *hop = weir__remote_of(ctx);
+    weir__remote *remote = weir__remote_of(ctx);
 
-    hop->was_added = true;
-    push_in(ctx, NULL, ADDED);
-    if (hop->was_removed)
-        push_in(ctx, NULL, REMOVED);
+    remote->was_added = true;
+    if (remote->segment->is_sealed)
+        push_added(remote->segment, ctx);
+    else
+        weir__channel_defer(ctx->channel, WEIR__DEFERRED_SWEEP);
+    if (remote->was_removed)
+        weir__remote_remove(ctx);
 }
 
-void weir__remote_take_out(weir_ctx *ctx)
+void weir__remote_remove(weir_ctx *ctx)
 {
-    weir__remote_of(ctx)->was_removed = true;
-    weir__remote_write_down(&ctx->channel->pipeline);
+    weir__remote *remote = weir__remote_of(ctx);
+    weir__segment *segment = remote->segment;
+
+    if (!remote->was_added)
+        return;
+    seal(segment);
+    remote->is_leaving = true;
+    remote->removed.slot = --segment->open > 0 ? REMOVED : REMOVED | FLUSHES;
+    push(segment, &segment->inbox, &remote->removed, remote->removed.slot);
 }
 
-void weir__remote_tell_removed(weir_ctx *ctx)
+bool weir__remote_sweep(weir_ctx *ctx)
 {
-    if (weir__remote_of(ctx)->was_added)
-        push_in(ctx, NULL, REMOVED);
+    weir__remote *remote = weir__remote_of(ctx);
+    weir__segment *segment = remote->segment;
+    bool is_posted;
+
+    seal(segment);
+    /* Relaxed: the deferred task comes after the store. */
+    if (atomic_load_explicit(&remote->wants_removal, memory_order_relaxed))
+        weir__pipeline_remove(ctx);
+    /* Acquire: after everything that the executor did with the context and the segment. */
+    if (!atomic_load_explicit(&remote->is_gone, memory_order_acquire))
+        return false;
+    if (segment->first != segment->last)
+        return true;
+    weir__mutex_lock(&segment->outbox.lock);
+    is_posted = segment->outbox.is_posted;
+    weir__mutex_unlock(&segment->outbox.lock);
+    return !is_posted; /* otherwise run_outbox asks for another sweep */
+}
+
+/* ---- to the handlers ---- */
+
+void weir__remote_enter(weir_ctx *ctx, const weir__event *event)
+{
+    weir__segment *segment = weir__remote_of(ctx)->segment;
+
+    seal(segment);
+    if (event->slot != WEIR__REQUEST_READ || !answers_request(segment, &segment->outbox, event))
+        push_event(segment, &segment->inbox, event);
 }
 
 void weir__remote_end(weir_ctx *ctx)
 {
-    push_in(ctx, NULL, ENDED);
+    weir__segment *segment = weir__remote_of(ctx)->segment;
+
+    seal(segment);
+    push(segment, &segment->inbox, NULL, ENDED);
 }
 
-static bool takes(const weir_ctx *ctx, uint32_t slot)
+/* Brings an event to the next member that has the slot, from this link on; past the last one it
+ * leaves the segment. */
+static void pass_member(weir__segment *segment, const weir__list *link, const weir__event *event)
 {
-    const weir__remote *hop = weir__remote_of(ctx);
+    bool is_inbound = event->slot < WEIR__BIND;
+    weir__remote *remote;
 
-    return hop->is_ready && !weir_ctx_is_removed(ctx) &&
-           (weir__handler_mask(ctx->handler) & slot) != 0;
+    for (;;) {
+        link = is_inbound ? link->next : link->previous;
+        if (link == &segment->members)
+            break;
+        remote = WEIR_CONTAINER_OF((weir__list *)(uintptr_t)link, weir__remote, link);
+        if ((remote->slots & event->slot) != 0) {
+            weir__invoke(weir__remote_ctx(remote), event);
+            return;
+        }
+    }
+    if (event->slot != WEIR__REQUEST_READ || !answers_request(segment, &segment->inbox, event))
+        push_event(segment, &segment->outbox, event);
 }
 
-static void deliver(weir_ctx *ctx, const weir__event *event)
+static void add_member(weir__segment *segment, weir__remote *remote)
 {
-    if (takes(ctx, event->slot))
-        weir__invoke(ctx, event);
-    else
-        weir__remote_leave(ctx, event);
-}
+    weir_ctx *ctx = weir__remote_ctx(remote);
+    weir__list *before = remote->after != NULL ? &remote->after->link : &segment->members;
 
-static void tell_added(weir_ctx *ctx)
-{
-    weir__remote_of(ctx)->is_ready = true;
+    weir__list_append(before->next, &remote->link);
+    remote->home = segment;
+    remote->slots = weir__handler_mask(ctx->handler);
     if (ctx->handler->buffers_reads)
         weir__demand_begin(ctx);
     if (ctx->handler->added != NULL)
         ctx->handler->added(ctx);
 }
 
-static void tell_removed(weir_ctx *ctx)
+void weir__remote_let_free(weir_ctx *ctx)
 {
+    weir_channel *channel = ctx->channel;
+
+    /* Release: all that was done with the context, before the loop frees it. */
+    atomic_store_explicit(&weir__remote_of(ctx)->is_gone, true, memory_order_release);
+    weir__channel_defer(channel, WEIR__DEFERRED_SWEEP);
+}
+
+/* After the last member the segment is the loop's: it may not be touched any more. */
+static void remove_member(weir__segment *segment, weir__remote *remote, bool is_last)
+{
+    weir_ctx *ctx = weir__remote_ctx(remote);
+
     weir__ctx_stop_timers(ctx);
     weir__ctx_set_out(ctx);
+    remote->slots = 0;
     if (ctx->handler->removed != NULL)
         ctx->handler->removed(ctx);
     weir__ctx_clear_pending_bytes(ctx);
+    weir__list_remove(&remote->link);
+    remote->home = NULL;
+    if (is_last)
+        close_inbox(segment);
+    if (!weir__ctx_has_offloads(ctx))
+        weir__remote_let_free(ctx);
 }
 
-static void deliver_node(weir_ctx *ctx, weir__remote_node *node, uint32_t slot)
+static void move_members(weir__segment *segment, weir__segment *part)
 {
-    struct parcel *parcel;
-    weir__event event = {.slot = slot & ~(uint32_t)AUTO, .is_auto = (slot & AUTO) != 0};
+    weir__list *link = &part->split_at->link, *next;
+
+    for (; link != &segment->members; link = next) {
+        next = link->next;
+        weir__list_remove(link);
+        weir__list_append(&part->members, link);
+        WEIR_CONTAINER_OF(link, weir__remote, link)->home = part;
+    }
+    part->split.slot = SPLIT | FLUSHES;
+    push(segment, &segment->outbox, &part->split, SPLIT | FLUSHES);
+    wake(part, &part->inbox);
+}
+
+/* False: the inbox is closed, and the segment may be gone. */
+static bool deliver(weir__segment *segment, weir__remote_node *node, uint32_t slot)
+{
+    weir__event event;
 
     if (slot == ADDED) {
-        if (!weir__remote_of(ctx)->is_ready)
-            tell_added(ctx);
-    } else if (slot == REMOVED) {
-        tell_removed(ctx);
+        add_member(segment, WEIR_CONTAINER_OF(node, weir__remote, added));
+    } else if ((slot & REMOVED) != 0) {
+        remove_member(segment, WEIR_CONTAINER_OF(node, weir__remote, removed), slot != REMOVED);
+        return slot == REMOVED;
+    } else if (slot == SPLIT) {
+        move_members(segment, WEIR_CONTAINER_OF(node, weir__segment, split));
     } else if (slot == ENDED) {
-        push_out(ctx, NULL, ENDED);
-    } else if (slot == DROPPED) {
-        drop_parcel(ctx, WEIR_CONTAINER_OF(node, struct parcel, node));
-    } else if (node->is_fixed) {
-        deliver(ctx, &event);
+        push(segment, &segment->outbox, NULL, ENDED);
     } else {
-        parcel = WEIR_CONTAINER_OF(node, struct parcel, node);
-        event = event_of(parcel);
-        deliver(ctx, &event);
-        arrive(ctx->channel, parcel);
-        parcel_destroy(parcel);
+        event = event_of(node, slot);
+        if (slot == DISCARDED)
+            weir_msg_release(event.msg);
+        else
+            pass_member(segment, &segment->members, &event);
+        if (node != NULL) {
+            uncount(segment->channel, contents_of(node));
+            event_node_destroy(contents_of(node));
+        }
     }
+    return true;
 }
 
-/* ---- from the handler ---- */
-
-/*
- * The neighbour that may be called; NULL if there is none, or if something that left for it before
- * is still under way. In this order: what has left the outbox is in the inbox, and nothing is added
- * meanwhile, since only this executor does that. Acquire: all of the neighbour.
- */
-static weir_ctx *neighbour_for(weir_ctx *ctx, uint32_t slot)
+static void run_inbox(void *arg, int status)
 {
-    weir__remote *hop = weir__remote_of(ctx), *next_hop;
-    _Atomic uintptr_t *place = slot < WEIR__BIND ? &hop->next : &hop->prev;
-    uintptr_t found = atomic_load_explicit(place, memory_order_acquire);
-    weir_ctx *next = (weir_ctx *)(found & ~IS_NEW);
+    weir__segment *segment = arg;
+    weir_channel *channel = segment->channel;
+    weir__remote_node *node;
+    uint32_t slot;
 
-    if ((found & IS_NEW) == 0)
-        return next;
-    next_hop = weir__remote_of(next);
-    if (!next_hop->is_ready || !is_free(&hop->outbox, slot) || !is_free(&next_hop->inbox, slot))
-        return NULL;
-    /* Relaxed: nobody learns anything by it. The loop may have written another one down. */
-    return atomic_compare_exchange_strong_explicit(place, &found, (uintptr_t)next,
-                                                   memory_order_relaxed, memory_order_relaxed)
-               ? next
-               : NULL;
+    (void)status; /* run or cancelled: events must arrive */
+    for (int i = 0; i < BATCH; i++) {
+        slot = take(&segment->inbox, channel, &node);
+        if (slot == 0 || !deliver(segment, node, slot)) {
+            weir_channel_release(channel);
+            return;
+        }
+    }
+    post(segment->executor, &segment->inbox.task);
 }
 
-static bool is_answered(weir_ctx *ctx, const weir__event *event)
-{
-    weir__remote *hop = weir__remote_of(ctx);
+/* ---- from the handlers ---- */
 
-    return event->slot == WEIR__REQUEST_READ &&
-           answers_request(&hop->inbox, event, ctx->channel, hop->executor);
-}
-
-/* Neighbours on the same executor get it at once; otherwise the last of them sends it on. */
+/* A handler that is removed passes nothing on after `removed` has returned. */
 void weir__remote_leave(weir_ctx *ctx, const weir__event *event)
 {
-    weir_ctx *next;
+    weir__remote *remote = weir__remote_of(ctx);
 
-    for (; !is_answered(ctx, event); ctx = next) {
-        next = neighbour_for(ctx, event->slot);
-        if (next == NULL) {
-            dispatch(ctx, event, push_out);
-            return;
-        }
-        if (takes(next, event->slot)) {
-            weir__invoke(next, event);
-            return;
-        }
+    if (remote->home != NULL) {
+        pass_member(remote->home, &remote->link, event);
+        return;
     }
+    weir_msg_release(event->msg);
+    if (event->done != NULL)
+        weir__channel_fail_posted(ctx->channel, event->done, WEIR_ECLOSED);
 }
 
 void weir__remote_ask_removal(weir_ctx *ctx)
 {
-    push_out(ctx, NULL, LEAVE);
+    /* Relaxed: the deferred task orders it. */
+    atomic_store_explicit(&weir__remote_of(ctx)->wants_removal, true, memory_order_relaxed);
+    weir__channel_defer(ctx->channel, WEIR__DEFERRED_SWEEP);
 }
 
-static void pass_node(weir_ctx *ctx, weir__remote_node *node, uint32_t slot)
+/* The context that events of this direction have left. */
+static weir_ctx *exit_of(weir__segment *segment, bool is_inbound)
 {
-    struct parcel *parcel;
-    weir__event event = {.slot = slot & ~(uint32_t)AUTO, .is_auto = (slot & AUTO) != 0};
+    if (!is_inbound)
+        return segment->first;
+    while (!weir__list_is_empty(&segment->splits))
+        segment = WEIR_CONTAINER_OF(segment->splits.next, weir__segment, split_link);
+    return segment->last;
+}
 
-    if (slot == LEAVE) {
-        weir__pipeline_remove(ctx);
-    } else if (slot == REMOVED) {
-        weir__remote_of(ctx)->is_gone = true;
+static void pass_on(weir__segment *segment, weir__remote_node *node, uint32_t slot)
+{
+    weir__segment *part;
+    weir__event event;
+
+    if ((slot & SPLIT) != 0) {
+        part = WEIR_CONTAINER_OF(node, weir__segment, split);
+        weir__list_remove(&part->split_link);
+        wake(part, &part->outbox);
     } else if (slot == ENDED) {
-        weir__pipeline_teardown_after(ctx);
-    } else if (slot == DROPPED) {
-        drop_parcel(ctx, WEIR_CONTAINER_OF(node, struct parcel, node));
-    } else if (node->is_fixed) {
-        weir__pass(ctx, &event);
+        weir__pipeline_teardown_after(exit_of(segment, true));
     } else {
-        parcel = WEIR_CONTAINER_OF(node, struct parcel, node);
-        event = event_of(parcel);
-        arrive(ctx->channel, parcel);
-        weir__pass(ctx, &event);
-        parcel_destroy(parcel);
+        event = event_of(node, slot);
+        if (node != NULL)
+            uncount(segment->channel, contents_of(node));
+        if (slot == DISCARDED)
+            weir_msg_release(event.msg);
+        else
+            weir__pass(exit_of(segment, event.slot < WEIR__BIND), &event);
+        if (node != NULL)
+            event_node_destroy(contents_of(node));
     }
-}
-
-/* ---- running ---- */
-
-static void run_inbox(void *arg, int status)
-{
-    weir__remote *hop = arg;
-    weir_ctx *ctx = weir__remote_ctx(hop);
-    weir_channel *channel = ctx->channel;
-    weir__remote_node *node;
-    uint32_t slot;
-
-    (void)status; /* run or cancelled: what is on the way must arrive */
-    for (int i = 0; i < BATCH; i++) {
-        node = take(&hop->inbox, channel, weir_ctx_is_removed(ctx) && !weir__ctx_has_offloads(ctx),
-                    &slot);
-        if (node == NULL) {
-            if (weir_ctx_is_removed(ctx) && !weir__ctx_has_offloads(ctx))
-                push_out(ctx, NULL, REMOVED);
-            weir_channel_release(channel);
-            return;
-        }
-        deliver_node(ctx, node, slot);
-    }
-    post(hop->executor, &hop->inbox.task);
-}
-
-/* An empty run: it closes the inbox, if that is all that is left. */
-void weir__remote_look(weir_ctx *ctx)
-{
-    push_in(ctx, NULL, ADDED);
 }
 
 static bool has_moved(const weir_channel *channel)
@@ -877,28 +937,23 @@ static bool has_moved(const weir_channel *channel)
 
 static void run_outbox(void *arg, int status)
 {
-    weir__remote *hop = arg;
-    weir_ctx *ctx = weir__remote_ctx(hop);
-    weir_channel *channel = ctx->channel;
-    weir__remote_node *node = NULL;
+    weir__segment *segment = arg;
+    weir_channel *channel = segment->channel;
+    weir__remote_node *node;
     uint32_t slot;
 
     (void)status;
-    if (!has_moved(channel)) {
-        for (int i = 0; i < BATCH; i++) {
-            node = take(&hop->outbox, channel, false, &slot);
-            if (node == NULL)
-                break;
-            pass_node(ctx, node, slot);
-        }
-        if (node == NULL) {
-            if (hop->is_gone)
-                weir__pipeline_free_removed(ctx);
+    for (int i = 0; i < BATCH && !has_moved(channel); i++) {
+        slot = take(&segment->outbox, channel, &node);
+        if (slot == 0) {
+            if (segment->open == 0)
+                weir__channel_defer(channel, WEIR__DEFERRED_SWEEP);
             weir_channel_release(channel);
             return;
         }
+        pass_on(segment, node, slot);
     }
-    weir_channel_retain(channel); /* it may be through before us */
-    post(weir__channel_executor(channel), &hop->outbox.task);
+    weir_channel_retain(channel); /* the task may end before post returns */
+    post(weir__channel_executor(channel), &segment->outbox.task);
     weir_channel_release(channel);
 }

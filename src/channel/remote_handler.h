@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Handlers that run on another executor than the channel's loop.
+ * Remote handlers: handlers that run on another executor than the channel's loop.
  *
- *      loop:         ... -> prev ----------+                  +--> next -> ...
- *                                          v                  |
- *                                       [inbox]           [outbox]
- *      its executor:                       +----> handler ----+
+ * A run of neighbouring handlers on one executor is a segment, with one inbox and one outbox.
+ * Events of both directions enter it through the inbox and leave it through the outbox, in order.
+ * Inside, one member calls the next.
  *
- * What stands in front of such a context, in the same allocation. Events travel through the inbox
- * to the handler, and through the outbox from it, in both directions of the pipeline, in order.
- * Handlers of one executor that are neighbours call each other without that.
- *
- * Events that bring nothing travel in nodes that are part of this, and so cannot fail. One that is
- * still under way when it comes again moves to the end: the last `read_complete` comes after the
- * last message; what begins and ends in pairs stays in pairs. A message needs memory; without, it
- * is released and the channel aborted.
+ *      loop:       ... -> a ---------+                      +--> z -> ...
+ *                                    v                      |
+ *                                 [inbox]               [outbox]
+ *      executor:                     +---> e ---> f --------+
  */
 #ifndef WEIR_CHANNEL_REMOTE_HANDLER_H
 #define WEIR_CHANNEL_REMOTE_HANDLER_H
@@ -29,49 +24,75 @@
 #include "channel/invoke.h"
 #include "os/thread.h"
 
-#define WEIR__REMOTE_FIXED 12
+#define WEIR__REMOTE_FIXED 10
 
 typedef struct weir__remote_node {
     weir__list link;
-    uint32_t slot; /* or what hop.c adds to them */
-    bool is_fixed; /* part of its port: brings nothing */
+    uint32_t slot; /* a slot, or what remote_handler.c adds to them */
+    bool is_fixed; /* part of its mailbox: an event without contents */
 } weir__remote_node;
 
-typedef struct weir__port {
-    weir__mutex lock; /* guards all but the task, which is that of who set `posted` */
+typedef struct weir__mailbox {
+    weir__mutex lock; /* guards everything but the task */
     weir__list nodes;
-    bool posted;
-    bool closed;           /* the handler is gone: use the outbox */
-    unsigned under_way[2]; /* what goes in, and out: pushed, and not through yet */
-    uint32_t running;      /* the slot of the node that was taken, 0 = none: not through either */
-    bool is_asked;         /* a message was requested and has not passed */
-    bool has_passed;       /* a message, since the last read_complete */
-    bool has_ended;        /* the channel is inactive: messages that wait are released */
-    bool lets_all_pass;    /* the handler is removed */
+    bool is_posted;    /* the task is posted, runs, or waits for SPLIT */
+    bool is_closed;    /* of an inbox: push to the outbox */
+    bool is_asked;     /* a message was requested and has not passed */
+    bool has_passed;   /* a message has, since the last read_complete */
+    bool has_ended;    /* the channel is inactive: messages that wait are released */
+    unsigned flushing; /* nodes with FLUSHES: no message waits */
     weir_task task;
     weir__remote_node fixed[WEIR__REMOTE_FIXED];
-} weir__port;
+} weir__mailbox;
 
-typedef struct weir__remote {
-    alignas(16) weir_executor *executor; /* kept */
-    weir__port inbox;
-    weir__port outbox;
-
-    /* The neighbours, if they are of the same executor; with a mark, see hop.c. The loop writes,
-     * the executor takes the mark off. */
-    _Atomic uintptr_t next;
-    _Atomic uintptr_t prev;
+typedef struct weir__segment {
+    weir_channel *channel;
+    weir_executor *executor;
+    weir__mailbox inbox;
+    weir__mailbox outbox;
 
     /* The executor's. */
-    bool is_ready; /* `added` has been called, or is being */
+    weir__list members; /* of weir__remote.link */
+
+    /* The loop's. */
+    weir_ctx *first; /* the contexts from here to `last`, along `next`, are the segment's */
+    weir_ctx *last;
+    bool is_sealed;    /* a node was pushed: handlers next to it do not join any more */
+    unsigned open;     /* contexts that are not leaving */
+    weir__list splits; /* segments whose SPLIT is in a mailbox of this one, oldest first */
+
+    /* Of a segment that was split off. */
+    weir__list split_link;
+    weir__remote_node split;
+    struct weir__remote *split_at; /* the first member to move */
+} weir__segment;
+
+/* Stands in front of the context, in the same allocation. */
+typedef struct weir__remote {
+    alignas(16) weir_executor *executor; /* a weak reference */
+
+    /* The executor's. */
+    weir__segment *home; /* that it is a member of; NULL before `added` and after `removed` */
+    weir__list link;
+    uint32_t slots; /* that take events now */
     weir_timer *timers;
     int64_t held;
 
     /* The loop's. */
-    bool was_added;
-    bool was_removed;
-    weir_promise *left; /* kept: waits until the handler is gone; may be NULL */
-    bool is_gone;       /* its executor has nothing to do with it any more */
+    weir__segment *segment;
+    bool was_added;     /* the executor is to call `added` */
+    bool was_removed;   /* out of the pipeline */
+    bool is_leaving;    /* REMOVED was pushed */
+    weir_promise *left; /* a reference: completes when the context is freed; may be NULL */
+
+    /* Written by the loop before it pushes the node. */
+    weir__remote_node added;
+    struct weir__remote *after; /* the member that it follows; NULL = none */
+    weir__remote_node removed;
+
+    /* Set by the executor, which then asks for a sweep. */
+    atomic_bool wants_removal;
+    atomic_bool is_gone; /* the executor does not touch the context any more */
 } weir__remote;
 
 static inline weir__remote *weir__remote_of(const weir_ctx *ctx)
@@ -79,9 +100,9 @@ static inline weir__remote *weir__remote_of(const weir_ctx *ctx)
     return (weir__remote *)(uintptr_t)ctx - 1;
 }
 
-static inline weir_ctx *weir__remote_ctx(weir__remote *hop)
+static inline weir_ctx *weir__remote_ctx(weir__remote *remote)
 {
-    return (weir_ctx *)(hop + 1);
+    return (weir_ctx *)(remote + 1);
 }
 
 static inline bool weir__ctx_is_remote(const weir_ctx *ctx)
@@ -89,42 +110,64 @@ static inline bool weir__ctx_is_remote(const weir_ctx *ctx)
     return (ctx->mask & WEIR__CTX_REMOTE) != 0;
 }
 
-/* Makes the hop of a new context. Fails with -ENOMEM. Any thread, as the next. */
+static inline bool weir__remote_is_leaving(const weir_ctx *ctx)
+{
+    return weir__ctx_is_remote(ctx) && weir__remote_of(ctx)->is_leaving;
+}
+
+/* Any thread: initializes the remote part of a new context. Fails with -ENOMEM or -ENOTSUP. */
 int weir__remote_init(weir_ctx *ctx, weir_group *group);
 void weir__remote_deinit(weir_ctx *ctx);
 
-/* The loop: an event arrives at this context. */
-void weir__remote_enter(weir_ctx *ctx, const weir__event *event);
-
-/* Its executor: an event leaves it. */
-void weir__remote_leave(weir_ctx *ctx, const weir__event *event);
-
-/* The loop: the handler is in the pipeline, and is to be told. */
-void weir__remote_add(weir_ctx *ctx);
-
-/* The loop: the handler is out of the pipeline; then it is told, once. Before weir__remote_add the
- * latter does nothing: weir__remote_add tells both. */
-void weir__remote_take_out(weir_ctx *ctx);
-void weir__remote_tell_removed(weir_ctx *ctx);
-
-/* The loop: the channel's last event was fired. When what is on the way to the handler, and away
- * from it, has arrived, weir__pipeline_teardown_after goes on. */
-void weir__remote_end(weir_ctx *ctx);
-
-/* Its executor: it wants to be removed. */
-void weir__remote_ask_removal(weir_ctx *ctx);
-
-/* Its executor: nothing may be left to do for it, now that it is removed. */
-void weir__remote_look(weir_ctx *ctx);
-
-/* The loop: the pipeline has changed, and with it who is whose neighbour. */
-void weir__remote_write_down(weir_pipeline *pipeline);
-
-/* The channel's memory goes: which executors its handlers ran on is forgotten. */
+/* Any thread: releases the groups that a channel's handlers run on. */
 struct weir__channel_extra;
 void weir__remote_forget(struct weir__channel_extra *extra);
 
-/* The loop: some of what was under way has arrived; true if that is little enough to read on. */
+/* ---- on the loop ---- */
+
+/* Returns where to insert a context that is to come before `next`, which is not leaving: in front
+ * of the segment of `next` if all contexts in between are leaving. So no split leaves a part empty.
+ */
+weir_ctx *weir__remote_position(weir_ctx *next);
+
+/*
+ * Finds or makes the segment of a context that is about to be linked between these two, in place of
+ * `prev` if `replaces`; splits the segment that it comes into the middle of. The context may also
+ * be one that runs on the loop. Fails with -ENOMEM, without a change.
+ */
+int weir__remote_place(weir_ctx *ctx, weir_ctx *prev, weir_ctx *next, bool replaces);
+
+/* Takes a remote context, which `prev` leads to, out of its segment; frees that with the last. */
+void weir__remote_unplace(weir_ctx *ctx, weir_ctx *prev);
+
+/* Has the executor call `added`; and `removed`, if the context is out of the pipeline already. */
+void weir__remote_add(weir_ctx *ctx);
+
+/* Has the executor call `removed`. Does nothing before weir__remote_add. */
+void weir__remote_remove(weir_ctx *ctx);
+
+/* Does what the executor has asked for. Returns true if the context can be freed. */
+bool weir__remote_sweep(weir_ctx *ctx);
+
+/* Brings an event to a remote context. */
+void weir__remote_enter(weir_ctx *ctx, const weir__event *event);
+
+/* The channel has fired its last event: when it has left the segment of `ctx`, calls
+ * weir__pipeline_teardown_after. */
+void weir__remote_end(weir_ctx *ctx);
+
+/* True if the bytes in mailboxes are below the low mark. */
 bool weir__remote_may_read(const weir_channel *channel);
+
+/* ---- on the handler's executor ---- */
+
+/* Passes an event on from a remote context. */
+void weir__remote_leave(weir_ctx *ctx, const weir__event *event);
+
+/* Asks the loop to remove the handler. */
+void weir__remote_ask_removal(weir_ctx *ctx);
+
+/* Lets the loop free the context of a handler that was removed and has no offloads any more. */
+void weir__remote_let_free(weir_ctx *ctx);
 
 #endif

@@ -292,6 +292,56 @@ TEST(offload, of_a_handler_on_an_executor_comes_back_there)
     end_group(work_group);
 }
 
+struct late {
+    weir_ctx *ctx;
+    weir_promise *written;
+};
+
+static void pass_on_late(void *arg)
+{
+    struct late *late = arg;
+
+    weir_fire_read(late->ctx, text_msg("x"));
+    weir_write(late->ctx, text_msg("y"), late->written);
+}
+
+/* The offload keeps its context in memory, but not in the pipeline. */
+TEST(offload, of_a_remote_handler_that_was_removed_leaves_a_context_that_passes_nothing_on)
+{
+    static const weir_handler offloader = {.name = "offloader", .read = offload_in_read};
+    weir_group *home = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
+    struct job job = {.err = 1};
+    struct test_channel tc;
+    struct late late;
+
+    work_group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
+    current_job = &job;
+    tc_open(&tc);
+    assert_int_equal(weir_pipeline_add(tc.pipeline, WEIR_PLACE(.group = home), &offloader, NULL),
+                     0);
+    tc_add(&tc, "z");
+    tc_start(&tc);
+    come_back(&tc, home);
+    late.ctx = weir_pipeline_find(tc.pipeline, "offloader");
+    late.written = tc_promise(&tc, "written");
+    (void)tc_receive(&tc, "1");
+    assert_true(gate_await_arrivals(&job.gate, 1));
+    assert_int_equal(weir_pipeline_remove(tc.pipeline, "offloader", NULL), 0);
+    come_back(&tc, home);
+    event_log_clear(&tc.events);
+    run_on_executor(weir_group_at(home, 0), pass_on_late, &late);
+    come_back(&tc, home);
+    assert_events(&tc.events, "written=WEIR_ECLOSED");
+    gate_open(&job.gate);
+    assert_true(call_counter_await(&job.done, 1));
+    assert_null(job.ctx);
+    come_back(&tc, home);
+    weir_promise_release(late.written);
+    tc_close(&tc);
+    end_group(home);
+    end_group(work_group);
+}
+
 /* The handler's executor ends before the work does: the channel ends all the same. */
 TEST(offload, of_a_handler_whose_executor_has_ended_keeps_no_channel)
 {

@@ -95,12 +95,13 @@ static void far_close(struct far *far)
     far->tc.wire->options.slow_close = false;
     weir_channel_abort(far->tc.channel, NULL);
     settle(far);
+    settle(far); /* handlers of several segments leave one segment after the other */
     tc_close(&far->tc);
     gate_open(&far->gate);
     end_group(far->group);
 }
 
-TEST(hop, brings_the_life_of_a_channel_there_and_back)
+TEST(remote_handler, brings_the_life_of_a_channel_there_and_back)
 {
     struct far far;
 
@@ -111,7 +112,7 @@ TEST(hop, brings_the_life_of_a_channel_there_and_back)
     far_close(&far);
 }
 
-TEST(hop, keeps_the_order_of_what_is_read_and_written)
+TEST(remote_handler, keeps_the_order_of_what_is_read_and_written)
 {
     struct far far;
     weir_promise *done;
@@ -140,7 +141,7 @@ TEST(hop, keeps_the_order_of_what_is_read_and_written)
     far_close(&far);
 }
 
-TEST(hop, brings_a_half_closure_along_behind_what_was_written)
+TEST(remote_handler, brings_a_half_closure_along_behind_what_was_written)
 {
     struct far far;
     weir_promise *done;
@@ -160,7 +161,7 @@ TEST(hop, brings_a_half_closure_along_behind_what_was_written)
     far_close(&far);
 }
 
-TEST(hop, runs_the_handler_on_its_own_executor)
+TEST(remote_handler, runs_the_handler_on_its_own_executor)
 {
     struct far far;
     weir_ctx *e;
@@ -173,7 +174,7 @@ TEST(hop, runs_the_handler_on_its_own_executor)
     far_close(&far);
 }
 
-TEST(hop, moves_an_event_that_is_still_under_way_behind_the_last_message)
+TEST(remote_handler, moves_an_event_that_is_still_under_way_behind_the_last_message)
 {
     struct far far;
 
@@ -218,7 +219,7 @@ static void assert_e_heard(struct far *far, const char *words)
     assert_string_equal(heard, words);
 }
 
-TEST(hop, brings_a_move_to_another_loop_along)
+TEST(remote_handler, brings_a_move_to_another_loop_along)
 {
     struct far far;
 
@@ -230,7 +231,7 @@ TEST(hop, brings_a_move_to_another_loop_along)
     far_close(&far);
 }
 
-TEST(hop, does_not_tell_of_the_end_of_a_registration_before_its_beginning)
+TEST(remote_handler, does_not_tell_of_the_end_of_a_registration_before_its_beginning)
 {
     struct far far;
 
@@ -248,7 +249,7 @@ TEST(hop, does_not_tell_of_the_end_of_a_registration_before_its_beginning)
     far_close(&far);
 }
 
-TEST(hop, tells_messages_between_the_beginning_of_a_registration_and_its_end)
+TEST(remote_handler, tells_messages_between_the_beginning_of_a_registration_and_its_end)
 {
     struct far far;
 
@@ -262,7 +263,7 @@ TEST(hop, tells_messages_between_the_beginning_of_a_registration_and_its_end)
     far_close(&far);
 }
 
-TEST(hop, brings_events_errors_and_promises_along)
+TEST(remote_handler, brings_events_errors_and_promises_along)
 {
     struct far far;
     weir_promise *closed;
@@ -289,7 +290,7 @@ TEST(hop, brings_events_errors_and_promises_along)
     far_close(&far);
 }
 
-TEST(hop, brings_addresses_along)
+TEST(remote_handler, brings_addresses_along)
 {
     struct far far;
     weir_address address;
@@ -312,7 +313,7 @@ TEST(hop, brings_addresses_along)
 }
 
 /* D 46 */
-TEST(hop, removes_handlers_from_the_tail_on_across_executors)
+TEST(remote_handler, removes_handlers_from_the_tail_on_across_executors)
 {
     struct far far;
 
@@ -339,7 +340,7 @@ static weir_executor *executor_in(struct test_channel *tc, const char *name)
 }
 
 /* D 49 */
-TEST(hop, pins_a_group_to_one_executor_a_channel_unless_told_otherwise)
+TEST(remote_handler, pins_a_group_to_one_executor_a_channel_unless_told_otherwise)
 {
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 4));
     struct test_channel tc;
@@ -358,35 +359,275 @@ TEST(hop, pins_a_group_to_one_executor_a_channel_unless_told_otherwise)
     end_group(group);
 }
 
-TEST(hop, calls_neighbours_on_the_same_executor_directly)
-{
-    struct far far;
+/* ---- segments ---- */
 
-    far_open(&far);
-    assert_int_equal(weir_pipeline_add(far.tc.pipeline,
-                                       WEIR_PLACE(.after = "e", .name = "f", .group = far.group),
-                                       &event_recorder, EVENT_RECORDER(&far.tc.events, "f")),
-                     0);
-    settle(&far);
-    event_log_clear(&far.tc.events);
-    (void)tc_receive(&far.tc, "1");
-    (void)tc_receive(&far.tc, "2");
-    settle(&far);
-    assert_events(
-        &far.tc.events,
-        "a.read(1) a.read(2) e.read(1) f.read(1) e.read(2) f.read(2) z.read(1) z.read(2)");
-    weir_channel_write(far.tc.channel, text_msg("x"), NULL);
-    settle(&far);
-    assert_events(&far.tc.events, "z.write(x) f.write(x) e.write(x) a.write(x)");
-    far_close(&far);
-}
-
-/* The executor does what it has to; the loop does not look yet. */
+/* Runs the executor, and not the loop. */
 static void run_far(struct far *far)
 {
     gate_open(&far->gate);
     run_on_executor(executor_of(far), nothing, NULL);
     hold(far);
+}
+
+static weir__segment *segment_of(struct far *far, const char *name)
+{
+    return weir__remote_of(weir_pipeline_find(far->tc.pipeline, name))->segment;
+}
+
+/* Adds a handler behind another one: on the group, or on the loop. */
+static void add_after(struct far *far, const char *after, const char *name, weir_group *group)
+{
+    struct event_recorder options = {.events = &far->tc.events};
+
+    strncpy(options.name, name, sizeof(options.name) - 1);
+    assert_int_equal(weir_pipeline_add(far->tc.pipeline,
+                                       WEIR_PLACE(.after = after, .name = name, .group = group),
+                                       &event_recorder, &options),
+                     0);
+}
+
+static void remove_named(struct far *far, const char *name)
+{
+    assert_int_equal(weir_pipeline_remove(far->tc.pipeline, name, NULL), 0);
+}
+
+/* A segment of all the handlers whose names are letters of `names`. */
+static void far_open_segment(struct far *far, const char *names)
+{
+    far_open_bare(far, &(const struct wire_options){.silent = true}, NULL);
+    for (; *names != '\0'; names++)
+        add_far(far, (const char[]){*names, '\0'});
+    tc_start(&far->tc);
+    settle(far);
+    event_log_clear(&far->tc.events);
+}
+
+TEST(remote_handler, is_called_directly_by_its_neighbour_in_the_segment)
+{
+    struct far far;
+
+    far_open_segment(&far, "ef");
+    (void)tc_receive(&far.tc, "1");
+    (void)tc_receive(&far.tc, "2");
+    settle(&far);
+    assert_events(&far.tc.events, "e.read(1) f.read(1) e.read(2) f.read(2)");
+    weir_channel_write(far.tc.channel, text_msg("x"), NULL);
+    settle(&far);
+    assert_events(&far.tc.events, "f.write(x) e.write(x)");
+    far_close(&far);
+}
+
+static int add_two(weir_channel *channel, void *user_data)
+{
+    struct far *far = user_data;
+
+    assert_ptr_equal(channel, far->tc.channel);
+    add_far(far, "e");
+    add_far(far, "f");
+    return 0;
+}
+
+TEST(remote_handler, forms_one_segment_with_others_that_an_initializer_adds)
+{
+    struct far far;
+
+    far_open_bare(&far, &(const struct wire_options){.silent = true}, NULL);
+    assert_int_equal(weir_pipeline_add_initializer(far.tc.pipeline, add_two, &far), 0);
+    tc_start(&far.tc);
+    settle(&far);
+    assert_ptr_equal(segment_of(&far, "e"), segment_of(&far, "f"));
+    assert_events(&far.tc.events, "e.added f.added e.registered f.registered e.active f.active "
+                                  "f.request_read e.request_read");
+    far_close(&far);
+}
+
+TEST(remote_handler, joins_the_segment_that_it_is_added_or_put_into)
+{
+    struct far far;
+
+    far_open_segment(&far, "eg");
+    add_after(&far, "e", "f", far.group);
+    assert_int_equal(weir_pipeline_replace(far.tc.pipeline, "g",
+                                           WEIR_PLACE(.name = "h", .group = far.group),
+                                           &event_recorder, EVENT_RECORDER(&far.tc.events, "h")),
+                     0);
+    assert_ptr_equal(segment_of(&far, "f"), segment_of(&far, "e"));
+    assert_ptr_equal(segment_of(&far, "h"), segment_of(&far, "e"));
+    (void)tc_receive(&far.tc, "1");
+    settle(&far);
+    assert_events(&far.tc.events,
+                  "f.added h.added g.removed e.read(1) f.read(1) h.read(1) g.deinit");
+    far_close(&far);
+}
+
+/* "1" left "e" before "f" was added, "2" enters it after that: "f" gets both. */
+TEST(remote_handler, added_next_to_a_segment_that_is_in_use_forms_its_own)
+{
+    struct far far;
+
+    far_open_segment(&far, "e");
+    (void)tc_receive(&far.tc, "1");
+    run_far(&far);
+    add_far(&far, "f");
+    (void)tc_receive(&far.tc, "2");
+    settle(&far);
+    assert_ptr_not_equal(segment_of(&far, "f"), segment_of(&far, "e"));
+    assert_events(&far.tc.events, "e.read(1) e.read(2) f.added f.read(1) f.read(2)");
+    far_close(&far);
+}
+
+/* "1" is in the inbox, "0" in the outbox. "c" gets what comes after the split, and "f" each once.
+ */
+TEST(remote_handler, keeps_the_order_of_reads_when_its_segment_is_split)
+{
+    struct far far;
+
+    far_open_segment(&far, "ef");
+    tc_add(&far.tc, "z");
+    (void)tc_receive(&far.tc, "0");
+    run_far(&far);
+    (void)tc_receive(&far.tc, "1");
+    add_after(&far, "e", "c", NULL);
+    (void)tc_receive(&far.tc, "2");
+    settle(&far);
+    assert_ptr_not_equal(segment_of(&far, "f"), segment_of(&far, "e"));
+    assert_events(&far.tc.events,
+                  "z.added e.read(0) f.read(0) c.added e.read(1) f.read(1) e.read(2) z.read(0) "
+                  "z.read(1) c.read(2) f.read(2) z.read(2)");
+    far_close(&far);
+}
+
+TEST(remote_handler, keeps_the_order_of_writes_when_its_segment_is_split)
+{
+    struct far far;
+
+    far_open_segment(&far, "ef");
+    weir_channel_write(far.tc.channel, text_msg("0"), NULL);
+    run_far(&far);
+    weir_channel_write(far.tc.channel, text_msg("1"), NULL);
+    add_after(&far, "e", "c", NULL);
+    weir_channel_write(far.tc.channel, text_msg("2"), NULL);
+    settle(&far);
+    weir_channel_flush(far.tc.channel);
+    settle(&far);
+    assert_non_null(strstr(far.tc.events.text, "f.write(1) e.write(1) f.write(2) c.write(2)"));
+    assert_sent(&far.tc, "012");
+    far_close(&far);
+}
+
+/* The handler has read "1" to "4", each once. */
+static void assert_reads_in_order(struct far *far, char name)
+{
+    const char *rest = far->tc.events.text;
+    char read[] = "?.read(?)";
+
+    read[0] = name;
+    for (read[7] = '1'; read[7] <= '4'; read[7]++) {
+        assert_int_equal(event_log_count(&far->tc.events, read), 1);
+        rest = strstr(rest, read);
+        assert_non_null(rest);
+    }
+}
+
+/* Each split is made while the ones before it are still on their way. */
+TEST(remote_handler, keeps_the_order_when_its_segment_is_split_again_and_again)
+{
+    struct far far;
+
+    far_open_segment(&far, "efgh");
+    (void)tc_receive(&far.tc, "0");
+    run_far(&far);
+    (void)tc_receive(&far.tc, "1");
+    add_after(&far, "f", "x", NULL); /* ef x gh */
+    (void)tc_receive(&far.tc, "2");
+    add_after(&far, "e", "y", NULL); /* e y f x gh */
+    (void)tc_receive(&far.tc, "3");
+    add_after(&far, "g", "z", NULL); /* e y f x g z h */
+    (void)tc_receive(&far.tc, "4");
+    event_log_clear(&far.tc.events);
+    settle(&far);
+    settle(&far);
+    for (const char *name = "efgh"; *name != '\0'; name++)
+        assert_reads_in_order(&far, *name);
+    assert_int_equal(event_log_count(&far.tc.events, "y.read(3)"), 1);
+    assert_int_equal(event_log_count(&far.tc.events, "z.read(4)"), 1);
+    far_close(&far);
+}
+
+/* Nobody has requested "1", which waits in the outbox: the split lets it pass, to "z" only. */
+TEST(remote_handler, lets_messages_pass_that_wait_when_its_segment_is_split)
+{
+    struct far far;
+
+    far_open_segment(&far, "ef");
+    tc_add(&far.tc, "z");
+    (void)tc_receive(&far.tc, "0");
+    (void)tc_receive(&far.tc, "1");
+    run_far(&far);
+    weir_channel_set_auto_read(far.tc.channel, false);
+    tc_run(&far.tc);
+    assert_int_equal(event_log_count(&far.tc.events, "z.read(1)"), 0);
+    add_after(&far, "e", "c", NULL);
+    settle(&far);
+    assert_int_equal(event_log_count(&far.tc.events, "z.read(1)"), 1);
+    assert_int_equal(event_log_count(&far.tc.events, "f.read(1)"), 1);
+    assert_int_equal(event_log_count(&far.tc.events, "c.read(1)"), 0);
+    far_close(&far);
+}
+
+/* "e" and "f" are on their way out: what is added between "f" and "g" comes in front of both. */
+TEST(remote_handler, is_not_split_off_from_handlers_that_are_being_removed)
+{
+    struct far far;
+
+    far_open_segment(&far, "efg");
+    remove_named(&far, "e");
+    remove_named(&far, "f");
+    assert_int_equal(weir_pipeline_add(far.tc.pipeline, WEIR_PLACE(.before = "g", .name = "c"),
+                                       &event_recorder, EVENT_RECORDER(&far.tc.events, "c")),
+                     0);
+    (void)tc_receive(&far.tc, "1");
+    settle(&far);
+    assert_events(&far.tc.events,
+                  "c.added c.read(1) e.removed f.removed g.read(1) e.deinit f.deinit");
+    far_close(&far);
+}
+
+TEST(remote_handler, cannot_be_added_or_split_without_memory)
+{
+    struct far far;
+    weir_group *other;
+    int err;
+
+    far_open_segment(&far, "ef");
+    other = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
+    for (unsigned i = 0, n = 1; i < 3; i++, n = 1) {
+        weir_group *groups[] = {NULL, other, other};
+        const char *after[] = {"e", "e", "f"};
+
+        do {
+            test_memory_fail_at(n++);
+            err = weir_pipeline_add(far.tc.pipeline,
+                                    WEIR_PLACE(.after = after[i], .name = "c", .group = groups[i]),
+                                    &event_recorder, EVENT_RECORDER(&far.tc.events, "c"));
+            test_memory_fail_at(0);
+            assert_true(err == 0 || err == -ENOMEM);
+            assert_int_equal(weir_pipeline_count(far.tc.pipeline), err == 0 ? 3 : 2);
+            if (err < 0 && i == 0)
+                assert_ptr_equal(segment_of(&far, "e"), segment_of(&far, "f"));
+        } while (err < 0);
+        assert_true(n > 2);
+        remove_named(&far, "c");
+        settle(&far);
+        run_on_executor(weir_group_at(other, 0), nothing, NULL);
+        settle(&far);
+    }
+    event_log_clear(&far.tc.events);
+    (void)tc_receive(&far.tc, "1");
+    settle(&far);
+    assert_events(&far.tc.events, "e.read(1) f.read(1)");
+    far_close(&far);
+    end_group(other);
 }
 
 /* Two on the same executor, "e" and "f", with "c" between them on the loop. */
@@ -400,8 +641,8 @@ static void far_open_apart(struct far *far)
     settle(far);
 }
 
-/* "1" has left "e", and is on its way over the loop. */
-TEST(hop, that_becomes_a_neighbour_is_not_called_before_what_is_under_way)
+/* "1" has left "e", and is on its way over the loop. The two stay segments of their own. */
+TEST(remote_handler, that_becomes_a_neighbour_gets_reads_in_order)
 {
     struct far far;
 
@@ -417,11 +658,11 @@ TEST(hop, that_becomes_a_neighbour_is_not_called_before_what_is_under_way)
     (void)tc_receive(&far.tc, "3");
     (void)tc_receive(&far.tc, "4");
     settle(&far);
-    assert_events(&far.tc.events, "e.read(3) f.read(3) e.read(4) f.read(4)");
+    assert_events(&far.tc.events, "e.read(3) e.read(4) f.read(3) f.read(4)");
     far_close(&far);
 }
 
-TEST(hop, that_becomes_a_neighbour_is_not_written_to_before_what_is_under_way)
+TEST(remote_handler, that_becomes_a_neighbour_gets_writes_in_order)
 {
     struct far far;
 
@@ -437,27 +678,8 @@ TEST(hop, that_becomes_a_neighbour_is_not_written_to_before_what_is_under_way)
     far_close(&far);
 }
 
-TEST(hop, that_is_added_as_a_neighbour_is_not_called_before_what_is_under_way)
-{
-    struct far far;
-
-    far_open_bare(&far, NULL, NULL);
-    add_far(&far, "e");
-    tc_start(&far.tc);
-    settle(&far);
-    (void)tc_receive(&far.tc, "1");
-    run_far(&far);
-    (void)tc_receive(&far.tc, "2");
-    add_far(&far, "f");
-    tc_run(&far.tc);
-    event_log_clear(&far.tc.events);
-    settle(&far);
-    assert_events(&far.tc.events, "e.read(2) f.added f.read(1) f.read(2)");
-    far_close(&far);
-}
-
-/* "m", between them, is removed with "1" on its way to it. */
-TEST(hop, whose_neighbour_is_removed_does_not_overtake_what_that_passes_on)
+/* "m", between them, is removed with "1" on its way to it, and gets it. */
+TEST(remote_handler, whose_neighbour_is_removed_gets_everything_in_order)
 {
     struct far far;
 
@@ -472,7 +694,8 @@ TEST(hop, whose_neighbour_is_removed_does_not_overtake_what_that_passes_on)
     assert_int_equal(weir_pipeline_remove(far.tc.pipeline, "m", NULL), 0);
     (void)tc_receive(&far.tc, "2");
     settle(&far);
-    assert_events(&far.tc.events, "e.read(1) e.read(2) m.removed m.deinit f.read(1) f.read(2)");
+    assert_events(&far.tc.events,
+                  "e.read(1) m.read(1) f.read(1) m.removed e.read(2) f.read(2) m.deinit");
     (void)tc_receive(&far.tc, "3");
     settle(&far);
     assert_events(&far.tc.events, "e.read(3) f.read(3)");
@@ -485,7 +708,7 @@ static void answer(weir_ctx *ctx, weir_msg *msg)
     weir_write(ctx, msg, NULL);
 }
 
-TEST(hop, that_answers_its_neighbour_writes_to_it_directly)
+TEST(remote_handler, that_answers_its_neighbour_writes_to_it_directly)
 {
     static weir_handler echo;
     struct far far;
@@ -513,7 +736,7 @@ static void remove_self(weir_ctx *ctx, weir_msg *msg)
     weir_fire_read(ctx, msg);
 }
 
-TEST(hop, lets_a_handler_remove_itself_and_loses_and_overtakes_nothing)
+TEST(remote_handler, lets_a_handler_remove_itself_and_loses_and_overtakes_nothing)
 {
     static const weir_handler shy = {.name = "shy", .read = remove_self};
     struct far far;
@@ -537,7 +760,7 @@ TEST(hop, lets_a_handler_remove_itself_and_loses_and_overtakes_nothing)
     far_close(&far);
 }
 
-TEST(hop, tells_a_handler_that_was_added_and_removed_before_the_registration)
+TEST(remote_handler, tells_a_handler_that_was_added_and_removed_before_the_registration)
 {
     struct far far;
 
@@ -551,7 +774,7 @@ TEST(hop, tells_a_handler_that_was_added_and_removed_before_the_registration)
     far_close(&far);
 }
 
-TEST(hop, of_a_channel_that_was_never_registered_leaves_nothing)
+TEST(remote_handler, of_a_channel_that_was_never_registered_leaves_nothing)
 {
     struct far far;
 
@@ -562,7 +785,7 @@ TEST(hop, of_a_channel_that_was_never_registered_leaves_nothing)
 
 /* ---- flow ---- */
 
-TEST(hop, pauses_reading_while_too_much_is_under_way)
+TEST(remote_handler, pauses_reading_while_too_much_is_under_way)
 {
     struct far far;
 
@@ -598,7 +821,7 @@ static void let_take(struct far *far, uint32_t count)
 }
 
 /* Reading goes on below the low mark, and not at it; and it does if it was exactly there before. */
-TEST(hop, reads_on_when_less_than_the_low_mark_is_under_way)
+TEST(remote_handler, reads_on_when_less_than_the_low_mark_is_under_way)
 {
     static const weir_handler taker = {.name = "taker", .read = take_when_let};
     weir_msg *sample = sized_msg(100);
@@ -629,7 +852,7 @@ TEST(hop, reads_on_when_less_than_the_low_mark_is_under_way)
     far_close(&far);
 }
 
-TEST(hop, counts_what_its_handler_holds)
+TEST(remote_handler, counts_what_its_handler_holds)
 {
     struct far far;
 
@@ -641,7 +864,7 @@ TEST(hop, counts_what_its_handler_holds)
 
 /* ---- the end ---- */
 
-TEST(hop, goes_on_when_its_executor_has_ended)
+TEST(remote_handler, goes_on_when_its_executor_has_ended)
 {
     struct far far;
 
@@ -662,7 +885,7 @@ TEST(hop, goes_on_when_its_executor_has_ended)
     tc_close(&far.tc);
 }
 
-TEST(hop, aborts_the_channel_if_a_message_cannot_be_passed_on)
+TEST(remote_handler, aborts_the_channel_if_a_message_cannot_be_passed_on)
 {
     struct far far;
     weir_promise *done;
@@ -713,7 +936,7 @@ static void hold_1000(weir_ctx *ctx, weir_msg *msg)
 }
 
 /* As on the loop: its memory is about to go. */
-TEST(hop, starts_no_timers_for_a_handler_that_is_being_removed)
+TEST(remote_handler, starts_no_timers_for_a_handler_that_is_being_removed)
 {
     static weir_handler late;
     struct far far;
@@ -737,7 +960,7 @@ TEST(hop, starts_no_timers_for_a_handler_that_is_being_removed)
     far_close(&far);
 }
 
-TEST(hop, says_that_a_handler_is_removed_when_it_has_been_told)
+TEST(remote_handler, says_that_a_handler_is_removed_when_it_has_been_told)
 {
     struct far far;
     weir_promise *done;
@@ -754,7 +977,7 @@ TEST(hop, says_that_a_handler_is_removed_when_it_has_been_told)
 }
 
 /* What is under way counts against the marks as they are now. */
-TEST(hop, reads_on_when_the_marks_have_been_raised)
+TEST(remote_handler, reads_on_when_the_marks_have_been_raised)
 {
     struct far far;
 
@@ -771,7 +994,7 @@ TEST(hop, reads_on_when_the_marks_have_been_raised)
 }
 
 /* D 50: also if the write was refused on the way to a handler. */
-TEST(hop, reports_a_write_beyond_the_cap_that_nobody_waits_for)
+TEST(remote_handler, reports_a_write_beyond_the_cap_that_nobody_waits_for)
 {
     struct far far;
 
@@ -824,33 +1047,17 @@ static void replace_before_registration(bool first_is_far, bool second_is_far)
     far_close(&far);
 }
 
-TEST(hop, replaced_by_one_on_the_loop_before_the_registration_is_told_all_of_it)
+TEST(remote_handler, replaced_by_one_on_the_loop_before_the_registration_is_told_all_of_it)
 {
     replace_before_registration(true, false);
 }
 
-TEST(hop, that_replaces_one_on_the_loop_before_the_registration_leaves_it_its_end)
+TEST(remote_handler, that_replaces_one_on_the_loop_before_the_registration_leaves_it_its_end)
 {
     replace_before_registration(false, true);
 }
 
-TEST(hop, replaced_by_another_before_the_registration_is_told_all_of_it)
+TEST(remote_handler, replaced_by_another_before_the_registration_is_told_all_of_it)
 {
     replace_before_registration(true, true);
-}
-
-/* The inbox of the second is run after that of the first: what the first passes on does not go past
- * the second, which hears first that it was added. */
-TEST(hop, side_by_side_hear_all_of_it)
-{
-    struct far far;
-
-    far_open_bare(&far, &(const struct wire_options){.silent = true}, NULL);
-    add_far(&far, "a");
-    add_far(&far, "b");
-    tc_start(&far.tc);
-    settle(&far);
-    assert_events(&far.tc.events, "a.added a.registered a.active b.added b.request_read "
-                                  "a.request_read b.registered b.active");
-    far_close(&far);
 }

@@ -119,7 +119,7 @@ static void assert_ended(struct spread *spread)
 
 /* ---- everywhere ---- */
 
-TEST(hop_end, comes_to_each_handler_before_any_is_removed_wherever_they_run)
+TEST(remote_handler_end, comes_to_each_handler_before_any_is_removed_wherever_they_run)
 {
     struct spread spread;
 
@@ -132,7 +132,7 @@ TEST(hop_end, comes_to_each_handler_before_any_is_removed_wherever_they_run)
     }
 }
 
-TEST(hop_end, comes_to_each_handler_when_their_executors_have_ended_before)
+TEST(remote_handler_end, comes_to_each_handler_when_their_executors_have_ended_before)
 {
     struct spread spread;
 
@@ -147,7 +147,7 @@ TEST(hop_end, comes_to_each_handler_when_their_executors_have_ended_before)
 }
 
 /* What is on the way to a handler goes on when its executor gives up what it has. */
-TEST(hop_end, comes_to_each_handler_when_an_executor_ends_meanwhile)
+TEST(remote_handler_end, comes_to_each_handler_when_an_executor_ends_meanwhile)
 {
     struct spread spread;
 
@@ -196,7 +196,7 @@ static bool all_are_gone(struct spread *spread)
     return gone == HANDLERS;
 }
 
-TEST(hop_end, comes_to_the_others_when_a_handler_removes_itself_meanwhile)
+TEST(remote_handler_end, comes_to_the_others_when_a_handler_removes_itself_meanwhile)
 {
     struct spread spread;
 
@@ -215,7 +215,7 @@ TEST(hop_end, comes_to_the_others_when_a_handler_removes_itself_meanwhile)
 /* ---- without memory ---- */
 
 /* The message may be lost, the end is not. */
-TEST(hop_end, comes_to_each_handler_without_memory)
+TEST(remote_handler_end, comes_to_each_handler_without_memory)
 {
     const unsigned layout = 0 + 1 * PLACES + 0 * PLACES * PLACES + 2 * PLACES * PLACES * PLACES;
     struct spread spread;
@@ -237,7 +237,7 @@ TEST(hop_end, comes_to_each_handler_without_memory)
 /* ---- the loop's end ---- */
 
 /* The loop's time is up while the end is on its way through a handler elsewhere, which is slow. */
-TEST(hop_end, comes_to_each_handler_when_the_loop_ends_meanwhile)
+TEST(remote_handler_end, comes_to_each_handler_when_the_loop_ends_meanwhile)
 {
     weir_group *loops = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1)),
                *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));

@@ -123,7 +123,7 @@ static void blow(weir_channel *channel, weir_group *const groups[], uint64_t see
     weir_channel_flush(channel); /* a write alone wakes nobody */
 }
 
-TEST(hop, keeps_the_order_while_handlers_come_and_go_between_two_others)
+TEST(remote_handler, keeps_the_order_while_handlers_come_and_go_between_two_others)
 {
     weir_group *loops = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1)),
                *groups[] = {NULL, make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1)),
