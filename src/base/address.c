@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Addresses to and from words. An in-process name lies in the storage as an abstract Unix one
- * would: its bytes, counted by the length, without a 0.
+ * Parsing and formatting addresses. The name of an in-process address is stored like that of an
+ * abstract Unix socket: its bytes without a NUL, delimited by the length.
  */
 #include "base/address.h"
 
@@ -19,7 +19,7 @@
 #define PATH_OFFSET offsetof(struct sockaddr_un, sun_path)
 #define INPROC_NAME_MAX (WEIR_ADDRESS_TEXT_SIZE - sizeof(INPROC_PREFIX))
 
-/* ---- reading ---- */
+/* ---- parsing ---- */
 
 static int parse_number(const char *text, unsigned long max, unsigned long *ret_number)
 {
@@ -43,7 +43,7 @@ static int parse_ipv4(const char *host, uint16_t port, weir_address *ret_address
     return *host == '\0' || inet_pton(AF_INET, host, &in->sin_addr) == 1 ? 0 : -EINVAL;
 }
 
-/* The scope of a link-local address is the number of an interface: "fe80::1%2". */
+/* The scope of a link-local address is an interface index: "fe80::1%2". */
 static int parse_ipv6(char *host, uint16_t port, weir_address *ret_address)
 {
     struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&ret_address->storage;
@@ -166,7 +166,7 @@ int weir_address_parse(const char *text, weir_address *ret_address)
     return err;
 }
 
-/* ---- writing ---- */
+/* ---- formatting ---- */
 
 static void format_ipv4(const weir_address *address, char *buffer, size_t size)
 {
@@ -190,7 +190,7 @@ static void format_ipv6(const weir_address *address, char *buffer, size_t size)
         (void)snprintf(buffer, size, "[%s]:%u", host, port);
 }
 
-/* Names need not end in a 0. */
+/* `name` need not be NUL-terminated. */
 static void format_name(const char *prefix, const char *name, size_t length, char *buffer,
                         size_t size)
 {
@@ -230,7 +230,7 @@ char *weir_address_format(const weir_address *address, char *buffer, size_t size
     return buffer;
 }
 
-/* ---- the system's ---- */
+/* ---- sockaddr ---- */
 
 int weir_address_from_sockaddr(const struct sockaddr *address, socklen_t length,
                                weir_address *ret_address)
@@ -321,7 +321,7 @@ void weir_address_set_port(weir_address *address, uint16_t port)
         ((struct sockaddr_in6 *)&address->storage)->sin6_port = htons(port);
 }
 
-/* What the system leaves undefined, such as an IPv6 flow label, does not count. */
+/* Internet addresses are compared as text, which ignores members such as the IPv6 flow label. */
 bool weir_address_equal(const weir_address *a, const weir_address *b)
 {
     char text_a[WEIR_ADDRESS_TEXT_SIZE], text_b[WEIR_ADDRESS_TEXT_SIZE];

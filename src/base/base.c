@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The version, spelled from the numbers that the headers carry.
+ * The version string.
  */
 #include <weir/base.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The hooks: slots that fill up from the front and are never emptied.
+ * Hooks are added in order and never removed.
  */
 #include "base/end_hooks.h"
 
@@ -22,7 +22,7 @@ void weir__end_hook_add(weir__end_hook_fn *fn)
             current == fn)
             return;
     }
-    assert(!"more ending hooks than there is room for");
+    assert(!"too many end hooks");
 }
 
 void weir__end_hooks_run(void)
@@ -30,7 +30,7 @@ void weir__end_hooks_run(void)
     weir__end_hook_fn *fn;
 
     for (int i = 0; i < HOOKS_MAX; i++) {
-        /* Acquire: what the hook relies on was made before it was added. */
+        /* Acquire: pairs with the release in weir__end_hook_add. */
         fn = atomic_load_explicit(&hooks[i], memory_order_acquire);
         if (fn == NULL)
             return;

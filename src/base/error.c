@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names and texts of error codes: ours from WEIR_ERROR_MAP, the system's names from the list below,
- * because only glibc can tell them, and the system's texts from libc.
+ * Names and texts of error codes. Those of weir come from WEIR_ERROR_MAP. Names of errno values
+ * come from the list below, because only glibc has a function for them; their texts come from libc.
  */
 #include <weir/error.h>
 
@@ -51,7 +51,7 @@ const char *weir_error_name(int err)
     }
 }
 
-/* NULL if libc does not know the number. The texts are constants in both libraries. */
+/* NULL if libc does not know the number. The texts are constants in glibc and musl. */
 static const char *errno_text(int number)
 {
 #ifdef __GLIBC__
@@ -72,7 +72,7 @@ const char *weir_error_text(int err)
     case number:                     \
         return text;
         WEIR_ERROR_MAP(OUR_TEXT)
-    case -EDEADLK: /* the system's text does not say what to do about it */
+    case -EDEADLK: /* the text of libc does not say what to do */
         return "a loop thread, or an executor's own thread, may not wait "
                "(Resource deadlock avoided)";
     default:

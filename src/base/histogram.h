@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of a weir_histogram, to embed one and to record without a locked instruction.
+ * The internals of a weir_histogram: to embed one, and to record without locked instructions.
  *
  *     value      0 1 2 ... 15 | 16 17 ... 31 | 32-33 34-35 ... 62-63 | 64-67 ...
  *     bucket     0 1 2 ... 15 | 16 17 ... 31 | 32    33    ... 47    | 48    ...
  *
- * Order: a writer updates sum, min and max first and its bucket last, with release; a reader reads
- * the buckets first, with acquire. So min and max include every value that the reader counts.
+ * Memory order: a writer updates sum, min and max first and its bucket last, with release; a reader
+ * reads the buckets first, with acquire. So min and max include every value that the reader counts.
  */
 #ifndef WEIR_BASE_HISTOGRAM_H
 #define WEIR_BASE_HISTOGRAM_H
@@ -16,7 +16,7 @@
 
 #include <weir/metric.h>
 
-/* 16 exact ones, then 16 for each doubling from 2^4 to 2^42. */
+/* 16 exact buckets, then 16 for each power of two from 2^4 to 2^42. */
 #define WEIR__HISTOGRAM_BUCKETS 624
 
 struct weir_histogram {
@@ -33,7 +33,7 @@ static inline int64_t weir__histogram_clamp(int64_t value)
     return value < 0 ? 0 : value > WEIR_HISTOGRAM_MAX ? WEIR_HISTOGRAM_MAX : value;
 }
 
-/* `value` is clamped. */
+/* `value` must be clamped. */
 static inline unsigned weir__histogram_bucket(int64_t value)
 {
     unsigned doubling;
@@ -44,7 +44,7 @@ static inline unsigned weir__histogram_bucket(int64_t value)
     return doubling * 16 + (unsigned)(value >> doubling);
 }
 
-/* For a histogram that only one thread writes; no other may record at all. */
+/* Records in a histogram with a single writer thread. */
 static inline void weir__histogram_record(weir_histogram *histogram, int64_t value)
 {
     int64_t clamped = weir__histogram_clamp(value);

@@ -8,7 +8,7 @@
 
 #include "base/address.h"
 
-#define MAPPED_BITS 96 /* of ::ffff:0:0/96, where the IPv4 addresses are */
+#define MAPPED_BITS 96 /* prefix of IPv4-mapped addresses, ::ffff:0:0/96 */
 
 static weir__ip ip_of_in6(const struct in6_addr *in6)
 {
@@ -74,7 +74,7 @@ int weir__subnet_parse(const char *text, weir__subnet *ret_subnet)
     if (slash != NULL && parse_bits(slash + 1, max, &bits) < 0)
         return -EINVAL;
     ip = weir__ip_of(&address);
-    if (ip.family == AF_INET && max == 128) { /* in IPv6 clothes */
+    if (ip.family == AF_INET && max == 128) { /* IPv4-mapped */
         if (bits < MAPPED_BITS)
             return -EINVAL;
         bits -= MAPPED_BITS;

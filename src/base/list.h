@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A doubly linked list whose links are members of what it links; the list itself is such a link, so
- * that no operation has a special case.
+ * An intrusive doubly linked list. The list itself is a link, so that no operation has a special
+ * case.
  */
 #ifndef WEIR_BASE_LIST_H
 #define WEIR_BASE_LIST_H
@@ -13,7 +13,7 @@ typedef struct weir__list {
     struct weir__list *previous;
 } weir__list;
 
-/* The body may remove `item`, and nothing else. */
+/* The body may remove `item`, but no other item. */
 #define weir_list_foreach(item, list)                                                \
     for (weir__list *item = (list)->next, *item##_next = item->next; item != (list); \
          item = item##_next, item##_next = item->next)
@@ -45,7 +45,7 @@ static inline void weir__list_remove(weir__list *item)
     weir__list_init(item);
 }
 
-/* Takes the first item out; NULL if there is none. */
+/* Removes and returns the first item; NULL if the list is empty. */
 static inline weir__list *weir__list_pop(weir__list *list)
 {
     weir__list *item = list->next;

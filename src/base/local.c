@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Indexed thread-locals.
+ * Thread-local variables, by index.
  *
  *     thread A   slots -> [hooks][  v ][    ][  v ] ...      one slot per weir_local, by its index
  *     thread B   slots -> [     ][  v ] ...                  grown when the thread sets a value
  *
- * A slot carries the remover beside the value, so a released weir_local may go while other threads
- * still have values of it. A thread key, armed whenever a thread gets its slots, ends in
- * weir_locals_remove_all for threads that nobody else cleans.
+ * A slot stores on_remove beside the value, so that a weir_local may be released while other
+ * threads still have values of it. A pthread key, set when a thread gets its slots, calls
+ * weir_locals_remove_all when a thread ends that was not started by weir.
  */
 #include "base/local.h"
 
@@ -48,7 +48,7 @@ int weir_local_create(weir_local_remove_fn *on_remove, weir_local **ret_local)
     if (local == NULL)
         return -ENOMEM;
     local->on_remove = on_remove;
-    /* Relaxed: an index must be unique, nothing more. */
+    /* Relaxed: an index only has to be unique. */
     local->index = atomic_fetch_add_explicit(&next_index, 1, memory_order_relaxed);
     if (local->index >= INDEX_LIMIT) {
         atomic_fetch_sub_explicit(&next_index, 1, memory_order_relaxed);
@@ -119,7 +119,7 @@ int weir_local_set(const weir_local *local, void *value)
     return 0;
 }
 
-/* The remover may set values, and so move the slots: nothing is kept across the call. */
+/* on_remove may set values and thereby move the slots: no pointer is kept across the call. */
 static bool remove_at(uint32_t index)
 {
     struct slot removed;
@@ -157,8 +157,7 @@ static void repeat(bool (*once)(void), const char *what)
     for (int round = 0; round < ROUNDS_MAX; round++)
         if (!once())
             return;
-    weir__warn("local", NULL, "%s of a thread that ends are still being added after %d rounds",
-               what, ROUNDS_MAX);
+    weir__warn("local", NULL, "an ending thread still adds %s after %d rounds", what, ROUNDS_MAX);
 }
 
 void weir_locals_remove_all(void)

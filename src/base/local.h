@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of a weir_local, for the variables of the library's own that need no allocation.
+ * The internals of a weir_local, for static variables of the library.
  */
 #ifndef WEIR_BASE_LOCAL_H
 #define WEIR_BASE_LOCAL_H
@@ -14,7 +14,7 @@ struct weir_local {
     weir_local_remove_fn *on_remove;
 };
 
-/* Index of the variable that holds a thread's exit hooks; the only one removed after the others. */
+/* Index of the exit hooks of a thread; removed after all other variables. */
 #define WEIR__LOCAL_EXIT_HOOKS 0
 
 #endif

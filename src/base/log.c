@@ -2,12 +2,11 @@
 /*
  * The log hook and the writer to standard error.
  *
- * The hook is a pair, function and user_data, that must be read as one while somebody changes it,
- * and no lock may be held while it runs, for it may log itself. So the pair has a version, which is
- * odd while the pair is being changed; a reader that saw a change going on, or another version
- * after than before, reads again. All five accesses are sequentially consistent: in their one order
- * a pair read between two loads of the same even version has no change within it. Logging is not so
- * frequent that it would gain from less.
+ * The hook is a pair, function and user_data, that must be read consistently. No lock may be held
+ * while it runs, because it may log. So the pair has a version, which is odd during a change; a
+ * reader that sees an odd version, or another version after reading than before, reads again. All
+ * five accesses are sequentially consistent: in their total order, a pair read between two loads of
+ * the same even version contains no change. Logging is too rare to benefit from weaker orders.
  */
 #include "base/log.h"
 
@@ -26,7 +25,8 @@
 #include "os/thread.h"
 
 #define MESSAGE_SIZE 512
-#define LINE_SIZE (MESSAGE_SIZE + 512) /* below PIPE_BUF: a pipe takes it whole or not at all */
+#define LINE_SIZE \
+    (MESSAGE_SIZE + 512) /* below PIPE_BUF, so that a pipe accepts all of a line or nothing */
 
 struct hook {
     weir_log_fn *fn;
@@ -42,11 +42,11 @@ static struct {
 
 static _Atomic int threshold = WEIR_LOG_WARN;
 
-/* Lines that standard error did not take. Relaxed: they are only counted. */
+/* Lines that standard error did not accept. Relaxed: only counted. */
 static struct {
     _Atomic uint64_t total;
     _Atomic uint64_t unreported;
-    _Atomic bool cut; /* a part of the last one is there, without its end */
+    _Atomic bool cut; /* the last line was written in part, without its newline */
 } dropped;
 
 void weir_log_set(weir_log_fn *fn, void *user_data)
@@ -71,7 +71,7 @@ static struct hook current_hook(void)
         hook.user_data = atomic_load(&published.user_data);
         if (version % 2 == 0 && version == atomic_load(&published.version))
             return hook;
-        weir__thread_yield(); /* to the writer, which may have lost its CPU half-way */
+        weir__thread_yield(); /* the writer may have been preempted */
     }
 }
 
@@ -113,7 +113,7 @@ struct line {
     size_t length;
 };
 
-/* A line that does not fit is cut. */
+/* Truncates a line that does not fit. */
 static void format_line(struct line *line, enum weir_log_level level, const char *subsystem,
                         const char *object, const char *message)
 {
@@ -129,7 +129,7 @@ static void format_line(struct line *line, enum weir_log_level level, const char
     }
 }
 
-/* One write, so that lines of several threads do not mix. */
+/* One write per line, so that lines of several threads do not mix. */
 static bool write_once(const struct line *line)
 {
     ssize_t written = weir__nowait_write(STDERR_FILENO, line->text, line->length, WEIR__NOWAIT_ANY);
@@ -139,7 +139,7 @@ static bool write_once(const struct line *line)
     return written == (ssize_t)line->length;
 }
 
-/* True if lines can be written again: the first of them tells how many are missing before it. */
+/* Reports dropped lines, if any. True if standard error accepts lines. */
 static bool report_dropped(void)
 {
     uint64_t count = atomic_exchange_explicit(&dropped.unreported, 0, memory_order_relaxed);
@@ -178,7 +178,7 @@ uint64_t weir_log_dropped(void)
 
 /* ---- messages ---- */
 
-/* `length` is what the whole message needs, or negative if it could not be formatted. */
+/* `length` is the result of vsnprintf. */
 static void terminate_message(char *message, int length)
 {
     if (length < 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the library logs: weir__warn("executor", executor->name, "%d tasks cancelled", count).
+ * Logging inside the library: weir__warn("executor", executor->name, "%d tasks cancelled", count).
  *
- * `object` names the thing the message is about; NULL is written as "-".
+ * `object` is the object that the message is about; NULL is written as "-".
  */
 #ifndef WEIR_BASE_LOG_H
 #define WEIR_BASE_LOG_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All accesses are relaxed: nothing is published by these numbers. Threads that meet at the
- * beginning of a period may log a few messages more, or count a few of them for the other period.
+ * All accesses are relaxed: the counters publish no other data. Threads that race at the start of a
+ * period may log a few more messages, or count a few in the wrong period.
  */
 #include "base/log_limit.h"
 
@@ -43,7 +43,7 @@ int64_t weir__log_limit_take(weir__log_limit *limit, int64_t now_ns)
 {
     begin_epoch(limit);
     begin_period(limit, now_ns);
-    /* Looking first: the count does not wrap, however many messages come. */
+    /* Checked before it is incremented, so that the count cannot wrap around. */
     if (atomic_load_explicit(&limit->count, memory_order_relaxed) < WEIR__LOG_LIMIT_COUNT &&
         atomic_fetch_add_explicit(&limit->count, 1, memory_order_relaxed) < WEIR__LOG_LIMIT_COUNT)
         return (int64_t)atomic_exchange_explicit(&limit->suppressed, 0, memory_order_relaxed);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory hook, and what the library builds on its three functions.
+ * The allocator hook, and functions built on it.
  *
- * The hook is a plain variable: it changes only before other threads know of weir.
+ * The hook is a plain variable: it is set before other threads use weir.
  */
 #include "base/memory.h"
 
@@ -91,7 +91,7 @@ char *weir__strdup(const char *text)
     return copy;
 }
 
-/* The block's own address stands in the word before the aligned one. */
+/* The address of the block is stored in the word before the aligned address. */
 void *weir__aligned_zalloc(size_t alignment, size_t size)
 {
     size_t extra = alignment - 1 + sizeof(void *);
@@ -116,7 +116,7 @@ void weir__aligned_free(void *memory)
         weir__free(((void **)memory)[-1]);
 }
 
-/* ---- for libraries on top ---- */
+/* ---- public functions ---- */
 
 void *weir_memory_alloc(size_t size)
 {

@@ -6,21 +6,22 @@
  *                   |
  *                   +-> weir_metric, in memory of its owner; or NULL
  *
- * Slots do not move, so a reader can stop at one, call its visitor, and go on behind it. Changes
- * are made under a mutex, which also guards a hash table of the names. Readers do not take it:
+ * Slots do not move, so a reader can stop at a slot, call its callback, and continue with the next.
+ * Changes are made under a mutex, which also guards a hash table of the names. Readers do not lock
+ * it:
  *
- *     reader                            who unregisters
+ *     reader                            unregistration
  *     readers += 1          (a)         slot = NULL               (c)
  *     metric = slot         (b)         wait until readers == 0   (d)
  *     copy the metric
  *     readers -= 1          (release)
  *
- * (a) to (d) are sequentially consistent. If (d) comes before (a) in their one order, then so does
+ * (a) to (d) are sequentially consistent. If (d) precedes (a) in their total order, then so does
  * (c), and (b) does not find the metric. Otherwise (d) sees the reader and waits; the 0 that ends
- * the wait was written by the last of the decrements, each of which continues the release sequence
- * of the ones before it, so every copy happens before the metric's memory is used for something
- * else. The same holds for the chunks, which go when the last metric has gone. A reader is
- * announced for the time of one copy only, so the wait is short.
+ * the wait was written by the last decrement, and each decrement continues the release sequence of
+ * those before it, so every copy happens before the memory of the metric is reused. The same holds
+ * for the chunks, which are freed with the last metric. A reader is counted only for the duration
+ * of one copy, so the wait is short.
  */
 #include "base/metric.h"
 
@@ -49,13 +50,13 @@ static struct {
     weir_metric *by_name[NAME_BUCKETS];
 } registry = {.lock = WEIR__MUTEX_INIT, .first_free = NO_SLOT};
 
-/* Release and acquire: who sees a table sees its rows. */
+/* Release and acquire: a thread that sees a table sees its rows. */
 static _Atomic(weir__metric_table *) tables;
 
-/* What readers look at; changed under registry.lock only. */
+/* Read without the lock; changed only under registry.lock. */
 static struct {
     _Atomic uint32_t readers;
-    _Atomic uint32_t slots_end; /* a hint: the slots beyond it were never used */
+    _Atomic uint32_t slots_end; /* slots at or after it were never used */
     _Atomic(struct slot *) chunks[CHUNKS_MAX];
 } shared;
 
@@ -69,7 +70,7 @@ static uint32_t chunk_size(unsigned chunk)
     return FIRST_CHUNK_SLOTS << chunk;
 }
 
-/* NULL if the chunk is gone. */
+/* NULL if the chunk was freed. */
 static struct slot *slot_at(uint32_t index)
 {
     unsigned chunk = chunk_of(index);
@@ -136,7 +137,7 @@ static void copy_row(const weir__metric_table *table, unsigned row, weir_metric_
     (void)snprintf(ret_value->name, sizeof(ret_value->name), "%s", table->rows[row].name);
 }
 
-/* Whether there is a row of that name; `ret_value` may be NULL. */
+/* True if a row has this name; `ret_value` may be NULL. */
 static bool find_row(const char *name, weir_metric_value *ret_value)
 {
     const weir__metric_table *table = atomic_load_explicit(&tables, memory_order_acquire);
@@ -163,7 +164,7 @@ static void visit_tables(weir_metric_fn *fn, void *user_data)
         }
 }
 
-/* ---- registered ones ---- */
+/* ---- registered metrics ---- */
 
 static weir_metric **bucket_of(uint32_t hash)
 {
@@ -206,7 +207,7 @@ static void remove_locked(weir_metric *metric)
     registry.count--;
 }
 
-/* An empty registry holds no memory. */
+/* Detaches the chunks of an empty registry, to be freed. */
 static void detach_chunks_locked(struct slot *ret_chunks[CHUNKS_MAX])
 {
     for (int i = 0; i < CHUNKS_MAX; i++)
@@ -228,7 +229,7 @@ static bool is_number(enum weir_metric_kind kind)
     return kind == WEIR_METRIC_COUNTER || kind == WEIR_METRIC_GAUGE;
 }
 
-/* Registers a metric whose source is complete: from here on readers see it. */
+/* Registers an initialized metric: readers see it from here on. */
 static int publish(weir_metric *metric, const char *name)
 {
     size_t length = name != NULL ? strlen(name) : 0;
@@ -329,7 +330,7 @@ void weir_metric_release(weir_metric *metric)
     weir__free(metric);
 }
 
-/* Relaxed here and below: a figure orders nothing but itself. */
+/* Relaxed here and below: the value of a metric publishes no other data. */
 int weir_metric_add(weir_metric *metric, int64_t n)
 {
     if (!is_number(metric->kind) || (metric->kind == WEIR_METRIC_COUNTER && n < 0))
@@ -368,7 +369,7 @@ static void copy_metric(const weir_metric *metric, weir_metric_value *ret_value)
     }
 }
 
-/* Copies the metric in a slot, if there is one and, unless `name` is NULL, if that is its name. */
+/* Copies the metric in a slot, if any. Unless `name` is NULL its name must match. */
 static bool copy_slot(uint32_t index, const char *name, uint32_t hash, weir_metric_value *ret_value)
 {
     const struct slot *slot;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * base/no_stack_protector.h - WEIR__NO_STACK_PROTECTOR marks a hot function that needs no stack
- * protector.
+ * WEIR__NO_STACK_PROTECTOR: for hot functions that need no stack protector.
  *
- * The compiler protects every function that passes the address of a local variable to a call. That
- * costs some six instructions, and finds nothing where no such variable is an array and the callee
- * writes one object of its type. Functions with an array on the stack are never marked.
+ * The compiler protects every function that passes the address of a local variable to a call. This
+ * costs about six instructions, and detects nothing where no such variable is an array and the
+ * callee writes one object of its type. Functions with an array on the stack are never marked.
  */
 #ifndef WEIR_BASE_NO_STACK_PROTECTOR_H
 #define WEIR_BASE_NO_STACK_PROTECTOR_H

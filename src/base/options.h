@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Options that can grow: a struct whose first member is `size_t size`, set by its macro in the
- * caller. An old caller's struct is shorter than ours, a newer one's longer; they are read by the
- * rule of Linux's openat2 and clone3. All of it is here, for the libraries on top of ours too.
+ * Reading options. An options struct begins with `size_t size`, set by its macro in the caller. An
+ * older caller's struct is shorter than ours, a newer caller's longer; the rule for both is that of
+ * Linux's openat2 and clone3. Header-only, so that libweir-tls can use it.
  */
 #ifndef WEIR_BASE_OPTIONS_H
 #define WEIR_BASE_OPTIONS_H
@@ -17,8 +17,8 @@
 #include <weir/log.h>
 
 /*
- * Options make no sense: says so in the log, with a format that says why. -EINVAL, by which a
- * compiler knows that it is an error.
+ * Logs that options are invalid, with a format that says why. Evaluates to -EINVAL, a constant, so
+ * that compilers know that it is an error.
  */
 #define weir__options_reject(subsystem, object, ...) \
     (weir_log_write(WEIR_LOG_ERROR, subsystem, object, "invalid options: " __VA_ARGS__), -EINVAL)
@@ -32,9 +32,9 @@ static inline bool weir__options_all_zero(const unsigned char *bytes, size_t siz
 }
 
 /*
- * Copies the caller's options over zeroes into ours, of `known` bytes; NULL as `given` means every
- * default. Fails with -EINVAL if the size is impossible, or if a newer caller has set an option
- * that we do not know: ignoring what was asked for would be worse than refusing it.
+ * Copies the caller's options into ours, of `known` bytes; missing members are 0. NULL means all
+ * defaults. Fails with -EINVAL if the size is invalid, or if a newer caller has set an option that
+ * we do not know.
  */
 static inline int weir__options_read(void *ret_options, size_t known, const void *caller_options)
 {
@@ -60,7 +60,7 @@ static inline int weir__options_read(void *ret_options, size_t known, const void
     return 0;
 }
 
-/* An option that is a number, and what it can be. */
+/* A numeric option and its range. */
 typedef struct weir__option {
     const char *name;
     int64_t value;
@@ -71,11 +71,12 @@ typedef struct weir__option {
 #define WEIR__OPTION(options, member, min, max) \
     ((weir__option){#member, (int64_t)(options)->member, (min), (max)})
 
-/* One that is a time or a count: no less than `least`, which is 0 or WEIR_OFF. */
+/* A duration or a count: at least `min`, which is 0 or WEIR_OFF. */
 #define WEIR__OPTION_FROM(options, member, min) WEIR__OPTION(options, member, min, INT64_MAX)
 
 /*
- * -EINVAL, with its reason in the log, unless all of them can be:
+ * Checks the ranges of options. Logs the first that is out of range and returns -EINVAL:
+ *
  *      weir__options_check("idle", NULL, WEIR__OPTION(options, ...), WEIR__OPTION(options, ...))
  */
 #define weir__options_check(subsystem, object, ...) \

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The requests to valgrind, where its header was there when the library was built.
+ * Client requests to valgrind, if its header was installed when the library was built.
  *
- * All blocks belong to one memory pool in valgrind's sense, whatever chunk they are part of: its
- * reports then say where a block was taken and where it was given back.
+ * All blocks belong to one valgrind memory pool, so that its reports show where a block was
+ * allocated and freed.
  */
 #include "base/poison.h"
 
@@ -14,8 +14,8 @@
 bool weir__under_memcheck;
 
 /*
- * Valgrind preloads this library into every program, whatever the tool is. Its client request would
- * answer, too, but only if the library was built where valgrind's header was installed.
+ * Valgrind preloads this library with every tool. Its client request would work too, but only if
+ * the library was built with valgrind's header.
  */
 bool weir__runs_under_valgrind(void)
 {
@@ -31,7 +31,7 @@ static const char pool;
 
 __attribute__((constructor)) static void look_for_memcheck(void)
 {
-    /* Valgrind's other tools, such as callgrind, do not answer: they do not want to know. */
+    /* Other tools, such as callgrind, do not answer this request. */
     weir__under_memcheck = VALGRIND_MAKE_MEM_DEFINED(&pool, sizeof(pool)) != 0;
     if (weir__under_memcheck)
         VALGRIND_CREATE_MEMPOOL(&pool, 0, 0);

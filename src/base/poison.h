@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Telling ASan, LSan and valgrind which part of memory of our own making is free, so that they see
- * through a pool. Without one of them none of this costs more than a branch.
+ * Marks free memory of the pool for ASan, LSan and valgrind. Without these tools it costs at most a
+ * branch.
  *
- *     chunk   [.......................................]    nobody may touch it
- *     taken   [..[block....................]..........]    this part is somebody's
- *     given   [..[.....[kept]..............]..........]    and free again, but for what the pool
- *                                                          itself keeps in a free block
+ *     chunk   [.......................................]    not accessible
+ *     alloc   [..[block....................]..........]    the block is accessible
+ *     free    [..[.....[links].............]..........]    not accessible but for the links that
+ * the pool keeps in a free block
  */
 #ifndef WEIR_BASE_POISON_H
 #define WEIR_BASE_POISON_H
@@ -26,7 +26,7 @@
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/lsan_interface.h>
 
-/* Left between blocks, so that running over the end of one does not lead into the next. */
+/* Gap between blocks, to detect overruns. */
 #define WEIR__REDZONE 64
 
 static inline void weir__asan_poison(const void *memory, size_t size)
@@ -39,7 +39,7 @@ static inline void weir__asan_unpoison(const void *memory, size_t size)
     __asan_unpoison_memory_region(memory, size);
 }
 
-/* What is only reachable through this memory is not leaked. */
+/* Memory that is reachable through this region is not leaked. */
 static inline void weir__poison_root_add(const void *memory, size_t size)
 {
     __lsan_register_root_region(memory, size);
@@ -77,14 +77,13 @@ static inline void weir__poison_root_remove(const void *memory, size_t size)
 }
 #endif
 
-/* Does not change while the program runs. */
+/* Set by a constructor; constant afterwards. */
 extern bool weir__under_memcheck;
 
-/* True under every tool of valgrind, memcheck or another one. Nobody may change the environment
- * meanwhile. */
+/* True under any tool of valgrind. The environment must not be changed concurrently. */
 bool weir__runs_under_valgrind(void);
 
-/* Whether somebody is to be told. Who asks first may leave the calls out of the quick way. */
+/* True if ASan or memcheck is active. If not, fast paths may skip the calls below. */
 static inline bool weir__poison_enabled(void)
 {
 #ifdef WEIR__ASAN
@@ -106,13 +105,13 @@ static inline void weir__poison_chunk_add(const void *memory, size_t size)
         weir__valgrind_chunk(memory, size);
 }
 
-/* Before the chunk is unmapped: the addresses will be something else. */
+/* Called before the chunk is unmapped, because its addresses may be reused. */
 static inline void weir__poison_chunk_remove(const void *memory, size_t size)
 {
     weir__asan_unpoison(memory, size);
 }
 
-/* Part of a free block that the pool itself uses. */
+/* Makes a part of a free block accessible to the pool. */
 static inline void weir__poison_exempt(const void *kept, size_t size)
 {
     weir__asan_unpoison(kept, size);

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many producers, one consumer, and it can be closed.
+ * A queue with many producers and one consumer, which can be closed.
  *
  *      head:  newest -> ... -> oldest      producers push at the newest end, one CAS each
  *                                          the consumer takes the whole stack by one exchange,
- *                                          and turns it round into a chain: oldest first
+ *                                          and reverses it into a chain, oldest first
  *
- * `head` packs the newest node's address with the number of nodes, so that anyone can read how many
- * are waiting and no second atomic operation pays for it. CLOSED is a value of head like any other:
- * a push either comes before the close, and the closer gets the node, or it fails. There is no
- * half-done push: a producer that stalls holds up nobody.
+ * `head` packs the address of the newest node with the number of nodes, so that any thread can read
+ * the length without a second atomic operation. CLOSED is a value of head: a push either precedes
+ * the close, and the closer gets the node, or it fails. A push is a single CAS: a stalled producer
+ * blocks no other thread.
  *
- * Memory order. A node's fields are written before the CAS (release) that publishes it, and read
- * after the exchange (acquire) that takes it; CASes between the two continue the release sequence.
- * The CAS and the look of weir__queue_is_empty are sequentially consistent besides, for the sleep
- * protocol in executor/executor.c: a producer pushes and then reads `next_wakeup`, the consumer
- * writes `next_wakeup` and then looks here; at least one of them sees the other.
+ * Memory order. The members of a node are written before the CAS (release) that publishes it, and
+ * read after the exchange (acquire) that takes it; CASes between the two continue the release
+ * sequence. The CAS and the load in weir__queue_is_empty are also sequentially consistent, for the
+ * sleep protocol in executor/executor.c: a producer pushes and then reads `next_wakeup`, the
+ * consumer writes `next_wakeup` and then checks the queue; at least one of them sees the other.
  *
- * Invariants:
- *   - Only the consumer takes and closes. Whoever opens holds the executor's lock.
- *   - The count saturates at WEIR__QUEUE_COUNT_MAX and is exact below it.
+ * Invariants: - Only the consumer takes and closes. Opening requires the lock of the executor. -
+ * The count saturates at WEIR__QUEUE_COUNT_MAX and is exact below it.
  */
 #ifndef WEIR_BASE_QUEUE_H
 #define WEIR_BASE_QUEUE_H
@@ -32,18 +31,18 @@
 #define WEIR__QUEUE_COUNT_BITS 19
 #define WEIR__QUEUE_COUNT_MAX ((UINT64_C(1) << WEIR__QUEUE_COUNT_BITS) - 1)
 #define WEIR__QUEUE_EMPTY UINT64_C(0)
-#define WEIR__QUEUE_CLOSED UINT64_C(1) /* no node, and yet a count */
+#define WEIR__QUEUE_CLOSED UINT64_C(1) /* no node but a count of 1 */
 
 typedef struct weir__queue {
     _Atomic uint64_t head;
     /*
-     * What was pushed last, or nearly: leak checkers do not understand `head`, and a program may
-     * end with tasks in the queue. Nobody reads it.
+     * A recently pushed node, for leak checkers, which do not understand `head`: a program may end
+     * with tasks in the queue. Never read.
      */
     _Atomic(const weir_queue_node *) newest;
 } weir__queue;
 
-/* Nodes in order, oldest first; used by one thread. Zero is empty. */
+/* A list of nodes, oldest first, used by one thread. Initialized to zeroes. */
 typedef struct weir__chain {
     weir_queue_node *first;
     weir_queue_node *last;
@@ -93,7 +92,8 @@ static inline bool weir__queue_push(weir__queue *queue, weir_queue_node *node)
 {
     uint64_t head, count;
 
-    __builtin_prefetch(&queue->head, 1); /* for writing: one transfer of the line, not two */
+    __builtin_prefetch(&queue->head,
+                       1); /* for writing, to transfer the cache line once instead of twice */
     head = atomic_load_explicit(&queue->head, memory_order_relaxed);
     do {
         if (head == WEIR__QUEUE_CLOSED)
@@ -108,7 +108,7 @@ static inline bool weir__queue_push(weir__queue *queue, weir_queue_node *node)
     return true;
 }
 
-/* Also when closed: then nothing is in it. */
+/* True also if the queue is closed. */
 static inline bool weir__queue_is_empty(const weir__queue *queue)
 {
     return atomic_load_explicit(&queue->head, memory_order_seq_cst) <= WEIR__QUEUE_CLOSED;
@@ -121,7 +121,7 @@ static inline uint64_t weir__queue_count(const weir__queue *queue)
     return head == WEIR__QUEUE_CLOSED ? 0 : head & WEIR__QUEUE_COUNT_MAX;
 }
 
-/* Appends what was taken to the chain, oldest first. */
+/* Appends the nodes to the chain, oldest first. Returns their number. */
 static inline uint64_t weir__queue_reverse(uint64_t head, weir__chain *chain)
 {
     weir_queue_node *node = weir__queue_node(head), *newest = node, *oldest = NULL, *next;
@@ -143,7 +143,7 @@ static inline uint64_t weir__queue_reverse(uint64_t head, weir__chain *chain)
     return count;
 }
 
-/* Moves everything to the end of the chain; returns how many that were. */
+/* Moves all nodes to the end of the chain. Returns their number. */
 static inline uint64_t weir__queue_take(weir__queue *queue, weir__chain *chain)
 {
     if (weir__queue_is_empty(queue))
@@ -152,7 +152,7 @@ static inline uint64_t weir__queue_take(weir__queue *queue, weir__chain *chain)
         atomic_exchange_explicit(&queue->head, WEIR__QUEUE_EMPTY, memory_order_seq_cst), chain);
 }
 
-/* From here on pushes fail; what was in it goes to the end of the chain. */
+/* Closes the queue, so that pushes fail, and moves its nodes to the end of the chain. */
 static inline uint64_t weir__queue_close(weir__queue *queue, weir__chain *chain)
 {
     uint64_t head =

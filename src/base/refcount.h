@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reference count: who holds a reference may retain another or release its own.
+ * Reference counts. Only a holder of a reference may retain another.
  *
- * A sole owner's release costs no locked instruction, because it looks before it subtracts:
- *   - A count of 1 seen by a holder is the holder's own reference. Only a holder may retain, so
- *     nobody else can be changing the count.
- *   - Earlier holders left by fetch_sub with release order. The acquire load reads 1 from the last
- *     of them, or from a later read-modify-write, which continues its release sequence; so all that
- *     they did to the object happens before what the last owner does.
- * Therefore a look-up that retains without holding a reference (a table, a weak pointer) is
- * forbidden: it could retain between the look and the free.
+ * The release of a sole owner executes no locked instruction, because it reads before it subtracts:
+ * - A holder that reads 1 holds the only reference. Only a holder may retain, so no other thread
+ * can
+ *     be changing the count.
+ * - Earlier holders released with a fetch_sub in release order. The acquire load reads 1 from the
+ *     last of them, or from a later read-modify-write, which continues its release sequence; so
+ *     everything that they did to the object happens before the destruction.
+ * Therefore a lookup that retains without holding a reference (a table, a weak pointer) is
+ * forbidden: it could retain between the read and the free.
  *
- * In Debug builds the last release leaves a count of 0, so that a further one fails an assertion if
- * the memory is still there. WEIR__ASSERT_HELD says so in the words of the public function.
+ * In Debug builds the last release stores a count of 0, so that a further release fails an
+ * assertion if the memory is still accessible. WEIR__ASSERT_HELD names the public function in that
+ * assertion.
  */
 #ifndef WEIR_BASE_REFCOUNT_H
 #define WEIR_BASE_REFCOUNT_H
@@ -22,8 +24,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* `held` is false if the object has no references left; `text` names the function and the object.
- */
+/* `held` is false if no references are left; `text` names the function and the object. */
 #ifdef NDEBUG
 #define WEIR__ASSERT_HELD(held, text) ((void)(false && (held)))
 #else
@@ -34,7 +35,7 @@ typedef struct weir__refs {
     _Atomic uint32_t count;
 } weir__refs;
 
-/* One reference, the maker's. */
+/* Initializes the count to one reference, the creator's. */
 static inline void weir__refs_init(weir__refs *refs)
 {
     atomic_init(&refs->count, 1);
@@ -42,7 +43,7 @@ static inline void weir__refs_init(weir__refs *refs)
 
 static inline void weir__refs_retain(weir__refs *refs)
 {
-    /* Relaxed: the new holder gets the pointer from the old one, by a way that orders the rest. */
+    /* Relaxed: passing the pointer to the new holder orders the rest. */
     uint32_t before = atomic_fetch_add_explicit(&refs->count, 1, memory_order_relaxed);
 
     assert(before > 0 && before < UINT32_MAX);
@@ -55,7 +56,7 @@ static inline bool weir__refs_are_held(const weir__refs *refs)
     return atomic_load_explicit(&refs->count, memory_order_relaxed) > 0;
 }
 
-/* Whether that was the last reference: if so, the caller frees the object. */
+/* Releases a reference. True if it was the last: then the caller frees the object. */
 static inline bool weir__refs_release(weir__refs *refs)
 {
     WEIR__ASSERT_HELD(weir__refs_are_held(refs), "an object was released more often than retained");
@@ -65,7 +66,7 @@ static inline bool weir__refs_release(weir__refs *refs)
 #endif
         return true;
     }
-    /* Somebody else held one a moment ago, but may have left meanwhile: then we are the last. */
+    /* There was another holder, which may have released meanwhile: then this is the last one. */
     return atomic_fetch_sub_explicit(&refs->count, 1, memory_order_acq_rel) == 1;
 }
 

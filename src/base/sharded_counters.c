@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The list of accounts, and the rest.
+ * The list of shards, and the shared counters.
  */
 #include "base/sharded_counters.h"
 
 #include "os/thread.h"
 
 static struct {
-    weir__mutex lock; /* guards the list, and keeps its accounts open */
+    weir__mutex lock; /* guards the list; held while shards are read, so that none is closed */
     weir__list shards;
 } registry = {.lock = WEIR__MUTEX_INIT, .shards = {&registry.shards, &registry.shards}};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chains of items that share a slot; never more items than slots, if there is memory. The slot is
- * the top of the key times the golden ratio, which spreads numbers that follow each other.
+ * Hash table with chaining; at most one item per slot on average, if there is memory. The slot is
+ * taken from the high bits of the key times the golden ratio, which spreads consecutive numbers.
  */
 #include "base/table.h"
 
@@ -31,7 +31,7 @@ void weir__table_deinit(weir__table *table)
     weir__table_init(table);
 }
 
-/* Twice: a shift by 64 has no meaning in C. */
+/* Two shifts, because a shift by 64 is undefined. */
 static weir__table_item **slot_of(weir__table_item **slots, unsigned bits, uint64_t key)
 {
     return &slots[(key * GOLDEN) >> 1 >> (63 - bits)];

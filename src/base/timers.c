@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The timer store. Its picture, its invariants and why they suffice stand in timers.h; here is how
- * a slot is found, filled and opened.
+ * The timer wheel; timers.h has its picture, invariants and proof. This file finds, fills and opens
+ * slots.
  *
- * Slots are numbered through all levels, so that the order of numbers is the order of time and the
- * first slot is the first bit.
- *
- * Not here: what a timer does, whose thread it is and what time it is (executor/).
+ * Slots are numbered across all levels, so that their order is the order of time, and the first
+ * slot in use is the first bit set.
  */
 #include "base/timers.h"
 
@@ -18,7 +16,7 @@
 enum {
     DIGIT_BITS = 8,
     LOWEST_DIGIT_BITS = 4,
-    FEW_TIMERS = 8, /* measured: beyond that it is cheaper to spread a slot than to sort it */
+    FEW_TIMERS = 8, /* measured: above it, spreading a slot is cheaper than sorting it */
     NO_SLOT = WEIR__TIMERS_SLOTS,
 };
 
@@ -38,8 +36,8 @@ static unsigned level_shift(unsigned level)
 }
 
 /*
- * The slots of level 0 differ in four bits but are numbered by eight, like all others: the upper
- * four are equal in every one of them, and so no level needs a case of its own.
+ * The slots of level 0 differ in four bits but are numbered by eight, as all others: the upper four
+ * bits are equal in all of them, so that no level needs a special case.
  */
 static unsigned slot_covering(const weir__timers *timers, int64_t at_ns)
 {
@@ -102,7 +100,8 @@ static bool slot_has_few(weir__timers *timers, unsigned slot)
     return true;
 }
 
-/* The lists of a slot are valid while it is marked. Not inline: most starts find it marked. */
+/* Initializes the lists of a slot, which are valid while it is marked. Not inlined: most starts
+ * find the slot marked. */
 __attribute__((noinline)) static void init_slot(weir__timers *timers, unsigned slot)
 {
     weir_timer_node **lists = slot_lists(timers, slot);
@@ -113,7 +112,7 @@ __attribute__((noinline)) static void init_slot(weir__timers *timers, unsigned s
     timers->marked_words |= UINT64_C(1) << slot / 64;
 }
 
-/* Looks before it writes: with a million timers it is the stores that a start waits for. */
+/* Reads before it writes: with a million timers a start is bound by its stores. */
 static void mark(weir__timers *timers, unsigned slot)
 {
     if ((timers->marks[slot / 64] & UINT64_C(1) << slot % 64) == 0)
@@ -150,7 +149,7 @@ static void insert_in_wheel(weir__timers *timers, weir_timer_node *node)
     weir__timers_link(&lists[node->sequence % slot_list_count(slot)], node);
 }
 
-/* Two timers of one deadline have fewer than 2^31 starts of others between them. */
+/* Assumes fewer than 2^31 starts between two timers of the same deadline. */
 static bool comes_before(const weir_timer_node *a, const weir_timer_node *b)
 {
     if (a->at_ns != b->at_ns)
@@ -177,9 +176,9 @@ static void merge(weir__timers *timers, weir_timer_node **head, weir_timer_node 
 }
 
 /*
- * A merge sort that is fed one timer at a time. `ready` counts in binary, a run for every bit set:
- * a carry merges two runs of one size into the next. A timer is thus merged at most once per bit,
- * and 64 bits last for ever. Not inline, so that the usual start needs no stack frame.
+ * An incremental merge sort. `ready` is a binary counter with a run for each bit set: a carry
+ * merges two runs of the same size. So a timer is merged at most once per bit. Not inlined, so that
+ * the usual start needs no stack frame.
  */
 WEIR__NO_STACK_PROTECTOR __attribute__((noinline)) static void insert_ready(weir__timers *timers,
                                                                             weir_timer_node *node)
@@ -221,13 +220,13 @@ static void insert(weir__timers *timers, weir_timer_node *node)
         insert_ready(timers, node);
 }
 
-/* Whatever the clock says, WEIR_NEVER has not come. */
+/* WEIR_NEVER never expires, at any time. */
 static int64_t before_never(int64_t now_ns)
 {
     return now_ns < WEIR_NEVER ? now_ns : WEIR_NEVER - 1;
 }
 
-/* The lists are not written: of memory that comes from the system, untouched pages cost nothing. */
+/* Does not write the lists: untouched pages of fresh memory cost nothing. */
 void weir__timers_init(weir__timers *timers, int64_t now_ns)
 {
     memset(timers, 0, offsetof(weir__timers, lists));
@@ -245,7 +244,8 @@ static void add_new(weir__timers *timers, weir_timer_node *node, int64_t at_ns)
     insert(timers, node);
 }
 
-/* In the wheel a deadline may grow where it is (invariant 2); a run would lose its order. */
+/* In the wheel a deadline may increase in place (invariant 2); in a run this would break the order.
+ */
 static bool can_postpone(const weir__timers *timers, const weir_timer_node *node, int64_t at_ns)
 {
     return node->at_ns > timers->position_ns && at_ns >= node->at_ns;
@@ -317,8 +317,8 @@ static int64_t earliest_in(weir__timers *timers, unsigned slot)
 }
 
 /*
- * The earliest of the first slot is the earliest of all unless it is postponed: then it may be due
- * after timers of other slots.
+ * The earliest timer of the first slot is the earliest of all, unless it is postponed: then timers
+ * in other slots may expire before it.
  */
 static int64_t find_next(weir__timers *timers)
 {
@@ -344,8 +344,8 @@ int64_t weir__timers_next(weir__timers *timers)
 }
 
 /*
- * The lists take turns, a timer each: where there are very many timers every step along a list is a
- * cache miss, and this way four of them overlap.
+ * Alternates between the lists: with very many timers each step along a list is a cache miss, and
+ * this way four of them overlap.
  */
 static void insert_all(weir__timers *timers, weir_timer_node **lists, unsigned list_count)
 {
@@ -366,7 +366,7 @@ static void insert_all(weir__timers *timers, weir_timer_node **lists, unsigned l
     }
 }
 
-/* Not inline: its array would give every expiry a stack protector. */
+/* Not inlined, because its array would give every expiry a stack protector. */
 __attribute__((noinline)) static void open_slot(weir__timers *timers, unsigned slot, int64_t now_ns)
 {
     weir_timer_node **lists = slot_lists(timers, slot);
@@ -404,7 +404,7 @@ static weir_timer_node *pop_single(weir__timers *timers, unsigned slot, int64_t 
     return node;
 }
 
-/* A next_ns that passes without a timer was the beginning of a slot whose timers were stopped. */
+/* If next_ns passes without a timer it was the start of a slot whose timers were stopped. */
 static void advance_idle(weir__timers *timers, int64_t now_ns)
 {
     if (timers->position_ns < now_ns)
@@ -430,7 +430,7 @@ weir_timer_node *weir__timers_expire(weir__timers *timers, int64_t now_ns)
             return node;
         open_slot(timers, slot, now_ns);
     }
-    if (node->at_ns > now_ns) /* the clock went back */
+    if (node->at_ns > now_ns) /* the clock went backwards */
         return NULL;
     weir__timers_remove(timers, node);
     return node;

@@ -13,7 +13,7 @@ struct date {
     uint8_t day;
 };
 
-/* Years are counted from March on, so that a leap day is the last day of its year. */
+/* Years begin in March, so that a leap day is the last day of its year. */
 static struct date date_of(int64_t days)
 {
     unsigned total = (unsigned)(days + DAYS_BEFORE_1970);

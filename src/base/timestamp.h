@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A time of day as text. Unlike gmtime_r it takes no lock.
+ * Formats a time of day. Takes no lock, unlike gmtime_r.
  */
 #ifndef WEIR_BASE_TIMESTAMP_H
 #define WEIR_BASE_TIMESTAMP_H
@@ -9,8 +9,8 @@
 
 #define WEIR__TIMESTAMP_SIZE 32
 
-/* Writes "2026-11-16T02:25:03.123Z", the UTC time of `realtime_ns` since 1970, which must not be
- * negative, and returns `buffer`. */
+/* Writes "2026-11-16T02:25:03.123Z", the UTC time `realtime_ns` after 1970, and returns `buffer`.
+ * `realtime_ns` is not negative. */
 const char *weir__timestamp(int64_t realtime_ns, char buffer[WEIR__TIMESTAMP_SIZE]);
 
 #endif

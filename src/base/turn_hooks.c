@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The hooks: slots that fill up from the front and are never emptied, so that an executor looks at
- * one of them when there is none.
+ * Hooks are added in order and never removed, so that without hooks an executor reads one slot.
  */
 #include "base/turn_hooks.h"
 
@@ -19,5 +18,5 @@ void weir__turn_hook_add(weir__turn_hook_fn *fn)
             current == fn)
             return;
     }
-    assert(!"more turn hooks than there is room for");
+    assert(!"too many turn hooks");
 }

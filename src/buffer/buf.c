@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Buffers: their life, their views, and the memory that they move to when they grow.
+ * Buffers: lifecycle, views, and growth.
  *
- *      [header|payload]             new: a block of the pool, the header in front of its bytes
+ *      [header|payload]             new: a block of the pool, the payload behind its header
  *
- *      [header|  home ]             grown: the header stays where it is, because users point to it;
+ *      [header|  home ]             grown: the header stays, because users point to it;
  *         `-block-> [header|payload]       the bytes have moved to a second block
- *                      `-block-> ...       older blocks, which views still look into
+ *                      `-block-> ...       older blocks, which views still use
  *
- *      [header] -block-> root       view: a block without a payload, and a reference of its root
+ *      [header] -block-> root       view: a block without a payload, and a reference to its root
  *
- * Invariants:
- *   - read <= write <= capacity <= max.
- *   - capacity is all that the block gives, up to max; so there is never growth within a block.
- *   - a view's root is no view; only a root's memory moves.
- *   - in a second block's header only the pool's fields count, and `max`: the capacity of the home.
- *
- * Not here: where blocks come from (buffer/pool.c), who is watched for leaks (buffer/leak.c).
+ * Invariants: - read <= write <= capacity <= max. - capacity is all that the block has room for, up
+ * to max; so a buffer never grows within a block. - the root of a view is not a view; only the
+ * memory of a root moves. - in the header of a second block only the members of the pool and `max`
+ * are used: `max` is the
+ *     capacity of the home.
  */
 #include "buffer/buf.h"
 
@@ -31,7 +29,7 @@
 
 _Static_assert(sizeof(weir_buf) == 64, "the payload behind a header begins on a cache line");
 
-/* What stands behind the header of a buffer that wraps memory of the user's. */
+/* Stored behind the header of a wrapping buffer. */
 struct wrapped {
     weir_buf_free_fn *free_data;
     void *data;
@@ -48,9 +46,9 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
-/* Begins the life of what the pool gave; its flags hold the class already. */
+/* Initializes a block of the pool; its flags already hold the size class. */
 static void init_header(weir_buf *buf, uint32_t flags, size_t write, size_t capacity, size_t max)
 {
     buf->msg.type = &weir_buf_type;
@@ -95,14 +93,14 @@ WEIR__NO_STACK_PROTECTOR int weir_buf_create_from(const void *bytes, size_t leng
     return 0;
 }
 
-/* A header without memory of its own for `length` bytes at `data`: all readable, not growable. */
+/* Creates a header for `length` bytes at `data`: all readable, not growable. */
 static weir_buf *create_header(size_t payload, uint32_t flags, const void *data, size_t length)
 {
     weir_buf *buf = weir__pool_alloc(payload);
 
     if (buf == NULL)
         return NULL;
-    /* Who may write to it is said by the flags, so the type need not. */
+    /* Const is cast away: the flags say whether it is writable. */
     buf->data = data != NULL ? (uint8_t *)(uintptr_t)data : weir__buf_payload(buf);
     init_header(buf, flags, length, length, length);
     return buf;
@@ -141,7 +139,7 @@ int weir_buf_wrap_static(const void *data, size_t length, weir_buf **ret_buf)
     return 0;
 }
 
-/* Gives back a second block and the older ones behind it. */
+/* Frees a second block and the older ones behind it. */
 static void free_blocks(weir_buf *block)
 {
     weir_buf *older;
@@ -158,7 +156,7 @@ static void free_wrapped(const struct wrapped *wrapped)
         wrapped->free_data(wrapped->data, wrapped->user_data);
 }
 
-/* All but a pooled buffer that has never grown and that nobody watches. */
+/* Handles all but a pooled buffer that never grew and is not watched. */
 static void destroy_uncommon(weir_buf *buf)
 {
     weir__leak_destroyed(buf);
@@ -253,24 +251,24 @@ int weir_buf_copy(const weir_buf *buf, size_t offset, size_t length, weir_buf **
 
 static bool has_one_holder(const weir_buf *buf)
 {
-    /* Acquire: whoever has left by release has done with the bytes before we touch them. */
+    /* Acquire: earlier holders have finished with the bytes before we access them. */
     return __atomic_load_n(&buf->msg.refs, __ATOMIC_ACQUIRE) == 1;
 }
 
-/* Whether somebody else may be looking at the bytes: another holder, or a view. */
+/* True if another holder or a view may access the bytes. */
 static bool is_shared(const weir_buf *buf)
 {
     return !has_one_holder(buf) ||
            (weir__buf_kind(buf) == WEIR__BUF_VIEW && !has_one_holder(buf->block));
 }
 
-/* Whether its memory is the pool's: that of views and of wrapped memory cannot be exchanged. */
+/* True if its memory is from the pool; views and wrapped memory cannot move. */
 static bool is_movable(const weir_buf *buf)
 {
     return weir__buf_kind(buf) == WEIR__BUF_POOLED;
 }
 
-/* The bytes from `first` on begin at `data` from now on. */
+/* Moves the bytes from `first` on to `data`. */
 static void move_bytes(weir_buf *buf, size_t first, uint8_t *data, size_t capacity)
 {
     if (data != buf->data + first)
@@ -281,7 +279,7 @@ static void move_bytes(weir_buf *buf, size_t first, uint8_t *data, size_t capaci
     buf->capacity = (uint32_t)smaller(capacity, buf->max);
 }
 
-/* Into another block. Views may still look into the old one: then it stays behind the new. */
+/* Moves to another block. The old one is kept behind it while views may use it. */
 static int move_to_block(weir_buf *buf, size_t first, size_t capacity)
 {
     weir_buf *old = buf->block;
@@ -300,7 +298,7 @@ static int move_to_block(weir_buf *buf, size_t first, size_t capacity)
     return 0;
 }
 
-/* Back to the memory behind the header. Nobody else is looking. */
+/* Moves back to the memory behind the header. The buffer is not shared. */
 static void move_home(weir_buf *buf, size_t first)
 {
     weir_buf *old = buf->block;
@@ -310,8 +308,8 @@ static void move_home(weir_buf *buf, size_t first)
     free_blocks(old);
 }
 
-/* Memory for `capacity` bytes and no more, if that is less than there is. Nobody else is looking.
- * A home cannot get smaller: the header stands in it. */
+/* Shrinks the memory to `capacity` bytes if possible. The buffer is not shared. The home cannot
+ * shrink, because it contains the header. */
 static int shrink(weir_buf *buf, size_t first, size_t capacity)
 {
     const weir_buf *block = is_movable(buf) ? buf->block : NULL;
@@ -325,7 +323,7 @@ static int shrink(weir_buf *buf, size_t first, size_t capacity)
     return 0;
 }
 
-/* What a buffer that needs `needed` bytes grows to. */
+/* The capacity to grow to for `needed` bytes. */
 static size_t growth_for(size_t needed, size_t max)
 {
     size_t capacity = GROWTH_MIN;
@@ -356,7 +354,7 @@ int weir_buf_set_capacity(weir_buf *buf, size_t capacity)
         return WEIR_EBOUNDS;
     if (capacity > buf->capacity)
         return move_to_block(buf, 0, capacity);
-    /* With views, the old memory would have to stay: nothing would be won. */
+    /* If it is shared the old memory would have to be kept: nothing is gained. */
     return is_shared(buf) ? 0 : shrink(buf, 0, capacity);
 }
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of this layer know of each other's buffers.
+ * Internals of buffers, for this layer.
  *
  *      msg.flags    0-3    kind, below
  *                   4      WEIR_BUF_FLAG_READ_ONLY
  *                   5      WEIR__LEAK_WATCHED (buffer/leak.h)
- *                   8-15   the pool's size class of the block that the header stands in
+ *                   8-15   size class of the block that contains the header
  *
- * Every header stands at the front of a block of the pool, whatever its bytes are in, so `owner`,
- * `slab` and the class are the pool's in every kind.
+ * Every header is at the start of a block of the pool, wherever its bytes are, so `owner`, `slab`
+ * and the size class belong to the pool in all kinds.
  */
 #ifndef WEIR_BUFFER_BUF_H
 #define WEIR_BUFFER_BUF_H
@@ -16,10 +16,10 @@
 #include <weir/buf.h>
 
 enum weir__buf_kind {
-    WEIR__BUF_POOLED,  /* behind its header, or in `block` since it has grown */
-    WEIR__BUF_VIEW,    /* in the memory of `block`, its root, of which it holds a reference */
-    WEIR__BUF_WRAPPED, /* in memory of the user's; how to free it stands behind the header */
-    WEIR__BUF_STATIC,  /* in memory that never goes */
+    WEIR__BUF_POOLED,  /* bytes behind the header, or in `block` after growth */
+    WEIR__BUF_VIEW,    /* bytes of `block`, its root, to which it holds a reference */
+    WEIR__BUF_WRAPPED, /* bytes of the user; the free function is stored behind the header */
+    WEIR__BUF_STATIC,  /* bytes that are never freed */
 };
 
 #define WEIR__BUF_KIND_MASK 0x0fu
@@ -29,7 +29,7 @@ static inline enum weir__buf_kind weir__buf_kind(const weir_buf *buf)
     return (enum weir__buf_kind)(buf->msg.flags & WEIR__BUF_KIND_MASK);
 }
 
-/* The memory behind the header, where a block's payload is. */
+/* The payload of a block, behind its header. */
 static inline uint8_t *weir__buf_payload(weir_buf *block)
 {
     return (uint8_t *)(block + 1);

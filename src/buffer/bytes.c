@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs of bytes in and out of a buffer. memcpy wants pointers even for no bytes at all, which users
- * need not have: hence the look at the length.
+ * Copying bytes. memcpy requires valid pointers even for a length of 0, which callers may not have:
+ * hence the checks of the length.
  */
 #include <weir/buf.h>
 
@@ -95,7 +95,7 @@ int weir_buf_write_buf(weir_buf *buf, weir_buf *from, size_t length)
     err = weir_buf_reserve(buf, length);
     if (err < 0)
         return err;
-    /* Two views may look at the same memory. */
+    /* memmove, because both may be views of the same memory. */
     memmove(weir_buf_space(buf), weir_buf_bytes(from), length);
     buf->write += (uint32_t)length;
     from->read += (uint32_t)length;

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many buffers as one run of bytes.
+ * A sequence of buffers.
  *
  *      index    0         10              26     31                  50
  *               +---------+---------------+------+-------------------+
  *      end               10              26     31                  50
  *      buf           |          |           |            |
- *      start         4          0           7            0               of its bytes in the buffer
+ *      start         4          0           7            0               index in the buffer
  *
- * Invariants:
- *   - the ends do not decrease; the last one is the length. read <= length.
- *   - the byte at an index is in the first component whose end is beyond it, for components may be
- *     empty: binary search, after a look at the one that was found last and the one behind it.
- *   - a component's buffer is only retained and read: it may be shared. So may the composite, by
- *     threads that only look: nothing else changes under a look but the guess where to find it.
+ * Invariants: - the ends do not decrease; the last one is the length. read <= length. - the byte at
+ * an index is in the first component whose end is greater, because components may be
+ *     empty: found by binary search, after checking the component found last and the next one.
+ * - the buffer of a component is only retained and read: it may be shared. A composite may be read
+ *     by several threads: only `last_found`, a hint, is changed by reading.
  *
- * Taking components over, consolidating and slicing allocate first and change something after, so
- * that no failure leaves a trace.
+ * Insertion, consolidation and slicing allocate before they change anything, so that a failure has
+ * no effect.
  */
 #include <weir/composite.h>
 
@@ -31,7 +30,7 @@
 
 struct component {
     weir_buf *buf;
-    size_t end;     /* index in the composite just behind its last byte */
+    size_t end;     /* index in the composite behind its last byte */
     uint32_t start; /* index in the buffer of its first byte */
 };
 
@@ -42,10 +41,9 @@ struct weir_composite {
     size_t count;
     size_t capacity;
     size_t max_components;
-    _Atomic size_t
-        last_found; /* the component that an index was found in last: a guess, so relaxed */
+    _Atomic size_t last_found; /* a hint: the component found last; relaxed */
     struct component
-        first_components[WEIR_COMPOSITE_DEFAULT_MAX + 1]; /* one over, to consolidate */
+        first_components[WEIR_COMPOSITE_DEFAULT_MAX + 1]; /* one more, to consolidate */
 };
 
 static size_t smaller(size_t a, size_t b)
@@ -53,7 +51,7 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 int weir_composite_create(size_t max_components, weir_composite **ret_composite)
 {
@@ -95,7 +93,7 @@ static void destroy(weir_msg *msg)
     weir__free(composite);
 }
 
-/* ---- where things are ---- */
+/* ---- lookup ---- */
 
 static size_t start_of(const weir_composite *composite, size_t i)
 {
@@ -107,7 +105,7 @@ static size_t length_of(const weir_composite *composite, size_t i)
     return composite->components[i].end - start_of(composite, i);
 }
 
-/* The bytes of component `i` from `index` on, which lies in it. */
+/* The bytes of component `i` from `index` on, which is in it. */
 static weir_span span_from(const weir_composite *composite, size_t i, size_t index)
 {
     const struct component *component = &composite->components[i];
@@ -137,7 +135,7 @@ static size_t search_component(const weir_composite *composite, size_t index)
     return low;
 }
 
-/* The component that holds the byte at `index`; the count if there is no such byte. */
+/* The component with the byte at `index`; the count if there is none. */
 static size_t find_component(weir_composite *composite, size_t index)
 {
     size_t i = atomic_load_explicit(&composite->last_found, memory_order_relaxed);
@@ -193,7 +191,7 @@ int weir_composite_skip(weir_composite *composite, size_t length)
     return 0;
 }
 
-/* Whether there are so many bytes at `index`. */
+/* True if there are `length` bytes at `index`. */
 static bool has(const weir_composite *composite, size_t index, size_t length)
 {
     size_t all = weir_composite_length(composite);
@@ -223,7 +221,7 @@ static int make_room(weir_composite *composite, size_t more)
     return 0;
 }
 
-/* Makes a gap of `count` components at `at`, for `length` bytes that the caller puts there. */
+/* Inserts `count` uninitialized components for `length` bytes at `at`. */
 static void open_gap(weir_composite *composite, size_t at, size_t count, size_t length)
 {
     struct component *gap = composite->components + at;
@@ -237,7 +235,7 @@ static void open_gap(weir_composite *composite, size_t at, size_t count, size_t 
         composite->read += length;
 }
 
-/* Takes `count` components at `at` out of the array; what was read of them is forgotten. */
+/* Removes `count` components at `at` from the array, and adjusts the read index. */
 static void close_gap(weir_composite *composite, size_t at, size_t count)
 {
     struct component *gap = composite->components + at;
@@ -254,13 +252,13 @@ static void close_gap(weir_composite *composite, size_t at, size_t count)
 
 static bool has_one_holder(const weir_buf *buf)
 {
-    /* Acquire: whoever else had it is done with its indices. */
+    /* Acquire: earlier holders have finished with its indices. */
     return __atomic_load_n(&buf->msg.refs, __ATOMIC_ACQUIRE) == 1;
 }
 
 /*
- * Another holder may change the buffer, or let it move: then the composite has a view of what is
- * readable now, for the reference that it was given.
+ * Replaces a buffer that has other holders, which may change or move it, by a view of its readable
+ * bytes. Takes the reference of the caller.
  */
 static int own_or_view(weir_buf *buf, weir_buf **ret_buf)
 {
@@ -294,7 +292,7 @@ static int insert_buf(weir_composite *composite, size_t at, weir_buf *buf)
     return 0;
 }
 
-/* Only what is readable of it; its buffers are retained, since others may have it too. */
+/* Inserts the readable part; the buffers are retained, because `nested` may have other holders. */
 static int insert_composite(weir_composite *composite, size_t at, weir_composite *nested)
 {
     size_t first = search_component(nested, nested->read);
@@ -337,7 +335,7 @@ WEIR__NO_STACK_PROTECTOR int weir_composite_insert(weir_composite *composite, si
         return err;
     }
     if (composite->count > composite->max_components)
-        (void)weir_composite_consolidate(composite); /* if it cannot be, all is well as it is */
+        (void)weir_composite_consolidate(composite); /* harmless if it fails */
     return 0;
 }
 
@@ -346,7 +344,7 @@ int weir_composite_add(weir_composite *composite, weir_msg *msg)
     return weir_composite_insert(composite, composite->count, msg);
 }
 
-/* The bytes of a component as a buffer by itself, for the reference that the component had. */
+/* Makes a buffer of a component, and takes the reference of the component. */
 static int make_buf(const struct component *component, size_t length, weir_buf **ret_buf)
 {
     weir_buf *buf = component->buf;
@@ -424,7 +422,7 @@ static void copy_bytes(weir_composite *composite, size_t index, uint8_t *to, siz
     }
 }
 
-/* Where the bytes at `index` are, if they all lie in the component that was found last. */
+/* The bytes at `index`, if all are in the component found last; otherwise NULL. */
 static inline const uint8_t *find_cached(const weir_composite *composite, size_t index,
                                          size_t length)
 {
@@ -448,12 +446,12 @@ static int get_slow(weir_composite *composite, size_t index, void *ret_bytes, si
     return 0;
 }
 
-/* What the public ones have in common: a call of one of those would not be inlined. */
+/* Shared by the public functions: calls of exported functions are not inlined. */
 static inline int get(weir_composite *composite, size_t index, void *ret_bytes, size_t length)
 {
     const uint8_t *bytes = find_cached(composite, index, length);
 
-    if (bytes == NULL || length == 0) /* of nothing, ret_bytes may be NULL */
+    if (bytes == NULL || length == 0) /* ret_bytes may be NULL if length is 0 */
         return get_slow(composite, index, ret_bytes, length);
     memcpy(ret_bytes, bytes, length);
     return 0;
@@ -481,7 +479,7 @@ int weir_composite_read_bytes(weir_composite *composite, void *ret_bytes, size_t
 
 /* ---- parts ---- */
 
-/* A view of what component `i` has of the `length` bytes from `index` on. */
+/* A view of those of the `length` bytes at `index` that are in component `i`. */
 static int slice_component(weir_composite *composite, size_t i, size_t index, size_t length,
                            weir_buf **ret_view)
 {
@@ -492,7 +490,7 @@ static int slice_component(weir_composite *composite, size_t i, size_t index, si
                           ret_view);
 }
 
-/* Adds views of the `length` bytes from `index` on, the first of which are in component `i`. */
+/* Adds views of the `length` bytes at `index`, beginning in component `i`. */
 static int add_slices(weir_composite *slice, weir_composite *composite, size_t i, size_t index,
                       size_t length)
 {
@@ -501,7 +499,7 @@ static int add_slices(weir_composite *slice, weir_composite *composite, size_t i
         int err;
 
         if (composite->components[i].end == index)
-            continue; /* an empty one */
+            continue; /* empty */
         err = slice_component(composite, i, index, end - index, &view);
         if (err < 0)
             return err;
@@ -517,7 +515,7 @@ static int slice_components(weir_composite *composite, size_t i, size_t index, s
                             weir_composite **ret_slice)
 {
     weir_composite *slice;
-    int err = weir_composite_create(SIZE_MAX, &slice); /* views are not to be copied together */
+    int err = weir_composite_create(SIZE_MAX, &slice); /* do not consolidate views */
 
     if (err < 0)
         return err;
@@ -590,7 +588,7 @@ size_t weir_composite_iovecs(weir_composite *composite, struct iovec *ret_vector
         weir_span span = span_from(composite, i, index);
 
         index += span.length;
-        if (span.length > 0) /* not const in POSIX, but writev only reads */
+        if (span.length > 0) /* not const in POSIX; writev only reads */
             ret_vectors[filled++] = (struct iovec){(uint8_t *)(uintptr_t)span.data, span.length};
     }
     return filled;
@@ -635,7 +633,7 @@ ssize_t weir_composite_find_any(weir_composite *composite, size_t from, const we
     return find_in_each(composite, from, find_any, set);
 }
 
-/* Whether the sequence begins at `index`, which lies in component `i`. */
+/* True if the sequence is at `index`, which is in component `i`. */
 static bool starts_at(const weir_composite *composite, size_t i, size_t index, weir_span sequence)
 {
     if (!has(composite, index, sequence.length))
@@ -653,8 +651,8 @@ static bool starts_at(const weir_composite *composite, size_t i, size_t index, w
     return true;
 }
 
-/* Where it begins in component `i`, from `index` on: within it, or else near its end and goes on in
- * those behind it. */
+/* Finds the sequence in component `i` from `index` on: inside, or near its end and continued in the
+ * following components. */
 static ssize_t find_start(const weir_composite *composite, size_t i, size_t index,
                           weir_span sequence)
 {
@@ -702,7 +700,7 @@ static void touch(weir_msg *msg, const char *where)
         weir_msg_touch(weir_buf_msg(composite->components[i].buf), where);
 }
 
-/* One piece comes as a buffer: it is as little written to as a composite. */
+/* A single component is shared as a buffer: made read-only. */
 static int share(weir_msg *msg, weir_msg **ret_share)
 {
     weir_composite *composite = weir_composite_of(msg);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A message with addresses. The sending and receiving is in datagrams.c. Its memory is a block of
- * the pool's, like that of its bytes: many come and go at a time, and some on another thread.
+ * Datagrams. transport/datagrams.c sends and receives them. A datagram is allocated from the pool,
+ * as its bytes are, because many are created and freed in bulk, possibly on other threads.
  */
 #include "buffer/datagram.h"
 
@@ -14,7 +14,7 @@
 #include "buffer/leak.h"
 #include "buffer/pool.h"
 
-/* ---- addresses: most are much shorter than the place for them ---- */
+/* ---- addresses: only the used bytes are copied ---- */
 
 static void set_address(weir_address *address, const void *bytes, socklen_t length)
 {
@@ -30,7 +30,7 @@ static void copy_address(weir_address *address, const weir_address *from)
         address->length = 0;
 }
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 static bool has_bytes(const weir_msg *msg)
 {
@@ -135,7 +135,7 @@ void weir_datagram_make_reply(weir_datagram *datagram)
     weir_address here;
 
     if (datagram->has_source)
-        return; /* it is a reply already */
+        return; /* already a reply */
     if (datagram->is_local)
         copy_address(&here, &datagram->recipient);
     copy_address(&datagram->recipient, &datagram->sender);

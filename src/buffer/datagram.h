@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inside of a datagram, for the transport that receives and sends it.
+ * Internals of datagrams, for the transport.
  */
 #ifndef WEIR_BUFFER_DATAGRAM_H
 #define WEIR_BUFFER_DATAGRAM_H
@@ -9,17 +9,17 @@
 
 struct weir_datagram {
     weir_msg msg;
-    weir_datagram *next; /* of those that wait to be read: the transport's */
-    weir_msg *content;   /* NULL = no bytes */
-    weir_buf *block;     /* of the pool's: this is its payload */
+    weir_datagram *next; /* list of received datagrams: for the transport */
+    weir_msg *content;   /* NULL = empty */
+    weir_buf *block;     /* the block of the pool that contains this struct */
     uint16_t segment_size;
-    bool is_local;       /* the recipient is an address of this host: a reply may come from it */
-    bool has_source;     /* the sender is one: it is sent from there */
-    weir_address sender; /* of both only `length` bytes are copied */
+    bool is_local;       /* the recipient is a local address: a reply may be sent from it */
+    bool has_source;     /* the sender is a local address: it is sent from there */
+    weir_address sender; /* only `length` bytes of these are initialized */
     weir_address recipient;
 };
 
-/* One that was received. Takes: content. Fails: -ENOMEM. */
+/* Creates a received datagram. Takes: content. Fails: -ENOMEM. */
 int weir__datagram_received(weir_msg *content, const struct sockaddr *sender,
                             socklen_t sender_length, const weir_address *recipient,
                             weir_datagram **ret_datagram);

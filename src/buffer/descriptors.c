@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Descriptors as a message. How they pass through a socket is the transports'
- * (transport/fd_passing.c).
+ * Messages with descriptors. transport/fd_passing.c sends and receives them.
  */
 #include "buffer/descriptors.h"
 
@@ -17,13 +16,13 @@
 struct weir_descriptors {
     weir_msg msg;
     weir_buf *bytes;
-    weir_descriptors *origin; /* kept: whose descriptors they are, if it is a share */
-    bool sent;                /* the descriptors, with the first of the bytes */
+    weir_descriptors *origin; /* retained: the owner of the descriptors, if it is a share */
+    bool sent;                /* the descriptors were sent, with the first bytes */
     size_t count;
     int numbers[];
 };
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 static void close_all(const int *numbers, size_t count)
 {
@@ -45,7 +44,7 @@ static int check(const weir_buf *bytes, const int *numbers, size_t count)
     return 0;
 }
 
-/* NULL if there is no memory. */
+/* NULL without memory. */
 static weir_descriptors *create(const int *numbers, size_t count)
 {
     weir_descriptors *self = weir__zalloc(sizeof(*self) + count * sizeof(*numbers));
@@ -92,7 +91,7 @@ static void destroy(weir_msg *msg)
     weir__free(self);
 }
 
-/* ---- what is in it ---- */
+/* ---- access ---- */
 
 weir_buf *weir_descriptors_bytes(const weir_descriptors *descriptors)
 {
@@ -111,7 +110,7 @@ int weir_descriptors_at(const weir_descriptors *descriptors, size_t index)
     return descriptors->numbers[index] == TAKEN ? -EBADF : descriptors->numbers[index];
 }
 
-/* Who shares it, or is shared, has descriptors that others are about to send. */
+/* A shared message does not give its descriptors away: other holders may still send them. */
 int weir_descriptors_take(weir_descriptors *descriptors, size_t index)
 {
     int number = weir_descriptors_at(descriptors, index);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A part of a file and how far it has been sent. The sending is the transports'.
+ * File ranges. Transports send them.
  */
 #include <weir/file_range.h>
 
@@ -19,7 +19,7 @@ struct weir_file_range {
     int64_t sent;
     int descriptor;
     uint32_t flags;
-    weir_file_range *origin; /* kept: whose descriptor it is, if it is a share */
+    weir_file_range *origin; /* retained: the owner of the descriptor, if it is a share */
 };
 
 static void close_descriptor(int descriptor, uint32_t flags)

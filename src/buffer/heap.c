@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a heap does beyond popping and pushing: blocks that come home, carving, trimming.
+ * Heaps: returned blocks, carving, and trimming.
  *
- * The remote stack is pushed to by compare and exchange and taken whole by exchange, so a block
- * that is seen on top twice does no harm: nobody looks behind it. Release on the push and acquire
- * on the take: what the releasing thread did to a block, and its links, come before what the heap's
- * thread does with it. Taking reads from the last push; each push before it was continued by a
- * read-modify-write, so they are all in its release sequence.
+ * The remote stack is pushed to by compare-and-exchange and taken as a whole by exchange, so that
+ * the ABA problem does not arise. Push has release and take has acquire order: what the releasing
+ * thread did to a block, and its links, happens before what the thread of the heap does with it.
+ * The take reads from the last push; each earlier push was continued by a read-modify-write, so all
+ * are in its release sequence.
  *
- * A thread that pushes has blocks of the heap in its hands until it has pushed them, and a heap is
- * freed only when all of its blocks are home. So the heap is there up to the push, and is not
- * touched after it.
+ * A thread that pushes holds blocks of the heap until it has pushed them, and a heap is freed only
+ * when all of its blocks were returned. So the heap exists until the push, and is not accessed
+ * after it.
  */
 #include "buffer/heap.h"
 
@@ -28,13 +28,13 @@ bool weir__heap_is_empty(const weir__heap *heap)
     return true;
 }
 
-/* ---- blocks that come home ---- */
+/* ---- returned blocks ---- */
 
 void weir__heap_return(weir__heap *heap, weir_buf *first, weir_buf *last, uint32_t count)
 {
     weir_buf *top = atomic_load_explicit(&heap->remote.stack, memory_order_relaxed);
 
-    /* Added before the push, subtracted after the take: it never falls below zero. */
+    /* Added before the push and subtracted after the take, so that it is never negative. */
     atomic_fetch_add_explicit(&heap->remote.count, count, memory_order_relaxed);
     do {
         last->block = top;
@@ -63,7 +63,7 @@ static void collect(weir__heap *heap)
 
 /* ---- carving ---- */
 
-/* Only the heap's thread writes it. Relaxed, as a tally. */
+/* Written by the thread of the heap only. Relaxed, as a counter. */
 static void raise_peak(weir__heap *heap)
 {
     if (heap->slab_bytes > atomic_load_explicit(&heap->peak_bytes, memory_order_relaxed))
@@ -82,7 +82,7 @@ static weir__slab *add_slab(weir__heap *heap, unsigned size_class)
     weir__owned_counter_add(&bin->slab_count, 1);
     heap->slab_bytes += slab->bytes;
     raise_peak(heap);
-    heap->decay_at_ns = 0; /* what is new may soon be too much: no long wait */
+    heap->decay_at_ns = 0; /* the new slab may soon be idle: decay without a long wait */
     return slab;
 }
 
@@ -115,13 +115,14 @@ weir_buf *weir__heap_refill(weir__heap *heap, unsigned size_class)
 
 /* ---- trimming ---- */
 
-/* The slab that is being carved has the fewest blocks: with fewer free ones, none is idle. */
+/* No slab is idle if the bin has fewer free blocks than the slab that is being carved, which has
+ * the fewest blocks. */
 static bool may_have_idle_slabs(const weir__bin *bin)
 {
     return bin->slabs != NULL && weir__owned_counter_read(&bin->cached) >= bin->slabs->carved;
 }
 
-/* Counts for each slab how many of its blocks are free, and the slabs where all are. */
+/* Counts the free blocks of each slab. Returns the number of slabs without allocated blocks. */
 static uint32_t count_idle_slabs(weir__bin *bin)
 {
     uint32_t count = 0;

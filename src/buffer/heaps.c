@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which thread has which heap.
+ * Assigns heaps to threads.
  *
- *      (none) --first use--> a thread's heap --the thread ends--> (none)   all blocks are home
+ *      (none) --first use--> heap of a thread --thread ends--> (none)   all blocks were returned
  *                                 ^   |
- *                  next thread    |   | blocks are out
+ *                   next thread   |   | blocks are still allocated
  *                                 |   v
- *                                orphan --trim--> (none)   all blocks have come home
+ *                                orphan --trim--> (none)   all blocks were returned
  *
- * A heap changes hands under the lock, so all that its last thread did to it comes before what the
- * next one does. An orphan that is being trimmed is off the list of orphans: it is nobody else's.
+ * A heap changes threads under the lock, so everything that its last thread did happens before what
+ * the next one does. An orphan is not in the list of orphans while it is trimmed: no other thread
+ * uses it.
  */
 #include "buffer/heaps.h"
 
@@ -36,7 +37,7 @@ static void unlock(void)
     weir__mutex_unlock(&weir__heaps_all.lock);
 }
 
-/* ---- from first use ... ---- */
+/* ---- attaching ---- */
 
 static weir__heap *pop_orphan_locked(void)
 {
@@ -101,7 +102,7 @@ static void record_thread(weir__heap *heap)
     unlock();
 }
 
-/* ---- ... to the end ---- */
+/* ---- detaching ---- */
 
 static void add_counters_locked(const weir__heap *heap)
 {
@@ -134,7 +135,7 @@ static void make_orphan(weir__heap *heap)
     unlock();
 }
 
-/* Trims a heap without a thread. An empty one is known to nobody: nobody has blocks of it. */
+/* Trims a heap without a thread. If it is empty it is destroyed: no thread has blocks of it. */
 static size_t trim_detached(weir__heap *heap)
 {
     size_t bytes = weir__heap_trim(heap);
@@ -161,7 +162,7 @@ size_t weir__heaps_trim_orphans(void)
     return bytes;
 }
 
-/* What this thread had in its outboxes may have been the last that an orphan was waiting for. */
+/* Flushing the outboxes may have returned the last blocks of an orphan. */
 static void detach(weir__heap *heap)
 {
     weir__outbox_flush(&heap->outboxes);

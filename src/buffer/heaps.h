@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The heaps of the process: the calling thread's, those that have no thread, and all of them for
- * whoever counts.
+ * All heaps of the process: that of the calling thread, orphans, and the list of all for stats.
  */
 #ifndef WEIR_BUFFER_HEAPS_H
 #define WEIR_BUFFER_HEAPS_H
@@ -11,28 +10,30 @@
 #include "os/thread.h"
 
 typedef struct weir__heaps {
-    weir__mutex lock; /* guards the list, changes of `orphans`, and each heap's `registry` */
+    weir__mutex lock; /* guards the list, changes of `orphans`, and `registry` of each heap */
     weir__list list;
     _Atomic(weir__heap *) orphans;
-    /* Blocks sent home less those received, of heaps that are gone and of threads without one. */
+    /* Blocks returned minus blocks received, of destroyed heaps and of threads without a heap. */
     _Atomic uint32_t sent[WEIR__CLASS_COUNT];
 } weir__heaps;
 
 extern weir__heaps weir__heaps_all;
 
-/* The calling thread's heap; NULL until weir__heap_attach, and after the thread's end. */
+/* The heap of the calling thread; NULL before weir__heap_attach and after the exit of the thread.
+ */
 extern _Thread_local weir__heap *weir__heap_current __attribute__((tls_model("initial-exec")));
 
-/* The same; but NULL if a tool must be told of each block, so that the quick way need not ask. */
+/* The same, but NULL if ASan or memcheck must see each block, so that fast paths need no check. */
 extern _Thread_local weir__heap *weir__heap_fast __attribute__((tls_model("initial-exec")));
 
-/* Gives the calling thread, which has none, a heap until its end; NULL = no memory. */
+/* Assigns a heap to the calling thread, which has none, until it exits; NULL without memory. */
 weir__heap *weir__heap_attach(void);
 
-/* Trims the heaps that have no thread, and ends those that are empty then. */
+/* Trims orphaned heaps and destroys those that are empty then. Returns the number of bytes
+ * unmapped. */
 size_t weir__heaps_trim_orphans(void);
 
-/* A block was sent home by a thread that has no heap to count it. */
+/* Counts a block returned by a thread without a heap. */
 void weir__heaps_count_sent(unsigned size_class);
 
 #endif

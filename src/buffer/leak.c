@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which messages are watched, and when leaks are looked for.
+ * Selects the messages to watch, and triggers the search for leaks.
  *
- *     birth --countdown--> considered --due--> a record (buffer/leak_record.c)
- *     a group has ended, weir_leak_check, the end of a scope --> reports (buffer/leak_report.c)
+ *     creation --countdown--> weir__leak_sample --selected--> a record (buffer/leak_record.c)
+ *     group ended, weir_leak_check, end of a scope --> reports (buffer/leak_report.c)
  *
- * The distance between two samples is random, 128 on average: a program that makes its messages in
- * a rhythm would otherwise have always the same one watched. A backtrace takes 3 us, so that a
- * thread which makes a message every few nanoseconds would spend most of its time on them: two
- * samples within a millisecond double the distance, up to 64 times.
+ * The distance between two samples is random, 128 on average: otherwise a program that creates
+ * messages periodically might always have the same one watched. A backtrace takes 3 us, and a
+ * thread that creates a message every few nanoseconds would spend most of its time on them:
+ * therefore two samples within a millisecond double the distance, up to 64 times.
  */
 #include "buffer/leak.h"
 
@@ -32,11 +32,11 @@
 static weir__once level_once = WEIR__ONCE_INIT;
 static _Atomic int current_level = WEIR_LEAK_SIMPLE;
 
-/* 0 = the thread considers its next birth. */
+/* 0 = the next message is a candidate. */
 _Thread_local int32_t weir__leak_countdown;
 
 static _Thread_local struct {
-    uint32_t interval; /* 0 = the thread has not begun to sample */
+    uint32_t interval; /* 0 = not started */
     int64_t sampled_ns;
     unsigned scopes;
 } sampler;
@@ -72,13 +72,13 @@ static void read_environment(void)
         atomic_store_explicit(&current_level, (int)level, memory_order_relaxed);
     else
         weir__warn("leak", NULL,
-                   "WEIR_LEAK_LEVEL is not off, simple, advanced or paranoid, ignored: %s", text);
+                   "WEIR_LEAK_LEVEL ignored, not off, simple, advanced or paranoid: %s", text);
 }
 
 enum weir_leak_level weir_leak_level(void)
 {
     weir__once_run(&level_once, read_environment);
-    /* Relaxed: it says only what is to be done, nothing was made ready for it. */
+    /* Relaxed: the level publishes no other data. */
     return (enum weir_leak_level)atomic_load_explicit(&current_level, memory_order_relaxed);
 }
 
@@ -112,7 +112,7 @@ static uint32_t next_interval(void)
     return sampler.interval < INTERVAL_MAX ? sampler.interval * 2 : INTERVAL_MAX;
 }
 
-/* Whether the birth that was counted down to is a sample; starts the next countdown. */
+/* True if the message at the end of the countdown is a sample; starts the next countdown. */
 static bool is_sample(void)
 {
     bool started = sampler.interval > 0;
@@ -120,7 +120,7 @@ static bool is_sample(void)
     sampler.interval = next_interval();
     weir__leak_countdown =
         (int32_t)weir__random_below(weir__random_thread(), 2 * sampler.interval - 1) + 1;
-    return started; /* the first countdown did not begin at a random number */
+    return started; /* the first countdown was not random */
 }
 
 static void on_group_ended(void)
@@ -148,7 +148,7 @@ void weir__leak_sample(weir_msg *msg)
     }
 }
 
-/* ---- looking for leaks ---- */
+/* ---- searching ---- */
 
 size_t weir_leak_check(void)
 {

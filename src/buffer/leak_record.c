@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The registry of watched messages: a hash table by address, behind one lock. One message in 128
- * comes here, so that the lock is rarely met; where every one does, speed was not asked for.
+ * The registry of watched messages: a hash table by address, with one lock. Only one message in 128
+ * is recorded, so contention is rare; at the paranoid level speed does not matter.
  *
- * Invariants:
- *   - a message that is marked has a record, from its birth to its end: so the message of a record
- *     is there while the lock is held, and its count and type may be read.
- *   - everything else of a message belongs to its holder: the record keeps what the holder was seen
- *     to have.
- *   - a life is kept by its thread and by the records of the messages that the thread has.
+ * Invariants: - a marked message has a record from its creation to its destruction: so while the
+ * lock is held
+ *     the message of a record exists, and its count and type may be read.
+ * - all other members of a message belong to its holder: the record stores what was last seen. - a
+ * thread_ref is referenced by its thread and by the records of the messages that it holds.
  *
- * The table is never empty-handed: when there is no memory to grow, the chains grow.
+ * Without memory to grow the table, its chains get longer.
  */
 #include "buffer/leak_record.h"
 
@@ -29,9 +28,9 @@
 #define BUCKETS_MIN 64
 #define RECORDS_PER_BUCKET 2
 #define REPORTED_MAX 1024
-#define TOUCHES_ALWAYS_KEPT 4 /* kept before the back-off begins */
+#define TOUCHES_ALWAYS_KEPT 4 /* kept before touches are replaced at random */
 
-/* A thread from its first watched message to its end. */
+/* A thread, from its first watched message to its exit. */
 struct thread_ref {
     weir__leak_thread thread;
     bool ended;
@@ -42,20 +41,20 @@ struct record {
     struct record *next;
     weir_msg *msg;
     uint64_t number;
-    uint64_t site; /* hash of where it was made */
+    uint64_t site; /* hash of the stack trace of its creation */
     struct thread_ref *holder;
-    weir__leak_info info; /* without the touches unless detailed */
+    weir__leak_info info; /* allocated without the touches unless detailed */
 };
 
 #define SIZE_WITHOUT_TOUCHES (offsetof(struct record, info.touches))
 
 static struct {
-    weir__mutex lock; /* guards all below, all records and all lives */
+    weir__mutex lock; /* guards all members, records and thread_refs */
     struct record **buckets;
     size_t bucket_count;
     size_t record_count;
     uint64_t next_number;
-    uint64_t reported[REPORTED_MAX]; /* places; when it is full, it begins anew */
+    uint64_t reported[REPORTED_MAX]; /* sites; cleared when full */
     size_t reported_count;
     struct record *first_buckets[BUCKETS_MIN];
 } registry = {
@@ -85,7 +84,7 @@ static void on_thread_end(void *arg)
     weir__mutex_unlock(&registry.lock);
 }
 
-/* NULL when there is no memory for it. */
+/* NULL without memory. */
 static struct thread_ref *track_thread(void)
 {
     struct thread_ref *thread_ref = weir__zalloc(sizeof(*thread_ref));
@@ -177,7 +176,7 @@ static void insert_locked(struct record *record)
     registry.record_count++;
 }
 
-/* ---- making, touching, removing ---- */
+/* ---- creating, touching, removing ---- */
 
 static size_t capacity_of(weir_msg *msg)
 {
@@ -186,7 +185,7 @@ static size_t capacity_of(weir_msg *msg)
     return buf != NULL ? weir_buf_capacity(buf) : weir_msg_size(msg);
 }
 
-/* Without frames all messages of one type and size are of one place. */
+/* Without frames, messages of the same type and size have the same site. */
 static uint64_t site_of(const weir__leak_info *info)
 {
     uint64_t hash = info->made.count > 0 ? 0 : info->bytes;
@@ -229,9 +228,9 @@ void weir__leak_record_add(weir_msg *msg, bool detailed)
 }
 
 /*
- * As in Netty: the newest touch is always kept; whether the one before it stays too is a matter of
- * chance, a smaller one the more there are. So the trail shows the beginning and the end of a
- * message's way, and some of the middle.
+ * As in Netty, the newest touch is always kept; whether the one before it is kept too is random,
+ * with a probability that decreases with their number. So the trail shows the beginning and the end
+ * of a message's path, and parts of the middle.
  */
 static weir__leak_touch_info *next_touch(weir__leak_info *info)
 {
@@ -292,7 +291,7 @@ void weir__leak_record_remove(weir_msg *msg)
     weir__free(record);
 }
 
-/* ---- looking ---- */
+/* ---- searching ---- */
 
 uint64_t weir__leak_records_next_number(void)
 {

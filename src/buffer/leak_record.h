@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The records of the messages that are watched for leaks: what is known of each, found by its
- * address, and picked for reports place by place.
+ * Records of watched messages: found by address, and reported by the site of creation.
  *
- * All of it may be used on any thread. Records that there is no memory for are not made: a message
- * is then not watched.
+ * All functions may be called on any thread. A message for whose record there is no memory is not
+ * watched.
  */
 #ifndef WEIR_BUFFER_LEAK_RECORD_H
 #define WEIR_BUFFER_LEAK_RECORD_H
@@ -15,7 +14,7 @@
 
 #define WEIR__LEAK_FRAMES_MAX 20
 #define WEIR__LEAK_TOUCHES_MAX 8
-#define WEIR__LEAK_SITES_MAX 64 /* reported by one look for leaks */
+#define WEIR__LEAK_SITES_MAX 64 /* reported per search */
 
 typedef struct weir__leak_trace {
     size_t count;
@@ -34,55 +33,55 @@ typedef struct weir__leak_touch_info {
     weir__leak_trace trace;
 } weir__leak_touch_info;
 
-/* What is known of a watched message: a copy that stays true when the message goes. */
+/* A copy of what is known of a watched message; valid after the message is destroyed. */
 typedef struct weir__leak_info {
     const char *type;
-    size_t bytes; /* that it had room for when it was last seen */
+    size_t bytes; /* capacity when it was last seen */
     uint32_t refs;
     int64_t created_ns;
     weir__leak_thread maker;
-    weir__leak_thread holder; /* the last that was seen to have it */
+    weir__leak_thread holder; /* the last thread that touched it */
     bool holder_ended;
     weir__leak_trace made;
     bool detailed; /* touches are kept */
     uint32_t touch_count;
     uint64_t touches_dropped;
-    weir__leak_touch_info touches[WEIR__LEAK_TOUCHES_MAX]; /* in order of time */
+    weir__leak_touch_info touches[WEIR__LEAK_TOUCHES_MAX]; /* in chronological order */
 } weir__leak_info;
 
-/* Which records a look for leaks is about: those that fit all that is asked. */
+/* Selects records: those that match all criteria. */
 typedef struct weir__leak_search {
-    bool only_ended;      /* the holder's thread has ended */
+    bool only_ended;      /* the thread of the holder has ended */
     pid_t maker;          /* 0 = any */
-    uint64_t first;       /* born under this number or a later one */
-    bool repeat_reported; /* also places that were reported before */
+    uint64_t first;       /* created with this number or later */
+    bool repeat_reported; /* include sites that were reported before */
 
-    /* The places that this look has reported. */
+    /* Sites reported by this search. */
     uint64_t sites[WEIR__LEAK_SITES_MAX];
     size_t site_count;
 } weir__leak_search;
 
-/* Makes a record of a message that was just made, and marks the message as watched. */
+/* Creates a record of a new message, and marks the message as watched. */
 void weir__leak_record_add(weir_msg *msg, bool detailed);
 
-/* For messages that are marked: the calling thread has it; nobody has it any more. */
+/* For marked messages: the calling thread has it; it is destroyed. */
 void weir__leak_record_touch(weir_msg *msg, const char *where);
 void weir__leak_record_remove(weir_msg *msg);
 
-/* The number that the next record will be born under. */
+/* The number of the next record. */
 uint64_t weir__leak_records_next_number(void);
 
-/* How many records the search is about. */
+/* The number of matching records. */
 size_t weir__leak_records_count(const weir__leak_search *search);
 
 /*
- * Picks the oldest record of a place that the search has not reported, and marks the place as
- * reported. `*ret_others` is how many more there are of that place. False when there is none left.
+ * Picks the oldest matching record of a site that was not reported, and marks the site as reported.
+ * `*ret_others` is the number of other matching records of that site. False if there is none left.
  */
 bool weir__leak_records_pick(weir__leak_search *search, weir__leak_info *ret_info,
                              size_t *ret_others);
 
-/* No place has been reported yet. */
+/* Forgets which sites were reported. */
 void weir__leak_sites_reset(void);
 
 #endif

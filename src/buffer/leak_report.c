@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The text of a report, and where it goes.
+ * Formats reports and passes them on.
  *
- *     what it is, how old, who had it last          first, because many read no further
- *       where it was made                           then its way, in the order of time
+ *     what it is, how old, which thread had it last   first, because many read no further
+ *       where it was created                          then its path, in chronological order
  *       where it was touched, each time
  *
- * The frames of the leak records themselves are left out by their names, not by their number: which
- * of them are there is the compiler's choice.
+ * Frames of the leak detector itself are removed by name, not by number, because inlining decides
+ * which of them exist.
  *
- * To find a name takes reading a symbol table, which may have a hundred thousand entries. The
- * places of one look for leaks have most of their frames in common, so names are kept until it
- * ends.
+ * Resolving a name reads a symbol table of possibly a hundred thousand entries. Reports of one
+ * search share most of their frames, so names are cached until it ends.
  */
 #include "buffer/leak_report.h"
 
@@ -34,11 +33,11 @@
 #define OWN_FRAMES_MAX 8
 #define NAMES_KEPT 1024 /* a power of two */
 
-/* Each address has one slot, which the last that was looked for has. */
+/* A direct-mapped cache of names. */
 struct names {
     weir__symbol *slots;
     size_t mask;
-    weir__symbol only; /* the one slot when there is no memory for more */
+    weir__symbol only; /* used if there is no memory for slots */
 };
 
 struct text {
@@ -49,7 +48,7 @@ struct text {
 };
 
 static struct {
-    weir__mutex lock; /* guards both, that they are read as one */
+    weir__mutex lock; /* guards both, to read them consistently */
     weir_leak_listener_fn *fn;
     void *user_data;
 } listener = {.lock = WEIR__MUTEX_INIT};
@@ -91,7 +90,7 @@ static const weir__symbol *name_of(struct names *names, const void *address)
 
 /* ---- the text ---- */
 
-/* What does not fit is left out, with all that comes after it. */
+/* Appends text. Text that does not fit, and all that follows, is omitted. */
 static void WEIR_PRINTF(2, 3) add(struct text *text, const char *format, ...)
 {
     size_t room = TEXT_SIZE - text->length;
@@ -110,7 +109,7 @@ static void WEIR_PRINTF(2, 3) add(struct text *text, const char *format, ...)
         text->length += (size_t)length;
 }
 
-/* How many frames at the beginning are of the leak records. */
+/* The number of leading frames of the leak detector. */
 static size_t own_frames(struct names *names, const weir__leak_trace *trace)
 {
     size_t own = 0;
@@ -176,10 +175,10 @@ static void describe(struct text *text, const weir__leak_info *info, size_t othe
     if (info->detailed)
         add_touches(text, info, now_ns);
     else
-        add(text, "  WEIR_LEAK_LEVEL=advanced shows who touched it\n");
+        add(text, "  WEIR_LEAK_LEVEL=advanced shows where it was touched\n");
 }
 
-/* ---- where it goes ---- */
+/* ---- delivery ---- */
 
 static void log_lines(const char *type, char *text)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Telling somebody of a leak.
+ * Reporting leaks.
  */
 #ifndef WEIR_BUFFER_LEAK_REPORT_H
 #define WEIR_BUFFER_LEAK_REPORT_H
@@ -8,8 +8,8 @@
 #include "buffer/leak_record.h"
 
 /*
- * Of what the search is about, one of each place that was not reported: to the listener, or else to
- * the log. Returns how many records it is about.
+ * Reports one matching record per unreported site, to the listener or the log. Returns the number
+ * of matching records.
  */
 size_t weir__leak_report_all(weir__leak_search *search);
 

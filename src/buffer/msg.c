@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every message can do and the header does not do inline.
+ * Functions of messages that are not inline.
  */
 #include <weir/msg.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Integers whose size is known only at run time. Those of fixed size are inline in the header.
+ * Integers of variable size. Those of fixed size are inline in the header.
  */
 #include <weir/buf.h>
 
@@ -20,7 +20,7 @@ static int check_fits(uint64_t value, size_t size)
     return size == sizeof(value) || value >> (8 * size) == 0 ? 0 : -EOVERFLOW;
 }
 
-/* The integer lies in the last bytes of a big-endian word, in the first of a little-endian one. */
+/* The integer is in the last bytes of a big-endian word, in the first of a little-endian one. */
 static uint64_t load(const uint8_t *bytes, size_t size, enum weir_byte_order order)
 {
     uint8_t word[sizeof(uint64_t)] = {0};
@@ -103,7 +103,7 @@ int weir_buf_get_varint(const weir_buf *buf, size_t index, uint64_t *ret_value, 
     for (size_t i = 0; weir_buf_in_bounds(buf, index, i + 1); i++) {
         uint8_t byte = buf->data[index + i];
 
-        /* The tenth byte has room for one bit, and none for the sign that an eleventh follows. */
+        /* The tenth byte holds one bit, and must be the last. */
         if (i == WEIR_VARINT_MAX - 1 && byte > 1)
             return -EOVERFLOW;
         value |= (uint64_t)(byte & 0x7f) << (7 * i);

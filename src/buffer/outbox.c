@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Filling and flushing outboxes. A thread touches its own only; what it gives away, it gives by
- * weir__heap_return.
+ * Fills and flushes outboxes. A thread uses only its own; weir__heap_return passes blocks on.
  */
 #include "buffer/outbox.h"
 
@@ -10,7 +9,7 @@
 #define BLOCKS_MAX 32u
 #define BYTES_MAX (256u << 10)
 
-/* Heaps lie at least a few KiB apart: the low bits say nothing. */
+/* Heaps are at least a few KiB apart, so the low bits carry no information. */
 static unsigned index_of(const struct weir__heap *owner)
 {
     return (unsigned)(((uintptr_t)owner >> 6) * UINT64_C(0x9e3779b97f4a7c15) >> 60);

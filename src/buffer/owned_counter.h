@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A count that one thread writes and every thread reads. Relaxed, and an addition is not one step:
- * there is one writer, and the count orders nothing but itself.
+ * A counter that one thread writes and every thread reads. Relaxed, and additions are not atomic:
+ * there is one writer, and the counter publishes no other data.
  */
 #ifndef WEIR_BUFFER_OWNED_COUNTER_H
 #define WEIR_BUFFER_OWNED_COUNTER_H

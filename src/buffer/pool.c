@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Taking and giving blocks, and when memory goes back to the system.
+ * Allocates and frees blocks, and unmaps memory.
  *
- *      take    from the bin, or else what came home, or else from a slab    (heap.c)
- *      give    into the bin, or if it is another thread's, the outbox       (outbox.c)
+ *      alloc   from the bin, else from returned blocks, else from a slab    (heap.c)
+ *      free    into the bin, or if it is another thread's, the outbox       (outbox.c)
  *
- * Memory goes back when a thread ends (heaps.c), when an executor's thread sleeps on more than it
- * needs, when somebody asks, and when the system or the limit leaves no other way.
+ * Memory is unmapped when a thread ends (heaps.c), when the thread of an executor sleeps with more
+ * than it needs, on request, and when an allocation would otherwise fail.
  */
 #include "buffer/pool.h"
 
@@ -22,13 +22,13 @@
 
 #define DECAY_MIN_NS weir_seconds(1)
 #define DECAY_MAX_NS weir_seconds(64)
-#define KEEP_BYTES ((size_t)1 << 20) /* a thread that has mapped less keeps it */
+#define KEEP_BYTES ((size_t)1 << 20) /* a thread that has mapped less does not decay */
 #define TRIM_RETRY_NS weir_ms(10)
 
-/* How often everybody was asked to trim. Relaxed: who sees it, sooner or later, trims. */
+/* The number of requests to trim. Relaxed: threads may notice late. */
 static _Atomic uint32_t trim_requests;
 
-/* ---- giving memory back ---- */
+/* ---- unmapping ---- */
 
 static size_t trim_own(weir__heap *heap)
 {
@@ -65,7 +65,7 @@ static int64_t after(int64_t now_ns, int64_t wait_ns)
     return now_ns < WEIR_NEVER - wait_ns ? now_ns + wait_ns : WEIR_NEVER;
 }
 
-/* Ever more seldom while there is nothing to give back, since others may yet bring it home. */
+/* Backs off while there is nothing to unmap, because other threads may still return blocks. */
 static int64_t next_wait(int64_t wait_ns, bool more)
 {
     if (more)
@@ -74,12 +74,12 @@ static int64_t next_wait(int64_t wait_ns, bool more)
 }
 
 /*
- * Once a second, so that a thread that sleeps often does not lose what it needs again at once; and
- * if it would sleep on, it is woken, so that a thread that idles does lose it.
+ * At most once a second, so that a thread that sleeps often keeps what it needs again immediately;
+ * and a sleeping thread is woken for it, so that an idle thread unmaps its memory.
  */
 static int64_t decay(weir__heap *heap, int64_t now_ns)
 {
-    /* The first time; after more was mapped; another clock. */
+    /* The first call; after mapping more; with another clock. */
     if (heap->decay_at_ns == 0 || heap->decay_at_ns > after(now_ns, DECAY_MAX_NS)) {
         heap->decay_wait_ns = DECAY_MIN_NS;
         heap->decay_at_ns = after(now_ns, DECAY_MIN_NS);
@@ -94,7 +94,7 @@ static int64_t decay(weir__heap *heap, int64_t now_ns)
 
 static bool may_decay(const weir__heap *heap)
 {
-    /* Relaxed: whether there are orphans is a guess, and their heaps are not touched here. */
+    /* Relaxed: a hint whether there are orphans; they are not accessed here. */
     return heap->slab_bytes > KEEP_BYTES ||
            atomic_load_explicit(&weir__heaps_all.orphans, memory_order_relaxed) != NULL;
 }
@@ -112,7 +112,7 @@ static int64_t on_turn_end(bool sleeps, int64_t now_ns)
     return sleeps && may_decay(heap) ? decay(heap, now_ns) : WEIR_NEVER;
 }
 
-/* ---- taking ---- */
+/* ---- allocating ---- */
 
 static weir__heap *attach(void)
 {
@@ -175,8 +175,8 @@ static weir_buf *try_alloc(size_t payload)
 }
 
 /*
- * Whether trimming gave anything. When it did not, it is not tried for a while, unless the thread
- * has more free blocks by then: a thread that lives at the limit would do little else.
+ * True if trimming unmapped memory. After a failure it is not tried again for a while, unless the
+ * thread has more free blocks by then: a thread at the limit would do little else.
  */
 static bool trim_for_retry(void)
 {
@@ -192,7 +192,7 @@ static bool trim_for_retry(void)
     return false;
 }
 
-/* A thread may have no heap to count it: for lack of memory, or because all it wants is huge. */
+/* The thread may have no heap: for lack of memory, or because it only allocates huge blocks. */
 static COLD void count_failure(size_t payload)
 {
     bool huge = payload > WEIR__CLASS_SIZE_MAX;
@@ -239,7 +239,7 @@ size_t weir__pool_capacity_for(size_t payload)
                                            : weir__slab_huge_size(payload);
 }
 
-/* ---- giving ---- */
+/* ---- freeing ---- */
 
 static void return_block(weir__heap *heap, weir__heap *owner, unsigned size_class, weir_buf *block)
 {
@@ -252,7 +252,7 @@ static void return_block(weir__heap *heap, weir__heap *owner, unsigned size_clas
     }
 }
 
-/* A thread that only releases gets a heap as well: that has the outboxes. */
+/* A thread that only releases also gets a heap, for its outboxes. */
 static void free_to_heap(weir__heap *owner, unsigned size_class, weir_buf *block)
 {
     weir__heap *heap = weir__heap_current != NULL ? weir__heap_current : attach();
@@ -282,7 +282,7 @@ void weir__pool_free(weir_buf *block)
     unsigned size_class = (block->msg.flags >> WEIR__POOL_CLASS_SHIFT) & 0xff;
 
     assert(size_class == weir__slab_of(block)->size_class);
-    block->msg.refs = 0; /* whoever goes on using it meets an assertion */
+    block->msg.refs = 0; /* so that a later use fails an assertion */
     if (heap != NULL && block->owner == heap)
         weir__bin_push(&heap->bins[size_class], block);
     else

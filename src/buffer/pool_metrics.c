@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is mapped stands in memory of its own; a heap's figures are summed up when they are read, on
- * the reader's thread and without a lock: who removes them waits for the reader.
+ * The totals are read from variables. Those of a heap are summed up on the thread of the reader,
+ * without a lock: unregistration waits for the reader.
  */
 #include "buffer/pool_metrics.h"
 
@@ -24,7 +24,7 @@ static const struct {
 
 static weir_metric metrics[POOL_METRIC_COUNT];
 
-/* A name that the user took before us costs that figure, not the buffers. */
+/* A name that the user has already taken costs this metric, not the allocation. */
 static int unless_taken(int err)
 {
     return err == -EEXIST ? 0 : err;

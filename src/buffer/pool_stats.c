@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the memory is: per class and per heap, as figures and as a table.
+ * Stats of the pool, per size class and per heap, as numbers and as a table.
  *
- * Tallies are read one by one while threads go on taking and giving, which nothing here holds up;
- * the lock that is held stops only threads that get or lose a heap. So what is counted while blocks
- * move is as good as each tally by itself; when nothing moves, it is exact.
+ * Counters are read one by one while other threads allocate and free; the lock held here blocks
+ * only threads that get or lose a heap. So while blocks move, each counter is accurate by itself;
+ * when nothing moves, the result is exact.
  */
 #include <weir/pool.h>
 
@@ -14,7 +14,7 @@
 
 #include "buffer/heaps.h"
 
-_Static_assert(WEIR__CLASS_COUNT <= WEIR_POOL_CLASSES_MAX, "there is a row for each");
+_Static_assert(WEIR__CLASS_COUNT <= WEIR_POOL_CLASSES_MAX, "a row for each class");
 
 static uint64_t read_counter(const _Atomic int64_t *counter)
 {
@@ -38,7 +38,8 @@ static void add_bin(weir_pool_block_stats *count, const weir__bin *bin, unsigned
     count->mapped_bytes += slabs * weir__slab_bytes(size_class);
 }
 
-/* What is in transit was counted as in use. Neither is shown below zero, though one may be old. */
+/* Blocks in transit were counted as in use. Neither becomes negative if a counter was read earlier.
+ */
 static void set_in_transit(weir_pool_block_stats *count, int32_t in_transit)
 {
     int64_t in_use = (int64_t)count->in_use - in_transit;
@@ -47,7 +48,7 @@ static void set_in_transit(weir_pool_block_stats *count, int32_t in_transit)
     count->in_use = in_use > 0 ? (uint64_t)in_use : 0;
 }
 
-/* With the figures that are kept for all heaps together. */
+/* Initialized with the values that are kept for all heaps together. */
 static weir_pool_block_stats init_count(unsigned size_class)
 {
     const weir__mapped_class *mapped = &weir__mapped_now.classes[size_class];
@@ -80,7 +81,7 @@ static void count_huge(weir_pool_block_stats *ret_count)
     ret_count->mapped_bytes = read_counter(&weir__mapped_now.classes[WEIR__CLASS_HUGE].bytes);
 }
 
-/* Blocks of this heap in the outboxes of another. */
+/* The blocks of `heap` in the outboxes of `other`. */
 static uint32_t count_in_outboxes(const weir__heap *other, const weir__heap *heap)
 {
     uint32_t count = 0;
@@ -173,7 +174,7 @@ static void read_cache_locked(const weir__heap *heap, weir_pool_cache_stats *ret
     count_heap_locked(heap, &ret_cache->blocks);
 }
 
-/* An array and not a visitor: under this lock, one that makes a buffer would wait for itself. */
+/* An array instead of a callback, because a callback that allocates a buffer would deadlock. */
 size_t weir_pool_read_cache_stats(weir_pool_cache_stats *ret_caches, size_t count)
 {
     size_t found = 0;
@@ -190,7 +191,7 @@ size_t weir_pool_read_cache_stats(weir_pool_cache_stats *ret_caches, size_t coun
 
 /* ---- weir_pool_describe ---- */
 
-/* Goes on counting when there is no more room, as snprintf does. */
+/* Counts the whole length, as snprintf. */
 struct text {
     char *start;
     size_t size;

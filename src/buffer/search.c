@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finding, comparing, hashing.
+ * Finding, comparing and hashing.
  *
- * One byte and sequences are left to libc, which knows the machine better than its compiler does. A
- * few bytes at once are looked for 16 at a time, in the vectors that gcc and clang have for every
- * target: SSE2, AVX and NEON come out of the same lines.
+ * Single bytes and sequences are searched by libc, which has the fastest code for the machine.
+ * Small sets are searched 16 bytes at a time, with the vector extension of gcc and clang, which
+ * compiles to SSE2, AVX or NEON.
  */
 #include "buffer/search.h"
 
 /* ---- any of a set ---- */
 
-/* As wide as the vectors that every 64-bit machine has. */
+/* The vector size of every 64-bit machine. */
 #define VECTOR_SIZE 16
 
 typedef uint8_t vector __attribute__((vector_size(VECTOR_SIZE)));
@@ -39,7 +39,7 @@ ssize_t weir__span_find_any_plain(weir_span span, const weir_byte_set *set)
     return -ENOENT;
 }
 
-/* The first in memory of the bytes of a word that are not 0. */
+/* The index in memory of the first byte of a word that is not 0. */
 static size_t first_in_word(uint64_t word)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -49,7 +49,7 @@ static size_t first_in_word(uint64_t word)
 #endif
 }
 
-/* The first of the 16 bytes at `bytes` that is one of these, or VECTOR_SIZE. */
+/* The index of the first of 16 bytes that equals a member, or VECTOR_SIZE. */
 static size_t find_in_vector(const uint8_t *bytes, const vector *members, size_t count)
 {
     vector here, found = {0};
@@ -77,7 +77,7 @@ static ssize_t find_any_of_small(weir_span span, const weir_byte_set *set)
         if (at < VECTOR_SIZE)
             return (ssize_t)(offset + at);
     }
-    /* The last vector ends where the span does, and begins with bytes that were seen. */
+    /* The last vector ends at the end of the span, and overlaps the one before. */
     offset = span.length - VECTOR_SIZE;
     offset += find_in_vector(span.data + offset, members, set->count);
     return offset < span.length ? (ssize_t)offset : -ENOENT;
@@ -111,7 +111,7 @@ ssize_t weir_span_find_sequence(weir_span span, weir_span sequence)
     return offset_of(span, memmem(span.data, span.length, sequence.data, sequence.length));
 }
 
-/* The answer for a span that began at `from`, as one for the buffer. */
+/* Converts an offset in a span that began at `from` to an index in the buffer. */
 static ssize_t index_of(size_t from, ssize_t offset)
 {
     return offset < 0 ? offset : (ssize_t)from + offset;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sizes that the pool knows: four per doubling from 256 B to 1 MiB, below that one per cache
- * line, so that every header stands on a line of its own; and class 0, a header without payload.
+ * Size classes of the pool: four per power of two from 256 B to 1 MiB; below that one per cache
+ * line, so that every header is on its own line; and class 0, a header without payload.
  *
  *     class   0   1    2    3    4    5    6    7    8    9   10  ...  52
  *     size    0  64  128  192  256  320  384  448  512  640  768  ...  1 MiB

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Mapping slabs within the limit.
+ * Maps slabs within the limit.
  */
 #include "buffer/slab.h"
 
@@ -8,7 +8,7 @@
 
 #define SLAB_SIZE_MIN ((size_t)64 << 10)
 #define SLAB_SIZE_MAX ((size_t)1 << 20)
-#define BLOCKS_WANTED 16 /* in a slab, where its size allows */
+#define BLOCKS_WANTED 16 /* per slab, if the size allows */
 
 weir__mapped weir__mapped_now;
 
@@ -35,7 +35,7 @@ static void count_in_class(unsigned size_class, size_t bytes)
     raise_to(&mapped->peak_bytes, before + (int64_t)bytes);
 }
 
-/* Compare and exchange, so that nobody overshoots the limit, not even for a moment. */
+/* Compare-and-exchange, so that the limit is never exceeded, not even temporarily. */
 static bool reserve(size_t bytes, int64_t *ret_mapped)
 {
     int64_t limit = atomic_load_explicit(&weir__mapped_now.limit_bytes, memory_order_relaxed);
@@ -77,7 +77,8 @@ static size_t stride_of(unsigned size_class)
     return weir__class_stride(size_class) + WEIR__REDZONE;
 }
 
-/* Small blocks share 64 KiB; large ones come 16 at a time, up to 1 MiB; the largest come alone. */
+/* Slabs of small blocks have 64 KiB; of larger ones 16 blocks, up to 1 MiB; of the largest one
+ * block. */
 static uint32_t room_of(unsigned size_class)
 {
     size_t stride = stride_of(size_class), bytes = sizeof(weir__slab) + BLOCKS_WANTED * stride;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Text in and out of a buffer.
+ * Strings, formatted output, hex dumps and UTF-8.
  */
 #include <weir/buf.h>
 
@@ -38,10 +38,10 @@ int weir_buf_read_string(weir_buf *buf, size_t length, char *ret_text, size_t si
 
 /* ---- formatted ---- */
 
-/* Most of what is formatted is shorter. */
+/* Most formatted texts are shorter. */
 #define SHORT_TEXT 256
 
-/* As vsnprintf, but the arguments can be used again. */
+/* As vsnprintf, but `arguments` can be used again. */
 WEIR_PRINTF(3, 0)
 static int format_text(char *text, size_t size, const char *format, va_list arguments)
 {
@@ -69,9 +69,8 @@ static int write_long_text(weir_buf *buf, size_t length, const char *format, va_
 }
 
 /*
- * printf ends what it writes with a NUL, for which the buffer may have no room, and where it has,
- * there may be a byte that somebody sees: a view, or the user after moving the write index. So
- * nothing is formatted in the buffer itself.
+ * Not formatted in the buffer itself: printf appends a NUL, for which the buffer may have no room,
+ * and which would overwrite a byte that is visible in a view, or after moving the write index.
  */
 int weir_buf_vprintf(weir_buf *buf, const char *format, va_list arguments)
 {
@@ -168,14 +167,14 @@ static int set_state(weir_utf8 *utf8, uint8_t missing, uint8_t low, uint8_t high
     return 0;
 }
 
-/* Nothing lies between 1 and 0: it fails ever after. */
+/* An empty range, so that every later check fails. */
 static int reject(weir_utf8 *utf8)
 {
     *utf8 = (weir_utf8){1, 1, 0};
     return -EILSEQ;
 }
 
-/* Table 3-7 of the Unicode standard: which bytes a character may begin with, and what follows. */
+/* Table 3-7 of the Unicode standard: the first byte of a character determines the following. */
 static int start_character(weir_utf8 *utf8, uint8_t byte)
 {
     if (byte < 0x80)
@@ -196,7 +195,7 @@ static int continue_character(weir_utf8 *utf8, uint8_t byte)
     return set_state(utf8, (uint8_t)(utf8->missing - 1), TAIL_LOW, TAIL_HIGH);
 }
 
-/* How many of the first bytes are ASCII, in whole words. */
+/* The number of leading ASCII bytes, in whole words. */
 static size_t skip_ascii(const uint8_t *bytes, size_t length)
 {
     uint64_t word;
@@ -212,7 +211,7 @@ static size_t skip_ascii(const uint8_t *bytes, size_t length)
 
 int weir_utf8_check(weir_utf8 *utf8, weir_span span)
 {
-    int err = utf8->low > utf8->high ? -EILSEQ : 0; /* it has failed before */
+    int err = utf8->low > utf8->high ? -EILSEQ : 0; /* failed before */
 
     for (size_t i = 0; i < span.length && err == 0; i++) {
         if (utf8->missing > 0) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Producers fill a chunk under the lock. A chunk that is full is queued; one that is not is taken
- * by the thread itself when a push has asked for it, so that many pushes do not make many chunks.
+ * Producers fill a chunk under the lock. A full chunk is queued; a partly filled one is taken by
+ * the thread when a push has asked for it, so that frequent pushes do not create many chunks.
  *
- * The thread sleeps on `posted`, which changes after everything that it has to see; it loads
- * `posted` before it looks at the queue. Those that wait for the thread sleep on `done`, the number
- * of the last push whose bytes are written, or on `state`.
+ * The thread sleeps on `posted`, which is incremented after every change that it must see; it loads
+ * `posted` before it reads the queue. Threads that wait for the writer sleep on `done`, the number
+ * of the last push whose bytes were written, or on `state`.
  */
 #include "os/background_writer.h"
 
@@ -39,31 +39,31 @@ struct weir__background_writer {
     size_t chunks_max;
     weir__thread thread;
 
-    weir__mutex lock; /* guards what follows */
+    weir__mutex lock; /* guards the members up to is_closing */
     struct chunk *filling;
-    struct chunk *first; /* full ones */
+    struct chunk *first; /* full chunks */
     struct chunk *last;
     struct chunk *spares;
     size_t spare_count;
-    size_t chunk_count; /* all but the spares */
+    size_t chunk_count; /* without the spares */
     uint32_t pushes;
-    bool is_busy; /* counted in busy_count */
+    bool is_busy; /* counts in busy_count */
     bool is_closing;
 
     _Atomic uint32_t posted;
-    _Atomic uint32_t done;     /* release: what was written before; acquire: by those that wait */
-    _Atomic uint32_t progress; /* chunks that were written; relaxed: only compared */
-    _Atomic uint32_t state;    /* acquire and release: the one that comes second frees everything */
-    _Atomic int error;         /* relaxed: `done` publishes it */
+    _Atomic uint32_t done;     /* release after writing; acquire in waiters */
+    _Atomic uint32_t progress; /* chunks written; relaxed: only compared */
+    _Atomic uint32_t state;    /* acquire and release: the second to change it frees the writer */
+    _Atomic int error;         /* relaxed: published by `done` */
 };
 
 _Atomic int64_t weir__background_grace_ns = (int64_t)5 * 1000 * 1000 * 1000;
 _Atomic int64_t weir__background_exit_ns = (int64_t)3 * 1000 * 1000 * 1000;
 
-/* Writers that have something to do. Release and acquire: what they did comes before its end. */
+/* Busy writers. Release and acquire: their writes happen before the end of a wait. */
 static _Atomic uint32_t busy_count;
 
-/* ---- what is under the lock ---- */
+/* ---- under the lock ---- */
 
 static void set_busy(weir__background_writer *writer, bool is_busy)
 {
@@ -121,12 +121,12 @@ static void free_chunk(weir__background_writer *writer, struct chunk *chunk)
 
 static void post(weir__background_writer *writer)
 {
-    /* Release: the thread that sees it sees what was done under the lock, even before it locks. */
+    /* Release: a thread that sees it also sees what was done under the lock. */
     atomic_fetch_add_explicit(&writer->posted, 1, memory_order_release);
     weir__futex_wake(&writer->posted, 1);
 }
 
-/* Takes what is to be written, as a list. */
+/* Takes all chunks to write, as a list. */
 static struct chunk *take_queued(weir__background_writer *writer, uint32_t *ret_pushes,
                                  bool *ret_is_closing)
 {
@@ -151,7 +151,7 @@ static struct chunk *take_queued(weir__background_writer *writer, uint32_t *ret_
 static void fail(weir__background_writer *writer, int err)
 {
     atomic_store_explicit(&writer->error, err, memory_order_relaxed);
-    weir__warn(writer->name, "-", "the file cannot be written, and gets no more: %s",
+    weir__warn(writer->name, "-", "write failed, no further data is written: %s",
                weir_error_text(err));
 }
 
@@ -184,7 +184,7 @@ static void free_list(struct chunk *chunk)
     }
 }
 
-/* All threads have left it. */
+/* Called when no other thread uses the writer. */
 static void destroy(weir__background_writer *writer)
 {
     (void)weir__descriptor_close(writer->file);
@@ -195,7 +195,7 @@ static void destroy(weir__background_writer *writer)
     weir__free(writer);
 }
 
-/* An abandoned writer is busy until nothing is left of it. */
+/* An abandoned writer counts as busy until it is freed. */
 static void end(weir__background_writer *writer)
 {
     uint32_t state = RUNNING;
@@ -300,7 +300,7 @@ int weir__background_writer_error(const weir__background_writer *writer)
     return atomic_load_explicit(&writer->error, memory_order_relaxed);
 }
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 int weir__background_writer_create(int file, size_t max_bytes, const char *name,
                                    weir__background_writer **ret_writer)
@@ -324,7 +324,7 @@ int weir__background_writer_create(int file, size_t max_bytes, const char *name,
     return 0;
 }
 
-/* Waits as long as the thread makes progress. */
+/* Waits for the thread to end, as long as it makes progress. */
 static void wait_for_end(weir__background_writer *writer)
 {
     int64_t grace_ns = atomic_load_explicit(&weir__background_grace_ns, memory_order_relaxed);
@@ -341,12 +341,12 @@ static void wait_for_end(weir__background_writer *writer)
         weir__futex_wait(&writer->state, RUNNING, deadline_ns);
     }
     if (atomic_load_explicit(&writer->state, memory_order_acquire) == RUNNING)
-        weir__warn(writer->name, "-", "the file takes nothing, and its end is not waited for");
+        weir__warn(writer->name, "-", "the file accepts no data: closing without waiting for it");
 }
 
 void weir__background_writer_close(weir__background_writer *writer, bool may_wait)
 {
-    weir__thread thread = writer->thread; /* an abandoned writer may be gone at once */
+    weir__thread thread = writer->thread; /* an abandoned writer may be freed at any time */
     uint32_t state = RUNNING;
 
     (void)push(writer, true);

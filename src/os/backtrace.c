@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * backtrace(3), where the C library has it.
+ * Uses backtrace(3) of glibc.
  */
 #include "os/backtrace.h"
 
-#include <string.h> /* and which C library this is */
+#include <string.h> /* defines __GLIBC__ */
 
 #ifdef __GLIBC__
 #include <execinfo.h>
 
 #define FRAMES_MAX 64
-#define FRAMES_OWN 4 /* this function's, and a sanitizer's that stands before backtrace(3) */
+#define FRAMES_OWN 4 /* this function, and the interceptor of a sanitizer */
 
-/* Not inlined: the frames that are wanted begin with the one that this returns to. */
+/* Not inlined: the result begins with the frame of the caller. */
 __attribute__((noinline)) size_t weir__backtrace(void **ret_frames, size_t count)
 {
     void *frames[FRAMES_MAX];

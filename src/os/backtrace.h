@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the calling thread came to where it is, as addresses; os/symbol.h says what they mean.
+ * Stack traces of the calling thread, as addresses; os/symbol.h resolves them.
  */
 #ifndef WEIR_OS_BACKTRACE_H
 #define WEIR_OS_BACKTRACE_H
@@ -8,8 +8,8 @@
 #include <stddef.h>
 
 /*
- * Return addresses, the innermost first, without this function's own. Returns how many, at most
- * `count` and at most 60; 0 on a system that has no backtraces (musl).
+ * Writes return addresses, innermost first, without this function. Returns their number, at most
+ * `count` and at most 60; 0 where backtraces are not available (musl).
  */
 size_t weir__backtrace(void **ret_frames, size_t count);
 

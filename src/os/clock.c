@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The monotonic clock and the manual one.
+ * The monotonic clock and the manual clock.
  *
- * A manual clock's mutex is held while it tells its observers. That is why unsubscribe, which takes
- * it, returns only when no call is under way, and why an observer may not come back to the clock
- * but to read it.
+ * The mutex of a manual clock is held while observers are called. Therefore unsubscribe, which
+ * locks it, returns only when no call is in progress, and an observer may only read the clock.
  */
 #include "os/clock.h"
 
@@ -52,11 +51,12 @@ void weir__clock_unsubscribe(weir_clock *clock, weir_clock_observer *observer)
 struct weir_manual_clock {
     weir_clock clock;
     /*
-     * Sequentially consistent: a sleeper publishes its deadline and then reads the time, a mover
-     * stores the time and then, in `moved`, reads the deadline. One of them sees the other.
+     * Sequentially consistent: a sleeper publishes its deadline and then reads the time; a thread
+     * that moves the clock stores the time and then, in `moved`, reads the deadline. At least one
+     * of them sees the other.
      */
     _Atomic int64_t now_ns;
-    weir__mutex lock; /* guards what follows, and moves */
+    weir__mutex lock; /* guards observers, and changes of now_ns */
     weir_clock_observer *observers;
 };
 
@@ -67,7 +67,8 @@ static weir_manual_clock *manual_of(weir_clock *clock)
 
 static int64_t manual_now(const weir_clock *clock)
 {
-    /* The clock is the first member; WEIR_CONTAINER_OF would lose the const. */
+    /* Cast instead of WEIR_CONTAINER_OF, which would remove the const; the clock is the first
+     * member. */
     return atomic_load(&((const weir_manual_clock *)clock)->now_ns);
 }
 

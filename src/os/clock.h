@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading a clock without an indirect call when it is the usual one.
+ * Reads clocks, without an indirect call for the monotonic clock.
  */
 #ifndef WEIR_OS_CLOCK_H
 #define WEIR_OS_CLOCK_H
@@ -12,10 +12,10 @@
 
 extern weir_clock weir__monotonic_clock;
 
-/* Not inline: every caller would get a stack protector for the struct that the system fills. */
+/* Not inline: callers would get a stack protector for the timespec. */
 int64_t weir__monotonic_now(void);
 
-/* The time of day since 1970, for people: it may be set, also back. */
+/* The time of day since 1970. It can be set, also backwards. */
 static inline int64_t weir__realtime_now(void)
 {
     struct timespec now;
@@ -34,7 +34,7 @@ static inline int64_t weir__earlier(int64_t a_ns, int64_t b_ns)
     return a_ns < b_ns ? a_ns : b_ns;
 }
 
-/* How long it is until a deadline by CLOCK_MONOTONIC, 0 if that has come. */
+/* The time left until a deadline of CLOCK_MONOTONIC; 0 if it has passed. */
 static inline int64_t weir__monotonic_left(int64_t deadline_ns)
 {
     int64_t left_ns = deadline_ns > 0 ? deadline_ns - weir__monotonic_now() : 0;
@@ -42,14 +42,14 @@ static inline int64_t weir__monotonic_left(int64_t deadline_ns)
     return left_ns > 0 ? left_ns : 0;
 }
 
-/* A duration or a moment, as the system takes it. */
+/* Converts a duration or time. */
 static inline struct timespec weir__timespec(int64_t ns)
 {
     return (struct timespec){.tv_sec = (time_t)(ns / 1000000000),
                              .tv_nsec = (long)(ns % 1000000000)};
 }
 
-/* Both do nothing for a clock that runs by itself. */
+/* Do nothing for a clock that is not manual. */
 void weir__clock_subscribe(weir_clock *clock, weir_clock_observer *observer);
 void weir__clock_unsubscribe(weir_clock *clock, weir_clock_observer *observer);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What may be done with any descriptor.
+ * Operations on any descriptor.
  */
 #include "os/descriptor.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Environments as arrays of strings, as execve(2) wants them.
+ * Environments as arrays of strings, as execve(2) expects them.
  */
 #include "os/environment.h"
 
@@ -32,7 +32,7 @@ static bool has_name(const char *entry, const char *name, size_t length)
     return strncmp(entry, name, length) == 0 && entry[length] == '=';
 }
 
-/* The count if there is none. */
+/* Returns the count if there is none. */
 static size_t find(const weir__environment *environment, const char *name, size_t length)
 {
     size_t i = 0;
@@ -42,7 +42,7 @@ static size_t find(const weir__environment *environment, const char *name, size_
     return i;
 }
 
-/* One more, and the NULL behind it. */
+/* Makes room for one more entry and the final NULL. */
 static int make_room(weir__environment *environment)
 {
     size_t capacity = environment->capacity * 2 + 16;

@@ -31,7 +31,7 @@ bool weir__file_version_equal(const weir__file_version *a, const weir__file_vers
            a->modified_ns == b->modified_ns;
 }
 
-/* Reads to the end; the size that the system tells may be a lie, as in /proc. */
+/* Reads up to the end of the file, because the size in stat is not reliable, as in /proc. */
 static int read_all(int file, size_t max, char **text, size_t *length)
 {
     for (;;) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Small files, read whole; and files that are written. May block: not for event loops, unless the
- * user wants it.
+ * Reading small files as a whole, and writing files. The functions block: not for event loops
+ * unless the user asks for it.
  */
 #ifndef WEIR_OS_FILE_H
 #define WEIR_OS_FILE_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What changes when a file does, or another takes its place. Zero = there is none. */
+/* Changes when a file is modified or replaced. All members 0 = no file. */
 typedef struct weir__file_version {
     uint64_t device;
     uint64_t inode;
@@ -18,19 +18,19 @@ typedef struct weir__file_version {
     int64_t modified_ns;
 } weir__file_version;
 
-/* Which version stands there now. Fails with -errno. */
+/* Reads the current version of a file. Fails with -errno. */
 int weir__file_version_read(const char *path, weir__file_version *ret_version);
 bool weir__file_version_equal(const weir__file_version *a, const weir__file_version *b);
 
-/* Reads a file of at most `max` bytes, and puts a 0 behind them; weir__free takes the text. Fails
- * with -errno, -EFBIG, -ENOMEM. */
+/* Reads a file of at most `max` bytes and appends a NUL; free the text with weir__free. Fails with
+ * -errno, -EFBIG, -ENOMEM. */
 int weir__file_read(const char *path, size_t max, char **ret_text, size_t *ret_length);
 
-/* Makes a file that only its owner may read, or empties the one that is there; any kind of file, a
- * pipe too. Fails with -errno. */
+/* Creates a file that only its owner may access, or truncates an existing one of any kind,
+ * including pipes. Fails with -errno. */
 int weir__file_create(const char *path, int *ret_file);
 
-/* Writes all of it. Fails with -errno: then any part may have been. */
+/* Writes all bytes. Fails with -errno; then some may have been written. */
 int weir__file_write(int file, const void *bytes, size_t length);
 
 #endif

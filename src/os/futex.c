@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The two futex operations. The bitset form of waiting is the one with an absolute deadline.
+ * The two futex operations. FUTEX_WAIT_BITSET is used because it takes an absolute deadline.
  */
 #include "os/futex.h"
 
@@ -10,7 +10,7 @@
 
 #include <weir/base.h>
 
-/* As in linux/futex.h, which a musl tool chain does not always have. */
+/* From linux/futex.h, which musl toolchains do not always have. */
 #define FUTEX_WAKE_PRIVATE (1 | 128)
 #define FUTEX_WAIT_BITSET_PRIVATE (9 | 128)
 #define FUTEX_BITSET_MATCH_ANY 0xffffffffu
@@ -21,8 +21,8 @@ void weir__futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t deadlin
     struct timespec *timeout = NULL;
 
     if (deadline_ns != WEIR_NEVER) {
-        /* A negative one is refused by the kernel: back at once, as from any deadline in the past.
-         */
+        /* The kernel rejects a negative deadline: the call returns immediately, as for any in the
+         * past. */
         deadline.tv_sec = (time_t)(deadline_ns / 1000000000);
         deadline.tv_nsec = (long)(deadline_ns % 1000000000);
         timeout = &deadline;

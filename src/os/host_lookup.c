@@ -21,7 +21,7 @@ static int error_of(int code)
         return -ENOMEM;
     case EAI_SYSTEM:
         return errno > 0 ? -errno : WEIR_ELOOKUP;
-    default: /* EAI_AGAIN, and EAI_FAIL: a name server that is out of order may be mended */
+    default: /* EAI_AGAIN and EAI_FAIL: the name server may be repaired */
         return WEIR_ELOOKUP;
     }
 }
@@ -31,7 +31,7 @@ int weir__host_lookup(const char *host, int family, weir_address *ret_addresses,
 {
     const struct addrinfo hints = {
         .ai_family = family,
-        .ai_socktype = SOCK_STREAM, /* each address once, not once per protocol */
+        .ai_socktype = SOCK_STREAM, /* each address once, not once per socket type */
         .ai_flags = AI_ADDRCONFIG,
     };
     struct addrinfo *found = NULL;

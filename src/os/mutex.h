@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A lock that is held for a short time. All of it is here, so that the libraries on top of ours,
- * which see none of its hidden functions, have it as well.
+ * A mutex for short critical sections. Header-only, so that libweir-tls, which cannot call hidden
+ * functions of libweir, can use it.
  */
 #ifndef WEIR_OS_MUTEX_H
 #define WEIR_OS_MUTEX_H
@@ -17,7 +17,7 @@ typedef struct weir__mutex {
 #define WEIR__MUTEX_INIT {PTHREAD_MUTEX_INITIALIZER}
 /* clang-format on */
 
-/* With default attributes neither libc can fail here; what can is locking it twice. */
+/* Cannot fail with default attributes, in glibc or musl. */
 static inline void weir__mutex_init(weir__mutex *mutex)
 {
     (void)pthread_mutex_init(&mutex->handle, NULL);

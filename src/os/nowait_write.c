@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes the system's calls itself, not by os/system.h: the log works while a test makes those
- * fail.
+ * Calls the system directly, not through os/system.h, so that the log works while a test makes
+ * those calls fail.
  */
 #include "os/nowait_write.h"
 
@@ -55,7 +55,7 @@ static ssize_t write_by_opening(int descriptor, const void *bytes, size_t length
     return written;
 }
 
-/* The lock keeps other threads from filling the file between the two calls. */
+/* The lock prevents other threads from filling the file between poll and write. */
 static ssize_t write_by_polling(int descriptor, const void *bytes, size_t length)
 {
     static weir__mutex lock = WEIR__MUTEX_INIT;
@@ -80,7 +80,7 @@ static bool is_regular(int descriptor)
     return fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
 }
 
-/* The file has taken the bytes, or would not take them in another way either. */
+/* True if the bytes were written, or would not be written in another way either. */
 static bool is_final(ssize_t written)
 {
     return written >= 0 || written == -EAGAIN || written == -EPIPE || written == -EBADF;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Mapping and unmapping, counted.
+ * Maps and unmaps memory, and counts it.
  */
 #include "os/pages.h"
 
@@ -12,7 +12,7 @@
 
 #include "base/poison.h"
 
-static _Atomic size_t mapped; /* relaxed: orders nothing but itself */
+static _Atomic size_t mapped; /* relaxed: only a counter */
 static weir__pages_hook_fn *gate;
 
 static size_t page_size(void)

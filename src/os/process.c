@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fork and exec. Whatever can be prepared is, before the fork: from there to the exec the new
- * process makes only calls that are safe after a signal (signal-safety(7)), since other threads of
- * this one may have held any lock when it was copied.
+ * fork and exec. Everything that can be prepared is prepared before the fork: until the exec the
+ * child calls only async-signal-safe functions (signal-safety(7)), because other threads of the
+ * parent may have held any lock.
  *
- * The exec closes the new process's end of a pipe, or an error comes through it: so the one who
- * starts it knows.
+ * The parent reads from a pipe, which the exec closes. If the exec fails the child writes its
+ * errno.
  */
 #include "os/process.h"
 
@@ -31,9 +31,9 @@ pid_t weir__process_id(void)
     return getpid();
 }
 
-/* ---- in the new process ---- */
+/* ---- in the child ---- */
 
-/* Handlers are this program's: none of them may run there when signals are unblocked. */
+/* Handlers of this program must not run in the child when signals are unblocked. */
 static void restore_signals(void)
 {
     const struct sigaction default_action = {.sa_handler = SIG_DFL};
@@ -44,14 +44,13 @@ static void restore_signals(void)
         if (number == SIGHUP && sigaction(number, NULL, &action) == 0 &&
             action.sa_handler == SIG_IGN)
             continue;
-        (void)sigaction(number, &default_action,
-                        NULL); /* refused for those that cannot have another */
+        (void)sigaction(number, &default_action, NULL); /* fails for SIGKILL and SIGSTOP */
     }
     sigemptyset(&none);
     (void)pthread_sigmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Out of the way first, so that none is overwritten before it has been copied. */
+/* Copies them above `count` first, so that none is overwritten before it was copied. */
 static bool place_descriptors(int *descriptors, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -64,7 +63,7 @@ static bool place_descriptors(int *descriptors, size_t count)
     for (size_t i = 0; i < count; i++)
         if (descriptors[i] >= 0 && dup2(descriptors[i], (int)i) < 0)
             return false;
-    /* What has no CLOEXEC is somebody else's mistake, or this kernel is too old to mend it. */
+    /* Sets CLOEXEC on descriptors that lack it; fails on kernels before 5.11. */
     (void)syscall(SYS_close_range, (unsigned)count, ~0u, CLOEXEC_RANGE);
     return true;
 }
@@ -97,7 +96,7 @@ static void exec_child(const weir__process_options *options, int report)
     _exit(127);
 }
 
-/* ---- here ---- */
+/* ---- in the parent ---- */
 
 static pid_t fork_with_signals_blocked(const weir__process_options *options, int report)
 {
@@ -123,7 +122,7 @@ static void reap(pid_t pid)
     }
 }
 
-/* 0 when it has come to the exec. */
+/* Returns 0 if the exec succeeded. */
 static int read_exec_error(int pipe_end)
 {
     int err = 0;
@@ -143,7 +142,7 @@ static int start_and_check(const weir__process_options *options, const int ends[
     int err;
 
     process->pid = fork_with_signals_blocked(options, ends[1]);
-    (void)weir__descriptor_close(ends[1]); /* only the new one has it now */
+    (void)weir__descriptor_close(ends[1]); /* now only the child has it */
     if (process->pid < 0)
         return process->pid;
     err = read_exec_error(ends[0]);

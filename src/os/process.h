@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes: starting a program, and knowing it by a descriptor, which no other process can come to
- * have, as it can come to have a number.
+ * Starts programs. Processes are identified by a pidfd, because pids are reused.
  */
 #ifndef WEIR_OS_PROCESS_H
 #define WEIR_OS_PROCESS_H
@@ -9,21 +8,21 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* The number of this one. */
+/* The pid of this process. */
 pid_t weir__process_id(void);
 
-#define WEIR__PROCESS_DIGITS 10 /* the most that a number has */
+#define WEIR__PROCESS_DIGITS 10 /* maximum number of digits of a pid */
 
 typedef struct weir__process_options {
-    const char *program;   /* its path */
-    char *const *argv;     /* to NULL, as `env` */
-    char *const *env;      /* "NAME=value" */
-    char *pid_text;        /* in `env`: where its number is to be written, with as many digits and a
-                              0 behind; NULL = nowhere */
-    const char *directory; /* NULL = that of this process */
-    int *descriptors;      /* the i-th becomes descriptor i; -1 = as it is here. Overwritten in the
-                              new process's memory. */
-    size_t count;          /* of them: at least 3. All further ones are closed. */
+    const char *program; /* its path */
+    char *const *argv;   /* to NULL, as `env` */
+    char *const *env;    /* "NAME=value" */
+    char *pid_text; /* in `env`: where to write the pid of the child, WEIR__PROCESS_DIGITS digits
+                       and a NUL; NULL = nowhere */
+    const char *directory; /* NULL = the current one */
+    int *descriptors; /* the i-th becomes descriptor i; -1 = inherited as it is. Overwritten in the
+                         child. */
+    size_t count;     /* of descriptors, at least 3. All others are closed. */
 } weir__process_options;
 
 typedef struct weir__process {
@@ -32,22 +31,21 @@ typedef struct weir__process {
 } weir__process;
 
 /*
- * Starts a program, with default signals, none of them blocked - a SIGHUP that is ignored stays so,
- * for nohup(1). Returns when it runs: what keeps it from running is an error here, and there is no
- * process then. Fails with -EAGAIN, -ENOMEM, -EMFILE, -ENOSYS (no pidfd) and what execve(2),
- * dup2(2) and chdir(2) say.
+ * Starts a program with default signal handlers and no signals blocked; an ignored SIGHUP stays
+ * ignored, for nohup(1). Returns when the program runs. On failure there is no process. Fails with
+ * -EAGAIN, -ENOMEM, -EMFILE, -ENOSYS (no pidfd) and the errors of execve(2), dup2(2) and chdir(2).
  */
 int weir__process_start(const weir__process_options *options, weir__process *ret_process);
 
-/* The descriptor of a process that runs. Fails with -ESRCH, -EMFILE, -ENOSYS, ... */
+/* Opens a pidfd of a running process. Fails with -ESRCH, -EMFILE, -ENOSYS, ... */
 int weir__process_open(pid_t pid, int *ret_descriptor);
 
-/* Kills a process that was started and has not been waited for, and closes its descriptor. */
+/* Kills and reaps a process that was started, and closes its pidfd. */
 void weir__process_kill(weir__process *process);
 
 /*
- * The path of a program: of `name` itself if there is a slash in it, otherwise by PATH. Fails with
- * -ENOENT, -EACCES, -ENOMEM. Gives: path, from weir__alloc.
+ * Finds a program: `name` itself if it contains a slash, otherwise in PATH. Fails with -ENOENT,
+ * -EACCES, -ENOMEM. Free the path with weir__free.
  */
 int weir__process_find(const char *name, char **ret_path);
 

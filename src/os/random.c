@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * xoshiro256**, its seeding by splitmix64, and the process seed.
+ * xoshiro256**, seeded by splitmix64, and the seed of the process.
  *
- * Threads draw from different streams of one seed: the n-th thread that asks gets the n-th, so a
- * program whose threads ask in the same order repeats itself under the same WEIR_SEED.
+ * Threads use different streams of one seed: the n-th thread to ask gets the n-th stream, so a
+ * program whose threads ask in the same order behaves the same with the same WEIR_SEED.
  */
 #include "os/random.h"
 
@@ -18,7 +18,7 @@
 #include "os/clock.h"
 #include "os/thread.h"
 
-/* A product of two 64-bit numbers; not in ISO C, but in every compiler for our platforms. */
+/* Product of two 64-bit numbers; an extension of gcc and clang. */
 __extension__ typedef unsigned __int128 product;
 
 #define GOLDEN_RATIO UINT64_C(0x9e3779b97f4a7c15)
@@ -64,7 +64,7 @@ uint64_t weir__random_next(weir__random *random)
 
 /*
  * Lemire's method: the high half of next * limit is uniform once the 2^64 mod limit smallest low
- * halves are thrown away. That remainder is below `limit`, so the division is rarely needed.
+ * halves are rejected. That remainder is below `limit`, so the division is rarely needed.
  */
 uint64_t weir__random_below(weir__random *random, uint64_t limit)
 {
@@ -100,8 +100,8 @@ static void choose_process_seed(void)
     if (text != NULL && weir__random_parse_seed(text, &process_seed) == 0)
         return;
     if (text != NULL)
-        weir__warn("random", NULL, "WEIR_SEED is not a 64-bit number, ignored: %s", text);
-    /* Not there (a sandbox) or not ready (early boot): the time will do, nothing here is secret. */
+        weir__warn("random", NULL, "WEIR_SEED ignored, not a 64-bit number: %s", text);
+    /* Fails in a sandbox or early in the boot. The time is sufficient: nothing here is secret. */
     if (getrandom(&process_seed, sizeof(process_seed), GRND_NONBLOCK) != sizeof(process_seed))
         process_seed = (uint64_t)weir__monotonic_now();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The arithmetic and the system calls behind os/signal_set.h.
+ * Implementation of os/signal_set.h.
  */
 #include "os/signal_set.h"
 
@@ -16,7 +16,7 @@ static weir__signal_set set_of(int number)
     return UINT64_C(1) << (number - 1);
 }
 
-/* The C library keeps some numbers for itself: those it does not take are none. */
+/* libc reserves some numbers for itself and rejects them. */
 static bool is_signal(int number)
 {
     sigset_t signals;
@@ -63,7 +63,7 @@ void weir__signal_set_expand(weir__signal_set set, sigset_t *ret_signals)
     sigemptyset(ret_signals);
     for (int number = 1; number <= SIGNALS_MAX; number++)
         if ((set & set_of(number)) != 0)
-            (void)sigaddset(ret_signals, number); /* it was taken once */
+            (void)sigaddset(ret_signals, number); /* sigaddset accepted it before */
 }
 
 static weir__signal_set change_mask(int how, weir__signal_set set)
@@ -72,7 +72,7 @@ static weir__signal_set change_mask(int how, weir__signal_set set)
     weir__signal_set blocked = 0;
 
     weir__signal_set_expand(set, &signals);
-    (void)pthread_sigmask(how, &signals, &before); /* fails only for another `how` */
+    (void)pthread_sigmask(how, &signals, &before); /* fails only for an invalid `how` */
     for (int number = 1; number <= SIGNALS_MAX; number++)
         if (sigismember(&before, number) == 1)
             blocked |= set_of(number);
@@ -100,11 +100,11 @@ int weir__signal_wait(weir__signal_set set, weir__signal_event *ret_event)
     weir__signal_set_expand(set, &signals);
     do {
         number = sigwaitinfo(&signals, &info);
-    } while (number < 0 && errno == EINTR); /* by a signal of another kind, that has a handler */
+    } while (number < 0 && errno == EINTR); /* by another signal that has a handler */
     if (number < 0)
         return -errno;
     ret_event->number = number;
-    /* glibc writes SI_USER in place of SI_TKILL, musl does not. */
+    /* glibc replaces SI_TKILL by SI_USER, musl does not. */
     ret_event->is_own =
         (info.si_code == SI_USER || info.si_code == SI_TKILL) && info.si_pid == getpid();
     return 0;

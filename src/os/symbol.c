@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading symbol tables.
+ * Reads symbol tables.
  *
- *     address --dl_iterate_phdr--> module (path, where it was loaded)
- *             --minus that-------> virtual address in the module's file
- *             --.symtab----------> function; .dynsym, the names that are exported, if it was
- * stripped
+ *     address --dl_iterate_phdr--> module (path, load address)
+ *             --minus load address-> virtual address in the module's file
+ *             --.symtab----------> function; .dynsym, the exported names, if it was stripped
  *
- * dladdr would know only exported names: in a C program most functions are static. The file is read
- * in small pieces and nothing is kept, so no memory is needed. It may be another file by now than
- * the one that was loaded: every number in it is only believed as far as reading goes.
+ * dladdr finds only exported names, and most functions of a C program are static. The file is read
+ * in small pieces and nothing is cached, so no memory is needed. The file may have been replaced
+ * since it was loaded: nothing in it is trusted, all offsets are checked by the reads.
  */
 #include "os/symbol.h"
 
@@ -23,7 +22,7 @@
 #define SYMBOLS_AT_ONCE 128
 
 #define NATIVE_CLASS (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32)
-#define SYMBOL_TYPE(info) ELF32_ST_TYPE(info) /* in the same bits in both classes */
+#define SYMBOL_TYPE(info) ELF32_ST_TYPE(info) /* the same in both classes */
 
 typedef ElfW(Ehdr) elf_header;
 typedef ElfW(Phdr) elf_segment;
@@ -31,7 +30,7 @@ typedef ElfW(Shdr) elf_section;
 typedef ElfW(Sym) elf_symbol;
 
 struct module {
-    uintptr_t wanted; /* the address that is looked for */
+    uintptr_t wanted; /* the address to find */
     uintptr_t base;
     char path[4096];
 };
@@ -56,7 +55,7 @@ static int on_module(struct dl_phdr_info *info, size_t size, void *arg)
     if (!module_holds(info, module->wanted))
         return 0;
     module->base = info->dlpi_addr;
-    /* The program itself has no name here. */
+    /* The name of the program itself is empty. */
     (void)snprintf(module->path, sizeof(module->path), "%s",
                    info->dlpi_name[0] != '\0' ? info->dlpi_name : "/proc/self/exe");
     return 1;
@@ -67,7 +66,7 @@ static bool read_at(int file, void *ret_bytes, size_t length, uint64_t offset)
     return offset <= INT64_MAX && pread(file, ret_bytes, length, (off_t)offset) == (ssize_t)length;
 }
 
-/* The name at this place in the string table; cut if it is longer than there is room for. */
+/* Reads a name from the string table, truncated to `size`. */
 static bool read_name(int file, uint64_t offset, char *ret_name, size_t size)
 {
     ssize_t length = offset <= INT64_MAX ? pread(file, ret_name, size - 1, (off_t)offset) : -1;
@@ -144,7 +143,7 @@ static void find_function(const char *path, uintptr_t address, weir__symbol *sym
     elf_header elf;
 
     if (file < 0)
-        return; /* the kernel's vdso, or deleted since */
+        return; /* the vdso of the kernel, or deleted */
     if (read_at(file, &elf, sizeof(elf), 0) && is_native(&elf) &&
         !find_in_tables(file, &elf, SHT_SYMTAB, address, symbol))
         (void)find_in_tables(file, &elf, SHT_DYNSYM, address, symbol);
@@ -162,7 +161,7 @@ static const char *name_of(const struct module *module)
 
 void weir__symbol_find(const void *address, weir__symbol *ret_symbol)
 {
-    /* The call is before what it returns to, which may be the next function if it never returns. */
+    /* The call precedes its return address, which may already belong to the next function. */
     struct module module = {.wanted = (uintptr_t)address - 1};
 
     *ret_symbol = (weir__symbol){.address = address};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of os/system.h as the system fills it. The functions that need a few lines of their
- * own are those that libc declares with other types or not at all, and sendfile.
+ * The default table of os/system.h. Wrappers are needed where libc declares other types or no
+ * function at all, and for sendfile.
  */
 #include "os/system.h"
 
@@ -18,7 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* glibc gives those with addresses a parameter that is a union, so that their types differ. */
+/* glibc declares the address parameters of these as a transparent union. */
 
 static int call_bind(int descriptor, const struct sockaddr *address, socklen_t length)
 {
@@ -45,7 +45,7 @@ static int call_getpeername(int descriptor, struct sockaddr *address, socklen_t 
     return getpeername(descriptor, address, length);
 }
 
-/* 0 is no error anywhere else. */
+/* if_nametoindex returns 0 on failure. */
 static int call_if_nametoindex(const char *name)
 {
     unsigned index = if_nametoindex(name);
@@ -58,7 +58,7 @@ static int call_outq(int descriptor, int *ret_bytes)
     return ioctl(descriptor, SIOCOUTQ, ret_bytes);
 }
 
-/* musl gives these two unsigned flags, */
+/* musl declares unsigned flags for these two. */
 
 static int call_recvmmsg(int descriptor, struct mmsghdr *messages, unsigned count, int flags,
                          struct timespec *timeout)
@@ -71,20 +71,20 @@ static int call_sendmmsg(int descriptor, struct mmsghdr *messages, unsigned coun
     return sendmmsg(descriptor, messages, count, flags);
 }
 
-/* and does not know this one. */
+/* Not in musl. */
 static int call_epoll_pwait2(int epoll, struct epoll_event *events, int count,
                              const struct timespec *timeout, const sigset_t *mask)
 {
     return (int)syscall(SYS_epoll_pwait2, epoll, events, count, timeout, mask, _NSIG / 8);
 }
 
-/* With an argument that is a number, or none. */
+/* For commands with an integer argument or none. */
 static int call_fcntl(int descriptor, int command, int argument)
 {
     return fcntl(descriptor, command, argument);
 }
 
-/* glibc knows these since 2.36, musl does not. */
+/* In glibc since 2.36, not in musl. */
 
 static int call_pidfd_open(pid_t pid, unsigned flags)
 {
@@ -97,9 +97,9 @@ static int call_pidfd_send_signal(int descriptor, int number)
 }
 
 /*
- * sendfile without SIGPIPE: it is the only call that has no MSG_NOSIGNAL. Threads of our own block
- * every signal, but a manual loop runs on its caller's. The signal also comes with a success, if
- * the peer goes when some of the bytes are sent.
+ * sendfile without SIGPIPE: it is the only call without MSG_NOSIGNAL. The threads of weir block all
+ * signals, but a manual loop runs on a thread of the user. The signal is also raised on success, if
+ * the peer closes after some of the bytes were sent.
  */
 static ssize_t call_sendfile(int descriptor, int file, off_t *offset, size_t count)
 {

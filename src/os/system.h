@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The system calls that touch descriptors, processes and the network, as a table: the only door to
- * them from the layers above. What stands in the table can be replaced before the first thread
- * starts - by a test that makes every call fail in turn, and one day by a simulator. Everything is
- * called as the system's function of that name, and sets errno.
+ * System calls on descriptors, processes and the network, as a table: the layers above make them
+ * only through it. Entries can be replaced before the first thread starts, by tests that make each
+ * call fail in turn, or by a simulator. Each entry behaves as the function of that name, and sets
+ * errno.
  */
 #ifndef WEIR_OS_SYSTEM_H
 #define WEIR_OS_SYSTEM_H
@@ -28,7 +28,7 @@ typedef struct weir__system {
     int (*setsockopt)(int descriptor, int level, int name, const void *value, socklen_t length);
     int (*getsockname)(int descriptor, struct sockaddr *address, socklen_t *length);
     int (*getpeername)(int descriptor, struct sockaddr *address, socklen_t *length);
-    int (*if_nametoindex)(const char *name);     /* but an error is -1 */
+    int (*if_nametoindex)(const char *name);     /* returns -1 on failure */
     int (*outq)(int descriptor, int *ret_bytes); /* ioctl, SIOCOUTQ */
 
     ssize_t (*recv)(int descriptor, void *memory, size_t size, int flags);
@@ -54,9 +54,9 @@ typedef struct weir__system {
     int (*signalfd)(int descriptor, const sigset_t *mask, int flags);
     int (*pipe2)(int ret_ends[2], int flags);
     int (*fcntl)(int descriptor, int command, int argument);
-    int (*close)(int descriptor); /* the descriptor is gone, whatever it returns */
+    int (*close)(int descriptor); /* the descriptor is closed even on failure */
 
-    /* The files of Unix sockets. */
+    /* Files of Unix sockets. */
     int (*fchmod)(int descriptor, mode_t mode);
     int (*chmod)(const char *path, mode_t mode);
     int (*lstat)(const char *path, struct stat *ret_status);
@@ -72,7 +72,7 @@ typedef struct weir__system {
 
 extern weir__system weir__sys;
 
-/* waitid's type for a process's descriptor, which older C libraries do not name. */
+/* The idtype of waitid for pidfds, missing in older C libraries. */
 #define WEIR__P_PIDFD ((idtype_t)3)
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starting threads, and what they do at their end.
+ * Threads and their exit hooks.
  *
- * The exit hooks of a thread are a list, last added first, kept as the value of a weir_local: so
- * they are found when any thread ends, and local.c removes that variable after all others.
+ * The exit hooks of a thread are a list, last added first, stored in a weir_local: so they run when
+ * any thread ends. local.c removes that variable after all others.
  */
 #include "os/thread.h"
 
@@ -21,12 +21,13 @@
 #include "base/memory.h"
 #include "os/clock.h"
 
-#define NAME_SIZE 16 /* the kernel's limit, with the end */
+#define NAME_SIZE 16 /* limit of the kernel, including the NUL */
 
-/* The kernel may end a sleep so much later to save a wake-up; by default that is 50 us. */
+/* How much later the kernel may end a sleep to save wake-ups; the default is 50 us. */
 #define TIMER_SLACK_NS 1000
 
-/* The CPUs that a thread could use before it was pinned: what it starts is not pinned with it. */
+/* The affinity of a thread before it was pinned. Threads that it starts do not inherit the pinning.
+ */
 struct cpus {
     bool pinned;
     cpu_set_t before;
@@ -54,7 +55,7 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
-/* A thread inherits the signal mask of its maker, so there is no moment at which it has another. */
+/* A thread inherits the signal mask of its creator, so its signals are blocked from the start. */
 static int create_with_signals_blocked(pthread_t *ret_handle, struct start *start)
 {
     sigset_t all, before;
@@ -130,7 +131,8 @@ void weir__thread_name(char *ret_name, size_t size)
 {
     char name[NAME_SIZE] = "";
 
-    (void)pthread_getname_np(pthread_self(), name, sizeof(name)); /* cannot fail for the caller */
+    (void)pthread_getname_np(pthread_self(), name,
+                             sizeof(name)); /* cannot fail for the calling thread */
     (void)snprintf(ret_name, size, "%s", name);
 }
 
@@ -170,7 +172,7 @@ void weir__thread_sleep(int64_t duration_ns)
         continue;
 }
 
-/* The CPUs that the calling thread may run on; CPU 0 alone if the kernel will not say. */
+/* The number of CPUs that the calling thread may use; 1 if the kernel does not report them. */
 unsigned weir__cpu_count(void)
 {
     cpu_set_t set;

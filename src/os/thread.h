@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads, CPUs, and with os/mutex.h the only door to pthread.
+ * Threads and CPUs. All uses of pthread are here and in os/mutex.h.
  */
 #ifndef WEIR_OS_THREAD_H
 #define WEIR_OS_THREAD_H
@@ -13,32 +13,32 @@
 
 #include "os/mutex.h"
 
-/* A thread that was started here; join or detach it, once. */
+/* A started thread; join or detach it exactly once. */
 typedef struct weir__thread {
     pthread_t handle;
 } weir__thread;
 
 /*
- * Starts a joinable thread that runs fn(arg) with all signals blocked, under the first 15 bytes of
- * `name`. `*ret_thread` is written before this returns, not before fn begins. Fails with -ENOMEM or
- * -EAGAIN, and then fn never runs.
+ * Starts a joinable thread that runs fn(arg) with all signals blocked, named with the first 15
+ * bytes of `name`. `*ret_thread` is set before this returns, but possibly after fn begins. Fails
+ * with -ENOMEM or -EAGAIN.
  */
 int weir__thread_start(const char *name, weir_thread_fn *fn, void *arg, weir__thread *ret_thread);
 void weir__thread_join(weir__thread *thread);
 void weir__thread_detach(weir__thread *thread);
 bool weir__thread_is_current(const weir__thread *thread);
 
-/* The kernel's number of the calling thread, and its name, which has at most 15 bytes. */
+/* The kernel's id and name, of at most 15 bytes, of the calling thread. */
 pid_t weir__thread_id(void);
 void weir__thread_name(char *ret_name, size_t size);
 
-/* Confines the calling thread to one CPU. Fails with -EINVAL if it may not run there. */
+/* Pins the calling thread to a CPU. Fails with -EINVAL if it may not run there. */
 int weir__thread_set_affinity(int cpu);
 
 void weir__thread_yield(void);
 void weir__thread_sleep(int64_t duration_ns);
 
-/* Tells the CPU that the caller spins. */
+/* For spin loops. */
 static inline void weir__cpu_relax(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -48,11 +48,11 @@ static inline void weir__cpu_relax(void)
 #endif
 }
 
-/* How many CPUs the process may use, at least 1; and the i-th of them, counted round and round. */
+/* The number of usable CPUs, at least 1; and the number of the i-th of them, modulo their count. */
 unsigned weir__cpu_count(void);
 int weir__cpu_nth(unsigned index);
 
-/* The CPU that the caller runs on at this moment; -1 if the system does not say. */
+/* The CPU that the calling thread runs on; -1 if unknown. */
 int weir__cpu_current(void);
 
 typedef struct weir__once {
@@ -63,7 +63,7 @@ typedef struct weir__once {
 #define WEIR__ONCE_INIT {PTHREAD_ONCE_INIT}
 /* clang-format on */
 
-/* Runs fn unless it has run for this `once`; nobody returns before it is through. */
+/* Runs fn once per `once`. Returns after fn has returned. */
 void weir__once_run(weir__once *once, void (*fn)(void));
 
 #endif
