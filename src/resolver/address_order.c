@@ -13,7 +13,7 @@ static size_t keep_family(int family, weir_address *addresses, size_t count)
     return left;
 }
 
-/* By insertion: there are few of them. */
+/* A stable insertion: there are few addresses. */
 static void put_first(int family, weir_address *addresses, size_t count)
 {
     size_t first = 0;
@@ -57,8 +57,8 @@ static size_t count_family(const weir_addresses *addresses, int family)
     return count;
 }
 
-/* The address that comes `steps` of its family after this one, round and round. */
-static const weir_address *move_on(const weir_addresses *addresses, size_t index, size_t steps)
+/* Returns the address `steps` positions after `index` among those of its family, cyclically. */
+static const weir_address *rotate_one(const weir_addresses *addresses, size_t index, size_t steps)
 {
     int family = weir_address_family(&addresses->addresses[index]);
 
@@ -80,7 +80,7 @@ weir_addresses *weir__address_rotate(const weir_addresses *addresses, unsigned r
     for (size_t i = 0; i < addresses->count; i++) {
         size_t same = count_family(addresses, weir_address_family(&addresses->addresses[i]));
 
-        list[i] = *move_on(addresses, i, same > 1 ? rotation % same : 0);
+        list[i] = *rotate_one(addresses, i, same > 1 ? rotation % same : 0);
         weir_address_set_port(&list[i], port);
     }
     return rotated;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The order of a host's addresses: by family, and each time another first.
+ * The order of a host's addresses: by family, and rotated.
  */
 #ifndef WEIR_RESOLVER_ADDRESS_ORDER_H
 #define WEIR_RESOLVER_ADDRESS_ORDER_H
 
 #include <weir/resolver.h>
 
-/* Leaves out the addresses that are not wanted, and puts those first that are preferred; otherwise
- * the order stays. Returns how many are left. */
+/* Removes addresses of an excluded family and moves those of a preferred one to the front, keeping
+ * the order otherwise. Returns the number left. */
 size_t weir__address_order(enum weir_family family, weir_address *addresses, size_t count);
 
-/* Copies addresses, those of each family moved on by `rotation` places, and sets their port. NULL =
- * no memory. */
+/* Copies the addresses, rotates those of each family by `rotation` positions, and sets the port.
+ * NULL: no memory. */
 weir_addresses *weir__address_rotate(const weir_addresses *addresses, unsigned rotation,
                                      uint16_t port);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names are labels of letters, digits, hyphens and underscores with dots between them, and the last
- * one is no number: "1.2.3.400" is a mistake, and is not to be asked for.
+ * A name consists of labels of letters, digits, hyphens and underscores, separated by dots. The
+ * last label must not be numeric: "1.2.3.400" is a mistyped address, not a name to look up.
  */
 #include "resolver/host_name.h"
 
@@ -27,7 +27,7 @@ static bool is_allowed(char c)
     return (c >= 'a' && c <= 'z') || is_digit(c) || c == '-' || c == '_';
 }
 
-/* How long the label is that begins here; 0 if it is none. */
+/* The length of the label that starts here; 0 if it is invalid. */
 static size_t label_length(const char *label, bool *ret_is_number)
 {
     size_t length = 0;
@@ -73,7 +73,7 @@ int weir__host_parse(const char *text, weir__host *ret_host)
     return 0;
 }
 
-/* Whether the last label of a name is this one. */
+/* True if this is the last label of the name. */
 static bool is_under(const char *name, const char *label)
 {
     size_t length = strlen(name), tail = strlen(label);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file is kept as it is, and gone through for each name, as libc does: who has so many lines
- * that this matters has a name server. A file that cannot be read is as good as the one before.
+ * The file is kept as text and scanned for each name, as libc does: hosts files are small. If the
+ * file cannot be read, the previous text stays in use.
  */
 #include "resolver/hosts_file.h"
 
@@ -16,9 +16,9 @@
 #include "base/memory.h"
 
 #define FILE_MAX ((size_t)16 << 20)
-#define NUMBER_SIZE 64 /* room for an address without a port, and its 0 */
+#define NUMBER_SIZE 64 /* an address without a port, and the terminator */
 
-/* ---- reading a text ---- */
+/* ---- parsing ---- */
 
 struct piece {
     const char *start;
@@ -30,7 +30,7 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
 }
 
-/* The next line, without its comment; `text` goes on behind it. */
+/* Takes the next line from `text`, without its comment. */
 static struct piece take_line(struct piece *text)
 {
     struct piece line = *text;
@@ -45,7 +45,7 @@ static struct piece take_line(struct piece *text)
     return line;
 }
 
-/* The next word, empty at the end; `line` goes on behind it. */
+/* Takes the next word from `line`; empty at its end. */
 static struct piece take_word(struct piece *line)
 {
     struct piece word;
@@ -72,7 +72,7 @@ static bool has_name(struct piece names, const char *host, size_t length)
     return false;
 }
 
-static bool read_number(struct piece word, weir_address *ret_address)
+static bool parse_address(struct piece word, weir_address *ret_address)
 {
     char number[NUMBER_SIZE];
     size_t length = (size_t)(word.end - word.start);
@@ -84,7 +84,7 @@ static bool read_number(struct piece word, weir_address *ret_address)
     return strlen(number) == length && weir__address_parse_host(number, ret_address) == 0;
 }
 
-static bool is_among(const weir_address *addresses, size_t count, const weir_address *address)
+static bool contains(const weir_address *addresses, size_t count, const weir_address *address)
 {
     while (count > 0)
         if (weir_address_equal(&addresses[--count], address))
@@ -104,8 +104,8 @@ size_t weir__hosts_find_in(const char *text, size_t length, const char *host,
         struct piece number = take_word(&line);
         weir_address address;
 
-        if (has_name(line, host, host_length) && read_number(number, &address) &&
-            !is_among(ret_addresses, count, &address))
+        if (has_name(line, host, host_length) && parse_address(number, &address) &&
+            !contains(ret_addresses, count, &address))
             ret_addresses[count++] = address;
     }
     return count;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A hosts file: lines of an address and the names that it has, "#" begins a comment.
+ * A hosts file: lines of an address and its names; "#" starts a comment.
  */
 #ifndef WEIR_RESOLVER_HOSTS_FILE_H
 #define WEIR_RESOLVER_HOSTS_FILE_H
@@ -12,25 +12,25 @@
 
 typedef struct weir__hosts {
     weir__mutex lock;
-    const char *path; /* the owner's; NULL = there is none */
+    const char *path; /* borrowed; NULL: no file */
     weir__file_version version;
-    char *text; /* NULL = nothing was read */
+    char *text; /* NULL: not read */
     size_t length;
 } weir__hosts;
 
 void weir__hosts_init(weir__hosts *hosts, const char *path);
 
-/* Frees the text. It can still be used, and then reads the file again. */
+/* Frees the text. The next lookup reads the file again. */
 void weir__hosts_clear(weir__hosts *hosts);
 
 /*
- * Writes up to `max` addresses of the host, with port 0, and returns how many there are. Reads the
- * file again if it has changed: may block.
+ * Writes up to `max` addresses of the host, with port 0, and returns their number. Reads the file
+ * again if it has changed, so it may block.
  */
 size_t weir__hosts_find(weir__hosts *hosts, const char *host, weir_address *ret_addresses,
                         size_t max);
 
-/* The same in a text, which need not end in a 0. */
+/* The same for a text, which need not be terminated. */
 size_t weir__hosts_find_in(const char *text, size_t length, const char *host,
                            weir_address *ret_addresses, size_t max);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looking up, on executors that may block. A thread of the resolver's own ends as soon as there is
- * nothing to do: starting one costs less than any look-up does.
+ * Lookups, on executors that may block. Threads of the resolver's own group end as soon as they
+ * have no work: starting a thread is cheap compared to a lookup.
  */
 #include <errno.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 #include "resolver/system_resolver.h"
 
 #define THREADS 4
-#define ADDRESSES_MAX 64 /* more are left out */
+#define ADDRESSES_MAX 64 /* further addresses are ignored */
 
 /* ---- answers ---- */
 
@@ -43,7 +43,7 @@ void weir__lookup_answer(weir_promise *promise, const char *host, int err,
         weir__resolver_fail(promise, host, err);
 }
 
-/* With the lock: moves those who wait to a list of the caller's. Returns how many they are. */
+/* With the lock: moves the requests to a list of the caller and returns their number. */
 static unsigned take_requests(weir__query *query, weir__list *ret_requests)
 {
     unsigned count = 0;
@@ -61,11 +61,11 @@ static weir_promise *pop_promise(weir__list *requests)
     return link != NULL ? weir__promise_of_extra(request_of(link)) : NULL;
 }
 
-/* ---- one look-up ---- */
+/* ---- one lookup ---- */
 
 struct found {
     int err;
-    int64_t ttl_ns; /* 0 = not to be kept */
+    int64_t ttl_ns; /* 0: not cached */
     weir_addresses *addresses;
 };
 
@@ -103,8 +103,8 @@ static struct found look_up(weir__system_resolver *self, const char *host)
     return found;
 }
 
-/* With the lock: the answer is kept for those who will ask, or not. */
-static void keep(weir__system_resolver *self, weir__query *query, const struct found *found)
+/* With the lock: caches the answer, or removes the query. */
+static void cache_answer(weir__system_resolver *self, weir__query *query, const struct found *found)
 {
     if (found->ttl_ns == 0 || (found->err < 0 && found->err != WEIR_ENOHOST)) {
         weir__queries_remove(&self->queries, query);
@@ -117,7 +117,7 @@ static void keep(weir__system_resolver *self, weir__query *query, const struct f
     weir__queries_store(&self->queries, query, self->max_cached);
 }
 
-/* Answered without the lock: then the query may be gone, so its host is copied before. */
+/* Requests are completed without the lock, when the query may be gone: so its host is copied. */
 static void complete_query(weir__system_resolver *self, weir__query *query,
                            const struct found *found)
 {
@@ -133,7 +133,7 @@ static void complete_query(weir__system_resolver *self, weir__query *query,
     count = take_requests(query, &requests);
     if (self->round_robin)
         rotation = weir__queries_rotate(&self->queries, query, count);
-    keep(self, query, found);
+    cache_answer(self, query, found);
     weir__mutex_unlock(&self->lock);
     while ((promise = pop_promise(&requests)) != NULL) {
         weir__lookup_answer(promise, host, found->err, found->addresses, rotation);
@@ -145,7 +145,7 @@ static void complete_query(weir__system_resolver *self, weir__query *query,
 
 /* ---- workers ---- */
 
-/* With the lock: nobody wants to know any more; those who do not are let go of. */
+/* With the lock: removes cancelled requests. Returns true if none is left. */
 static bool is_cancelled(weir__query *query, weir__list *cancelled)
 {
     weir_list_foreach (link, &query->requests) {
@@ -157,7 +157,7 @@ static bool is_cancelled(weir__query *query, weir__list *cancelled)
     return weir__list_is_empty(&query->requests);
 }
 
-/* With the lock: the next query that somebody wants to have answered. */
+/* With the lock: takes the next query that still has requests. */
 static weir__query *next_query(weir__system_resolver *self, weir__list *cancelled)
 {
     weir__query *query;
@@ -167,8 +167,8 @@ static weir__query *next_query(weir__system_resolver *self, weir__list *cancelle
     return query;
 }
 
-/* Looks one name up. False if there was none: then it is not busy any more. */
-static bool work(weir__resolver_worker *worker)
+/* Looks up one name. False if the queue is empty: then the worker is no longer busy. */
+static bool look_up_next(weir__resolver_worker *worker)
 {
     weir__system_resolver *self = worker->resolver;
     weir__query *query;
@@ -193,8 +193,7 @@ static bool work(weir__resolver_worker *worker)
     return true;
 }
 
-/* The worker's executor takes no tasks. What waits is left to the others, if one of them is busy.
- */
+/* The worker's executor accepts no tasks. Fails the queries, unless another worker is busy. */
 static void stop_worker(weir__resolver_worker *worker, int err)
 {
     weir__system_resolver *self = worker->resolver;
@@ -216,23 +215,23 @@ static void stop_worker(weir__resolver_worker *worker, int err)
 }
 
 /*
- * One name, and then the others' rotation: it is their executor, too, and it may be about to end.
- * When it is not busy any more, the worker may be gone: all that follows is done without it.
+ * Looks up one name, then yields: the executor may be shared, or about to end. Once the worker is
+ * not busy it may be freed, so what follows does not use it.
  */
 static void on_work(void *arg, int status)
 {
     weir__resolver_worker *worker = arg;
     weir_resolver *base = worker->resolver->base;
     weir_executor *executor = worker->executor;
-    bool rests = worker->resolver->owns_group;
+    bool suspends = worker->resolver->owns_group;
 
     if (status < 0) {
         stop_worker(worker, WEIR_EREJECTED);
-    } else if (work(worker)) {
+    } else if (look_up_next(worker)) {
         weir__lookup_post(worker);
         return;
     }
-    if (rests)
+    if (suspends)
         (void)weir_executor_suspend(executor);
     weir_resolver_release(base);
 }
@@ -269,9 +268,9 @@ void weir__lookup_post(weir__resolver_worker *worker)
     weir_resolver_release(base);
 }
 
-/* ---- making and ending them ---- */
+/* ---- creation and destruction ---- */
 
-static int make_group(weir__system_resolver *self)
+static int create_group(weir__system_resolver *self)
 {
     const weir_group_options options = {
         .size = sizeof(options), .threads = THREADS, .io = WEIR_IO_NONE, .name = "weir-dns"};
@@ -284,7 +283,7 @@ static int make_group(weir__system_resolver *self)
 int weir__lookup_create_workers(weir__system_resolver *self)
 {
     size_t count;
-    int err = self->group == NULL ? make_group(self) : 0;
+    int err = self->group == NULL ? create_group(self) : 0;
 
     if (err < 0 || self->workers != NULL)
         return err;

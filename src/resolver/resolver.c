@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What all resolvers have in common: references, and answers that need no looking up.
+ * Common to all resolvers: references, and answers for numeric addresses.
  */
 #include "resolver/resolver.h"
 
@@ -16,7 +16,7 @@
 #include "executor/promise.h"
 #include "resolver/host_name.h"
 
-/* ---- life ---- */
+/* ---- creation and references ---- */
 
 int weir_resolver_create(const weir_resolver_type *type, void *user_data,
                          weir_resolver **ret_resolver)
@@ -97,7 +97,7 @@ static int answer_number(weir_promise *promise, const weir_address *address)
     return err < 0 ? err : weir__resolver_succeed(promise, addresses);
 }
 
-/* ---- queries ---- */
+/* ---- resolving ---- */
 
 int weir_resolver_resolve(weir_resolver *resolver, const char *text, weir_executor *executor,
                           weir_promise **ret_resolving)

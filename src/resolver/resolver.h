@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inside of a resolver.
+ * Internals of resolvers.
  */
 #ifndef WEIR_RESOLVER_RESOLVER_H
 #define WEIR_RESOLVER_RESOLVER_H
@@ -16,16 +16,16 @@ struct weir_resolver {
     weir__refs refs;
 };
 
-/* What the promise of a resolution has behind it: for the resolver that it is given to. */
+/* The extra part of a resolution's promise, for use by the resolver. */
 typedef struct weir__resolve_request {
     weir__list link;
     uint16_t port;
 } weir__resolve_request;
 
-/* Completes a promise with addresses. */
+/* Completes a promise with addresses, which it takes. */
 int weir__resolver_succeed(weir_promise *promise, weir_addresses *taken);
 
-/* Fails it with a sentence that names the host. */
+/* Fails a promise with a detail text that names the host. */
 void weir__resolver_fail(weir_promise *promise, const char *host, int err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The side of the system's resolver that is asked; and the default one, in static memory.
+ * The system resolver: cache, creation, and the default resolver in static memory.
  */
 #include "resolver/system_resolver.h"
 
@@ -23,9 +23,9 @@
 #define CACHE_MAX 1024
 #define PENDING_MAX 4096
 
-/* ---- asking ---- */
+/* ---- resolving ---- */
 
-/* The answer is always the same, so nobody is asked. */
+/* "localhost" always has the loopback addresses. */
 static void answer_local(const weir__system_resolver *self, uint16_t port, weir_promise *promise)
 {
     weir_address addresses[2];
@@ -37,7 +37,7 @@ static void answer_local(const weir__system_resolver *self, uint16_t port, weir_
     (void)weir_resolver_answer(promise, addresses, count, port);
 }
 
-/* With the lock, which it gives back: the answer is known. */
+/* Answers from the cache. Called with the lock, which it unlocks. */
 static void answer_cached(weir__system_resolver *self, weir__query *query, weir_promise *promise)
 {
     weir_addresses *addresses = query->addresses;
@@ -57,8 +57,8 @@ static void answer_cached(weir__system_resolver *self, weir__query *query, weir_
     weir_addresses_release(addresses);
 }
 
-/* With the lock: a query that is new. */
-static int ask(weir__system_resolver *self, const char *host, weir__query **ret_query)
+/* Queues a new query. Called with the lock. */
+static int add_query(weir__system_resolver *self, const char *host, weir__query **ret_query)
 {
     int err;
 
@@ -89,7 +89,7 @@ static void resolve(void *user_data, const char *host, uint16_t port, weir_promi
     }
     if (query != NULL)
         self->stats.coalesced++;
-    else if ((err = ask(self, host, &query)) == 0)
+    else if ((err = add_query(self, host, &query)) == 0)
         worker = weir__lookup_claim_worker(self);
     if (err == 0) {
         weir_promise_retain(promise);
@@ -131,9 +131,9 @@ static void read_stats(void *user_data, weir_resolver_stats *ret_stats)
     weir__mutex_unlock(&self->lock);
 }
 
-/* ---- life ---- */
+/* ---- creation and destruction ---- */
 
-/* Nobody is busy, since each who is keeps the resolver. */
+/* No worker is busy, because a busy one references the resolver. */
 static void destroy(void *user_data)
 {
     weir__system_resolver *self = user_data;
@@ -239,7 +239,7 @@ int weir_resolver_create_system(const weir_resolver_options *options, weir_resol
     return weir__system_resolver_create(options, weir__host_lookup, ret_resolver);
 }
 
-/* ---- the process's own ---- */
+/* ---- the default resolver ---- */
 
 static weir__system_resolver default_system;
 static weir_resolver default_resolver = {.type = &system_type, .user_data = &default_system};
@@ -260,7 +260,7 @@ weir_resolver *weir_resolver_default(void)
     return &default_resolver;
 }
 
-/* Who is about to send a worker has made him busy under the lock: nobody is in the way. */
+/* A worker is marked busy under the lock before it is posted, so an idle resolver has no users. */
 bool weir__resolver_default_cleanup(void)
 {
     weir__system_resolver *self = weir_resolver_default()->user_data;
@@ -286,7 +286,7 @@ bool weir__resolver_default_cleanup(void)
     return true;
 }
 
-/* A thread that still hangs in getaddrinfo must not hold up the end of the process. */
+/* A thread that is blocked in getaddrinfo must not delay the end of the process. */
 __attribute__((destructor)) static void end_default(void)
 {
     (void)weir__resolver_default_cleanup();

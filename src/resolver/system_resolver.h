@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The system's resolver: what is known stands in `queries`; what is not is looked up by workers.
+ * The system resolver: answers are cached in `queries`; workers look up the rest.
  *
  *      resolve (any thread) --> [ queries.queue ] --> worker: hosts file, getaddrinfo --> answer
  *
- * A worker is an executor that works, a name at a time, until the queue is empty. There is one for
- * each executor of the group, and whichever is free is called: one that hangs in getaddrinfo holds
- * up nobody else. While the queue is not empty some worker is busy, and each busy one keeps the
- * resolver.
+ * Each executor of the group has a worker, which looks up one name at a time until the queue is
+ * empty. Any free worker is posted, so one that is blocked in getaddrinfo delays no others. While
+ * the queue is not empty some worker is busy, and each busy worker references the resolver.
  */
 #ifndef WEIR_RESOLVER_SYSTEM_RESOLVER_H
 #define WEIR_RESOLVER_SYSTEM_RESOLVER_H
@@ -29,53 +28,52 @@ typedef struct weir__resolver_worker {
 
 typedef struct weir__system_resolver {
     weir_resolver *base;
-    weir__host_lookup_fn *lookup; /* getaddrinfo, but for tests */
+    weir__host_lookup_fn *lookup; /* getaddrinfo, except in tests */
     weir_clock *clock;
-    int64_t ttl_ns; /* 0 = keeps nothing */
+    int64_t ttl_ns; /* 0: no caching */
     int64_t negative_ttl_ns;
     size_t max_cached;
     size_t max_pending;
     bool round_robin;
     enum weir_family family;
-    char *hosts_path; /* NULL = the default, or none */
+    char *hosts_path; /* NULL: the default, or none */
     weir__hosts hosts;
 
-    weir__mutex lock; /* for what follows */
+    weir__mutex lock; /* guards the rest */
     weir__queries queries;
-    weir_resolver_stats stats;      /* but for those that `queries` knows */
-    weir_group *group;              /* NULL = its own is to be made with the first look-up */
-    bool owns_group;                /* and its threads rest when there is nothing to do */
-    weir__resolver_worker *workers; /* NULL until the first look-up */
+    weir_resolver_stats stats;      /* except those kept by `queries` */
+    weir_group *group;              /* NULL: created with the first lookup */
+    bool owns_group;                /* suspends its executors when they have no work */
+    weir__resolver_worker *workers; /* NULL until the first lookup */
     size_t worker_count;
     size_t busy_count;
 } weir__system_resolver;
 
-/* As weir_resolver_create_system, with another function in the place of getaddrinfo. */
+/* Like weir_resolver_create_system, with another function instead of getaddrinfo. */
 int weir__system_resolver_create(const weir_resolver_options *given, weir__host_lookup_fn *lookup,
                                  weir_resolver **ret_resolver);
 
 /*
- * Lets go of all that the default resolver has, as it is done at the end of the process: it begins
- * anew when it is used again. False if it is looking something up, and then nothing is done.
+ * Frees everything the default resolver holds, as at the end of the process; it may be used again.
+ * Returns false and does nothing if a lookup is running.
  */
 bool weir__resolver_default_cleanup(void);
 
-/* ---- looking up (lookup.c) ---- */
+/* ---- lookups (lookup.c) ---- */
 
-/* With the lock: makes the workers, if there are none. Fails with -ENOMEM. */
+/* With the lock: creates the workers, if there are none. Fails with -ENOMEM. */
 int weir__lookup_create_workers(weir__system_resolver *self);
 
-/* With the lock: a worker that is free, who is then busy, and must be sent; or NULL. */
+/* With the lock: marks a free worker as busy and returns it, to be posted; NULL: none is free. */
 weir__resolver_worker *weir__lookup_claim_worker(weir__system_resolver *self);
 
-/* Without the lock: makes the worker work. NULL is fine. */
+/* Without the lock: posts a claimed worker to its executor. NULL is ignored. */
 void weir__lookup_post(weir__resolver_worker *worker);
 
-/* With nobody busy: ends the workers, without the lock. */
+/* Without the lock: frees the workers; none may be busy. */
 void weir__lookup_destroy_workers(weir_group *group, weir__resolver_worker *workers);
 
-/* Completes the promise of a query: with the addresses as it is their rotation, or with the error.
- */
+/* Completes a request's promise with the addresses, rotated, or with the error. */
 void weir__lookup_answer(weir_promise *promise, const char *host, int err,
                          const weir_addresses *addresses, unsigned rotation);
 
