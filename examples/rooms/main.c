@@ -110,9 +110,12 @@ static int connect_redis(weir_group *group, const char *address)
 static void say(const struct guest *guest, const char *mark, const char *does, const char *line)
 {
     char text[WORD_MAX + LINE_MAX_LENGTH + 20];
+    int err;
 
     (void)snprintf(text, sizeof(text), "%s%s%s%s\n", mark, guest->name, does, line);
-    (void)weir_redis_call(redis, NULL, "PUBLISH", guest->topic, text, NULL);
+    err = weir_redis_call(redis, NULL, "PUBLISH", guest->topic, text, NULL);
+    if (err)
+        weir_log_write(WEIR_LOG_WARN, "rooms", guest->topic, "PUBLISH: %s", weir_error_text(err));
 }
 /* doc:end */
 

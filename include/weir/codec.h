@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weir/codec.h - messages that a decoder or an encoder of messages makes of one.
+ * weir/codec.h - the bases of decoders and encoders.
  *
- *      return weir_msg_list_add(out, weir_buf_msg(buf));
+ *      weir_decoder        bytes -> messages       weir_encoder        messages -> bytes
+ *      weir_msg_decoder    messages -> messages    weir_msg_encoder    messages -> messages
+ *      weir_codec, weir_msg_codec                  both directions in one handler
  *
- * Lists are made by the bases (weir/codec.h, weir/codec.h), and lent for a call.
+ * A codec of your own is a const table with one function per direction. Messages of other types are
+ * passed on. Ready-made codecs: weir/frames.h, weir/text_codecs.h.
  */
 #ifndef WEIR_CODEC_H
 #define WEIR_CODEC_H
@@ -18,27 +21,9 @@
 extern "C" {
 #endif
 
-typedef struct weir_msg_list weir_msg_list;
+/* --- decoder: bytes to messages --------------------------------------------------------------- */
 
 /*
- * Adds a message at the end. What was made of the message so far is dropped if this fails, and the
- * caller returns the error.
- * Thread: the handler's.  Takes: msg.  Fails: -ENOMEM.
- */
-WEIR_API int weir_msg_list_add(weir_msg_list *list, weir_msg *msg);
-
-/*
- * How many messages there are.
- * Thread: the handler's.
- */
-WEIR_API size_t weir_msg_list_count(const weir_msg_list *list);
-
-/* --- decoder ---------------------------------------------------------------------------------- */
-
-/*
- * The base of handlers that make messages of bytes. One of your own takes one
- * function, which need not care how the bytes came:
- *
  *      static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
  *      {
  *          weir_buf *four;
@@ -55,25 +40,26 @@ WEIR_API size_t weir_msg_list_count(const weir_msg_list *list);
  *      static const weir_decoder fours = {
  *          .handler = {.name = "fours", WEIR_DECODER_SLOTS(struct fours)}, .decode = decode};
  *      ...
- *      weir_pipeline_add_last(pipeline, &fours.handler, NULL);
+ *      err = weir_pipeline_add_last(pipeline, &fours.handler, NULL);
  *
- * Bytes that do not make a message yet are kept until more have come, or the channel has ended.
- * What is not bytes is passed on. When the decoder is removed, what is left goes to the next
- * handler: this is how a protocol changes in mid-stream.
+ * The base accumulates bytes until `decode` can make a message of them, however they were split on
+ * the way. A decoder that is removed passes its remaining bytes to the next handler: this is how a
+ * connection switches protocols.
  *
- * With auto-read all messages pass. When it is switched off, the next message waits, and so does
- * the end of the input: until auto-read is on again, or weir_request_read asks for one message.
- * Messages that nobody has requested when the channel closes are released.
+ * Messages pass freely while auto-read is on. With auto-read off, the next message and the end of
+ * the input wait until auto-read is switched on, or until weir_request_read requests one message.
+ * Messages that were not requested when the channel closes are released.
  */
 
 /*
- * Reads one message from the readable bytes of `in`: returns 1, and leaves the message in
- * `*ret_msg`; or none there, if it has only taken bytes. 0: it needs more bytes than there are. An
- * error ends the decoding: it goes through the pipeline, and all further bytes are thrown away. To
- * return 1 without having taken a byte is an error, too: WEIR_ENOPROGRESS.
+ * Decodes one message from the readable bytes of `in`. Returns 1 with the message in `*ret_msg`, or
+ * 1 without a message if it only consumed bytes; 0 if it needs more bytes; or an error, which is
+ * fired through the pipeline and ends decoding: all further bytes are discarded. Returning 1
+ * without having consumed a byte is the error WEIR_ENOPROGRESS.
  *
- * Bytes taken stay taken, also with 0. `in` is lent for the call; slices of it may be kept. It may
- * pass on further messages with weir_decoder_pass, or remove itself: then it returns 0.
+ * Consumed bytes stay consumed, even if 0 is returned. `in` is borrowed for the call; slices of it
+ * may be kept. The function may pass on further messages with weir_decoder_pass. It may remove the
+ * decoder, and then returns 0.
  */
 typedef int weir_decode_fn(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg);
 
@@ -81,24 +67,24 @@ typedef struct weir_decoder {
     weir_handler handler; /* {.name = ..., WEIR_DECODER_SLOTS(state), further slots} */
     weir_decode_fn *decode;
 
-    /* At the end of the stream, when `decode` needs more than ever comes: once, also with no bytes
-     * at all, of which it may make a message; and again as long as it returns 1 and bytes are left.
-     * NULL: what is left is dropped. */
+    /* Called at the end of the stream for the bytes that `decode` could not use: once, even without
+     * bytes, in which case it may still make a message; and again while it returns 1 and bytes are
+     * left. NULL: these bytes are discarded. */
     weir_decode_fn *decode_last;
 
-    void (*removed)(weir_ctx *ctx); /* the handler's own, after what was left has been passed on */
+    void (*removed)(weir_ctx *ctx); /* the handler's own; called after the rest was passed on */
 
-    /* True if `decode` is to go on though no message was requested, for a handshake: further bytes
-     * are requested for it, and what it makes is kept. NULL = never. */
+    /* True if `decode` is to run although no message was requested, as during a handshake. The base
+     * then requests bytes by itself, and queues the messages that `decode` makes. NULL = never. */
     bool (*is_urgent)(weir_ctx *ctx);
     void *reserved[3]; /* NULL */
 } weir_decoder;
 
-/* What has come and was not decoded. Private. */
+/* Bytes that are not decoded yet. Private. */
 typedef struct weir_cumulation {
-    weir_buf *in;           /* what `decode` is given */
-    weir_composite *pieces; /* what has come after it */
-    size_t need;            /* `decode` wants to see so much; 0 = it did not say */
+    weir_buf *in;           /* what `decode` sees */
+    weir_composite *pieces; /* what arrived after it */
+    size_t need;            /* bytes that `decode` asked for; 0 = unknown */
     bool stuck;             /* `decode` has seen all of `in` */
 } weir_cumulation;
 
@@ -112,47 +98,45 @@ typedef struct weir_decoder_state {
 } weir_decoder_state;
 
 /*
- * What decode returns when it needs to see `bytes` bytes in all: it is not called before there are
- * so many. This saves calls and, of large messages, copying. Returns 0.
+ * Makes `decode` wait until `bytes` bytes are readable. Saves calls, and for large messages copies.
+ * Returns 0, which `decode` returns.
  * Thread: the handler's.
  */
 WEIR_API int weir_decoder_need(weir_ctx *ctx, size_t bytes);
 
 /*
- * Has decode called again with the bytes that are there, as if they had just come: for a decoder
- * that has waited for something else than bytes. Not from within decode.
+ * Calls `decode` again with the bytes that are already there, for a decoder that waited for
+ * something other than bytes. Not to be called from within `decode`.
  * Thread: the handler's.
  */
 WEIR_API void weir_decoder_resume(weir_ctx *ctx);
 
 /*
- * What decode returns when the bytes make no sense: `detail` is a literal sentence that says why.
- * Returns err.
+ * Fails decoding: `detail`, a string literal, says why. Returns `err`, which `decode` returns.
  * Thread: the handler's.
  */
-WEIR_API int weir_decoder_fail(weir_ctx *ctx, int err, const char *detail);
+WEIR_API WEIR_MUST_USE int weir_decoder_fail(weir_ctx *ctx, int err, const char *detail);
 
 /*
- * Passes a message on, behind those that were made before. One that was not requested waits.
+ * Passes a message on after those made before it. It waits if it was not requested.
  * Thread: the handler's.  Takes: msg.
  */
 WEIR_API void weir_decoder_pass(weir_ctx *ctx, weir_msg *msg);
 
 /*
- * True if a message that is passed on now was requested: auto-read is on, or a request has not been
- * answered.
+ * True if the next message will pass without waiting: auto-read is on, or a request is unanswered.
  * Thread: the handler's.
  */
 WEIR_API bool weir_decoder_has_demand(weir_ctx *ctx);
 
 /*
- * What decode returns when its work is done: the decoder is removed as soon as the bytes that are
- * left may be passed on, and decode is not called again. Returns 0.
+ * Ends decoding: `decode` is not called again, and the decoder is removed as soon as its remaining
+ * bytes may be passed on. Returns 0, which `decode` returns.
  * Thread: the handler's.
  */
 WEIR_API int weir_decoder_finish(weir_ctx *ctx);
 
-/* What the base has of a handler. Its init and deinit are the decoder's own. */
+/* The slots that the base provides. `init` and `deinit` stay the handler's own. */
 #define WEIR_DECODER_SLOTS(state)                                             \
     .state_size = sizeof(state), .removed = weir_decoder_removed,             \
     .inactive = weir_decoder_inactive, .read = weir_decoder_read,             \
@@ -160,7 +144,7 @@ WEIR_API int weir_decoder_finish(weir_ctx *ctx);
     .request_read = weir_decoder_request_read, .buffers_reads = true
 
 /*
- * These slots. A decoder with slots of its own in their place calls them.
+ * The functions behind these slots. A handler that overrides one of the slots calls its function.
  * Thread: the handler's.  Takes: msg, event.
  */
 WEIR_API void weir_decoder_removed(weir_ctx *ctx);
@@ -170,12 +154,9 @@ WEIR_API void weir_decoder_read_complete(weir_ctx *ctx);
 WEIR_API void weir_decoder_event(weir_ctx *ctx, weir_msg *event);
 WEIR_API void weir_decoder_request_read(weir_ctx *ctx);
 
-/* --- encoder ---------------------------------------------------------------------------------- */
+/* --- encoder: messages to bytes --------------------------------------------------------------- */
 
 /*
- * The base of handlers that make bytes of messages. One of your own takes one
- * function:
- *
  *      static int encode(weir_ctx *ctx, weir_msg *msg, weir_buf *out)
  *      {
  *          const struct greeting *greeting = (const struct greeting *)msg;
@@ -186,46 +167,55 @@ WEIR_API void weir_decoder_request_read(weir_ctx *ctx);
  *      static const weir_encoder greetings = {
  *          .handler = {.name = "greetings", WEIR_ENCODER_SLOTS},
  *          .type = &greeting_type, .encode = encode};
- *
- * What is not of its type is passed on. Together with a decoder it makes a codec: one table may
- * have the slots of both, of which the decoder's comes first (weir/codec.h).
  */
 
-/*
- * Appends the bytes of a message, which is lent, to `out`. An error fails the write, and nothing of
- * the message is sent.
- */
+/* Appends the bytes of a borrowed message to `out`. An error fails the write; nothing is sent. */
 typedef int weir_encode_fn(weir_ctx *ctx, weir_msg *msg, weir_buf *out);
 
 typedef struct weir_encoder {
     weir_handler handler; /* {.name = ..., WEIR_ENCODER_SLOTS, further slots} */
     const weir_msg_type *type;
     weir_encode_fn *encode;
-    size_t (*size)(const weir_msg *msg); /* about how many bytes it will be; NULL = 256 */
+    size_t (*size)(const weir_msg *msg); /* estimated number of bytes; NULL = 256 */
     void *reserved[4];                   /* NULL */
 } weir_encoder;
 
-/* What the base has of a handler. Its init and deinit are the encoder's own. */
+/* The slot that the base provides. `init` and `deinit` stay the handler's own. */
 #define WEIR_ENCODER_SLOTS .write = weir_encoder_write
 
 /*
- * This slot. An encoder with one of its own in its place calls it.
+ * The function behind this slot. A handler that overrides the slot calls it.
  * Thread: the handler's.  Takes: msg.  Keeps: done.
  */
 WEIR_API void weir_encoder_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done);
 
-/* --- msg decoder ------------------------------------------------------------------------------ */
+/* --- message list ----------------------------------------------------------------------------- */
+
+/* Output of the message codecs below. The base creates it and lends it for the call. */
+typedef struct weir_msg_list weir_msg_list;
 
 /*
- * The base of handlers that make messages of messages that come in: none or
- * several of one. One of your own takes one function:
- *
+ * Appends a message. If this fails, the caller returns the error, and the base releases the
+ * messages of the list.
+ * Thread: the handler's.  Takes: msg.  Fails: -ENOMEM.
+ */
+WEIR_API WEIR_MUST_USE int weir_msg_list_add(weir_msg_list *list, weir_msg *msg);
+
+/*
+ * The number of messages in the list.
+ * Thread: the handler's.
+ */
+WEIR_API size_t weir_msg_list_count(const weir_msg_list *list);
+
+/* --- msg decoder: messages to messages, inbound ----------------------------------------------- */
+
+/*
  *      static int decode(weir_ctx *ctx, weir_msg *msg, weir_msg_list *out)
  *      {
  *          struct order *order = parse_order(weir_buf_of(msg));
  *
  *          if (order == NULL)
- *              return weir_msg_decoder_fail(ctx, WEIR_EMALFORMED, "an order has no number");
+ *              return weir_msg_decoder_fail(ctx, WEIR_EMALFORMED, "an order without a number");
  *          return weir_msg_list_add(out, &order->msg);
  *      }
  *
@@ -234,22 +224,21 @@ WEIR_API void weir_encoder_write(weir_ctx *ctx, weir_msg *msg, weir_promise *don
  *          .handler = {.name = "orders", WEIR_MSG_DECODER_SLOTS(struct orders)},
  *          .type = &weir_buf_type, .decode = decode};
  *
- * What is not of its type is passed on. When auto-read is switched off, the next message waits
- * until it is on again, or weir_request_read asks for one. For bytes that come in pieces there is
- * weir/codec.h.
+ * Each message becomes zero or more messages. With auto-read off, they wait as those of a
+ * weir_decoder do. For a byte stream, use weir_decoder.
  */
 
 /*
- * Adds what it makes of a message, which is lent, to `out`; to pass the message itself on it
- * retains it. An error goes through the pipeline, in place of the messages; the next message is
- * decoded all the same. weir_msg_decoder_fail says why in words.
+ * Appends the messages made of a borrowed message to `out`; to pass the message itself on, it
+ * retains it. An error is fired through the pipeline in place of the messages, and decoding
+ * continues with the next message.
  */
 typedef int weir_msg_decode_fn(weir_ctx *ctx, weir_msg *msg, weir_msg_list *out);
 
 typedef struct weir_msg_decoder {
     weir_handler handler;      /* {.name = ..., WEIR_MSG_DECODER_SLOTS(state), further slots} */
-    const weir_msg_type *type; /* which messages; NULL = `accepts` says */
-    bool (*accepts)(const weir_msg *msg); /* NULL too: all */
+    const weir_msg_type *type; /* the type to decode; NULL = decided by `accepts` */
+    bool (*accepts)(const weir_msg *msg); /* NULL as well = every message */
     weir_msg_decode_fn *decode;
     void *reserved[4]; /* NULL */
 } weir_msg_decoder;
@@ -261,13 +250,12 @@ typedef struct weir_msg_decoder_state {
 } weir_msg_decoder_state;
 
 /*
- * What decode returns when a message makes no sense: `detail` is a literal sentence that says why.
- * Returns err.
+ * Fails the message: `detail`, a string literal, says why. Returns `err`, which `decode` returns.
  * Thread: the handler's.
  */
-WEIR_API int weir_msg_decoder_fail(weir_ctx *ctx, int err, const char *detail);
+WEIR_API WEIR_MUST_USE int weir_msg_decoder_fail(weir_ctx *ctx, int err, const char *detail);
 
-/* What the base has of a handler. Its init and deinit are the decoder's own. */
+/* The slots that the base provides. `init` and `deinit` stay the handler's own. */
 #define WEIR_MSG_DECODER_SLOTS(state)                                                 \
     .state_size = sizeof(state), .removed = weir_msg_decoder_removed,                 \
     .inactive = weir_msg_decoder_inactive, .read = weir_msg_decoder_read,             \
@@ -275,7 +263,7 @@ WEIR_API int weir_msg_decoder_fail(weir_ctx *ctx, int err, const char *detail);
     .request_read = weir_msg_decoder_request_read, .buffers_reads = true
 
 /*
- * These slots. A decoder with slots of its own in their place calls them.
+ * The functions behind these slots. A handler that overrides one of the slots calls its function.
  * Thread: the handler's.  Takes: msg, event.
  */
 WEIR_API void weir_msg_decoder_removed(weir_ctx *ctx);
@@ -285,12 +273,9 @@ WEIR_API void weir_msg_decoder_read_complete(weir_ctx *ctx);
 WEIR_API void weir_msg_decoder_event(weir_ctx *ctx, weir_msg *event);
 WEIR_API void weir_msg_decoder_request_read(weir_ctx *ctx);
 
-/* --- msg encoder ------------------------------------------------------------------------------ */
+/* --- msg encoder: messages to messages, outbound ---------------------------------------------- */
 
 /*
- * The base of handlers that make messages of messages that go out: none or
- * several of one.
- *
  *      static int encode(weir_ctx *ctx, weir_msg *msg, weir_msg_list *out)
  *      {
  *          int err = weir_msg_list_add(out, header_of(msg));
@@ -302,61 +287,59 @@ WEIR_API void weir_msg_decoder_request_read(weir_ctx *ctx);
  *          .handler = {.name = "headers", WEIR_MSG_ENCODER_SLOTS},
  *          .type = &weir_buf_type, .encode = encode};
  *
- * What is not of its type is passed on. The promise of the write completes when all that was made
- * of it has been sent; where nothing was made, at once. For bytes there is weir/codec.h.
+ * Each message becomes zero or more messages. The promise of the write completes when all of them
+ * have been sent; at once if there are none.
  */
 
 /*
- * Adds what it makes of a message, which is lent, to `out`; to pass the message itself on it
- * retains it. An error fails the write, and nothing of it is sent.
+ * Appends the messages made of a borrowed message to `out`; to pass the message itself on, it
+ * retains it. An error fails the write; nothing is sent.
  */
 typedef int weir_msg_encode_fn(weir_ctx *ctx, weir_msg *msg, weir_msg_list *out);
 
 typedef struct weir_msg_encoder {
     weir_handler handler;                 /* {.name = ..., WEIR_MSG_ENCODER_SLOTS, further slots} */
-    const weir_msg_type *type;            /* which messages; NULL = `accepts` says */
-    bool (*accepts)(const weir_msg *msg); /* NULL too: all */
+    const weir_msg_type *type;            /* the type to encode; NULL = decided by `accepts` */
+    bool (*accepts)(const weir_msg *msg); /* NULL as well = every message */
     weir_msg_encode_fn *encode;
     void *reserved[4]; /* NULL */
 } weir_msg_encoder;
 
-/* What the base has of a handler. Its init and deinit are the encoder's own. */
+/* The slot that the base provides. `init` and `deinit` stay the handler's own. */
 #define WEIR_MSG_ENCODER_SLOTS .write = weir_msg_encoder_write
 
 /*
- * This slot. An encoder with one of its own in its place calls it.
+ * The function behind this slot. A handler that overrides the slot calls it.
  * Thread: the handler's.  Takes: msg.  Keeps: done.
  */
 WEIR_API void weir_msg_encoder_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done);
 
-/* --- codec ------------------------------------------------------------------------------------ */
+/* --- codec: a decoder and an encoder in one handler ------------------------------------------- */
 
 /*
- * A decoder and an encoder in one handler, with one state.
- *
  *      struct calls { weir_decoder_state decoder; uint32_t next_id; };
  *      static const weir_codec calls = {
  *          .decoder = {.handler = {.name = "calls", WEIR_CODEC_SLOTS(struct calls)},
  *                      .decode = decode},
  *          .type = &call_type, .encode = encode};
  *      ...
- *      weir_pipeline_add_last(pipeline, &calls.decoder.handler, NULL);
+ *      err = weir_pipeline_add_last(pipeline, &calls.decoder.handler, NULL);
  *
- * weir_codec is of bytes on the one side and messages on the other; weir_msg_codec is of messages
- * on both. Each side is as its own header says.
+ * Both directions share one state. weir_codec combines weir_decoder and weir_encoder,
+ * weir_msg_codec combines weir_msg_decoder and weir_msg_encoder.
  */
 
 typedef struct weir_codec {
     weir_decoder decoder;      /* {.handler = {.name = ..., WEIR_CODEC_SLOTS(state)}, ...} */
-    const weir_msg_type *type; /* what is encoded */
+    const weir_msg_type *type; /* the type to encode */
     weir_encode_fn *encode;
-    size_t (*size)(const weir_msg *msg); /* about how many bytes it will be; NULL = 256 */
+    size_t (*size)(const weir_msg *msg); /* estimated number of bytes; NULL = 256 */
     void *reserved[4];                   /* NULL */
 } weir_codec;
 
 typedef struct weir_msg_codec {
     weir_msg_decoder decoder;  /* {.handler = {.name = ..., WEIR_MSG_CODEC_SLOTS(state)}, ...} */
-    const weir_msg_type *type; /* what is encoded; NULL = `accepts` says */
+    const weir_msg_type *type; /* the type to encode; NULL = decided by `accepts` */
     bool (*accepts)(const weir_msg *msg);
     weir_msg_encode_fn *encode;
     void *reserved[4]; /* NULL */
@@ -366,7 +349,7 @@ typedef struct weir_msg_codec {
 #define WEIR_MSG_CODEC_SLOTS(state) WEIR_MSG_DECODER_SLOTS(state), .write = weir_msg_codec_write
 
 /*
- * These slots, beside those of the decoders. A codec with one of its own in their place calls them.
+ * The functions behind the `write` slots. A codec that overrides the slot calls its function.
  * Thread: the handler's.  Takes: msg.  Keeps: done.
  */
 WEIR_API void weir_codec_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done);

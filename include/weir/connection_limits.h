@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weir/connection_limits.h - which peers may connect.
+ * weir/connection_limits.h - IP filters, and limits on the number of connections.
  *
- *      static const weir_ip_rule rules[] = {
- *          {"10.1.0.0/16", WEIR_IP_REJECT},
- *          {"10.0.0.0/8", WEIR_IP_ACCEPT},
- *          {"2001:db8::/32", WEIR_IP_ACCEPT},
- *      };
- *      weir_ip_filter_create(WEIR_IP_FILTER_OPTIONS(.rules = rules, .rule_count = 3,
- *                                                   .default_verdict = WEIR_IP_REJECT), &filter);
- *      weir_ip_filter_add(pipeline, filter);
- *
- * The first rule that has the peer's address decides; an IPv4 peer of a listener for both families
- * goes by the rules for IPv4. Who is rejected is aborted before the handlers behind have heard of
- * the connection; from one that is accepted the handler goes away. In a listener's pipeline (a
- * server's init_server) it is for all that is accepted, in a connection's for that one.
+ * Both handlers check a connection when it becomes active, and abort it if it is rejected; later
+ * handlers then never see it. In a listener's pipeline (init_server) they apply to all accepted
+ * connections, in a connection's pipeline (init_child) to that one. Any number of pipelines and
+ * loops may share one filter or limit. Add them as the first handlers.
  */
 #ifndef WEIR_CONNECTION_LIMITS_H
 #define WEIR_CONNECTION_LIMITS_H
@@ -27,6 +18,23 @@
 extern "C" {
 #endif
 
+/* --- ip filter -------------------------------------------------------------------------------- */
+
+/*
+ *      static const weir_ip_rule rules[] = {
+ *          {"10.1.0.0/16", WEIR_IP_REJECT},
+ *          {"10.0.0.0/8", WEIR_IP_ACCEPT},
+ *          {"2001:db8::/32", WEIR_IP_ACCEPT},
+ *      };
+ *      err = weir_ip_filter_create(
+ *          WEIR_IP_FILTER_OPTIONS(.rules = rules, .rule_count = 3,
+ *                                 .default_verdict = WEIR_IP_REJECT), &filter);
+ *      err = weir_ip_filter_add(pipeline, filter);
+ *
+ * The first rule that matches the peer's address decides. IPv4 rules also match the IPv4-mapped
+ * addresses of dual-stack listeners. The handler removes itself from accepted connections.
+ */
+
 enum weir_ip_verdict {
     WEIR_IP_ACCEPT,
     WEIR_IP_REJECT,
@@ -37,114 +45,110 @@ typedef struct weir_ip_rule {
     enum weir_ip_verdict verdict;
 } weir_ip_rule;
 
-/* Rules for any number of channels. They never change: all threads may use them. */
+/* An immutable set of rules: any thread may use it. */
 typedef struct weir_ip_filter weir_ip_filter;
 
 /* Zero means default. Build with WEIR_IP_FILTER_OPTIONS(.rules = ..., ...). */
 typedef struct weir_ip_filter_options {
     size_t size;
-    const weir_ip_rule *rules;
+    const weir_ip_rule *rules; /* copied */
     size_t rule_count;
-    enum weir_ip_verdict
-        default_verdict; /* whom no rule has, and who has no IP address; default accepted */
+    enum weir_ip_verdict default_verdict; /* if no rule matches, or the peer has no IP address;
+                                             default WEIR_IP_ACCEPT */
 } weir_ip_filter_options;
 
 #define WEIR_IP_FILTER_OPTIONS(...) WEIR_OPTIONS(weir_ip_filter_options, __VA_ARGS__)
 
 /*
- * Makes a filter; the log says which rule is none.
+ * Creates a filter. An invalid rule is named in the log.
  * Thread: any.  Lends until it returns: options.  Gives: filter.  Fails: -EINVAL, -ENOMEM.
  */
-WEIR_API int weir_ip_filter_create(const weir_ip_filter_options *options,
-                                   weir_ip_filter **ret_filter);
+WEIR_API WEIR_MUST_USE int weir_ip_filter_create(const weir_ip_filter_options *options,
+                                                 weir_ip_filter **ret_filter);
 
 /*
- * Keeps a filter; and gives a reference back, of which NULL is fine.
+ * Retains and releases a filter. Releasing NULL is ignored.
  * Thread: any.  Takes, by the second: filter.
  */
 WEIR_API weir_ip_filter *weir_ip_filter_retain(weir_ip_filter *filter);
 WEIR_API void weir_ip_filter_release(weir_ip_filter *filter);
 
 /*
- * What the rules say of an address: also of one that came otherwise (weir/proxy_protocol.h).
+ * Applies the rules to an address, for addresses from other sources than the socket
+ * (weir/proxy_protocol.h).
  * Thread: any.
  */
 WEIR_API enum weir_ip_verdict weir_ip_filter_check(const weir_ip_filter *filter,
                                                    const weir_address *address);
 
 /*
- * How many connections the handlers of this filter have rejected.
+ * The number of connections that the handlers of this filter rejected.
  * Thread: any.
  */
 WEIR_API uint64_t weir_ip_filter_rejected(const weir_ip_filter *filter);
 
 /*
- * Adds the handler at the end of a pipeline; best it is the first there.
+ * Adds the handler at the tail.
  * Thread: any.  Keeps: filter.  Fails: as weir_pipeline_add.
  */
-WEIR_API int weir_ip_filter_add(weir_pipeline *pipeline, weir_ip_filter *filter);
+WEIR_API WEIR_MUST_USE int weir_ip_filter_add(weir_pipeline *pipeline, weir_ip_filter *filter);
 
 /* --- connection limit ------------------------------------------------------------------------- */
 
 /*
- * How many connections there may be at once: in all, and from one IP
- * address.
+ *      err = weir_connection_limit_create(
+ *          WEIR_CONNECTION_LIMIT_OPTIONS(.max = 10000, .max_per_address = 10), &limit);
+ *      err = weir_connection_limit_add(pipeline, limit);
  *
- *      weir_connection_limit_create(
- *          WEIR_CONNECTION_LIMIT_OPTIONS(.max = 10000, .max_per_address = 1), &limit);
- *      weir_connection_limit_add(pipeline, limit);     in init_server, or in init_child
- *
- * What is beyond is aborted when it becomes active, before the handlers behind have heard of it.
- * Any number of servers, loops and connections may share a limit. A connection counts until its
- * handlers are gone: when it has been closed, or the handler was removed.
+ * A connection counts until it is closed, or until the handler is removed.
  */
 
 typedef struct weir_connection_limit weir_connection_limit;
 
-/* Zero means default: no limit of that kind. Build with WEIR_CONNECTION_LIMIT_OPTIONS(.max = ...).
- */
+/* Zero means unlimited. Build with WEIR_CONNECTION_LIMIT_OPTIONS(.max = ...). */
 typedef struct weir_connection_limit_options {
     size_t size;
     size_t max;
-    size_t max_per_address; /* whatever the port; connections without an IP address have none */
+    size_t max_per_address; /* per IP address, any port; others have no such limit */
 } weir_connection_limit_options;
 
 #define WEIR_CONNECTION_LIMIT_OPTIONS(...) WEIR_OPTIONS(weir_connection_limit_options, __VA_ARGS__)
 
 typedef struct weir_connection_limit_stats {
-    size_t open;       /* that count now */
-    size_t addresses;  /* from so many; 0 without max_per_address */
-    uint64_t accepted; /* since it was made */
+    size_t open;       /* connections that count now */
+    size_t addresses;  /* distinct addresses of these; 0 without max_per_address */
+    uint64_t accepted; /* since the limit was created */
     uint64_t rejected;
 } weir_connection_limit_stats;
 
 /*
- * Makes a limit.
+ * Creates a limit.
  * Thread: any.  Lends until it returns: options.  Gives: limit.  Fails: -EINVAL, -ENOMEM.
  */
-WEIR_API int weir_connection_limit_create(const weir_connection_limit_options *options,
-                                          weir_connection_limit **ret_limit);
+WEIR_API WEIR_MUST_USE int
+weir_connection_limit_create(const weir_connection_limit_options *options,
+                             weir_connection_limit **ret_limit);
 
 /*
- * Keeps a limit; and gives a reference back, of which NULL is fine.
+ * Retains and releases a limit. Releasing NULL is ignored.
  * Thread: any.  Takes, by the second: limit.
  */
 WEIR_API weir_connection_limit *weir_connection_limit_retain(weir_connection_limit *limit);
 WEIR_API void weir_connection_limit_release(weir_connection_limit *limit);
 
 /*
- * What it has counted, all at one moment.
+ * Reads a consistent snapshot of the counters.
  * Thread: any.
  */
 WEIR_API void weir_connection_limit_read_stats(weir_connection_limit *limit,
                                                weir_connection_limit_stats *ret_stats);
 
 /*
- * Adds the handler at the end of a connection's pipeline; or of a listener's, for all that it
- * accepts. Best it is the first there.
+ * Adds the handler at the tail.
  * Thread: any.  Keeps: limit.  Fails: as weir_pipeline_add.
  */
-WEIR_API int weir_connection_limit_add(weir_pipeline *pipeline, weir_connection_limit *limit);
+WEIR_API WEIR_MUST_USE int weir_connection_limit_add(weir_pipeline *pipeline,
+                                                     weir_connection_limit *limit);
 
 #ifdef __cplusplus
 }

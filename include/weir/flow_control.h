@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weir/flow_control.h - a handler that lets through one message for each read that is asked for.
+ * weir/flow_control.h - handlers and queues that pace messages.
  *
- * Decoders and TLS do so by themselves (weir/handler.h). A handler of your own that passes on
- * several messages for one read needs this one behind it, which keeps them until they are asked
- * for:
- *
- *      weir_pipeline_add_last(pipeline, &splits, NULL);
- *      weir_flow_control_add(pipeline);
- *      weir_pipeline_add_last(pipeline, &app, NULL);      weir_request_read: one message
- *
- * With auto-read all of them pass; when that is switched off, from the next message on they wait.
- * The socket is not read while there are messages to be asked for. A handler that is removed passes
- * on what it has; when the channel closes, what nobody has asked for is dropped.
+ *      weir_flow_control_add           one inbound message for each read request
+ *      weir_flush_consolidation_add    one flush, one system call, for many
+ *      weir_pending_writes             a queue of writes for handlers that delay them
  */
 #ifndef WEIR_FLOW_CONTROL_H
 #define WEIR_FLOW_CONTROL_H
@@ -24,49 +16,54 @@
 extern "C" {
 #endif
 
+/* --- flow control ----------------------------------------------------------------------------- */
+
 /*
- * Adds the handler at the end of a pipeline.
+ * Adds the handler at the tail. It queues inbound messages and passes one on for each
+ * weir_request_read. Decoders and TLS do this by themselves; a handler of your own that passes on
+ * several messages per read needs this one behind it:
+ *
+ *      err = weir_pipeline_add_last(pipeline, &splits, NULL);
+ *      err = weir_flow_control_add(pipeline);
+ *      err = weir_pipeline_add_last(pipeline, &app, NULL);      weir_request_read: one message
+ *
+ * Messages pass freely while auto-read is on. With auto-read off, the next message waits, and the
+ * socket is not read while messages are queued. On removal the handler passes its messages on; when
+ * the channel closes, messages that were not requested are released.
  * Thread: any.  Fails: as weir_pipeline_add.
  */
-WEIR_API int weir_flow_control_add(weir_pipeline *pipeline);
+WEIR_API WEIR_MUST_USE int weir_flow_control_add(weir_pipeline *pipeline);
 
 /* --- flush consolidation ---------------------------------------------------------------------- */
 
-/*
- * A handler that makes one flush of many: each may be a system call.
- *
- *      weir_flush_consolidation_add(pipeline, NULL);      before the handlers that flush
- *
- * A flush in the middle of a read waits until the read is over (read_complete), or until there have
- * been as many as the limit says. Others pass, unless `always` makes them wait for the end of the
- * turn: this saves more where many small writes come from other threads, and costs a delay.
- *
- * What waits is flushed before a close, a half closure or a disconnect, when an error passes, when
- * the channel becomes unwritable, and when the handler is removed.
- */
-
-/* Zero means default. Build with WEIR_FLUSH_CONSOLIDATION_OPTIONS(.limit = ...). */
+/* Zero means default. Build with WEIR_FLUSH_CONSOLIDATION_OPTIONS(.max_flushes = ...). */
 typedef struct weir_flush_consolidation_options {
     size_t size;
-    int max_flushes; /* so many flushes are one, at the most; default 256 */
-    bool always;     /* also where nothing is being read */
+    int max_flushes; /* flush at the latest after this number of flushes; default 256 */
+    bool always;     /* delay flushes outside reads as well, to the end of the loop's turn */
 } weir_flush_consolidation_options;
 
 #define WEIR_FLUSH_CONSOLIDATION_OPTIONS(...) \
     WEIR_OPTIONS(weir_flush_consolidation_options, __VA_ARGS__)
 
 /*
- * Adds the handler at the end of a pipeline.
+ * Adds the handler at the tail; the handlers that flush come after it. A flush during a read waits
+ * for read_complete, or for max_flushes flushes. Other flushes pass, unless `always` is set: this
+ * saves more where many small writes come from other threads, at the cost of a delay.
+ *
+ * Waiting flushes are passed on before a close, a half closure or a disconnect, when an error is
+ * fired, when the channel becomes unwritable, and when the handler is removed.
  * Thread: any.  Lends until it returns: options.  Fails: -EINVAL, and as weir_pipeline_add.
  */
-WEIR_API int weir_flush_consolidation_add(weir_pipeline *pipeline,
-                                          const weir_flush_consolidation_options *options);
+WEIR_API WEIR_MUST_USE int
+weir_flush_consolidation_add(weir_pipeline *pipeline,
+                             const weir_flush_consolidation_options *options);
 
 /* --- pending writes --------------------------------------------------------------------------- */
 
 /*
- * Writes that a handler holds back, and the close or half closure that
- * waits for them.
+ * A queue of delayed writes, with the close or half closure that waits for them. It is part of a
+ * handler's state:
  *
  *      static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
  *      {
@@ -75,78 +72,76 @@ WEIR_API int weir_flush_consolidation_add(weir_pipeline *pipeline,
  *          (void)weir_pending_writes_add(ctx, &state->writes, msg, done);
  *      }
  *
- * They are in the handler's state, and belong to its context. They count against the channel's
- * marks (weir_ctx_add_pending_bytes).
- *
  *      first .......... flushed ......... last
- *      <-- may go out --><-- not yet -->
+ *      <-- may be sent --><-- not yet -->
  *
- * A handler that holds writes back lets none of them be lost: it passes them on or fails them when
- * it hears `inactive`, and when it is removed.
+ * Queued writes count against the channel's water marks (weir_ctx_add_pending_bytes). The handler
+ * must pass them on or fail them on `inactive` and when it is removed.
  */
 
 typedef struct weir_pending_write {
     struct weir_pending_write *next;
     weir_msg *msg;
-    weir_promise *done; /* kept; NULL if nobody waits */
+    weir_promise *done; /* retained; may be NULL */
     int64_t cost;       /* against the marks */
-    int64_t note;       /* the handler's own: when it may go out, say. 0 at first */
+    int64_t note;       /* for the handler's use; initially 0 */
 } weir_pending_write;
 
-/* To be read only. Empty if it is all zero, as a handler's state is at first. */
+/* Read-only for the handler. All zero = empty, as a new handler's state is. */
 typedef struct weir_pending_writes {
     weir_pending_write *first;
     weir_pending_write *last;
     size_t count;
-    size_t flushed;              /* of these, from the front */
-    int64_t cost;                /* of all of them */
-    bool close_deferred;         /* when all are gone, */
-    weir_promise *close_done;    /* kept */
-    bool shutdown_deferred;      /* shutdown_deferred the output then, and before that, */
-    weir_promise *shutdown_done; /* kept */
+    size_t flushed;              /* the number of flushed writes, from the front */
+    int64_t cost;                /* of all writes */
+    bool close_deferred;         /* a close waits for the queue */
+    weir_promise *close_done;    /* retained */
+    bool shutdown_deferred;      /* a half closure waits; it is passed on before the close */
+    weir_promise *shutdown_done; /* retained */
 } weir_pending_writes;
 
 /*
- * Holds a write back. NULL if there is no memory, or it would go beyond the channel's cap: then it
- * has failed. Where this makes the channel unwritable, who hears of that may have had the handler
- * write more, or pass this one on, before it returns: then what is given here is gone.
+ * Appends a write. Returns NULL, and fails the write, without memory or above the channel's limit.
+ * If this makes the channel unwritable, the writability event may have run other handlers, which
+ * may have passed the write on: then the returned pointer is invalid.
  * Thread: the handler's.  Takes: msg.  Keeps: done.
  */
 WEIR_API weir_pending_write *weir_pending_writes_add(weir_ctx *ctx, weir_pending_writes *writes,
                                                      weir_msg *msg, weir_promise *done);
 
 /*
- * All of them are flushed now: a handler's `flush`.
+ * Marks all writes as flushed. For the handler's `flush`.
  * Thread: any, one at a time.
  */
 WEIR_API void weir_pending_writes_flush(weir_pending_writes *writes);
 
 /*
- * Passes the first one on. There must be one.
+ * Removes the first write and passes it on. The queue must not be empty.
  * Thread: the handler's.
  */
 WEIR_API void weir_pending_writes_pass(weir_ctx *ctx, weir_pending_writes *writes);
 
 /*
- * Takes the first one out: it does not count against the marks any more. There must be one.
+ * Removes the first write; it no longer counts against the marks. The queue must not be empty.
  * Thread: the handler's.  Gives: the message, and done, which may be NULL.
  */
-WEIR_API weir_msg *weir_pending_writes_take(weir_ctx *ctx, weir_pending_writes *writes,
-                                            weir_promise **ret_done);
+WEIR_API WEIR_MUST_USE weir_msg *
+weir_pending_writes_take(weir_ctx *ctx, weir_pending_writes *writes, weir_promise **ret_done);
 
 /*
- * The same for what becomes part of something else: the first one is taken out, and still counts
- * with ret_cost; or so many bytes of it are. What is written in their place takes the cost off
- * (weir_write_pending).
+ * Removes the first write without uncharging it, for a handler that merges writes: its cost still
+ * counts against the marks, until weir_write_pending writes the merged message with the sum of the
+ * costs. weir_pending_writes_shorten does the same for the first `bytes` bytes of the first write.
  * Thread: the handler's.  Gives: the message, and done, which may be NULL.
  */
-WEIR_API weir_msg *weir_pending_writes_take_charged(weir_pending_writes *writes,
-                                                    weir_promise **ret_done, int64_t *ret_cost);
+WEIR_API WEIR_MUST_USE weir_msg *weir_pending_writes_take_charged(weir_pending_writes *writes,
+                                                                  weir_promise **ret_done,
+                                                                  int64_t *ret_cost);
 WEIR_API void weir_pending_writes_shorten(weir_pending_writes *writes, int64_t bytes);
 
 /*
- * Fails the first one, which must be there; or all of them, and with them a half closure that
- * waits; a close is passed on.
+ * Fails the first write, which must exist; or all writes and the deferred half closure, after which
+ * a deferred close is passed on.
  * Thread: the handler's.  Lends until it returns: detail.
  */
 WEIR_API void weir_pending_writes_fail_first(weir_ctx *ctx, weir_pending_writes *writes, int err,
@@ -155,24 +150,24 @@ WEIR_API void weir_pending_writes_fail(weir_ctx *ctx, weir_pending_writes *write
                                        const char *detail);
 
 /*
- * A handler's `close`: passes it on, or remembers it until all are gone; all are flushed by it. Who
- * closes again meanwhile hears when the channel has closed.
+ * Flushes the queue, and closes the channel once it is empty. For the handler's `close`. The
+ * promises of repeated closes complete when the channel has closed.
  * Thread: the handler's.  Keeps: done.
  */
 WEIR_API void weir_pending_writes_close(weir_ctx *ctx, weir_pending_writes *writes,
                                         weir_promise *done);
 
 /*
- * The same for a handler that has something else to do before: remembers it in any case, until
- * weir_pending_writes_run_deferred.
+ * The same, but defers the close even if the queue is empty, until
+ * weir_pending_writes_run_deferred: for handlers that have to send something first.
  * Thread: the handler's.  Keeps: done.
  */
 WEIR_API void weir_pending_writes_defer_close(weir_ctx *ctx, weir_pending_writes *writes,
                                               weir_promise *done);
 
 /*
- * A handler's `shutdown_output`, likewise. Who asks again meanwhile hears as the first one does; if
- * a close waits already, it fails.
+ * The same two for the handler's `shutdown_output`. The promises of repeated half closures complete
+ * together. A half closure after a deferred close fails.
  * Thread: the handler's.  Keeps: done.
  */
 WEIR_API void weir_pending_writes_shutdown_output(weir_ctx *ctx, weir_pending_writes *writes,
@@ -181,22 +176,21 @@ WEIR_API void weir_pending_writes_defer_shutdown_output(weir_ctx *ctx, weir_pend
                                                         weir_promise *done);
 
 /*
- * A half closure that waits, if there is one, cannot be done any more.
+ * Fails the deferred half closure, if there is one.
  * Thread: the handler's.  Lends until it returns: detail.
  */
 WEIR_API void weir_pending_writes_fail_shutdown_output(weir_ctx *ctx, weir_pending_writes *writes,
                                                        int err, const char *detail);
 
 /*
- * Whether a close or a half closure waits: a write that comes now is behind it, and is to fail with
- * WEIR_ECLOSED.
+ * True if a close or half closure is deferred: later writes must fail with WEIR_ECLOSED.
  * Thread: the handler's.
  */
 WEIR_API bool weir_pending_writes_is_ending(const weir_pending_writes *writes);
 
 /*
- * Passes on what nothing waits for any more, the half closure and then the close: to be called when
- * some have gone.
+ * If the queue is empty, passes on the deferred half closure and then the deferred close. To be
+ * called after writes have left the queue.
  * Thread: the handler's.
  */
 WEIR_API void weir_pending_writes_run_deferred(weir_ctx *ctx, weir_pending_writes *writes);

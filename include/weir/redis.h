@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weir/redis.h - a client of Redis: commands go out at once, replies come back in their order.
+ * weir/redis.h - a Redis client: pipelined commands, replies in order.
  *
  *      static int init(weir_channel *channel, void *user_data)
  *      {
  *          return weir_redis_add(weir_channel_pipeline(channel), NULL);
  *      }
  *      ...
- *      weir_client_connect_sync(WEIR_CLIENT_OPTIONS(.group = group, .address = "127.0.0.1:6379",
- *                                                   .init = init), &channel);
- *      weir_redis_call(channel, &reply, "SET", "key", "value", NULL);
- *      err = weir_promise_sync(reply, weir_seconds(1));
+ *      err = weir_client_connect_sync(
+ *          WEIR_CLIENT_OPTIONS(.group = group, .address = "127.0.0.1:6379", .init = init),
+ * &channel); err = weir_redis_call(channel, &reply, "SET", "key", "value", NULL); err =
+ * weir_promise_sync(reply, weir_seconds(1));
  *
- * The client is two handlers of a channel: the codec (weir/resp.h) and one that knows whose
- * turn it is. Nobody waits for a reply before the next command is sent, from whatever thread. When
- * the connection ends every promise that is pending fails with WEIR_ECLOSED; connecting again is
- * the user's, or that of a weir_client_pool.
+ * The client consists of two handlers: the codec (weir/resp.h), and one that matches replies to
+ * commands. Any thread may send the next command without waiting for a reply. When the connection
+ * ends, all pending promises fail with WEIR_ECLOSED; reconnecting is up to the caller, or to a
+ * weir_client_pool.
  *
- * It speaks RESP2 until a command HELLO 3 has succeeded, and understands both. A reply beyond the
- * codec's limits, and bytes that are no RESP, end the connection. What makes a server answer more
- * or less than once for each command (MONITOR, CLIENT REPLY) is not for this client.
+ * The client understands RESP2 and RESP3; it sends RESP2, until a command HELLO 3 has succeeded. A
+ * reply over the codec's limits, and malformed bytes, close the connection. Commands to which the
+ * server does not send exactly one reply (MONITOR, CLIENT REPLY) are not supported.
  */
 #ifndef WEIR_REDIS_H
 #define WEIR_REDIS_H
@@ -33,48 +33,50 @@ extern "C" {
 #endif
 
 /*
- * Something has come that is no reply: a PUSH, or an ARRAY where RESP2 has no other. A message of a
- * channel that was subscribed to is ("message", channel, text), by a pattern ("pmessage", pattern,
- * channel, text). Runs on the channel's loop; `push` is lent for the call.
+ * Receives a value that is not a reply: a PUSH, or in RESP2 an ARRAY of a subscription. A published
+ * message is ("message", channel, text), or ("pmessage", pattern, channel, text) for a pattern.
+ * Called on the channel's loop; `push` is borrowed for the call.
  */
 typedef void weir_redis_push_fn(weir_channel *channel, weir_resp *push, void *user_data);
 
 /* Zero means default. Build with WEIR_REDIS_OPTIONS(.push = on_push, ...). */
 typedef struct weir_redis_options {
     size_t size;
-    weir_redis_push_fn *push;       /* default: nobody hears it */
-    void *user_data;                /* its; lent until the channel is closed */
-    const weir_resp_options *codec; /* copied: its limits; the rest does not matter. Defaults: 512
-                                       MiB of text, 1048576 elements, a depth of 32, and the memory
-                                       that those need */
+    weir_redis_push_fn *push;       /* default: pushes are ignored */
+    void *user_data;                /* of `push`; lent until the channel is closed */
+    const weir_resp_options *codec; /* limits of replies, copied; other members are ignored.
+                                       Defaults: 512 MiB of text, 1048576 elements, a depth of 32,
+                                       and the memory that these need */
 } weir_redis_options;
 
 #define WEIR_REDIS_OPTIONS(...) WEIR_OPTIONS(weir_redis_options, __VA_ARGS__)
 
 /*
- * Adds the client at the end of a pipeline, as "resp" and "redis"; NULL = all default.
+ * Adds the handlers "resp" and "redis" at the tail. NULL options = defaults.
  * Thread: any.  Fails: -EINVAL, and as weir_pipeline_add.
  */
-WEIR_API int weir_redis_add(weir_pipeline *pipeline, const weir_redis_options *options);
+WEIR_API WEIR_MUST_USE int weir_redis_add(weir_pipeline *pipeline,
+                                          const weir_redis_options *options);
 
 /*
- * Sends a command: its name and what it is about, any bytes. The promise's value is the reply, a
- * weir_resp that it keeps. An error reply fails it with WEIR_EREPLY and the server's sentence; it
- * fails with WEIR_ECLOSED if the connection ends before. Cancelling helps until it is sent. NULL as
- * `ret_reply`: nobody waits. The reply to a subscription is the last confirmation of it.
+ * Sends a command: its name and its arguments, arbitrary bytes. The promise's value is the reply, a
+ * weir_resp that the promise owns. An error reply fails the promise with WEIR_EREPLY and the
+ * server's text. The promise can be cancelled until the command is sent. `ret_reply` may be NULL.
+ * The reply to a subscription is its last confirmation.
  *
- * Commands that are made while a reply is being heard are sent together.
+ * Commands sent while a reply is being delivered are flushed together.
  * Thread: any.  Gives: reply.  Fails: -EINVAL (no arguments), -ENOMEM, WEIR_EBOUNDS (too long).
  */
-WEIR_API int weir_redis_command(weir_channel *channel, const weir_span *arguments, size_t count,
-                                weir_promise **ret_reply);
+WEIR_API WEIR_MUST_USE int weir_redis_command(weir_channel *channel, const weir_span *arguments,
+                                              size_t count, weir_promise **ret_reply);
 
 /*
- * The same, of texts, up to a NULL.
+ * Sends a command of NUL-terminated texts; NULL ends the arguments. The out-parameter comes before
+ * them.
  * Thread: any.  Gives: reply.  Fails: as weir_redis_command, -E2BIG (more than 64 arguments).
  */
-WEIR_API int weir_redis_call(weir_channel *channel, weir_promise **ret_reply, const char *name, ...)
-    __attribute__((sentinel));
+WEIR_API WEIR_MUST_USE int weir_redis_call(weir_channel *channel, weir_promise **ret_reply,
+                                           const char *name, ...) __attribute__((sentinel));
 
 #ifdef __cplusplus
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weir/text_codecs.h - text as messages: strings as C has them, with a NUL at the end.
+ * weir/text_codecs.h - messages as NUL-terminated strings, and Base64.
  *
- *      weir_lines_add(pipeline, NULL);
- *      weir_strings_add(pipeline, WEIR_STRINGS_OPTIONS(.utf8 = true));
+ *      err = weir_lines_add(pipeline, NULL);
+ *      err = weir_strings_add(pipeline, WEIR_STRINGS_OPTIONS(.utf8 = true));
  *
  *      static void on_read(weir_ctx *ctx, weir_msg *msg)
  *      {
@@ -14,8 +14,8 @@
  *          weir_string_release(line);
  *      }
  *
- * A string is not changed once it has been made: several may hold it, on any thread. It has no NUL
- * but the last: bytes that have one are no text.
+ * Both codecs convert whole messages: add a decoder in front of them that splits the stream
+ * (weir/frames.h). Messages other than buffers, composites and strings are passed on.
  */
 #ifndef WEIR_TEXT_CODECS_H
 #define WEIR_TEXT_CODECS_H
@@ -30,37 +30,39 @@
 extern "C" {
 #endif
 
+/* --- strings ---------------------------------------------------------------------------------- */
+
+/* An immutable string without embedded NULs: any thread may use it and retain it. */
 typedef struct weir_string weir_string;
 
 /*
- * What a message's type is if it is a string: weir_string_of asks.
+ * Type tag of strings; see weir_string_of.
  * Thread: any.
  */
 extern WEIR_API const weir_msg_type weir_string_type;
 
-/* ---- strings ---- */
-
 /*
- * Creates a string that is a copy of a text.
+ * Creates a string with a copy of a text.
  * Thread: any.  Gives: ret_string.  Fails: -ENOMEM.
  */
-WEIR_API int weir_string_create(const char *text, weir_string **ret_string);
+WEIR_API WEIR_MUST_USE int weir_string_create(const char *text, weir_string **ret_string);
 
 /*
- * Creates a string of these bytes.
- * Thread: any.  Gives: ret_string.  Fails: -ENOMEM, -EINVAL (there is a NUL among them).
+ * Creates a string with a copy of `length` bytes.
+ * Thread: any.  Gives: ret_string.  Fails: -ENOMEM, -EINVAL (embedded NUL).
  */
-WEIR_API int weir_string_create_from(const void *bytes, size_t length, weir_string **ret_string);
+WEIR_API WEIR_MUST_USE int weir_string_create_from(const void *bytes, size_t length,
+                                                   weir_string **ret_string);
 
 /*
- * Creates a string of what printf would print.
- * Thread: any.  Gives: ret_string.  Fails: -ENOMEM, -EINVAL (the format, or a NUL).
+ * Creates a string from a printf format. As in asprintf, the out-parameter comes first.
+ * Thread: any.  Gives: ret_string.  Fails: -ENOMEM, -EINVAL (invalid format, or embedded NUL).
  */
-WEIR_API int weir_string_format(weir_string **ret_string, const char *format, ...)
+WEIR_API WEIR_MUST_USE int weir_string_format(weir_string **ret_string, const char *format, ...)
     WEIR_PRINTF(2, 3);
 
 /*
- * The string that a message is, or NULL if it is something else.
+ * Casts a message to a string. NULL if it is something else.
  * Thread: any.
  */
 static inline weir_string *weir_string_of(weir_msg *msg)
@@ -69,16 +71,16 @@ static inline weir_string *weir_string_of(weir_msg *msg)
 }
 
 /*
- * The string as the message that it is.
+ * Casts a string to a message.
  * Thread: any.
  */
 static inline weir_msg *weir_string_msg(weir_string *string)
 {
-    return (weir_msg *)(void *)string; /* it begins with one */
+    return (weir_msg *)(void *)string; /* its first member */
 }
 
 /*
- * Takes one more reference.
+ * Retains a string.
  * Thread: any.
  */
 static inline weir_string *weir_string_retain(weir_string *string)
@@ -88,7 +90,7 @@ static inline weir_string *weir_string_retain(weir_string *string)
 }
 
 /*
- * Gives a reference back; NULL is fine.
+ * Releases a string. NULL is ignored.
  * Thread: any.  Takes: string.
  */
 static inline void weir_string_release(weir_string *string)
@@ -98,67 +100,64 @@ static inline void weir_string_release(weir_string *string)
 }
 
 /*
- * The text, with a NUL at its end.
+ * The text, NUL-terminated.
  * Thread: any.  Lends until the string is released: the text.
  */
 WEIR_API const char *weir_string_text(const weir_string *string);
 
 /*
- * How many bytes the text has, without the NUL. This is also its size against water marks.
+ * The length in bytes, without the NUL. It is also the size that counts against the water marks.
  * Thread: any.
  */
 WEIR_API size_t weir_string_length(const weir_string *string);
 
-/* ---- the codec ---- */
-
 /* Zero means default. Build with WEIR_STRINGS_OPTIONS(...). */
 typedef struct weir_strings_options {
     size_t size;
-    bool utf8; /* what comes in and is not UTF-8 is an error */
+    bool utf8; /* reject inbound text that is not UTF-8 */
 } weir_strings_options;
 
 #define WEIR_STRINGS_OPTIONS(...) WEIR_OPTIONS(weir_strings_options, __VA_ARGS__)
 
 /*
- * Adds the codec, "strings", at the tail: each buffer or composite that comes in becomes a string,
- * what is no text is an error, WEIR_EMALFORMED, in its place; each string that goes out becomes
- * bytes. Other messages are passed on. What a message is, a decoder before it has to say.
+ * Adds the codec "strings" at the tail. Inbound buffers and composites become strings; invalid ones
+ * fire WEIR_EMALFORMED instead. Outbound strings become buffers.
  * Thread: any.  Lends until it returns: options.  Fails: -EINVAL, and as weir_pipeline_add.
  */
-WEIR_API int weir_strings_add(weir_pipeline *pipeline, const weir_strings_options *options);
+WEIR_API WEIR_MUST_USE int weir_strings_add(weir_pipeline *pipeline,
+                                            const weir_strings_options *options);
 
 /* --- base64 ----------------------------------------------------------------------------------- */
 
 /*
- * Base64 (RFC 4648): as functions on memory, and as a codec of messages.
+ * Base64 (RFC 4648), as functions and as a codec.
  *
- *      weir_lines_add(pipeline, NULL);
- *      weir_base64_add(pipeline, 0);
+ *      err = weir_lines_add(pipeline, NULL);
+ *      err = weir_base64_add(pipeline, 0);
  *
- *      "aGVsbG8=\n"    ->  "hello"             and what is written as "ok" goes out as "b2s="
+ *      "aGVsbG8=\n"    ->  "hello"             and a write of "ok" sends "b2s="
  *
- * Decoding is strict, so that each run of bytes has one form: no white space, the padding is there
- * or is not, as the flags say, and bits that mean nothing are zero.
+ * Decoding is strict, so that every byte sequence has exactly one encoding: no white space, padding
+ * exactly as the flags say, unused bits zero.
  */
 
 #define WEIR_BASE64_URL (1u << 0)      /* '-' and '_' in place of '+' and '/' */
 #define WEIR_BASE64_UNPADDED (1u << 1) /* no '=' at the end */
 
 /*
- * How many characters so many bytes will be. At most SIZE_MAX / 2 bytes.
+ * The number of characters that encode `length` bytes; `length` is at most SIZE_MAX / 2.
  * Thread: any.
  */
 WEIR_API size_t weir_base64_encoded_length(size_t length, uint32_t flags);
 
 /*
- * Writes the bytes as characters, as many as weir_base64_encoded_length says, without a NUL.
- * Returns how many.
+ * Encodes bytes into weir_base64_encoded_length characters, without a NUL. Returns their number.
  * Thread: any.
  */
 WEIR_API size_t weir_base64_encode(weir_span bytes, uint32_t flags, char *ret_text);
 
 /*
- * How many bytes so many characters are at most.
+ * The maximum number of bytes that `length` characters decode to.
  * Thread: any.
  */
 static inline size_t weir_base64_decoded_max(size_t length)
@@ -167,19 +166,18 @@ static inline size_t weir_base64_decoded_max(size_t length)
 }
 
 /*
- * Writes the bytes that the characters stand for, weir_base64_decoded_max of them at most, and
- * returns how many; it may have written some before it fails.
+ * Decodes a text into at most weir_base64_decoded_max bytes, and returns their number. It may have
+ * written some bytes before it fails.
  * Thread: any.  Fails: WEIR_EMALFORMED.
  */
-WEIR_API ssize_t weir_base64_decode(weir_span text, uint32_t flags, void *ret_bytes);
+WEIR_API WEIR_MUST_USE ssize_t weir_base64_decode(weir_span text, uint32_t flags, void *ret_bytes);
 
 /*
- * Adds the codec, "base64", at the tail: each buffer or composite that comes in is decoded, what is
- * not Base64 is an error, WEIR_EMALFORMED, in its place; each that goes out is encoded. Other
- * messages are passed on. What a message is, a decoder before it has to say (weir/frames.h, ...).
+ * Adds the codec "base64" at the tail. Inbound buffers and composites are decoded; invalid ones
+ * fire WEIR_EMALFORMED instead. Outbound ones are encoded.
  * Thread: any.  Fails: -EINVAL (unknown flags), and as weir_pipeline_add.
  */
-WEIR_API int weir_base64_add(weir_pipeline *pipeline, uint32_t flags);
+WEIR_API WEIR_MUST_USE int weir_base64_add(weir_pipeline *pipeline, uint32_t flags);
 
 #ifdef __cplusplus
 }

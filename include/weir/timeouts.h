@@ -1,26 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weir/timeouts.h - a handler that tells when nothing has come, or gone, for a while.
+ * weir/timeouts.h - idle events, and timeouts of reads and writes.
  *
- *      weir_idle_add(pipeline, WEIR_IDLE_OPTIONS(.reader_ns = weir_seconds(60),
- *                                                .writer_ns = weir_seconds(20)));
- *
- *      static void on_event(weir_ctx *ctx, weir_msg *event)      of a handler behind it
- *      {
- *          const weir_idle_event *idle = weir_idle_event_of(event);
- *
- *          if (idle != NULL && weir_idle_event_kind(idle) == WEIR_IDLE_WRITER)
- *              weir_write_and_flush(ctx, new_ping(), NULL);
- *          else if (idle != NULL)
- *              weir_close(ctx, NULL);
- *          weir_msg_release(event);
- *      }
- *
- * Time counts from when the channel becomes active, or the handler is added. As long as it stays
- * idle the event is repeated, each time that the limit has passed again. A read counts when it is
- * over (read_complete), and nothing is idle in the middle of one. What handlers nearer to the head
- * send counts, too. Its timers are not touched by what is read and written: it costs a look at the
- * clock for each read_complete, and one for each time that something is sent.
+ *      weir_idle_add             fires an event when nothing was read or sent for a while
+ *      weir_read_timeout_add     closes the channel when nothing was read for a while
+ *      weir_write_timeout_add    aborts the channel when a write takes too long
  */
 #ifndef WEIR_TIMEOUTS_H
 #define WEIR_TIMEOUTS_H
@@ -32,6 +16,29 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* --- idle ------------------------------------------------------------------------------------- */
+
+/*
+ *      err = weir_idle_add(pipeline, WEIR_IDLE_OPTIONS(.reader_ns = weir_seconds(60),
+ *                                                      .writer_ns = weir_seconds(20)));
+ *
+ *      static void on_event(weir_ctx *ctx, weir_msg *event)      of a later handler
+ *      {
+ *          const weir_idle_event *idle = weir_idle_event_of(event);
+ *
+ *          if (idle != NULL && weir_idle_event_kind(idle) == WEIR_IDLE_WRITER)
+ *              weir_write_and_flush(ctx, new_ping(), NULL);
+ *          else if (idle != NULL)
+ *              weir_close(ctx, NULL);
+ *          weir_msg_release(event);
+ *      }
+ *
+ * The time starts when the channel becomes active, or when the handler is added. The event repeats
+ * each time the limit passes again. A read counts at its read_complete; no channel is idle during a
+ * read. Data sent by handlers nearer to the head counts, too. Reads and writes do not touch the
+ * timers: each read_complete, and each time something is sent, costs one clock reading.
+ */
 
 /* What has not happened. */
 enum weir_idle_kind {
@@ -47,43 +54,34 @@ typedef struct weir_idle_options {
     int64_t reader_ns;
     int64_t writer_ns;
     int64_t both_ns;
-    bool observe_output; /* a part of a message that was sent counts as well: slow is not idle */
+    bool observe_output; /* a partially sent message counts as activity */
 } weir_idle_options;
 
 #define WEIR_IDLE_OPTIONS(...) WEIR_OPTIONS(weir_idle_options, __VA_ARGS__)
 
 /*
- * Adds the handler at the end of a pipeline.
+ * Adds the handler at the tail.
  * Thread: any.  Lends until it returns: options.  Fails: -EINVAL, and as weir_pipeline_add.
  */
-WEIR_API int weir_idle_add(weir_pipeline *pipeline, const weir_idle_options *options);
+WEIR_API WEIR_MUST_USE int weir_idle_add(weir_pipeline *pipeline, const weir_idle_options *options);
 
-/* What the handler fires: an event, which is a message. */
+/* The event that the handler fires. It is a message. */
 typedef struct weir_idle_event weir_idle_event;
 
 /*
- * The idle event that an event is, or NULL if it is something else.
+ * Casts an event to an idle event. NULL if it is something else.
  * Thread: any.
  */
 WEIR_API const weir_idle_event *weir_idle_event_of(const weir_msg *event);
 
 /*
- * What has not happened; and whether this is the first time since it last did.
+ * What has not happened; and true if this is the first event since the last activity.
  * Thread: any.
  */
 WEIR_API enum weir_idle_kind weir_idle_event_kind(const weir_idle_event *event);
 WEIR_API bool weir_idle_event_is_first(const weir_idle_event *event);
 
 /* --- read timeout ----------------------------------------------------------------------------- */
-
-/*
- * A handler that closes a channel from which nothing is read for a while.
- *
- *      weir_read_timeout_add(pipeline, WEIR_READ_TIMEOUT_OPTIONS(.timeout_ns = weir_seconds(10)));
- *
- * The handlers behind it hear the error -ETIMEDOUT first: they may still write. It is told once,
- * also if somebody keeps the channel open. What weir/timeouts.h says of readers holds here.
- */
 
 /* Zero means default. Build with WEIR_READ_TIMEOUT_OPTIONS(.timeout_ns = ...). */
 typedef struct weir_read_timeout_options {
@@ -94,24 +92,19 @@ typedef struct weir_read_timeout_options {
 #define WEIR_READ_TIMEOUT_OPTIONS(...) WEIR_OPTIONS(weir_read_timeout_options, __VA_ARGS__)
 
 /*
- * Adds the handler at the end of a pipeline.
+ * Adds the handler at the tail. If nothing is read for the timeout, it fires -ETIMEDOUT, on which
+ * later handlers may still write, and closes the channel. It fires once, even if the channel stays
+ * open. Time is measured as for WEIR_IDLE_READER.
+ *
+ *      err = weir_read_timeout_add(pipeline,
+ *                                  WEIR_READ_TIMEOUT_OPTIONS(.timeout_ns = weir_seconds(10)));
+ *
  * Thread: any.  Lends until it returns: options.  Fails: -EINVAL, and as weir_pipeline_add.
  */
-WEIR_API int weir_read_timeout_add(weir_pipeline *pipeline,
-                                   const weir_read_timeout_options *options);
+WEIR_API WEIR_MUST_USE int weir_read_timeout_add(weir_pipeline *pipeline,
+                                                 const weir_read_timeout_options *options);
 
 /* --- write timeout ---------------------------------------------------------------------------- */
-
-/*
- * A handler that aborts a channel whose peer takes a write too slowly.
- *
- *      weir_write_timeout_add(pipeline,
- *                             WEIR_WRITE_TIMEOUT_OPTIONS(.timeout_ns = weir_seconds(10)));
- *
- * The time of each write counts from the write itself, and ends when all of it has been sent. When
- * it is over the handlers behind hear the error -ETIMEDOUT, once; then the channel is aborted,
- * because what was written cannot be sent: the promises of all writes fail.
- */
 
 /* Zero means default. Build with WEIR_WRITE_TIMEOUT_OPTIONS(.timeout_ns = ...). */
 typedef struct weir_write_timeout_options {
@@ -122,11 +115,17 @@ typedef struct weir_write_timeout_options {
 #define WEIR_WRITE_TIMEOUT_OPTIONS(...) WEIR_OPTIONS(weir_write_timeout_options, __VA_ARGS__)
 
 /*
- * Adds the handler at the end of a pipeline.
+ * Adds the handler at the tail. The time of each write runs from the write until all of it has been
+ * sent. When it expires, the handler fires -ETIMEDOUT once and aborts the channel; the promises of
+ * all writes fail.
+ *
+ *      err = weir_write_timeout_add(pipeline,
+ *                                   WEIR_WRITE_TIMEOUT_OPTIONS(.timeout_ns = weir_seconds(10)));
+ *
  * Thread: any.  Lends until it returns: options.  Fails: -EINVAL, and as weir_pipeline_add.
  */
-WEIR_API int weir_write_timeout_add(weir_pipeline *pipeline,
-                                    const weir_write_timeout_options *options);
+WEIR_API WEIR_MUST_USE int weir_write_timeout_add(weir_pipeline *pipeline,
+                                                  const weir_write_timeout_options *options);
 
 #ifdef __cplusplus
 }

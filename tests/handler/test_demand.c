@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <weir/buf.h>
@@ -227,7 +228,8 @@ static void begin(void *state)
         &world->embedded);
     world->channel = weir_embedded_channel(world->embedded);
     pipeline = weir_embedded_pipeline(world->embedded);
-    (void)weir_flow_control_add(pipeline);
+    if (weir_flow_control_add(pipeline) < 0)
+        abort();
     (void)weir_pipeline_add_last(pipeline, &ones.handler, NULL);
     (void)weir_pipeline_add_last(pipeline, &consumer, NULL);
 }

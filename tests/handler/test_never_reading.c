@@ -3,6 +3,7 @@
  * A server that answers tiny frames, and a client that sends many of them and never reads.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <weir/buf.h>
@@ -64,8 +65,9 @@ static void add_handlers(weir_ctx *ctx)
 {
     weir_pipeline *pipeline = weir_ctx_pipeline(ctx);
 
-    (void)weir_length_field_add(pipeline, WEIR_LENGTH_FIELD_OPTIONS(.strip = 4));
-    (void)weir_length_prepender_add(pipeline, NULL);
+    if (weir_length_field_add(pipeline, WEIR_LENGTH_FIELD_OPTIONS(.strip = 4)) < 0 ||
+        weir_length_prepender_add(pipeline, NULL) < 0)
+        abort();
     (void)weir_pipeline_add_last(pipeline, &echo, NULL);
 }
 

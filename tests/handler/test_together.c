@@ -167,18 +167,21 @@ static bool has(struct together *all, const char *name)
 static void add(struct together *all, size_t which)
 {
     weir_pipeline *pipeline = all->tc.pipeline;
+    int err;
 
     all->shapes = all->shapes || which == 1;
     if (which == 0)
-        (void)weir_chunked_writing_add(pipeline);
+        err = weir_chunked_writing_add(pipeline);
     else if (which == 1)
-        (void)weir_traffic_shaping_add(pipeline, all->traffic);
+        err = weir_traffic_shaping_add(pipeline, all->traffic);
     else if (which == 2)
-        (void)weir_write_timeout_add(pipeline,
+        err = weir_write_timeout_add(pipeline,
                                      WEIR_WRITE_TIMEOUT_OPTIONS(.timeout_ns = weir_seconds(1000)));
     else
-        (void)weir_flush_consolidation_add(
+        err = weir_flush_consolidation_add(
             pipeline, WEIR_FLUSH_CONSOLIDATION_OPTIONS(.max_flushes = 3, .always = true));
+    if (err < 0)
+        abort();
 }
 
 /* The wire takes anything: chunks must not get there, which shaping may still hold back. */

@@ -227,8 +227,8 @@ static void ask_twice(weir_promise *reply, void *user_data)
     struct test_channel *tc = user_data;
 
     (void)reply;
-    (void)weir_redis_call(tc->channel, NULL, "PING", NULL);
-    (void)weir_redis_call(tc->channel, NULL, "PING", NULL);
+    assert_int_equal(weir_redis_call(tc->channel, NULL, "PING", NULL), 0);
+    assert_int_equal(weir_redis_call(tc->channel, NULL, "PING", NULL), 0);
 }
 
 TEST(redis, commands_sent_from_reply_listeners_are_flushed_together)
