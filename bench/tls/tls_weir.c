@@ -112,7 +112,7 @@ static void create_context(void)
     int err = weir_tls_server_create(
         WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = tls_identity_certificate(),
                                  .key_pem = tls_identity_key(),
-                                 .no_resumption = !configured_tickets),
+                                 .resumption = configured_tickets ? WEIR_ON : WEIR_OFF),
         &context);
 
     bench_require(err == 0, "weir_tls_server_create");

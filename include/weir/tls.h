@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weir/tls.h - TLS as a handler: records on the side of the socket, plain bytes behind.
+ * weir/tls.h - TLS as a handler: records on the side of the socket, plain bytes behind it; and two
+ * handlers that look at a client's first bytes.
  *
  *      weir_tls_add(pipeline, tls);                             a server's channel
  *      weir_tls_add_with(pipeline, tls,                         a client's
@@ -8,23 +9,23 @@
  *
  *      socket  ->  [tls]  ->  [decoder]  ->  [app]
  *
- * The handshake begins when the channel is active, or the handler is added if it is already. What
- * is written before its end is held back, and counts against the marks. How it went is told once,
- * by an event: a handler behind may then change the pipeline, as ALPN asks for. If it has failed an
- * error with the reason in words follows, and the channel is closed.
+ * The handshake starts when the channel becomes active, or when the handler is added if it already
+ * is. Writes are queued until it is complete, and count against the marks. Its result is reported
+ * once, by an event; a handler behind may then change the pipeline, for ALPN say. A failed
+ * handshake is followed by an error with the reason, and the channel is closed.
  *
- * Only bytes can be written (buffers and composites). A close sends what was written before it,
- * then the end of TLS, then closes. A half closure (weir_channel_shutdown_output) does so, too, but
- * that what the peer sends is still received. If the peer's end of stream comes without its end of
- * TLS somebody may have cut it off: handlers hear the error WEIR_ECUTOFF before `inactive`.
+ * Only buffers and composites can be written. A close sends everything written before it, then
+ * close_notify, then closes. A half closure (weir_channel_shutdown_output) does the same and still
+ * receives. If the peer's stream ends without close_notify it may have been truncated by an
+ * attacker: handlers get the error WEIR_ECUTOFF before `inactive`.
  *
- * In mid-stream (start_tls, or a client that adds the handler when the server has agreed) a decoder
- * behind may still have bytes that came in clear, from whomever: such that followed the word that
- * asked for TLS. They must not be taken for protected ones. So put a new decoder in its place with
- * the handshake's event, and close if the old one has something left.
+ * In mid-stream (start_tls, or a client that adds the handler once the server has agreed) a decoder
+ * behind may still hold plaintext that arrived with the last message in clear. It must not be
+ * treated as protected: install a new decoder when the handshake completes, and close the channel
+ * if the old one has bytes left.
  *
- * weir_channel_abort goes past all handlers: what TLS holds back fails, and to the peer it looks as
- * if it had been cut off.
+ * weir_channel_abort bypasses all handlers: queued writes fail, and to the peer the stream looks
+ * truncated.
  */
 #ifndef WEIR_TLS_H
 #define WEIR_TLS_H
@@ -43,66 +44,67 @@ extern "C" {
 /* Zero means default. Build with WEIR_TLS_OPTIONS(...). */
 typedef struct weir_tls_options {
     size_t size;
-    const char *server_name; /* a client: whom it wants to reach, a name or an address; asked for
-                                and verified. A client that verifies must say */
-    bool start_tls;          /* the first message that is written goes out in clear; then it begins
-                                ("220 go ahead") */
+    const char *server_name; /* client: the server's name or address, sent and verified; required
+                                for clients that verify */
+    bool start_tls;          /* the first message written is sent in clear ("220 go ahead"), then
+                                the handshake starts */
     int64_t handshake_timeout_ns;  /* default 10 s; WEIR_OFF = none */
-    int64_t close_timeout_ns;      /* a close waits so long, if there are writes, for a handshake
-                                      that has no timeout, or for a peer that is to end TLS and
-                                      takes nothing; default 3 s. Then it goes on to the transport,
-                                      which has close_send_timeout_ns (weir/channel.h) */
-    int64_t peer_close_timeout_ns; /* then so long for the peer's end of TLS; default 0: not */
-    weir_group *offload;     /* the handshake's work is done on executors of this group; kept. What
-                                the peer sends meanwhile is not read; where the handler has an
-                                executor of its own (`place`) it cannot be held back, and more than
-                                128 KiB of it end the connection */
-    weir_promise *handshake; /* completes with the handshake, as its event, or if the handler could
-                                not be added; kept. Of one connection: a client that tries several
-                                addresses has one for each, and those that lose have failed */
+    int64_t close_timeout_ns;      /* how long a close with pending writes waits for a handshake
+                                      without a timeout, or for a peer that reads nothing; default
+                                      3 s. Then it is passed on to the transport, which has
+                                      close_send_timeout_ns (weir/channel.h) */
+    int64_t peer_close_timeout_ns; /* how long it then waits for the peer's close_notify; default 0:
+                                      not at all */
+    weir_group *offload;     /* executors that do the handshake's work; retained. The peer's bytes
+                                are not read meanwhile. For a handler on an executor of its own
+                                (`place`) reading cannot be paused: more than 128 KiB close the
+                                connection */
+    weir_promise *handshake; /* completes with the handshake, or fails if the handler could not be
+                                added; retained. It is for one connection: a client that tries
+                                several addresses needs one for each */
     const weir_place *place; /* default: last */
 } weir_tls_options;
 
 #define WEIR_TLS_OPTIONS(...) WEIR_OPTIONS(weir_tls_options, __VA_ARGS__)
 
 /*
- * Adds the handler at the end of a pipeline, or where the options say. A name that will not do is
- * told in words by weir_tls_reason, and logged.
+ * Adds the handler to a pipeline: last, or at `place`. The reason of a failure is in
+ * weir_tls_reason, and logged.
  * Thread: any.  Lends until it returns: options.  Keeps: context.  Fails: -EINVAL (also a client
- * that verifies and does not say whom), WEIR_ETLS, and as weir_pipeline_add.
+ * that verifies and has no server_name), WEIR_ETLS, and as weir_pipeline_add.
  */
-WEIR_API int weir_tls_add(weir_pipeline *pipeline, weir_tls_context *context);
-WEIR_API int weir_tls_add_with(weir_pipeline *pipeline, weir_tls_context *context,
-                               const weir_tls_options *options);
+WEIR_API WEIR_MUST_USE int weir_tls_add(weir_pipeline *pipeline, weir_tls_context *context);
+WEIR_API WEIR_MUST_USE int weir_tls_add_with(weir_pipeline *pipeline, weir_tls_context *context,
+                                             const weir_tls_options *options);
 
-/* ---- the handshake ---- */
+/* --- handshake -------------------------------------------------------------------------------- */
 
-/* How the handshake went, and what was agreed upon: an event, which is a message. Fired once. */
+/* The result of a handshake and what it negotiated: an event, fired once. */
 typedef struct weir_tls_handshake weir_tls_handshake;
 
 /*
- * The handshake that an event is, or NULL if it is something else.
+ * Returns the handshake that an event is, or NULL if it is something else.
  * Thread: any.
  */
 WEIR_API const weir_tls_handshake *weir_tls_handshake_of(const weir_msg *event);
 
 /*
- * The same at any later time, of the first TLS handler of a pipeline; NULL if there is none, its
- * handshake has not succeeded, or there is no memory.
- * Thread: loop.  Gives: the handshake, to be released as the message that it is.
+ * Returns the same at any later time, for the first TLS handler of a pipeline; NULL if there is
+ * none, its handshake has not succeeded, or there is no memory.
+ * Thread: loop.  Gives: the handshake, to be released as a message.
  */
 WEIR_API weir_msg *weir_tls_read_handshake(weir_pipeline *pipeline);
 
 /*
- * 0 if it succeeded, else its error, and what was wrong in words: by which side.
+ * Returns 0 or the error of a handshake; and its reason, "" if it succeeded.
  * Thread: any.
  */
 WEIR_API int weir_tls_handshake_result(const weir_tls_handshake *handshake);
 WEIR_API const char *weir_tls_handshake_detail(const weir_tls_handshake *handshake);
 
 /*
- * What was agreed upon: "TLSv1.3", "TLS_AES_256_GCM_SHA384"; the protocol, "" if none; the name
- * that the client asked for, in lower case and without a dot at its end, "" if none.
+ * Return what was negotiated: "TLSv1.3"; "TLS_AES_256_GCM_SHA384"; the protocol, "" if none; the
+ * name that the client asked for, in lower case and without a final dot, "" if none.
  * Thread: any.
  */
 WEIR_API const char *weir_tls_handshake_version(const weir_tls_handshake *handshake);
@@ -111,61 +113,58 @@ WEIR_API const char *weir_tls_handshake_alpn(const weir_tls_handshake *handshake
 WEIR_API const char *weir_tls_handshake_server_name(const weir_tls_handshake *handshake);
 
 /*
- * Whether an earlier session was taken up again.
+ * True if an earlier session was resumed.
  * Thread: any.
  */
 WEIR_API bool weir_tls_handshake_is_resumed(const weir_tls_handshake *handshake);
 
 /*
- * Whether the server has stapled an OCSP response, good or not, as a client sees it. Where
- * authorities are believed, one of theirs that says that the certificate is revoked makes the
- * handshake fail. One that cannot be verified (signed by somebody else, too old, damaged) counts as
- * none: who has stolen a key need not staple anything. Only if the certificate demands a response
- * (must-staple) the handshake fails without a good one.
+ * Client: true if the server stapled an OCSP response, valid or not. With WEIR_TLS_VERIFY_REQUIRED
+ * a valid one that says "revoked" fails the handshake. One that cannot be verified (wrong
+ * signature, too old, damaged) counts as none, and fails it only if the certificate requires a
+ * response (must-staple).
  * Thread: any.
  */
 WEIR_API bool weir_tls_handshake_is_stapled(const weir_tls_handshake *handshake);
 
 /*
- * The peer's certificate, borrowed; NULL if it has shown none. With WEIR_TLS_VERIFY_NONE nobody has
- * looked whether it can be believed.
+ * Returns the peer's certificate, borrowed; NULL if it sent none. With WEIR_TLS_VERIFY_NONE it has
+ * not been verified.
  * Thread: any.
  */
 WEIR_API weir_tls_certificate *weir_tls_handshake_peer(const weir_tls_handshake *handshake);
 
-/* ---- the end ---- */
+/* --- close ------------------------------------------------------------------------------------ */
 
 /*
- * The event that the peer has ended TLS properly: nothing more comes from it. Without half closure
- * the channel is closed then. With it the events of the end of the input follow, also if the peer's
- * stream has not ended, and we may go on sending.
+ * The event that the peer has sent close_notify: it sends nothing more. Without half closure the
+ * channel is closed then. With half closure the events of a closed input follow, even if the peer's
+ * stream has not ended, and we may continue to send.
  * Thread: any.
  */
 WEIR_API weir_msg *weir_event_tls_closed(void);
 
-/* --- tls detect ------------------------------------------------------------------------------- */
+/* --- detect: plain or TLS on one port --------------------------------------------------------- */
 
 /*
- * Plain or TLS on one port: the first bytes decide.
+ * The first bytes decide whether a client speaks TLS.
  *
  *      weir_tls_detect_add(pipeline, WEIR_TLS_DETECT_OPTIONS(.context = tls,
  *                                                            .init = init_echo));
  *
- * A client that begins as TLS does gets the TLS handler in this place; any other none. Then `init`
- * runs, which adds the handlers behind, and the bytes go on to them. A client that says nothing is
- * closed after a while, with the error -ETIMEDOUT: this is for protocols in which clients speak
- * first.
+ * If it does, the detector is replaced by the TLS handler. Then `init` adds the handlers behind,
+ * and the bytes are passed on to them. A client that sends nothing gets the error -ETIMEDOUT and is
+ * closed: this is for protocols in which the client speaks first.
  */
 
-/* The pipeline behind: an error closes the channel. Thread: loop. */
+/* Adds the handlers behind. An error closes the channel. Thread: loop. */
 typedef int weir_tls_detect_fn(weir_channel *channel, bool is_tls, void *user_data);
 
 /* Zero means default. Build with WEIR_TLS_DETECT_OPTIONS(...). */
 typedef struct weir_tls_detect_options {
     size_t size;
-    weir_tls_context *context;   /* of a server; kept */
-    const weir_tls_options *tls; /* of the handler: its time limits, and where it works; NULL =
-                                    every default */
+    weir_tls_context *context;   /* a server's; retained */
+    const weir_tls_options *tls; /* timeouts and offload of the TLS handler; NULL = defaults */
     weir_tls_detect_fn *init;
     void *user_data;
     int64_t timeout_ns; /* for the first bytes, default 10 s; WEIR_OFF = none */
@@ -178,45 +177,44 @@ typedef struct weir_tls_detect_options {
  * Thread: any.  Lends until it returns: options.  Lends until init has run: user_data.  Keeps:
  * context.  Fails: -EINVAL, and as weir_pipeline_add.
  */
-WEIR_API int weir_tls_detect_add(weir_pipeline *pipeline, const weir_tls_detect_options *options);
+WEIR_API WEIR_MUST_USE int weir_tls_detect_add(weir_pipeline *pipeline,
+                                               const weir_tls_detect_options *options);
 
-/* --- tls hello -------------------------------------------------------------------------------- */
+/* --- hello: read a client's hello without answering ------------------------------------------- */
 
 /*
- * What a TLS client says first, read without answering: for proxies that look at
- * the name and pass all bytes on.
+ * For proxies that route by server name and pass all bytes on.
  *
  *      weir_tls_hello_add(pipeline,
  *                         WEIR_TLS_HELLO_OPTIONS(.on_hello = on_hello, .user_data = proxy));
  *
- * The bytes are held until the hello is complete; then it is told, then they go on as they came,
- * and the handler goes: on_hello may add others behind it, or stop the reading. Where reads are on
- * demand it asks for as many as the hello takes. Anything else, WEIR_ENOTTLS say, or a client that
- * takes too long, is an error, and the channel is closed.
+ * Bytes are buffered until the hello is complete. Then on_hello is called, which may add handlers
+ * behind or pause reading; then the bytes are passed on unchanged and the handler removes itself.
+ * With auto-read off it requests the reads it needs. A client that sends something else
+ * (WEIR_ENOTTLS) or takes too long (-ETIMEDOUT) causes an error, and the channel is closed.
  *
- * What is read is nothing but what somebody says: no certificate was shown, no name proven.
+ * Nothing in a hello is authenticated.
  */
 
-/* The longest hello that is read: 4 records' worth. */
+/* The most bytes of a hello, with its record headers: 4 records. */
 #define WEIR_TLS_HELLO_MAX 65536
 
 typedef struct weir_tls_hello {
     char server_name[256]; /* in lower case: letters, digits and "-_.:"; "" if none */
-    char alpn[256];        /* what is offered, by commas, as far as it can be printed and there is
-                              room; "" if none */
-    uint16_t version;      /* the highest that is offered: 0x0303 = 1.2, 0x0304 = 1.3; 0 = none that
-                              exists */
+    char alpn[256];        /* the protocols offered, comma-separated: those that are printable and
+                              fit; "" if none */
+    uint16_t version;      /* the highest offered: 0x0303 = 1.2, 0x0304 = 1.3; 0 = none known */
     uint64_t reserved[4];
 } weir_tls_hello;
 
 /*
- * Reads a hello from the first bytes of a stream: 1 if it is complete, 0 if more bytes are needed.
- * Thread: any.  Fails: WEIR_ENOTTLS (it is not a TLS client), WEIR_EMALFORMED (it pretends to be
- * one), WEIR_ETOOLONG (beyond WEIR_TLS_HELLO_MAX).
+ * Parses a hello from the first bytes of a stream. Returns 1 if it is complete, 0 if more bytes are
+ * needed.
+ * Thread: any.  Fails: WEIR_ENOTTLS, WEIR_EMALFORMED, WEIR_ETOOLONG (beyond WEIR_TLS_HELLO_MAX).
  */
 WEIR_API int weir_tls_hello_read(weir_span bytes, weir_tls_hello *ret_hello);
 
-/* Tells of a hello. An error closes the channel. Thread: the handler's. */
+/* Called with a complete hello. An error closes the channel. Thread: the handler's. */
 typedef int weir_tls_hello_fn(weir_ctx *ctx, const weir_tls_hello *hello, void *user_data);
 
 /* Zero means default. Build with WEIR_TLS_HELLO_OPTIONS(...). */
@@ -234,7 +232,8 @@ typedef struct weir_tls_hello_options {
  * Thread: any.  Lends until it returns: options.  Lends until on_hello has been called: user_data.
  * Fails: -EINVAL, and as weir_pipeline_add.
  */
-WEIR_API int weir_tls_hello_add(weir_pipeline *pipeline, const weir_tls_hello_options *options);
+WEIR_API WEIR_MUST_USE int weir_tls_hello_add(weir_pipeline *pipeline,
+                                              const weir_tls_hello_options *options);
 
 #ifdef __cplusplus
 }

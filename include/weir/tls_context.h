@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weir/tls_context.h - who we are and whom we believe: what many TLS connections have in common.
+ * weir/tls_context.h - what many TLS connections share: certificate and key, trusted authorities,
+ * versions, session tickets.
  *
  *      weir_tls_context *tls;
  *      weir_tls_server_create(
@@ -8,10 +9,10 @@
  *          &tls);
  *      ...
  *      weir_tls_add(pipeline, tls);            for each channel (weir/tls.h)
- *      weir_tls_context_reload(tls);           the files have changed; nobody is interrupted
+ *      weir_tls_context_reload(tls);           the files have changed; no connection is interrupted
  *
- * Link with weir-tls. A context is counted, and good on any thread. What it is made of can be
- * swapped while connections come and go: each keeps what it began with.
+ * Link with weir-tls. A context is reference-counted and may be used on any thread. Its options can
+ * be replaced at any time: each connection keeps those that it began with.
  */
 #ifndef WEIR_TLS_CONTEXT_H
 #define WEIR_TLS_CONTEXT_H
@@ -26,146 +27,146 @@ extern "C" {
 
 typedef struct weir_tls_context weir_tls_context;
 typedef struct weir_tls_certificate weir_tls_certificate;
-typedef struct weir_tls_choice weir_tls_choice;
+typedef struct weir_tls_sni_request weir_tls_sni_request;
 typedef struct weir_tls_tickets weir_tls_tickets;
 
 enum weir_tls_version {
-    WEIR_TLS_VERSION_DEFAULT, /* 1.2 at the least, 1.3 at the most */
+    WEIR_TLS_VERSION_DEFAULT, /* minimum 1.2, maximum 1.3 */
     WEIR_TLS_VERSION_1_2,
     WEIR_TLS_VERSION_1_3,
 };
 
-/* Whether the peer must show a certificate that we believe. */
+/* Whether the peer must present a trusted certificate. */
 enum weir_tls_verify {
-    WEIR_TLS_VERIFY_DEFAULT,  /* a client: REQUIRED, a server: NONE */
-    WEIR_TLS_VERIFY_NONE,     /* of a server anybody may pretend to be it: for trying things out */
-    WEIR_TLS_VERIFY_OPTIONAL, /* a server asks; who has one must be believed */
-    WEIR_TLS_VERIFY_REQUIRED, /* by the authorities; of servers, for the right name as well */
-    WEIR_TLS_VERIFY_PINS,     /* it must have one of the pins, nothing else is looked at */
+    WEIR_TLS_VERIFY_DEFAULT, /* client: REQUIRED, server: NONE */
+    WEIR_TLS_VERIFY_NONE, /* for a client, anybody may impersonate the server: development only */
+    WEIR_TLS_VERIFY_OPTIONAL, /* server: the client may send none; one that it sends is verified */
+    WEIR_TLS_VERIFY_REQUIRED, /* by the authorities; a server's also for the right name */
+    WEIR_TLS_VERIFY_PINS,     /* its key must match a pin; nothing else is checked */
 };
 
 /*
- * A server with several names decides here which context a client gets: by
- * weir_tls_choice_accept or _refuse, now or later, on any thread, once (weir/tls_context.h).
- * Takes: choice. Thread: the handler's.
+ * Chooses the context for a client of a server with several names, by weir_tls_sni_request_accept
+ * or _reject: once, now or later, on any thread. Takes: request. Thread: the handler's.
  */
-typedef void weir_tls_choose_fn(weir_tls_choice *choice, void *user_data);
+typedef void weir_tls_sni_fn(weir_tls_sni_request *request, void *user_data);
 
 /* Zero means default. Build with WEIR_TLS_CONTEXT_OPTIONS(...). Everything is copied. */
 typedef struct weir_tls_context_options {
     size_t size;
 
-    /* Who we are: a server must say, a client may. The certificate, then those between it and the
-     * authority, in PEM; from a file, or as text. */
+    /* Our own certificate, required for servers: PEM, the certificate and then its chain; a file or
+     * a text. */
     const char *certificate_file;
-    const char *key_file; /* NULL: in the same file. A warning is logged if everybody on the
-                             machine can read it, unless it is encrypted, or change it */
+    const char *key_file; /* NULL = in certificate_file. Logs a warning if the file is
+                             world-writable, or world-readable and not encrypted */
     const char *certificate_pem;
-    const char *key_pem;         /* NULL: in the same text */
+    const char *key_pem;         /* NULL = in certificate_pem */
     const char *passphrase;      /* of the key */
-    const char *self_signed_for; /* names, by commas: makes a certificate for trying things out */
+    const char *self_signed_for; /* names, comma-separated: generates a certificate; development
+                                    only */
 
-    /* Whom we believe: authorities in PEM; neither: those of the system. (To a server that wants
-     * certificates of clients that is everybody who has one for some name: say whose you mean.) */
+    /* The trusted authorities: PEM; NULL = those of the system. A server that verifies clients
+     * should set them: the system's vouch for anybody who has a domain. */
     const char *ca_file;
     const char *ca_pem;
     enum weir_tls_verify verify;
-    const char *pins; /* "sha256/BASE64" of public keys, by commas: the peer must have one of them,
-                         besides what `verify` demands. (OPTIONAL: or show no certificate) */
+    const char *pins; /* "sha256/BASE64" of public keys, comma-separated: the peer's key must match
+                         one, in addition to `verify`. (OPTIONAL: or it sends no certificate) */
 
-    /* What we speak. */
+    /* Protocol parameters. */
     enum weir_tls_version min_version;
     enum weir_tls_version max_version;
-    const char *ciphers;       /* of TLS 1.2, as OpenSSL writes them; default
-                                  "ECDHE+AESGCM:ECDHE+CHACHA20": what was said stays secret when
-                                  the key becomes known */
-    const char *cipher_suites; /* of TLS 1.3: "TLS_AES_128_GCM_SHA256:..." */
+    const char *ciphers;       /* TLS 1.2, in OpenSSL's notation; default
+                                  "ECDHE+AESGCM:ECDHE+CHACHA20" (forward secrecy) */
+    const char *cipher_suites; /* TLS 1.3: "TLS_AES_128_GCM_SHA256:..." */
     const char *groups;        /* "X25519:P-256" */
-    const char *alpn;          /* protocols by commas, the best first: "h2,http/1.1". A client whose
-                                  offers the server knows none of is refused */
+    const char *alpn;          /* protocols, comma-separated, the preferred first: "h2,http/1.1". A
+                                  server rejects a client that offers only others */
 
-    /* Sessions that are taken up again. */
-    bool no_resumption;
-    weir_tls_tickets *tickets;   /* a server's keys, shared with others; kept. NULL: its own, which
-                                    change every 12 hours */
-    int64_t session_lifetime_ns; /* how long after the peer was verified, however often it was
-                                    taken up since; default 2 hours, at most 7 days */
-    size_t session_cache;        /* how many a client remembers, by server_name; default 256. How
-                                    many a server remembers, by id, for clients of TLS 1.2 without
-                                    tickets; default 1024 */
+    /* Session resumption. */
+    int resumption;              /* default on; WEIR_OFF = every handshake is a full one */
+    weir_tls_tickets *tickets;   /* server: ticket keys shared with other servers; retained. NULL =
+                                    its own, rotated every 12 hours */
+    int64_t session_lifetime_ns; /* since the peer was verified, however often the session was
+                                    resumed since; default 2 hours, at most 7 days */
+    size_t session_cache;        /* the most sessions cached: client, by server_name; default 256.
+                                    Server, by id, for TLS 1.2 clients without tickets; default
+                                    1024 */
+    int session_ids;             /* server: default on; WEIR_OFF = caches none, resumes by ticket
+                                    only */
 
     /* A server with several names; see also weir_tls_context_add_name. */
-    weir_tls_choose_fn *choose;
-    void *choose_data; /* must be good for as long as the context is, also after a replace: on other
-                          threads the former chooser may just have been called */
+    weir_tls_sni_fn *on_sni;
+    void *on_sni_data; /* must stay valid as long as the context, even after a replace: other
+                          threads may still be calling the former on_sni */
 
-    const char *ocsp_file;    /* an OCSP response (DER) to be stapled; read again by a reload */
-    const char *key_log_file; /* secrets are appended for Wireshark: for finding mistakes only */
-    bool no_session_ids;      /* a server remembers no sessions: it resumes by ticket only */
+    const char *ocsp_file;    /* server: OCSP response (DER) to staple; read again by a reload */
+    const char *key_log_file; /* secrets are appended to it, for Wireshark; debugging only */
 } weir_tls_context_options;
 
 #define WEIR_TLS_CONTEXT_OPTIONS(...) WEIR_OPTIONS(weir_tls_context_options, __VA_ARGS__)
 
 /*
- * Makes a context for servers, or for clients; NULL options of a client: every default. What was
- * wrong is said in words by weir_tls_reason, and logged.
+ * Creates a context for servers, or for clients; NULL options (clients only) = defaults. The reason
+ * of a failure is in weir_tls_reason, and logged.
  * Thread: any, and reads files.  Lends until it returns: options.  Gives: context.  Fails: -ENOMEM,
- * -EINVAL, -ENOENT and others of a file's, WEIR_ETLS (what is in it).
+ * -EINVAL, -ENOENT and other errors of files, WEIR_ETLS (their contents).
  */
-WEIR_API int weir_tls_server_create(const weir_tls_context_options *options,
-                                    weir_tls_context **ret_context);
-WEIR_API int weir_tls_client_create(const weir_tls_context_options *options,
-                                    weir_tls_context **ret_context);
+WEIR_API WEIR_MUST_USE int weir_tls_server_create(const weir_tls_context_options *options,
+                                                  weir_tls_context **ret_context);
+WEIR_API WEIR_MUST_USE int weir_tls_client_create(const weir_tls_context_options *options,
+                                                  weir_tls_context **ret_context);
 
 /*
- * What the last function of weir/tls*.h that failed on this thread had to say; "" if none has. Of
- * a handler whose options make no sense the log says which.
+ * Returns the reason of the last failure of a function of weir/tls*.h on this thread; "" if there
+ * was none. For invalid options of a handler, see the log.
  * Thread: any.  Lends until the next such call: the text.
  */
 WEIR_API const char *weir_tls_reason(void);
 
 /*
- * Keeps a context.
+ * Retains a context.
  * Thread: any.
  */
 WEIR_API weir_tls_context *weir_tls_context_retain(weir_tls_context *context);
 
 /*
- * Gives a reference back; NULL is fine. Connections keep what they need.
+ * Releases a reference. NULL is ignored. Connections keep what they need.
  * Thread: any.  Takes: context.
  */
 WEIR_API void weir_tls_context_release(weir_tls_context *context);
 
 /*
- * Reads the files again; or takes other options in the place of those that it has. New connections
- * get the new ones, from one moment to the next; if something is wrong all stays as it was.
- * Thread: any, and reads files.  Fails: as the making of one.
+ * Reads the files again; or replaces the options. New connections use the result; on failure
+ * nothing changes.
+ * Thread: any, and reads files.  Fails: as the creation.
  */
-WEIR_API int weir_tls_context_reload(weir_tls_context *context);
-WEIR_API int weir_tls_context_replace(weir_tls_context *context,
-                                      const weir_tls_context_options *options);
+WEIR_API WEIR_MUST_USE int weir_tls_context_reload(weir_tls_context *context);
+WEIR_API WEIR_MUST_USE int weir_tls_context_replace(weir_tls_context *context,
+                                                    const weir_tls_context_options *options);
 
 /*
- * Clients of a server that ask for this name get `other`: "example.com", or "*.example.com" for
- * all names with one label more. Again for the same name: `other` takes the former's place; NULL:
- * the name is forgotten. What nobody has a name for gets the context itself. The names of `other`,
- * and its chooser, do not count. Two contexts that have names for each other keep each other: they
- * are freed when one of the names has been forgotten.
- * Thread: any.  Keeps: other.  Fails: -ENOMEM, -EINVAL (no such name can be; a client's context),
- * -ENOENT (there is none to be forgotten).
+ * Makes clients of a server that ask for `name` use `other`: "example.com", or "*.example.com" for
+ * all names with one more label. Replaces an earlier context of the same name; NULL removes the
+ * name. Clients that ask for an unknown name use `context` itself. The names and the on_sni of
+ * `other` have no effect. Two contexts that name each other retain each other: remove one of the
+ * names to free them.
+ * Thread: any.  Keeps: other.  Fails: -ENOMEM, -EINVAL (invalid name; a client's context), -ENOENT
+ * (no such name to remove).
  */
-WEIR_API int weir_tls_context_add_name(weir_tls_context *context, const char *name,
-                                       weir_tls_context *other);
+WEIR_API WEIR_MUST_USE int weir_tls_context_add_name(weir_tls_context *context, const char *name,
+                                                     weir_tls_context *other);
 
 /*
- * Our own certificate, as it is now; NULL if there is none, or no memory.
+ * Returns our own certificate at this moment; NULL if there is none, or no memory.
  * Thread: any.  Gives: the certificate.
  */
 WEIR_API weir_tls_certificate *weir_tls_context_certificate(weir_tls_context *context);
 
-/* How often; of all connections that began with this context. */
+/* Counters of all connections that began with this context. */
 typedef struct weir_tls_context_stats {
-    uint64_t handshakes; /* that succeeded */
+    uint64_t handshakes; /* succeeded */
     uint64_t resumed;    /* of these */
     uint64_t failed;
     uint64_t reloads;
@@ -173,43 +174,44 @@ typedef struct weir_tls_context_stats {
 } weir_tls_context_stats;
 
 /*
- * Reads the figures.
+ * Reads the counters.
  * Thread: any.
  */
 WEIR_API void weir_tls_context_read_stats(const weir_tls_context *context,
                                           weir_tls_context_stats *ret_stats);
 
-/* --- tls certificate -------------------------------------------------------------------------- */
+/* --- certificates ----------------------------------------------------------------------------- */
 
 /*
- * A certificate: whose it is, and who says so.
- *
- * Counted; nothing in it changes. Texts are UTF-8 and lent for as long as the certificate is kept.
+ * A certificate is reference-counted and immutable. Its texts are UTF-8 and valid as long as the
+ * certificate is retained.
  */
 
-/* The length of "sha256/BASE64", with its end. */
+/* The size of "sha256/BASE64" with its terminating zero. */
 #define WEIR_TLS_PIN_SIZE 52
 
 /*
- * Reads the first certificate of a text in PEM.
+ * Parses the first certificate of a PEM text.
  * Thread: any.  Gives: certificate.  Fails: -ENOMEM, WEIR_ETLS (weir_tls_reason).
  */
-WEIR_API int weir_tls_certificate_parse(const char *pem, weir_tls_certificate **ret_certificate);
+WEIR_API WEIR_MUST_USE int weir_tls_certificate_parse(const char *pem,
+                                                      weir_tls_certificate **ret_certificate);
 
 /*
- * Keeps a certificate.
+ * Retains a certificate.
  * Thread: any.
  */
 WEIR_API weir_tls_certificate *weir_tls_certificate_retain(weir_tls_certificate *certificate);
 
 /*
- * Gives a reference back; NULL is fine.
+ * Releases a reference. NULL is ignored.
  * Thread: any.  Takes: certificate.
  */
 WEIR_API void weir_tls_certificate_release(weir_tls_certificate *certificate);
 
 /*
- * Whose it is and who says so, as "CN=example.com,O=Example" (RFC 2253); its number in hex.
+ * Return the subject and the issuer, as "CN=example.com,O=Example" (RFC 2253), and the serial
+ * number in hex.
  * Thread: any.
  */
 WEIR_API const char *weir_tls_certificate_subject(const weir_tls_certificate *certificate);
@@ -217,116 +219,118 @@ WEIR_API const char *weir_tls_certificate_issuer(const weir_tls_certificate *cer
 WEIR_API const char *weir_tls_certificate_serial(const weir_tls_certificate *certificate);
 
 /*
- * The names and addresses that it is for: the n-th, NULL if there are not so many.
+ * Returns the n-th subject alternative name (a host name, an address), NULL if there are fewer.
  * Thread: any.
  */
 WEIR_API const char *weir_tls_certificate_name(const weir_tls_certificate *certificate, size_t n);
 
 /*
- * From when, and until when: seconds since 1970, UTC.
+ * Return the validity period: seconds since 1970, UTC.
  * Thread: any.
  */
 WEIR_API int64_t weir_tls_certificate_not_before(const weir_tls_certificate *certificate);
 WEIR_API int64_t weir_tls_certificate_not_after(const weir_tls_certificate *certificate);
 
 /*
- * "sha256/BASE64" of its public key: what weir_tls_context_options.pins has.
+ * Returns the pin of its public key, "sha256/BASE64", for weir_tls_context_options.pins.
  * Thread: any.
  */
 WEIR_API const char *weir_tls_certificate_pin(const weir_tls_certificate *certificate);
 
 /*
- * All of it, in DER; and as text in PEM.
+ * Return the whole certificate, as DER and as PEM text.
  * Thread: any.
  */
 WEIR_API weir_span weir_tls_certificate_der(const weir_tls_certificate *certificate);
 WEIR_API const char *weir_tls_certificate_pem(const weir_tls_certificate *certificate);
 
-/* --- tls tickets ------------------------------------------------------------------------------ */
+/* --- session tickets -------------------------------------------------------------------------- */
 
 /*
- * The keys of session tickets: with them a client that comes back proves that
- * it was here, and both save the expensive part of the handshake.
+ * The keys of session tickets. With a ticket a returning client resumes its session, and both sides
+ * save the expensive part of the handshake.
  *
- * A server's context has keys of its own unless it is given some. Servers that share their clients
- * share their keys: the first of them makes new tickets, all of them open old ones.
+ * A server's context has its own keys unless it is given some. Servers that share clients share
+ * keys: the first key encrypts new tickets, all of them decrypt old ones.
  */
 
-/* Bytes of one key: 16 name, 32 to sign, 32 to encrypt. */
+/* Bytes of one key: 16 name, 32 HMAC, 32 encryption. */
 #define WEIR_TLS_TICKET_KEY_SIZE 80
-/* How many are kept at the most. */
+/* The most keys. */
 #define WEIR_TLS_TICKET_KEYS_MAX 8
 
 /*
- * Makes keys: one that is random, and a new one every `rotation_ns` (0 = 12 hours, WEIR_OFF =
- * never), while the former ones still open what they have made for as long again.
- * Thread: any.  Gives: tickets.  Fails: -ENOMEM, -EINVAL, WEIR_ETLS (no random numbers).
+ * Creates keys: a random one, and a new one every `rotation_ns` (0 = 12 hours, WEIR_OFF = never).
+ * A former key still decrypts its tickets for as long again.
+ * Thread: any.  Gives: tickets.  Fails: -ENOMEM, -EINVAL, WEIR_ETLS (no random bytes).
  */
-WEIR_API int weir_tls_tickets_create(int64_t rotation_ns, weir_tls_tickets **ret_tickets);
+WEIR_API WEIR_MUST_USE int weir_tls_tickets_create(int64_t rotation_ns,
+                                                   weir_tls_tickets **ret_tickets);
 
 /*
- * Keeps the keys.
+ * Retains the keys.
  * Thread: any.
  */
 WEIR_API weir_tls_tickets *weir_tls_tickets_retain(weir_tls_tickets *tickets);
 
 /*
- * Gives a reference back; NULL is fine. Keys are wiped with the last.
+ * Releases a reference. NULL is ignored. The last one wipes the keys.
  * Thread: any.  Takes: tickets.
  */
 WEIR_API void weir_tls_tickets_release(weir_tls_tickets *tickets);
 
 /*
- * A new random key becomes the first, now; the oldest is forgotten if there are too many.
- * Thread: any.  Fails: WEIR_ETLS (no random numbers).
+ * Makes a new random key the first one now; drops the oldest if there are too many.
+ * Thread: any.  Fails: WEIR_ETLS (no random bytes).
  */
-WEIR_API int weir_tls_tickets_rotate(weir_tls_tickets *tickets);
+WEIR_API WEIR_MUST_USE int weir_tls_tickets_rotate(weir_tls_tickets *tickets);
 
 /*
- * These keys, each of WEIR_TLS_TICKET_KEY_SIZE bytes, in the place of all others. They do not
- * change by themselves any more.
+ * Replaces all keys by `count` keys of WEIR_TLS_TICKET_KEY_SIZE bytes each, and stops the rotation.
  * Thread: any.  Fails: -EINVAL (none, or more than WEIR_TLS_TICKET_KEYS_MAX).
  */
-WEIR_API int weir_tls_tickets_set(weir_tls_tickets *tickets, const uint8_t *keys, size_t count);
+WEIR_API WEIR_MUST_USE int weir_tls_tickets_set(weir_tls_tickets *tickets, const uint8_t *keys,
+                                                size_t count);
 
-/* --- tls choice ------------------------------------------------------------------------------- */
+/* --- SNI requests ----------------------------------------------------------------------------- */
 
 /*
- * A client has said which server it wants; somebody decides what it gets.
+ * A client has named the server that it wants; on_sni chooses its context.
  *
- *      static void choose(weir_tls_choice *choice, void *user_data)
+ *      static void on_sni(weir_tls_sni_request *request, void *user_data)
  *      {
- *          look_up(user_data, weir_tls_choice_server_name(choice), choice);   calls back some time
+ *          look_up(user_data, weir_tls_sni_request_server_name(request), request);   async
  *      }
  *
- * The handshake waits meanwhile, and its time limit holds. A connection that ends before may still
- * be decided upon: that has no effect. A decision made on another thread that there is no memory to
- * pass on is lost: then the time limit ends the handshake.
+ * The handshake waits meanwhile, under its timeout. A request may be decided after its connection
+ * has ended; that has no effect. A decision made on another thread is lost if there is no memory to
+ * pass it on: then the timeout ends the handshake.
  */
 
 /*
- * The name that the client asks for, in lower case and without a dot at its end; "" if it has none.
+ * Returns the server name in lower case and without a final dot; "" if there is none.
  * Thread: any, before it is decided.
  */
-WEIR_API const char *weir_tls_choice_server_name(const weir_tls_choice *choice);
+WEIR_API const char *weir_tls_sni_request_server_name(const weir_tls_sni_request *request);
 
 /*
- * The protocols that the client offers, by commas; "" if none.
+ * Returns the protocols that the client offers, comma-separated; "" if none.
  * Thread: any, before it is decided.
  */
-WEIR_API const char *weir_tls_choice_alpn(const weir_tls_choice *choice);
+WEIR_API const char *weir_tls_sni_request_alpn(const weir_tls_sni_request *request);
 
 /*
- * The client gets this context, of a server; NULL = the one that was asked.
- * Thread: any.  Takes: choice.  Keeps: context.
+ * Continues the handshake with this server context; NULL = the one that called on_sni.
+ * Thread: any.  Takes: request.  Keeps: context.
  */
-WEIR_API void weir_tls_choice_accept(weir_tls_choice *choice, weir_tls_context *context);
+WEIR_API void weir_tls_sni_request_accept(weir_tls_sni_request *request, weir_tls_context *context);
 
 /*
- * The client is refused: it hears "unrecognized name", our own handlers hear `reason`.
- * Thread: any.  Takes: choice.
+ * Rejects the client with the alert "unrecognized name". `reason` is the detail of the error that
+ * our own handlers get.
+ * Thread: any.  Takes: request.
  */
-WEIR_API void weir_tls_choice_refuse(weir_tls_choice *choice, const char *reason);
+WEIR_API void weir_tls_sni_request_reject(weir_tls_sni_request *request, const char *reason);
 
 #ifdef __cplusplus
 }

@@ -11,37 +11,37 @@
 
 #include "base/options.h"
 
-#define TIMEOUT_USUAL weir_seconds(10)
+#define DEFAULT_TIMEOUT_NS weir_seconds(10)
 
 int weir__first_bytes_init(weir__first_bytes *base, int64_t timeout_ns)
 {
     if (timeout_ns < 0 && timeout_ns != WEIR_OFF)
         return weir__options_reject("tls", NULL, "timeout_ns is %lld", (long long)timeout_ns);
-    base->timeout_ns = timeout_ns != 0 ? timeout_ns : TIMEOUT_USUAL;
+    base->timeout_ns = timeout_ns != 0 ? timeout_ns : DEFAULT_TIMEOUT_NS;
     return 0;
 }
 
-static void fail(weir_ctx *ctx, int err, const char *why)
+static void fail(weir_ctx *ctx, int err, const char *detail)
 {
     weir__first_bytes *base = weir_ctx_state(ctx);
 
-    base->is_over = true;
-    weir_fire_error(ctx, err, why);
+    base->has_failed = true;
+    weir_fire_error(ctx, err, detail);
     if (!weir_ctx_is_removed(ctx))
         weir_close(ctx, NULL);
 }
 
-static void on_time(weir_ctx *ctx, weir_timer *timer)
+static void on_timeout(weir_ctx *ctx, weir_timer *timer)
 {
     weir__first_bytes *base = weir_ctx_state(ctx);
-    char why[64];
+    char detail[64];
 
     (void)timer;
-    if (base->is_over)
+    if (base->has_failed)
         return;
-    (void)snprintf(why, sizeof(why), "the first bytes did not come within %lld ms",
+    (void)snprintf(detail, sizeof(detail), "the first bytes did not arrive within %lld ms",
                    (long long)(base->timeout_ns / weir_ms(1)));
-    fail(ctx, -ETIMEDOUT, why);
+    fail(ctx, -ETIMEDOUT, detail);
 }
 
 static void begin(weir_ctx *ctx)
@@ -50,9 +50,9 @@ static void begin(weir_ctx *ctx)
     int err = 0;
 
     if (base->timeout_ns != WEIR_OFF)
-        err = weir_ctx_timer_start(ctx, &base->timer, base->timeout_ns, on_time);
+        err = weir_ctx_timer_start(ctx, &base->timer, base->timeout_ns, on_timeout);
     if (err < 0)
-        fail(ctx, err, "the time for the first bytes cannot be measured");
+        fail(ctx, err, "the timer cannot be started");
     else if (!weir_channel_auto_read(weir_ctx_channel(ctx)))
         weir_request_read(ctx);
 }
@@ -63,12 +63,12 @@ void weir__first_bytes_added(weir_ctx *ctx)
         begin(ctx);
 }
 
-/* On another loop: the timer has been stopped. */
+/* On another loop. The timer was stopped. */
 void weir__first_bytes_registered(weir_ctx *ctx)
 {
     const weir__first_bytes *base = weir_ctx_state(ctx);
 
-    if (!base->is_over && !base->is_done && weir_channel_is_active(weir_ctx_channel(ctx)))
+    if (!base->has_failed && !base->is_done && weir_channel_is_active(weir_ctx_channel(ctx)))
         begin(ctx);
     weir_fire_registered(ctx);
 }
@@ -94,18 +94,18 @@ int weir__first_bytes_pass(weir_ctx *ctx)
     return weir_decoder_finish(ctx);
 }
 
-int weir__first_bytes_fail(weir_ctx *ctx, weir_buf *in, int err, const char *why)
+int weir__first_bytes_fail(weir_ctx *ctx, weir_buf *in, int err, const char *detail)
 {
     weir__first_bytes *base = weir_ctx_state(ctx);
 
-    if (!base->is_over)
-        fail(ctx, err, why);
+    if (!base->has_failed)
+        fail(ctx, err, detail);
     if (!weir_ctx_is_removed(ctx))
         (void)weir_buf_skip(in, weir_buf_readable(in));
     return 0;
 }
 
-/* Who comes and goes without a word, as a health check does, has made no error. */
+/* Closing without having sent anything, as health checks do, is no error. */
 int weir__first_bytes_end(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
 {
     weir__first_bytes *base = weir_ctx_state(ctx);
@@ -113,8 +113,8 @@ int weir__first_bytes_end(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
     (void)ret_msg;
     if (weir_buf_readable(in) > 0)
         return weir__first_bytes_fail(ctx, in, WEIR_EMALFORMED,
-                                      "the connection ended within its first bytes");
-    if (!base->is_over)
-        weir_close(ctx, NULL); /* with half closure it could stay */
+                                      "the connection ended before its first bytes were complete");
+    if (!base->has_failed)
+        weir_close(ctx, NULL); /* with half closure it would stay open */
     return 0;
 }

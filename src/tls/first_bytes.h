@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The base of handlers that look at the first bytes of a connection, then go and pass them on: a
- * decoder with a time limit, which asks for bytes where reads are on demand.
+ * The base of handlers that inspect the first bytes of a connection, then remove themselves and
+ * pass the bytes on: a decoder with a timeout, which requests reads if auto-read is off.
  */
 #ifndef WEIR_TLS_FIRST_BYTES_H
 #define WEIR_TLS_FIRST_BYTES_H
@@ -13,8 +13,8 @@ typedef struct weir__first_bytes {
     weir_decoder_state decoder; /* first */
     weir_timer timer;
     int64_t timeout_ns;
-    bool is_over; /* an error: what comes now is thrown away */
-    bool is_done; /* waits until the bytes are requested */
+    bool has_failed; /* later bytes are discarded */
+    bool is_done;    /* waits until the bytes are requested */
 } weir__first_bytes;
 
 #define WEIR__FIRST_BYTES_SLOTS(state)                                     \
@@ -22,26 +22,26 @@ typedef struct weir__first_bytes {
                                .registered = weir__first_bytes_registered, \
                                .active = weir__first_bytes_active
 
-/* 0 = default. Fails with -EINVAL. */
+/* timeout_ns: 0 = default. Fails: -EINVAL. */
 int weir__first_bytes_init(weir__first_bytes *base, int64_t timeout_ns);
 
 void weir__first_bytes_added(weir_ctx *ctx);
 void weir__first_bytes_registered(weir_ctx *ctx);
 void weir__first_bytes_active(weir_ctx *ctx);
 
-/* is_urgent: the first bytes are no message that anybody requests. */
+/* is_urgent: no handler behind requests the first bytes. */
 bool weir__first_bytes_is_urgent(weir_ctx *ctx);
 
-/* decode_last: it ends without having said what it is for. */
+/* decode_last: the connection ends before its first bytes are complete. */
 int weir__first_bytes_end(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg);
 
-/* Those that follow are the last thing that `decode` does, and return what it returns. */
+/* `decode` ends with one of the following, and returns its result. */
 
-/* Goes: the bytes go on as soon as they are requested. */
+/* Removes the handler; the bytes are passed on as soon as they are requested. */
 int weir__first_bytes_pass(weir_ctx *ctx);
 
-/* An error, and the channel is closed; unless who hears of it removes the handler. Then the bytes
- * go on to others. */
+/* Fires an error and closes the channel. If a handler behind removes this one instead, the bytes
+ * are passed on. */
 int weir__first_bytes_fail(weir_ctx *ctx, weir_buf *in, int err, const char *why);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads numbers and blocks from a message of the handshake, which may lie in many records:
+ * Reads numbers and blocks from a handshake message, which may span several records:
  *
  *      22 3 1  length | part of the message || 22 3 1  length | the rest
  *
- * A reader sees its block and nothing else: what says that it is longer than what it is in cannot
- * be read. Readers are values: a copy reads the same again. Nothing is copied or allocated.
+ * A reader is limited to its block: an inner block that claims to be longer than the outer one
+ * cannot be read. Readers are values: a copy reads the same bytes again. Nothing is copied or
+ * allocated.
  */
 #ifndef WEIR_TLS_HELLO_READER_H
 #define WEIR_TLS_HELLO_READER_H
@@ -22,21 +23,21 @@ typedef struct weir__hello_reader {
     size_t left;      /* bytes of the block */
 } weir__hello_reader;
 
-/* Of `length` bytes in records, all of which are there and no less long than that. */
+/* A reader of `length` bytes within complete records. */
 static inline weir__hello_reader weir__hello_reader_of_records(const uint8_t *records,
                                                                size_t length)
 {
     return (weir__hello_reader){.at = records, .in_record = 0, .left = length};
 }
 
-/* Of bytes without records. */
+/* A reader of bytes without record headers. */
 static inline weir__hello_reader weir__hello_reader_of_span(weir_span bytes)
 {
     return (weir__hello_reader){.at = bytes.data, .in_record = bytes.length, .left = bytes.length};
 }
 
-/* The next bytes that lie together: at least one of them, at most `most`; there are so many. */
-static inline weir_span weir__hello_reader_run(weir__hello_reader *reader, size_t most)
+/* The next contiguous bytes: at least one, at most `max`, which must not exceed `left`. */
+static inline weir_span weir__hello_reader_run(weir__hello_reader *reader, size_t max)
 {
     weir_span run;
 
@@ -45,14 +46,14 @@ static inline weir_span weir__hello_reader_run(weir__hello_reader *reader, size_
         reader->at += WEIR__TLS_RECORD_HEADER;
     }
     run.data = reader->at;
-    run.length = most < reader->in_record ? most : reader->in_record;
+    run.length = max < reader->in_record ? max : reader->in_record;
     reader->at += run.length;
     reader->in_record -= run.length;
     reader->left -= run.length;
     return run;
 }
 
-/* Copies the next bytes, or passes them over (NULL). False if there are not so many. */
+/* Copies the next bytes, or skips them (NULL). False if there are fewer. */
 static inline bool weir__hello_reader_bytes(weir__hello_reader *reader, void *to, size_t length)
 {
     uint8_t *end = to;
@@ -71,7 +72,7 @@ static inline bool weir__hello_reader_bytes(weir__hello_reader *reader, void *to
     return true;
 }
 
-/* A number of so many bytes, at most 4. */
+/* A number of `size` bytes, at most 4. */
 static inline bool weir__hello_reader_number(weir__hello_reader *reader, size_t size,
                                              uint32_t *ret_number)
 {
@@ -86,7 +87,7 @@ static inline bool weir__hello_reader_number(weir__hello_reader *reader, size_t 
     return true;
 }
 
-/* A block that begins with its length, which has so many bytes. */
+/* A block preceded by its length, a number of `size` bytes. */
 static inline bool weir__hello_reader_block(weir__hello_reader *reader, size_t size,
                                             weir__hello_reader *ret_block)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The TLS handler: what its files know of each other. tls.c says what it is in which stage.
+ * The TLS handler: what its files share. tls.c describes the stages.
  *
- *      tls.c             the handler: its slots, reading
- *      tls_shaking.c     the handshake
- *      tls_offload.c     a step of it on another executor
- *      tls_writes.c      writing: plain bytes become records
- *      tls_closing.c     both ends of TLS
- *      tls_handshake.c   how the handshake went, as a message
+ *      tls.c                  the handler: its slots, reading
+ *      tls_handshake.c        the handshake
+ *      tls_offload.c          a step of it on another executor
+ *      tls_write.c            writing: plain bytes become records
+ *      tls_closing.c          close_notify, ours and the peer's
+ *      tls_handshake_info.c   the result of the handshake as a message
  */
 #ifndef WEIR_TLS_TLS_H
 #define WEIR_TLS_TLS_H
@@ -16,31 +16,31 @@
 #include <weir/flow_control.h>
 #include <weir/tls.h>
 
-#include "tls/engine.h"
-#include "tls/tls_choice.h"
+#include "tls/openssl/openssl.h"
 #include "tls/tls_context.h"
 #include "tls/tls_hello.h"
+#include "tls/tls_sni_request.h"
 
-/* What is kept of a peer's bytes while they cannot be looked at. */
-#define WEIR__TLS_KEPT_MAX (128 * 1024)
+/* The most received bytes that are buffered while they cannot be processed. */
+#define WEIR__TLS_BUFFERED_MAX (128 * 1024)
 
-/* What a peer gets of answers to its records before it has to have taken some: 150 new keys. */
-#define WEIR__TLS_ANSWERED_MAX (4 * 1024)
+/* The most bytes of replies to a peer that does not read them: about 150 key updates. */
+#define WEIR__TLS_REPLIES_MAX (4 * 1024)
 
 enum weir__tls_stage {
     WEIR__TLS_WAITING,
-    WEIR__TLS_SHAKING,
+    WEIR__TLS_HANDSHAKING,
     WEIR__TLS_OPEN,
-    WEIR__TLS_SHUT,
-    WEIR__TLS_ENDING,
-    WEIR__TLS_OVER,
+    WEIR__TLS_HALF_CLOSED,
+    WEIR__TLS_CLOSING,
+    WEIR__TLS_CLOSED,
 };
 
 /* What a handshake waits for, besides bytes. */
 enum weir__tls_awaited {
-    WEIR__TLS_NOTHING,
-    WEIR__TLS_JOB,    /* a step is done elsewhere, and the session is there */
-    WEIR__TLS_CHOICE, /* somebody decides what the client gets */
+    WEIR__TLS_AWAITS_NOTHING,
+    WEIR__TLS_AWAITS_OFFLOAD, /* a step runs on another executor, which has the session */
+    WEIR__TLS_AWAITS_SNI,     /* on_sni has not decided yet */
 };
 
 typedef struct weir__tls_last_write weir__tls_last_write;
@@ -48,35 +48,35 @@ typedef struct weir__tls_last_write weir__tls_last_write;
 typedef struct weir__tls {
     weir_decoder_state decoder; /* first */
     weir_pending_writes writes;
-    weir_tls_context *context;  /* kept */
-    weir__tls_session *session; /* NULL while a job has it */
-    weir_group *offload;        /* kept; or NULL */
-    weir_promise *handshake;    /* kept; NULL once it is complete, or nobody waits */
-    weir_tls_choice *choice;    /* kept, while it is awaited, and if it was a refusal */
+    weir_tls_context *context;
+    weir__openssl_session *session; /* NULL while a job has it */
+    weir_group *offload;            /* or NULL */
+    weir_promise *handshake;        /* NULL once it is complete, or if nobody waits */
+    weir_tls_sni_request *request;  /* while it is awaited, and if it was rejected */
     weir__tls_last_write *last_write;
     weir_timer timer;           /* the handshake's, then the close's */
-    weir__tls_hello_scan hello; /* of a server, until the client's hello is there */
+    weir__tls_hello_scan hello; /* server, until the client's hello is complete */
     int64_t handshake_timeout_ns;
     int64_t close_timeout_ns;
     int64_t peer_close_timeout_ns;
-    int64_t sent_at; /* something was, last before the timer of a close was started */
-    size_t taken;    /* a job has taken so many of the bytes that are kept */
-    size_t answered; /* bytes of answers since there was nothing to be sent */
-    int lost;        /* the last error of the connection, or 0 */
+    int64_t sent_at;    /* time of the last send when the close's timer was started */
+    size_t consumed;    /* bytes of the decoder that a job has consumed */
+    size_t reply_bytes; /* written since nothing was queued */
+    int last_error;     /* of the connection, or 0 */
     uint8_t stage;
     uint8_t awaits;
-    bool is_start_tls;     /* and nothing was written yet, */
-    bool has_passed_first; /* or the first message was, which goes out in clear */
-    bool has_hello;        /* of a server: the session has got the first bytes */
-    bool is_told;          /* how the handshake went */
-    bool is_choosing;      /* the chooser is on the stack */
-    bool is_sealing;       /* somebody further out on the stack */
-    bool needs_flush;      /* there are records that nobody has flushed */
-    bool has_input_closed; /* while the handshake waited for something: not told yet */
-    bool has_peer_ended;   /* TLS, properly; */
-    bool is_end_told;      /* those behind know it; or that it was not properly */
-    bool is_input_held;    /* nothing is read while a job has the session */
-    bool is_input_closed;  /* those behind know it, by the peer's end of TLS */
+    bool is_start_tls;      /* and nothing has been written yet, */
+    bool has_passed_first;  /* or the first message has, which is sent in clear */
+    bool has_hello;         /* server: the session has got the first bytes */
+    bool is_reported;       /* the result of the handshake */
+    bool is_in_sni_fn;      /* on_sni is on the stack */
+    bool is_sealing;        /* weir__tls_seal is on the stack */
+    bool needs_flush;       /* there are records that have not been flushed */
+    bool has_input_closed;  /* while the handshake waited: not passed on yet */
+    bool has_peer_closed;   /* by close_notify; */
+    bool is_close_reported; /* handlers behind know that, or that it was missing */
+    bool is_input_paused;   /* while a job has the session */
+    bool is_input_closed;   /* handlers behind know it, because of close_notify */
 } weir__tls;
 
 static inline weir__tls *weir__tls_of(weir_ctx *ctx)
@@ -88,60 +88,62 @@ extern const weir_decoder weir__tls_handler;
 
 /* ---- tls.c ---- */
 
-/* Writes records, which are flushed later; NULL is fine. Takes: records. */
+/* Writes records, to be flushed later. Takes: records. NULL is ignored. */
 void weir__tls_send(weir_ctx *ctx, weir_buf *records);
 
-/* Sends what nobody has flushed. */
+/* Flushes if there are unflushed records. */
 void weir__tls_flush(weir_ctx *ctx);
 
-/* Looks at the bytes that were kept, and sends what is to be sent. */
+/* Processes buffered bytes, and sends what that produces. */
 void weir__tls_resume(weir_ctx *ctx);
 
-/* Goes on reading, unless a job still has the session. */
-void weir__tls_release_input(weir_ctx *ctx);
+/* Resumes reading, unless a job still has the session. */
+void weir__tls_resume_input(weir_ctx *ctx);
 
-/* From here on nothing comes of what is under way. */
-void weir__tls_become_over(weir__tls *tls);
+/* Enters CLOSED and stops the timer. */
+void weir__tls_set_closed(weir__tls *tls);
 
-/* It cannot go on: everybody who waits hears of it, then it is closed. */
-void weir__tls_give_up(weir_ctx *ctx, int err, const char *detail);
+/* Fails the connection: writes, the handshake and the handlers behind get the error, then it is
+ * closed. */
+void weir__tls_fail_and_close(weir_ctx *ctx, int err, const char *detail);
 
-/* Begins the handshake if there is a connection, and it has not begun; not that of a start-TLS. */
-void weir__tls_begin_if_active(weir_ctx *ctx);
+/* Starts the handshake if the channel is active and it has not started; not with start_tls. */
+void weir__tls_start_if_active(weir_ctx *ctx);
 
-/* ---- tls_shaking.c ---- */
+/* ---- tls_handshake.c ---- */
 
-void weir__tls_begin(weir_ctx *ctx);
+void weir__tls_start_handshake(weir_ctx *ctx);
 
-/* With the bytes that have come: as a decode_fn. */
-int weir__tls_shake(weir_ctx *ctx, weir_buf *in);
+/* Continues it with received bytes: as a decode_fn. */
+int weir__tls_handshake_decode(weir_ctx *ctx, weir_buf *in);
 
-/* What is to be done when a step has been: it is over, has failed, or needs more. Takes: out. */
-void weir__tls_stepped(weir_ctx *ctx, int result, weir_buf *out);
+/* Handles the result of a step that ran as a job. Takes: out. */
+void weir__tls_handshake_step_done(weir_ctx *ctx, int result, weir_buf *out);
 
-/* A choice has come back. Takes: choice. */
-void weir__tls_decided(weir_ctx *ctx, weir_tls_choice *choice);
+/* A request has been decided. Takes: request. */
+void weir__tls_sni_decided(weir_ctx *ctx, weir_tls_sni_request *request);
 
-/* Tells how the handshake went, unless that was told; `err` is 0 if it is over. */
-void weir__tls_tell(weir_ctx *ctx, int err, const char *detail);
+/* Reports that the handshake failed, unless its result was reported before. */
+void weir__tls_report_handshake(weir_ctx *ctx, int err, const char *detail);
 
-/* The same where the channel has ended before: it was lost, whoever closes it then, or closed. */
-void weir__tls_tell_ended(weir_ctx *ctx);
+/* The same when the channel ends first, by an error or by a close. */
+void weir__tls_report_handshake_lost(weir_ctx *ctx);
 
-/* The handshake may last so long from now on. */
+/* Starts the timer of the handshake. */
 void weir__tls_limit_handshake(weir_ctx *ctx);
 
 /* ---- tls_offload.c ---- */
 
-/* The next step, with the bytes of `in` (or NULL), elsewhere. False: it has to be done here. */
+/* Runs the next step, with the bytes of `in` (or NULL), on another executor. False if it has to be
+ * done here. */
 bool weir__tls_offload(weir_ctx *ctx, weir_buf *in);
 
-/* ---- tls_writes.c ---- */
+/* ---- tls_write.c ---- */
 
-/* Makes records of what is flushed, and writes them. */
+/* Turns flushed writes into records, and writes these. */
 void weir__tls_seal(weir_ctx *ctx);
 
-/* Fails what is held, and a half closure behind it. Who does not wait does not hear of it. */
+/* Fails the queued writes, and a half closure behind them. */
 void weir__tls_fail_writes(weir_ctx *ctx, int err, const char *detail);
 
 /* ---- tls_closing.c ---- */
@@ -149,33 +151,35 @@ void weir__tls_fail_writes(weir_ctx *ctx, int err, const char *detail);
 void weir__tls_close(weir_ctx *ctx, weir_promise *done);
 void weir__tls_shutdown_output(weir_ctx *ctx, weir_promise *done);
 
-/* Goes on with a close or half closure that has been asked for, if it can. */
-void weir__tls_go_on_closing(weir_ctx *ctx);
+/* Continues a pending close or half closure as far as possible. */
+void weir__tls_continue_closing(weir_ctx *ctx);
 
-/* Those behind hear that the peer has ended TLS, if they have not, and the rest is done. */
-void weir__tls_peer_ended(weir_ctx *ctx);
+/* Reports the peer's close_notify to the handlers behind, unless it was, and acts on it. */
+void weir__tls_peer_closed(weir_ctx *ctx);
 
-/* The peer has ended its stream: it is an error if TLS was not ended before. */
-void weir__tls_input_ended(weir_ctx *ctx);
+/* The peer's stream has ended: an error if there was no close_notify. */
+void weir__tls_input_closed(weir_ctx *ctx);
 
-/* A close may wait so long from now on: until something can be sent, for a peer that takes nothing,
- * or for its end of TLS. If there is one. */
+/* Restarts the timer of a pending close: until something can be sent, for a peer that reads
+ * nothing, or for its close_notify. */
 void weir__tls_limit_close(weir_ctx *ctx);
 
-/* True if a close waits for the peer's end, or a write for the rest of a message of the peer's. */
+/* True if a close waits for the peer's close_notify, or a write for the rest of a message of the
+ * peer. */
 bool weir__tls_waits_for_bytes(const weir__tls *tls);
 
-/* Reads on, where that is on demand, if a close waits for the peer's end, or writes for the end of
- * what it has begun to say: nobody else asks then. */
-void weir__tls_ask_for_more(weir_ctx *ctx);
+/* Requests a read in that case, with auto-read off: no other handler does then. */
+void weir__tls_request_more(weir_ctx *ctx);
 
-/* The handler goes, or leaves its loop: nobody comes back to it. */
-void weir__tls_forget_last_write(weir__tls *tls);
+/* The handler is removed, or leaves its loop: the listener of the last write must not use it. */
+void weir__tls_detach_last_write(weir__tls *tls);
 
-/* ---- tls_handshake.c ---- */
+/* ---- tls_handshake_info.c ---- */
 
-/* NULL facts: it has failed. Keeps: peer. Always gives one: without memory, one that says so. */
-weir_msg *weir__tls_handshake_create(int err, const char *detail, const weir__tls_facts *facts,
+/* NULL `negotiated` = it failed. Retains: peer. Never fails: without memory, returns a static one
+ * that says so. */
+weir_msg *weir__tls_handshake_create(int err, const char *detail,
+                                     const weir__openssl_negotiated *negotiated,
                                      weir_tls_certificate *peer);
 
 #endif

@@ -6,7 +6,7 @@
 #include <weir/buf.h>
 #include <weir/memory.h>
 
-#include "tls/engine.h"
+#include "tls/openssl/openssl.h"
 #include "tls/tls_reason.h"
 
 weir_tls_certificate *weir__tls_certificate_create(void)
@@ -23,7 +23,7 @@ weir_tls_certificate *weir__tls_certificate_create(void)
 int weir_tls_certificate_parse(const char *pem, weir_tls_certificate **ret_certificate)
 {
     char reason[WEIR__TLS_REASON_SIZE];
-    int err = weir__tls_openssl.certificate_parse(pem, reason, ret_certificate);
+    int err = weir__openssl_certificate_parse(pem, reason, ret_certificate);
 
     if (err < 0)
         weir__tls_set_reason(reason);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A certificate as data: an engine reads it, everybody else looks at it.
+ * A certificate as data, filled in by tls/openssl/certificate.c.
  */
 #ifndef WEIR_TLS_TLS_CERTIFICATE_H
 #define WEIR_TLS_TLS_CERTIFICATE_H
@@ -11,7 +11,7 @@
 
 struct weir_tls_certificate {
     weir__refs refs;
-    char *subject; /* each allocated, as is what follows */
+    char *subject; /* allocated, as are the pointers below */
     char *issuer;
     char *serial;
     char **names;
@@ -24,8 +24,7 @@ struct weir_tls_certificate {
     char *pem;
 };
 
-/* All of it empty, with one reference: an engine fills it in, and releases it if it cannot. NULL if
- * there is no memory. */
+/* An empty certificate with one reference. NULL if there is no memory. */
 weir_tls_certificate *weir__tls_certificate_create(void);
 
 #endif

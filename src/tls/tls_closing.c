@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Both ends of TLS. Ours is sent by a close, behind all that was written before it; then the close
- * goes on to the transport, which sends all of this in its own time. Or it waits before that for
- * the peer's end. A half closure does the same, and waits for nobody. The peer's end closes the
- * channel; if that has half closure, it is the end of the input, whether or not the peer's stream
- * goes on.
+ * close_notify, ours and the peer's. A close writes ours behind all earlier writes. Then it is
+ * passed on to the transport, which sends all of it in its own time; or it first waits for the
+ * peer's close_notify. A half closure does the same without waiting. The peer's close_notify closes
+ * the channel; with half closure it ends the input, whether or not the peer's stream goes on.
  *
- * The timer is used three times, at the most. A peer that keeps us from sending is given up. One
- * that takes nothing of what is to be sent, and one that was to end TLS, is not waited for any
- * longer: the close goes on to the transport, which has its own timeouts.
+ * The timer is used up to three times. A peer that keeps us from sending fails the connection. For
+ * one that reads nothing, or does not send its close_notify, the close stops waiting and is passed
+ * on to the transport, which has timeouts of its own.
  */
 #include <errno.h>
 
@@ -51,8 +50,8 @@ static void on_close_timer(weir_ctx *ctx, weir_timer *timer)
 }
 
 /*
- * As long as the close waits here for our end of TLS to be sent. A peer that takes nothing gets the
- * close without it: from there on the transport's timeout counts, and only that gives up.
+ * While the close waits for our close_notify to be sent. If the peer reads nothing, the close is
+ * passed on without waiting: from then on the transport's timeout applies.
  */
 static void limit_sending(weir_ctx *ctx)
 {
@@ -81,13 +80,13 @@ static int limit_peer(weir_ctx *ctx)
 static void on_waiting_timer(weir_ctx *ctx, weir_timer *timer)
 {
     (void)timer;
-    weir__tls_give_up(ctx, -ETIMEDOUT,
-                      weir__tls_of(ctx)->stage == WEIR__TLS_SHAKING
-                          ? "a close has waited too long for the end of the handshake"
-                          : "a close has waited too long for the peer to finish its message");
+    weir__tls_fail_and_close(ctx, -ETIMEDOUT,
+                             weir__tls_of(ctx)->stage == WEIR__TLS_HANDSHAKING
+                                 ? "close timeout: the handshake did not complete"
+                                 : "close timeout: the peer did not complete its message");
 }
 
-/* Before anything can be sent. A handshake that has a limit of its own has no need of this. */
+/* Before anything can be sent. A handshake with a timeout of its own does not need this. */
 static void limit_waiting(weir_ctx *ctx)
 {
     weir__tls *tls = weir__tls_of(ctx);
@@ -100,18 +99,18 @@ void weir__tls_limit_close(weir_ctx *ctx)
 {
     const weir__tls *tls = weir__tls_of(ctx);
 
-    if (tls->writes.close_deferred && tls->stage != WEIR__TLS_ENDING)
+    if (tls->writes.close_deferred && tls->stage != WEIR__TLS_CLOSING)
         limit_waiting(ctx);
     else if (tls->writes.close_deferred && tls->last_write == NULL)
         (void)limit_peer(ctx);
-    else if (tls->stage == WEIR__TLS_ENDING)
+    else if (tls->stage == WEIR__TLS_CLOSING)
         limit_sending(ctx);
 }
 
-/* Our end of TLS, when the peer's is to be waited for: from the moment that it has been sent. */
+/* Our close_notify, if the peer's is to be waited for from the moment it has been sent. */
 struct weir__tls_last_write {
     weir_listener listener;
-    weir_ctx *ctx; /* NULL = nobody waits any more */
+    weir_ctx *ctx; /* NULL = detached */
 };
 
 static void on_last_sent(weir_promise *promise, void *user_data)
@@ -131,14 +130,14 @@ static void on_last_sent(weir_promise *promise, void *user_data)
         weir_pending_writes_run_deferred(ctx, &tls->writes);
 }
 
-void weir__tls_forget_last_write(weir__tls *tls)
+void weir__tls_detach_last_write(weir__tls *tls)
 {
     if (tls->last_write != NULL)
         tls->last_write->ctx = NULL;
     tls->last_write = NULL;
 }
 
-/* Gives a promise that tells when to wait for the peer; NULL: it is not waited for. */
+/* Returns a promise that completes when the wait for the peer begins; NULL = do not wait. */
 static weir_promise *watch_last_write(weir_ctx *ctx)
 {
     weir__tls_last_write *last = weir_memory_alloc(sizeof(*last));
@@ -157,70 +156,69 @@ static weir_promise *watch_last_write(weir_ctx *ctx)
     return promise;
 }
 
-/* ---- our end ---- */
+/* ---- our close_notify ---- */
 
 static bool waits_for_peer(const weir__tls *tls)
 {
-    return tls->peer_close_timeout_ns > 0 && !tls->has_peer_ended;
+    return tls->peer_close_timeout_ns > 0 && !tls->has_peer_closed;
 }
 
 bool weir__tls_waits_for_bytes(const weir__tls *tls)
 {
-    if (tls->stage == WEIR__TLS_ENDING)
+    if (tls->stage == WEIR__TLS_CLOSING)
         return tls->writes.close_deferred;
     return tls->stage == WEIR__TLS_OPEN && tls->session->is_blocked &&
            (tls->writes.flushed > 0 || weir_pending_writes_is_ending(&tls->writes));
 }
 
-void weir__tls_ask_for_more(weir_ctx *ctx)
+void weir__tls_request_more(weir_ctx *ctx)
 {
     if (weir__tls_waits_for_bytes(weir__tls_of(ctx)) &&
         !weir_channel_auto_read(weir_ctx_channel(ctx)))
         weir_request_read(ctx);
 }
 
-/* One flush for it and all that was sealed before. */
-static void write_end(weir_ctx *ctx, weir_promise *promise)
+/* One flush for it and everything sealed before. */
+static void write_close_notify(weir_ctx *ctx, weir_promise *promise)
 {
     weir__tls *tls = weir__tls_of(ctx);
-    weir__tls_io io = {0};
+    weir__openssl_io io = {0};
 
-    tls->session->engine->end(tls->session, &io);
+    weir__openssl_session_close(tls->session, &io);
     tls->needs_flush = true;
     if (io.out != NULL)
-        weir_write_pending(ctx, weir_buf_msg(io.out), promise, 0); /* whatever the cap is */
+        weir_write_pending(ctx, weir_buf_msg(io.out), promise, 0); /* regardless of the cap */
 }
 
-static void end_output(weir_ctx *ctx)
+static void close_output(weir_ctx *ctx)
 {
     weir__tls *tls = weir__tls_of(ctx);
     weir_promise *promise = waits_for_peer(tls) ? watch_last_write(ctx) : NULL;
 
-    tls->stage = WEIR__TLS_ENDING;
+    tls->stage = WEIR__TLS_CLOSING;
     (void)weir_timer_stop(&tls->timer);
-    write_end(ctx, promise);
+    write_close_notify(ctx, promise);
     if (promise != NULL)
         weir__tls_flush(ctx);
     else
-        weir_pending_writes_run_deferred(ctx,
-                                         &tls->writes); /* the close sends it, with its own end */
-    weir__tls_ask_for_more(ctx);
-    if (tls->last_write != NULL) /* otherwise it has been sent, or is not waited for */
+        weir_pending_writes_run_deferred(ctx, &tls->writes); /* the close flushes it */
+    weir__tls_request_more(ctx);
+    if (tls->last_write != NULL) /* otherwise it was sent, or nothing waits for it */
         limit_sending(ctx);
     weir_promise_release(promise);
 }
 
-/* The half closure sends it, with its own end. */
-static void shut_output(weir_ctx *ctx)
+/* The half closure flushes the close_notify. */
+static void half_close(weir_ctx *ctx)
 {
     weir__tls *tls = weir__tls_of(ctx);
 
-    tls->stage = WEIR__TLS_SHUT;
-    write_end(ctx, NULL);
+    tls->stage = WEIR__TLS_HALF_CLOSED;
+    write_close_notify(ctx, NULL);
     weir_pending_writes_run_deferred(ctx, &tls->writes);
 }
 
-void weir__tls_go_on_closing(weir_ctx *ctx)
+void weir__tls_continue_closing(weir_ctx *ctx)
 {
     weir__tls *tls = weir__tls_of(ctx);
 
@@ -235,67 +233,66 @@ void weir__tls_go_on_closing(weir_ctx *ctx)
     if (tls->session->is_blocked || tls->writes.count > 0)
         return;
     if (tls->writes.close_deferred)
-        end_output(ctx);
+        close_output(ctx);
     else
-        shut_output(ctx);
+        half_close(ctx);
 }
 
-/* Nothing of ours would be lost, and there is nothing yet that could be ended. */
+/* Nothing of ours would be lost, and there is no TLS session to close yet. */
 static void close_early(weir_ctx *ctx, weir_promise *done)
 {
-    weir__tls_become_over(weir__tls_of(ctx));
-    weir__tls_fail_writes(ctx, WEIR_ECLOSED,
-                          "the channel was closed before the handshake was over");
-    weir__tls_tell_ended(ctx);
+    weir__tls_set_closed(weir__tls_of(ctx));
+    weir__tls_fail_writes(ctx, WEIR_ECLOSED, "the channel was closed during the handshake");
+    weir__tls_report_handshake_lost(ctx);
     weir_close(ctx, done);
 }
 
-/* Our end of TLS has been written before. */
-static void close_shut(weir_ctx *ctx, weir_promise *done)
+/* Our close_notify was written before. */
+static void close_half_closed(weir_ctx *ctx, weir_promise *done)
 {
     weir__tls *tls = weir__tls_of(ctx);
 
-    tls->stage = WEIR__TLS_ENDING;
+    tls->stage = WEIR__TLS_CLOSING;
     weir_pending_writes_defer_close(ctx, &tls->writes, done);
     if (waits_for_peer(tls) && limit_peer(ctx) == 0) {
-        weir__tls_ask_for_more(ctx);
+        weir__tls_request_more(ctx);
         return;
     }
     weir_pending_writes_run_deferred(ctx, &tls->writes);
 }
 
 /*
- * Listeners of a connect run before `active`: what they wrote needs a handshake, and so the end of
- * the output does.
+ * Listeners of a connect run before `active`: what they wrote needs a handshake first, and so does
+ * the close.
  */
 void weir__tls_close(weir_ctx *ctx, weir_promise *done)
 {
     weir__tls *tls = weir__tls_of(ctx);
 
     if (tls->writes.count > 0)
-        weir__tls_begin_if_active(ctx);
+        weir__tls_start_if_active(ctx);
     if (tls->writes.close_deferred) {
         weir_pending_writes_defer_close(ctx, &tls->writes, done);
-    } else if (tls->stage == WEIR__TLS_SHUT) {
-        close_shut(ctx, done);
-    } else if (tls->stage == WEIR__TLS_OVER || tls->stage == WEIR__TLS_ENDING) {
+    } else if (tls->stage == WEIR__TLS_HALF_CLOSED) {
+        close_half_closed(ctx, done);
+    } else if (tls->stage == WEIR__TLS_CLOSED || tls->stage == WEIR__TLS_CLOSING) {
         weir_close(ctx, done);
     } else if (tls->stage == WEIR__TLS_WAITING ||
-               (tls->stage == WEIR__TLS_SHAKING && tls->writes.count == 0)) {
+               (tls->stage == WEIR__TLS_HANDSHAKING && tls->writes.count == 0)) {
         close_early(ctx, done);
     } else {
         weir_pending_writes_defer_close(ctx, &tls->writes, done);
-        if (tls->stage == WEIR__TLS_SHAKING)
+        if (tls->stage == WEIR__TLS_HANDSHAKING)
             limit_waiting(ctx);
-        weir__tls_go_on_closing(ctx);
+        weir__tls_continue_closing(ctx);
         if (tls->stage == WEIR__TLS_OPEN)
-            weir__tls_ask_for_more(ctx);
+            weir__tls_request_more(ctx);
     }
 }
 
 /*
- * Whether it is the transport's alone. What has not begun has no end: before the channel is active,
- * and before the first message of a start-TLS.
+ * True if only the transport is half closed. There is no TLS to close before the channel is active,
+ * and before the first message with start_tls.
  */
 static bool passes_half_closure(weir_ctx *ctx)
 {
@@ -306,32 +303,32 @@ static bool passes_half_closure(weir_ctx *ctx)
     return tls->stage > WEIR__TLS_OPEN && !tls->writes.close_deferred;
 }
 
-/* Who hears that the first message of a start-TLS has been sent may have begun, or ended, this. */
-static void begin_behind_first(weir_ctx *ctx)
+/* With start_tls, a listener of the first message may already have started or closed it. */
+static void start_after_first(weir_ctx *ctx)
 {
     weir_flush(ctx);
     if (weir__tls_of(ctx)->stage == WEIR__TLS_WAITING)
-        weir__tls_begin(ctx);
+        weir__tls_start_handshake(ctx);
 }
 
 void weir__tls_shutdown_output(weir_ctx *ctx, weir_promise *done)
 {
     weir__tls *tls = weir__tls_of(ctx);
 
-    weir__tls_begin_if_active(ctx);
+    weir__tls_start_if_active(ctx);
     if (passes_half_closure(ctx)) {
         weir_shutdown_output(ctx, done);
         return;
     }
     weir_pending_writes_defer_shutdown_output(ctx, &tls->writes, done);
     if (tls->stage == WEIR__TLS_WAITING && tls->writes.shutdown_deferred)
-        begin_behind_first(ctx);
-    weir__tls_go_on_closing(ctx);
+        start_after_first(ctx);
+    weir__tls_continue_closing(ctx);
     if (tls->stage == WEIR__TLS_OPEN)
-        weir__tls_ask_for_more(ctx);
+        weir__tls_request_more(ctx);
 }
 
-/* ---- the peer's ---- */
+/* ---- the peer's close_notify ---- */
 
 static bool has_half_closure(weir_ctx *ctx)
 {
@@ -343,11 +340,11 @@ static bool has_half_closure(weir_ctx *ctx)
 
 static bool is_open(const weir__tls *tls)
 {
-    return tls->stage == WEIR__TLS_OPEN || tls->stage == WEIR__TLS_SHUT;
+    return tls->stage == WEIR__TLS_OPEN || tls->stage == WEIR__TLS_HALF_CLOSED;
 }
 
-/* As if the stream had ended, which it need not have: peers may end TLS alone, to say this. */
-static void tell_input_closed(weir_ctx *ctx)
+/* As if the stream had ended, which it need not have: a peer may close TLS alone. */
+static void fire_input_closed(weir_ctx *ctx)
 {
     weir__tls *tls = weir__tls_of(ctx);
 
@@ -356,34 +353,34 @@ static void tell_input_closed(weir_ctx *ctx)
     weir_fire_event(ctx, weir_msg_retain(weir_event_input_drained()));
 }
 
-void weir__tls_peer_ended(weir_ctx *ctx)
+void weir__tls_peer_closed(weir_ctx *ctx)
 {
     weir__tls *tls = weir__tls_of(ctx);
 
-    if (tls->is_end_told)
+    if (tls->is_close_reported)
         return;
-    tls->is_end_told = true;
+    tls->is_close_reported = true;
     weir_channel_skip_linger(weir_ctx_channel(ctx));
     weir_fire_event(ctx, weir_msg_retain(weir_event_tls_closed()));
-    if (tls->stage == WEIR__TLS_ENDING)
-        weir_pending_writes_run_deferred(ctx, &tls->writes); /* it was waited for */
+    if (tls->stage == WEIR__TLS_CLOSING)
+        weir_pending_writes_run_deferred(ctx, &tls->writes); /* the close waited for it */
     else if (is_open(tls) && !has_half_closure(ctx))
         weir__tls_close(ctx, NULL);
     else if (is_open(tls) && weir_channel_is_open(weir_ctx_channel(ctx)))
-        tell_input_closed(ctx);
+        fire_input_closed(ctx);
 }
 
-void weir__tls_input_ended(weir_ctx *ctx)
+void weir__tls_input_closed(weir_ctx *ctx)
 {
     weir__tls *tls = weir__tls_of(ctx);
 
-    if (tls->has_peer_ended)
-        weir__tls_peer_ended(ctx);
-    if (tls->stage == WEIR__TLS_SHAKING)
-        weir__tls_give_up(ctx, WEIR_ECUTOFF,
-                          "the peer ended the connection before the handshake was over");
-    if (!is_open(tls) || tls->is_end_told)
+    if (tls->has_peer_closed)
+        weir__tls_peer_closed(ctx);
+    if (tls->stage == WEIR__TLS_HANDSHAKING)
+        weir__tls_fail_and_close(ctx, WEIR_ECUTOFF,
+                                 "the peer closed the connection during the handshake");
+    if (!is_open(tls) || tls->is_close_reported)
         return;
-    tls->is_end_told = true;
+    tls->is_close_reported = true;
     weir_fire_error(ctx, WEIR_ECUTOFF, NULL);
 }

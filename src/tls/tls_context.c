@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A context holds settings, which never change: new ones take their place. Making them is slow and
- * may fail, so it is done beside; putting them in their place is the exchange of a pointer.
+ * A context holds an immutable weir__openssl_context, which a reload or a replace exchanges.
+ * Building a new one is slow and may fail, so it is done beside; the exchange is one pointer.
  *
- * Two locks. `changing` is held by whoever makes new settings, while it reads files: two reloads
- * come one after the other, and the later one has read later. `lock` is held for a few instructions
- * by everybody who looks. Who holds both has taken `changing` first. Nothing is released under
- * `lock`.
+ * Two locks. `changing` is held while a new one is built, including file reads: reloads are serial,
+ * and the later one has read later. `lock` is held for a few instructions by every reader. If both
+ * are held, `changing` was taken first. Nothing is released under `lock`.
  */
 #include "tls/tls_context.h"
 
@@ -28,17 +27,16 @@
 struct weir_tls_context {
     weir__refs refs;
     bool is_server;
-    const weir__tls_engine *engine;
 
     weir__mutex changing; /* guards: */
     weir_tls_context_options *options;
-    weir_tls_tickets *tickets; /* a server's own, which outlive its settings; NULL = none yet */
+    weir_tls_tickets *tickets; /* a server's own, which survive reloads; NULL = none yet */
 
     weir__mutex lock; /* guards: */
-    weir__tls_settings *settings;
-    weir_tls_choose_fn *choose;
-    void *choose_data;
-    weir__sni_map names; /* each keeps its context, unless that is this one */
+    weir__openssl_context *current;
+    weir_tls_sni_fn *on_sni;
+    void *on_sni_data;
+    weir__sni_map names; /* each retains its context, except this one itself */
 
     struct {
         _Atomic uint64_t handshakes;
@@ -48,45 +46,45 @@ struct weir_tls_context {
     } stats;
 };
 
-/* Relaxed: each figure stands by itself, and nothing hangs on it. */
-static void count(_Atomic uint64_t *figure)
+/* Relaxed: each counter is independent, and orders nothing. */
+static void count(_Atomic uint64_t *counter)
 {
-    atomic_fetch_add_explicit(figure, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
-/* ---- new settings ---- */
+/* ---- building and exchanging ---- */
 
-static int make_settings(weir_tls_context *context, const weir_tls_context_options *options,
-                         weir__tls_settings **ret_settings)
+static int build(weir_tls_context *context, const weir_tls_context_options *options,
+                 weir__openssl_context **ret_built)
 {
     char reason[WEIR__TLS_REASON_SIZE] = "";
-    int err = context->engine->settings_create(options, context->is_server, reason, ret_settings);
+    int err = weir__openssl_context_create(options, context->is_server, reason, ret_built);
 
     return err < 0 ? weir__tls_fail(err, "%s", reason) : 0;
 }
 
 /* Holds `changing`. */
-static void put_in_place(weir_tls_context *context, weir__tls_settings *settings)
+static void exchange(weir_tls_context *context, weir__openssl_context *built)
 {
-    weir__tls_settings *former = context->settings; /* nobody else changes it */
+    weir__openssl_context *former = context->current; /* only changed under `changing` */
 
     if (former != NULL)
-        context->engine->settings_inherit(settings, former);
+        weir__openssl_context_inherit(built, former);
     weir__mutex_lock(&context->lock);
-    context->settings = settings;
-    context->choose = context->options->choose;
-    context->choose_data = context->options->choose_data;
+    context->current = built;
+    context->on_sni = context->options->on_sni;
+    context->on_sni_data = context->options->on_sni_data;
     weir__mutex_unlock(&context->lock);
     if (former != NULL)
-        context->engine->settings_release(former);
+        weir__openssl_context_release(former);
 }
 
-/* The keys of its own stay the same, so that clients find their sessions again. */
+/* A reload keeps the context's own keys, so that clients can resume their sessions. */
 static int add_tickets(weir_tls_context *context, weir_tls_context_options *options)
 {
     int err;
 
-    if (!context->is_server || options->no_resumption || options->tickets != NULL)
+    if (!context->is_server || options->resumption == WEIR_OFF || options->tickets != NULL)
         return 0;
     if (context->tickets == NULL) {
         err = weir_tls_tickets_create(0, &context->tickets);
@@ -97,15 +95,15 @@ static int add_tickets(weir_tls_context *context, weir_tls_context_options *opti
     return 0;
 }
 
-/* Holds `changing`, or is alone. If it fails all is as it was. */
-static int take_options(weir_tls_context *context, const weir_tls_context_options *given)
+/* Holds `changing`, unless the context is being created. On failure nothing changes. */
+static int apply_options(weir_tls_context *context, const weir_tls_context_options *given)
 {
     weir_tls_context_options options, *copy;
-    weir__tls_settings *settings;
+    weir__openssl_context *built;
     int err = weir__options_read(&options, sizeof(options), given);
 
     if (err < 0)
-        return weir__tls_fail(err, "the options are of a version that is not known here");
+        return weir__tls_fail(err, "the options have an unknown size");
     err = weir__tls_context_options_check(&options, context->is_server);
     if (err == 0)
         err = add_tickets(context, &options);
@@ -114,18 +112,18 @@ static int take_options(weir_tls_context *context, const weir_tls_context_option
     copy = weir__tls_context_options_copy(&options);
     if (copy == NULL)
         return -ENOMEM;
-    err = make_settings(context, copy, &settings);
+    err = build(context, copy, &built);
     if (err < 0) {
         weir__tls_context_options_free(copy);
         return err;
     }
     weir__tls_context_options_free(context->options);
     context->options = copy;
-    put_in_place(context, settings);
+    exchange(context, built);
     return 0;
 }
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 static void destroy(weir_tls_context *context)
 {
@@ -135,8 +133,7 @@ static void destroy(weir_tls_context *context)
         if (other != context)
             weir_tls_context_release(other);
     weir__sni_map_deinit(&context->names);
-    if (context->settings != NULL)
-        context->engine->settings_release(context->settings);
+    weir__openssl_context_release(context->current);
     weir__tls_context_options_free(context->options);
     weir_tls_tickets_release(context->tickets);
     weir__mutex_deinit(&context->lock);
@@ -152,13 +149,13 @@ static int create(const weir_tls_context_options *options, bool is_server,
 
     if (context == NULL)
         return weir__tls_fail(-ENOMEM, "%s", weir_error_text(-ENOMEM));
-    *context = (weir_tls_context){.is_server = is_server, .engine = &weir__tls_openssl};
+    *context = (weir_tls_context){.is_server = is_server};
     weir__refs_init(&context->refs);
     weir__mutex_init(&context->changing);
     weir__mutex_init(&context->lock);
-    err = take_options(context, options);
+    err = apply_options(context, options);
     if (err < 0) {
-        err = weir__tls_complain(context->is_server, err);
+        err = weir__tls_log_reason(context->is_server, err);
         destroy(context);
         return err;
     }
@@ -188,33 +185,33 @@ void weir_tls_context_release(weir_tls_context *context)
         destroy(context);
 }
 
-/* ---- other settings ---- */
+/* ---- reload and replace ---- */
 
-static int changed(weir_tls_context *context, int err)
+static int finish_change(weir_tls_context *context, int err)
 {
     weir__mutex_unlock(&context->changing);
     if (err < 0)
-        return weir__tls_complain(context->is_server, err);
+        return weir__tls_log_reason(context->is_server, err);
     count(&context->stats.reloads);
     return 0;
 }
 
 int weir_tls_context_reload(weir_tls_context *context)
 {
-    weir__tls_settings *settings;
+    weir__openssl_context *built;
     int err;
 
     weir__mutex_lock(&context->changing);
-    err = make_settings(context, context->options, &settings);
+    err = build(context, context->options, &built);
     if (err == 0)
-        put_in_place(context, settings);
-    return changed(context, err);
+        exchange(context, built);
+    return finish_change(context, err);
 }
 
 int weir_tls_context_replace(weir_tls_context *context, const weir_tls_context_options *options)
 {
     weir__mutex_lock(&context->changing);
-    return changed(context, take_options(context, options));
+    return finish_change(context, apply_options(context, options));
 }
 
 /* ---- names ---- */
@@ -223,9 +220,9 @@ static int check_name(const weir_tls_context *context, const char *name,
                       const weir_tls_context *other)
 {
     if (!context->is_server || (other != NULL && !other->is_server))
-        return weir__tls_fail(-EINVAL, "a client has no names");
+        return weir__tls_fail(-EINVAL, "names are for server contexts only");
     if (!weir__tls_name_is_valid(name))
-        return weir__tls_fail(-EINVAL, "\"%s\" cannot be a server's name",
+        return weir__tls_fail(-EINVAL, "\"%s\" is not a valid server name",
                               name != NULL ? name : "");
     return 0;
 }
@@ -246,7 +243,7 @@ int weir_tls_context_add_name(weir_tls_context *context, const char *name, weir_
     if (unused != context)
         weir_tls_context_release(unused);
     if (err == -ENOENT)
-        return weir__tls_fail(err, "there is no name \"%s\" to be forgotten", name);
+        return weir__tls_fail(err, "no such name: \"%s\"", name);
     return err < 0 ? weir__tls_fail(err, "%s", weir_error_text(err)) : 0;
 }
 
@@ -256,60 +253,60 @@ weir_tls_context *weir__tls_context_find(weir_tls_context *context, const char *
 
     weir__mutex_lock(&context->lock);
     found = weir__sni_map_find(&context->names, name);
-    /* Under the lock: the name keeps it for so long. */
+    /* Retained under the lock, while the name still holds a reference. */
     found = weir_tls_context_retain(found != NULL ? found : context);
     weir__mutex_unlock(&context->lock);
     return found;
 }
 
-weir_tls_choose_fn *weir__tls_context_chooser(weir_tls_context *context, void **ret_user_data)
+weir_tls_sni_fn *weir__tls_context_sni_fn(weir_tls_context *context, void **ret_user_data)
 {
-    weir_tls_choose_fn *choose;
+    weir_tls_sni_fn *on_sni;
 
     weir__mutex_lock(&context->lock);
-    choose = context->choose;
-    *ret_user_data = context->choose_data;
+    on_sni = context->on_sni;
+    *ret_user_data = context->on_sni_data;
     weir__mutex_unlock(&context->lock);
-    return choose;
+    return on_sni;
 }
 
-/* ---- what it has ---- */
+/* ---- reading ---- */
 
 bool weir__tls_context_is_server(const weir_tls_context *context)
 {
     return context->is_server;
 }
 
-/* Settings of before a replace and the chooser of after it would be neither: whom the one refuses
- * by verification, and the other by name, would be let in. */
-weir__tls_settings *weir__tls_context_begin(weir_tls_context *context, bool *ret_asks)
+/* Both under one lock: with the context before a replace and the on_sni after it, a client could
+ * get in that the one rejects by verification and the other by name. */
+weir__openssl_context *weir__tls_context_snapshot(weir_tls_context *context, bool *ret_has_names)
 {
-    weir__tls_settings *settings;
+    weir__openssl_context *current;
 
     weir__mutex_lock(&context->lock);
-    settings = context->engine->settings_retain(context->settings);
-    *ret_asks = context->choose != NULL || context->names.count > 0;
+    current = weir__openssl_context_retain(context->current);
+    *ret_has_names = context->on_sni != NULL || context->names.count > 0;
     weir__mutex_unlock(&context->lock);
-    return settings;
+    return current;
 }
 
-weir__tls_settings *weir__tls_context_settings(weir_tls_context *context)
+weir__openssl_context *weir__tls_context_current(weir_tls_context *context)
 {
-    bool asks;
+    bool has_names;
 
-    return weir__tls_context_begin(context, &asks);
+    return weir__tls_context_snapshot(context, &has_names);
 }
 
 weir_tls_certificate *weir_tls_context_certificate(weir_tls_context *context)
 {
-    weir__tls_settings *settings = weir__tls_context_settings(context);
-    weir_tls_certificate *certificate = context->engine->settings_certificate(settings);
+    weir__openssl_context *current = weir__tls_context_current(context);
+    weir_tls_certificate *certificate = weir__openssl_context_certificate(current);
 
-    context->engine->settings_release(settings);
+    weir__openssl_context_release(current);
     return certificate;
 }
 
-/* ---- figures ---- */
+/* ---- stats ---- */
 
 void weir__tls_context_count(weir_tls_context *context, int err, bool is_resumed)
 {

@@ -11,7 +11,6 @@
 #include <weir/tls_context.h>
 
 #include "base/options.h"
-#include "tls/tls_alpn.h"
 #include "tls/tls_reason.h"
 #include "tls/tls_sni_map.h"
 
@@ -42,14 +41,13 @@ static const char **text_of(weir_tls_context_options *options, size_t index)
     return (const char **)(void *)((char *)options + texts[index]);
 }
 
-/* ---- whether they make sense ---- */
+/* ---- checks ---- */
 
-/* Of two ways to say the same thing one is taken. */
 static int check_both(const char *a, const char *a_name, const char *b, const char *b_name)
 {
     return a == NULL || b == NULL
                ? 0
-               : weir__tls_fail(-EINVAL, "%s and %s: only one of them can be", a_name, b_name);
+               : weir__tls_fail(-EINVAL, "%s and %s are mutually exclusive", a_name, b_name);
 }
 
 #define CHECK_BOTH(options, a, b) check_both((options)->a, #a, (options)->b, #b)
@@ -65,7 +63,7 @@ static int check_certificate(const weir_tls_context_options *options, bool is_se
         CHECK_BOTH(options, key_file, key_pem) < 0)
         return -EINVAL;
     if (has_key && !has_certificate)
-        return weir__tls_fail(-EINVAL, "there is a key, and no certificate for it");
+        return weir__tls_fail(-EINVAL, "a key is given without a certificate");
     if (is_server && !has_certificate && options->self_signed_for == NULL)
         return weir__tls_fail(-EINVAL, "a server needs a certificate: certificate_file, "
                                        "certificate_pem or self_signed_for");
@@ -75,12 +73,11 @@ static int check_certificate(const weir_tls_context_options *options, bool is_se
 static int check_verify(const weir_tls_context_options *options, bool is_server)
 {
     if ((unsigned)options->verify > WEIR_TLS_VERIFY_PINS)
-        return weir__tls_fail(-EINVAL, "verify: there is no such kind (%d)", (int)options->verify);
+        return weir__tls_fail(-EINVAL, "verify: invalid value %d", (int)options->verify);
     if (options->verify == WEIR_TLS_VERIFY_OPTIONAL && !is_server)
-        return weir__tls_fail(-EINVAL, "verify: to a client its server's certificate cannot be "
-                                       "optional");
+        return weir__tls_fail(-EINVAL, "verify: WEIR_TLS_VERIFY_OPTIONAL is for servers only");
     if (options->verify == WEIR_TLS_VERIFY_PINS && options->pins == NULL)
-        return weir__tls_fail(-EINVAL, "verify: there are no pins");
+        return weir__tls_fail(-EINVAL, "verify: WEIR_TLS_VERIFY_PINS needs pins");
     return 0;
 }
 
@@ -88,38 +85,44 @@ static int check_versions(const weir_tls_context_options *options)
 {
     if ((unsigned)options->min_version > WEIR_TLS_VERSION_1_3 ||
         (unsigned)options->max_version > WEIR_TLS_VERSION_1_3)
-        return weir__tls_fail(-EINVAL, "there is no such version of TLS");
+        return weir__tls_fail(-EINVAL, "min_version, max_version: invalid value");
     if (options->max_version != WEIR_TLS_VERSION_DEFAULT &&
         options->min_version > options->max_version)
         return weir__tls_fail(-EINVAL, "min_version is above max_version");
     return 0;
 }
 
+static bool is_switch(int value)
+{
+    return value == 0 || value == WEIR_ON || value == WEIR_OFF;
+}
+
 static int check_sessions(const weir_tls_context_options *options, bool is_server)
 {
+    if (!is_switch(options->resumption) || !is_switch(options->session_ids))
+        return weir__tls_fail(-EINVAL, "resumption, session_ids: expected 0, WEIR_ON or WEIR_OFF");
     if (options->session_lifetime_ns < 0)
         return weir__tls_fail(-EINVAL, "session_lifetime_ns is negative");
     if (options->tickets != NULL && !is_server)
-        return weir__tls_fail(-EINVAL, "tickets: a client has no keys of tickets");
-    if (options->tickets != NULL && options->no_resumption)
-        return weir__tls_fail(-EINVAL, "there are tickets, and no_resumption");
+        return weir__tls_fail(-EINVAL, "tickets: for servers only");
+    if (options->tickets != NULL && options->resumption == WEIR_OFF)
+        return weir__tls_fail(-EINVAL, "tickets and resumption = WEIR_OFF are mutually exclusive");
     return 0;
 }
 
 static int check_server_only(const weir_tls_context_options *options, bool is_server)
 {
-    if (!is_server && options->choose != NULL)
-        return weir__tls_fail(-EINVAL, "choose: a client does not choose by name");
+    if (!is_server && options->on_sni != NULL)
+        return weir__tls_fail(-EINVAL, "on_sni: for servers only");
     if (!is_server && options->ocsp_file != NULL)
-        return weir__tls_fail(-EINVAL, "ocsp_file: only a server staples");
-    if (!is_server && options->no_session_ids)
-        return weir__tls_fail(-EINVAL, "no_session_ids: a client remembers sessions by name");
+        return weir__tls_fail(-EINVAL, "ocsp_file: for servers only");
+    if (!is_server && options->session_ids != 0)
+        return weir__tls_fail(-EINVAL, "session_ids: for servers only");
     return 0;
 }
 
 int weir__tls_context_options_check(const weir_tls_context_options *options, bool is_server)
 {
-    size_t alpn_length;
     int err = check_certificate(options, is_server);
 
     if (err == 0)
@@ -130,8 +133,6 @@ int weir__tls_context_options_check(const weir_tls_context_options *options, boo
         err = check_sessions(options, is_server);
     if (err == 0)
         err = check_server_only(options, is_server);
-    if (err == 0 && options->alpn != NULL)
-        err = weir__tls_alpn_encode(options->alpn, NULL, &alpn_length);
     return err;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two bytes at the most decide: TLS begins with a record of the handshake (22), of version 3.x.
+ * At most two bytes decide: TLS begins with a handshake record (22) of version 3.x.
  */
 #include <weir/tls.h>
 
@@ -17,13 +17,13 @@
 struct detector {
     weir__first_bytes base; /* first */
     weir_tls_context *context;
-    weir_tls_options tls; /* the group is kept, other things it does not point to */
+    weir_tls_options tls; /* points to nothing but the group, which is retained */
     weir_tls_detect_fn *init;
     void *user_data;
 };
 
-/* It is a server's, whose client speaks TLS already, or never will. */
-static bool are_possible(const weir_tls_options *tls)
+/* Options that only make sense for a handler that is added by itself must not be set. */
+static bool are_valid(const weir_tls_options *tls)
 {
     return tls->server_name == NULL && !tls->start_tls && tls->handshake == NULL &&
            tls->place == NULL;
@@ -35,10 +35,10 @@ static int init(void *state, const void *options)
     struct detector *detector = state;
     int err = weir__options_read(&detector->tls, sizeof(detector->tls), given->tls);
 
-    if (err == 0 && !are_possible(&detector->tls))
+    if (err == 0 && !are_valid(&detector->tls))
         err = weir__options_reject("tls-detect", NULL,
-                                   "server_name, start_tls, handshake and place are not for a "
-                                   "client that may not speak TLS");
+                                   "tls.server_name, .start_tls, .handshake and .place must not "
+                                   "be set");
     if (err == 0)
         err = weir__first_bytes_init(&detector->base, given->timeout_ns);
     if (err < 0)
@@ -79,7 +79,7 @@ static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
     int err;
 
     (void)ret_msg;
-    if (detector->base.is_over)
+    if (detector->base.has_failed)
         return weir__first_bytes_fail(ctx, in, 0, NULL);
     if (may_be_tls && weir_buf_readable(in) < 2)
         return weir_decoder_need(ctx, 2);
@@ -105,10 +105,10 @@ int weir_tls_detect_add(weir_pipeline *pipeline, const weir_tls_detect_options *
     int err = weir__options_read(&own, sizeof(own), options);
 
     if (err == 0 && own.init == NULL)
-        err = weir__options_reject("tls-detect", NULL, "there is no `init`");
+        err = weir__options_reject("tls-detect", NULL, "no init function");
     if (err == 0 && (own.context == NULL || !weir__tls_context_is_server(own.context)))
-        err = weir__options_reject("tls-detect", NULL, "there is no context of a server");
+        err = weir__options_reject("tls-detect", NULL, "no server context");
     if (err == 0)
         err = weir_pipeline_add_last(pipeline, &detector_decoder.handler, &own);
-    return err < 0 ? weir__tls_not_added(err) : 0;
+    return err < 0 ? weir__tls_fail_add(err) : 0;
 }

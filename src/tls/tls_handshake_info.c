@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a handshake went: one block of memory, the texts behind each other at its end.
+ * The result of a handshake: one block of memory, with its texts at the end.
  */
 #include <weir/tls.h>
 
@@ -17,7 +17,7 @@ struct weir_tls_handshake {
     int result;
     bool is_resumed;
     bool is_stapled;
-    weir_tls_certificate *peer; /* kept */
+    weir_tls_certificate *peer; /* a reference, or NULL */
     const char *detail;
     const char *version;
     const char *cipher;
@@ -36,18 +36,18 @@ static void destroy(weir_msg *msg)
 
 static const weir_msg_type handshake_type = {.name = "tls-handshake", .destroy = destroy};
 
-/* Where there is no memory for one: it is nobody's, and never goes. */
+/* Used if there is no memory for another. Static, never freed. */
 static weir_tls_handshake without_memory = {
     .msg = {.type = &handshake_type, .refs = 1},
     .result = -ENOMEM,
-    .detail = "there is no memory",
+    .detail = "out of memory",
     .version = "",
     .cipher = "",
     .alpn = "",
     .server_name = "",
 };
 
-/* Appends a text at *end, and moves that. */
+/* Copies a text to *end, and advances that. */
 static const char *append(char **end, const char *text)
 {
     size_t size = strlen(text) + 1;
@@ -58,11 +58,12 @@ static const char *append(char **end, const char *text)
     return begin;
 }
 
-weir_msg *weir__tls_handshake_create(int err, const char *detail, const weir__tls_facts *facts,
+weir_msg *weir__tls_handshake_create(int err, const char *detail,
+                                     const weir__openssl_negotiated *negotiated,
                                      weir_tls_certificate *peer)
 {
-    static const weir__tls_facts none = {.version = "", .cipher = ""};
-    const weir__tls_facts *known = facts != NULL ? facts : &none;
+    static const weir__openssl_negotiated none = {.version = "", .cipher = ""};
+    const weir__openssl_negotiated *known = negotiated != NULL ? negotiated : &none;
     weir_tls_handshake *handshake = weir_memory_alloc(
         sizeof(*handshake) + strlen(detail) + strlen(known->version) + strlen(known->cipher) +
         strlen(known->alpn) + strlen(known->server_name) + 5);

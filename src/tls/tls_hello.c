@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The hello of a TLS client (RFC 8446 4.1.2, RFC 5246 7.4.1.2), read by ourselves: from bytes that
- * anybody may have sent. First the records are looked at until the hello is complete, then it is
- * read as a whole:
+ * Parses the hello of a TLS client (RFC 8446 4.1.2, RFC 5246 7.4.1.2) from untrusted bytes. First
+ * the records are scanned until the hello is complete, then it is read as a whole:
  *
  *      1        3       2        32      1 + n    2 + n   1 + n        2 + extensions
  *      -------  ------  -------  ------  -------  ------  -----------  -----------------------
  *      "hello"  length  version  random  session  suites  compression  type (2), length (2), n
  *
- * Whoever gets the hello from us must not read another name in it: what is doubtful (a length that
- * does not fit, two names, bytes behind the end) is an error.
+ * A server that we pass the hello on to must not read another name in it: anything ambiguous (a
+ * length that does not fit, two names, trailing bytes) is an error.
  */
 #include "tls/tls_hello.h"
 
@@ -36,8 +35,8 @@ enum extension {
 
 /* ---- the name ---- */
 
-/* Addresses are no names, and yet some clients send them. */
-static bool is_of_name(char c)
+/* Includes ":": some clients send addresses. */
+static bool is_name_char(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == ':';
 }
@@ -47,8 +46,8 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-/* Makes lower case of it, without the dot at its end. */
-static bool clean_name(char *name, size_t length)
+/* Converts it to lower case and removes a final dot. False if it is invalid. */
+static bool normalize_name(char *name, size_t length)
 {
     char before = '.';
 
@@ -56,7 +55,7 @@ static bool clean_name(char *name, size_t length)
         length--;
     for (size_t i = 0; i < length; i++) {
         name[i] = lower(name[i]);
-        if (name[i] == '.' ? before == '.' : !is_of_name(name[i]))
+        if (name[i] == '.' ? before == '.' : !is_name_char(name[i]))
             return false;
         before = name[i];
     }
@@ -64,7 +63,7 @@ static bool clean_name(char *name, size_t length)
     return before != '.';
 }
 
-/* There may be names of other kinds in theory; nobody has ever said what they look like. */
+/* The list could hold names of other types, but none was ever defined. */
 static const char *read_server_name(weir__hello_reader extension,
                                     char ret_name[WEIR__TLS_NAME_SIZE])
 {
@@ -76,20 +75,20 @@ static const char *read_server_name(weir__hello_reader extension,
     if (!weir__hello_reader_block(&extension, 2, &list) || extension.left > 0 ||
         !weir__hello_reader_number(&list, 1, &kind) || kind != NAME_IS_HOST ||
         !weir__hello_reader_block(&list, 2, &text) || list.left > 0)
-        return "the hello's server name is not one name";
+        return "the hello does not have exactly one server name";
     length = text.left;
     if (length == 0 || length >= sizeof(name))
         return "the hello's server name is empty or too long";
     (void)weir__hello_reader_bytes(&text, name, length);
-    if (!clean_name(name, length))
-        return "the hello's server name has what no name has";
+    if (!normalize_name(name, length))
+        return "the hello's server name is invalid";
     memcpy(ret_name, name, sizeof(name));
     return NULL;
 }
 
 /* ---- protocols ---- */
 
-/* What cannot be told in words is left out: nobody speaks it, clients make such ones up. */
+/* Unprintable protocols are left out: they are random values that clients add (GREASE). */
 static bool is_printable(const char *protocol, size_t length)
 {
     for (size_t i = 0; i < length; i++)
@@ -101,20 +100,20 @@ static bool is_printable(const char *protocol, size_t length)
 /* False if there is no room for it. */
 static bool append_protocol(char *alpn, const char *protocol, size_t length)
 {
-    size_t there = strlen(alpn), comma = there > 0;
+    size_t used = strlen(alpn), comma = used > 0;
 
-    if (there + comma + length >= WEIR__TLS_NAME_SIZE)
+    if (used + comma + length >= WEIR__TLS_NAME_SIZE)
         return false;
     if (comma)
-        alpn[there] = ',';
-    memcpy(alpn + there + comma, protocol, length);
-    alpn[there + comma + length] = '\0';
+        alpn[used] = ',';
+    memcpy(alpn + used + comma, protocol, length);
+    alpn[used + comma + length] = '\0';
     return true;
 }
 
 static const char *read_alpn(weir__hello_reader extension, char ret_alpn[WEIR__TLS_NAME_SIZE])
 {
-    static const char fault[] = "the hello's list of protocols makes no sense";
+    static const char fault[] = "malformed protocol list in the hello";
     weir__hello_reader list, text;
     bool has_room = true;
 
@@ -147,7 +146,7 @@ const char *weir__tls_hello_alpn(weir_span extension, char ret_alpn[WEIR__TLS_NA
 
 /* ---- versions ---- */
 
-/* The highest of those that exist: clients also offer some that never will. */
+/* The highest known version: clients also offer random ones (GREASE). */
 static const char *read_versions(weir__hello_reader extension, uint16_t *ret_version)
 {
     weir__hello_reader list;
@@ -155,7 +154,7 @@ static const char *read_versions(weir__hello_reader extension, uint16_t *ret_ver
 
     if (!weir__hello_reader_block(&extension, 1, &list) || extension.left > 0 || list.left == 0 ||
         list.left % 2 != 0)
-        return "the hello's list of versions makes no sense";
+        return "malformed version list in the hello";
     *ret_version = 0;
     while (weir__hello_reader_number(&list, 2, &version))
         if (version >> 8 == RECORD_MAJOR && version > *ret_version)
@@ -174,7 +173,7 @@ static const char *read_extension(uint32_t type, weir__hello_reader extension,
         return NULL;
     bit = type == EXTENSION_SERVER_NAME ? 1 : type == EXTENSION_ALPN ? 2 : 4;
     if ((*seen & bit) != 0)
-        return "an extension comes twice in the hello";
+        return "duplicate extension in the hello";
     *seen |= bit;
     if (type == EXTENSION_SERVER_NAME)
         return read_server_name(extension, hello->server_name);
@@ -187,19 +186,19 @@ static const char *read_extensions(weir__hello_reader *body, weir_tls_hello *hel
 {
     weir__hello_reader list, extension;
     uint32_t type, seen = 0;
-    const char *why = NULL;
+    const char *fault = NULL;
 
     if (body->left == 0)
-        return NULL; /* clients of old have none */
+        return NULL; /* old clients have none */
     if (!weir__hello_reader_block(body, 2, &list) || body->left > 0)
-        return "the hello's extensions do not end where it does";
-    while (why == NULL && list.left > 0) {
+        return "the length of the hello's extensions is wrong";
+    while (fault == NULL && list.left > 0) {
         if (!weir__hello_reader_number(&list, 2, &type) ||
             !weir__hello_reader_block(&list, 2, &extension))
             return "an extension is longer than the hello";
-        why = read_extension(type, extension, hello, &seen);
+        fault = read_extension(type, extension, hello, &seen);
     }
-    return why;
+    return fault;
 }
 
 static const char *read_body(weir__hello_reader body, weir_tls_hello *hello)
@@ -214,53 +213,53 @@ static const char *read_body(weir__hello_reader body, weir_tls_hello *hello)
         !weir__hello_reader_block(&body, 1, &compressions))
         return "the hello is too short";
     if (version < VERSION_SSL3)
-        return "the hello is of a version before SSL 3";
+        return "the version of the hello is older than SSL 3";
     if (session.left > SESSION_MAX || suites.left == 0 || suites.left % 2 != 0 ||
         compressions.left == 0)
-        return "a list in the hello has an impossible length";
+        return "a list in the hello has an invalid length";
     hello->version = (uint16_t)(version < VERSION_TLS12 ? version : VERSION_TLS12);
     return read_extensions(&body, hello);
 }
 
 /* ---- records ---- */
 
-static int refuse(int err, const char *why, const char **ret_why)
+static int fail(int err, const char *fault, const char **ret_fault)
 {
-    *ret_why = why;
+    *ret_fault = fault;
     return err;
 }
 
-static const char *what_else(uint8_t first)
+static const char *describe(uint8_t first)
 {
     if (first >= 'A' && first <= 'z')
-        return "this is not TLS: it looks like text, such as a request of HTTP";
+        return "not TLS: this looks like text, such as an HTTP request";
     if ((first & 0x80) != 0)
-        return "this is not TLS: it may be SSL 2";
-    return "this is not TLS";
+        return "not TLS: this may be SSL 2";
+    return "not TLS";
 }
 
-/* The header of a record, as soon as the byte that is wrong has come: 1 if it is complete. */
-static int check_header(weir_span header, bool is_first, const char **ret_why)
+/* Checks a possibly incomplete record header: 1 if it is complete, 0 if it is not. */
+static int check_header(weir_span header, bool is_first, const char **ret_fault)
 {
     size_t length;
 
     if (header.length > 0 && header.data[0] != RECORD_HANDSHAKE)
-        return is_first ? refuse(WEIR_ENOTTLS, what_else(header.data[0]), ret_why)
-                        : refuse(WEIR_EMALFORMED, "something else comes in the middle of the hello",
-                                 ret_why);
+        return is_first
+                   ? fail(WEIR_ENOTTLS, describe(header.data[0]), ret_fault)
+                   : fail(WEIR_EMALFORMED, "a record of another type within the hello", ret_fault);
     if (header.length > 1 && header.data[1] != RECORD_MAJOR)
-        return is_first ? refuse(WEIR_ENOTTLS, "this is not TLS", ret_why)
-                        : refuse(WEIR_EMALFORMED, "a record of an unknown version", ret_why);
+        return is_first ? fail(WEIR_ENOTTLS, "not TLS", ret_fault)
+                        : fail(WEIR_EMALFORMED, "a record of an unknown version", ret_fault);
     if (header.length < WEIR__TLS_RECORD_HEADER)
         return 0;
     length = (size_t)header.data[3] << 8 | header.data[4];
     if (length == 0 || length > RECORD_MAX)
-        return refuse(WEIR_EMALFORMED, "a record of the hello is empty or too long", ret_why);
+        return fail(WEIR_EMALFORMED, "a record of the hello is empty or too long", ret_fault);
     return 1;
 }
 
-/* What a record has of the hello. Its first bytes say what it is, and how long. */
-static int take_part(weir__tls_hello_scan *scan, weir_span part, const char **ret_why)
+/* Adds the part of the hello in a record. The first bytes of the hello are its type and length. */
+static int add_part(weir__tls_hello_scan *scan, weir_span part, const char **ret_fault)
 {
     size_t missing = scan->length < HANDSHAKE_HEADER ? HANDSHAKE_HEADER - scan->length : 0;
 
@@ -269,22 +268,22 @@ static int take_part(weir__tls_hello_scan *scan, weir_span part, const char **re
     scan->end += WEIR__TLS_RECORD_HEADER + part.length;
     scan->length += part.length;
     if (scan->head[0] != HANDSHAKE_CLIENT_HELLO)
-        return refuse(WEIR_ENOTTLS, "this is TLS, but not the hello of a client", ret_why);
+        return fail(WEIR_ENOTTLS, "this is TLS, but not a client hello", ret_fault);
     if (scan->length < HANDSHAKE_HEADER)
         return 1;
     scan->whole = HANDSHAKE_HEADER +
                   ((size_t)scan->head[1] << 16 | (size_t)scan->head[2] << 8 | scan->head[3]);
-    if (scan->end + scan->whole > WEIR_TLS_HELLO_MAX + scan->length) /* what is missing of it */
-        return refuse(WEIR_ETOOLONG, "the hello is too long", ret_why);
+    if (scan->end + scan->whole > WEIR_TLS_HELLO_MAX + scan->length) /* the missing part */
+        return fail(WEIR_ETOOLONG, "the hello is too long", ret_fault);
     return 1;
 }
 
-/* 1: a record more has been seen. 0: it is not complete. */
+/* 1 = another record was scanned. 0 = it is not complete. */
 static int next_record(weir__tls_hello_scan *scan, weir_span bytes, size_t *ret_need,
-                       const char **ret_why)
+                       const char **ret_fault)
 {
     weir_span rest = {bytes.data + scan->end, bytes.length - scan->end};
-    int result = check_header(rest, scan->end == 0, ret_why);
+    int result = check_header(rest, scan->end == 0, ret_fault);
 
     *ret_need = bytes.length + 1;
     if (result <= 0)
@@ -293,36 +292,36 @@ static int next_record(weir__tls_hello_scan *scan, weir_span bytes, size_t *ret_
     rest.data += WEIR__TLS_RECORD_HEADER;
     *ret_need = scan->end + WEIR__TLS_RECORD_HEADER + rest.length;
     if (*ret_need > WEIR_TLS_HELLO_MAX)
-        return refuse(WEIR_ETOOLONG, "the hello is too long", ret_why);
-    return *ret_need <= bytes.length ? take_part(scan, rest, ret_why) : 0;
+        return fail(WEIR_ETOOLONG, "the hello is too long", ret_fault);
+    return *ret_need <= bytes.length ? add_part(scan, rest, ret_fault) : 0;
 }
 
 int weir__tls_hello_scan_records(weir__tls_hello_scan *scan, weir_span bytes, size_t *ret_need,
-                                 const char **ret_why)
+                                 const char **ret_fault)
 {
     int result = bytes.length > 0;
 
     *ret_need = 1;
     while (result > 0 && (scan->whole == 0 || scan->length < scan->whole))
-        result = next_record(scan, bytes, ret_need, ret_why);
+        result = next_record(scan, bytes, ret_need, ret_fault);
     return result;
 }
 
 int weir__tls_hello_scan_read(weir__tls_hello_scan *scan, weir_span bytes,
-                              weir_tls_hello *ret_hello, size_t *ret_need, const char **ret_why)
+                              weir_tls_hello *ret_hello, size_t *ret_need, const char **ret_fault)
 {
     weir_tls_hello hello = {0};
     weir__hello_reader reader;
-    int result = weir__tls_hello_scan_records(scan, bytes, ret_need, ret_why);
+    int result = weir__tls_hello_scan_records(scan, bytes, ret_need, ret_fault);
 
     if (result <= 0)
         return result;
     if (scan->length > scan->whole)
-        return refuse(WEIR_EMALFORMED, "there is more in a record than the hello", ret_why);
+        return fail(WEIR_EMALFORMED, "the record of the hello contains more", ret_fault);
     reader = weir__hello_reader_of_records(bytes.data, scan->whole);
     (void)weir__hello_reader_bytes(&reader, NULL, HANDSHAKE_HEADER);
-    *ret_why = read_body(reader, &hello);
-    if (*ret_why != NULL)
+    *ret_fault = read_body(reader, &hello);
+    if (*ret_fault != NULL)
         return WEIR_EMALFORMED;
     *ret_hello = hello;
     return 1;
@@ -331,8 +330,8 @@ int weir__tls_hello_scan_read(weir__tls_hello_scan *scan, weir_span bytes,
 int weir_tls_hello_read(weir_span bytes, weir_tls_hello *ret_hello)
 {
     weir__tls_hello_scan scan = {0};
-    const char *why;
+    const char *fault;
     size_t need;
 
-    return weir__tls_hello_scan_read(&scan, bytes, ret_hello, &need, &why);
+    return weir__tls_hello_scan_read(&scan, bytes, ret_hello, &need, &fault);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A step of a handshake on another executor. The session goes with it, and comes back with it: if
- * the handler has gone meanwhile, it ends there. The bytes that it works on stay in the decoder as
- * well, and are skipped when it is known how many it has taken.
+ * A step of a handshake on another executor. The session goes there and comes back with the job; if
+ * the handler was removed meanwhile, the session is freed. The job works on a slice of the received
+ * bytes; these stay in the decoder too, and are skipped once the job has consumed them.
  */
 #include <weir/error.h>
 #include <weir/memory.h>
@@ -10,9 +10,9 @@
 #include "tls/tls.h"
 
 struct job {
-    weir__tls_session *session;
-    weir__tls_io io;
-    size_t length; /* of io.in, at first */
+    weir__openssl_session *session;
+    weir__openssl_io io;
+    size_t length; /* of io.in at the start */
     int result;
 };
 
@@ -27,46 +27,46 @@ static void *work(void *arg)
 {
     struct job *job = arg;
 
-    job->result = job->session->engine->handshake(job->session, &job->io);
+    job->result = weir__openssl_session_handshake(job->session, &job->io);
     return NULL;
 }
 
-/* At once: who hears how it went may remove the handler, and what is left then is passed on. */
-static void skip_taken(weir_ctx *ctx, const struct job *job)
+/* Before the result is reported: a handler may then remove this one, which passes the rest on. */
+static void skip_consumed(weir_ctx *ctx, const struct job *job)
 {
     if (job->io.in == NULL)
         return;
-    weir__tls_of(ctx)->taken = job->length - weir_buf_readable(job->io.in);
-    weir_decoder_resume(ctx); /* still awaits the job: what is behind is kept */
+    weir__tls_of(ctx)->consumed = job->length - weir_buf_readable(job->io.in);
+    weir_decoder_resume(ctx); /* still awaits the job: later bytes stay buffered */
 }
 
-static void on_back(weir_ctx *ctx, int err, void *nothing, void *arg)
+static void on_done(weir_ctx *ctx, int err, void *unused, void *arg)
 {
     struct job *job = arg;
     weir__tls *tls;
     weir_buf *out;
 
-    (void)nothing;
+    (void)unused;
     if (ctx == NULL) {
-        job->session->engine->session_release(job->session);
+        weir__openssl_session_release(job->session);
         free_job(job);
         return;
     }
-    if (err < 0) /* nobody has done it */
+    if (err < 0) /* the job did not run */
         (void)work(job);
     tls = weir__tls_of(ctx);
     tls->session = job->session;
-    skip_taken(ctx, job);
-    tls->awaits = WEIR__TLS_NOTHING;
+    skip_consumed(ctx, job);
+    tls->awaits = WEIR__TLS_AWAITS_NOTHING;
     out = job->io.out;
     job->io.out = NULL;
     err = job->result;
     free_job(job);
-    if (tls->stage == WEIR__TLS_SHAKING)
-        weir__tls_stepped(ctx, err, out);
+    if (tls->stage == WEIR__TLS_HANDSHAKING)
+        weir__tls_handshake_step_done(ctx, err, out);
     else
-        weir_buf_release(out); /* it has been given up meanwhile */
-    weir__tls_release_input(ctx);
+        weir_buf_release(out); /* the connection failed or ended meanwhile */
+    weir__tls_resume_input(ctx);
 }
 
 static struct job *create_job(weir__tls *tls, weir_buf *in)
@@ -92,11 +92,11 @@ bool weir__tls_offload(weir_ctx *ctx, weir_buf *in)
 
     if (job == NULL)
         return false;
-    if (weir_ctx_offload(ctx, tls->offload, work, on_back, job) < 0) {
+    if (weir_ctx_offload(ctx, tls->offload, work, on_done, job) < 0) {
         free_job(job);
         return false;
     }
     tls->session = NULL;
-    tls->awaits = WEIR__TLS_JOB;
+    tls->awaits = WEIR__TLS_AWAITS_OFFLOAD;
     return true;
 }

@@ -8,13 +8,13 @@
 #include <weir/error.h>
 #include <weir/log.h>
 
-#include "tls/engine.h"
+#include "tls/openssl/openssl.h"
 
 static _Thread_local char reason[WEIR__TLS_REASON_SIZE];
 
-void weir__tls_set_reason(const char *words)
+void weir__tls_set_reason(const char *text)
 {
-    (void)snprintf(reason, sizeof(reason), "%s", words);
+    (void)snprintf(reason, sizeof(reason), "%s", text);
 }
 
 int weir__tls_fail(int err, const char *format, ...)
@@ -27,14 +27,13 @@ int weir__tls_fail(int err, const char *format, ...)
     return err;
 }
 
-int weir__tls_not_added(int err)
+int weir__tls_fail_add(int err)
 {
-    weir__tls_set_reason(err == -EINVAL ? "the options make no sense: the log says why"
-                                        : weir_error_text(err));
+    weir__tls_set_reason(err == -EINVAL ? "invalid options: see the log" : weir_error_text(err));
     return err;
 }
 
-int weir__tls_complain(bool is_server, int err)
+int weir__tls_log_reason(bool is_server, int err)
 {
     if (err == -ENOMEM)
         weir__tls_set_reason(weir_error_text(err));

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An array in order, searched by halves: names are looked up with each handshake, and hardly ever
- * change.
+ * A sorted array with binary search: names are looked up with each handshake, and rarely change.
  */
 #include "tls/tls_sni_map.h"
 
@@ -19,8 +18,7 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-/* As it is filed: in lower case, without the dot that a full name may end in. False if it is too
- * long to be one. */
+/* In lower case, without a final dot. False if it is too long. */
 static bool normalize(const char *name, char ret_name[WEIR__TLS_NAME_SIZE])
 {
     size_t length = strlen(name);
@@ -35,7 +33,7 @@ static bool normalize(const char *name, char ret_name[WEIR__TLS_NAME_SIZE])
     return true;
 }
 
-/* Bytes beyond ASCII are let through: what a client writes is what is compared. */
+/* Bytes beyond ASCII are allowed, and compared as they are. */
 static bool may_be_in_label(char c)
 {
     unsigned char byte = (unsigned char)c;
@@ -73,8 +71,8 @@ bool weir__tls_name_is_valid(const char *name)
     }
 }
 
-/* Where a name is, or would be. */
-static size_t place_of(const weir__sni_map *names, const char *text, bool *ret_found)
+/* The index of a name, or where it would be inserted. */
+static size_t index_of(const weir__sni_map *names, const char *text, bool *ret_found)
 {
     size_t low = 0, high = names->count, middle;
     int order;
@@ -98,9 +96,9 @@ static size_t place_of(const weir__sni_map *names, const char *text, bool *ret_f
 static weir_tls_context *find(const weir__sni_map *names, const char *text)
 {
     bool found;
-    size_t place = place_of(names, text, &found);
+    size_t index = index_of(names, text, &found);
 
-    return found ? names->items[place]->context : NULL;
+    return found ? names->items[index]->context : NULL;
 }
 
 weir_tls_context *weir__sni_map_find(const weir__sni_map *names, const char *name)
@@ -119,7 +117,7 @@ weir_tls_context *weir__sni_map_find(const weir__sni_map *names, const char *nam
     return find(names, rest - 1);
 }
 
-static int make_room(weir__sni_map *names)
+static int grow(weir__sni_map *names)
 {
     size_t capacity = names->capacity == 0 ? 8 : names->capacity * 2;
     weir__tls_name **items;
@@ -134,54 +132,54 @@ static int make_room(weir__sni_map *names)
     return 0;
 }
 
-static int insert(weir__sni_map *names, size_t place, const char *text, weir_tls_context *context)
+static int insert(weir__sni_map *names, size_t index, const char *text, weir_tls_context *context)
 {
     size_t size = strlen(text) + 1;
     weir__tls_name *name;
 
-    if (make_room(names) < 0)
+    if (grow(names) < 0)
         return -ENOMEM;
     name = weir_memory_alloc(sizeof(*name) + size);
     if (name == NULL)
         return -ENOMEM;
     name->context = context;
     memcpy(name->text, text, size);
-    memmove(&names->items[place + 1], &names->items[place],
-            (names->count - place) * sizeof(names->items[0]));
-    names->items[place] = name;
+    memmove(&names->items[index + 1], &names->items[index],
+            (names->count - index) * sizeof(names->items[0]));
+    names->items[index] = name;
     names->count++;
     return 0;
 }
 
-static void erase(weir__sni_map *names, size_t place)
+static void erase(weir__sni_map *names, size_t index)
 {
-    weir_memory_free(names->items[place]);
+    weir_memory_free(names->items[index]);
     names->count--;
-    memmove(&names->items[place], &names->items[place + 1],
-            (names->count - place) * sizeof(names->items[0]));
+    memmove(&names->items[index], &names->items[index + 1],
+            (names->count - index) * sizeof(names->items[0]));
 }
 
 int weir__sni_map_set(weir__sni_map *names, const char *name, weir_tls_context *context,
                       weir_tls_context **ret_former)
 {
     char text[WEIR__TLS_NAME_SIZE];
-    size_t place;
+    size_t index;
     bool found;
 
     if (!normalize(name, text))
         return -EINVAL;
-    place = place_of(names, text, &found);
+    index = index_of(names, text, &found);
     if (!found && context == NULL)
         return -ENOENT;
     if (!found) {
         *ret_former = NULL;
-        return insert(names, place, text, context);
+        return insert(names, index, text, context);
     }
-    *ret_former = names->items[place]->context;
+    *ret_former = names->items[index]->context;
     if (context == NULL)
-        erase(names, place);
+        erase(names, index);
     else
-        names->items[place]->context = context;
+        names->items[index]->context = context;
     return 0;
 }
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The newest key is the first. Nobody waits for a moment to come: whoever uses the keys looks how
- * old they are.
+ * The newest key is the first. There is no timer: each use checks the age of the keys.
  *
- *      age of a key     0 ................ rotation ................ 2 x rotation
- *                       makes and opens    opens what it has made    is wiped
+ *      age of a key     0 ................... rotation ................ 2 x rotation
+ *                       encrypts, decrypts    decrypts old tickets      is wiped
  */
 #include "tls/tls_tickets.h"
 
@@ -16,21 +15,21 @@
 
 #include "base/refcount.h"
 #include "os/mutex.h"
-#include "tls/engine.h"
+#include "tls/openssl/openssl.h"
 #include "tls/tls_reason.h"
 
 #define DEFAULT_ROTATION_NS weir_seconds(12 * 3600)
 
 struct key {
     weir__tls_ticket_key bytes;
-    int64_t made_ns;
+    int64_t created_ns;
 };
 
 struct weir_tls_tickets {
     weir__refs refs;
     weir_clock *clock;
     weir__mutex lock;    /* guards: */
-    int64_t rotation_ns; /* WEIR_NEVER: they do not grow old */
+    int64_t rotation_ns; /* WEIR_NEVER = no rotation */
     size_t count;        /* at least 1 */
     struct key keys[WEIR_TLS_TICKET_KEYS_MAX];
 };
@@ -40,40 +39,40 @@ static int64_t now_of(const weir_tls_tickets *tickets)
     return tickets->clock->now(tickets->clock);
 }
 
-static void forget_from(weir_tls_tickets *tickets, size_t index)
+static void wipe_from(weir_tls_tickets *tickets, size_t index)
 {
     explicit_bzero(&tickets->keys[index],
                    (WEIR_TLS_TICKET_KEYS_MAX - index) * sizeof(tickets->keys[0]));
     tickets->count = index;
 }
 
-/* Whether a key is older than so many rotations. Keys that are in order by age stay so. */
+/* True if a key is at least `rotations` rotations old. */
 static bool is_older(const weir_tls_tickets *tickets, const struct key *key, int64_t rotations,
                      int64_t now_ns)
 {
     return tickets->rotation_ns != WEIR_NEVER &&
-           (now_ns - key->made_ns) / rotations >= tickets->rotation_ns;
+           (now_ns - key->created_ns) / rotations >= tickets->rotation_ns;
 }
 
-static void forget_old(weir_tls_tickets *tickets, int64_t now_ns)
+static void wipe_expired(weir_tls_tickets *tickets, int64_t now_ns)
 {
     size_t count = tickets->count;
 
     while (count > 0 && is_older(tickets, &tickets->keys[count - 1], 2, now_ns))
         count--;
-    forget_from(tickets, count);
+    wipe_from(tickets, count);
 }
 
-/* The lock is held. If there are no random numbers all is as it was. */
+/* Holds the lock. On failure nothing changes. */
 static int add_key(weir_tls_tickets *tickets, int64_t now_ns)
 {
-    struct key key = {.made_ns = now_ns};
-    int err = weir__tls_openssl.random((uint8_t *)&key.bytes, sizeof(key.bytes));
+    struct key key = {.created_ns = now_ns};
+    int err = weir__openssl_random_bytes((uint8_t *)&key.bytes, sizeof(key.bytes));
 
     if (err < 0)
         return err;
     if (tickets->count == WEIR_TLS_TICKET_KEYS_MAX)
-        forget_from(tickets, WEIR_TLS_TICKET_KEYS_MAX - 1);
+        wipe_from(tickets, WEIR_TLS_TICKET_KEYS_MAX - 1);
     memmove(&tickets->keys[1], &tickets->keys[0], tickets->count * sizeof(key));
     tickets->keys[0] = key;
     tickets->count++;
@@ -81,7 +80,7 @@ static int add_key(weir_tls_tickets *tickets, int64_t now_ns)
     return 0;
 }
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 int weir__tls_tickets_create_with(int64_t rotation_ns, weir_clock *clock,
                                   weir_tls_tickets **ret_tickets)
@@ -90,7 +89,7 @@ int weir__tls_tickets_create_with(int64_t rotation_ns, weir_clock *clock,
     int err;
 
     if (rotation_ns < 0 && rotation_ns != WEIR_OFF)
-        return weir__tls_fail(-EINVAL, "the keys of tickets cannot change after a negative time");
+        return weir__tls_fail(-EINVAL, "rotation_ns is negative");
     tickets = weir_memory_alloc(sizeof(*tickets));
     if (tickets == NULL)
         return weir__tls_fail(-ENOMEM, "%s", weir_error_text(-ENOMEM));
@@ -104,7 +103,7 @@ int weir__tls_tickets_create_with(int64_t rotation_ns, weir_clock *clock,
     err = add_key(tickets, now_of(tickets));
     if (err < 0) {
         weir_tls_tickets_release(tickets);
-        return weir__tls_fail(err, "there are no random numbers for the keys of tickets");
+        return weir__tls_fail(err, "no random bytes for a ticket key");
     }
     *ret_tickets = tickets;
     return 0;
@@ -125,12 +124,12 @@ void weir_tls_tickets_release(weir_tls_tickets *tickets)
 {
     if (tickets == NULL || !weir__refs_release(&tickets->refs))
         return;
-    forget_from(tickets, 0);
+    wipe_from(tickets, 0);
     weir__mutex_deinit(&tickets->lock);
     weir_memory_free(tickets);
 }
 
-/* ---- other keys ---- */
+/* ---- replacing keys ---- */
 
 int weir_tls_tickets_rotate(weir_tls_tickets *tickets)
 {
@@ -139,15 +138,16 @@ int weir_tls_tickets_rotate(weir_tls_tickets *tickets)
     weir__mutex_lock(&tickets->lock);
     err = add_key(tickets, now_of(tickets));
     weir__mutex_unlock(&tickets->lock);
-    return err < 0 ? weir__tls_fail(err, "there are no random numbers for a key of tickets") : 0;
+    return err < 0 ? weir__tls_fail(err, "no random bytes for a ticket key") : 0;
 }
 
 int weir_tls_tickets_set(weir_tls_tickets *tickets, const uint8_t *keys, size_t count)
 {
     if (count == 0 || count > WEIR_TLS_TICKET_KEYS_MAX)
-        return weir__tls_fail(-EINVAL, "tickets have 1 to %d keys", WEIR_TLS_TICKET_KEYS_MAX);
+        return weir__tls_fail(-EINVAL, "the number of ticket keys must be 1 to %d",
+                              WEIR_TLS_TICKET_KEYS_MAX);
     weir__mutex_lock(&tickets->lock);
-    forget_from(tickets, 0);
+    wipe_from(tickets, 0);
     tickets->rotation_ns = WEIR_NEVER;
     for (; tickets->count < count; tickets->count++)
         memcpy(&tickets->keys[tickets->count].bytes,
@@ -156,7 +156,7 @@ int weir_tls_tickets_set(weir_tls_tickets *tickets, const uint8_t *keys, size_t 
     return 0;
 }
 
-/* ---- what an engine does with them ---- */
+/* ---- using keys ---- */
 
 int weir__tls_tickets_first(weir_tls_tickets *tickets, weir__tls_ticket_key *ret_key)
 {
@@ -168,7 +168,7 @@ int weir__tls_tickets_first(weir_tls_tickets *tickets, weir__tls_ticket_key *ret
     if (is_older(tickets, &tickets->keys[0], 1, now_ns))
         err = add_key(tickets, now_ns);
     if (err == 0) {
-        forget_old(tickets, now_ns);
+        wipe_expired(tickets, now_ns);
         *ret_key = tickets->keys[0].bytes;
     }
     weir__mutex_unlock(&tickets->lock);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Plain bytes become records when they are flushed: as many writes as fit into one buffer at a
- * time, until none is left, then one flush sends them all.
+ * time, until none is left; then one flush sends all of them.
  *
  *      writes:   [ 70 KB                    ] [a] [b] [c]
  *      records:  | 16 | 16 | 16 | 16 | 6 | abc |
  *
- * Large ones are sealed from where they lie. Small neighbours are put together first, since a
- * record costs more than a copy of a few bytes.
+ * Large writes are sealed in place. Small neighbours are copied together first, since a record
+ * costs more than the copy of a few bytes.
  *
- * A write counts against the marks until it is in records, which do from then on: so the channel
- * does not seem to be writable in between. Its promise completes with the buffer that has its last
- * byte.
+ * A write counts against the marks until it has become records, which count from then on: so the
+ * channel does not seem writable in between. Its promise completes with the buffer that holds its
+ * last byte.
  */
 #include <errno.h>
 #include <string.h>
@@ -22,26 +22,26 @@
 
 #include "tls/tls.h"
 
-#define BATCH_MAX ((size_t)7 * WEIR__TLS_RECORD_MAX) /* with what is around it, below 128 KiB */
-#define LARGE 4096 /* from here on a record of its own costs less than a copy */
+#define BATCH_MAX ((size_t)7 * WEIR__TLS_RECORD_MAX) /* with record overhead below 128 KiB */
+#define LARGE 4096 /* from here on an extra record costs less than a copy */
 #define VECTORS 16
 
-/* What becomes one buffer: the first writes, the last of them perhaps not to its end. */
+/* What becomes one buffer: the first writes, the last of them possibly in part. */
 struct batch {
     size_t plain;    /* bytes */
-    size_t records;  /* at the most */
-    size_t whole;    /* writes that end here */
-    size_t rest;     /* bytes of the one behind them */
-    size_t promises; /* of these */
+    size_t records;  /* upper bound */
+    size_t whole;    /* complete writes */
+    size_t rest;     /* bytes of the write after them */
+    size_t promises; /* of the complete writes */
 };
 
 /* ---- promises ---- */
 
-/* Several that complete with one buffer. */
+/* Several promises that complete with one buffer. */
 struct sharers {
     weir_listener listener;
     size_t count;
-    weir_promise *promises[]; /* kept */
+    weir_promise *promises[]; /* references */
 };
 
 static void on_sent(weir_promise *promise, void *user_data)
@@ -59,8 +59,8 @@ static void on_sent(weir_promise *promise, void *user_data)
     weir_memory_free(sharers);
 }
 
-/* There will be no buffer: they hear why with all other writes. */
-static void forget_sharers(struct sharers *sharers)
+/* There will be no buffer: they fail with all other writes. */
+static void detach_sharers(struct sharers *sharers)
 {
     while (sharers->count > 0)
         weir_promise_release(sharers->promises[--sharers->count]);
@@ -91,8 +91,8 @@ static int share_promise(weir_ctx *ctx, const struct batch *batch, weir_promise 
     return 0;
 }
 
-/* The one that completes with a buffer; NULL if nobody waits. The caller's to release. And who
- * shares it, NULL if nobody does. */
+/* The promise that completes with a buffer, to be released by the caller; NULL if there is none.
+ * And the promises that share it; NULL if there are none. */
 static int promise_of(weir_ctx *ctx, const struct batch *batch, weir_promise **ret_promise,
                       struct sharers **ret_sharers)
 {
@@ -110,7 +110,7 @@ static int promise_of(weir_ctx *ctx, const struct batch *batch, weir_promise **r
     return 0;
 }
 
-/* ---- what becomes one buffer ---- */
+/* ---- batches ---- */
 
 static size_t length_of(weir_msg *msg)
 {
@@ -129,8 +129,8 @@ static void skip(weir_msg *msg, size_t length)
         (void)weir_composite_skip(weir_composite_of(msg), length);
 }
 
-/* How many records of its own a write may take: those of each large piece, and one of what is
- * gathered before it. */
+/* The most records that a write adds: those of each large piece, and one for what was gathered
+ * before it. */
 static size_t records_of(weir_msg *msg, size_t length)
 {
     weir_composite *composite = weir_composite_of(msg);
@@ -140,9 +140,9 @@ static size_t records_of(weir_msg *msg, size_t length)
     return length / WEIR__TLS_RECORD_MAX + 2 * (pieces < large ? pieces : large);
 }
 
-/* Who was cancelled before has nothing to send, and waits for nothing: a queue that saw its promise
- * would drop what others have in the same buffer. */
-static void forget_if_cancelled(weir_pending_write *write)
+/* A cancelled write sends nothing, and its promise must not be attached to the buffer: the send
+ * queue would drop the other writes in it. */
+static void empty_if_cancelled(weir_pending_write *write)
 {
     if (write->done == NULL || weir_promise_set_uncancellable(write->done))
         return;
@@ -158,7 +158,7 @@ static struct batch plan(const weir_pending_writes *writes)
     size_t length, room;
 
     while (batch.whole < writes->flushed && batch.plain < BATCH_MAX) {
-        forget_if_cancelled(write);
+        empty_if_cancelled(write);
         length = length_of(write->msg);
         room = BATCH_MAX - batch.plain;
         if (length > room) {
@@ -178,16 +178,16 @@ static struct batch plan(const weir_pending_writes *writes)
 /* ---- sealing ---- */
 
 struct sealer {
-    weir__tls_session *session;
-    weir__tls_io io;
-    size_t left;   /* plain bytes, with those that are gathered */
-    size_t length; /* gathered: small ones that become a record together */
+    weir__openssl_session *session;
+    weir__openssl_io io;
+    size_t left;   /* plain bytes, including the gathered ones */
+    size_t length; /* of gathered: small pieces that become one record */
     uint8_t gathered[WEIR__TLS_RECORD_MAX];
 };
 
 static int seal(struct sealer *sealer, const uint8_t *bytes, size_t length)
 {
-    int err = sealer->session->engine->seal(sealer->session, &sealer->io, bytes, length);
+    int err = weir__openssl_session_seal(sealer->session, &sealer->io, bytes, length);
 
     sealer->left -= length;
     return err;
@@ -210,7 +210,7 @@ static int gather(struct sealer *sealer, const uint8_t *bytes, size_t length)
                : 0;
 }
 
-/* Takes some of the bytes: returns how many, or an error. */
+/* Seals or gathers some of the bytes. Returns how many, or an error. */
 static ssize_t seal_some(struct sealer *sealer, const uint8_t *bytes, size_t length)
 {
     size_t room = sizeof(sealer->gathered) - sealer->length;
@@ -218,7 +218,7 @@ static ssize_t seal_some(struct sealer *sealer, const uint8_t *bytes, size_t len
     int err;
 
     if (length > WEIR__TLS_RECORD_MAX)
-        length -= length % WEIR__TLS_RECORD_MAX; /* full ones, in one call */
+        length -= length % WEIR__TLS_RECORD_MAX; /* full records, in one call */
     if (length >= LARGE || is_all) {
         err = seal_gathered(sealer);
         if (err == 0)
@@ -259,7 +259,8 @@ static int seal_composite(struct sealer *sealer, weir_composite *composite, size
             err = seal_span(sealer, vectors[i].iov_base, size);
             taken += size;
         }
-        (void)weir_composite_skip(composite, taken); /* only now: the vectors are lent until then */
+        (void)weir_composite_skip(composite,
+                                  taken); /* only now: the vectors were borrowed until here */
         length -= taken;
     }
     return err;
@@ -285,7 +286,7 @@ static int seal_batch(weir__tls *tls, const struct batch *batch, weir_buf **ret_
     int err;
 
     sealer.session = tls->session;
-    sealer.io = (weir__tls_io){0};
+    sealer.io = (weir__openssl_io){0};
     sealer.left = left;
     sealer.length = 0;
     err = weir_buf_create(left + batch->records * WEIR__TLS_RECORD_EXTRA, 0, &sealer.io.out);
@@ -304,8 +305,8 @@ static int seal_batch(weir__tls *tls, const struct batch *batch, weir_buf **ret_
 
 /* ---- sending ---- */
 
-/* What is in records now is no longer held. Returns what it costs. */
-static int64_t let_go(weir__tls *tls, const struct batch *batch)
+/* Removes the sealed writes from the queue. Returns the cost they were counted with. */
+static int64_t pop_sealed(weir__tls *tls, const struct batch *batch)
 {
     int64_t cost, costs = (int64_t)batch->rest;
     weir_promise *done;
@@ -320,7 +321,7 @@ static int64_t let_go(weir__tls *tls, const struct batch *batch)
     return costs;
 }
 
-/* Nothing is in them: they pass, in their order. */
+/* Empty writes are passed on in order. */
 static void pass_empty(weir_ctx *ctx, size_t count)
 {
     weir__tls *tls = weir__tls_of(ctx);
@@ -330,22 +331,22 @@ static void pass_empty(weir_ctx *ctx, size_t count)
 }
 
 /*
- * Records that nobody takes are missing in front of those that follow: it cannot go on then, unless
- * nothing follows since the output is closed. Where nobody waits for them an error says so, which
- * is heard in on_error.
+ * If records are not accepted, those that follow are useless: the connection fails, unless nothing
+ * follows because the output is closed. Without a promise the failure is reported as an error,
+ * which on_error records.
  */
-static int write_records(weir_ctx *ctx, weir_buf *records, weir_promise *promise, int64_t held)
+static int write_records(weir_ctx *ctx, weir_buf *records, weir_promise *promise, int64_t cost)
 {
     weir__tls *tls = weir__tls_of(ctx);
-    int lost = tls->lost, err;
+    int former = tls->last_error, err;
 
-    tls->lost = 0;
-    weir_write_pending(ctx, weir_buf_msg(records), promise, held);
-    err = tls->lost;
+    tls->last_error = 0;
+    weir_write_pending(ctx, weir_buf_msg(records), promise, cost);
+    err = tls->last_error;
     if (promise != NULL && weir_promise_is_done(promise))
         err = weir_promise_result(promise);
-    if (tls->lost == 0)
-        tls->lost = lost;
+    if (tls->last_error == 0)
+        tls->last_error = former;
     return err == WEIR_ECLOSED ? 0 : err;
 }
 
@@ -368,9 +369,9 @@ static int send_batch(weir_ctx *ctx)
         return err;
     err = seal_batch(tls, &batch, &records);
     if (err == 0)
-        err = write_records(ctx, records, promise, let_go(tls, &batch));
+        err = write_records(ctx, records, promise, pop_sealed(tls, &batch));
     else if (sharers != NULL)
-        forget_sharers(sharers);
+        detach_sharers(sharers);
     weir_promise_release(promise);
     return err;
 }
@@ -388,7 +389,7 @@ void weir__tls_seal(weir_ctx *ctx)
         err = send_batch(ctx);
     tls->is_sealing = false;
     if (err < 0)
-        weir__tls_give_up(
+        weir__tls_fail_and_close(
             ctx, err, tls->session->reason != NULL ? tls->session->reason : weir_error_text(err));
 }
 

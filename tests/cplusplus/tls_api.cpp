@@ -26,26 +26,26 @@ void expect(bool holds, const char *condition, int line)
 
 /* ---- contexts ---- */
 
-void accept_any(weir_tls_choice *choice, void *)
+void accept_any(weir_tls_sni_request *request, void *)
 {
-    EXPECT(std::strcmp(weir_tls_choice_server_name(choice), "localhost") == 0);
-    EXPECT(std::strcmp(weir_tls_choice_alpn(choice), "x") == 0);
-    weir_tls_choice_accept(choice, nullptr);
+    EXPECT(std::strcmp(weir_tls_sni_request_server_name(request), "localhost") == 0);
+    EXPECT(std::strcmp(weir_tls_sni_request_alpn(request), "x") == 0);
+    weir_tls_sni_request_accept(request, nullptr);
 }
 
-void refuse_any(weir_tls_choice *choice, void *)
+void refuse_any(weir_tls_sni_request *request, void *)
 {
-    weir_tls_choice_refuse(choice, "not today");
+    weir_tls_sni_request_reject(request, "not today");
 }
 
-weir_tls_context *make_server(weir_tls_choose_fn *choose)
+weir_tls_context *make_server(weir_tls_sni_fn *choose)
 {
     weir_tls_context_options options = *WEIR_TLS_CONTEXT_OPTIONS();
     weir_tls_context *context = nullptr;
 
     options.self_signed_for = "localhost";
     options.alpn = "x";
-    options.choose = choose;
+    options.on_sni = choose;
     EXPECT(weir_tls_server_create(&options, &context) == 0);
     return context;
 }

@@ -26,7 +26,7 @@ static const weir_handler echo = {.name = "echo", .read = on_read};
 static void on_read_shout(weir_ctx *ctx, weir_msg *msg)
 {
     weir_msg_release(msg);
-    call_say(ctx, "HELLO");
+    tls_send_text(ctx, "HELLO");
 }
 
 static const weir_handler shout = {.name = "shout", .read = on_read_shout};
@@ -98,13 +98,13 @@ static weir_tls_context *client(void)
 TEST(guide_tls, a_server_and_a_client)
 {
     weir_tls_context *tls = server_of(&pki()->server);
-    struct call call = {.tls = client(), .text = "hello"};
+    struct tls_call call = {.tls = client(), .text = "hello"};
     weir_group *group = make_loops(2);
     weir_server *server = serve(group, init_child, tls);
 
-    call_make(group, server, &call);
+    tls_call_run(group, server, &call);
     assert_int_equal(call.result, 0);
-    assert_string_equal(call.heard, "hello");
+    assert_string_equal(call.received, "hello");
     assert_string_equal(call.subject, "CN=localhost");
     end(server, group);
     weir_tls_context_release(call.tls);
@@ -118,14 +118,14 @@ TEST(guide_tls, a_server_that_is_somebody_else)
 
     for (size_t i = 0; i < 3; i++) {
         weir_tls_context *tls = server_of(leaves[i]);
-        struct call call = {.tls = client(), .text = "hello"};
+        struct tls_call call = {.tls = client(), .text = "hello"};
         weir_group *group = make_loops(2);
         weir_server *server = serve(group, init_child, tls);
 
-        call_make(group, server, &call);
+        tls_call_run(group, server, &call);
         assert_int_equal(call.result, WEIR_EUNTRUSTED);
         assert_non_null(strstr(call.detail, words[i]));
-        assert_string_equal(call.heard, "");
+        assert_string_equal(call.received, "");
         end(server, group);
         weir_tls_context_release(call.tls);
         weir_tls_context_release(tls);
@@ -150,7 +150,7 @@ static void greet(weir_ctx *ctx, weir_msg *event)
     const weir_tls_handshake *handshake = weir_tls_handshake_of(event);
 
     if (handshake != NULL && weir_tls_handshake_result(handshake) == 0)
-        call_say(ctx, weir_tls_certificate_subject(weir_tls_handshake_peer(handshake)));
+        tls_send_text(ctx, weir_tls_certificate_subject(weir_tls_handshake_peer(handshake)));
     weir_fire_event(ctx, event);
 }
 /* doc:end */
@@ -168,7 +168,7 @@ static int init_greeter(weir_channel *channel, void *tls)
 TEST(guide_tls, clients_with_certificates)
 {
     weir_tls_context *tls = NULL;
-    struct call call = {.text = "CN=client"}; /* what it says is not read */
+    struct tls_call call = {.text = "CN=client"}; /* what it says is not read */
     weir_group *group = make_loops(2);
     weir_server *server;
 
@@ -180,8 +180,8 @@ TEST(guide_tls, clients_with_certificates)
             &call.tls),
         0);
     server = serve(group, init_greeter, tls);
-    call_make(group, server, &call);
-    assert_string_equal(call.heard, "CN=client");
+    tls_call_run(group, server, &call);
+    assert_string_equal(call.received, "CN=client");
     end(server, group);
     weir_tls_context_release(call.tls);
     weir_tls_context_release(tls);
@@ -215,20 +215,21 @@ static int init_by_protocol(weir_channel *channel, void *tls)
     return err ? err : weir_pipeline_add_last(pipeline, &by_protocol, NULL);
 }
 
-static void call_with(weir_group *group, weir_server *server, const char *alpn, struct call *call)
+static void call_with(weir_group *group, weir_server *server, const char *alpn,
+                      struct tls_call *call)
 {
     call->text = "hello";
     assert_int_equal(
         weir_tls_client_create(WEIR_TLS_CONTEXT_OPTIONS(.ca_file = pki()->ca_file, .alpn = alpn),
                                &call->tls),
         0);
-    call_make(group, server, call);
+    tls_call_run(group, server, call);
     weir_tls_context_release(call->tls);
 }
 
 TEST(guide_tls, the_protocol_decides)
 {
-    struct call one = {0}, two = {0}, three = {0};
+    struct tls_call one = {0}, two = {0}, three = {0};
     weir_group *group = make_loops(2);
     weir_tls_context *tls = NULL;
     weir_server *server;
@@ -241,9 +242,9 @@ TEST(guide_tls, the_protocol_decides)
         0);
     server = serve(group, init_by_protocol, tls);
     call_with(group, server, "echo,shout", &one);
-    assert_string_equal(one.heard, "HELLO"); /* the server's first choice */
+    assert_string_equal(one.received, "HELLO"); /* the server's first request */
     call_with(group, server, "echo", &two);
-    assert_string_equal(two.heard, "hello");
+    assert_string_equal(two.received, "hello");
     call_with(group, server, "gossip", &three);
     assert_int_equal(three.result, WEIR_ETLSREFUSED);
     end(server, group);
@@ -262,30 +263,30 @@ static int add_names(weir_tls_context *tls, weir_tls_context *other)
 /* doc:end */
 
 /* doc:begin choose */
-static void choose(weir_tls_choice *choice, void *user_data)
+static void choose(weir_tls_sni_request *request, void *user_data)
 {
     weir_tls_context *other = user_data; /* or ask a database, and decide when it has answered */
 
-    if (strcmp(weir_tls_choice_server_name(choice), "other.test") == 0)
-        weir_tls_choice_accept(choice, other);
+    if (strcmp(weir_tls_sni_request_server_name(request), "other.test") == 0)
+        weir_tls_sni_request_accept(request, other);
     else
-        weir_tls_choice_refuse(choice, "nobody here has that name");
+        weir_tls_sni_request_reject(request, "nobody here has that name");
 }
 /* doc:end */
 
 TEST(guide_tls, one_server_with_several_names)
 {
     weir_tls_context *tls = server_of(&pki()->server), *other = server_of(&pki()->other);
-    struct call first = {.tls = client(), .text = "1"},
-                second = {.tls = first.tls, .server_name = "other.test", .text = "2"};
+    struct tls_call first = {.tls = client(), .text = "1"},
+                    second = {.tls = first.tls, .server_name = "other.test", .text = "2"};
     weir_group *group = make_loops(2);
     weir_server *server = serve(group, init_child, tls);
 
     assert_int_equal(add_names(tls, other), 0);
-    call_make(group, server, &first);
+    tls_call_run(group, server, &first);
     assert_string_equal(first.subject, "CN=localhost");
-    call_make(group, server, &second);
-    assert_string_equal(second.heard, "2");
+    tls_call_run(group, server, &second);
+    assert_string_equal(second.received, "2");
     assert_string_equal(second.subject, "CN=other.test");
     end(server, group);
     weir_tls_context_release(first.tls);
@@ -296,22 +297,22 @@ TEST(guide_tls, one_server_with_several_names)
 TEST(guide_tls, somebody_who_chooses)
 {
     weir_tls_context *tls = NULL, *other = server_of(&pki()->other);
-    struct call first = {.tls = client(), .text = "1"},
-                second = {.tls = first.tls, .server_name = "other.test", .text = "2"};
+    struct tls_call first = {.tls = client(), .text = "1"},
+                    second = {.tls = first.tls, .server_name = "other.test", .text = "2"};
     weir_group *group = make_loops(2);
     weir_server *server;
 
     assert_int_equal(weir_tls_server_create(
                          WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
-                                                  .key_pem = pki()->server.key, .choose = choose,
-                                                  .choose_data = other),
+                                                  .key_pem = pki()->server.key, .on_sni = choose,
+                                                  .on_sni_data = other),
                          &tls),
                      0);
     server = serve(group, init_child, tls);
-    call_make(group, server, &first);
+    tls_call_run(group, server, &first);
     assert_int_equal(first.result, WEIR_ETLSREFUSED);
-    call_make(group, server, &second);
-    assert_string_equal(second.heard, "2");
+    tls_call_run(group, server, &second);
+    assert_string_equal(second.received, "2");
     end(server, group);
     weir_tls_context_release(first.tls);
     weir_tls_context_release(other);
@@ -345,7 +346,8 @@ static void copy_file(const char *from, const char *to)
 
 TEST(guide_tls, certificates_that_change)
 {
-    struct call before = {.tls = client(), .text = "1"}, after = {.tls = before.tls, .text = "2"};
+    struct tls_call before = {.tls = client(), .text = "1"},
+                    after = {.tls = before.tls, .text = "2"};
     weir_tls_context_stats stats;
     struct pki_leaf leaf;
     char certificate[256], key[256];
@@ -360,13 +362,13 @@ TEST(guide_tls, certificates_that_change)
     leaf = (struct pki_leaf){.certificate_file = certificate, .key_file = key};
     tls = server_of(&leaf);
     server = serve(group, init_child, tls);
-    call_make(group, server, &before);
+    tls_call_run(group, server, &before);
     assert_int_equal(before.result, WEIR_EUNTRUSTED);
     copy_file(pki()->renewed.certificate_file, certificate);
     copy_file(pki()->renewed.key_file, key);
     on_hangup(tls);
-    call_make(group, server, &after);
-    assert_string_equal(after.heard, "2");
+    tls_call_run(group, server, &after);
+    assert_string_equal(after.received, "2");
     weir_tls_context_read_stats(tls, &stats);
     assert_int_equal(stats.reloads, 1);
     end(server, group);
@@ -400,7 +402,7 @@ static void on_line(weir_ctx *ctx, weir_msg *msg)
 
     weir_msg_release(msg);
     if (asks && begin_tls(ctx, opening))
-        call_say(ctx, "220 go ahead\n"); /* the last that goes out in clear */
+        tls_send_text(ctx, "220 go ahead\n"); /* the last that goes out in clear */
     else
         weir_close(ctx, NULL); /* also if it stood behind the request: who knows whose it is */
 }
@@ -409,10 +411,10 @@ static void on_line(weir_ctx *ctx, weir_msg *msg)
 static void on_answerable_line(weir_ctx *ctx, weir_msg *msg)
 {
     weir_msg_release(msg);
-    call_say(ctx, "250 fine\n");
+    tls_send_text(ctx, "250 fine\n");
 }
 
-static const weir_handler talk = {.name = "talk", .read = on_answerable_line};
+static const weir_handler pair = {.name = "talk", .read = on_answerable_line};
 
 /* doc:begin started */
 static void on_started(weir_ctx *ctx, weir_msg *event)
@@ -421,7 +423,7 @@ static void on_started(weir_ctx *ctx, weir_msg *event)
     weir_pipeline *pipeline = weir_channel_pipeline(weir_ctx_channel(ctx));
 
     if (handshake != NULL && weir_tls_handshake_result(handshake) == 0) {
-        if (weir_lines_add(pipeline, NULL) < 0 || weir_pipeline_add_last(pipeline, &talk, NULL) < 0)
+        if (weir_lines_add(pipeline, NULL) < 0 || weir_pipeline_add_last(pipeline, &pair, NULL) < 0)
             weir_close(ctx, NULL);
         weir_pipeline_remove(pipeline, "opening", NULL);
     }
@@ -454,13 +456,13 @@ static int init_lines(weir_channel *channel, void *tls)
 TEST(guide_tls, in_mid_stream)
 {
     weir_tls_context *tls = server_of(&pki()->server);
-    struct call call = {.tls = client(), .text = "hello\n", .starts_plainly = true};
+    struct tls_call call = {.tls = client(), .text = "hello\n", .starts_plainly = true};
     weir_group *group = make_loops(2);
     weir_server *server = serve(group, init_lines, tls);
 
-    call_make(group, server, &call);
+    tls_call_run(group, server, &call);
     assert_int_equal(call.result, 0);
-    assert_string_equal(call.heard, "250 fine\n");
+    assert_string_equal(call.received, "250 fine\n");
     end(server, group);
     weir_tls_context_release(call.tls);
     weir_tls_context_release(tls);
@@ -501,7 +503,7 @@ static int init_detect(weir_channel *channel, void *tls)
 TEST(guide_tls, plain_or_not_on_one_port)
 {
     weir_tls_context *tls = server_of(&pki()->server);
-    struct call call = {.tls = client(), .text = "hello"};
+    struct tls_call call = {.tls = client(), .text = "hello"};
     weir_group *group = make_loops(2);
     weir_server *server = serve(group, init_detect, tls);
     int peer = raw_client_connect(server);
@@ -509,8 +511,8 @@ TEST(guide_tls, plain_or_not_on_one_port)
     raw_client_send(peer, "hello");
     raw_client_receive(peer, "hello");
     raw_client_close(peer);
-    call_make(group, server, &call);
-    assert_string_equal(call.heard, "HELLO");
+    tls_call_run(group, server, &call);
+    assert_string_equal(call.received, "HELLO");
     end(server, group);
     weir_tls_context_release(call.tls);
     weir_tls_context_release(tls);
@@ -530,7 +532,7 @@ static int make_talkative_client(const char *authorities, weir_tls_context **ret
 TEST(guide_tls, secrets_for_wireshark)
 {
     weir_tls_context *tls = server_of(&pki()->server);
-    struct call call = {.text = "hello"};
+    struct tls_call call = {.text = "hello"};
     weir_group *group = make_loops(2);
     weir_server *server = serve(group, init_child, tls);
     char path[256], line[256] = "";
@@ -540,7 +542,7 @@ TEST(guide_tls, secrets_for_wireshark)
     setenv("SSLKEYLOGFILE", path, 1);
     assert_int_equal(make_talkative_client(pki()->ca_file, &call.tls), 0);
     unsetenv("SSLKEYLOGFILE");
-    call_make(group, server, &call);
+    tls_call_run(group, server, &call);
     file = fopen(path, "r");
     assert_non_null(file);
     assert_non_null(fgets(line, sizeof(line), file));

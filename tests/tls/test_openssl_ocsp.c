@@ -11,10 +11,10 @@
 
 #include "support/executor/log_capture.h"
 #include "support/test.h"
-#include "support/tls/handshake_visit.h"
+#include "support/tls/memory_handshake.h"
+#include "support/tls/ocsp_response.h"
 #include "support/tls/pki.h"
-#include "support/tls/staple.h"
-#include "tls/openssl/session.h"
+#include "tls/openssl/internal.h"
 
 static int create_server(const char *path, enum weir_tls_version version,
                          weir_tls_context **ret_context)
@@ -29,54 +29,54 @@ static int create_server(const char *path, enum weir_tls_version version,
 static void assert_stapled(enum weir_tls_version version, const char *path, const uint8_t *der,
                            int length)
 {
-    weir_tls_context *server, *client = visit_client(version);
+    weir_tls_context *server, *client = handshake_client(version);
     unsigned char *received;
-    weir__tls_facts facts;
-    struct talk talk;
+    weir__openssl_negotiated facts;
+    struct session_pair pair;
 
     assert_int_equal(create_server(path, version, &server), 0);
-    assert_true(visit_begin(&talk, client, server));
-    weir__tls_openssl.facts(talk.client.session, &facts);
+    assert_true(handshake_run(&pair, client, server));
+    weir__openssl_session_negotiated(pair.client.session, &facts);
     assert_true(facts.is_stapled);
     assert_int_equal(SSL_get_tlsext_status_ocsp_resp(
-                         ((weir__openssl_session *)(void *)talk.client.session)->ssl, &received),
+                         ((weir__openssl_session *)(void *)pair.client.session)->ssl, &received),
                      length);
     assert_memory_equal(received, der, length);
-    talk_end(&talk);
+    session_pair_close(&pair);
     weir_tls_context_release(client);
     weir_tls_context_release(server);
 }
 
-TEST(openssl_staple, a_response_reaches_the_client)
+TEST(openssl_ocsp, a_response_reaches_the_client)
 {
     char path[256];
     uint8_t *der;
     int length;
 
     (void)snprintf(path, sizeof(path), "%s/staple.der", pki()->folder);
-    length = staple_write(path, OCSP_RESPONSE_STATUS_SUCCESSFUL, &der);
+    length = ocsp_response_write(path, OCSP_RESPONSE_STATUS_SUCCESSFUL, &der);
     assert_stapled(WEIR_TLS_VERSION_1_2, path, der, length);
     assert_stapled(WEIR_TLS_VERSION_1_3, path, der, length);
     OPENSSL_free(der);
     assert_int_equal(remove(path), 0);
 }
 
-TEST(openssl_staple, without_one_the_client_is_told_so)
+TEST(openssl_ocsp, without_one_the_client_is_told_so)
 {
-    weir_tls_context *server = visit_server(WEIR_TLS_VERSION_DEFAULT);
-    weir_tls_context *client = visit_client(WEIR_TLS_VERSION_DEFAULT);
-    weir__tls_facts facts;
-    struct talk talk;
+    weir_tls_context *server = handshake_server(WEIR_TLS_VERSION_DEFAULT);
+    weir_tls_context *client = handshake_client(WEIR_TLS_VERSION_DEFAULT);
+    weir__openssl_negotiated facts;
+    struct session_pair pair;
 
-    assert_true(visit_begin(&talk, client, server));
-    weir__tls_openssl.facts(talk.client.session, &facts);
+    assert_true(handshake_run(&pair, client, server));
+    weir__openssl_session_negotiated(pair.client.session, &facts);
     assert_false(facts.is_stapled);
-    talk_end(&talk);
+    session_pair_close(&pair);
     weir_tls_context_release(client);
     weir_tls_context_release(server);
 }
 
-TEST(openssl_staple, a_response_that_says_nothing_is_refused)
+TEST(openssl_ocsp, a_response_that_says_nothing_is_refused)
 {
     weir_tls_context *server;
     char path[256];
@@ -84,9 +84,10 @@ TEST(openssl_staple, a_response_that_says_nothing_is_refused)
 
     log_capture_start();
     (void)snprintf(path, sizeof(path), "%s/later.der", pki()->folder);
-    (void)staple_write(path, OCSP_RESPONSE_STATUS_TRYLATER, &der);
+    (void)ocsp_response_write(path, OCSP_RESPONSE_STATUS_TRYLATER, &der);
     assert_int_equal(create_server(path, WEIR_TLS_VERSION_DEFAULT, &server), WEIR_ETLS);
-    assert_non_null(strstr(weir_tls_reason(), "later.der: the response says \"trylater\""));
+    assert_non_null(
+        strstr(weir_tls_reason(), "later.der: the OCSP response has the status \"trylater\""));
     OPENSSL_free(der);
     assert_int_equal(remove(path), 0);
 }
@@ -94,15 +95,15 @@ TEST(openssl_staple, a_response_that_says_nothing_is_refused)
 /* ---- what it says ---- */
 
 /* Visits a server of this certificate, with what is said of it; NULL: nothing is. */
-static void visit_stapled(struct talk *talk, const struct pki_leaf *leaf,
-                          enum weir_tls_version version, const struct staple *staple)
+static void visit_stapled(struct session_pair *pair, const struct pki_leaf *leaf,
+                          enum weir_tls_version version, const struct ocsp_response_options *staple)
 {
-    weir_tls_context *server, *client = visit_client(version);
+    weir_tls_context *server, *client = handshake_client(version);
     char path[256];
 
     (void)snprintf(path, sizeof(path), "%s/said.der", pki()->folder);
     if (staple != NULL)
-        staple_write_as(path, staple);
+        ocsp_response_write_with(path, staple);
     assert_int_equal(weir_tls_server_create(
                          WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = leaf->certificate,
                                                   .key_pem = leaf->key, .max_version = version,
@@ -111,56 +112,56 @@ static void visit_stapled(struct talk *talk, const struct pki_leaf *leaf,
                      0);
     if (staple != NULL)
         assert_int_equal(remove(path), 0);
-    (void)visit_begin(talk, client, server);
+    (void)handshake_run(pair, client, server);
     weir_tls_context_release(client);
     weir_tls_context_release(server);
 }
 
-static void assert_refused(const struct pki_leaf *leaf, const struct staple *staple,
+static void assert_refused(const struct pki_leaf *leaf, const struct ocsp_response_options *staple,
                            const char *words)
 {
     const enum weir_tls_version versions[] = {WEIR_TLS_VERSION_1_2, WEIR_TLS_VERSION_1_3};
 
     for (size_t i = 0; i < 2; i++) {
-        struct talk talk;
+        struct session_pair pair;
 
-        visit_stapled(&talk, leaf, versions[i], staple);
-        assert_int_equal(talk.client.status, WEIR_EUNTRUSTED);
-        assert_string_equal(talk.client.session->reason, words);
-        assert_int_equal(talk_step(&talk.server), WEIR_ETLSREFUSED);
-        assert_non_null(strstr(talk.server.session->reason, "(alert 113)"));
-        talk_end(&talk);
+        visit_stapled(&pair, leaf, versions[i], staple);
+        assert_int_equal(pair.client.status, WEIR_EUNTRUSTED);
+        assert_string_equal(pair.client.session->reason, words);
+        assert_int_equal(session_side_step(&pair.server), WEIR_ETLSREFUSED);
+        assert_non_null(strstr(pair.server.session->reason, "(alert 113)"));
+        session_pair_close(&pair);
     }
 }
 
-static bool is_believed(const struct pki_leaf *leaf, const struct staple *staple)
+static bool is_believed(const struct pki_leaf *leaf, const struct ocsp_response_options *staple)
 {
-    struct talk talk;
+    struct session_pair pair;
     bool is_over;
 
-    visit_stapled(&talk, leaf, WEIR_TLS_VERSION_DEFAULT, staple);
-    is_over = talk.client.status == WEIR__TLS_DONE;
-    talk_end(&talk);
+    visit_stapled(&pair, leaf, WEIR_TLS_VERSION_DEFAULT, staple);
+    is_over = pair.client.status == WEIR__OPENSSL_DONE;
+    session_pair_close(&pair);
     return is_over;
 }
 
-#define SAID(leaf, signer, what, duration)         \
-    (&(const struct staple){.about = (leaf),       \
-                            .by = (signer),        \
-                            .seconds = (duration), \
-                            .status = V_OCSP_CERTSTATUS_##what})
+#define SAID(leaf, signer, what, duration)                        \
+    (&(const struct ocsp_response_options){.about = (leaf),       \
+                                           .by = (signer),        \
+                                           .seconds = (duration), \
+                                           .status = V_OCSP_CERTSTATUS_##what})
 
-TEST(openssl_staple, a_server_that_says_itself_that_it_is_revoked_is_refused)
+TEST(openssl_ocsp, a_server_that_says_itself_that_it_is_revoked_is_refused)
 {
     const struct pki_leaf *server = &pki()->server, *issuer = &pki()->intermediate;
 
     assert_refused(server, SAID(server, issuer, REVOKED, 3600),
-                   "the peer's certificate was refused: certificate revoked (CN=localhost)");
+                   "the peer's certificate is not trusted: certificate revoked (CN=localhost)");
     assert_true(is_believed(server, SAID(server, issuer, GOOD, 3600)));
     assert_true(is_believed(server, SAID(server, server, REVOKED, 3600))); /* who is that to say? */
 }
 
-TEST(openssl_staple, a_response_that_cannot_be_verified_counts_as_none)
+TEST(openssl_ocsp, a_response_that_cannot_be_verified_counts_as_none)
 {
     const struct pki_leaf *server = &pki()->server, *issuer = &pki()->intermediate;
 
@@ -171,11 +172,12 @@ TEST(openssl_staple, a_response_that_cannot_be_verified_counts_as_none)
     assert_true(is_believed(server, SAID(&pki()->other, issuer, REVOKED, 3600)));
 }
 
-TEST(openssl_staple, a_certificate_that_demands_a_response_has_a_good_one)
+TEST(openssl_ocsp, a_certificate_that_demands_a_response_has_a_good_one)
 {
     const struct pki_leaf *leaf = &pki()->stapled, *issuer = &pki()->intermediate;
-    static const char words[] = "the peer's certificate was refused: it demands an OCSP response, "
-                                "and there is no good one (CN=localhost)";
+    static const char words[] =
+        "the peer's certificate is not trusted: it requires a stapled OCSP response, "
+        "and there is no valid one (CN=localhost)";
 
     assert_true(is_believed(leaf, SAID(leaf, issuer, GOOD, 3600)));
     assert_refused(leaf, NULL, words);
@@ -185,22 +187,22 @@ TEST(openssl_staple, a_certificate_that_demands_a_response_has_a_good_one)
     assert_refused(leaf, SAID(&pki()->server, issuer, GOOD, 3600), words);
 }
 
-TEST(openssl_staple, what_is_taken_up_again_needs_none)
+TEST(openssl_ocsp, what_is_taken_up_again_needs_none)
 {
     const struct pki_leaf *leaf = &pki()->stapled;
-    weir_tls_context *server, *client = visit_client(WEIR_TLS_VERSION_DEFAULT);
+    weir_tls_context *server, *client = handshake_client(WEIR_TLS_VERSION_DEFAULT);
     char path[256];
 
     (void)snprintf(path, sizeof(path), "%s/again.der", pki()->folder);
-    staple_write_as(path, SAID(leaf, &pki()->intermediate, GOOD, 3600));
+    ocsp_response_write_with(path, SAID(leaf, &pki()->intermediate, GOOD, 3600));
     assert_int_equal(
         weir_tls_server_create(WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = leaf->certificate,
                                                         .key_pem = leaf->key, .ocsp_file = path),
                                &server),
         0);
     assert_int_equal(remove(path), 0);
-    assert_false(visit_resumes(client, server));
-    assert_true(visit_resumes(client, server));
+    assert_false(handshake_resumes(client, server));
+    assert_true(handshake_resumes(client, server));
     weir_tls_context_release(client);
     weir_tls_context_release(server);
 }

@@ -12,23 +12,23 @@
 #include "support/tls/openssl_memory.h"
 #include "support/tls/pki.h"
 #include "support/tls/session_pair.h"
-#include "tls/openssl/session.h"
+#include "tls/openssl/internal.h"
 
 #define LARGE (1 << 20)
 
 static const enum weir_tls_version versions[] = {WEIR_TLS_VERSION_1_2, WEIR_TLS_VERSION_1_3};
 
-static void end_one(struct talker *talker)
+static void end_one(struct session_side *side)
 {
-    talker->session->engine->end(talker->session, &talker->io);
+    weir__openssl_session_close(side->session, &side->io);
 }
 
-static void chat(struct talk *talk)
+static void chat(struct session_pair *pair)
 {
-    assert_int_equal(talk_seal(&talk->client, "hello", 5), 0);
-    talk_expect(&talk->server, "hello", 5);
-    assert_int_equal(talk_seal(&talk->server, "hello yourself", 14), 0);
-    talk_expect(&talk->client, "hello yourself", 14);
+    assert_int_equal(session_side_seal(&pair->client, "hello", 5), 0);
+    session_side_expect(&pair->server, "hello", 5);
+    assert_int_equal(session_side_seal(&pair->server, "hello yourself", 14), 0);
+    session_side_expect(&pair->client, "hello yourself", 14);
 }
 
 /* ---- the handshake ---- */
@@ -36,56 +36,57 @@ static void chat(struct talk *talk)
 TEST(openssl, two_sessions_talk)
 {
     static const char *const names[] = {"TLSv1.2", "TLSv1.3"};
-    weir__tls_facts facts;
-    struct talk talk;
+    weir__openssl_negotiated facts;
+    struct session_pair pair;
 
     for (size_t i = 0; i < 2; i++) {
-        talk_begin_over(&talk, versions[i]);
-        talk.client.session->engine->facts(talk.client.session, &facts);
+        session_pair_open_connected(&pair, versions[i]);
+        weir__openssl_session_negotiated(pair.client.session, &facts);
         assert_string_equal(facts.version, names[i]);
         assert_non_null(strstr(facts.cipher, "AES"));
         assert_string_equal(facts.alpn, "");
         assert_string_equal(facts.server_name, "example.test");
         assert_false(facts.is_resumed);
         assert_false(facts.is_stapled);
-        talk.server.session->engine->facts(talk.server.session, &facts);
+        weir__openssl_session_negotiated(pair.server.session, &facts);
         assert_string_equal(facts.version, names[i]);
         assert_string_equal(facts.server_name, "example.test");
-        chat(&talk);
-        talk_end(&talk);
+        chat(&pair);
+        session_pair_close(&pair);
     }
 }
 
 TEST(openssl, a_key_may_be_rsa)
 {
-    struct talk talk;
+    struct session_pair pair;
 
     for (size_t i = 0; i < 2; i++) {
-        talk_begin(&talk, talk_client(versions[i]),
-                   talk_settings(WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki_rsa()->certificate,
+        session_pair_open(
+            &pair, session_pair_client_context(versions[i]),
+            session_pair_context(WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki_rsa()->certificate,
                                                           .key_pem = pki_rsa()->key),
                                  true),
-                   "localhost");
-        assert_true(talk_handshake(&talk));
-        chat(&talk);
-        talk_end(&talk);
+            "localhost");
+        assert_true(session_pair_handshake(&pair));
+        chat(&pair);
+        session_pair_close(&pair);
     }
 }
 
 TEST(openssl, bytes_may_come_in_any_pieces)
 {
     static const size_t pieces[] = {1, 2, 3, 5, 6, 7, 61, 512, 4095};
-    struct talk talk;
+    struct session_pair pair;
 
     for (size_t i = 0; i < 2; i++) {
         for (size_t j = 0; j < sizeof(pieces) / sizeof(pieces[0]); j++) {
-            talk_begin_plainly(&talk, versions[i]);
-            talk_set_piece(&talk, pieces[j]);
-            assert_true(talk_handshake(&talk));
-            chat(&talk);
-            end_one(&talk.client);
-            assert_int_equal(talk_hear(&talk.server), WEIR__TLS_ENDED);
-            talk_end(&talk);
+            session_pair_open_default(&pair, versions[i]);
+            session_pair_set_piece(&pair, pieces[j]);
+            assert_true(session_pair_handshake(&pair));
+            chat(&pair);
+            end_one(&pair.client);
+            assert_int_equal(session_side_receive(&pair.server), WEIR__OPENSSL_CLOSED);
+            session_pair_close(&pair);
         }
     }
 }
@@ -93,21 +94,21 @@ TEST(openssl, bytes_may_come_in_any_pieces)
 /* The client is through first with 1.3, and its data stands right behind its last message. */
 TEST(openssl, bytes_behind_the_handshake_stay_where_they_are)
 {
-    struct talk talk;
+    struct session_pair pair;
 
-    talk_begin_plainly(&talk, WEIR_TLS_VERSION_1_3);
-    while (talk.client.status != WEIR__TLS_DONE) {
-        assert_int_equal(talk_step(&talk.client), 0);
-        if (talk.client.status == WEIR__TLS_DONE)
+    session_pair_open_default(&pair, WEIR_TLS_VERSION_1_3);
+    while (pair.client.status != WEIR__OPENSSL_DONE) {
+        assert_int_equal(session_side_step(&pair.client), 0);
+        if (pair.client.status == WEIR__OPENSSL_DONE)
             break;
-        assert_int_equal(talk_step(&talk.server), 0);
+        assert_int_equal(session_side_step(&pair.server), 0);
     }
-    assert_int_equal(talk_seal(&talk.client, "early", 5), 0);
-    assert_int_equal(talk_step(&talk.server), 0);
-    assert_int_equal(talk.server.status, WEIR__TLS_DONE);
-    assert_int_equal(weir_buf_readable(talk.server.io.in), 5 + 5 + 1 + 16);
-    talk_expect(&talk.server, "early", 5);
-    talk_end(&talk);
+    assert_int_equal(session_side_seal(&pair.client, "early", 5), 0);
+    assert_int_equal(session_side_step(&pair.server), 0);
+    assert_int_equal(pair.server.status, WEIR__OPENSSL_DONE);
+    assert_int_equal(weir_buf_readable(pair.server.io.in), 5 + 5 + 1 + 16);
+    session_side_expect(&pair.server, "early", 5);
+    session_pair_close(&pair);
 }
 
 /* ---- bytes ---- */
@@ -128,26 +129,26 @@ static uint8_t *some_bytes(size_t length)
 TEST(openssl, much_passes_as_it_was)
 {
     uint8_t *bytes = some_bytes(LARGE);
-    struct talk talk;
+    struct session_pair pair;
 
     for (size_t i = 0; i < 2; i++) {
-        talk_begin_over(&talk, versions[i]);
-        talk_set_piece(&talk, 10007);
-        assert_int_equal(talk_seal(&talk.client, bytes, LARGE), 0);
-        talk_expect(&talk.server, bytes, LARGE);
-        assert_int_equal(talk_seal(&talk.server, bytes, LARGE), 0);
-        talk_expect(&talk.client, bytes, LARGE);
-        talk_end(&talk);
+        session_pair_open_connected(&pair, versions[i]);
+        session_pair_set_piece(&pair, 10007);
+        assert_int_equal(session_side_seal(&pair.client, bytes, LARGE), 0);
+        session_side_expect(&pair.server, bytes, LARGE);
+        assert_int_equal(session_side_seal(&pair.server, bytes, LARGE), 0);
+        session_side_expect(&pair.client, bytes, LARGE);
+        session_pair_close(&pair);
     }
     free(bytes);
 }
 
-static size_t sealed_length(struct talker *talker, const uint8_t *bytes, size_t length)
+static size_t sealed_length(struct session_side *side, const uint8_t *bytes, size_t length)
 {
-    size_t before = talker->io.out != NULL ? weir_buf_readable(talker->io.out) : 0;
+    size_t before = side->io.out != NULL ? weir_buf_readable(side->io.out) : 0;
 
-    assert_int_equal(talk_seal(talker, bytes, length), 0);
-    return weir_buf_readable(talker->io.out) - before;
+    assert_int_equal(session_side_seal(side, bytes, length), 0);
+    return weir_buf_readable(side->io.out) - before;
 }
 
 TEST(openssl, a_seal_is_one_record_of_a_known_size)
@@ -156,19 +157,19 @@ TEST(openssl, a_seal_is_one_record_of_a_known_size)
         1, 2, 100, 4096, WEIR__TLS_RECORD_MAX - 1, WEIR__TLS_RECORD_MAX};
     uint8_t *bytes = some_bytes(WEIR__TLS_RECORD_MAX);
     const uint8_t *record;
-    struct talk talk;
+    struct session_pair pair;
 
     for (size_t i = 0; i < 2; i++) {
-        talk_begin_over(&talk, versions[i]);
+        session_pair_open_connected(&pair, versions[i]);
         for (size_t j = 0; j < sizeof(lengths) / sizeof(lengths[0]); j++) {
-            size_t length = sealed_length(&talk.client, bytes, lengths[j]);
+            size_t length = sealed_length(&pair.client, bytes, lengths[j]);
 
             assert_in_range(length, lengths[j] + 5, lengths[j] + WEIR__TLS_RECORD_EXTRA);
-            record = weir_buf_space(talk.client.io.out) - length;
+            record = weir_buf_space(pair.client.io.out) - length;
             assert_int_equal(record[0], 23);
             assert_int_equal((size_t)record[3] << 8 | record[4], length - 5);
         }
-        talk_end(&talk);
+        session_pair_close(&pair);
     }
     free(bytes);
 }
@@ -191,17 +192,17 @@ TEST(openssl, a_long_seal_is_full_records_and_one_of_the_rest)
 {
     size_t length = 7 * (size_t)WEIR__TLS_RECORD_MAX, last = 0;
     uint8_t *bytes = some_bytes(length + 100);
-    struct talk talk;
+    struct session_pair pair;
 
     for (size_t i = 0; i < 2; i++) {
-        talk_begin_over(&talk, versions[i]);
-        size_t sealed = sealed_length(&talk.client, bytes, length + 100);
+        session_pair_open_connected(&pair, versions[i]);
+        size_t sealed = sealed_length(&pair.client, bytes, length + 100);
 
-        assert_int_equal(count_records(weir_buf_space(talk.client.io.out) - sealed, sealed, &last),
+        assert_int_equal(count_records(weir_buf_space(pair.client.io.out) - sealed, sealed, &last),
                          8);
         assert_in_range(last, 100 + SSL3_RT_HEADER_LENGTH, 100 + WEIR__TLS_RECORD_EXTRA);
-        talk_expect(&talk.server, bytes, length + 100);
-        talk_end(&talk);
+        session_side_expect(&pair.server, bytes, length + 100);
+        session_pair_close(&pair);
     }
     free(bytes);
 }
@@ -210,24 +211,25 @@ TEST(openssl, a_long_seal_is_full_records_and_one_of_the_rest)
 TEST(openssl, much_passes_with_a_cipher_of_several_blocks_at_a_time)
 {
     uint8_t *bytes = some_bytes(LARGE);
-    struct talk talk;
+    struct session_pair pair;
 
-    talk_begin(&talk,
-               talk_settings(WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca,
+    session_pair_open(
+        &pair,
+        session_pair_context(WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca,
                                                       .max_version = WEIR_TLS_VERSION_1_2,
                                                       .ciphers = "ECDHE-ECDSA-AES128-SHA256"),
                              false),
-               talk_settings(WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
+        session_pair_context(WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
                                                       .key_pem = pki()->server.key,
                                                       .ciphers = "ECDHE-ECDSA-AES128-SHA256"),
                              true),
-               "example.test");
-    assert_true(talk_handshake(&talk));
-    assert_int_equal(talk_seal(&talk.client, bytes, LARGE), 0);
-    talk_expect(&talk.server, bytes, LARGE);
-    assert_int_equal(talk_seal(&talk.server, bytes, LARGE), 0);
-    talk_expect(&talk.client, bytes, LARGE);
-    talk_end(&talk);
+        "example.test");
+    assert_true(session_pair_handshake(&pair));
+    assert_int_equal(session_side_seal(&pair.client, bytes, LARGE), 0);
+    session_side_expect(&pair.server, bytes, LARGE);
+    assert_int_equal(session_side_seal(&pair.server, bytes, LARGE), 0);
+    session_side_expect(&pair.client, bytes, LARGE);
+    session_pair_close(&pair);
     free(bytes);
 }
 
@@ -235,92 +237,92 @@ TEST(openssl, what_finds_no_room_comes_with_the_next_call)
 {
     uint8_t *bytes = some_bytes(3000);
     weir_buf *plain;
-    struct talk talk;
-    size_t heard = 0;
+    struct session_pair pair;
+    size_t received = 0;
 
-    talk_begin_over(&talk, WEIR_TLS_VERSION_1_3);
-    assert_int_equal(talk_seal(&talk.client, bytes, 1000), 0);
-    assert_int_equal(talk_seal(&talk.client, bytes + 1000, 2000), 0);
-    talk_fetch(&talk.server);
+    session_pair_open_connected(&pair, WEIR_TLS_VERSION_1_3);
+    assert_int_equal(session_side_seal(&pair.client, bytes, 1000), 0);
+    assert_int_equal(session_side_seal(&pair.client, bytes + 1000, 2000), 0);
+    session_side_fetch(&pair.server);
     for (;;) {
         int status;
 
         assert_int_equal(weir_buf_create(64, 64, &plain), 0);
-        status = talk.server.session->engine->open(talk.server.session, &talk.server.io, plain);
-        assert_memory_equal(weir_buf_bytes(plain), bytes + heard, weir_buf_readable(plain));
-        heard += weir_buf_readable(plain);
+        status = weir__openssl_session_open(pair.server.session, &pair.server.io, plain);
+        assert_memory_equal(weir_buf_bytes(plain), bytes + received, weir_buf_readable(plain));
+        received += weir_buf_readable(plain);
         weir_buf_release(plain);
-        if (status != WEIR__TLS_DONE) {
-            assert_int_equal(status, WEIR__TLS_MORE);
+        if (status != WEIR__OPENSSL_DONE) {
+            assert_int_equal(status, WEIR__OPENSSL_WANT_READ);
             break;
         }
     }
-    assert_int_equal(heard, 3000);
-    talk_end(&talk);
+    assert_int_equal(received, 3000);
+    session_pair_close(&pair);
     free(bytes);
 }
 
 TEST(openssl, keys_may_change)
 {
-    struct talk talk;
+    struct session_pair pair;
 
-    talk_begin_over(&talk, WEIR_TLS_VERSION_1_3);
-    chat(&talk);
-    assert_int_equal(SSL_key_update(((weir__openssl_session *)(void *)talk.client.session)->ssl,
+    session_pair_open_connected(&pair, WEIR_TLS_VERSION_1_3);
+    chat(&pair);
+    assert_int_equal(SSL_key_update(((weir__openssl_session *)(void *)pair.client.session)->ssl,
                                     SSL_KEY_UPDATE_REQUESTED),
                      1);
-    assert_int_equal(talk_seal(&talk.client, "with a new key", 14), 0);
-    talk_expect(&talk.server, "with a new key", 14);
-    chat(&talk);
-    talk_end(&talk);
+    assert_int_equal(session_side_seal(&pair.client, "with a new key", 14), 0);
+    session_side_expect(&pair.server, "with a new key", 14);
+    chat(&pair);
+    session_pair_close(&pair);
 }
 
 /* ---- the end ---- */
 
 TEST(openssl, an_end_is_told_and_the_other_direction_goes_on)
 {
-    struct talk talk;
+    struct session_pair pair;
 
     for (size_t i = 0; i < 2; i++) {
-        talk_begin_over(&talk, versions[i]);
-        assert_int_equal(talk_seal(&talk.client, "the last", 8), 0);
-        end_one(&talk.client);
-        end_one(&talk.client); /* once is enough */
-        talk_expect(&talk.server, "the last", 8);
-        assert_int_equal(talk.server.heard_status, WEIR__TLS_ENDED);
-        assert_int_equal(talk_hear(&talk.server), WEIR__TLS_ENDED);
-        assert_int_equal(talk_seal(&talk.server, "still here", 10), 0);
-        end_one(&talk.server);
-        talk_expect(&talk.client, "still here", 10);
-        assert_int_equal(talk.client.heard_status, WEIR__TLS_ENDED);
-        talk_end(&talk);
+        session_pair_open_connected(&pair, versions[i]);
+        assert_int_equal(session_side_seal(&pair.client, "the last", 8), 0);
+        end_one(&pair.client);
+        end_one(&pair.client); /* once is enough */
+        session_side_expect(&pair.server, "the last", 8);
+        assert_int_equal(pair.server.received_status, WEIR__OPENSSL_CLOSED);
+        assert_int_equal(session_side_receive(&pair.server), WEIR__OPENSSL_CLOSED);
+        assert_int_equal(session_side_seal(&pair.server, "still here", 10), 0);
+        end_one(&pair.server);
+        session_side_expect(&pair.client, "still here", 10);
+        assert_int_equal(pair.client.received_status, WEIR__OPENSSL_CLOSED);
+        session_pair_close(&pair);
     }
 }
 
 TEST(openssl, what_is_behind_the_end_stays)
 {
-    struct talk talk;
+    struct session_pair pair;
 
-    talk_begin_over(&talk, WEIR_TLS_VERSION_1_3);
-    end_one(&talk.client);
-    assert_int_equal(weir_buf_write_bytes(talk.client.io.out, "in clear", 8), 0);
-    assert_int_equal(talk_hear(&talk.server), WEIR__TLS_ENDED);
-    assert_int_equal(weir_buf_readable(talk.server.io.in), 8);
-    assert_memory_equal(weir_buf_bytes(talk.server.io.in), "in clear", 8);
-    talk_end(&talk);
+    session_pair_open_connected(&pair, WEIR_TLS_VERSION_1_3);
+    end_one(&pair.client);
+    assert_int_equal(weir_buf_write_bytes(pair.client.io.out, "in clear", 8), 0);
+    assert_int_equal(session_side_receive(&pair.server), WEIR__OPENSSL_CLOSED);
+    assert_int_equal(weir_buf_readable(pair.server.io.in), 8);
+    assert_memory_equal(weir_buf_bytes(pair.server.io.in), "in clear", 8);
+    session_pair_close(&pair);
 }
 
 TEST(openssl, an_end_before_the_handshake_is_over_says_nothing)
 {
-    struct talk talk;
+    struct session_pair pair;
 
-    talk_begin_plainly(&talk, WEIR_TLS_VERSION_1_3);
-    end_one(&talk.client);
-    assert_null(talk.client.io.out);
-    assert_int_equal(talk_step(&talk.client), 0);
-    end_one(&talk.client);
-    assert_true(talk_handshake(&talk));
-    talk_end(&talk);
+    session_pair_open_default(&pair, WEIR_TLS_VERSION_1_3);
+    end_one(&pair.client);
+    assert_null(pair.client.io.out);
+    assert_int_equal(session_side_step(&pair.client), 0);
+    end_one(&pair.client);
+    assert_true(session_pair_handshake(&pair));
+    session_pair_close(&pair);
 }
 
 /* ---- memory ---- */
@@ -333,24 +335,25 @@ TEST(openssl, an_end_before_the_handshake_is_over_says_nothing)
 static size_t idle_bytes(enum weir_tls_version version, bool of_server)
 {
     static const uint8_t bytes[3 * WEIR__TLS_RECORD_MAX];
-    weir__tls_settings *client = talk_client(version), *server = talk_server(version);
-    struct talk talk;
+    weir__openssl_context *client = session_pair_client_context(version),
+                          *server = session_pair_server_context(version);
+    struct session_pair pair;
     size_t before, after;
 
-    talk_begin(&talk, weir__tls_openssl.settings_retain(client),
-               weir__tls_openssl.settings_retain(server), "example.test");
-    assert_true(talk_handshake(&talk));
-    chat(&talk);
-    assert_int_equal(talk_seal(&talk.client, bytes, sizeof(bytes)), 0);
-    talk_expect(&talk.server, bytes, sizeof(bytes));
-    assert_int_equal(talk_seal(&talk.server, bytes, sizeof(bytes)), 0);
-    talk_expect(&talk.client, bytes, sizeof(bytes));
+    session_pair_open(&pair, weir__openssl_context_retain(client),
+                      weir__openssl_context_retain(server), "example.test");
+    assert_true(session_pair_handshake(&pair));
+    chat(&pair);
+    assert_int_equal(session_side_seal(&pair.client, bytes, sizeof(bytes)), 0);
+    session_side_expect(&pair.server, bytes, sizeof(bytes));
+    assert_int_equal(session_side_seal(&pair.server, bytes, sizeof(bytes)), 0);
+    session_side_expect(&pair.client, bytes, sizeof(bytes));
     before = test_openssl_bytes();
-    talk_end_one(of_server ? &talk.server : &talk.client);
+    session_side_close(of_server ? &pair.server : &pair.client);
     after = test_openssl_bytes();
-    talk_end_one(of_server ? &talk.client : &talk.server);
-    weir__tls_openssl.settings_release(client);
-    weir__tls_openssl.settings_release(server);
+    session_side_close(of_server ? &pair.client : &pair.server);
+    weir__openssl_context_release(client);
+    weir__openssl_context_release(server);
     return before - after;
 }
 
@@ -375,26 +378,26 @@ TEST(openssl, an_idle_session_is_small)
 
 /* What several threads share: both settings. Nothing is asserted there. */
 struct crowd {
-    weir__tls_settings *client;
-    weir__tls_settings *server;
-    _Atomic unsigned talks;
+    weir__openssl_context *client;
+    weir__openssl_context *server;
+    _Atomic unsigned pairs;
 };
 
-static bool is_over(struct talk *talk)
+static bool is_over(struct session_pair *pair)
 {
     int client, server;
 
     do {
-        client = talk->client.session->engine->handshake(talk->client.session, &talk->client.io);
-        weir_buf_release(talk->server.io.in);
-        talk->server.io.in = talk->client.io.out;
-        talk->client.io.out = NULL;
-        server = talk->server.session->engine->handshake(talk->server.session, &talk->server.io);
-        weir_buf_release(talk->client.io.in);
-        talk->client.io.in = talk->server.io.out;
-        talk->server.io.out = NULL;
-    } while (client == WEIR__TLS_MORE && server == WEIR__TLS_MORE);
-    return client == WEIR__TLS_DONE || server == WEIR__TLS_DONE;
+        client = weir__openssl_session_handshake(pair->client.session, &pair->client.io);
+        weir_buf_release(pair->server.io.in);
+        pair->server.io.in = pair->client.io.out;
+        pair->client.io.out = NULL;
+        server = weir__openssl_session_handshake(pair->server.session, &pair->server.io);
+        weir_buf_release(pair->client.io.in);
+        pair->client.io.in = pair->server.io.out;
+        pair->server.io.out = NULL;
+    } while (client == WEIR__OPENSSL_WANT_READ && server == WEIR__OPENSSL_WANT_READ);
+    return client == WEIR__OPENSSL_DONE || server == WEIR__OPENSSL_DONE;
 }
 
 static void talk_on_thread(void *arg)
@@ -402,16 +405,16 @@ static void talk_on_thread(void *arg)
     struct crowd *crowd = arg;
 
     for (size_t i = 0; i < TALKS; i++) {
-        weir__tls_peer client = {.server_name = "example.test"}, server = {.asks = false};
-        struct talk talk = {0};
+        weir__openssl_session_options client = {.server_name = "example.test"},
+                                      server = {.pause_at_hello = false};
+        struct session_pair pair = {0};
 
-        if (weir__tls_openssl.session_create(crowd->client, &client, &talk.client.session) == 0) {
-            if (weir__tls_openssl.session_create(crowd->server, &server, &talk.server.session) ==
-                0) {
-                crowd->talks += is_over(&talk);
-                talk_end_one(&talk.server);
+        if (weir__openssl_session_create(crowd->client, &client, &pair.client.session) == 0) {
+            if (weir__openssl_session_create(crowd->server, &server, &pair.server.session) == 0) {
+                crowd->pairs += is_over(&pair);
+                session_side_close(&pair.server);
             }
-            talk_end_one(&talk.client);
+            session_side_close(&pair.client);
         }
     }
 }
@@ -428,14 +431,15 @@ static void run_crowd(struct crowd *crowd)
 
 TEST(openssl, threads_share_settings_and_leave_nothing_behind)
 {
-    struct crowd crowd = {.client = talk_client(0), .server = talk_server(0)};
+    struct crowd crowd = {.client = session_pair_client_context(0),
+                          .server = session_pair_server_context(0)};
     size_t before;
 
     run_crowd(&crowd);
     before = test_openssl_live();
     run_crowd(&crowd);
-    assert_int_equal(crowd.talks, 2 * THREADS * TALKS);
+    assert_int_equal(crowd.pairs, 2 * THREADS * TALKS);
     assert_true(test_openssl_live() <= before);
-    weir__tls_openssl.settings_release(crowd.client);
-    weir__tls_openssl.settings_release(crowd.server);
+    weir__openssl_context_release(crowd.client);
+    weir__openssl_context_release(crowd.server);
 }

@@ -21,13 +21,13 @@
 
 /* Sessions of both sides, and what passes between them. None of it may assert: memory is out. */
 struct life {
-    weir__tls_settings *client_settings;
-    weir__tls_settings *server_settings;
-    weir__tls_settings *chosen; /* NULL: nobody is asked */
-    weir__tls_session *client;
-    weir__tls_session *server;
-    weir__tls_io client_io;
-    weir__tls_io server_io;
+    weir__openssl_context *client_settings;
+    weir__openssl_context *server_settings;
+    weir__openssl_context *chosen; /* NULL: nobody is asked */
+    weir__openssl_session *client;
+    weir__openssl_session *server;
+    weir__openssl_io client_io;
+    weir__openssl_io server_io;
     int client_err;
     int server_err;
     bool is_whole;
@@ -36,9 +36,9 @@ struct life {
 static void release(struct life *life)
 {
     if (life->client != NULL)
-        life->client->engine->session_release(life->client);
+        weir__openssl_session_release(life->client);
     if (life->server != NULL)
-        life->server->engine->session_release(life->server);
+        weir__openssl_session_release(life->server);
     weir_buf_release(life->client_io.in);
     weir_buf_release(life->client_io.out);
     weir_buf_release(life->server_io.in);
@@ -46,20 +46,20 @@ static void release(struct life *life)
 }
 
 /* What one has said the other hears: the same buffer. */
-static void hand_over(weir__tls_io *from, weir__tls_io *to)
+static void hand_over(weir__openssl_io *from, weir__openssl_io *to)
 {
     weir_buf_release(to->in);
     to->in = from->out;
     from->out = NULL;
 }
 
-static int step(struct life *life, weir__tls_session *session, weir__tls_io *io)
+static int step(struct life *life, weir__openssl_session *session, weir__openssl_io *io)
 {
-    int status = session->engine->handshake(session, io);
+    int status = weir__openssl_session_handshake(session, io);
 
-    if (status == WEIR__TLS_CHOOSE) {
-        session->engine->choose(session, life->chosen);
-        status = session->engine->handshake(session, io);
+    if (status == WEIR__OPENSSL_WANT_CONTEXT) {
+        weir__openssl_session_set_context(session, life->chosen);
+        status = weir__openssl_session_handshake(session, io);
     }
     return status;
 }
@@ -68,12 +68,12 @@ static bool shake_hands(struct life *life)
 {
     int client = 0, server = 0;
 
-    for (size_t turn = 0; turn < 4 && (client != WEIR__TLS_DONE || server != WEIR__TLS_DONE);
-         turn++) {
-        if (client == WEIR__TLS_MORE)
+    for (size_t turn = 0;
+         turn < 4 && (client != WEIR__OPENSSL_DONE || server != WEIR__OPENSSL_DONE); turn++) {
+        if (client == WEIR__OPENSSL_WANT_READ)
             client = step(life, life->client, &life->client_io);
         hand_over(&life->client_io, &life->server_io);
-        if (client >= 0 && server == WEIR__TLS_MORE)
+        if (client >= 0 && server == WEIR__OPENSSL_WANT_READ)
             server = step(life, life->server, &life->server_io);
         if (client < 0 || server < 0)
             break;
@@ -81,18 +81,18 @@ static bool shake_hands(struct life *life)
     }
     life->client_err = client < 0 ? client : 0;
     life->server_err = server < 0 ? server : 0;
-    return client == WEIR__TLS_DONE && server == WEIR__TLS_DONE;
+    return client == WEIR__OPENSSL_DONE && server == WEIR__OPENSSL_DONE;
 }
 
-static int hear(weir__tls_session *session, weir__tls_io *io, const char *expected)
+static int hear(weir__openssl_session *session, weir__openssl_io *io, const char *expected)
 {
     weir_buf *plain;
     int err = weir_buf_create(64, 64, &plain), status;
 
     if (err < 0)
         return err;
-    status = session->engine->open(session, io, plain);
-    if (status == WEIR__TLS_DONE &&
+    status = weir__openssl_session_open(session, io, plain);
+    if (status == WEIR__OPENSSL_DONE &&
         (weir_buf_readable(plain) != strlen(expected) ||
          memcmp(weir_buf_bytes(plain), expected, strlen(expected)) != 0))
         status = WEIR_EMALFORMED;
@@ -105,17 +105,17 @@ static int chat(struct life *life)
 {
     int err;
 
-    err = life->client->engine->seal(life->client, &life->client_io, (const uint8_t *)"ping", 4);
+    err = weir__openssl_session_seal(life->client, &life->client_io, (const uint8_t *)"ping", 4);
     if (err < 0)
         return err;
     hand_over(&life->client_io, &life->server_io);
     err = hear(life->server, &life->server_io, "ping");
     if (err < 0)
         return err;
-    err = life->server->engine->seal(life->server, &life->server_io, (const uint8_t *)"pong", 4);
+    err = weir__openssl_session_seal(life->server, &life->server_io, (const uint8_t *)"pong", 4);
     if (err < 0)
         return err;
-    life->server->engine->end(life->server, &life->server_io);
+    weir__openssl_session_close(life->server, &life->server_io);
     hand_over(&life->server_io, &life->client_io);
     err = hear(life->client, &life->client_io, "pong");
     return err < 0 ? err : 0;
@@ -123,14 +123,13 @@ static int chat(struct life *life)
 
 static void live(struct life *life)
 {
-    weir__tls_peer client = {.server_name = "other.test", .cache_key = "key"};
-    weir__tls_peer server = {.asks = life->chosen != NULL};
+    weir__openssl_session_options client = {.server_name = "other.test", .cache_key = "key"};
+    weir__openssl_session_options server = {.pause_at_hello = life->chosen != NULL};
 
-    life->client_err =
-        weir__tls_openssl.session_create(life->client_settings, &client, &life->client);
+    life->client_err = weir__openssl_session_create(life->client_settings, &client, &life->client);
     if (life->client_err == 0)
         life->server_err =
-            weir__tls_openssl.session_create(life->server_settings, &server, &life->server);
+            weir__openssl_session_create(life->server_settings, &server, &life->server);
     if (life->client_err == 0 && life->server_err == 0 && shake_hands(life)) {
         life->client_err = chat(life);
         life->is_whole = life->client_err == 0;
@@ -145,23 +144,23 @@ static void assert_survived(const struct life *life, unsigned n)
         fail_msg("allocation %u: it is not over, and nobody says why", n);
 }
 
-static weir__tls_settings *server_of(const struct pki_leaf *leaf, enum weir_tls_version version)
+static weir__openssl_context *server_of(const struct pki_leaf *leaf, enum weir_tls_version version)
 {
-    return talk_settings(WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = leaf->certificate,
-                                                  .key_pem = leaf->key, .ca_pem = pki()->ca,
-                                                  .verify = WEIR_TLS_VERIFY_REQUIRED,
-                                                  .max_version = version, .alpn = "h2"),
-                         true);
+    return session_pair_context(WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = leaf->certificate,
+                                                         .key_pem = leaf->key, .ca_pem = pki()->ca,
+                                                         .verify = WEIR_TLS_VERIFY_REQUIRED,
+                                                         .max_version = version, .alpn = "h2"),
+                                true);
 }
 
 static struct life new_life(enum weir_tls_version version, bool asks)
 {
     return (struct life){
-        .client_settings =
-            talk_settings(WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca,
-                                                   .certificate_pem = pki()->client.certificate,
-                                                   .key_pem = pki()->client.key, .alpn = "h2"),
-                          false),
+        .client_settings = session_pair_context(
+            WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca,
+                                     .certificate_pem = pki()->client.certificate,
+                                     .key_pem = pki()->client.key, .alpn = "h2"),
+            false),
         .server_settings = server_of(asks ? &pki()->server : &pki()->other, version),
         .chosen = asks ? server_of(&pki()->other, version) : NULL,
     };
@@ -169,10 +168,10 @@ static struct life new_life(enum weir_tls_version version, bool asks)
 
 static void end_life(struct life *life)
 {
-    weir__tls_openssl.settings_release(life->client_settings);
-    weir__tls_openssl.settings_release(life->server_settings);
+    weir__openssl_context_release(life->client_settings);
+    weir__openssl_context_release(life->server_settings);
     if (life->chosen != NULL)
-        weir__tls_openssl.settings_release(life->chosen);
+        weir__openssl_context_release(life->chosen);
 }
 
 static const struct {
@@ -268,7 +267,7 @@ TEST(openssl_sweep, nobody_is_believed_for_lack_of_memory)
 {
     struct life life = new_life(WEIR_TLS_VERSION_1_3, false);
 
-    weir__tls_openssl.settings_release(life.server_settings);
+    weir__openssl_context_release(life.server_settings);
     life.server_settings = server_of(&pki()->wrong_host, WEIR_TLS_VERSION_1_3);
     for (unsigned n = 1;; n = next_after(n)) {
         struct life one = life;

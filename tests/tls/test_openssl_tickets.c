@@ -6,9 +6,9 @@
 
 #include "os/clock.h"
 #include "support/test.h"
-#include "support/tls/handshake_visit.h"
+#include "support/tls/memory_handshake.h"
 #include "support/tls/pki.h"
-#include "tls/openssl/session.h"
+#include "tls/openssl/internal.h"
 #include "tls/tls_context.h"
 
 #define LIFETIME_S 3600
@@ -17,9 +17,9 @@ static const enum weir_tls_version versions[] = {WEIR_TLS_VERSION_1_2, WEIR_TLS_
 
 #define EACH_VERSION(v) for (size_t v = 0; v < sizeof(versions) / sizeof(versions[0]); v++)
 
-static SSL *ssl_of(const struct talker *talker)
+static SSL *ssl_of(const struct session_side *side)
 {
-    return ((weir__openssl_session *)(void *)talker->session)->ssl;
+    return ((weir__openssl_session *)(void *)side->session)->ssl;
 }
 
 static weir_tls_context *server_of(enum weir_tls_version version)
@@ -40,29 +40,30 @@ static weir_tls_context *server_of(enum weir_tls_version version)
 static SSL_SESSION *session_of_visit(weir_tls_context *client, weir_tls_context *server)
 {
     SSL_SESSION *session;
-    struct talk talk;
+    struct session_pair pair;
 
-    assert_true(visit_begin(&talk, client, server));
-    session = SSL_get1_session(ssl_of(&talk.client));
+    assert_true(handshake_run(&pair, client, server));
+    session = SSL_get1_session(ssl_of(&pair.client));
     assert_int_equal(SSL_SESSION_is_resumable(session), 1);
-    talk_end(&talk);
+    session_pair_close(&pair);
     return session;
 }
 
 /* ---- names ---- */
 
 /* A visit under this name, with a session whatever name that is of: what the server says then. */
-static weir__tls_facts visit_as(weir_tls_context *client, weir_tls_context *server,
-                                SSL_SESSION *session, const char *name)
+static weir__openssl_negotiated visit_as(weir_tls_context *client, weir_tls_context *server,
+                                         SSL_SESSION *session, const char *name)
 {
-    weir__tls_facts facts;
-    struct talk talk;
+    weir__openssl_negotiated facts;
+    struct session_pair pair;
 
-    talk_begin(&talk, weir__tls_context_settings(client), weir__tls_context_settings(server), name);
-    assert_int_equal(SSL_set_session(ssl_of(&talk.client), session), 1);
-    assert_true(talk_handshake(&talk));
-    weir__tls_openssl.facts(talk.server.session, &facts);
-    talk_end(&talk);
+    session_pair_open(&pair, weir__tls_context_current(client), weir__tls_context_current(server),
+                      name);
+    assert_int_equal(SSL_set_session(ssl_of(&pair.client), session), 1);
+    assert_true(session_pair_handshake(&pair));
+    weir__openssl_session_negotiated(pair.server.session, &facts);
+    session_pair_close(&pair);
     return facts;
 }
 
@@ -70,9 +71,9 @@ TEST(openssl_tickets, a_session_is_not_taken_up_under_another_name)
 {
     EACH_VERSION(i)
     {
-        weir_tls_context *server = server_of(versions[i]), *client = visit_client(versions[i]);
+        weir_tls_context *server = server_of(versions[i]), *client = handshake_client(versions[i]);
         SSL_SESSION *session = session_of_visit(client, server);
-        weir__tls_facts facts = visit_as(client, server, session, "localhost");
+        weir__openssl_negotiated facts = visit_as(client, server, session, "localhost");
 
         assert_false(facts.is_resumed);
         assert_string_equal(facts.server_name, "localhost");
@@ -98,27 +99,30 @@ static int64_t now_s(void)
 /* A first visit, after which the server has it that its client was verified at that time. */
 static void visit_then(weir_tls_context *client, weir_tls_context *server, int64_t then_s)
 {
-    struct talk talk;
+    struct session_pair pair;
 
-    talk_begin_as(&talk, weir__tls_context_settings(client), weir__tls_context_settings(server),
-                  &(weir__tls_peer){.server_name = VISIT_NAME, .cache_key = "there"}, false);
-    assert_int_equal(talk_step(&talk.client), 0);
-    assert_int_equal(talk_step(&talk.server), 0);
-    assert_int_equal(SSL_SESSION_set1_ticket_appdata(SSL_get_session(ssl_of(&talk.server)), &then_s,
+    session_pair_open_with(&pair, weir__tls_context_current(client),
+                           weir__tls_context_current(server),
+                           &(weir__openssl_session_options){.server_name = HANDSHAKE_SERVER_NAME,
+                                                            .cache_key = "there"},
+                           false);
+    assert_int_equal(session_side_step(&pair.client), 0);
+    assert_int_equal(session_side_step(&pair.server), 0);
+    assert_int_equal(SSL_SESSION_set1_ticket_appdata(SSL_get_session(ssl_of(&pair.server)), &then_s,
                                                      sizeof(then_s)),
                      1);
-    assert_true(talk_handshake(&talk));
-    assert_int_equal(talk_hear(&talk.client), WEIR__TLS_MORE);
-    talk_end(&talk);
+    assert_true(session_pair_handshake(&pair));
+    assert_int_equal(session_side_receive(&pair.client), WEIR__OPENSSL_WANT_READ);
+    session_pair_close(&pair);
 }
 
-static void assert_verified_at(const struct talker *talker, int64_t then_s)
+static void assert_verified_at(const struct session_side *side, int64_t then_s)
 {
     void *data;
     size_t length;
 
-    assert_int_equal(
-        SSL_SESSION_get0_ticket_appdata(SSL_get_session(ssl_of(talker)), &data, &length), 1);
+    assert_int_equal(SSL_SESSION_get0_ticket_appdata(SSL_get_session(ssl_of(side)), &data, &length),
+                     1);
     assert_int_equal(length, sizeof(then_s));
     assert_memory_equal(data, &then_s, sizeof(then_s));
 }
@@ -128,22 +132,22 @@ TEST(openssl_tickets, a_server_does_not_renew_a_session_for_ever)
 {
     EACH_VERSION(i)
     {
-        weir_tls_context *server = server_of(versions[i]), *client = visit_client(versions[i]);
+        weir_tls_context *server = server_of(versions[i]), *client = handshake_client(versions[i]);
         int64_t then_s = now_s() - LIFETIME_S + 60;
-        struct talk talk;
+        struct session_pair pair;
 
         visit_then(client, server, then_s);
         for (int visit = 0; visit < 3; visit++) {
-            assert_true(visit_begin(&talk, client, server));
-            assert_int_equal(SSL_session_reused(ssl_of(&talk.server)), 1);
-            assert_verified_at(&talk.server, then_s);
-            talk_end(&talk);
+            assert_true(handshake_run(&pair, client, server));
+            assert_int_equal(SSL_session_reused(ssl_of(&pair.server)), 1);
+            assert_verified_at(&pair.server, then_s);
+            session_pair_close(&pair);
         }
         weir_tls_context_release(client);
-        client = visit_client(versions[i]);
+        client = handshake_client(versions[i]);
         visit_then(client, server, now_s() - LIFETIME_S);
-        assert_false(visit_resumes(client, server));
-        assert_true(visit_resumes(client, server));
+        assert_false(handshake_resumes(client, server));
+        assert_true(handshake_resumes(client, server));
         weir_tls_context_release(client);
         weir_tls_context_release(server);
     }
@@ -153,11 +157,11 @@ TEST(openssl_tickets, a_client_remembers_when_it_has_verified_its_server)
 {
     EACH_VERSION(i)
     {
-        weir_tls_context *server = server_of(versions[i]), *client = visit_client(versions[i]);
+        weir_tls_context *server = server_of(versions[i]), *client = handshake_client(versions[i]);
         SSL_SESSION *session = session_of_visit(client, server);
         void *data;
         size_t length;
-        struct talk talk;
+        struct session_pair pair;
         int64_t then_s;
 
         assert_int_equal(SSL_SESSION_get0_ticket_appdata(session, &data, &length), 1);
@@ -166,10 +170,10 @@ TEST(openssl_tickets, a_client_remembers_when_it_has_verified_its_server)
         assert_in_range(now_s() - then_s, 0, 60);
         then_s -= 60;
         assert_int_equal(SSL_SESSION_set1_ticket_appdata(session, &then_s, sizeof(then_s)), 1);
-        assert_true(visit_begin(&talk, client, server)); /* with the newest, which this is */
-        assert_int_equal(SSL_session_reused(ssl_of(&talk.client)), 1);
-        assert_verified_at(&talk.client, then_s);
-        talk_end(&talk);
+        assert_true(handshake_run(&pair, client, server)); /* with the newest, which this is */
+        assert_int_equal(SSL_session_reused(ssl_of(&pair.client)), 1);
+        assert_verified_at(&pair.client, then_s);
+        session_pair_close(&pair);
         SSL_SESSION_free(session);
         weir_tls_context_release(client);
         weir_tls_context_release(server);
@@ -181,12 +185,12 @@ TEST(openssl_tickets, the_lifetime_is_that_of_the_chosen)
 {
     EACH_VERSION(i)
     {
-        weir_tls_context *asked = visit_server(versions[i]), *chosen = server_of(versions[i]);
-        weir_tls_context *client = visit_client(versions[i]);
+        weir_tls_context *asked = handshake_server(versions[i]), *chosen = server_of(versions[i]);
+        weir_tls_context *client = handshake_client(versions[i]);
 
         visit_then(client, chosen, now_s() - LIFETIME_S);
-        assert_false(visit_resumes_chosen(client, asked, chosen));
-        assert_true(visit_resumes_chosen(client, asked, chosen));
+        assert_false(handshake_resumes_with(client, asked, chosen));
+        assert_true(handshake_resumes_with(client, asked, chosen));
         weir_tls_context_release(client);
         weir_tls_context_release(chosen);
         weir_tls_context_release(asked);

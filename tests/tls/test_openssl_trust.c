@@ -2,15 +2,15 @@
 #include <weir/error.h>
 
 #include "support/test.h"
-#include "support/tls/handshake_visit.h"
+#include "support/tls/memory_handshake.h"
 #include "support/tls/pki.h"
-#include "tls/openssl/session.h"
+#include "tls/openssl/internal.h"
 
 /* How many authorities a client hears of, from a server that wants its certificate. */
 static int authorities_told(const char *ca_file, const char *ca_pem)
 {
-    weir_tls_context *client = visit_client(WEIR_TLS_VERSION_DEFAULT), *server;
-    struct talk talk;
+    weir_tls_context *client = handshake_client(WEIR_TLS_VERSION_DEFAULT), *server;
+    struct session_pair pair;
     int count;
 
     assert_int_equal(weir_tls_server_create(
@@ -20,10 +20,10 @@ static int authorities_told(const char *ca_file, const char *ca_pem)
                                                   .ca_file = ca_file, .ca_pem = ca_pem),
                          &server),
                      0);
-    assert_true(visit_begin(&talk, client, server));
+    assert_true(handshake_run(&pair, client, server));
     count = sk_X509_NAME_num(SSL_get0_peer_CA_list(
-        ((const weir__openssl_session *)(const void *)talk.client.session)->ssl));
-    talk_end(&talk);
+        ((const weir__openssl_session *)(const void *)pair.client.session)->ssl));
+    session_pair_close(&pair);
     weir_tls_context_release(client);
     weir_tls_context_release(server);
     return count;
@@ -38,13 +38,13 @@ TEST(openssl_trust, a_server_tells_whom_it_believes)
 
 TEST(openssl_trust, who_is_believed_need_not_be_the_last_authority)
 {
-    weir_tls_context *server = visit_server(WEIR_TLS_VERSION_DEFAULT), *client;
+    weir_tls_context *server = handshake_server(WEIR_TLS_VERSION_DEFAULT), *client;
 
     /* The leaf itself, and who vouches for it: not the authority behind them. */
     assert_int_equal(weir_tls_client_create(
                          WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->server.certificate), &client),
                      0);
-    assert_false(visit_resumes(client, server));
+    assert_false(handshake_resumes(client, server));
     weir_tls_context_release(client);
     weir_tls_context_release(server);
 }
@@ -52,13 +52,13 @@ TEST(openssl_trust, who_is_believed_need_not_be_the_last_authority)
 /* Nothing that we trust is in the system's store; that there is one may not be so. */
 TEST(openssl_trust, without_authorities_those_of_the_system_are_asked)
 {
-    weir_tls_context *server = visit_server(WEIR_TLS_VERSION_DEFAULT), *client;
-    struct talk talk;
+    weir_tls_context *server = handshake_server(WEIR_TLS_VERSION_DEFAULT), *client;
+    struct session_pair pair;
 
     assert_int_equal(weir_tls_client_create(NULL, &client), 0);
-    assert_false(visit_begin(&talk, client, server));
-    assert_int_equal(talk.client.status, WEIR_EUNTRUSTED);
-    talk_end(&talk);
+    assert_false(handshake_run(&pair, client, server));
+    assert_int_equal(pair.client.status, WEIR_EUNTRUSTED);
+    session_pair_close(&pair);
     weir_tls_context_release(client);
     weir_tls_context_release(server);
 }

@@ -14,54 +14,55 @@
 
 static const enum weir_tls_version versions[] = {WEIR_TLS_VERSION_1_2, WEIR_TLS_VERSION_1_3};
 
-static weir__tls_settings *server_of(const struct pki_leaf *leaf)
+static weir__openssl_context *server_of(const struct pki_leaf *leaf)
 {
-    return talk_settings(
+    return session_pair_context(
         WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = leaf->certificate, .key_pem = leaf->key), true);
 }
 
-static weir__tls_settings *server_that_verifies(enum weir_tls_verify verify,
-                                                enum weir_tls_version version)
+static weir__openssl_context *server_that_verifies(enum weir_tls_verify verify,
+                                                   enum weir_tls_version version)
 {
-    return talk_settings(WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
-                                                  .key_pem = pki()->server.key, .ca_pem = pki()->ca,
-                                                  .verify = verify, .max_version = version),
-                         true);
+    return session_pair_context(
+        WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
+                                 .key_pem = pki()->server.key, .ca_pem = pki()->ca,
+                                 .verify = verify, .max_version = version),
+        true);
 }
 
-static weir__tls_settings *client_with(const struct pki_leaf *leaf)
+static weir__openssl_context *client_with(const struct pki_leaf *leaf)
 {
-    return talk_settings(WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca,
-                                                  .certificate_pem = leaf->certificate,
-                                                  .key_pem = leaf->key),
-                         false);
+    return session_pair_context(WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca,
+                                                         .certificate_pem = leaf->certificate,
+                                                         .key_pem = leaf->key),
+                                false);
 }
 
-static bool is_over(weir__tls_settings *client, weir__tls_settings *server, const char *name)
+static bool is_over(weir__openssl_context *client, weir__openssl_context *server, const char *name)
 {
-    struct talk talk;
+    struct session_pair pair;
     bool over;
 
-    talk_begin(&talk, client, server, name);
-    over = talk_handshake(&talk);
-    talk_end(&talk);
+    session_pair_open(&pair, client, server, name);
+    over = session_pair_handshake(&pair);
+    session_pair_close(&pair);
     return over;
 }
 
 /* The client refuses: it says why, and the server hears this alert. */
-static void assert_refused(weir__tls_settings *client, weir__tls_settings *server, const char *name,
-                           const char *words, const char *heard)
+static void assert_refused(weir__openssl_context *client, weir__openssl_context *server,
+                           const char *name, const char *words, const char *received)
 {
-    struct talk talk;
+    struct session_pair pair;
 
-    talk_begin(&talk, client, server, name);
-    assert_false(talk_handshake(&talk));
-    assert_int_equal(talk.client.status, WEIR_EUNTRUSTED);
-    assert_string_equal(talk.client.session->reason, words);
-    assert_int_equal(talk.server.status, WEIR_ETLSREFUSED);
-    assert_string_equal(talk.server.session->reason, heard);
-    assert_int_equal(talk_step(&talk.client), WEIR_EUNTRUSTED); /* for good */
-    talk_end(&talk);
+    session_pair_open(&pair, client, server, name);
+    assert_false(session_pair_handshake(&pair));
+    assert_int_equal(pair.client.status, WEIR_EUNTRUSTED);
+    assert_string_equal(pair.client.session->reason, words);
+    assert_int_equal(pair.server.status, WEIR_ETLSREFUSED);
+    assert_string_equal(pair.server.session->reason, received);
+    assert_int_equal(session_side_step(&pair.client), WEIR_EUNTRUSTED); /* for good */
+    session_pair_close(&pair);
 }
 
 /* ---- names ---- */
@@ -72,29 +73,32 @@ TEST(openssl_verify, a_server_may_have_several_names_and_addresses)
                                         "localhost",    "127.0.0.1",    "::1"};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        assert_true(is_over(talk_client(0), talk_server(0), names[i]));
+        assert_true(
+            is_over(session_pair_client_context(0), session_pair_server_context(0), names[i]));
 }
 
 TEST(openssl_verify, an_address_is_not_asked_for)
 {
     static const char *const addresses[] = {"127.0.0.1", "::1"};
-    weir__tls_facts facts;
-    struct talk talk;
+    weir__openssl_negotiated facts;
+    struct session_pair pair;
 
     for (size_t i = 0; i < 2; i++) {
-        talk_begin(&talk, talk_client(0), talk_server(0), addresses[i]);
-        assert_true(talk_handshake(&talk));
-        talk.server.session->engine->facts(talk.server.session, &facts);
+        session_pair_open(&pair, session_pair_client_context(0), session_pair_server_context(0),
+                          addresses[i]);
+        assert_true(session_pair_handshake(&pair));
+        weir__openssl_session_negotiated(pair.server.session, &facts);
         assert_string_equal(facts.server_name, "");
-        talk_end(&talk);
+        session_pair_close(&pair);
     }
 }
 
 TEST(openssl_verify, a_wildcard_is_one_label)
 {
-    assert_true(is_over(talk_client(0), server_of(&pki()->other), "a.wild.test"));
-    assert_false(is_over(talk_client(0), server_of(&pki()->other), "a.b.wild.test"));
-    assert_false(is_over(talk_client(0), server_of(&pki()->other), "wild.test"));
+    assert_true(is_over(session_pair_client_context(0), server_of(&pki()->other), "a.wild.test"));
+    assert_false(
+        is_over(session_pair_client_context(0), server_of(&pki()->other), "a.b.wild.test"));
+    assert_false(is_over(session_pair_client_context(0), server_of(&pki()->other), "wild.test"));
 }
 
 TEST(openssl_verify, what_is_no_name_is_refused_at_once)
@@ -102,76 +106,79 @@ TEST(openssl_verify, what_is_no_name_is_refused_at_once)
     static const char *const names[] = {"",          ".",        "with space", "a/b",
                                         "user@host", "host:443", "[::1]",      ".example.test",
                                         "tab\there"};
-    weir__tls_settings *settings = talk_client(0);
-    weir__tls_session *session;
+    weir__openssl_context *settings = session_pair_client_context(0);
+    weir__openssl_session *session;
     char long_name[300];
 
     memset(long_name, 'a', sizeof(long_name) - 1);
     long_name[sizeof(long_name) - 1] = '\0';
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        assert_int_equal(weir__tls_openssl.session_create(
-                             settings, &(weir__tls_peer){.server_name = names[i]}, &session),
-                         -EINVAL);
-    assert_int_equal(weir__tls_openssl.session_create(
-                         settings, &(weir__tls_peer){.server_name = long_name}, &session),
-                     -EINVAL);
-    weir__tls_openssl.settings_release(settings);
+        assert_int_equal(
+            weir__openssl_session_create(
+                settings, &(weir__openssl_session_options){.server_name = names[i]}, &session),
+            -EINVAL);
+    assert_int_equal(
+        weir__openssl_session_create(
+            settings, &(weir__openssl_session_options){.server_name = long_name}, &session),
+        -EINVAL);
+    weir__openssl_context_release(settings);
 }
 
 TEST(openssl_verify, a_server_of_another_name_is_refused)
 {
-    assert_refused(talk_client(0), server_of(&pki()->wrong_host), "example.test",
-                   "the peer's certificate was refused: hostname mismatch (CN=wrong.test)",
-                   "the peer refused: bad certificate (alert 42)");
-    assert_refused(talk_client(0), server_of(&pki()->wrong_host), "127.0.0.1",
-                   "the peer's certificate was refused: IP address mismatch (CN=wrong.test)",
-                   "the peer refused: bad certificate (alert 42)");
+    assert_refused(session_pair_client_context(0), server_of(&pki()->wrong_host), "example.test",
+                   "the peer's certificate is not trusted: hostname mismatch (CN=wrong.test)",
+                   "rejected by the peer: bad certificate (alert 42)");
+    assert_refused(session_pair_client_context(0), server_of(&pki()->wrong_host), "127.0.0.1",
+                   "the peer's certificate is not trusted: IP address mismatch (CN=wrong.test)",
+                   "rejected by the peer: bad certificate (alert 42)");
 }
 
 /* ---- authorities ---- */
 
 TEST(openssl_verify, what_is_wrong_with_a_certificate_is_said_to_both_sides)
 {
-    assert_refused(talk_client(0), server_of(&pki()->expired), "localhost",
-                   "the peer's certificate was refused: certificate has expired (CN=localhost)",
-                   "the peer refused: certificate expired (alert 45)");
-    assert_refused(talk_client(0), server_of(&pki()->future), "localhost",
-                   "the peer's certificate was refused: certificate is not yet valid "
+    assert_refused(session_pair_client_context(0), server_of(&pki()->expired), "localhost",
+                   "the peer's certificate is not trusted: certificate has expired (CN=localhost)",
+                   "rejected by the peer: certificate expired (alert 45)");
+    assert_refused(session_pair_client_context(0), server_of(&pki()->future), "localhost",
+                   "the peer's certificate is not trusted: certificate is not yet valid "
                    "(CN=localhost)",
-                   "the peer refused: bad certificate (alert 42)");
-    assert_refused(talk_client(0), server_of(&pki()->self_signed), "localhost",
-                   "the peer's certificate was refused: self-signed certificate (CN=localhost)",
-                   "the peer refused: unknown CA (alert 48)");
+                   "rejected by the peer: bad certificate (alert 42)");
+    assert_refused(session_pair_client_context(0), server_of(&pki()->self_signed), "localhost",
+                   "the peer's certificate is not trusted: self-signed certificate (CN=localhost)",
+                   "rejected by the peer: unknown CA (alert 48)");
 }
 
 TEST(openssl_verify, a_strange_authority_is_not_believed)
 {
-    struct talk talk;
+    struct session_pair pair;
 
-    talk_begin(&talk, talk_client(0), server_of(&pki()->stranger), "localhost");
-    assert_false(talk_handshake(&talk));
-    assert_int_equal(talk.client.status, WEIR_EUNTRUSTED);
-    assert_int_equal(talk.server.status, WEIR_ETLSREFUSED);
-    assert_string_equal(talk.server.session->reason, "the peer refused: unknown CA (alert 48)");
-    talk_end(&talk);
+    session_pair_open(&pair, session_pair_client_context(0), server_of(&pki()->stranger),
+                      "localhost");
+    assert_false(session_pair_handshake(&pair));
+    assert_int_equal(pair.client.status, WEIR_EUNTRUSTED);
+    assert_int_equal(pair.server.status, WEIR_ETLSREFUSED);
+    assert_string_equal(pair.server.session->reason, "rejected by the peer: unknown CA (alert 48)");
+    session_pair_close(&pair);
 }
 
 TEST(openssl_verify, a_client_s_certificate_is_none_of_a_server)
 {
-    struct talk talk;
+    struct session_pair pair;
 
-    talk_begin(&talk, talk_client(0), server_of(&pki()->client), NULL);
-    assert_false(talk_handshake(&talk));
-    assert_int_equal(talk.client.status, WEIR_EUNTRUSTED);
-    talk_end(&talk);
+    session_pair_open(&pair, session_pair_client_context(0), server_of(&pki()->client), NULL);
+    assert_false(session_pair_handshake(&pair));
+    assert_int_equal(pair.client.status, WEIR_EUNTRUSTED);
+    session_pair_close(&pair);
 }
 
 TEST(openssl_verify, who_does_not_verify_takes_anybody)
 {
-    weir__tls_settings *client =
-        talk_settings(WEIR_TLS_CONTEXT_OPTIONS(.verify = WEIR_TLS_VERIFY_NONE), false);
+    weir__openssl_context *client =
+        session_pair_context(WEIR_TLS_CONTEXT_OPTIONS(.verify = WEIR_TLS_VERIFY_NONE), false);
 
-    assert_false(weir__tls_openssl.settings_verify_names(client));
+    assert_false(weir__openssl_context_verifies_names(client));
     assert_true(is_over(client, server_of(&pki()->stranger), "example.test"));
 }
 
@@ -180,37 +187,40 @@ TEST(openssl_verify, who_does_not_verify_takes_anybody)
 TEST(openssl_verify, a_server_reads_the_client_s_certificate)
 {
     weir_tls_certificate *certificate;
-    struct talk talk;
+    struct session_pair pair;
 
     for (size_t i = 0; i < 2; i++) {
-        talk_begin(&talk, client_with(&pki()->client),
-                   server_that_verifies(WEIR_TLS_VERIFY_REQUIRED, versions[i]), "example.test");
-        assert_true(talk_handshake(&talk));
-        assert_int_equal(weir__tls_openssl.peer_certificate(talk.server.session, &certificate), 0);
+        session_pair_open(&pair, client_with(&pki()->client),
+                          server_that_verifies(WEIR_TLS_VERIFY_REQUIRED, versions[i]),
+                          "example.test");
+        assert_true(session_pair_handshake(&pair));
+        assert_int_equal(weir__openssl_session_peer_certificate(pair.server.session, &certificate),
+                         0);
         assert_non_null(certificate);
         assert_string_equal(weir_tls_certificate_subject(certificate), "CN=client");
         weir_tls_certificate_release(certificate);
-        talk_end(&talk);
+        session_pair_close(&pair);
     }
 }
 
 /* With 1.3 the client is through before the server has seen what it shows. */
 TEST(openssl_verify, a_client_without_a_certificate_is_refused)
 {
-    struct talk talk;
+    struct session_pair pair;
     int status;
 
     for (size_t i = 0; i < 2; i++) {
-        talk_begin(&talk, talk_client(0),
-                   server_that_verifies(WEIR_TLS_VERIFY_REQUIRED, versions[i]), "example.test");
-        assert_false(talk_handshake(&talk));
-        assert_int_equal(talk.server.status, WEIR_EUNTRUSTED);
-        assert_string_equal(talk.server.session->reason, "the peer has not shown a certificate");
-        status =
-            talk.client.status == WEIR__TLS_DONE ? talk_hear(&talk.client) : talk.client.status;
+        session_pair_open(&pair, session_pair_client_context(0),
+                          server_that_verifies(WEIR_TLS_VERIFY_REQUIRED, versions[i]),
+                          "example.test");
+        assert_false(session_pair_handshake(&pair));
+        assert_int_equal(pair.server.status, WEIR_EUNTRUSTED);
+        assert_string_equal(pair.server.session->reason, "the peer sent no certificate");
+        status = pair.client.status == WEIR__OPENSSL_DONE ? session_side_receive(&pair.client)
+                                                          : pair.client.status;
         assert_int_equal(status, WEIR_ETLSREFUSED);
-        assert_non_null(strstr(talk.client.session->reason, "the peer refused: "));
-        talk_end(&talk);
+        assert_non_null(strstr(pair.client.session->reason, "rejected by the peer: "));
+        session_pair_close(&pair);
     }
 }
 
@@ -218,16 +228,17 @@ TEST(openssl_verify, a_client_that_nobody_knows_is_refused)
 {
     static const enum weir_tls_verify modes[] = {WEIR_TLS_VERIFY_OPTIONAL,
                                                  WEIR_TLS_VERIFY_REQUIRED};
-    struct talk talk;
+    struct session_pair pair;
 
     for (size_t i = 0; i < 2; i++) {
-        talk_begin(&talk, client_with(&pki()->strange_client),
-                   server_that_verifies(modes[i], WEIR_TLS_VERSION_DEFAULT), "example.test");
-        assert_false(talk_handshake(&talk));
-        assert_int_equal(talk.server.status, WEIR_EUNTRUSTED);
-        assert_non_null(strstr(talk.server.session->reason, "the peer's certificate was refused"));
-        assert_int_equal(talk_hear(&talk.client), WEIR_ETLSREFUSED);
-        talk_end(&talk);
+        session_pair_open(&pair, client_with(&pki()->strange_client),
+                          server_that_verifies(modes[i], WEIR_TLS_VERSION_DEFAULT), "example.test");
+        assert_false(session_pair_handshake(&pair));
+        assert_int_equal(pair.server.status, WEIR_EUNTRUSTED);
+        assert_non_null(
+            strstr(pair.server.session->reason, "the peer's certificate is not trusted"));
+        assert_int_equal(session_side_receive(&pair.client), WEIR_ETLSREFUSED);
+        session_pair_close(&pair);
     }
 }
 
@@ -235,34 +246,35 @@ TEST(openssl_verify, a_client_that_nobody_knows_is_refused)
 TEST(openssl_verify, a_server_without_a_certificate_is_refused)
 {
     static const char anonymous[] = "aNULL:@SECLEVEL=0";
-    struct talk talk;
+    struct session_pair pair;
 
-    talk_begin(
-        &talk,
-        talk_settings(WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca, .ciphers = anonymous,
-                                               .max_version = WEIR_TLS_VERSION_1_2),
-                      false),
-        talk_settings(WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
-                                               .key_pem = pki()->server.key, .ciphers = anonymous),
-                      true),
+    session_pair_open(
+        &pair,
+        session_pair_context(WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca, .ciphers = anonymous,
+                                                      .max_version = WEIR_TLS_VERSION_1_2),
+                             false),
+        session_pair_context(WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
+                                                      .key_pem = pki()->server.key,
+                                                      .ciphers = anonymous),
+                             true),
         "example.test");
-    assert_false(talk_handshake(&talk));
-    assert_int_equal(talk.client.status, WEIR_EUNTRUSTED);
-    assert_string_equal(talk.client.session->reason, "the peer has not shown a certificate");
-    talk_end(&talk);
+    assert_false(session_pair_handshake(&pair));
+    assert_int_equal(pair.client.status, WEIR_EUNTRUSTED);
+    assert_string_equal(pair.client.session->reason, "the peer sent no certificate");
+    session_pair_close(&pair);
 }
 
 TEST(openssl_verify, a_certificate_may_be_optional)
 {
     weir_tls_certificate *certificate;
-    struct talk talk;
+    struct session_pair pair;
 
-    talk_begin(&talk, talk_client(0), server_that_verifies(WEIR_TLS_VERIFY_OPTIONAL, 0),
-               "example.test");
-    assert_true(talk_handshake(&talk));
-    assert_int_equal(weir__tls_openssl.peer_certificate(talk.server.session, &certificate), 0);
+    session_pair_open(&pair, session_pair_client_context(0),
+                      server_that_verifies(WEIR_TLS_VERIFY_OPTIONAL, 0), "example.test");
+    assert_true(session_pair_handshake(&pair));
+    assert_int_equal(weir__openssl_session_peer_certificate(pair.server.session, &certificate), 0);
     assert_null(certificate);
-    talk_end(&talk);
+    session_pair_close(&pair);
     assert_true(is_over(client_with(&pki()->client),
                         server_that_verifies(WEIR_TLS_VERIFY_OPTIONAL, 0), "example.test"));
 }
@@ -279,9 +291,9 @@ static const char *pin_of(const struct pki_leaf *leaf, char ret_pin[WEIR_TLS_PIN
     return ret_pin;
 }
 
-static weir__tls_settings *client_of_pins(enum weir_tls_verify verify, const char *pins)
+static weir__openssl_context *client_of_pins(enum weir_tls_verify verify, const char *pins)
 {
-    return talk_settings(
+    return session_pair_context(
         WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca, .verify = verify, .pins = pins), false);
 }
 
@@ -301,18 +313,18 @@ TEST(openssl_verify, a_pin_is_enough_where_it_decides)
 TEST(openssl_verify, a_pin_is_demanded_besides)
 {
     static const char words[] =
-        "the peer's certificate was refused: its key has none of the pins (CN=localhost)";
-    static const char heard[] = "the peer refused: bad certificate (alert 42)";
+        "the peer's certificate is not trusted: its key matches none of the pins (CN=localhost)";
+    static const char received[] = "rejected by the peer: bad certificate (alert 42)";
     char pin[WEIR_TLS_PIN_SIZE];
 
-    assert_true(
-        is_over(client_of_pins(0, pin_of(&pki()->server, pin)), talk_server(0), "example.test"));
-    assert_refused(client_of_pins(0, pin_of(&pki()->renewed, pin)), talk_server(0), "example.test",
-                   words, heard);
-    assert_refused(client_of_pins(WEIR_TLS_VERIFY_PINS, pin), talk_server(0), "example.test", words,
-                   heard);
-    assert_refused(client_of_pins(WEIR_TLS_VERIFY_NONE, pin), talk_server(0), "example.test", words,
-                   heard);
+    assert_true(is_over(client_of_pins(0, pin_of(&pki()->server, pin)),
+                        session_pair_server_context(0), "example.test"));
+    assert_refused(client_of_pins(0, pin_of(&pki()->renewed, pin)), session_pair_server_context(0),
+                   "example.test", words, received);
+    assert_refused(client_of_pins(WEIR_TLS_VERIFY_PINS, pin), session_pair_server_context(0),
+                   "example.test", words, received);
+    assert_refused(client_of_pins(WEIR_TLS_VERIFY_NONE, pin), session_pair_server_context(0),
+                   "example.test", words, received);
     assert_false(is_over(client_of_pins(0, pin_of(&pki()->expired, pin)),
                          server_of(&pki()->expired), "localhost"));
 }
@@ -328,9 +340,10 @@ TEST(openssl_verify, a_server_knows_clients_by_their_pins)
         .pins = pin_of(&pki()->strange_client, pin),
     };
 
-    assert_true(is_over(client_with(&pki()->strange_client), talk_settings(&options, true),
+    assert_true(is_over(client_with(&pki()->strange_client), session_pair_context(&options, true),
                         "example.test"));
     assert_false(
-        is_over(client_with(&pki()->client), talk_settings(&options, true), "example.test"));
-    assert_false(is_over(talk_client(0), talk_settings(&options, true), "example.test"));
+        is_over(client_with(&pki()->client), session_pair_context(&options, true), "example.test"));
+    assert_false(is_over(session_pair_client_context(0), session_pair_context(&options, true),
+                         "example.test"));
 }

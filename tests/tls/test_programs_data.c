@@ -24,27 +24,28 @@ __attribute__((constructor)) static void fill(void)
 /* ---- our server ---- */
 
 /* s_client sends a megabyte and gets it back, and says goodbye. */
-static void exchange(struct party *party, struct program *client)
+static void exchange(struct tls_endpoint *endpoint, struct program *client)
 {
     program_feed(client, megabyte, MEGABYTE);
     program_await_output(client, MEGABYTE);
     assert_memory_equal(program_output(client), megabyte, MEGABYTE);
     assert_int_equal(program_end(client), 0);
-    assert_party(party, "handshake(OK) ended inactive");
+    assert_endpoint(endpoint, "handshake(OK) ended inactive");
 }
 
 TEST_EACH_HOST(programs, s_client_gets_a_megabyte_back)
 {
-    struct party *party;
+    struct tls_endpoint *endpoint;
 
     program_require(host, "openssl");
-    party = party_listen_as_localhost(host);
+    endpoint = tls_endpoint_listen_localhost(host);
     for (each_version(version)) {
-        exchange(party, s_client(party, version->flag, "-quiet", "-no_ign_eof", "-nocommands"));
-        assert_string_equal(party_facts(party).version, version->name);
-        assert_string_equal(party_facts(party).server_name, "localhost");
+        exchange(endpoint,
+                 s_client(endpoint, version->flag, "-quiet", "-no_ign_eof", "-nocommands"));
+        assert_string_equal(tls_endpoint_handshake(endpoint).version, version->name);
+        assert_string_equal(tls_endpoint_handshake(endpoint).server_name, "localhost");
     }
-    party_end(party);
+    tls_endpoint_close(endpoint);
 }
 
 TEST_EACH_LOOP(programs, s_client_may_send_records_of_any_size)
@@ -57,43 +58,43 @@ TEST_EACH_LOOP(programs, s_client_may_send_records_of_any_size)
         {"-tls1_3", "-maxfraglen", "1024", NULL},
         {"-tls1_3", "-record_padding", "4096", NULL},
     };
-    struct party *party;
+    struct tls_endpoint *endpoint;
 
     program_require(host, "openssl");
-    party = party_listen_as_localhost(host);
+    endpoint = tls_endpoint_listen_localhost(host);
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
-        exchange(party, s_client(party, "-quiet", "-no_ign_eof", "-nocommands", ways[i][0],
-                                 ways[i][1], ways[i][2]));
-    party_end(party);
+        exchange(endpoint, s_client(endpoint, "-quiet", "-no_ign_eof", "-nocommands", ways[i][0],
+                                    ways[i][1], ways[i][2]));
+    tls_endpoint_close(endpoint);
 }
 
 /* Its first lines are about the connection. It prints byte by byte: what it gets back is less. */
 TEST_EACH_HOST(programs, gnutls_cli_sends_a_megabyte_and_gets_some_back)
 {
-    struct party *party;
+    struct tls_endpoint *endpoint;
 
     program_require(host, "gnutls-cli");
-    party = party_listen_as_localhost(host);
+    endpoint = tls_endpoint_listen_localhost(host);
     for (each_version(version)) {
-        struct program *client = gnutls_cli(party, "--priority", version->priority);
+        struct program *client = gnutls_cli(endpoint, "--priority", version->priority);
         size_t banner;
 
         program_await(client, "- Simple Client Mode:\n\n");
         banner = program_output_length(client);
-        party_forget(party);
-        party->manner = party_keep;
+        tls_endpoint_clear(endpoint);
+        endpoint->on_msg = tls_endpoint_collect;
         program_feed(client, megabyte, MEGABYTE);
-        party_await_length(party, MEGABYTE);
-        assert_true(party_has_heard_only(party, megabyte, MEGABYTE));
-        party->manner = party_echo;
+        tls_endpoint_await_length(endpoint, MEGABYTE);
+        assert_true(tls_endpoint_has_received_only(endpoint, megabyte, MEGABYTE));
+        endpoint->on_msg = tls_endpoint_echo;
         program_feed(client, megabyte, SOME);
         program_await_output(client, banner + SOME);
         assert_memory_equal(program_output(client) + banner, megabyte, SOME);
         assert_int_equal(program_end(client), 0);
-        assert_party(party, "handshake(OK) ended inactive");
-        assert_string_equal(party_facts(party).version, version->name);
+        assert_endpoint(endpoint, "handshake(OK) ended inactive");
+        assert_string_equal(tls_endpoint_handshake(endpoint).version, version->name);
     }
-    party_end(party);
+    tls_endpoint_close(endpoint);
 }
 
 /* An answer without a length: its end is the end of TLS. */
@@ -103,82 +104,82 @@ static void answer_http(weir_ctx *ctx, weir_msg *msg)
     weir_buf *body = NULL;
 
     weir_msg_release(msg);
-    if (!party_has_heard(party_of(ctx), "\r\n\r\n") ||
+    if (!tls_endpoint_has_received(tls_endpoint_of(ctx), "\r\n\r\n") ||
         weir_buf_create_from(megabyte, MEGABYTE, &body) < 0)
         return;
-    party_write(ctx, head);
+    tls_endpoint_write(ctx, head);
     weir_write(ctx, weir_buf_msg(body), NULL);
     weir_close(ctx, NULL);
 }
 
 TEST_EACH_HOST(programs, curl_gets_a_page_to_its_end)
 {
-    struct party *party;
+    struct tls_endpoint *endpoint;
 
     program_require(host, "curl");
-    party = party_listen_as_localhost(host);
-    party->manner = answer_http;
+    endpoint = tls_endpoint_listen_localhost(host);
+    endpoint->on_msg = answer_http;
     for (each_version(version)) {
         struct program *client;
 
-        party_forget(party);
-        client = curl(party, "https", "--tls-max", version->number);
+        tls_endpoint_clear(endpoint);
+        client = curl(endpoint, "https", "--tls-max", version->number);
         assert_int_equal(program_wait(client), 0);
         assert_int_equal(program_output_length(client), MEGABYTE);
         assert_memory_equal(program_output(client), megabyte, MEGABYTE);
         program_release(client);
-        party_await_heard(party, "GET / HTTP/1.1\r\n");
-        assert_party(party, "handshake(OK) inactive");
-        assert_string_equal(party_facts(party).version, version->name);
+        tls_endpoint_await_text(endpoint, "GET / HTTP/1.1\r\n");
+        assert_endpoint(endpoint, "handshake(OK) inactive");
+        assert_string_equal(tls_endpoint_handshake(endpoint).version, version->name);
     }
-    party_end(party);
+    tls_endpoint_close(endpoint);
 }
 
 /* ---- our client ---- */
 
 TEST_EACH_HOST(programs, s_server_and_our_client_exchange_a_megabyte)
 {
-    struct party *party;
+    struct tls_endpoint *endpoint;
 
     program_require(host, "openssl");
-    party = party_visit_localhost(host);
+    endpoint = tls_endpoint_create_localhost_client(host);
     for (each_version(version)) {
         unsigned port;
         struct program *server = s_server(&port, version->flag);
 
-        party_connect(party, port);
-        party_send(party, megabyte, MEGABYTE);
+        tls_endpoint_connect(endpoint, port);
+        tls_endpoint_send(endpoint, megabyte, MEGABYTE);
         program_await_bytes(server, megabyte, MEGABYTE);
         program_feed(server, megabyte, MEGABYTE);
-        party_await_length(party, MEGABYTE);
-        assert_true(party_has_heard_only(party, megabyte, MEGABYTE));
-        party_leave(party);
-        assert_party(party, "handshake(OK) inactive");
-        assert_string_equal(party_facts(party).version, version->name);
+        tls_endpoint_await_length(endpoint, MEGABYTE);
+        assert_true(tls_endpoint_has_received_only(endpoint, megabyte, MEGABYTE));
+        tls_endpoint_disconnect(endpoint);
+        assert_endpoint(endpoint, "handshake(OK) inactive");
+        assert_string_equal(tls_endpoint_handshake(endpoint).version, version->name);
         program_await(server, "DONE\n");
         program_release(server);
     }
-    party_end(party);
+    tls_endpoint_close(endpoint);
 }
 
 TEST_EACH_HOST(programs, gnutls_serv_sends_a_megabyte_back)
 {
-    struct party *party;
+    struct tls_endpoint *endpoint;
 
     program_require(host, "gnutls-serv");
-    party = party_visit_localhost(host);
+    endpoint = tls_endpoint_create_localhost_client(host);
     for (each_version(version)) {
         unsigned port;
         struct program *server = gnutls_serv(&port, "--priority", version->priority);
 
-        party_connect(party, port);
-        party_send(party, megabyte, MEGABYTE);
-        party_await_length(party, MEGABYTE);
-        assert_true(party_has_heard_only(party, megabyte, MEGABYTE));
-        party_leave(party);
-        assert_party(party, "handshake(OK) inactive");
-        assert_string_equal(party_facts(party).version, version->name);
+        tls_endpoint_connect(endpoint, port);
+        tls_endpoint_send(endpoint, megabyte, MEGABYTE);
+        tls_endpoint_await_length(endpoint, MEGABYTE);
+        assert_true(tls_endpoint_has_received_only(endpoint, megabyte, MEGABYTE));
+        tls_endpoint_disconnect(endpoint);
+        assert_endpoint(endpoint, "handshake(OK) inactive");
+        assert_string_equal(tls_endpoint_handshake(endpoint).version, version->name);
         program_release(server);
     }
-    party_end(party);
+    tls_endpoint_close(endpoint);
 }

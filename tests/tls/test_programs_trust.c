@@ -49,26 +49,26 @@ static void list_flaws(struct flaw ret_flaws[FLAWS])
 TEST_EACH_LOOP(programs, s_server_is_not_believed)
 {
     struct flaw flaws[FLAWS];
-    struct party *party;
+    struct tls_endpoint *endpoint;
 
     program_require(host, "openssl");
-    party = party_visit_localhost(host);
+    endpoint = tls_endpoint_create_localhost_client(host);
     list_flaws(flaws);
     for (size_t i = 0; i < FLAWS; i++) {
-        const struct counterpart_version *version = &counterpart_versions[i % 2];
+        const struct tls_version_names *version = &tls_versions[i % 2];
         unsigned port;
         struct program *server =
             s_server(&port, version->flag, "-cert", flaws[i].leaf->certificate_file, "-cert_chain",
                      flaws[i].leaf->certificate_file, "-key", flaws[i].leaf->key_file);
 
-        party_connect(party, port);
-        assert_party(party, "handshake(WEIR_EUNTRUSTED) error(WEIR_EUNTRUSTED) inactive");
-        assert_words(party, flaws[i].we_say);
-        assert_non_null(strstr(party_facts(party).detail, flaws[i].we_say));
+        tls_endpoint_connect(endpoint, port);
+        assert_endpoint(endpoint, "handshake(WEIR_EUNTRUSTED) error(WEIR_EUNTRUSTED) inactive");
+        assert_detail(endpoint, flaws[i].we_say);
+        assert_non_null(strstr(tls_endpoint_handshake(endpoint).detail, flaws[i].we_say));
         program_await(server, flaws[i].alert);
         program_release(server);
     }
-    party_end(party);
+    tls_endpoint_close(endpoint);
 }
 
 /* A name, an address, or what a star stands for. */
@@ -87,157 +87,159 @@ TEST_EACH_LOOP(programs, s_server_is_believed_by_each_of_its_names)
         {&pki()->other, "wild.test", "hostname mismatch"},
         {&pki()->other, "one.more.wild.test", "hostname mismatch"},
     };
-    struct party *party;
+    struct tls_endpoint *endpoint;
 
     program_require(host, "openssl");
-    party = party_visit_localhost(host);
+    endpoint = tls_endpoint_create_localhost_client(host);
     for (size_t i = 0; i < sizeof(visits) / sizeof(visits[0]); i++) {
         unsigned port;
         struct program *server =
             s_server(&port, "-rev", "-cert", visits[i].leaf->certificate_file, "-cert_chain",
                      visits[i].leaf->certificate_file, "-key", visits[i].leaf->key_file);
 
-        party->options.server_name = visits[i].name;
-        party_connect(party, port);
+        endpoint->options.server_name = visits[i].name;
+        tls_endpoint_connect(endpoint, port);
         if (visits[i].refusal != NULL) {
-            assert_party(party, "handshake(WEIR_EUNTRUSTED) error(WEIR_EUNTRUSTED) inactive");
-            assert_words(party, visits[i].refusal);
+            assert_endpoint(endpoint, "handshake(WEIR_EUNTRUSTED) error(WEIR_EUNTRUSTED) inactive");
+            assert_detail(endpoint, visits[i].refusal);
         } else {
-            party_say(party, "hello\n");
-            party_await_heard(party, "olleh\n");
-            party_leave(party);
-            assert_party(party, "handshake(OK) inactive");
+            tls_endpoint_send_text(endpoint, "hello\n");
+            tls_endpoint_await_text(endpoint, "olleh\n");
+            tls_endpoint_disconnect(endpoint);
+            assert_endpoint(endpoint, "handshake(OK) inactive");
         }
         program_release(server);
     }
-    party_end(party);
+    tls_endpoint_close(endpoint);
 }
 
-static struct party *listen_as(struct host *host, const struct pki_leaf *leaf)
+static struct tls_endpoint *listen_as(struct host *host, const struct pki_leaf *leaf)
 {
-    return party_listen(
+    return tls_endpoint_listen(
         host, WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = leaf->certificate, .key_pem = leaf->key));
 }
 
 /* The next that comes gets this one. */
-static void change_to(struct party *party, const struct pki_leaf *leaf)
+static void change_to(struct tls_endpoint *endpoint, const struct pki_leaf *leaf)
 {
-    assert_int_equal(weir_tls_context_replace(
-                         party->tls, WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = leaf->certificate,
-                                                              .key_pem = leaf->key)),
-                     0);
+    assert_int_equal(
+        weir_tls_context_replace(
+            endpoint->tls,
+            WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = leaf->certificate, .key_pem = leaf->key)),
+        0);
 }
 
 TEST_EACH_LOOP(programs, s_client_does_not_believe_our_server)
 {
     struct flaw flaws[FLAWS];
-    struct party *party;
+    struct tls_endpoint *endpoint;
 
     program_require(host, "openssl");
-    party = party_listen_as_localhost(host);
+    endpoint = tls_endpoint_listen_localhost(host);
     list_flaws(flaws);
     for (size_t i = 0; i < FLAWS; i++) {
         struct program *client;
 
-        change_to(party, flaws[i].leaf);
-        client = s_client(party, counterpart_versions[i % 2].flag);
+        change_to(endpoint, flaws[i].leaf);
+        client = s_client(endpoint, tls_versions[i % 2].flag);
         assert_int_not_equal(program_wait(client), 0);
         assert_printed(client, flaws[i].s_client_says);
         program_release(client);
-        assert_party(party, "handshake(WEIR_ETLSREFUSED) error(WEIR_ETLSREFUSED) inactive");
-        assert_words(party, flaws[i].s_client_sends);
+        assert_endpoint(endpoint, "handshake(WEIR_ETLSREFUSED) error(WEIR_ETLSREFUSED) inactive");
+        assert_detail(endpoint, flaws[i].s_client_sends);
     }
-    party_end(party);
+    tls_endpoint_close(endpoint);
 }
 
 /* Both look at the certificate when the handshake is over, or tell us nothing before they go. */
 TEST_EACH_LOOP(programs, curl_and_gnutls_cli_do_not_believe_our_server)
 {
     struct flaw flaws[FLAWS];
-    struct party *party;
+    struct tls_endpoint *endpoint;
 
     program_require(host, "curl");
     program_require(host, "gnutls-cli");
-    party = party_listen_as_localhost(host);
+    endpoint = tls_endpoint_listen_localhost(host);
     list_flaws(flaws);
     for (size_t i = 0; i < FLAWS; i++) {
         struct program *client;
 
-        change_to(party, flaws[i].leaf);
-        client = curl(party, "https", "--tls-max", counterpart_versions[i % 2].number);
+        change_to(endpoint, flaws[i].leaf);
+        client = curl(endpoint, "https", "--tls-max", tls_versions[i % 2].number);
         assert_int_equal(program_wait(client), 60);
         assert_printed(client, flaws[i].curl_says);
         program_release(client);
-        client = gnutls_cli(party, "--priority", counterpart_versions[i % 2].priority);
+        client = gnutls_cli(endpoint, "--priority", tls_versions[i % 2].priority);
         assert_int_not_equal(program_wait(client), 0);
         assert_printed(client, flaws[i].gnutls_says);
         program_release(client);
-        events_await(&party->events, &party->notes, "inactive", 2 * ((unsigned)i + 1));
+        events_await(&endpoint->events, &endpoint->notes, "inactive", 2 * ((unsigned)i + 1));
     }
-    party_end(party);
+    tls_endpoint_close(endpoint);
 }
 
 TEST_EACH_LOOP(programs, s_client_reaches_our_server_by_an_rsa_key)
 {
-    struct party *party;
+    struct tls_endpoint *endpoint;
     struct program *client;
 
     program_require(host, "openssl");
-    party = listen_as(host, pki_rsa());
-    client = s_client(party, "-tls1_2", "-sigalgs", "RSA-PSS+SHA256");
+    endpoint = listen_as(host, pki_rsa());
+    client = s_client(endpoint, "-tls1_2", "-sigalgs", "RSA-PSS+SHA256");
     program_say(client, "hello\n");
     program_await(client, "hello\n");
     program_await(client, "Verify return code: 0 (ok)");
     program_await(client, "Peer signature type: RSA-PSS");
     assert_int_equal(program_end(client), 0);
-    party_end(party);
+    tls_endpoint_close(endpoint);
 }
 
 /* For trying things out: who has the certificate may believe it. */
 TEST_EACH_LOOP(programs, s_client_may_believe_a_certificate_that_we_made_ourselves)
 {
-    struct party *party;
+    struct tls_endpoint *endpoint;
     struct program *client;
     weir_tls_certificate *certificate;
     char path[256];
     FILE *file;
 
     program_require(host, "openssl");
-    party = party_listen(host, WEIR_TLS_CONTEXT_OPTIONS(.self_signed_for = "localhost,127.0.0.1"));
-    certificate = weir_tls_context_certificate(party->tls);
+    endpoint = tls_endpoint_listen(
+        host, WEIR_TLS_CONTEXT_OPTIONS(.self_signed_for = "localhost,127.0.0.1"));
+    certificate = weir_tls_context_certificate(endpoint->tls);
     (void)snprintf(path, sizeof(path), "%s/own.pem", pki()->folder);
     file = fopen(path, "w");
     assert_non_null(file);
     assert_true(fputs(weir_tls_certificate_pem(certificate), file) >= 0);
     assert_int_equal(fclose(file), 0);
     weir_tls_certificate_release(certificate);
-    client = s_client(party, "-CAfile", path, "-verify_ip", "127.0.0.1");
+    client = s_client(endpoint, "-CAfile", path, "-verify_ip", "127.0.0.1");
     program_say(client, "hello\n");
     program_await(client, "hello\n");
     program_await(client, "Verify return code: 0 (ok)");
     assert_int_equal(program_end(client), 0);
-    assert_party(party, "handshake(OK) ended inactive");
-    party_end(party);
+    assert_endpoint(endpoint, "handshake(OK) ended inactive");
+    tls_endpoint_close(endpoint);
 }
 
 /* Of whatever authority: it is the key that counts. */
 static void visit_by_pin(struct host *host, const char *pin, const char *notes)
 {
-    struct party *party =
-        party_visit(host, WEIR_TLS_CONTEXT_OPTIONS(.verify = WEIR_TLS_VERIFY_PINS, .pins = pin));
+    struct tls_endpoint *endpoint = tls_endpoint_create_client(
+        host, WEIR_TLS_CONTEXT_OPTIONS(.verify = WEIR_TLS_VERIFY_PINS, .pins = pin));
     unsigned port;
     struct program *server = s_server(&port, "-rev", "-cert", pki()->self_signed.certificate_file,
                                       "-key", pki()->self_signed.key_file);
 
-    party_connect(party, port);
-    party_say(party, "hello\n");
+    tls_endpoint_connect(endpoint, port);
+    tls_endpoint_send_text(endpoint, "hello\n");
     if (strstr(notes, "OK") != NULL) {
-        party_await_heard(party, "olleh\n");
-        party_leave(party);
+        tls_endpoint_await_text(endpoint, "olleh\n");
+        tls_endpoint_disconnect(endpoint);
     }
-    assert_party(party, notes);
+    assert_endpoint(endpoint, notes);
     program_release(server);
-    party_end(party);
+    tls_endpoint_close(endpoint);
 }
 
 TEST_EACH_LOOP(programs, s_server_has_the_right_pin)
@@ -275,109 +277,109 @@ TEST_EACH_LOOP(programs, s_server_has_a_wrong_pin)
 
 TEST_EACH_LOOP(programs, s_client_has_to_show_a_certificate)
 {
-    struct party *party;
+    struct tls_endpoint *endpoint;
 
     program_require(host, "openssl");
-    party = party_listen(host, ASKING(WEIR_TLS_VERIFY_REQUIRED));
+    endpoint = tls_endpoint_listen(host, ASKING(WEIR_TLS_VERIFY_REQUIRED));
     for (each_version(version)) {
         bool is_1_3 = strcmp(version->name, "TLSv1.3") == 0;
-        struct program *client = s_client(party, version->flag);
+        struct program *client = s_client(endpoint, version->flag);
 
         assert_int_not_equal(program_wait(client), 0);
         assert_printed(client, is_1_3 ? "SSL alert number 116" : "SSL alert number 40");
         assert_printed(client, "Acceptable client certificate CA names");
         program_release(client);
-        assert_party(party, "handshake(WEIR_EUNTRUSTED) error(WEIR_EUNTRUSTED) inactive");
-        assert_words(party, "certificate");
+        assert_endpoint(endpoint, "handshake(WEIR_EUNTRUSTED) error(WEIR_EUNTRUSTED) inactive");
+        assert_detail(endpoint, "certificate");
     }
-    party_end(party);
+    tls_endpoint_close(endpoint);
 }
 
-static void refuse_stranger(struct party *party, const struct counterpart_version *version)
+static void refuse_stranger(struct tls_endpoint *endpoint, const struct tls_version_names *version)
 {
-    struct program *client = s_client(party, version->flag, AS(pki()->strange_client));
+    struct program *client = s_client(endpoint, version->flag, AS(pki()->strange_client));
 
     assert_int_not_equal(program_wait(client), 0);
     assert_printed(client, "SSL alert number 48");
     program_release(client);
-    assert_party(party, "handshake(WEIR_EUNTRUSTED) error(WEIR_EUNTRUSTED) inactive");
-    assert_words(party, "unable to get local issuer certificate");
+    assert_endpoint(endpoint, "handshake(WEIR_EUNTRUSTED) error(WEIR_EUNTRUSTED) inactive");
+    assert_detail(endpoint, "unable to get local issuer certificate");
 }
 
 /* Who may do without a certificate may still not show a wrong one. */
 TEST_EACH_LOOP(programs, s_client_of_a_strange_authority_is_refused)
 {
-    struct party *party;
+    struct tls_endpoint *endpoint;
 
     program_require(host, "openssl");
-    party = party_listen(host, ASKING(WEIR_TLS_VERIFY_REQUIRED));
+    endpoint = tls_endpoint_listen(host, ASKING(WEIR_TLS_VERIFY_REQUIRED));
     for (each_version(version))
-        refuse_stranger(party, version);
-    assert_int_equal(weir_tls_context_replace(party->tls, ASKING(WEIR_TLS_VERIFY_OPTIONAL)), 0);
+        refuse_stranger(endpoint, version);
+    assert_int_equal(weir_tls_context_replace(endpoint->tls, ASKING(WEIR_TLS_VERIFY_OPTIONAL)), 0);
     for (each_version(version))
-        refuse_stranger(party, version);
-    party_end(party);
+        refuse_stranger(endpoint, version);
+    tls_endpoint_close(endpoint);
 }
 
 TEST_EACH_LOOP(programs, s_client_is_known_by_its_certificate)
 {
-    struct party *party;
+    struct tls_endpoint *endpoint;
 
     program_require(host, "openssl");
-    party = party_listen(host, ASKING(WEIR_TLS_VERIFY_REQUIRED));
+    endpoint = tls_endpoint_listen(host, ASKING(WEIR_TLS_VERIFY_REQUIRED));
     for (each_version(version)) {
         struct program *client =
-            s_client(party, version->flag, "-quiet", "-no_ign_eof", AS(pki()->client));
+            s_client(endpoint, version->flag, "-quiet", "-no_ign_eof", AS(pki()->client));
 
         program_say(client, "hello\n");
         program_await(client, "hello\n");
         assert_int_equal(program_end(client), 0);
-        assert_party(party, "handshake(OK) ended inactive");
-        assert_string_equal(party_facts(party).peer, "CN=client");
+        assert_endpoint(endpoint, "handshake(OK) ended inactive");
+        assert_string_equal(tls_endpoint_handshake(endpoint).peer, "CN=client");
     }
-    party_end(party);
+    tls_endpoint_close(endpoint);
 }
 
 TEST_EACH_LOOP(programs, s_client_may_do_without_a_certificate_that_is_optional)
 {
-    struct party *party;
+    struct tls_endpoint *endpoint;
     struct program *client;
 
     program_require(host, "openssl");
-    party = party_listen(host, ASKING(WEIR_TLS_VERIFY_OPTIONAL));
-    client = s_client(party, "-quiet", "-no_ign_eof");
+    endpoint = tls_endpoint_listen(host, ASKING(WEIR_TLS_VERIFY_OPTIONAL));
+    client = s_client(endpoint, "-quiet", "-no_ign_eof");
     program_say(client, "hello\n");
     program_await(client, "hello\n");
     assert_int_equal(program_end(client), 0);
-    assert_party(party, "handshake(OK) ended inactive");
-    assert_string_equal(party_facts(party).peer, "");
-    party_end(party);
+    assert_endpoint(endpoint, "handshake(OK) ended inactive");
+    assert_string_equal(tls_endpoint_handshake(endpoint).peer, "");
+    tls_endpoint_close(endpoint);
 }
 
 TEST_EACH_LOOP(programs, gnutls_cli_is_known_by_its_certificate)
 {
-    struct party *party;
+    struct tls_endpoint *endpoint;
     struct program *client;
 
     program_require(host, "gnutls-cli");
-    party = party_listen(host, ASKING(WEIR_TLS_VERIFY_REQUIRED));
-    client = gnutls_cli(party, "--x509certfile", pki()->client.certificate_file, "--x509keyfile",
+    endpoint = tls_endpoint_listen(host, ASKING(WEIR_TLS_VERIFY_REQUIRED));
+    client = gnutls_cli(endpoint, "--x509certfile", pki()->client.certificate_file, "--x509keyfile",
                         pki()->client.key_file);
     program_say(client, "hello\n");
     program_await(client, "hello\n");
     assert_int_equal(program_end(client), 0);
-    assert_party(party, "handshake(OK) ended inactive");
-    assert_string_equal(party_facts(party).peer, "CN=client");
-    party_end(party);
+    assert_endpoint(endpoint, "handshake(OK) ended inactive");
+    assert_string_equal(tls_endpoint_handshake(endpoint).peer, "CN=client");
+    tls_endpoint_close(endpoint);
 }
 
 /* ---- our certificate, as a client ---- */
 
-static struct party *visit_as(struct host *host, const struct pki_leaf *leaf)
+static struct tls_endpoint *visit_as(struct host *host, const struct pki_leaf *leaf)
 {
-    return party_visit(host, WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca,
-                                                      .certificate_pem = leaf->certificate,
-                                                      .key_pem = leaf->key));
+    return tls_endpoint_create_client(
+        host, WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca, .certificate_pem = leaf->certificate,
+                                       .key_pem = leaf->key));
 }
 
 #define DEMANDING \
@@ -385,79 +387,80 @@ static struct party *visit_as(struct host *host, const struct pki_leaf *leaf)
 
 TEST_EACH_LOOP(programs, s_server_knows_us_by_our_certificate)
 {
-    struct party *party;
+    struct tls_endpoint *endpoint;
 
     program_require(host, "openssl");
-    party = visit_as(host, &pki()->client);
+    endpoint = visit_as(host, &pki()->client);
     for (each_version(version)) {
         unsigned port;
         struct program *server = s_server(&port, version->flag, DEMANDING);
 
-        party_connect(party, port);
-        party_say(party, "hello\n");
-        party_await_heard(party, "olleh\n");
+        tls_endpoint_connect(endpoint, port);
+        tls_endpoint_send_text(endpoint, "hello\n");
+        tls_endpoint_await_text(endpoint, "olleh\n");
         program_await(server, "Peer certificate: CN = client");
-        party_leave(party);
+        tls_endpoint_disconnect(endpoint);
         program_release(server);
-        assert_party(party, "handshake(OK) inactive");
-        assert_string_equal(party_facts(party).peer, "CN=localhost");
+        assert_endpoint(endpoint, "handshake(OK) inactive");
+        assert_string_equal(tls_endpoint_handshake(endpoint).peer, "CN=localhost");
     }
-    party_end(party);
+    tls_endpoint_close(endpoint);
 }
 
 /* In TLS 1.3 the client's part is over before the server has seen the certificate. */
-static void be_refused(struct party *party, const struct counterpart_version *version,
+static void be_refused(struct tls_endpoint *endpoint, const struct tls_version_names *version,
                        const char *words)
 {
     bool is_1_3 = strcmp(version->name, "TLSv1.3") == 0;
     unsigned port;
     struct program *server = s_server(&port, version->flag, DEMANDING);
 
-    party_connect(party, port);
-    assert_party(party, is_1_3 ? "handshake(OK) error(WEIR_ETLSREFUSED) inactive"
-                               : "handshake(WEIR_ETLSREFUSED) error(WEIR_ETLSREFUSED) inactive");
-    assert_words(party, words);
+    tls_endpoint_connect(endpoint, port);
+    assert_endpoint(endpoint, is_1_3
+                                  ? "handshake(OK) error(WEIR_ETLSREFUSED) inactive"
+                                  : "handshake(WEIR_ETLSREFUSED) error(WEIR_ETLSREFUSED) inactive");
+    assert_detail(endpoint, words);
     program_release(server);
 }
 
 TEST_EACH_LOOP(programs, s_server_refuses_us_without_a_certificate)
 {
-    struct party *party;
+    struct tls_endpoint *endpoint;
 
     program_require(host, "openssl");
-    party = party_visit_localhost(host);
-    be_refused(party, &counterpart_versions[0], "handshake failure (alert 40)");
-    be_refused(party, &counterpart_versions[1], "certificate required (alert 116)");
-    party_end(party);
+    endpoint = tls_endpoint_create_localhost_client(host);
+    be_refused(endpoint, &tls_versions[0], "handshake failure (alert 40)");
+    be_refused(endpoint, &tls_versions[1], "certificate required (alert 116)");
+    tls_endpoint_close(endpoint);
 }
 
 TEST_EACH_LOOP(programs, s_server_refuses_us_of_a_strange_authority)
 {
-    struct party *party;
+    struct tls_endpoint *endpoint;
 
     program_require(host, "openssl");
-    party = visit_as(host, &pki()->strange_client);
+    endpoint = visit_as(host, &pki()->strange_client);
     for (each_version(version))
-        be_refused(party, version, "unknown CA (alert 48)");
-    party_end(party);
+        be_refused(endpoint, version, "unknown CA (alert 48)");
+    tls_endpoint_close(endpoint);
 }
 
 TEST_EACH_LOOP(programs, gnutls_serv_wants_our_certificate)
 {
-    struct party *party;
+    struct tls_endpoint *endpoint;
     struct program *server;
     unsigned port;
 
     program_require(host, "gnutls-serv");
-    party = visit_as(host, &pki()->client);
+    endpoint = visit_as(host, &pki()->client);
     server = gnutls_serv(&port, "--require-client-cert", "--verify-client-cert", "--x509cafile",
                          pki()->ca_file);
-    party_connect(party, port);
-    party_say(party, "hello\n");
-    party_await_heard(party, "hello\n");
+    tls_endpoint_connect(endpoint, port);
+    tls_endpoint_send_text(endpoint, "hello\n");
+    tls_endpoint_await_text(endpoint, "hello\n");
     program_await(server, "- Client Signature: ");
-    party_leave(party);
+    tls_endpoint_disconnect(endpoint);
     program_release(server);
-    assert_party(party, "handshake(OK) inactive");
-    party_end(party);
+    assert_endpoint(endpoint, "handshake(OK) inactive");
+    tls_endpoint_close(endpoint);
 }

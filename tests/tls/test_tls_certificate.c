@@ -10,7 +10,7 @@
 #include "support/memory.h"
 #include "support/test.h"
 #include "support/tls/pki.h"
-#include "tls/openssl/session.h"
+#include "tls/openssl/internal.h"
 
 #define DAY 86400
 

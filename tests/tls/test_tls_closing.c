@@ -12,28 +12,28 @@
 
 #include "support/executor/log_capture.h"
 #include "support/tls/tls_pair.h"
-#include "tls/openssl/session.h"
+#include "tls/openssl/internal.h"
 #include "tls/tls.h"
 
-static void close_channel(struct duettist *duettist, const char *name)
+static void close_channel(struct tls_side *side, const char *name)
 {
-    weir_promise *promise = name != NULL ? duet_promise(duettist, name) : NULL;
+    weir_promise *promise = name != NULL ? tls_side_promise(side, name) : NULL;
 
-    weir_channel_close(duettist->channel, promise);
+    weir_channel_close(side->channel, promise);
     weir_promise_release(promise);
-    weir_embedded_run(duettist->embedded);
+    weir_embedded_run(side->embedded);
 }
 
 /* Both have shaken hands, and nobody remembers it. */
-static void open_duet(struct duet *duet, const struct duet_options *options)
+static void open_duet(struct tls_pair *pair, const struct tls_pair_options *options)
 {
-    duet_open(duet, options);
-    assert_events(&duet->client.events, "shaken(ok)");
-    assert_events(&duet->server.events, "shaken(ok)");
+    tls_pair_open(pair, options);
+    assert_events(&pair->client.events, "handshake(ok)");
+    assert_events(&pair->server.events, "handshake(ok)");
 }
 
 /* What was sent is lost on its way. */
-static void lose(struct duettist *from)
+static void lose(struct tls_side *from)
 {
     weir_msg *msg;
 
@@ -45,199 +45,198 @@ static void lose(struct duettist *from)
 
 TEST(tls_closing, sends_all_that_was_written_before)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    open_duet(&duet, NULL);
-    duet_write(&duet.client, duet_bytes(1000), "a");
-    weir_channel_flush(duet.client.channel);
-    duet_write(&duet.client, duet_bytes(2000), "b"); /* not flushed */
-    close_channel(&duet.client, "close");
-    duet_play(&duet);
-    assert_events(&duet.client.events, "a=ok b=ok close=ok inactive");
-    assert_events(&duet.server.events, "read(1000) read(2000) ended inactive");
-    duet_close(&duet);
+    open_duet(&pair, NULL);
+    tls_side_write(&pair.client, tls_pair_bytes(1000), "a");
+    weir_channel_flush(pair.client.channel);
+    tls_side_write(&pair.client, tls_pair_bytes(2000), "b"); /* not flushed */
+    close_channel(&pair.client, "close");
+    tls_pair_run(&pair);
+    assert_events(&pair.client.events, "a=ok b=ok close=ok inactive");
+    assert_events(&pair.server.events, "read(1000) read(2000) ended inactive");
+    tls_pair_close(&pair);
 }
 
 TEST(tls_closing, takes_no_writes_afterwards)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    open_duet(&duet, &(const struct duet_options){.client_channel =
-                                                      WEIR_EMBEDDED_OPTIONS(.peer_stays = true)});
-    close_channel(&duet.client, NULL);
-    duet_write(&duet.client, duet_bytes(1), "w");
-    assert_events(&duet.client.events, "w=WEIR_ECLOSED");
-    duet_close(&duet);
+    open_duet(&pair, &(const struct tls_pair_options){
+                         .client_channel = WEIR_EMBEDDED_OPTIONS(.peer_stays = true)});
+    close_channel(&pair.client, NULL);
+    tls_side_write(&pair.client, tls_pair_bytes(1), "w");
+    assert_events(&pair.client.events, "w=WEIR_ECLOSED");
+    tls_pair_close(&pair);
 }
 
 TEST(tls_closing, waits_for_the_handshake_if_something_was_written)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    duet_prepare(&duet, NULL);
-    assert_int_equal(weir_embedded_register(duet.server.embedded), 0);
-    assert_int_equal(weir_embedded_register(duet.client.embedded), 0);
-    duet_write(&duet.client, duet_bytes(200), "w");
-    close_channel(&duet.client, "close");
-    duet_write(&duet.client, duet_bytes(200), "late");
-    close_channel(&duet.client, "again");
-    assert_events(&duet.client.events, "late=WEIR_ECLOSED");
-    duet_play(&duet);
-    assert_int_equal(event_log_count(&duet.client.events, "shaken(ok)"), 1);
-    assert_int_equal(event_log_count(&duet.client.events, "w=ok"), 1);
-    assert_int_equal(event_log_count(&duet.client.events, "close=ok"), 1);
-    assert_int_equal(event_log_count(&duet.client.events, "again=ok"), 1);
-    assert_events(&duet.server.events, "shaken(ok) read(200) ended inactive");
-    duet_close(&duet);
+    tls_pair_prepare(&pair, NULL);
+    assert_int_equal(weir_embedded_register(pair.server.embedded), 0);
+    assert_int_equal(weir_embedded_register(pair.client.embedded), 0);
+    tls_side_write(&pair.client, tls_pair_bytes(200), "w");
+    close_channel(&pair.client, "close");
+    tls_side_write(&pair.client, tls_pair_bytes(200), "late");
+    close_channel(&pair.client, "again");
+    assert_events(&pair.client.events, "late=WEIR_ECLOSED");
+    tls_pair_run(&pair);
+    assert_int_equal(event_log_count(&pair.client.events, "handshake(ok)"), 1);
+    assert_int_equal(event_log_count(&pair.client.events, "w=ok"), 1);
+    assert_int_equal(event_log_count(&pair.client.events, "close=ok"), 1);
+    assert_int_equal(event_log_count(&pair.client.events, "again=ok"), 1);
+    assert_events(&pair.server.events, "handshake(ok) read(200) ended inactive");
+    tls_pair_close(&pair);
 }
 
 /* A client has something to say, and its server has not begun. */
-static void speak_too_early(struct duet *duet, const weir_tls_options *client)
+static void speak_too_early(struct tls_pair *pair, const weir_tls_options *client)
 {
-    duet_prepare(duet, &(const struct duet_options){.client = client});
-    assert_int_equal(weir_embedded_register(duet->client.embedded), 0);
-    duet_write(&duet->client, duet_bytes(200), "w");
+    tls_pair_prepare(pair, &(const struct tls_pair_options){.client = client});
+    assert_int_equal(weir_embedded_register(pair->client.embedded), 0);
+    tls_side_write(&pair->client, tls_pair_bytes(200), "w");
 }
 
 TEST(tls_closing, waits_no_longer_than_the_handshake_may)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    speak_too_early(&duet, NULL);
-    close_channel(&duet.client, "close");
-    duet_advance(&duet, weir_seconds(10));
-    assert_events(&duet.client.events,
-                  "w=ETIMEDOUT shaken(ETIMEDOUT) error(ETIMEDOUT) close=ok inactive");
-    duet_close(&duet);
+    speak_too_early(&pair, NULL);
+    close_channel(&pair.client, "close");
+    tls_pair_advance(&pair, weir_seconds(10));
+    assert_events(&pair.client.events,
+                  "w=ETIMEDOUT handshake(ETIMEDOUT) error(ETIMEDOUT) close=ok inactive");
+    tls_pair_close(&pair);
 }
 
 /* A handshake that may last for ever: a close may not. */
 TEST(tls_closing, waits_for_a_handshake_without_limit_only_as_long_as_it_may_itself)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    speak_too_early(&duet,
+    speak_too_early(&pair,
                     WEIR_TLS_OPTIONS(.server_name = "localhost", .handshake_timeout_ns = WEIR_OFF));
-    duet_advance(&duet, weir_seconds(3600));
-    close_channel(&duet.client, "close");
-    duet_advance(&duet, weir_seconds(3) - 1);
-    assert_events(&duet.client.events, "");
-    duet_advance(&duet, 1);
-    assert_events(&duet.client.events,
-                  "w=ETIMEDOUT shaken(ETIMEDOUT) error(ETIMEDOUT) close=ok inactive");
-    assert_string_equal(duet.client.detail,
-                        "a close has waited too long for the end of the handshake");
-    duet_close(&duet);
+    tls_pair_advance(&pair, weir_seconds(3600));
+    close_channel(&pair.client, "close");
+    tls_pair_advance(&pair, weir_seconds(3) - 1);
+    assert_events(&pair.client.events, "");
+    tls_pair_advance(&pair, 1);
+    assert_events(&pair.client.events,
+                  "w=ETIMEDOUT handshake(ETIMEDOUT) error(ETIMEDOUT) close=ok inactive");
+    assert_string_equal(pair.client.detail, "close timeout: the handshake did not complete");
+    tls_pair_close(&pair);
 }
 
 /* What it has waited for before it left its loop is forgotten. */
 TEST(tls_closing, waits_for_a_handshake_no_longer_on_another_loop)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    speak_too_early(&duet,
+    speak_too_early(&pair,
                     WEIR_TLS_OPTIONS(.server_name = "localhost", .handshake_timeout_ns = WEIR_OFF));
-    close_channel(&duet.client, "close");
-    duet_advance(&duet, weir_seconds(2));
-    weir_channel_deregister(duet.client.channel, NULL);
-    weir_embedded_run(duet.client.embedded);
-    assert_int_equal(weir_embedded_register(duet.client.embedded), 0);
-    duet_advance(&duet, weir_seconds(3) - 1);
-    assert_events(&duet.client.events, "");
-    duet_advance(&duet, 1);
-    assert_events(&duet.client.events,
-                  "w=ETIMEDOUT shaken(ETIMEDOUT) error(ETIMEDOUT) close=ok inactive");
-    duet_close(&duet);
+    close_channel(&pair.client, "close");
+    tls_pair_advance(&pair, weir_seconds(2));
+    weir_channel_deregister(pair.client.channel, NULL);
+    weir_embedded_run(pair.client.embedded);
+    assert_int_equal(weir_embedded_register(pair.client.embedded), 0);
+    tls_pair_advance(&pair, weir_seconds(3) - 1);
+    assert_events(&pair.client.events, "");
+    tls_pair_advance(&pair, 1);
+    assert_events(&pair.client.events,
+                  "w=ETIMEDOUT handshake(ETIMEDOUT) error(ETIMEDOUT) close=ok inactive");
+    tls_pair_close(&pair);
 }
 
 TEST(tls_closing, waits_for_a_handshake_for_ever_if_neither_has_a_limit)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    speak_too_early(&duet,
+    speak_too_early(&pair,
                     WEIR_TLS_OPTIONS(.server_name = "localhost", .handshake_timeout_ns = WEIR_OFF,
                                      .close_timeout_ns = WEIR_OFF));
-    close_channel(&duet.client, "close");
-    duet_advance(&duet, weir_seconds(3600));
-    assert_events(&duet.client.events, "");
-    assert_int_equal(weir_embedded_register(duet.server.embedded), 0);
-    duet_play(&duet);
-    assert_events(&duet.client.events, "shaken(ok) w=ok close=ok inactive");
-    assert_events(&duet.server.events, "shaken(ok) read(200) ended inactive");
-    duet_close(&duet);
+    close_channel(&pair.client, "close");
+    tls_pair_advance(&pair, weir_seconds(3600));
+    assert_events(&pair.client.events, "");
+    assert_int_equal(weir_embedded_register(pair.server.embedded), 0);
+    tls_pair_run(&pair);
+    assert_events(&pair.client.events, "handshake(ok) w=ok close=ok inactive");
+    assert_events(&pair.server.events, "handshake(ok) read(200) ended inactive");
+    tls_pair_close(&pair);
 }
 
 TEST(tls_closing, does_not_wait_for_a_handshake_that_nobody_needs)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    duet_prepare(&duet, NULL);
-    assert_int_equal(weir_embedded_register(duet.server.embedded), 0);
-    assert_int_equal(weir_embedded_register(duet.client.embedded), 0);
-    close_channel(&duet.client, "close");
-    assert_events(&duet.client.events, "shaken(WEIR_ECLOSED) close=ok inactive");
-    duet_play(&duet);
-    assert_events(&duet.server.events, "shaken(WEIR_ECUTOFF) error(WEIR_ECUTOFF) inactive");
-    duet_close(&duet);
+    tls_pair_prepare(&pair, NULL);
+    assert_int_equal(weir_embedded_register(pair.server.embedded), 0);
+    assert_int_equal(weir_embedded_register(pair.client.embedded), 0);
+    close_channel(&pair.client, "close");
+    assert_events(&pair.client.events, "handshake(WEIR_ECLOSED) close=ok inactive");
+    tls_pair_run(&pair);
+    assert_events(&pair.server.events, "handshake(WEIR_ECUTOFF) error(WEIR_ECUTOFF) inactive");
+    tls_pair_close(&pair);
 }
 
 TEST(tls_closing, may_be_by_disconnect)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    open_duet(&duet, NULL);
-    duet_write(&duet.client, duet_bytes(200), "w");
-    weir_channel_disconnect(duet.client.channel, NULL);
-    duet_play(&duet);
-    assert_events(&duet.client.events, "w=ok inactive");
-    assert_events(&duet.server.events, "read(200) ended inactive");
-    duet_close(&duet);
+    open_duet(&pair, NULL);
+    tls_side_write(&pair.client, tls_pair_bytes(200), "w");
+    weir_channel_disconnect(pair.client.channel, NULL);
+    tls_pair_run(&pair);
+    assert_events(&pair.client.events, "w=ok inactive");
+    assert_events(&pair.server.events, "read(200) ended inactive");
+    tls_pair_close(&pair);
 }
 
 TEST(tls_closing, of_a_channel_that_never_was_active_fails_what_was_written)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    duet_prepare(&duet, &(const struct duet_options){
-                            .client_channel = WEIR_EMBEDDED_OPTIONS(.not_active = true)});
-    assert_int_equal(weir_embedded_register(duet.client.embedded), 0);
-    duet_write(&duet.client, duet_bytes(200), "w");
-    close_channel(&duet.client, "close");
-    assert_events(&duet.client.events, "w=WEIR_ECLOSED shaken(WEIR_ECLOSED) close=ok");
-    duet_close(&duet);
+    tls_pair_prepare(&pair, &(const struct tls_pair_options){
+                                .client_channel = WEIR_EMBEDDED_OPTIONS(.not_active = true)});
+    assert_int_equal(weir_embedded_register(pair.client.embedded), 0);
+    tls_side_write(&pair.client, tls_pair_bytes(200), "w");
+    close_channel(&pair.client, "close");
+    assert_events(&pair.client.events, "w=WEIR_ECLOSED handshake(WEIR_ECLOSED) close=ok");
+    tls_pair_close(&pair);
 }
 
 /* ---- a peer that takes nothing ---- */
 
 TEST(tls_closing, gives_a_peer_up_that_takes_nothing)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    open_duet(&duet,
-              &(const struct duet_options){
+    open_duet(&pair,
+              &(const struct tls_pair_options){
                   .client_channel =
                       WEIR_EMBEDDED_OPTIONS(.socket_space = 10000,
                                             .channel =
                                                 WEIR_CHANNEL_OPTIONS(.close_timeout_ns = WEIR_NEVER,
                                                                      .high_mark = 1 << 20))});
     log_capture_start();
-    duet_write(&duet.client, duet_bytes(50000), "w");
-    close_channel(&duet.client, "close");
-    duet_advance(&duet, weir_seconds(30) - 1);
-    assert_events(&duet.client.events, "");
-    duet_advance(&duet, 1);
-    assert_events(&duet.client.events, "close=ETIMEDOUT w=ETIMEDOUT inactive");
+    tls_side_write(&pair.client, tls_pair_bytes(50000), "w");
+    close_channel(&pair.client, "close");
+    tls_pair_advance(&pair, weir_seconds(30) - 1);
+    assert_events(&pair.client.events, "");
+    tls_pair_advance(&pair, 1);
+    assert_events(&pair.client.events, "close=ETIMEDOUT w=ETIMEDOUT inactive");
     assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
     assert_log_contains("bytes for 30 s after the close");
-    duet_close(&duet);
+    tls_pair_close(&pair);
 }
 
 /* The close waits for our end of TLS to be sent, for 3 s, and then for the transport's timeout. */
 TEST(tls_closing, gives_a_peer_up_whose_end_it_waits_for)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    open_duet(&duet, &(const struct duet_options){
+    open_duet(&pair, &(const struct tls_pair_options){
                          .client = WEIR_TLS_OPTIONS(.server_name = "localhost",
                                                     .peer_close_timeout_ns = weir_seconds(1)),
                          .client_channel =
@@ -245,22 +244,22 @@ TEST(tls_closing, gives_a_peer_up_whose_end_it_waits_for)
                                                    .channel = WEIR_CHANNEL_OPTIONS(.high_mark =
                                                                                        1 << 20))});
     log_capture_start();
-    duet_write(&duet.client, duet_bytes(50000), "w");
-    close_channel(&duet.client, "close");
-    duet_advance(&duet, weir_seconds(33) - 1);
-    assert_events(&duet.client.events, "");
-    duet_advance(&duet, 1);
-    assert_events(&duet.client.events, "close=ETIMEDOUT w=ETIMEDOUT inactive");
+    tls_side_write(&pair.client, tls_pair_bytes(50000), "w");
+    close_channel(&pair.client, "close");
+    tls_pair_advance(&pair, weir_seconds(33) - 1);
+    assert_events(&pair.client.events, "");
+    tls_pair_advance(&pair, 1);
+    assert_events(&pair.client.events, "close=ETIMEDOUT w=ETIMEDOUT inactive");
     assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
-    duet_close(&duet);
+    tls_pair_close(&pair);
 }
 
 TEST(tls_closing, is_patient_as_long_as_something_moves)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    open_duet(&duet,
-              &(const struct duet_options){
+    open_duet(&pair,
+              &(const struct tls_pair_options){
                   .client = WEIR_TLS_OPTIONS(.server_name = "localhost",
                                              .close_timeout_ns = weir_ms(100)),
                   .client_channel =
@@ -269,19 +268,19 @@ TEST(tls_closing, is_patient_as_long_as_something_moves)
                                                 WEIR_CHANNEL_OPTIONS(.close_timeout_ns = WEIR_NEVER,
                                                                      .high_mark = 1 << 20))});
     for (int i = 0; i < 10; i++)
-        duet_write(&duet.client, duet_bytes(100000), i == 9 ? "w" : NULL);
-    close_channel(&duet.client, "close");
+        tls_side_write(&pair.client, tls_pair_bytes(100000), i == 9 ? "w" : NULL);
+    close_channel(&pair.client, "close");
     for (int i = 0; i < 7; i++) {
-        duet_advance(&duet, weir_ms(99));
-        assert_events(&duet.client.events, "");
-        weir_embedded_make_space(duet.client.embedded, 120000);
+        tls_pair_advance(&pair, weir_ms(99));
+        assert_events(&pair.client.events, "");
+        weir_embedded_make_space(pair.client.embedded, 120000);
     }
-    weir_embedded_make_space(duet.client.embedded, 200000);
-    duet_play(&duet);
-    assert_events(&duet.client.events, "w=ok close=ok inactive");
-    assert_int_equal(duet.server.received, 1000000);
-    assert_int_equal(event_log_count(&duet.server.events, "ended"), 1);
-    duet_close(&duet);
+    weir_embedded_make_space(pair.client.embedded, 200000);
+    tls_pair_run(&pair);
+    assert_events(&pair.client.events, "w=ok close=ok inactive");
+    assert_int_equal(pair.server.received, 1000000);
+    assert_int_equal(event_log_count(&pair.server.events, "ended"), 1);
+    tls_pair_close(&pair);
 }
 
 /* A handler in front that holds back all that is written, until it is told otherwise. */
@@ -335,25 +334,25 @@ static void let_one_go(void)
 /* As traffic shaping does. It is not the peer then that takes nothing. */
 TEST(tls_closing, is_patient_with_a_handler_in_front_that_holds_records_back)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    open_duet(&duet, NULL);
+    open_duet(&pair, NULL);
     assert_int_equal(
-        weir_pipeline_add(duet.client.pipeline, WEIR_PLACE(.first = true), &dam_handler, NULL), 0);
-    duet_write(&duet.client, duet_bytes(200), "w");
-    close_channel(&duet.client, "close");
+        weir_pipeline_add(pair.client.pipeline, WEIR_PLACE(.first = true), &dam_handler, NULL), 0);
+    tls_side_write(&pair.client, tls_pair_bytes(200), "w");
+    close_channel(&pair.client, "close");
     for (int i = 0; i < 20; i++)
-        duet_advance(&duet, weir_seconds(1));
-    assert_events(&duet.client.events, "");
+        tls_pair_advance(&pair, weir_seconds(1));
+    assert_events(&pair.client.events, "");
     let_one_go();
     for (int i = 0; i < 20; i++)
-        duet_advance(&duet, weir_seconds(1));
-    assert_events(&duet.client.events, "w=ok");
+        tls_pair_advance(&pair, weir_seconds(1));
+    assert_events(&pair.client.events, "w=ok");
     let_one_go();
-    duet_play(&duet);
-    assert_events(&duet.client.events, "close=ok inactive");
-    assert_events(&duet.server.events, "read(200) ended inactive");
-    duet_close(&duet);
+    tls_pair_run(&pair);
+    assert_events(&pair.client.events, "close=ok inactive");
+    assert_events(&pair.server.events, "read(200) ended inactive");
+    tls_pair_close(&pair);
 }
 
 /* ---- waiting for the peer's ---- */
@@ -369,153 +368,153 @@ static const weir_tls_options *patient(void)
 
 TEST(tls_closing, waits_for_the_peers_end)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    open_duet(&duet, &(const struct duet_options){.client = patient()});
-    duet_write(&duet.client, duet_bytes(200), "w");
-    close_channel(&duet.client, "close");
-    assert_true(weir_channel_is_open(duet.client.channel));
-    assert_events(&duet.client.events, "w=ok");
-    duet_play(&duet);
-    assert_events(&duet.client.events, "ended close=ok inactive");
-    assert_events(&duet.server.events, "read(200) ended inactive");
-    duet_close(&duet);
+    open_duet(&pair, &(const struct tls_pair_options){.client = patient()});
+    tls_side_write(&pair.client, tls_pair_bytes(200), "w");
+    close_channel(&pair.client, "close");
+    assert_true(weir_channel_is_open(pair.client.channel));
+    assert_events(&pair.client.events, "w=ok");
+    tls_pair_run(&pair);
+    assert_events(&pair.client.events, "ended close=ok inactive");
+    assert_events(&pair.server.events, "read(200) ended inactive");
+    tls_pair_close(&pair);
 }
 
 /* What comes meanwhile is still read. */
 TEST(tls_closing, reads_on_until_the_peers_end)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    open_duet(&duet, &(const struct duet_options){.client = patient()});
-    close_channel(&duet.client, "close");
-    duet_say(&duet.server, "not yet");
-    duet_play(&duet);
-    assert_events(&duet.client.events, "read(not yet) ended close=ok inactive");
-    duet_close(&duet);
+    open_duet(&pair, &(const struct tls_pair_options){.client = patient()});
+    close_channel(&pair.client, "close");
+    tls_side_send_text(&pair.server, "not yet");
+    tls_pair_run(&pair);
+    assert_events(&pair.client.events, "read(not yet) ended close=ok inactive");
+    tls_pair_close(&pair);
 }
 
 TEST(tls_closing, waits_for_the_peers_end_no_longer_than_it_is_to)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    open_duet(&duet, &(const struct duet_options){.client = patient()});
-    close_channel(&duet.client, "close");
-    close_channel(&duet.client, "again");
-    duet_advance(&duet, weir_seconds(1) - 1);
-    assert_events(&duet.client.events, "");
-    duet_advance(&duet, 1);
-    assert_int_equal(event_log_count(&duet.client.events, "close=ok"), 1);
-    assert_int_equal(event_log_count(&duet.client.events, "again=ok"), 1);
-    assert_int_equal(event_log_count(&duet.client.events, "inactive"), 1);
-    duet_close(&duet);
+    open_duet(&pair, &(const struct tls_pair_options){.client = patient()});
+    close_channel(&pair.client, "close");
+    close_channel(&pair.client, "again");
+    tls_pair_advance(&pair, weir_seconds(1) - 1);
+    assert_events(&pair.client.events, "");
+    tls_pair_advance(&pair, 1);
+    assert_int_equal(event_log_count(&pair.client.events, "close=ok"), 1);
+    assert_int_equal(event_log_count(&pair.client.events, "again=ok"), 1);
+    assert_int_equal(event_log_count(&pair.client.events, "inactive"), 1);
+    tls_pair_close(&pair);
 }
 
 TEST(tls_closing, waits_for_the_peers_end_only_from_when_its_own_was_sent)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    open_duet(&duet, &(const struct duet_options){
+    open_duet(&pair, &(const struct tls_pair_options){
                          .client = patient(),
                          .client_channel = WEIR_EMBEDDED_OPTIONS(.socket_space = 10000)});
-    duet_write(&duet.client, duet_bytes(20000), "w");
-    close_channel(&duet.client, "close");
-    duet_advance(&duet, weir_seconds(2));
-    assert_events(&duet.client.events, "");
-    weir_embedded_make_space(duet.client.embedded, 50000);
-    assert_events(&duet.client.events, "w=ok");
-    duet_advance(&duet, weir_seconds(1));
-    assert_events(&duet.client.events, "close=ok inactive");
-    duet_close(&duet);
+    tls_side_write(&pair.client, tls_pair_bytes(20000), "w");
+    close_channel(&pair.client, "close");
+    tls_pair_advance(&pair, weir_seconds(2));
+    assert_events(&pair.client.events, "");
+    weir_embedded_make_space(pair.client.embedded, 50000);
+    assert_events(&pair.client.events, "w=ok");
+    tls_pair_advance(&pair, weir_seconds(1));
+    assert_events(&pair.client.events, "close=ok inactive");
+    tls_pair_close(&pair);
 }
 
 /* Without memory our end cannot be told, and the peer does not answer what it does not hear. */
 TEST(tls_closing, waits_for_nothing_if_it_cannot_tell_its_own_end)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    open_duet(&duet, &(const struct duet_options){.client = patient()});
-    ((weir__openssl_session *)(void *)duet_tls(&duet.client)->session)->is_ended = true;
-    close_channel(&duet.client, "close");
-    assert_events(&duet.client.events, "close=ok inactive");
-    duet_close(&duet);
+    open_duet(&pair, &(const struct tls_pair_options){.client = patient()});
+    tls_side_state(&pair.client)->session->is_close_sent = true;
+    close_channel(&pair.client, "close");
+    assert_events(&pair.client.events, "close=ok inactive");
+    tls_pair_close(&pair);
 }
 
 TEST(tls_closing, of_both_at_once_waits_for_nobody)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    open_duet(&duet, &(const struct duet_options){
+    open_duet(&pair, &(const struct tls_pair_options){
                          .client = patient(),
                          .server = WEIR_TLS_OPTIONS(.peer_close_timeout_ns = weir_seconds(1))});
-    close_channel(&duet.client, "close");
-    close_channel(&duet.server, "close");
-    duet_play(&duet);
-    assert_events(&duet.client.events, "ended close=ok inactive");
-    assert_events(&duet.server.events, "ended close=ok inactive");
-    duet_close(&duet);
+    close_channel(&pair.client, "close");
+    close_channel(&pair.server, "close");
+    tls_pair_run(&pair);
+    assert_events(&pair.client.events, "ended close=ok inactive");
+    assert_events(&pair.server.events, "ended close=ok inactive");
+    tls_pair_close(&pair);
 }
 
 TEST(tls_closing, asks_for_the_peers_end_where_reads_are_on_demand)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    open_duet(&duet, &(const struct duet_options){.client = patient()});
-    weir_channel_set_auto_read(duet.client.channel, false);
-    weir_embedded_run(duet.client.embedded);
-    close_channel(&duet.client, "close");
-    duet_play(&duet);
-    assert_events(&duet.client.events, "ended close=ok inactive");
-    duet_close(&duet);
+    open_duet(&pair, &(const struct tls_pair_options){.client = patient()});
+    weir_channel_set_auto_read(pair.client.channel, false);
+    weir_embedded_run(pair.client.embedded);
+    close_channel(&pair.client, "close");
+    tls_pair_run(&pair);
+    assert_events(&pair.client.events, "ended close=ok inactive");
+    tls_pair_close(&pair);
 }
 
 TEST(tls_closing, waits_for_nothing_when_it_is_removed)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    open_duet(&duet, &(const struct duet_options){.client = patient(),
-                                                  .client_channel =
-                                                      WEIR_EMBEDDED_OPTIONS(.socket_space = 2000)});
-    duet_write(&duet.client, duet_bytes(20000), NULL);
-    close_channel(&duet.client, "close");
-    assert_int_equal(weir_pipeline_remove(duet.client.pipeline, "tls", NULL), 0);
-    weir_embedded_make_space(duet.client.embedded, 50000);
-    assert_events(&duet.client.events, "close=ok inactive");
-    duet_close(&duet);
+    open_duet(&pair, &(const struct tls_pair_options){
+                         .client = patient(),
+                         .client_channel = WEIR_EMBEDDED_OPTIONS(.socket_space = 2000)});
+    tls_side_write(&pair.client, tls_pair_bytes(20000), NULL);
+    close_channel(&pair.client, "close");
+    assert_int_equal(weir_pipeline_remove(pair.client.pipeline, "tls", NULL), 0);
+    weir_embedded_make_space(pair.client.embedded, 50000);
+    assert_events(&pair.client.events, "close=ok inactive");
+    tls_pair_close(&pair);
 }
 
 /* Who closes on the error, as the tail does, does not make it another one. */
 TEST(tls_closing, of_a_connection_that_was_lost_is_no_close_of_ours)
 {
     weir_promise *handshake = NULL;
-    struct duet duet;
+    struct tls_pair pair;
 
     assert_int_equal(weir_promise_create(weir_executor_immediate(), &handshake), 0);
-    duet_prepare(&duet,
-                 &(const struct duet_options){.client = WEIR_TLS_OPTIONS(.server_name = "localhost",
-                                                                         .handshake = handshake)});
-    duet_begin(&duet);
-    weir_pipeline_fire_error(duet.client.pipeline, -ECONNRESET, NULL);
-    close_channel(&duet.client, "close");
-    assert_events(&duet.client.events, "error(ECONNRESET) shaken(ECONNRESET) close=ok inactive");
+    tls_pair_prepare(
+        &pair, &(const struct tls_pair_options){
+                   .client = WEIR_TLS_OPTIONS(.server_name = "localhost", .handshake = handshake)});
+    tls_pair_begin(&pair);
+    weir_pipeline_fire_error(pair.client.pipeline, -ECONNRESET, NULL);
+    close_channel(&pair.client, "close");
+    assert_events(&pair.client.events, "error(ECONNRESET) handshake(ECONNRESET) close=ok inactive");
     assert_string_equal(weir_promise_detail(handshake),
-                        "the connection was lost before the handshake was over");
+                        "the connection was lost during the handshake");
     weir_promise_release(handshake);
-    duet_close(&duet);
+    tls_pair_close(&pair);
 }
 
 /* SslHandlerTest: a reset by a peer that has heard our end is no error. */
 TEST(tls_closing, swallows_a_reset_after_its_own_end)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    open_duet(&duet, &(const struct duet_options){.client = patient()});
-    weir_pipeline_fire_error(duet.client.pipeline, -ECONNRESET, NULL);
-    assert_events(&duet.client.events, "error(ECONNRESET)");
-    close_channel(&duet.client, NULL);
-    weir_pipeline_fire_error(duet.client.pipeline, -ECONNRESET, NULL);
-    assert_events(&duet.client.events, "");
-    duet_close(&duet);
+    open_duet(&pair, &(const struct tls_pair_options){.client = patient()});
+    weir_pipeline_fire_error(pair.client.pipeline, -ECONNRESET, NULL);
+    assert_events(&pair.client.events, "error(ECONNRESET)");
+    close_channel(&pair.client, NULL);
+    weir_pipeline_fire_error(pair.client.pipeline, -ECONNRESET, NULL);
+    assert_events(&pair.client.events, "");
+    tls_pair_close(&pair);
 }
 
 /* ---- the peer's ---- */
@@ -523,95 +522,95 @@ TEST(tls_closing, swallows_a_reset_after_its_own_end)
 /* Who hears of it may still write: that goes out first. */
 static void say_good_bye(weir_ctx *ctx)
 {
-    weir_write(ctx, duet_bytes(300), NULL);
+    weir_write(ctx, tls_pair_bytes(300), NULL);
 }
 
 TEST(tls_closing, answers_the_peers_end_and_closes)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    open_duet(&duet, &(const struct duet_options){.client = patient()});
-    duet.server.on_ended = say_good_bye;
-    close_channel(&duet.client, NULL);
-    duet_play(&duet);
-    assert_events(&duet.server.events, "ended inactive");
-    assert_events(&duet.client.events, "read(300) ended inactive");
-    duet_close(&duet);
+    open_duet(&pair, &(const struct tls_pair_options){.client = patient()});
+    pair.server.on_ended = say_good_bye;
+    close_channel(&pair.client, NULL);
+    tls_pair_run(&pair);
+    assert_events(&pair.server.events, "ended inactive");
+    assert_events(&pair.client.events, "read(300) ended inactive");
+    tls_pair_close(&pair);
 }
 
 /* What came before it can be answered by who waits for read_complete. */
 static void answer(weir_ctx *ctx)
 {
-    if (duettist_of(ctx)->received == 5)
-        weir_write_and_flush(ctx, duet_bytes(300), NULL);
+    if (tls_side_of(ctx)->received == 5)
+        weir_write_and_flush(ctx, tls_pair_bytes(300), NULL);
 }
 
 TEST(tls_closing, comes_after_the_answer_to_what_came_with_the_peers_end)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    open_duet(&duet, &(const struct duet_options){.client = patient()});
-    duet.server.on_read_complete = answer;
-    duet.is_joined = true;
-    duet_say(&duet.client, "hello");
-    close_channel(&duet.client, NULL);
-    duet_play(&duet);
-    assert_events(&duet.server.events, "read(hello) ended inactive");
-    assert_events(&duet.client.events, "read(300) ended inactive");
-    duet_close(&duet);
+    open_duet(&pair, &(const struct tls_pair_options){.client = patient()});
+    pair.server.on_read_complete = answer;
+    pair.is_joined = true;
+    tls_side_send_text(&pair.client, "hello");
+    close_channel(&pair.client, NULL);
+    tls_pair_run(&pair);
+    assert_events(&pair.server.events, "read(hello) ended inactive");
+    assert_events(&pair.client.events, "read(300) ended inactive");
+    tls_pair_close(&pair);
 }
 
 TEST(tls_closing, by_the_peer_leaves_a_channel_with_half_closure_open)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    open_duet(&duet, &(const struct duet_options){
+    open_duet(&pair, &(const struct tls_pair_options){
                          .client = patient(),
                          .server_channel =
                              WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.half_closure =
                                                                                        true))});
-    close_channel(&duet.client, NULL);
-    duet_play(&duet);
-    assert_events(&duet.server.events, "ended input-closed");
-    duet_say(&duet.server, "still here");
-    duet_play(&duet);
-    assert_events(&duet.client.events, "read(still here)");
-    close_channel(&duet.server, "close");
-    duet_play(&duet);
-    assert_events(&duet.client.events, "ended inactive");
-    assert_events(&duet.server.events, "close=ok inactive");
-    duet_close(&duet);
+    close_channel(&pair.client, NULL);
+    tls_pair_run(&pair);
+    assert_events(&pair.server.events, "ended input-closed");
+    tls_side_send_text(&pair.server, "still here");
+    tls_pair_run(&pair);
+    assert_events(&pair.client.events, "read(still here)");
+    close_channel(&pair.server, "close");
+    tls_pair_run(&pair);
+    assert_events(&pair.client.events, "ended inactive");
+    assert_events(&pair.server.events, "close=ok inactive");
+    tls_pair_close(&pair);
 }
 
 /* ---- cut off ---- */
 
 TEST(tls_closing, tells_an_end_of_stream_without_an_end_of_tls)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    open_duet(&duet, NULL);
-    duet_say(&duet.client, "hello");
-    duet_play(&duet);
-    weir_embedded_end_input(duet.server.embedded);
-    assert_events(&duet.server.events, "read(hello) error(WEIR_ECUTOFF) inactive");
-    duet_close(&duet);
+    open_duet(&pair, NULL);
+    tls_side_send_text(&pair.client, "hello");
+    tls_pair_run(&pair);
+    weir_embedded_end_input(pair.server.embedded);
+    assert_events(&pair.server.events, "read(hello) error(WEIR_ECUTOFF) inactive");
+    tls_pair_close(&pair);
 }
 
 TEST(tls_closing, tells_of_a_record_that_was_cut_off)
 {
     weir_buf *half = NULL;
-    struct duet duet;
+    struct tls_pair pair;
     weir_msg *msg;
 
-    open_duet(&duet, NULL);
-    duet_say(&duet.client, "hello");
-    msg = weir_embedded_read_outbound(duet.client.embedded);
+    open_duet(&pair, NULL);
+    tls_side_send_text(&pair.client, "hello");
+    msg = weir_embedded_read_outbound(pair.client.embedded);
     assert_int_equal(weir_buf_slice(weir_buf_of(msg), 0, 12, &half), 0);
     weir_msg_release(msg);
-    (void)weir_embedded_write_inbound(duet.server.embedded, weir_buf_msg(half));
-    weir_embedded_end_input(duet.server.embedded);
-    assert_events(&duet.server.events, "error(WEIR_ECUTOFF) inactive");
-    duet_close(&duet);
+    (void)weir_embedded_write_inbound(pair.server.embedded, weir_buf_msg(half));
+    weir_embedded_end_input(pair.server.embedded);
+    assert_events(&pair.server.events, "error(WEIR_ECUTOFF) inactive");
+    tls_pair_close(&pair);
 }
 
 static void stay(weir_ctx *ctx, int err)
@@ -623,46 +622,46 @@ static void stay(weir_ctx *ctx, int err)
 /* With half closure it is told with the end of the input, once; then it may go on sending. */
 TEST(tls_closing, tells_that_it_was_cut_off_with_half_closure_too)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    open_duet(&duet, &(const struct duet_options){
+    open_duet(&pair, &(const struct tls_pair_options){
                          .server_channel =
                              WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.half_closure =
                                                                                        true))});
-    duet.server.on_error = stay;
-    weir_embedded_end_input(duet.server.embedded);
-    assert_events(&duet.server.events, "error(WEIR_ECUTOFF) input-closed");
-    duet_say(&duet.server, "still here");
-    duet_play(&duet);
-    assert_events(&duet.client.events, "read(still here)");
-    close_channel(&duet.server, "close");
-    assert_events(&duet.server.events, "close=ok inactive");
-    duet_close(&duet);
+    pair.server.on_error = stay;
+    weir_embedded_end_input(pair.server.embedded);
+    assert_events(&pair.server.events, "error(WEIR_ECUTOFF) input-closed");
+    tls_side_send_text(&pair.server, "still here");
+    tls_pair_run(&pair);
+    assert_events(&pair.client.events, "read(still here)");
+    close_channel(&pair.server, "close");
+    assert_events(&pair.server.events, "close=ok inactive");
+    tls_pair_close(&pair);
 }
 
 TEST(tls_closing, tells_nothing_of_the_kind_after_its_own_end)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    open_duet(&duet, &(const struct duet_options){.client_channel =
-                                                      WEIR_EMBEDDED_OPTIONS(.peer_stays = true)});
-    close_channel(&duet.client, NULL);
-    lose(&duet.client);
-    weir_embedded_end_input(duet.client.embedded);
-    assert_events(&duet.client.events, "inactive");
-    duet_close(&duet);
+    open_duet(&pair, &(const struct tls_pair_options){
+                         .client_channel = WEIR_EMBEDDED_OPTIONS(.peer_stays = true)});
+    close_channel(&pair.client, NULL);
+    lose(&pair.client);
+    weir_embedded_end_input(pair.client.embedded);
+    assert_events(&pair.client.events, "inactive");
+    tls_pair_close(&pair);
 }
 
 TEST(tls_closing, tells_nothing_of_the_kind_when_it_is_aborted)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    open_duet(&duet, NULL);
-    duet_write(&duet.client, duet_bytes(1), "w");
-    weir_channel_abort(duet.client.channel, NULL);
-    weir_embedded_run(duet.client.embedded);
-    assert_events(&duet.client.events, "w=WEIR_ECLOSED inactive");
-    duet_close(&duet);
+    open_duet(&pair, NULL);
+    tls_side_write(&pair.client, tls_pair_bytes(1), "w");
+    weir_channel_abort(pair.client.channel, NULL);
+    weir_embedded_run(pair.client.embedded);
+    assert_events(&pair.client.events, "w=WEIR_ECLOSED inactive");
+    tls_pair_close(&pair);
 }
 
 /* ---- handlers that do things meanwhile ---- */
@@ -674,14 +673,14 @@ static void close_again(weir_ctx *ctx)
 
 TEST(tls_closing, may_be_asked_for_by_who_hears_of_the_peers_end)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    open_duet(&duet, NULL);
-    duet.server.on_ended = close_again;
-    close_channel(&duet.client, NULL);
-    duet_play(&duet);
-    assert_events(&duet.server.events, "ended inactive");
-    duet_close(&duet);
+    open_duet(&pair, NULL);
+    pair.server.on_ended = close_again;
+    close_channel(&pair.client, NULL);
+    tls_pair_run(&pair);
+    assert_events(&pair.server.events, "ended inactive");
+    tls_pair_close(&pair);
 }
 
 static void remove_tls(weir_ctx *ctx)
@@ -691,15 +690,15 @@ static void remove_tls(weir_ctx *ctx)
 
 TEST(tls_closing, does_nothing_more_if_it_is_removed_by_who_hears_of_the_peers_end)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    open_duet(&duet, &(const struct duet_options){.client = patient()});
-    duet.server.on_ended = remove_tls;
-    close_channel(&duet.client, NULL);
-    duet_play(&duet);
-    assert_events(&duet.server.events, "ended");
-    assert_true(weir_channel_is_open(duet.server.channel));
-    duet_close(&duet);
+    open_duet(&pair, &(const struct tls_pair_options){.client = patient()});
+    pair.server.on_ended = remove_tls;
+    close_channel(&pair.client, NULL);
+    tls_pair_run(&pair);
+    assert_events(&pair.server.events, "ended");
+    assert_true(weir_channel_is_open(pair.server.channel));
+    tls_pair_close(&pair);
 }
 
 static void close_when_full(weir_ctx *ctx)
@@ -710,27 +709,27 @@ static void close_when_full(weir_ctx *ctx)
 /* The close comes in the middle of sealing, when the marks are crossed. */
 TEST(tls_closing, may_be_asked_for_by_who_hears_that_the_marks_are_crossed)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    open_duet(&duet,
-              &(const struct duet_options){
+    open_duet(&pair,
+              &(const struct tls_pair_options){
                   .client_channel =
                       WEIR_EMBEDDED_OPTIONS(.socket_space = 10000,
                                             .channel = WEIR_CHANNEL_OPTIONS(.low_mark = 100000,
                                                                             .high_mark = 300500))});
-    duet_write(&duet.client, duet_bytes(300000),
-               "a"); /* with what records have besides, too much */
-    duet_write(&duet.client, duet_bytes(10), "b");
-    duet.client.on_writability = close_when_full;
-    weir_channel_flush(duet.client.channel);
-    duet.client.on_writability = NULL;
-    weir_embedded_make_space(duet.client.embedded, 1000000);
-    duet_play(&duet);
-    assert_int_equal(duet.server.received, 300010);
-    assert_int_equal(event_log_count(&duet.client.events, "a=ok"), 1);
-    assert_int_equal(event_log_count(&duet.client.events, "b=ok"), 1);
-    assert_int_equal(event_log_count(&duet.server.events, "ended"), 1);
-    duet_close(&duet);
+    tls_side_write(&pair.client, tls_pair_bytes(300000),
+                   "a"); /* with what records have besides, too much */
+    tls_side_write(&pair.client, tls_pair_bytes(10), "b");
+    pair.client.on_writability = close_when_full;
+    weir_channel_flush(pair.client.channel);
+    pair.client.on_writability = NULL;
+    weir_embedded_make_space(pair.client.embedded, 1000000);
+    tls_pair_run(&pair);
+    assert_int_equal(pair.server.received, 300010);
+    assert_int_equal(event_log_count(&pair.client.events, "a=ok"), 1);
+    assert_int_equal(event_log_count(&pair.client.events, "b=ok"), 1);
+    assert_int_equal(event_log_count(&pair.server.events, "ended"), 1);
+    tls_pair_close(&pair);
 }
 
 static void remove_when_full(weir_ctx *ctx)
@@ -740,21 +739,21 @@ static void remove_when_full(weir_ctx *ctx)
 
 TEST(tls_closing, by_removal_in_the_middle_of_sealing_fails_what_is_not_sealed)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    open_duet(&duet,
-              &(const struct duet_options){
+    open_duet(&pair,
+              &(const struct tls_pair_options){
                   .client_channel =
                       WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.low_mark = 100000,
                                                                             .high_mark = 115200))});
-    duet_write(&duet.client, duet_bytes(114688), "a");
-    duet_write(&duet.client, duet_bytes(10), "c");
-    duet.client.on_writability = remove_when_full;
-    weir_channel_flush(duet.client.channel);
-    duet_play(&duet);
-    assert_int_equal(event_log_count(&duet.client.events, "a=ok"), 1);
-    assert_int_equal(event_log_count(&duet.client.events, "c=WEIR_ECLOSED"), 1);
-    assert_int_equal(duet.server.received, 114688);
-    assert_int_equal(weir_channel_pending_bytes(duet.client.channel), 0);
-    duet_close(&duet);
+    tls_side_write(&pair.client, tls_pair_bytes(114688), "a");
+    tls_side_write(&pair.client, tls_pair_bytes(10), "c");
+    pair.client.on_writability = remove_when_full;
+    weir_channel_flush(pair.client.channel);
+    tls_pair_run(&pair);
+    assert_int_equal(event_log_count(&pair.client.events, "a=ok"), 1);
+    assert_int_equal(event_log_count(&pair.client.events, "c=WEIR_ECLOSED"), 1);
+    assert_int_equal(pair.server.received, 114688);
+    assert_int_equal(weir_channel_pending_bytes(pair.client.channel), 0);
+    tls_pair_close(&pair);
 }

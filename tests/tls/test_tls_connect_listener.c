@@ -45,9 +45,9 @@ static void collect(weir_ctx *ctx, weir_msg *msg)
     weir_msg_release(msg);
 }
 
-static int add_tls(weir_pipeline *pipeline, void *secure)
+static int add_tls(weir_pipeline *pipeline, void *setup)
 {
-    return weir_tls_add_with(pipeline, ((struct secure *)secure)->client,
+    return weir_tls_add_with(pipeline, ((struct tls_setup *)setup)->client,
                              WEIR_TLS_OPTIONS(.server_name = "localhost"));
 }
 
@@ -69,16 +69,16 @@ static int add_sender(weir_pipeline *pipeline)
     return err;
 }
 
-static int add_sender_and_tls(weir_pipeline *pipeline, void *secure)
+static int add_sender_and_tls(weir_pipeline *pipeline, void *setup)
 {
     int err = add_sender(pipeline);
 
-    return err == 0 ? add_tls(pipeline, secure) : err;
+    return err == 0 ? add_tls(pipeline, setup) : err;
 }
 
-static int add_tls_and_sender(weir_pipeline *pipeline, void *secure)
+static int add_tls_and_sender(weir_pipeline *pipeline, void *setup)
 {
-    int err = add_tls(pipeline, secure);
+    int err = add_tls(pipeline, setup);
 
     return err == 0 ? add_sender(pipeline) : err;
 }
@@ -90,11 +90,11 @@ static void assert_hidden(struct connection *connection, int (*add)(weir_pipelin
     size_t length = strlen(text);
     struct bytes received = {0};
 
-    secure_open(&secure_on_line);
+    tls_setup_open(&tls_line_setup);
     connection->server.user_data = &received;
     connection->server.on_read = collect;
     connection_prepare(connection,
-                       &(const struct connection_options){.add = add, .arg = &secure_on_line});
+                       &(const struct connection_options){.add = add, .arg = &tls_line_setup});
     connection_start_and_send(connection, "secret");
     connection_await_received(&connection->server, length + 100);
     connection_close(connection);
@@ -102,7 +102,7 @@ static void assert_hidden(struct connection *connection, int (*add)(weir_pipelin
     assert_int_equal(received.data[length], 0x16); /* a record of a handshake */
     assert_int_equal(received.data[length + 1], 0x03);
     assert_null(memmem(received.data, received.length, "secret", 6));
-    secure_close(&secure_on_line);
+    tls_setup_close(&tls_line_setup);
 }
 
 TEST_EACH_CONNECTION(tls_connect_listener, writes_nothing_in_plain)
@@ -120,18 +120,18 @@ static void assert_delivered(struct connection *connection, int (*add)(weir_pipe
 {
     struct bytes received = {0};
 
-    secure_open(&secure_on_line);
+    tls_setup_open(&tls_line_setup);
     connection->server.user_data = &received;
-    connection->server.on_active = secure_server;
+    connection->server.on_active = tls_line_add_server;
     connection->server.on_read = collect;
     connection_prepare(connection,
-                       &(const struct connection_options){.add = add, .arg = &secure_on_line});
+                       &(const struct connection_options){.add = add, .arg = &tls_line_setup});
     connection_start_and_send(connection, text);
     connection_await_received(&connection->server, strlen(expected));
     connection_close(connection);
     assert_int_equal(received.length, strlen(expected));
     assert_memory_equal(received.data, expected, strlen(expected));
-    secure_close(&secure_on_line);
+    tls_setup_close(&tls_line_setup);
 }
 
 TEST_EACH_CONNECTION(tls_connect_listener, writes_what_comes_with_the_handshake)
@@ -170,12 +170,12 @@ static void assert_ended(struct connection *connection, weir_listener_fn *listen
     struct bytes received = {0};
     weir_promise *connected = NULL;
 
-    secure_open(&secure_on_line);
+    tls_setup_open(&tls_line_setup);
     connection->server.user_data = &received;
-    connection->server.on_active = secure_server;
+    connection->server.on_active = tls_line_add_server;
     connection->server.on_read = collect;
     connection_prepare(connection,
-                       &(const struct connection_options){.add = add_tls, .arg = &secure_on_line});
+                       &(const struct connection_options){.add = add_tls, .arg = &tls_line_setup});
     assert_int_equal(weir_promise_create(weir_executor_immediate(), &connected), 0);
     assert_int_equal(weir_promise_add_listener(connected, listener, connection), 0);
     weir_channel_connect(connection->client.channel, &connection->address, NULL, connected);
@@ -185,7 +185,7 @@ static void assert_ended(struct connection *connection, weir_listener_fn *listen
     assert_int_equal(connection->server.received, strlen("secret"));
     connection_close(connection);
     assert_memory_equal(received.data, "secret", strlen("secret"));
-    secure_close(&secure_on_line);
+    tls_setup_close(&tls_line_setup);
 }
 
 TEST_EACH_CONNECTION(tls_connect_listener, closes_behind_the_handshake_and_what_it_wrote)
@@ -206,7 +206,7 @@ TEST_EACH_CONNECTION(tls_connect_listener, ends_the_output_behind_the_handshake_
  */
 struct attack {
     weir_group *group;
-    struct secure *secure;   /* between proxy and upstream; NULL = plain */
+    struct tls_setup *setup; /* between proxy and upstream; NULL = plain */
     struct event_log events; /* what upstream believes */
     struct call_counter notes;
     char upstream[WEIR_ADDRESS_TEXT_SIZE];
@@ -240,8 +240,8 @@ static int upstream_init(weir_channel *channel, void *attack_)
     struct attack *attack = attack_;
     int err = weir_attribute_set(channel, &attack_key, attack);
 
-    if (err == 0 && attack->secure != NULL)
-        err = weir_tls_add(pipeline, attack->secure->server);
+    if (err == 0 && attack->setup != NULL)
+        err = weir_tls_add(pipeline, attack->setup->server);
     if (err == 0)
         err = weir_proxy_receiver_add(pipeline, NULL);
     return err == 0 ? weir_pipeline_add_last(pipeline, &reader, NULL) : err;
@@ -254,7 +254,7 @@ static int back_init(weir_channel *channel, void *front)
     struct attack *attack = weir_attribute_get(front, &attack_key);
     weir_proxy_header *header = NULL;
     weir_address source, destination;
-    int err = attack->secure != NULL ? add_tls(pipeline, attack->secure) : 0;
+    int err = attack->setup != NULL ? add_tls(pipeline, attack->setup) : 0;
 
     if (err == 0)
         err = weir_channel_remote_address(front, &source);
@@ -324,9 +324,9 @@ static int call_proxy(const weir_address *address)
     return attacker;
 }
 
-static void attack_on(struct host *host, struct secure *secure)
+static void attack_on(struct host *host, struct tls_setup *setup)
 {
-    struct attack attack = {.group = host->group, .secure = secure};
+    struct attack attack = {.group = host->group, .setup = setup};
     weir_server *upstream, *proxy;
     weir_address address;
     char said[EVENT_LOG_SIZE];
@@ -354,9 +354,9 @@ TEST_EACH_LOOP(tls_connect_listener, cannot_be_made_to_forge_an_address)
 
 TEST_EACH_LOOP(tls_connect_listener, cannot_be_made_to_forge_an_address_inside_tls)
 {
-    struct secure secure;
+    struct tls_setup setup;
 
-    secure_open(&secure);
-    attack_on(host, &secure);
-    secure_close(&secure);
+    tls_setup_open(&setup);
+    attack_on(host, &setup);
+    tls_setup_close(&setup);
 }

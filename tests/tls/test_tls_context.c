@@ -15,9 +15,9 @@
 #include "support/executor/log_capture.h"
 #include "support/memory.h"
 #include "support/test.h"
-#include "support/tls/handshake_visit.h"
+#include "support/tls/memory_handshake.h"
 #include "support/tls/pki.h"
-#include "tls/openssl/session.h"
+#include "tls/openssl/internal.h"
 #include "tls/tls_context.h"
 
 /* ---- options that are wrong ---- */
@@ -46,71 +46,78 @@ static void assert_wrong(const struct wrong *wrong, bool is_server)
 
 #define OURS .certificate_pem = pki()->server.certificate, .key_pem = pki()->server.key
 
-static void choose_nothing(weir_tls_choice *choice, void *user_data)
+static void choose_nothing(weir_tls_sni_request *request, void *user_data)
 {
-    (void)choice;
+    (void)request;
     (void)user_data;
 }
 
-TEST(tls_context, a_servers_wrong_options_are_told_in_words)
+TEST(tls_context, names_the_invalid_option_of_a_server)
 {
     const struct wrong rows[] = {
         {{0}, -EINVAL, "a server needs a certificate"},
         {{OURS, .certificate_file = "x"}, -EINVAL, "certificate_file and certificate_pem"},
         {{OURS, .self_signed_for = "x"}, -EINVAL, "certificate_pem and self_signed_for"},
         {{OURS, .key_file = "x"}, -EINVAL, "key_file and key_pem"},
-        {{.key_pem = "x"}, -EINVAL, "no certificate for it"},
+        {{.key_pem = "x"}, -EINVAL, "a key is given without a certificate"},
         {{.certificate_file = "/nowhere/server.pem"}, -ENOENT, "/nowhere/server.pem: No such file"},
         {{.certificate_pem = pki()->server.certificate, .key_file = "/nowhere/server.key"},
          -ENOENT,
          "/nowhere/server.key: No such file"},
-        {{.certificate_pem = "hello"}, WEIR_ETLS, "certificate_pem: there is no certificate"},
-        {{.certificate_pem = pki()->server.key}, WEIR_ETLS, "there is no certificate in it"},
+        {{.certificate_pem = "hello"}, WEIR_ETLS, "certificate_pem: no certificate found"},
+        {{.certificate_pem = pki()->server.key}, WEIR_ETLS, "no certificate found"},
         {{.certificate_pem = pki()->server.certificate},
          WEIR_ETLS,
-         "certificate_pem: there is no key in it"},
+         "certificate_pem: no readable key found"},
         {{.certificate_pem = pki()->server.certificate, .key_pem = "hello"},
          WEIR_ETLS,
-         "key_pem: there is no key in it"},
+         "key_pem: no readable key found"},
         {{.certificate_pem = pki()->server.certificate, .key_pem = pki()->renewed.key},
          -EINVAL,
-         "the key does not belong to the certificate"},
+         "the key does not match the certificate"},
         {{.certificate_pem = pki_rsa()->certificate, .key_pem = pki()->server.key},
          -EINVAL,
-         "the key does not belong to the certificate"},
+         "the key does not match the certificate"},
         {{.certificate_pem = pki()->encrypted.certificate, .key_pem = pki()->encrypted.key},
          -EINVAL,
-         "the key is encrypted, and there is no passphrase"},
+         "the key is encrypted and no passphrase is given"},
         {{.certificate_file = pki()->encrypted.certificate_file,
           .key_file = pki()->encrypted.key_file,
           .passphrase = "wrong horse"},
          -EINVAL,
          ": wrong passphrase"},
         {{OURS, .ca_file = "/nowhere/ca.pem"}, -ENOENT, "/nowhere/ca.pem: No such file"},
-        {{OURS, .ca_pem = "hello"}, WEIR_ETLS, "ca_pem: there is no certificate in it"},
-        {{OURS, .verify = (enum weir_tls_verify)9}, -EINVAL, "verify: there is no such kind (9)"},
-        {{OURS, .verify = WEIR_TLS_VERIFY_PINS}, -EINVAL, "verify: there are no pins"},
-        {{OURS, .pins = "sha256/short"}, -EINVAL, "\"sha256/short\" is no pin"},
+        {{OURS, .ca_pem = "hello"}, WEIR_ETLS, "ca_pem: no certificate found"},
+        {{OURS, .verify = (enum weir_tls_verify)9}, -EINVAL, "verify: invalid value 9"},
+        {{OURS, .verify = WEIR_TLS_VERIFY_PINS},
+         -EINVAL,
+         "verify: WEIR_TLS_VERIFY_PINS needs pins"},
+        {{OURS, .pins = "sha256/short"}, -EINVAL, "\"sha256/short\" is not a pin"},
         {{OURS, .pins = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=,"},
          -EINVAL,
-         "\"\" is no"},
+         "\"\" is not"},
         {{OURS, .pins = "sha256/    AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="},
          -EINVAL,
-         "is no pin"},
-        {{OURS, .pins = "sha1/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}, -EINVAL, "is no pin"},
+         "is not a pin"},
+        {{OURS, .pins = "sha1/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="},
+         -EINVAL,
+         "is not a pin"},
         {{OURS, .min_version = WEIR_TLS_VERSION_1_3, .max_version = WEIR_TLS_VERSION_1_2},
          -EINVAL,
          "min_version is above max_version"},
-        {{OURS, .min_version = (enum weir_tls_version)7}, -EINVAL, "no such version"},
-        {{OURS, .ciphers = "FOO"}, -EINVAL, "no cipher of \"FOO\" is known"},
-        {{OURS, .cipher_suites = "FOO"}, -EINVAL, "no cipher suite of \"FOO\" is known"},
-        {{OURS, .groups = "FOO"}, -EINVAL, "no group of \"FOO\" is known"},
-        {{OURS, .alpn = "h2,"}, -EINVAL, "\"h2,\" has an empty protocol"},
-        {{OURS, .alpn = ""}, -EINVAL, "\"\" has an empty protocol"},
+        {{OURS, .min_version = (enum weir_tls_version)7},
+         -EINVAL,
+         "min_version, max_version: invalid value"},
+        {{OURS, .ciphers = "FOO"}, -EINVAL, "no known cipher in \"FOO\""},
+        {{OURS, .cipher_suites = "FOO"}, -EINVAL, "no known cipher suite in \"FOO\""},
+        {{OURS, .groups = "FOO"}, -EINVAL, "no known group in \"FOO\""},
+        {{OURS, .alpn = "h2,"}, -EINVAL, "\"h2,\" contains an empty protocol"},
+        {{OURS, .alpn = ""}, -EINVAL, "\"\" contains an empty protocol"},
         {{OURS, .session_lifetime_ns = -1}, -EINVAL, "session_lifetime_ns is negative"},
         {{OURS, .ocsp_file = "/nowhere/staple"}, -ENOENT, "/nowhere/staple: No such file"},
         {{OURS, .ocsp_file = pki()->ca_file}, WEIR_ETLS, pki()->ca_file},
         {{OURS, .key_log_file = "/nowhere/keys"}, -ENOENT, "/nowhere/keys: No such file"},
+        {{OURS, .session_ids = 2}, -EINVAL, "expected 0, WEIR_ON or WEIR_OFF"},
         {{.self_signed_for = ""}, -EINVAL, "\"\" is neither a name nor an address"},
         {{.self_signed_for = "a.test,b c"}, -EINVAL, "\"b c\" is neither"},
     };
@@ -120,18 +127,20 @@ TEST(tls_context, a_servers_wrong_options_are_told_in_words)
         assert_wrong(&rows[i], true);
 }
 
-TEST(tls_context, a_clients_wrong_options_are_told_in_words)
+TEST(tls_context, names_the_invalid_option_of_a_client)
 {
     weir_tls_tickets *tickets;
 
     assert_int_equal(weir_tls_tickets_create(0, &tickets), 0);
     {
         const struct wrong rows[] = {
-            {{.verify = WEIR_TLS_VERIFY_OPTIONAL}, -EINVAL, "cannot be optional"},
-            {{.tickets = tickets}, -EINVAL, "a client has no keys of tickets"},
-            {{.choose = choose_nothing}, -EINVAL, "a client does not choose"},
-            {{.ocsp_file = "x"}, -EINVAL, "only a server staples"},
-            {{.key_pem = pki()->client.key}, -EINVAL, "no certificate for it"},
+            {{.verify = WEIR_TLS_VERIFY_OPTIONAL}, -EINVAL, "OPTIONAL is for servers only"},
+            {{.tickets = tickets}, -EINVAL, "tickets: for servers only"},
+            {{.on_sni = choose_nothing}, -EINVAL, "on_sni: for servers only"},
+            {{.ocsp_file = "x"}, -EINVAL, "ocsp_file: for servers only"},
+            {{.session_ids = WEIR_OFF}, -EINVAL, "session_ids: for servers only"},
+            {{.resumption = 2}, -EINVAL, "resumption, session_ids: expected 0"},
+            {{.key_pem = pki()->client.key}, -EINVAL, "a key is given without a certificate"},
         };
 
         log_capture_start();
@@ -200,9 +209,9 @@ static weir_tls_context *client_with(const weir_tls_context_options *options)
 
 static void assert_serves(weir_tls_context *server, const struct pki_leaf *leaf)
 {
-    weir_tls_context *client = visit_client(WEIR_TLS_VERSION_DEFAULT);
+    weir_tls_context *client = handshake_client(WEIR_TLS_VERSION_DEFAULT);
 
-    assert_false(visit_resumes(client, server));
+    assert_false(handshake_resumes(client, server));
     assert_subject(server, leaf);
     weir_tls_context_release(client);
 }
@@ -323,19 +332,19 @@ TEST(tls_context, a_self_signed_certificate_is_believed_by_who_has_it)
     weir_tls_certificate *certificate = weir_tls_context_certificate(server);
     weir_tls_context *client =
         client_with(WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = weir_tls_certificate_pem(certificate)));
-    weir_tls_context *stranger = visit_client(WEIR_TLS_VERSION_DEFAULT);
+    weir_tls_context *stranger = handshake_client(WEIR_TLS_VERSION_DEFAULT);
     int64_t valid_s =
         weir_tls_certificate_not_after(certificate) - weir_tls_certificate_not_before(certificate);
-    struct talk talk;
+    struct session_pair pair;
 
     assert_string_equal(weir_tls_certificate_subject(certificate), "CN=example.test");
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         assert_string_equal(weir_tls_certificate_name(certificate, i), names[i]);
     assert_in_range(valid_s, 30 * 86400, 30 * 86400 + 3601);
-    assert_false(visit_resumes(client, server));
-    assert_false(visit_begin(&talk, stranger, server));
-    assert_int_equal(talk.client.status, WEIR_EUNTRUSTED);
-    talk_end(&talk);
+    assert_false(handshake_resumes(client, server));
+    assert_false(handshake_run(&pair, stranger, server));
+    assert_int_equal(pair.client.status, WEIR_EUNTRUSTED);
+    session_pair_close(&pair);
     weir_tls_certificate_release(certificate);
     weir_tls_context_release(stranger);
     weir_tls_context_release(client);
@@ -377,23 +386,23 @@ static uint64_t reloads_of(weir_tls_context *context)
 
 TEST(tls_context, a_reload_reads_the_files_again_and_live_sessions_go_on)
 {
-    weir_tls_context *server, *client = visit_client(WEIR_TLS_VERSION_DEFAULT);
+    weir_tls_context *server, *client = handshake_client(WEIR_TLS_VERSION_DEFAULT);
     struct files files;
-    struct talk talk;
+    struct session_pair pair;
 
     put_leaf(&files, &pki()->server);
     server = server_with(
         WEIR_TLS_CONTEXT_OPTIONS(.certificate_file = files.certificate, .key_file = files.key));
-    assert_true(visit_begin(&talk, client, server));
+    assert_true(handshake_run(&pair, client, server));
     put_leaf(&files, &pki()->renewed);
     assert_subject(server, &pki()->server);
     assert_int_equal(weir_tls_context_reload(server), 0);
     assert_serves(server, &pki()->renewed);
     assert_int_equal(reloads_of(server), 1);
     weir_tls_context_release(server);
-    assert_int_equal(talk_seal(&talk.client, "still here", 10), 0);
-    talk_expect(&talk.server, "still here", 10);
-    talk_end(&talk);
+    assert_int_equal(session_side_seal(&pair.client, "still here", 10), 0);
+    session_side_expect(&pair.server, "still here", 10);
+    session_pair_close(&pair);
     weir_tls_context_release(client);
 }
 
@@ -409,7 +418,7 @@ TEST(tls_context, a_reload_that_fails_leaves_all_as_it_was)
         WEIR_TLS_CONTEXT_OPTIONS(.certificate_file = files.certificate, .key_file = files.key));
     write_file(files.key, pki()->renewed.key);
     assert_int_equal(weir_tls_context_reload(server), -EINVAL);
-    assert_string_equal(weir_tls_reason(), "the key does not belong to the certificate");
+    assert_string_equal(weir_tls_reason(), "the key does not match the certificate");
     assert_serves(server, leaf);
     write_file(files.certificate, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
     assert_int_equal(weir_tls_context_reload(server), WEIR_ETLS);
@@ -441,13 +450,13 @@ static bool asks(weir_tls_context *context)
 {
     bool it_does;
 
-    weir__tls_openssl.settings_release(weir__tls_context_begin(context, &it_does));
+    weir__openssl_context_release(weir__tls_context_snapshot(context, &it_does));
     return it_does;
 }
 
 TEST(tls_context, names_stand_for_other_contexts)
 {
-    weir_tls_context *server = visit_server(WEIR_TLS_VERSION_DEFAULT);
+    weir_tls_context *server = handshake_server(WEIR_TLS_VERSION_DEFAULT);
     weir_tls_context *other =
         server_with(WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->other.certificate,
                                              .key_pem = pki()->other.key));
@@ -470,16 +479,16 @@ TEST(tls_context, names_stand_for_other_contexts)
 
 TEST(tls_context, names_that_cannot_be_are_refused)
 {
-    weir_tls_context *server = visit_server(WEIR_TLS_VERSION_DEFAULT);
-    weir_tls_context *client = visit_client(WEIR_TLS_VERSION_DEFAULT);
+    weir_tls_context *server = handshake_server(WEIR_TLS_VERSION_DEFAULT);
+    weir_tls_context *client = handshake_client(WEIR_TLS_VERSION_DEFAULT);
 
     assert_int_equal(weir_tls_context_add_name(server, "a..b", server), -EINVAL);
-    assert_string_equal(weir_tls_reason(), "\"a..b\" cannot be a server's name");
+    assert_string_equal(weir_tls_reason(), "\"a..b\" is not a valid server name");
     assert_int_equal(weir_tls_context_add_name(server, NULL, server), -EINVAL);
     assert_int_equal(weir_tls_context_add_name(server, "a.test", client), -EINVAL);
     assert_int_equal(weir_tls_context_add_name(client, "a.test", server), -EINVAL);
     assert_int_equal(weir_tls_context_add_name(server, "a.test", NULL), -ENOENT);
-    assert_string_equal(weir_tls_reason(), "there is no name \"a.test\" to be forgotten");
+    assert_string_equal(weir_tls_reason(), "no such name: \"a.test\"");
     weir_tls_context_release(client);
     weir_tls_context_release(server);
 }
@@ -487,11 +496,11 @@ TEST(tls_context, names_that_cannot_be_are_refused)
 TEST(tls_context, a_chooser_makes_a_server_ask)
 {
     weir_tls_context *server = server_with(
-        WEIR_TLS_CONTEXT_OPTIONS(OURS, .choose = choose_nothing, .choose_data = &server));
+        WEIR_TLS_CONTEXT_OPTIONS(OURS, .on_sni = choose_nothing, .on_sni_data = &server));
     void *user_data;
 
     assert_true(asks(server));
-    assert_true(weir__tls_context_chooser(server, &user_data) == choose_nothing);
+    assert_true(weir__tls_context_sni_fn(server, &user_data) == choose_nothing);
     assert_ptr_equal(user_data, &server);
     assert_int_equal(weir_tls_context_replace(server, WEIR_TLS_CONTEXT_OPTIONS(OURS)), 0);
     assert_false(asks(server));
@@ -501,19 +510,20 @@ TEST(tls_context, a_chooser_makes_a_server_ask)
 /* ---- what is spoken ---- */
 
 /* What a handshake between them agrees upon: "" for no protocol; NULL if it fails. */
-static const char *agreed_alpn(const char *of_client, const char *of_server, weir__tls_facts *facts)
+static const char *agreed_alpn(const char *of_client, const char *of_server,
+                               weir__openssl_negotiated *facts)
 {
     weir_tls_context *client =
         client_with(WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca, .alpn = of_client));
     weir_tls_context *server = server_with(WEIR_TLS_CONTEXT_OPTIONS(OURS, .alpn = of_server));
-    struct talk talk;
-    bool is_ok = visit_begin(&talk, client, server);
+    struct session_pair pair;
+    bool is_ok = handshake_run(&pair, client, server);
 
     if (is_ok)
-        weir__tls_openssl.facts(talk.client.session, facts);
+        weir__openssl_session_negotiated(pair.client.session, facts);
     else
-        assert_non_null(strstr(talk.client.session->reason, "(alert 120)"));
-    talk_end(&talk);
+        assert_non_null(strstr(pair.client.session->reason, "(alert 120)"));
+    session_pair_close(&pair);
     weir_tls_context_release(client);
     weir_tls_context_release(server);
     return is_ok ? facts->alpn : NULL;
@@ -521,7 +531,7 @@ static const char *agreed_alpn(const char *of_client, const char *of_server, wei
 
 TEST(tls_context, the_server_takes_the_protocol_that_it_likes_best)
 {
-    weir__tls_facts facts;
+    weir__openssl_negotiated facts;
 
     assert_string_equal(agreed_alpn("http/1.1,h2", "h2,http/1.1", &facts), "h2");
     assert_string_equal(agreed_alpn("http/1.1", "h2,http/1.1", &facts), "http/1.1");
@@ -545,21 +555,21 @@ TEST(tls_context, versions_ciphers_and_groups_are_those_of_the_options)
          "ECDHE-ECDSA-AES128-GCM-SHA256"},
         {{OURS, .min_version = WEIR_TLS_VERSION_1_3}, "TLSv1.3", "TLS_AES_256_GCM_SHA384"},
     };
-    weir_tls_context *client = visit_client(WEIR_TLS_VERSION_DEFAULT);
+    weir_tls_context *client = handshake_client(WEIR_TLS_VERSION_DEFAULT);
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         weir_tls_context_options options = rows[i].server;
         weir_tls_context *server;
-        weir__tls_facts facts;
-        struct talk talk;
+        weir__openssl_negotiated facts;
+        struct session_pair pair;
 
         options.size = sizeof(options);
         server = server_with(&options);
-        assert_true(visit_begin(&talk, client, server));
-        weir__tls_openssl.facts(talk.server.session, &facts);
+        assert_true(handshake_run(&pair, client, server));
+        weir__openssl_session_negotiated(pair.server.session, &facts);
         assert_string_equal(facts.version, rows[i].version);
         assert_string_equal(facts.cipher, rows[i].cipher);
-        talk_end(&talk);
+        session_pair_close(&pair);
         weir_tls_context_release(server);
     }
     weir_tls_context_release(client);
@@ -572,7 +582,7 @@ static bool takes_cipher(const char *cipher)
     weir_tls_context *client,
         *server = server_with(
             WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = leaf->certificate, .key_pem = leaf->key));
-    struct talk talk;
+    struct session_pair pair;
     bool is_taken;
 
     assert_int_equal(
@@ -580,8 +590,8 @@ static bool takes_cipher(const char *cipher)
                                                         .max_version = WEIR_TLS_VERSION_1_2),
                                &client),
         0);
-    is_taken = visit_begin(&talk, client, server);
-    talk_end(&talk);
+    is_taken = handshake_run(&pair, client, server);
+    session_pair_close(&pair);
     weir_tls_context_release(client);
     weir_tls_context_release(server);
     return is_taken;
@@ -599,14 +609,14 @@ TEST(tls_context, by_default_a_stolen_key_opens_nothing_of_the_past)
 
 TEST(tls_context, a_client_without_a_common_version_is_refused)
 {
-    weir_tls_context *client = visit_client(WEIR_TLS_VERSION_1_2);
+    weir_tls_context *client = handshake_client(WEIR_TLS_VERSION_1_2);
     weir_tls_context *server =
         server_with(WEIR_TLS_CONTEXT_OPTIONS(OURS, .min_version = WEIR_TLS_VERSION_1_3));
-    struct talk talk;
+    struct session_pair pair;
 
-    assert_false(visit_begin(&talk, client, server));
-    assert_int_equal(talk.client.status, WEIR_ETLSREFUSED);
-    talk_end(&talk);
+    assert_false(handshake_run(&pair, client, server));
+    assert_int_equal(pair.client.status, WEIR_ETLSREFUSED);
+    session_pair_close(&pair);
     weir_tls_context_release(client);
     weir_tls_context_release(server);
 }
@@ -615,7 +625,7 @@ TEST(tls_context, a_client_without_a_common_version_is_refused)
 
 TEST(tls_context, handshakes_are_counted)
 {
-    weir_tls_context *server = visit_server(WEIR_TLS_VERSION_DEFAULT);
+    weir_tls_context *server = handshake_server(WEIR_TLS_VERSION_DEFAULT);
     weir_tls_context_stats stats;
 
     weir__tls_context_count(server, 0, false);
@@ -657,7 +667,7 @@ TEST(tls_context, making_one_survives_without_memory)
 
 TEST(tls_context, a_reload_without_memory_leaves_all_as_it_was)
 {
-    weir_tls_context *server = visit_server(WEIR_TLS_VERSION_DEFAULT);
+    weir_tls_context *server = handshake_server(WEIR_TLS_VERSION_DEFAULT);
     bool failed = true;
 
     log_capture_start();
@@ -711,20 +721,20 @@ static void swap_many_times(void *arg)
 
 TEST(tls_context, threads_swap_settings_while_hands_are_shaken)
 {
-    weir_tls_context *server = visit_server(WEIR_TLS_VERSION_DEFAULT);
-    weir_tls_context *client = visit_client(WEIR_TLS_VERSION_DEFAULT);
+    weir_tls_context *server = handshake_server(WEIR_TLS_VERSION_DEFAULT);
+    weir_tls_context *client = handshake_client(WEIR_TLS_VERSION_DEFAULT);
     struct swapper swappers[THREADS] = {{.server = server, .name = "a.test"},
                                         {.server = server, .name = "b.test"}};
     weir__thread threads[THREADS];
-    struct talk talk;
+    struct session_pair pair;
 
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(weir__thread_start("swapper", swap_many_times, &swappers[i], &threads[i]),
                          0);
     for (int i = 0; i < THREADS; i++) {
         while (!atomic_load(&swappers[i].is_over)) {
-            assert_true(visit_begin(&talk, client, server));
-            talk_end(&talk);
+            assert_true(handshake_run(&pair, client, server));
+            session_pair_close(&pair);
         }
         weir__thread_join(&threads[i]);
         assert_int_equal(atomic_load(&swappers[i].failures), 0);
@@ -744,7 +754,7 @@ static void replace_many_times(void *arg)
                 self->server, i % 2 == 0
                                   ? WEIR_TLS_CONTEXT_OPTIONS(OURS, .ca_pem = pki()->ca,
                                                              .verify = WEIR_TLS_VERIFY_REQUIRED)
-                                  : WEIR_TLS_CONTEXT_OPTIONS(OURS, .choose = choose_nothing)) < 0)
+                                  : WEIR_TLS_CONTEXT_OPTIONS(OURS, .on_sni = choose_nothing)) < 0)
             atomic_fetch_add(&self->failures, 1);
     atomic_store(&self->is_over, true);
 }
@@ -752,17 +762,17 @@ static void replace_many_times(void *arg)
 TEST(tls_context, what_a_session_begins_with_is_of_one_moment)
 {
     struct swapper swapper = {
-        .server = server_with(WEIR_TLS_CONTEXT_OPTIONS(OURS, .choose = choose_nothing))};
+        .server = server_with(WEIR_TLS_CONTEXT_OPTIONS(OURS, .on_sni = choose_nothing))};
     weir__thread thread;
     unsigned torn = 0;
 
     assert_int_equal(weir__thread_start("replacer", replace_many_times, &swapper, &thread), 0);
     while (!atomic_load(&swapper.is_over)) {
         bool it_asks;
-        weir__tls_settings *settings = weir__tls_context_begin(swapper.server, &it_asks);
+        weir__openssl_context *settings = weir__tls_context_snapshot(swapper.server, &it_asks);
 
         torn += it_asks != (settings->verify == WEIR_TLS_VERIFY_NONE);
-        weir__tls_openssl.settings_release(settings);
+        weir__openssl_context_release(settings);
     }
     weir__thread_join(&thread);
     assert_int_equal(atomic_load(&swapper.failures), 0);

@@ -19,17 +19,17 @@
 
 #define ON_DEMAND WEIR_CHANNEL_OPTIONS(.read_on_demand = true)
 
-static void open_on_demand(struct duet *duet, const weir_tls_options *server)
+static void open_on_demand(struct tls_pair *pair, const weir_tls_options *server)
 {
-    duet_prepare(
-        duet, &(const struct duet_options){
+    tls_pair_prepare(
+        pair, &(const struct tls_pair_options){
                   .server = server, .server_channel = WEIR_EMBEDDED_OPTIONS(.channel = ON_DEMAND)});
 }
 
-static void request(struct duet *duet)
+static void request(struct tls_pair *pair)
 {
-    weir_channel_request_read(duet->server.channel);
-    duet_play(duet);
+    weir_channel_request_read(pair->server.channel);
+    tls_pair_run(pair);
 }
 
 /* ---- the handshake ---- */
@@ -37,38 +37,39 @@ static void request(struct duet *duet)
 TEST(tls_demand, what_comes_with_the_handshake_waits_for_a_request)
 {
     for (int is_joined = 0; is_joined < 2; is_joined++) {
-        struct duet duet;
+        struct tls_pair pair;
 
-        open_on_demand(&duet, NULL);
-        duet.is_joined = is_joined != 0;
-        duet_begin(&duet);
-        duet_say(&duet.client, "hello"); /* goes out with the last step of the handshake */
-        duet_play(&duet);
-        assert_events(&duet.server.events, "shaken(ok)");
-        duet_say(&duet.client, "again");
-        duet_play(&duet);
-        assert_events(&duet.server.events, "");
-        request(&duet);
-        assert_events(&duet.server.events, "read(hello)");
-        request(&duet);
-        assert_events(&duet.server.events, "read(again)");
-        duet_close(&duet);
+        open_on_demand(&pair, NULL);
+        pair.is_joined = is_joined != 0;
+        tls_pair_begin(&pair);
+        tls_side_send_text(&pair.client,
+                           "hello"); /* goes out with the last step of the handshake */
+        tls_pair_run(&pair);
+        assert_events(&pair.server.events, "handshake(ok)");
+        tls_side_send_text(&pair.client, "again");
+        tls_pair_run(&pair);
+        assert_events(&pair.server.events, "");
+        request(&pair);
+        assert_events(&pair.server.events, "read(hello)");
+        request(&pair);
+        assert_events(&pair.server.events, "read(again)");
+        tls_pair_close(&pair);
     }
 }
 
 TEST(tls_demand, a_request_that_is_made_before_the_handshake_is_answered_after_it)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    open_on_demand(&duet, NULL);
-    duet_begin(&duet);
-    weir_channel_request_read(duet.server.channel);
-    duet_say(&duet.client, "hello");
-    duet_play(&duet);
-    duet_say(&duet.client, "again");
-    duet_play(&duet);
-    assert_events(&duet.server.events, "shaken(ok) read(hello)");
-    duet_close(&duet);
+    open_on_demand(&pair, NULL);
+    tls_pair_begin(&pair);
+    weir_channel_request_read(pair.server.channel);
+    tls_side_send_text(&pair.client, "hello");
+    tls_pair_run(&pair);
+    tls_side_send_text(&pair.client, "again");
+    tls_pair_run(&pair);
+    assert_events(&pair.server.events, "handshake(ok) read(hello)");
+    tls_pair_close(&pair);
 }
 
 static void switch_off(weir_ctx *ctx, const weir_tls_handshake *handshake)
@@ -79,57 +80,57 @@ static void switch_off(weir_ctx *ctx, const weir_tls_handshake *handshake)
 
 TEST(tls_demand, auto_read_that_is_switched_off_by_the_handshake_stops_what_came_with_it)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    duet_prepare(&duet, NULL);
-    duet.is_joined = true;
-    duet.server.on_shaken = switch_off;
-    duet_begin(&duet);
-    duet_say(&duet.client, "hello");
-    duet_play(&duet);
-    assert_events(&duet.server.events, "shaken(ok)");
-    weir_channel_set_auto_read(duet.server.channel, true);
-    duet_play(&duet);
-    assert_events(&duet.server.events, "read(hello)");
-    duet_close(&duet);
+    tls_pair_prepare(&pair, NULL);
+    pair.is_joined = true;
+    pair.server.on_handshake = switch_off;
+    tls_pair_begin(&pair);
+    tls_side_send_text(&pair.client, "hello");
+    tls_pair_run(&pair);
+    assert_events(&pair.server.events, "handshake(ok)");
+    weir_channel_set_auto_read(pair.server.channel, true);
+    tls_pair_run(&pair);
+    assert_events(&pair.server.events, "read(hello)");
+    tls_pair_close(&pair);
 }
 
 /* ---- the end ---- */
 
 TEST(tls_demand, the_peers_end_waits_behind_its_bytes)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    open_on_demand(&duet, NULL);
-    duet.is_joined = true;
-    duet_begin(&duet);
-    duet_say(&duet.client, "hello");
-    weir_channel_close(duet.client.channel, NULL);
-    duet_play(&duet);
-    assert_events(&duet.server.events, "shaken(ok)");
-    request(&duet);
-    assert_events(&duet.server.events, "read(hello)");
-    assert_true(weir_channel_is_open(duet.server.channel));
-    request(&duet);
-    assert_events(&duet.server.events, "ended inactive");
-    duet_close(&duet);
+    open_on_demand(&pair, NULL);
+    pair.is_joined = true;
+    tls_pair_begin(&pair);
+    tls_side_send_text(&pair.client, "hello");
+    weir_channel_close(pair.client.channel, NULL);
+    tls_pair_run(&pair);
+    assert_events(&pair.server.events, "handshake(ok)");
+    request(&pair);
+    assert_events(&pair.server.events, "read(hello)");
+    assert_true(weir_channel_is_open(pair.server.channel));
+    request(&pair);
+    assert_events(&pair.server.events, "ended inactive");
+    tls_pair_close(&pair);
 }
 
 /* The peer's end is behind bytes that nobody has requested, and no time passes. */
 TEST(tls_demand, a_close_that_waits_for_the_peer_does_not_wait_for_requests)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    open_on_demand(&duet, WEIR_TLS_OPTIONS(.peer_close_timeout_ns = weir_seconds(9)));
-    duet.is_joined = true;
-    duet_begin(&duet);
-    duet_say(&duet.client, "hello");
-    duet_play(&duet);
-    duet_say(&duet.client, "again");
-    weir_channel_close(duet.server.channel, NULL);
-    duet_play(&duet);
-    assert_events(&duet.server.events, "shaken(ok) ended inactive");
-    duet_close(&duet);
+    open_on_demand(&pair, WEIR_TLS_OPTIONS(.peer_close_timeout_ns = weir_seconds(9)));
+    pair.is_joined = true;
+    tls_pair_begin(&pair);
+    tls_side_send_text(&pair.client, "hello");
+    tls_pair_run(&pair);
+    tls_side_send_text(&pair.client, "again");
+    weir_channel_close(pair.server.channel, NULL);
+    tls_pair_run(&pair);
+    assert_events(&pair.server.events, "handshake(ok) ended inactive");
+    tls_pair_close(&pair);
 }
 
 /* ---- anything ---- */
@@ -137,7 +138,7 @@ TEST(tls_demand, a_close_that_waits_for_the_peer_does_not_wait_for_requests)
 enum act { NOTHING, REQUEST, OFF, OFF_AND_ON, ON, ACTS };
 
 struct world {
-    struct duet duet;
+    struct tls_pair pair;
     size_t sent; /* bytes: the n-th is n, modulo 251 */
     size_t received;
     size_t messages;
@@ -204,10 +205,10 @@ static void begin(void *state)
 {
     struct world *world = current = state;
 
-    duet_prepare(&world->duet, NULL);
-    world->duet.server.on_read = consume;
-    world->duet.server.on_read_complete = consume_complete;
-    duet_begin(&world->duet);
+    tls_pair_prepare(&world->pair, NULL);
+    world->pair.server.on_read = consume;
+    world->pair.server.on_read_complete = consume_complete;
+    tls_pair_begin(&world->pair);
 }
 
 static void say(struct world *world, size_t length)
@@ -218,14 +219,14 @@ static void say(struct world *world, size_t length)
         return;
     for (size_t i = 0; i < length; i++)
         (void)weir_buf_write_u8(buf, (uint8_t)(world->sent++ % 251));
-    weir_channel_write_and_flush(world->duet.client.channel, weir_buf_msg(buf), NULL);
+    weir_channel_write_and_flush(world->pair.client.channel, weir_buf_msg(buf), NULL);
 }
 
 static void ask(struct world *world)
 {
     world->has_request = true;
-    weir_channel_request_read(world->duet.server.channel);
-    duet_play(&world->duet);
+    weir_channel_request_read(world->pair.server.channel);
+    tls_pair_run(&world->pair);
 }
 
 static bool is_well(const struct world *world)
@@ -238,7 +239,7 @@ static bool is_well(const struct world *world)
 static void do_step(struct world *world, const struct property_step *step)
 {
     uint32_t number = step->numbers[0];
-    struct duettist *server = &world->duet.server;
+    struct tls_side *server = &world->pair.server;
 
     switch (step->kind) {
     case SAY:
@@ -258,8 +259,8 @@ static void do_step(struct world *world, const struct property_step *step)
         world->in_complete = number % ACTS;
         break;
     case PIECE:
-        world->duet.piece = number % 3 == 0 ? number % 100 : 0;
-        world->duet.is_joined = number % 3 == 1;
+        world->pair.piece = number % 3 == 0 ? number % 100 : 0;
+        world->pair.is_joined = number % 3 == 1;
         break;
     case DECODE:
         if (number % 4 == 0 && world->sent == 0)
@@ -267,7 +268,7 @@ static void do_step(struct world *world, const struct property_step *step)
                                     &threes.handler, NULL);
         break;
     default:
-        duet_play(&world->duet);
+        tls_pair_run(&world->pair);
     }
 }
 
@@ -278,17 +279,17 @@ static bool drain(struct world *world)
 
     world->ends = true;
     world->in_read = world->in_complete = NOTHING;
-    weir_channel_set_auto_read(world->duet.server.channel, false);
-    weir_channel_close(world->duet.client.channel, NULL);
-    duet_play(&world->duet);
+    weir_channel_set_auto_read(world->pair.server.channel, false);
+    weir_channel_close(world->pair.client.channel, NULL);
+    tls_pair_run(&world->pair);
     while (world->received < world->sent) {
         before = world->messages;
         ask(world);
         PROPERTY(world->messages == before + 1);
-        PROPERTY(weir_channel_is_open(world->duet.server.channel));
+        PROPERTY(weir_channel_is_open(world->pair.server.channel));
     }
     ask(world);
-    PROPERTY(!weir_channel_is_open(world->duet.server.channel));
+    PROPERTY(!weir_channel_is_open(world->pair.server.channel));
     return true;
 }
 
@@ -317,7 +318,7 @@ static void end(void *state)
 {
     struct world *world = current = state;
 
-    duet_close(&world->duet);
+    tls_pair_close(&world->pair);
 }
 
 static const struct property in_order_and_asked_for = {
@@ -341,7 +342,7 @@ static void say_at_once(weir_ctx *ctx)
 {
     weir_buf *buf;
 
-    secure_client(ctx);
+    tls_line_add_client(ctx);
     if (weir_buf_create_from("hello", 5, &buf) == 0)
         weir_write_and_flush(ctx, weir_buf_msg(buf), NULL);
 }
@@ -364,14 +365,14 @@ static void pass_by(weir_channel *channel)
 /* Issue 14, 4. */
 TEST_EACH_CONNECTION(tls_demand, a_server_that_reads_on_demand_gets_nothing_unasked)
 {
-    secure_line_call(connection, &(const struct connection_options){.server = ON_DEMAND},
+    tls_line_connect(connection, &(const struct connection_options){.server = ON_DEMAND},
                      say_at_once);
     event_log_clear(&connection->server.events);
     pass_by(connection->server.channel);
     connection_note(&connection->server, "asks");
     weir_channel_request_read(connection->server.channel);
     assert_end_events(&connection->server, "asks read(hello)");
-    secure_line_close(connection);
+    tls_line_close(connection);
 }
 
 static int take_letter(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
@@ -391,7 +392,7 @@ static const weir_decoder letters = {
 static void secure_letters(weir_ctx *ctx)
 {
     (void)weir_pipeline_add_first(weir_ctx_pipeline(ctx), &letters.handler, NULL);
-    secure_server(ctx);
+    tls_line_add_server(ctx);
 }
 
 static weir_group *helpers;
@@ -457,16 +458,16 @@ static void assert_one_by_one(struct connection *connection)
 TEST_EACH_CONNECTION(tls_demand, work_that_switches_auto_read_is_done_in_order)
 {
     open_helpers(connection);
-    secure_open(&secure_on_line);
+    tls_setup_open(&tls_line_setup);
     connection->server.on_active = secure_letters;
-    connection->client.on_active = secure_client;
+    connection->client.on_active = tls_line_add_client;
     connection->server.on_read = work_on;
     connection_prepare(connection, NULL);
     connection_start(connection);
     connection_await(&connection->server, "tls-handshake", 1);
     assert_one_by_one(connection);
-    secure_line_close(connection);
-    secure_end_loops(connection);
+    tls_line_close(connection);
+    tls_line_end_loops(connection);
     end_group(helpers);
 }
 
@@ -483,7 +484,7 @@ TEST_EACH_CONNECTION(tls_demand, so_it_is_without_tls)
     connection_open(connection, NULL);
     assert_one_by_one(connection);
     connection_close(connection);
-    secure_end_loops(connection);
+    tls_line_end_loops(connection);
     end_group(helpers);
 }
 
@@ -506,7 +507,7 @@ TEST_EACH_CONNECTION(tls_demand, so_it_is_for_a_handler_elsewhere)
     connection_open(connection, NULL);
     assert_one_by_one(connection);
     connection_close(connection);
-    secure_end_loops(connection);
+    tls_line_end_loops(connection);
     end_group(helpers);
 }
 
@@ -524,7 +525,7 @@ TEST_EACH_CONNECTION(tls_demand, so_it_is_behind_a_decoder_elsewhere)
     connection_open(connection, NULL);
     assert_one_by_one(connection);
     connection_close(connection);
-    secure_end_loops(connection);
+    tls_line_end_loops(connection);
     end_group(helpers);
 }
 
@@ -561,6 +562,6 @@ TEST_EACH_CONNECTION(tls_demand, requests_pass_executors_and_come_back_with_one_
     connection_send(&connection->client, "abc");
     assert_end_events(&connection->server, "read(a) complete read(b) complete read(c) complete");
     connection_close(connection);
-    secure_end_loops(connection);
+    tls_line_end_loops(connection);
     end_group(helpers);
 }

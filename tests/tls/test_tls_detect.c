@@ -152,7 +152,7 @@ static void converse(size_t piece)
 {
     weir_embedded *client = NULL, *server = fixture_open(add, NULL);
     weir_tls_context *trust = NULL;
-    weir_msg *heard;
+    weir_msg *received;
 
     assert_int_equal(weir_embedded_create(NULL, &client), 0);
     assert_int_equal(weir_tls_client_create(WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca), &trust),
@@ -163,10 +163,10 @@ static void converse(size_t piece)
     assert_int_equal(weir_embedded_write_outbound(client, feed_bytes("hello", 5)), 0);
     while (bring(client, server, piece) || bring(server, client, piece))
         continue;
-    heard = weir_embedded_read_inbound(client);
-    assert_non_null(heard);
-    assert_memory_equal(weir_buf_bytes(weir_buf_of(heard)), "hello", 5);
-    weir_msg_release(heard);
+    received = weir_embedded_read_inbound(client);
+    assert_non_null(received);
+    assert_memory_equal(weir_buf_bytes(weir_buf_of(received)), "hello", 5);
+    weir_msg_release(received);
     assert_string_equal(decided, "tls ");
     assert_string_equal(fixture_error(), "");
     weir_embedded_release(client);
@@ -203,9 +203,9 @@ static void assert_times_out(const weir_tls_detect_options *options, int64_t aft
 TEST(tls_detect, does_not_wait_for_ever)
 {
     assert_times_out(NULL, weir_seconds(10),
-                     "ETIMEDOUT: the first bytes did not come within 10000 ms");
+                     "ETIMEDOUT: the first bytes did not arrive within 10000 ms");
     assert_times_out(WEIR_TLS_DETECT_OPTIONS(.timeout_ns = weir_ms(50)), weir_ms(50),
-                     "ETIMEDOUT: the first bytes did not come within 50 ms");
+                     "ETIMEDOUT: the first bytes did not arrive within 50 ms");
 }
 
 TEST(tls_detect, does_not_wait_for_ever_where_its_channel_has_moved)
@@ -216,7 +216,8 @@ TEST(tls_detect, does_not_wait_for_ever_where_its_channel_has_moved)
     weir_embedded_run(embedded);
     assert_int_equal(weir_embedded_register(embedded), 0);
     weir_embedded_advance(embedded, weir_seconds(10));
-    assert_string_equal(fixture_error(), "ETIMEDOUT: the first bytes did not come within 10000 ms");
+    assert_string_equal(fixture_error(),
+                        "ETIMEDOUT: the first bytes did not arrive within 10000 ms");
     weir_embedded_release(embedded);
 }
 
@@ -331,10 +332,10 @@ TEST(tls_detect, keeps_the_group_that_does_the_work)
 TEST(tls_detect, survives_every_lack_of_memory)
 {
     weir_tls_context *made = context();
-    struct draft draft;
+    struct hello_wire wire;
 
-    draft_make_real(&draft, "localhost", "", TLS1_3_VERSION);
-    fixture_assert_survives(add, WEIR_TLS_DETECT_OPTIONS(.context = made), draft.bytes, 120);
+    hello_make_openssl(&wire, "localhost", "", TLS1_3_VERSION);
+    fixture_assert_survives(add, WEIR_TLS_DETECT_OPTIONS(.context = made), wire.bytes, 120);
     fixture_assert_survives(add, WEIR_TLS_DETECT_OPTIONS(.context = made), "plain text", 10);
     weir_tls_context_release(made);
 }

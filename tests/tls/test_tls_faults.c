@@ -46,7 +46,7 @@ struct parties {
 struct tls_site {
     struct faulty_server faulty;
     const struct parties *parties;
-    struct call_counter shaken; /* well or not */
+    struct call_counter handshakes; /* well or not */
 };
 
 static struct tls_site *tls_site_of(weir_ctx *ctx)
@@ -57,7 +57,7 @@ static struct tls_site *tls_site_of(weir_ctx *ctx)
 static void on_event(weir_ctx *ctx, weir_msg *event)
 {
     if (weir_tls_handshake_of(event) != NULL)
-        call_counter_add(&tls_site_of(ctx)->shaken);
+        call_counter_add(&tls_site_of(ctx)->handshakes);
     weir_msg_release(event);
 }
 
@@ -85,7 +85,7 @@ static int open_server(struct tls_site *self, struct sweep *sweep)
     int err = faulty_server_open(&self->faulty, sweep);
 
     self->parties = sweep->arg;
-    self->shaken = (struct call_counter){0};
+    self->handshakes = (struct call_counter){0};
     if (err == 0)
         err = weir_server_start(
             WEIR_SERVER_OPTIONS(.boss = self->faulty.group, .address = "127.0.0.1:0",
@@ -101,7 +101,7 @@ static int open_server(struct tls_site *self, struct sweep *sweep)
 static void close_server(struct tls_site *self)
 {
     faulty_server_close(&self->faulty);
-    if (atomic_load(&self->faulty.opened.calls) != atomic_load(&self->shaken.calls))
+    if (atomic_load(&self->faulty.opened.calls) != atomic_load(&self->handshakes.calls))
         sweep_fail(self->faulty.sweep,
                    "not of all connections was told once how the handshake went");
 }

@@ -16,43 +16,42 @@
 #define MANY 2000
 
 /* The handshake is over, and nobody remembers it. */
-static void meet_and_shake(struct opponent *opponent, bool is_server, enum weir_tls_version version,
+static void meet_and_shake(struct raw_peer *raw, bool is_server, enum weir_tls_version version,
                            const weir_embedded_options *channel)
 {
-    opponent_meet(opponent, &(const struct opponent_options){.is_server = is_server,
-                                                             .max_version = version,
-                                                             .channel = channel});
-    opponent_play(opponent);
-    assert_events(&opponent->ours.events, "shaken(ok)");
+    raw_peer_open(raw, &(const struct raw_peer_options){
+                           .is_server = is_server, .max_version = version, .channel = channel});
+    raw_peer_run(raw);
+    assert_events(&raw->ours.events, "handshake(ok)");
 }
 
 /* The handshake has not begun; its first bytes have come from a client. */
-static void meet_halfway(struct opponent *opponent, bool is_server, enum weir_tls_version version)
+static void meet_halfway(struct raw_peer *raw, bool is_server, enum weir_tls_version version)
 {
-    opponent_meet(opponent,
-                  &(const struct opponent_options){.is_server = is_server, .max_version = version});
-    (void)SSL_do_handshake(opponent->ssl);
-    opponent_bring(opponent);
+    raw_peer_open(raw,
+                  &(const struct raw_peer_options){.is_server = is_server, .max_version = version});
+    (void)SSL_do_handshake(raw->ssl);
+    raw_peer_transfer(raw);
 }
 
 /* Many of a record in one piece. */
-static void flood(struct opponent *opponent, const uint8_t *record, size_t length)
+static void flood(struct raw_peer *raw, const uint8_t *record, size_t length)
 {
     static uint8_t bytes[MANY * 16];
 
     assert_true(length <= 16);
     for (size_t i = 0; i < MANY; i++)
         memcpy(bytes + i * length, record, length);
-    opponent_throw(opponent, bytes, MANY * length);
+    raw_peer_inject(raw, bytes, MANY * length);
 }
 
-static void assert_flooded(struct opponent *opponent, const char *words)
+static void assert_flooded(struct raw_peer *raw, const char *words)
 {
-    opponent_leave(opponent);
-    if (strstr(opponent->ours.detail, words) == NULL)
-        fail_msg("\"%s\" is not among \"%s\"", words, opponent->ours.detail);
-    assert_events(&opponent->ours.events, "shaken(WEIR_ETLS) error(WEIR_ETLS) inactive");
-    opponent_part(opponent);
+    raw_peer_end_stream(raw);
+    if (strstr(raw->ours.detail, words) == NULL)
+        fail_msg("\"%s\" is not among \"%s\"", words, raw->ours.detail);
+    assert_events(&raw->ours.events, "handshake(WEIR_ETLS) error(WEIR_ETLS) inactive");
+    raw_peer_close(raw);
 }
 
 /* ---- in clear ---- */
@@ -60,24 +59,24 @@ static void assert_flooded(struct opponent *opponent, const char *words)
 TEST(tls_flood, of_warnings_is_refused)
 {
     static const uint8_t warning[] = {21, 3, 3, 0, 2, 1, 112};
-    struct opponent opponent;
+    struct raw_peer raw;
 
     for (int i = 0; i < 2; i++) {
-        meet_halfway(&opponent, i == 1, WEIR_TLS_VERSION_1_2);
-        flood(&opponent, warning, sizeof(warning));
-        assert_flooded(&opponent, "too many warn alerts");
+        meet_halfway(&raw, i == 1, WEIR_TLS_VERSION_1_2);
+        flood(&raw, warning, sizeof(warning));
+        assert_flooded(&raw, "too many warn alerts");
     }
 }
 
 TEST(tls_flood, of_empty_records_is_refused)
 {
     static const uint8_t empty[] = {22, 3, 3, 0, 0};
-    struct opponent opponent;
+    struct raw_peer raw;
 
     for (int i = 0; i < 4; i++) {
-        meet_halfway(&opponent, i % 2 == 1, i < 2 ? WEIR_TLS_VERSION_1_2 : WEIR_TLS_VERSION_1_3);
-        flood(&opponent, empty, sizeof(empty));
-        assert_flooded(&opponent, i == 0 ? "record too small" : "we refused: ");
+        meet_halfway(&raw, i % 2 == 1, i < 2 ? WEIR_TLS_VERSION_1_2 : WEIR_TLS_VERSION_1_3);
+        flood(&raw, empty, sizeof(empty));
+        assert_flooded(&raw, i == 0 ? "record too small" : "rejected by us: ");
     }
 }
 
@@ -85,55 +84,55 @@ TEST(tls_flood, of_empty_records_is_refused)
 TEST(tls_flood, of_changes_of_the_cipher_is_refused)
 {
     static const uint8_t change[] = {20, 3, 3, 0, 1, 1};
-    struct opponent opponent;
+    struct raw_peer raw;
 
     for (int i = 0; i < 4; i++) {
-        meet_halfway(&opponent, i % 2 == 1, i < 2 ? WEIR_TLS_VERSION_1_2 : WEIR_TLS_VERSION_1_3);
-        flood(&opponent, change, sizeof(change));
-        assert_flooded(&opponent, "we refused: ");
+        meet_halfway(&raw, i % 2 == 1, i < 2 ? WEIR_TLS_VERSION_1_2 : WEIR_TLS_VERSION_1_3);
+        flood(&raw, change, sizeof(change));
+        assert_flooded(&raw, "rejected by us: ");
     }
 }
 
 /* ---- encrypted ---- */
 
-static void renew_keys(struct opponent *opponent, int how)
+static void renew_keys(struct raw_peer *raw, int how)
 {
-    assert_int_equal(SSL_key_update(opponent->ssl, how), 1);
-    assert_int_equal(SSL_do_handshake(opponent->ssl), 1);
+    assert_int_equal(SSL_key_update(raw->ssl, how), 1);
+    assert_int_equal(SSL_do_handshake(raw->ssl), 1);
 }
 
 /* Enough for one message of the handshake to be accepted among them. */
-static void say_some(struct opponent *opponent)
+static void say_some(struct raw_peer *raw)
 {
-    opponent->ours.is_long = true;
+    raw->ours.is_long = true;
     for (int i = 0; i < 8; i++)
-        opponent_say(opponent, "x");
+        raw_peer_send_text(raw, "x");
 }
 
 TEST(tls_flood, of_new_keys_among_data_is_borne)
 {
-    struct opponent opponent;
+    struct raw_peer raw;
     size_t bytes = 0;
 
     for (int i = 0; i < 4; i++) {
-        meet_and_shake(&opponent, i % 2 == 1, WEIR_TLS_VERSION_1_3, NULL);
+        meet_and_shake(&raw, i % 2 == 1, WEIR_TLS_VERSION_1_3, NULL);
         for (int j = 0; j < MANY; j++) {
-            say_some(&opponent);
-            renew_keys(&opponent, i < 2 ? SSL_KEY_UPDATE_NOT_REQUESTED : SSL_KEY_UPDATE_REQUESTED);
+            say_some(&raw);
+            renew_keys(&raw, i < 2 ? SSL_KEY_UPDATE_NOT_REQUESTED : SSL_KEY_UPDATE_REQUESTED);
             if (j % 100 == 99)
-                opponent_play(&opponent);
+                raw_peer_run(&raw);
             if (j == 199)
                 bytes = test_openssl_bytes();
         }
-        opponent_play(&opponent);
-        event_log_clear(&opponent.ours.events);
-        opponent.ours.is_long = false;
-        opponent_say(&opponent, "hello");
-        opponent_play(&opponent);
-        assert_events(&opponent.ours.events, "read(hello)");
+        raw_peer_run(&raw);
+        event_log_clear(&raw.ours.events);
+        raw.ours.is_long = false;
+        raw_peer_send_text(&raw, "hello");
+        raw_peer_run(&raw);
+        assert_events(&raw.ours.events, "read(hello)");
         assert_true(test_openssl_bytes() <= bytes + 1024);
-        assert_true(opponent.ours.sent <= 8192 + opponent.brought);
-        opponent_part(&opponent);
+        assert_true(raw.ours.sent <= 8192 + raw.delivered);
+        raw_peer_close(&raw);
     }
 }
 
@@ -144,69 +143,68 @@ TEST(tls_flood, of_demands_for_new_keys_whose_answers_nobody_takes_is_refused)
         WEIR_EMBEDDED_OPTIONS(.socket_space = 8192,
                               .channel = WEIR_CHANNEL_OPTIONS(.high_mark = 16384));
     int64_t most = 0;
-    struct opponent opponent;
+    struct raw_peer raw;
 
     for (int i = 0; i < 2; i++) {
-        meet_and_shake(&opponent, i == 1, WEIR_TLS_VERSION_1_3, channel);
-        opponent.is_deaf = true;
-        for (int j = 0; j < 10 * MANY && weir_channel_is_open(opponent.ours.channel); j++) {
-            say_some(&opponent);
-            renew_keys(&opponent, SSL_KEY_UPDATE_REQUESTED);
-            opponent_bring(&opponent);
-            if (weir_channel_pending_bytes(opponent.ours.channel) > most)
-                most = weir_channel_pending_bytes(opponent.ours.channel);
+        meet_and_shake(&raw, i == 1, WEIR_TLS_VERSION_1_3, channel);
+        raw.stops_reading = true;
+        for (int j = 0; j < 10 * MANY && weir_channel_is_open(raw.ours.channel); j++) {
+            say_some(&raw);
+            renew_keys(&raw, SSL_KEY_UPDATE_REQUESTED);
+            raw_peer_transfer(&raw);
+            if (weir_channel_pending_bytes(raw.ours.channel) > most)
+                most = weir_channel_pending_bytes(raw.ours.channel);
         }
-        opponent_leave(&opponent);
+        raw_peer_end_stream(&raw);
         assert_true(most <= 3 * 16384);
-        assert_string_equal(opponent.ours.detail,
-                            "the peer demands answers and does not take them");
-        assert_int_equal(event_log_count(&opponent.ours.events, "error(WEIR_ETLS)"), 1);
-        assert_int_equal(event_log_count(&opponent.ours.events, "inactive"), 1);
-        opponent_part(&opponent);
+        assert_string_equal(raw.ours.detail, "the peer requests replies and does not read them");
+        assert_int_equal(event_log_count(&raw.ours.events, "error(WEIR_ETLS)"), 1);
+        assert_int_equal(event_log_count(&raw.ours.events, "inactive"), 1);
+        raw_peer_close(&raw);
     }
 }
 
 /* A client remembers a few. */
 TEST(tls_flood, of_tickets_among_data_is_borne)
 {
-    struct opponent opponent;
+    struct raw_peer raw;
     size_t bytes = 0;
 
-    meet_and_shake(&opponent, true, WEIR_TLS_VERSION_1_3, NULL);
+    meet_and_shake(&raw, true, WEIR_TLS_VERSION_1_3, NULL);
     for (int i = 0; i < MANY / 10; i++) {
-        assert_int_equal(SSL_new_session_ticket(opponent.ssl), 1);
-        assert_int_equal(SSL_do_handshake(opponent.ssl), 1);
-        say_some(&opponent);
-        opponent_bring(&opponent);
+        assert_int_equal(SSL_new_session_ticket(raw.ssl), 1);
+        assert_int_equal(SSL_do_handshake(raw.ssl), 1);
+        say_some(&raw);
+        raw_peer_transfer(&raw);
         if (i == 20)
             bytes = test_openssl_bytes();
     }
     assert_true(test_openssl_bytes() <= bytes + 32 * 1024);
-    opponent.ours.is_long = false;
-    opponent_say(&opponent, "hello");
-    opponent_play(&opponent);
-    assert_events(&opponent.ours.events, "read(hello)");
-    opponent_part(&opponent);
+    raw.ours.is_long = false;
+    raw_peer_send_text(&raw, "hello");
+    raw_peer_run(&raw);
+    assert_events(&raw.ours.events, "read(hello)");
+    raw_peer_close(&raw);
 }
 
 /* A server of TLS 1.2 wants another handshake, again and again. It is told each time that it does
  * not get one, and then refused. */
 TEST(tls_flood, of_demands_for_another_handshake_is_refused)
 {
-    struct opponent opponent;
+    struct raw_peer raw;
 
-    meet_and_shake(&opponent, true, WEIR_TLS_VERSION_1_2, NULL);
-    opponent.is_deaf = true;
+    meet_and_shake(&raw, true, WEIR_TLS_VERSION_1_2, NULL);
+    raw.stops_reading = true;
     for (int i = 0; i < 32; i++) {
-        (void)SSL_renegotiate(opponent.ssl);
-        (void)SSL_do_handshake(opponent.ssl);
-        opponent_bring(&opponent);
+        (void)SSL_renegotiate(raw.ssl);
+        (void)SSL_do_handshake(raw.ssl);
+        raw_peer_transfer(&raw);
     }
-    assert_events(&opponent.ours.events, "");
-    (void)SSL_renegotiate(opponent.ssl);
-    (void)SSL_do_handshake(opponent.ssl);
-    opponent_bring(&opponent);
-    assert_events(&opponent.ours.events, "error(WEIR_ETLS) inactive");
-    assert_string_equal(opponent.ours.detail, "we refused: too many records without data");
-    opponent_part(&opponent);
+    assert_events(&raw.ours.events, "");
+    (void)SSL_renegotiate(raw.ssl);
+    (void)SSL_do_handshake(raw.ssl);
+    raw_peer_transfer(&raw);
+    assert_events(&raw.ours.events, "error(WEIR_ETLS) inactive");
+    assert_string_equal(raw.ours.detail, "rejected by us: too many records without data");
+    raw_peer_close(&raw);
 }

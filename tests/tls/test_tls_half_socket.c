@@ -44,28 +44,28 @@ static void converse(struct connection *connection)
 /* D 87, D 89 */
 TEST_EACH_PAIR(tls_half_socket, can_still_read_when_its_output_is_shut)
 {
-    secure_line_open(connection, &half, secure_client);
+    tls_line_open(connection, &half, tls_line_add_client);
     converse(connection);
     assert_end_events(&connection->client, "inactive unregistered");
-    secure_line_close(connection);
+    tls_line_close(connection);
 }
 
 TEST_EACH_CONNECTION(tls_half_socket, sends_what_was_written_before)
 {
-    secure_line_open(connection, &half, secure_client);
+    tls_line_open(connection, &half, tls_line_add_client);
     write_much(connection);
     converse(connection);
     assert_int_equal(atomic_load(&connection->server.received), MUCH);
-    secure_line_close(connection);
+    tls_line_close(connection);
 }
 
 TEST_EACH_CONNECTION(tls_half_socket, sends_what_was_written_before_from_executors_of_its_own)
 {
-    secure_line_open_on(connection, &half, make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2)));
+    tls_line_open_on(connection, &half, make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2)));
     write_much(connection);
     converse(connection);
     assert_int_equal(atomic_load(&connection->server.received), MUCH);
-    secure_line_close(connection);
+    tls_line_close(connection);
 }
 
 static void hold_back(struct connection *connection)
@@ -81,18 +81,18 @@ static void hold_back(struct connection *connection)
 
 TEST_EACH_CONNECTION(tls_half_socket, waits_behind_what_is_shaped)
 {
-    secure_line_open(connection, &half, secure_client);
+    tls_line_open(connection, &half, tls_line_add_client);
     hold_back(connection);
     write_much(connection);
     converse(connection);
     assert_int_equal(atomic_load(&connection->server.received), MUCH);
-    secure_line_close(connection);
+    tls_line_close(connection);
 }
 
 /* Much is written, and the end of it asked for, before anybody has shaken hands. */
 static void say_all_at_once(weir_ctx *ctx)
 {
-    secure_client(ctx);
+    tls_line_add_client(ctx);
     for (uint64_t i = 0; i < MUCH; i += PIECE)
         weir_channel_write(weir_ctx_channel(ctx), sized_msg(PIECE), NULL);
     weir_channel_shutdown_output(weir_ctx_channel(ctx), NULL);
@@ -101,13 +101,13 @@ static void say_all_at_once(weir_ctx *ctx)
 TEST_EACH_CONNECTION(tls_half_socket, waits_for_the_handshake)
 {
     connection->server.on_read = connection_discard;
-    secure_line_call(connection, &half, say_all_at_once);
+    tls_line_connect(connection, &half, say_all_at_once);
     connection_await(&connection->server, "input-drained", 1);
     assert_int_equal(atomic_load(&connection->server.received), MUCH);
     connection_send(&connection->server, "answer");
     connection_await_received(&connection->client, 6);
     assert_int_equal(event_log_count(&connection->client.events, "error"), 0);
-    secure_line_close(connection);
+    tls_line_close(connection);
 }
 
 /* ---- on another loop ---- */
@@ -139,17 +139,17 @@ static void move_while_it_waits(struct connection *connection)
     assert_int_equal(atomic_load(&connection->server.received), MUCH);
     connection_send(&connection->server, "answer");
     connection_await_received(&connection->client, 6);
-    secure_line_close(connection);
+    tls_line_close(connection);
 }
 
 TEST_EACH_CONNECTION(tls_half_socket, goes_along_to_another_loop)
 {
-    secure_line_open(connection, &half, secure_client);
+    tls_line_open(connection, &half, tls_line_add_client);
     move_while_it_waits(connection);
 }
 
 TEST_EACH_CONNECTION(tls_half_socket, goes_along_to_another_loop_from_executors_of_its_own)
 {
-    secure_line_open_on(connection, &half, make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2)));
+    tls_line_open_on(connection, &half, make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2)));
     move_while_it_waits(connection);
 }

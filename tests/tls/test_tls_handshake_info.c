@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The handshake of the TLS handler between two embedded channels: what is told of it, and how it
- * fails. Those that wait for somebody are in test_tls_shaking.c.
+ * fails. Those that wait for somebody are in test_tls_handshake.c.
  */
 #include <weir/tls.h>
 
@@ -21,33 +21,33 @@
 
 TEST(tls, shakes_hands_and_brings_words)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    duet_open(&duet, NULL);
-    assert_events(&duet.client.events, "shaken(ok)");
-    assert_events(&duet.server.events, "shaken(ok)");
-    duet_say(&duet.client, "hello");
-    duet_play(&duet);
-    assert_events(&duet.server.events, "read(hello)");
-    duet_say(&duet.server, "you too");
-    duet_play(&duet);
-    assert_events(&duet.client.events, "read(you too)");
-    duet_close(&duet);
+    tls_pair_open(&pair, NULL);
+    assert_events(&pair.client.events, "handshake(ok)");
+    assert_events(&pair.server.events, "handshake(ok)");
+    tls_side_send_text(&pair.client, "hello");
+    tls_pair_run(&pair);
+    assert_events(&pair.server.events, "read(hello)");
+    tls_side_send_text(&pair.server, "you too");
+    tls_pair_run(&pair);
+    assert_events(&pair.client.events, "read(you too)");
+    tls_pair_close(&pair);
 }
 
 TEST(tls, does_the_same_one_byte_at_a_time)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    duet_prepare(&duet, NULL);
-    duet.piece = 1;
-    duet_begin(&duet);
-    duet_play(&duet);
-    duet_say(&duet.client, "hello");
-    duet_play(&duet);
-    assert_events(&duet.client.events, "shaken(ok)");
-    assert_events(&duet.server.events, "shaken(ok) read(hello)");
-    duet_close(&duet);
+    tls_pair_prepare(&pair, NULL);
+    pair.piece = 1;
+    tls_pair_begin(&pair);
+    tls_pair_run(&pair);
+    tls_side_send_text(&pair.client, "hello");
+    tls_pair_run(&pair);
+    assert_events(&pair.client.events, "handshake(ok)");
+    assert_events(&pair.server.events, "handshake(ok) read(hello)");
+    tls_pair_close(&pair);
 }
 
 TEST(tls, begins_when_it_is_added_to_a_channel_that_is_active)
@@ -85,56 +85,56 @@ static void write_down_what_was_agreed(weir_ctx *ctx, const weir_tls_handshake *
 
 TEST(tls, tells_what_was_agreed_upon)
 {
-    struct duet duet;
+    struct tls_pair pair;
     weir_msg *later;
 
-    duet_prepare(&duet, NULL);
-    duet.server.on_shaken = write_down_what_was_agreed;
-    duet_begin(&duet);
-    duet_play(&duet);
+    tls_pair_prepare(&pair, NULL);
+    pair.server.on_handshake = write_down_what_was_agreed;
+    tls_pair_begin(&pair);
+    tls_pair_run(&pair);
     assert_string_equal(agreed, "TLSv1.3 TLS_AES_256_GCM_SHA384 '' localhost nobody ");
-    later = weir_tls_read_handshake(duet.client.pipeline);
+    later = weir_tls_read_handshake(pair.client.pipeline);
     assert_non_null(later);
     write_down_what_was_agreed(NULL, weir_tls_handshake_of(later));
     assert_string_equal(agreed, "TLSv1.3 TLS_AES_256_GCM_SHA384 '' localhost peer ");
     weir_msg_release(later);
-    duet_close(&duet);
+    tls_pair_close(&pair);
 }
 
 TEST(tls, has_no_handshake_to_tell_of_before_it_is_over)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    duet_prepare(&duet, NULL);
-    assert_null(weir_tls_read_handshake(duet.client.pipeline));
-    duet_begin(&duet);
-    assert_null(weir_tls_read_handshake(duet.client.pipeline));
-    duet_close(&duet);
+    tls_pair_prepare(&pair, NULL);
+    assert_null(weir_tls_read_handshake(pair.client.pipeline));
+    tls_pair_begin(&pair);
+    assert_null(weir_tls_read_handshake(pair.client.pipeline));
+    tls_pair_close(&pair);
 }
 
 /* The client's promise. */
-static weir_promise *prepare_promised(struct duet *duet)
+static weir_promise *prepare_promised(struct tls_pair *pair)
 {
     weir_promise *promise;
 
     assert_int_equal(weir_promise_create(weir_executor_immediate(), &promise), 0);
-    duet_prepare(duet,
-                 &(const struct duet_options){
-                     .client = WEIR_TLS_OPTIONS(.server_name = "localhost", .handshake = promise)});
+    tls_pair_prepare(
+        pair, &(const struct tls_pair_options){
+                  .client = WEIR_TLS_OPTIONS(.server_name = "localhost", .handshake = promise)});
     return promise;
 }
 
 TEST(tls, completes_the_promise_of_the_handshake)
 {
-    struct duet duet;
-    weir_promise *promise = prepare_promised(&duet);
+    struct tls_pair pair;
+    weir_promise *promise = prepare_promised(&pair);
 
-    duet_begin(&duet);
+    tls_pair_begin(&pair);
     assert_int_equal(weir_promise_result(promise), -EINPROGRESS);
-    duet_play(&duet);
+    tls_pair_run(&pair);
     assert_int_equal(weir_promise_result(promise), 0);
     weir_promise_release(promise);
-    duet_close(&duet);
+    tls_pair_close(&pair);
 }
 
 TEST(tls, refuses_to_be_a_client_that_verifies_and_does_not_say_whom)
@@ -147,8 +147,7 @@ TEST(tls, refuses_to_be_a_client_that_verifies_and_does_not_say_whom)
         weir_tls_client_create(WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca), &context), 0);
     log_capture_start();
     assert_int_equal(weir_tls_add(weir_embedded_pipeline(embedded), context), -EINVAL);
-    assert_string_equal(weir_tls_reason(),
-                        "a client that verifies must say whom it wants to reach: server_name");
+    assert_string_equal(weir_tls_reason(), "server_name is required for a client that verifies");
     assert_int_equal(weir_tls_add_with(weir_embedded_pipeline(embedded), context,
                                        WEIR_TLS_OPTIONS(.server_name = "no name")),
                      -EINVAL);
@@ -169,110 +168,113 @@ TEST(tls, refuses_to_be_a_client_that_verifies_and_does_not_say_whom)
 
 TEST(tls, tells_both_when_the_certificate_is_not_believed)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    duet_open(&duet, &(const struct duet_options){
-                         .client_context = WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->strange_ca)});
-    assert_events(&duet.client.events, "shaken(WEIR_EUNTRUSTED) error(WEIR_EUNTRUSTED) inactive");
-    assert_events(&duet.server.events, "shaken(WEIR_ETLSREFUSED) error(WEIR_ETLSREFUSED) inactive");
-    assert_non_null(strstr(duet.client.detail, "certificate"));
-    assert_non_null(strstr(duet.server.detail, "the peer refused"));
-    assert_false(weir_channel_is_open(duet.client.channel));
-    assert_false(weir_channel_is_open(duet.server.channel));
-    duet_close(&duet);
+    tls_pair_open(&pair,
+                  &(const struct tls_pair_options){
+                      .client_context = WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->strange_ca)});
+    assert_events(&pair.client.events,
+                  "handshake(WEIR_EUNTRUSTED) error(WEIR_EUNTRUSTED) inactive");
+    assert_events(&pair.server.events,
+                  "handshake(WEIR_ETLSREFUSED) error(WEIR_ETLSREFUSED) inactive");
+    assert_non_null(strstr(pair.client.detail, "certificate"));
+    assert_non_null(strstr(pair.server.detail, "rejected by the peer"));
+    assert_false(weir_channel_is_open(pair.client.channel));
+    assert_false(weir_channel_is_open(pair.server.channel));
+    tls_pair_close(&pair);
 }
 
 TEST(tls, tells_of_bytes_that_are_not_tls)
 {
-    struct duet duet;
+    struct tls_pair pair;
     weir_buf *request = NULL;
 
-    duet_prepare(&duet, NULL);
-    assert_int_equal(weir_embedded_register(duet.server.embedded), 0);
+    tls_pair_prepare(&pair, NULL);
+    assert_int_equal(weir_embedded_register(pair.server.embedded), 0);
     assert_int_equal(weir_buf_create_from("GET / HTTP/1.1\r\n\r\n", 18, &request), 0);
-    (void)weir_embedded_write_inbound(duet.server.embedded, weir_buf_msg(request));
-    assert_events(&duet.server.events, "shaken(WEIR_ENOTTLS) error(WEIR_ENOTTLS) inactive");
-    duet_close(&duet);
+    (void)weir_embedded_write_inbound(pair.server.embedded, weir_buf_msg(request));
+    assert_events(&pair.server.events, "handshake(WEIR_ENOTTLS) error(WEIR_ENOTTLS) inactive");
+    tls_pair_close(&pair);
 }
 
 TEST(tls, gives_a_handshake_ten_seconds)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    duet_prepare(&duet, NULL);
-    duet_begin(&duet);
-    duet_advance(&duet, weir_seconds(10) - 1);
-    assert_events(&duet.client.events, "");
-    duet_advance(&duet, 1);
-    assert_events(&duet.client.events, "shaken(ETIMEDOUT) error(ETIMEDOUT) inactive");
-    assert_events(&duet.server.events, "shaken(ETIMEDOUT) error(ETIMEDOUT) inactive");
-    assert_string_equal(duet.client.detail, "the handshake was not over after 10000 ms");
-    duet_close(&duet);
+    tls_pair_prepare(&pair, NULL);
+    tls_pair_begin(&pair);
+    tls_pair_advance(&pair, weir_seconds(10) - 1);
+    assert_events(&pair.client.events, "");
+    tls_pair_advance(&pair, 1);
+    assert_events(&pair.client.events, "handshake(ETIMEDOUT) error(ETIMEDOUT) inactive");
+    assert_events(&pair.server.events, "handshake(ETIMEDOUT) error(ETIMEDOUT) inactive");
+    assert_string_equal(pair.client.detail, "the handshake did not complete within 10000 ms");
+    tls_pair_close(&pair);
 }
 
 TEST(tls, gives_a_handshake_the_time_that_it_is_told_to)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    duet_prepare(&duet, &(const struct duet_options){
-                            .client = WEIR_TLS_OPTIONS(.server_name = "localhost",
-                                                       .handshake_timeout_ns = WEIR_OFF),
-                            .server = WEIR_TLS_OPTIONS(.handshake_timeout_ns = weir_ms(20))});
-    duet_begin(&duet);
-    duet_advance(&duet, weir_ms(20));
-    assert_events(&duet.server.events, "shaken(ETIMEDOUT) error(ETIMEDOUT) inactive");
-    duet_advance(&duet, weir_seconds(3600));
-    assert_events(&duet.client.events, "");
-    duet_close(&duet);
+    tls_pair_prepare(&pair, &(const struct tls_pair_options){
+                                .client = WEIR_TLS_OPTIONS(.server_name = "localhost",
+                                                           .handshake_timeout_ns = WEIR_OFF),
+                                .server = WEIR_TLS_OPTIONS(.handshake_timeout_ns = weir_ms(20))});
+    tls_pair_begin(&pair);
+    tls_pair_advance(&pair, weir_ms(20));
+    assert_events(&pair.server.events, "handshake(ETIMEDOUT) error(ETIMEDOUT) inactive");
+    tls_pair_advance(&pair, weir_seconds(3600));
+    assert_events(&pair.client.events, "");
+    tls_pair_close(&pair);
 }
 
 TEST(tls, does_not_limit_the_time_after_the_handshake)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    duet_open(&duet, NULL);
-    duet_advance(&duet, weir_seconds(3600));
-    assert_events(&duet.client.events, "shaken(ok)");
-    assert_events(&duet.server.events, "shaken(ok)");
-    duet_close(&duet);
+    tls_pair_open(&pair, NULL);
+    tls_pair_advance(&pair, weir_seconds(3600));
+    assert_events(&pair.client.events, "handshake(ok)");
+    assert_events(&pair.server.events, "handshake(ok)");
+    tls_pair_close(&pair);
 }
 
 TEST(tls, tells_when_the_peer_goes_before_the_handshake_is_over)
 {
-    struct duet duet;
-    weir_promise *promise = prepare_promised(&duet);
+    struct tls_pair pair;
+    weir_promise *promise = prepare_promised(&pair);
 
-    duet_begin(&duet);
-    weir_embedded_end_input(duet.client.embedded);
-    assert_events(&duet.client.events, "shaken(WEIR_ECUTOFF) error(WEIR_ECUTOFF) inactive");
+    tls_pair_begin(&pair);
+    weir_embedded_end_input(pair.client.embedded);
+    assert_events(&pair.client.events, "handshake(WEIR_ECUTOFF) error(WEIR_ECUTOFF) inactive");
     assert_int_equal(weir_promise_result(promise), WEIR_ECUTOFF);
     weir_promise_release(promise);
-    duet_close(&duet);
+    tls_pair_close(&pair);
 }
 
 TEST(tls, tells_when_it_is_aborted_or_removed_before_the_handshake_is_over)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    duet_prepare(&duet, NULL);
-    duet_begin(&duet);
-    duet_write(&duet.client, duet_bytes(3), "w");
-    weir_channel_abort(duet.client.channel, NULL);
-    weir_embedded_run(duet.client.embedded);
-    assert_events(&duet.client.events, "shaken(WEIR_ECLOSED) w=WEIR_ECLOSED inactive");
-    duet_write(&duet.server, duet_bytes(3), "w");
-    assert_int_equal(weir_pipeline_remove(duet.server.pipeline, "tls", NULL), 0);
-    assert_events(&duet.server.events, "shaken(WEIR_ECLOSED) w=WEIR_ECLOSED");
-    assert_true(weir_channel_is_open(duet.server.channel));
-    duet_close(&duet);
+    tls_pair_prepare(&pair, NULL);
+    tls_pair_begin(&pair);
+    tls_side_write(&pair.client, tls_pair_bytes(3), "w");
+    weir_channel_abort(pair.client.channel, NULL);
+    weir_embedded_run(pair.client.embedded);
+    assert_events(&pair.client.events, "handshake(WEIR_ECLOSED) w=WEIR_ECLOSED inactive");
+    tls_side_write(&pair.server, tls_pair_bytes(3), "w");
+    assert_int_equal(weir_pipeline_remove(pair.server.pipeline, "tls", NULL), 0);
+    assert_events(&pair.server.events, "handshake(WEIR_ECLOSED) w=WEIR_ECLOSED");
+    assert_true(weir_channel_is_open(pair.server.channel));
+    tls_pair_close(&pair);
 }
 
 TEST(tls, completes_its_promise_when_it_was_never_added)
 {
-    struct duet duet;
-    weir_promise *promise = prepare_promised(&duet);
+    struct tls_pair pair;
+    weir_promise *promise = prepare_promised(&pair);
 
-    duet_close(&duet);
+    tls_pair_close(&pair);
     assert_int_equal(weir_promise_result(promise), WEIR_ECLOSED);
     weir_promise_release(promise);
 }
@@ -280,19 +282,19 @@ TEST(tls, completes_its_promise_when_it_was_never_added)
 TEST(tls, completes_its_promise_when_it_cannot_be_added)
 {
     weir_promise *promise = NULL;
-    struct duet duet;
+    struct tls_pair pair;
 
     assert_int_equal(weir_promise_create(weir_executor_immediate(), &promise), 0);
-    duet_prepare(&duet, NULL);
-    assert_int_equal(weir_tls_add_with(duet.client.pipeline, duet.client_context,
+    tls_pair_prepare(&pair, NULL);
+    assert_int_equal(weir_tls_add_with(pair.client.pipeline, pair.client_context,
                                        WEIR_TLS_OPTIONS(.handshake = promise)),
                      -EINVAL); /* whose name? */
     assert_int_equal(weir_promise_result(promise), -EINVAL);
     weir_promise_release(promise);
-    duet_close(&duet);
+    tls_pair_close(&pair);
 }
 
-static void remove_when_shaken(weir_ctx *ctx, const weir_tls_handshake *handshake)
+static void remove_after_handshake(weir_ctx *ctx, const weir_tls_handshake *handshake)
 {
     (void)handshake;
     (void)weir_pipeline_remove(weir_ctx_pipeline(ctx), "tls", NULL);
@@ -301,33 +303,33 @@ static void remove_when_shaken(weir_ctx *ctx, const weir_tls_handshake *handshak
 /* What it had to say is said, and the peer has shaken hands as well. */
 TEST(tls, may_be_removed_by_who_hears_of_the_handshake)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    duet_prepare(&duet, NULL);
-    duet.client.on_shaken = remove_when_shaken;
-    duet_begin(&duet);
-    duet_write(&duet.client, duet_bytes(3), "w");
-    duet_play(&duet);
-    assert_int_equal(event_log_count(&duet.client.events, "w=WEIR_ECLOSED"), 1);
-    assert_events(&duet.server.events, "shaken(ok)");
-    duet_close(&duet);
+    tls_pair_prepare(&pair, NULL);
+    pair.client.on_handshake = remove_after_handshake;
+    tls_pair_begin(&pair);
+    tls_side_write(&pair.client, tls_pair_bytes(3), "w");
+    tls_pair_run(&pair);
+    assert_int_equal(event_log_count(&pair.client.events, "w=WEIR_ECLOSED"), 1);
+    assert_events(&pair.server.events, "handshake(ok)");
+    tls_pair_close(&pair);
 }
 
 TEST(tls, shakes_hands_while_its_channel_moves)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    duet_prepare(&duet, NULL);
-    duet_begin(&duet);
-    while (duet_bring(&duet, &duet.client, &duet.server) ||
-           duet_bring(&duet, &duet.server, &duet.client)) {
-        weir_channel_deregister(duet.server.channel, NULL);
-        weir_embedded_run(duet.server.embedded);
-        assert_int_equal(weir_embedded_register(duet.server.embedded), 0);
+    tls_pair_prepare(&pair, NULL);
+    tls_pair_begin(&pair);
+    while (tls_pair_transfer(&pair, &pair.client, &pair.server) ||
+           tls_pair_transfer(&pair, &pair.server, &pair.client)) {
+        weir_channel_deregister(pair.server.channel, NULL);
+        weir_embedded_run(pair.server.embedded);
+        assert_int_equal(weir_embedded_register(pair.server.embedded), 0);
     }
-    assert_events(&duet.client.events, "shaken(ok)");
-    assert_events(&duet.server.events, "shaken(ok)");
-    duet_close(&duet);
+    assert_events(&pair.client.events, "handshake(ok)");
+    assert_events(&pair.server.events, "handshake(ok)");
+    tls_pair_close(&pair);
 }
 
 /* Each hears its own handshake, and those behind hear both. */
@@ -335,23 +337,23 @@ TEST(tls, may_be_within_tls)
 {
     weir_tls_options within =
         *WEIR_TLS_OPTIONS(.place = WEIR_PLACE(.after = "tls", .name = "within"));
-    struct duet duet;
+    struct tls_pair pair;
 
-    duet_prepare(&duet, NULL);
-    assert_int_equal(weir_tls_add_with(duet.server.pipeline, duet.server_context, &within), 0);
+    tls_pair_prepare(&pair, NULL);
+    assert_int_equal(weir_tls_add_with(pair.server.pipeline, pair.server_context, &within), 0);
     within.server_name = "localhost";
-    assert_int_equal(weir_tls_add_with(duet.client.pipeline, duet.client_context, &within), 0);
-    duet_begin(&duet);
-    duet_say(&duet.client, "both");
-    duet_play(&duet);
-    duet_write(&duet.server, duet_bytes(300000), NULL);
-    duet.client.is_long = true;
-    weir_channel_close(duet.server.channel, NULL);
-    duet_play(&duet);
-    assert_int_equal(event_log_count(&duet.server.events, "shaken(ok)"), 2);
-    assert_int_equal(event_log_count(&duet.server.events, "read(both)"), 1);
-    assert_int_equal(duet.client.received, 300000);
-    assert_int_equal(event_log_count(&duet.client.events, "ended"), 1); /* which closes it */
-    assert_int_equal(event_log_count(&duet.client.events, "error"), 0);
-    duet_close(&duet);
+    assert_int_equal(weir_tls_add_with(pair.client.pipeline, pair.client_context, &within), 0);
+    tls_pair_begin(&pair);
+    tls_side_send_text(&pair.client, "both");
+    tls_pair_run(&pair);
+    tls_side_write(&pair.server, tls_pair_bytes(300000), NULL);
+    pair.client.is_long = true;
+    weir_channel_close(pair.server.channel, NULL);
+    tls_pair_run(&pair);
+    assert_int_equal(event_log_count(&pair.server.events, "handshake(ok)"), 2);
+    assert_int_equal(event_log_count(&pair.server.events, "read(both)"), 1);
+    assert_int_equal(pair.client.received, 300000);
+    assert_int_equal(event_log_count(&pair.client.events, "ended"), 1); /* which closes it */
+    assert_int_equal(event_log_count(&pair.client.events, "error"), 0);
+    tls_pair_close(&pair);
 }

@@ -14,40 +14,40 @@
 #include "support/property.h"
 #include "support/tls/client_hello.h"
 
-static int read_draft(const struct draft *draft, weir_tls_hello *ret_hello)
+static int read_draft(const struct hello_wire *wire, weir_tls_hello *ret_hello)
 {
-    return weir_tls_hello_read(weir_span_of(draft->bytes, draft->length), ret_hello);
+    return weir_tls_hello_read(weir_span_of(wire->bytes, wire->length), ret_hello);
 }
 
-static int read_extensions(const struct draft *extensions, weir_tls_hello *ret_hello)
+static int read_extensions(const struct hello_wire *extensions, weir_tls_hello *ret_hello)
 {
-    struct draft draft;
+    struct hello_wire wire;
 
-    draft_make(&draft, extensions, 16384);
-    return read_draft(&draft, ret_hello);
+    hello_make(&wire, extensions, 16384);
+    return read_draft(&wire, ret_hello);
 }
 
 static int read_name(const void *name, size_t length, weir_tls_hello *ret_hello)
 {
-    struct draft extensions = {.length = 0};
+    struct hello_wire extensions = {.length = 0};
 
-    draft_put_name(&extensions, name, length);
+    hello_put_name(&extensions, name, length);
     return read_extensions(&extensions, ret_hello);
 }
 
 TEST(tls_hello, of_openssl_is_read)
 {
-    struct draft draft;
+    struct hello_wire wire;
     weir_tls_hello hello;
 
-    draft_make_real(&draft, "Www.Example.COM", "\x02h2\x08http/1.1", TLS1_3_VERSION);
-    assert_int_equal(read_draft(&draft, &hello), 1);
+    hello_make_openssl(&wire, "Www.Example.COM", "\x02h2\x08http/1.1", TLS1_3_VERSION);
+    assert_int_equal(read_draft(&wire, &hello), 1);
     assert_string_equal(hello.server_name, "www.example.com");
     assert_string_equal(hello.alpn, "h2,http/1.1");
     assert_int_equal(hello.version, 0x0304);
 
-    draft_make_real(&draft, NULL, "", TLS1_2_VERSION);
-    assert_int_equal(read_draft(&draft, &hello), 1);
+    hello_make_openssl(&wire, NULL, "", TLS1_2_VERSION);
+    assert_int_equal(read_draft(&wire, &hello), 1);
     assert_string_equal(hello.server_name, "");
     assert_string_equal(hello.alpn, "");
     assert_int_equal(hello.version, 0x0303);
@@ -55,30 +55,30 @@ TEST(tls_hello, of_openssl_is_read)
 
 TEST(tls_hello, is_not_complete_before_its_last_byte)
 {
-    struct draft draft;
+    struct hello_wire wire;
     weir_tls_hello hello;
 
-    draft_make_real(&draft, "example.com", "\x02h2", TLS1_3_VERSION);
-    for (size_t length = 0; length < draft.length; length++)
-        assert_int_equal(weir_tls_hello_read(weir_span_of(draft.bytes, length), &hello), 0);
-    draft_put(&draft, "\x14\x03\x03\x00\x01\x01", 6); /* what follows is nothing to us */
-    assert_int_equal(read_draft(&draft, &hello), 1);
+    hello_make_openssl(&wire, "example.com", "\x02h2", TLS1_3_VERSION);
+    for (size_t length = 0; length < wire.length; length++)
+        assert_int_equal(weir_tls_hello_read(weir_span_of(wire.bytes, length), &hello), 0);
+    hello_put(&wire, "\x14\x03\x03\x00\x01\x01", 6); /* what follows is nothing to us */
+    assert_int_equal(read_draft(&wire, &hello), 1);
 }
 
 TEST(tls_hello, may_lie_in_records_of_any_size)
 {
-    struct draft whole, draft;
+    struct hello_wire whole, wire;
     weir_tls_hello hello;
 
-    draft_make_real(&whole, "example.com", "\x02h2", TLS1_3_VERSION);
+    hello_make_openssl(&whole, "example.com", "\x02h2", TLS1_3_VERSION);
     for (size_t record = 1; record < whole.length; record++) {
-        draft.length = 0;
-        draft_put_records(&draft, whole.bytes + 5, whole.length - 5, record);
-        assert_int_equal(read_draft(&draft, &hello), 1);
+        wire.length = 0;
+        hello_put_records(&wire, whole.bytes + 5, whole.length - 5, record);
+        assert_int_equal(read_draft(&wire, &hello), 1);
         assert_string_equal(hello.server_name, "example.com");
         assert_string_equal(hello.alpn, "h2");
-        draft.length--;
-        assert_int_equal(read_draft(&draft, &hello), 0);
+        wire.length--;
+        assert_int_equal(read_draft(&wire, &hello), 0);
     }
 }
 
@@ -117,10 +117,10 @@ TEST(tls_hello, with_a_name_that_can_be_none_is_refused)
 
 static void assert_extension_refused(size_t type, const void *bytes, size_t length)
 {
-    struct draft extensions = {.length = 0};
+    struct hello_wire extensions = {.length = 0};
     weir_tls_hello hello;
 
-    draft_put_extension(&extensions, type, bytes, length);
+    hello_put_extension(&extensions, type, bytes, length);
     assert_int_equal(read_extensions(&extensions, &hello), WEIR_EMALFORMED);
 }
 
@@ -143,12 +143,12 @@ TEST(tls_hello, with_a_list_of_names_that_is_not_one_name_is_refused)
 
 TEST(tls_hello, with_a_name_twice_is_refused)
 {
-    struct draft extensions = {.length = 0};
+    struct hello_wire extensions = {.length = 0};
     weir_tls_hello hello;
 
-    draft_put_name(&extensions, "a.example", 9);
-    draft_put_extension(&extensions, 23, "", 0);
-    draft_put_name(&extensions, "b.example", 9);
+    hello_put_name(&extensions, "a.example", 9);
+    hello_put_extension(&extensions, 23, "", 0);
+    hello_put_name(&extensions, "b.example", 9);
     assert_int_equal(read_extensions(&extensions, &hello), WEIR_EMALFORMED);
 }
 
@@ -156,11 +156,11 @@ TEST(tls_hello, with_a_name_twice_is_refused)
 
 static void assert_alpn(const void *list, size_t length, const char *expected)
 {
-    struct draft extension = {.length = 0}, extensions = {.length = 0};
+    struct hello_wire extension = {.length = 0}, extensions = {.length = 0};
     weir_tls_hello hello;
 
-    draft_put_block(&extension, 2, list, length);
-    draft_put_extension(&extensions, 16, extension.bytes, extension.length);
+    hello_put_block(&extension, 2, list, length);
+    hello_put_extension(&extensions, 16, extension.bytes, extension.length);
     assert_int_equal(read_extensions(&extensions, &hello), 1);
     assert_string_equal(hello.alpn, expected);
 }
@@ -215,10 +215,10 @@ TEST(tls_hello, with_protocols_that_make_no_sense_is_refused)
 
 static void assert_version(const void *versions, size_t length, unsigned expected)
 {
-    struct draft extensions = {.length = 0};
+    struct hello_wire extensions = {.length = 0};
     weir_tls_hello hello;
 
-    draft_put_extension(&extensions, 43, versions, length);
+    hello_put_extension(&extensions, 43, versions, length);
     assert_int_equal(read_extensions(&extensions, &hello), 1);
     assert_int_equal(hello.version, expected);
 }
@@ -238,12 +238,12 @@ TEST(tls_hello, offers_the_highest_version_that_exists)
 
 TEST(tls_hello, of_old_clients_has_no_extensions)
 {
-    struct draft body = {.length = 0}, draft = {.length = 0};
+    struct hello_wire body = {.length = 0}, wire = {.length = 0};
     weir_tls_hello hello;
 
-    draft_put_beginning(&body);
-    draft_put_hello(&draft, &body, 16384);
-    assert_int_equal(read_draft(&draft, &hello), 1);
+    hello_put_beginning(&body);
+    hello_put_hello(&wire, &body, 16384);
+    assert_int_equal(read_draft(&wire, &hello), 1);
     assert_int_equal(hello.version, 0x0303);
     assert_string_equal(hello.server_name, "");
 }
@@ -253,17 +253,17 @@ TEST(tls_hello, of_old_clients_has_no_extensions)
 static int read_body(unsigned version, size_t session, size_t suites, size_t compressions)
 {
     static const uint8_t zeroes[64];
-    struct draft body = {.length = 0}, draft = {.length = 0};
+    struct hello_wire body = {.length = 0}, wire = {.length = 0};
     weir_tls_hello hello = {.version = 0};
     int result;
 
-    draft_put_number(&body, 2, version);
-    draft_put(&body, zeroes, 32);
-    draft_put_block(&body, 1, zeroes, session);
-    draft_put_block(&body, 2, zeroes, suites);
-    draft_put_block(&body, 1, zeroes, compressions);
-    draft_put_hello(&draft, &body, 16384);
-    result = read_draft(&draft, &hello);
+    hello_put_number(&body, 2, version);
+    hello_put(&body, zeroes, 32);
+    hello_put_block(&body, 1, zeroes, session);
+    hello_put_block(&body, 2, zeroes, suites);
+    hello_put_block(&body, 1, zeroes, compressions);
+    hello_put_hello(&wire, &body, 16384);
+    result = read_draft(&wire, &hello);
     return result == 1 ? hello.version : result;
 }
 
@@ -294,22 +294,22 @@ TEST(tls_hello, has_a_version_from_ssl_3_on)
 TEST(tls_hello, whose_lengths_lie_is_refused)
 {
     static const size_t places[] = {8, 43, 76 + 1, 82, 85, 89, 91, 94}; /* their lowest bytes */
-    struct draft extensions = {.length = 0}, draft;
+    struct hello_wire extensions = {.length = 0}, wire;
     weir_tls_hello hello;
 
-    draft_put_name(&extensions, "example.com", 11);
-    draft_make(&draft, &extensions, 16384);
-    assert_int_equal(read_draft(&draft, &hello), 1);
+    hello_put_name(&extensions, "example.com", 11);
+    hello_make(&wire, &extensions, 16384);
+    assert_int_equal(read_draft(&wire, &hello), 1);
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
         for (int change = 1; change < 256; change++) {
-            uint8_t *place = &draft.bytes[places[i]], before = *place;
+            uint8_t *place = &wire.bytes[places[i]], before = *place;
             uint8_t *copy = NULL;
             int result;
 
             *place = (uint8_t)(before + change);
-            copy = malloc(draft.length);
-            memcpy(copy, draft.bytes, draft.length);
-            result = weir_tls_hello_read(weir_span_of(copy, draft.length), &hello);
+            copy = malloc(wire.length);
+            memcpy(copy, wire.bytes, wire.length);
+            result = weir_tls_hello_read(weir_span_of(copy, wire.length), &hello);
             assert_true(result == WEIR_EMALFORMED || (places[i] == 8 && result == 0) ||
                         (places[i] < 85 && result == 1 && hello.server_name[0] == '\0'));
             free(copy);
@@ -319,20 +319,20 @@ TEST(tls_hello, whose_lengths_lie_is_refused)
 
 TEST(tls_hello, with_something_behind_its_end_is_refused)
 {
-    struct draft extensions = {.length = 0}, body = {.length = 0}, draft = {.length = 0};
+    struct hello_wire extensions = {.length = 0}, body = {.length = 0}, wire = {.length = 0};
     weir_tls_hello hello;
 
-    draft_put_name(&extensions, "example.com", 11);
-    draft_put_beginning(&body);
-    draft_put_block(&body, 2, extensions.bytes, extensions.length);
-    draft_put(&body, "!", 1);
-    draft_put_hello(&draft, &body, 16384);
-    assert_int_equal(read_draft(&draft, &hello), WEIR_EMALFORMED);
+    hello_put_name(&extensions, "example.com", 11);
+    hello_put_beginning(&body);
+    hello_put_block(&body, 2, extensions.bytes, extensions.length);
+    hello_put(&body, "!", 1);
+    hello_put_hello(&wire, &body, 16384);
+    assert_int_equal(read_draft(&wire, &hello), WEIR_EMALFORMED);
 
-    draft_make(&draft, &extensions, 16384); /* and in its record */
-    draft_put(&draft, "\x02\x00\x00\x00", 4);
-    draft.bytes[4] = (uint8_t)(draft.bytes[4] + 4);
-    assert_int_equal(read_draft(&draft, &hello), WEIR_EMALFORMED);
+    hello_make(&wire, &extensions, 16384); /* and in its record */
+    hello_put(&wire, "\x02\x00\x00\x00", 4);
+    wire.bytes[4] = (uint8_t)(wire.bytes[4] + 4);
+    assert_int_equal(read_draft(&wire, &hello), WEIR_EMALFORMED);
 }
 
 static int read_bytes(const void *bytes, size_t length)
@@ -365,24 +365,24 @@ TEST(tls_hello, is_nothing_else)
 
 TEST(tls_hello, that_is_too_long_is_refused_as_soon_as_it_says_so)
 {
-    struct draft extensions = {.length = 0}, draft;
+    struct hello_wire extensions = {.length = 0}, wire;
     weir_tls_hello hello;
 
     assert_int_equal(READ("\x16\x03\x01\x00\x04\x01\xff\xff\xff"), WEIR_ETOOLONG);
     assert_int_equal(READ("\x16\x03\x01\x00\x04\x01\x00\xff\xf8"), WEIR_ETOOLONG);
     assert_int_equal(READ("\x16\x03\x01\x00\x04\x01\x00\xff\xf7"), 0); /* exactly the most */
-    draft_put_number(&extensions, 2, 21);
-    draft_put_number(&extensions, 2, 60000);
+    hello_put_number(&extensions, 2, 21);
+    hello_put_number(&extensions, 2, 60000);
     extensions.length += 60000;
-    draft_make(&draft, &extensions, 16384);
-    assert_int_equal(read_draft(&draft, &hello), 1);
-    draft.length = 49167; /* three of its records; the next one would end too far away */
-    draft_put(&draft, "\x16\x03\x01\x3f\xed", 5);
-    assert_int_equal(read_draft(&draft, &hello), WEIR_ETOOLONG);
-    draft.bytes[draft.length - 1]--;
-    assert_int_equal(read_draft(&draft, &hello), 0);
-    draft_make(&draft, &extensions, 40); /* in so many records that they are too long */
-    assert_int_equal(read_draft(&draft, &hello), WEIR_ETOOLONG);
+    hello_make(&wire, &extensions, 16384);
+    assert_int_equal(read_draft(&wire, &hello), 1);
+    wire.length = 49167; /* three of its records; the next one would end too far away */
+    hello_put(&wire, "\x16\x03\x01\x3f\xed", 5);
+    assert_int_equal(read_draft(&wire, &hello), WEIR_ETOOLONG);
+    wire.bytes[wire.length - 1]--;
+    assert_int_equal(read_draft(&wire, &hello), 0);
+    hello_make(&wire, &extensions, 40); /* in so many records that they are too long */
+    assert_int_equal(read_draft(&wire, &hello), WEIR_ETOOLONG);
 }
 
 /* ---- the same as OpenSSL ---- */
@@ -398,7 +398,7 @@ static int note_name(SSL *ssl, int *alert, void *arg)
 }
 
 /* The name that a server of OpenSSL's reads; false if it did not come to that. */
-static bool openssl_reads(const struct draft *draft, char name[300])
+static bool openssl_reads(const struct hello_wire *wire, char name[300])
 {
     SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
     SSL *ssl;
@@ -407,7 +407,7 @@ static bool openssl_reads(const struct draft *draft, char name[300])
     SSL_CTX_set_tlsext_servername_callback(ctx, note_name);
     SSL_CTX_set_tlsext_servername_arg(ctx, name);
     ssl = SSL_new(ctx);
-    SSL_set_bio(ssl, BIO_new_mem_buf(draft->bytes, (int)draft->length), BIO_new(BIO_s_mem()));
+    SSL_set_bio(ssl, BIO_new_mem_buf(wire->bytes, (int)wire->length), BIO_new(BIO_s_mem()));
     (void)SSL_accept(ssl);
     SSL_free(ssl);
     SSL_CTX_free(ctx);
@@ -425,7 +425,7 @@ static bool is_same_name(const char *ours, const char *theirs)
 
 static void begin_same(void *state)
 {
-    draft_make_real(state, "www.example.com", "\x02h2\x08http/1.1", TLS1_3_VERSION);
+    hello_make_openssl(state, "www.example.com", "\x02h2\x08http/1.1", TLS1_3_VERSION);
 }
 
 enum {
@@ -435,30 +435,30 @@ enum {
     CHANGE_KINDS,
 };
 
-static void cut_record(struct draft *draft, size_t record)
+static void cut_record(struct hello_wire *wire, size_t record)
 {
-    struct draft cut = {.length = 0};
+    struct hello_wire cut = {.length = 0};
 
-    if ((size_t)(draft->bytes[3] << 8 | draft->bytes[4]) + 5 != draft->length)
+    if ((size_t)(wire->bytes[3] << 8 | wire->bytes[4]) + 5 != wire->length)
         return; /* it has been */
-    draft_put_records(&cut, draft->bytes + 5, draft->length - 5, record);
-    *draft = cut;
+    hello_put_records(&cut, wire->bytes + 5, wire->length - 5, record);
+    *wire = cut;
 }
 
 /* Whatever is done to the bytes: if we read a name, and OpenSSL does, it is the same. */
 static bool change_and_compare(void *state, const struct property_step *step)
 {
-    struct draft *draft = state;
+    struct hello_wire *wire = state;
     weir_tls_hello hello;
     char name[300];
-    size_t place = step->numbers[0] % draft->length;
+    size_t place = step->numbers[0] % wire->length;
 
     if (step->kind == CUT_RECORD)
-        cut_record(draft, 1 + step->numbers[0] % 300);
+        cut_record(wire, 1 + step->numbers[0] % 300);
     else
-        draft->bytes[step->kind == CHANGE_BYTE ? place : 80 + place % 80] =
+        wire->bytes[step->kind == CHANGE_BYTE ? place : 80 + place % 80] =
             (uint8_t)(step->numbers[1] % 7 == 0 ? step->numbers[2] : step->numbers[2] % 5);
-    if (read_draft(draft, &hello) == 1 && openssl_reads(draft, name))
+    if (read_draft(wire, &hello) == 1 && openssl_reads(wire, name))
         PROPERTY(is_same_name(hello.server_name, name));
     return true;
 }
@@ -478,18 +478,18 @@ TEST(tls_hello, has_the_name_that_openssl_reads)
 {
     static const struct property property = {
         .name = "hello",
-        .state_size = sizeof(struct draft),
+        .state_size = sizeof(struct hello_wire),
         .kinds = CHANGE_KINDS,
         .begin = begin_same,
         .step = change_and_compare,
         .describe = describe_change,
         .end = end_same,
     };
-    struct draft draft;
+    struct hello_wire wire;
     char name[300];
 
-    draft_make_real(&draft, "www.example.com", "\x02h2", TLS1_3_VERSION);
-    assert_true(openssl_reads(&draft, name)); /* or else nothing would be compared */
+    hello_make_openssl(&wire, "www.example.com", "\x02h2", TLS1_3_VERSION);
+    assert_true(openssl_reads(&wire, name)); /* or else nothing would be compared */
     assert_string_equal(name, "www.example.com");
     property_check(&property, 400, 4);
 }

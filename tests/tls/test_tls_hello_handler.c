@@ -42,7 +42,7 @@ static int add(weir_pipeline *pipeline, const void *told)
 }
 
 /* All that has come out, appended. */
-static void collect(weir_embedded *embedded, struct draft *out)
+static void collect(weir_embedded *embedded, struct hello_wire *out)
 {
     weir_msg *msg;
 
@@ -50,29 +50,29 @@ static void collect(weir_embedded *embedded, struct draft *out)
         weir_buf *bytes = NULL;
 
         assert_int_equal(weir__contiguous_bytes(msg, &bytes), 0);
-        draft_put(out, weir_buf_bytes(bytes), weir_buf_readable(bytes));
+        hello_put(out, weir_buf_bytes(bytes), weir_buf_readable(bytes));
         weir_buf_release(bytes);
         weir_msg_release(msg);
     }
 }
 
 /* Cut at one place, or (0) into single bytes. */
-static void assert_passed_on(const struct draft *draft, size_t cut)
+static void assert_passed_on(const struct hello_wire *wire, size_t cut)
 {
     struct told told = {.count = 0};
     weir_embedded *embedded = fixture_open(add, &told);
-    struct draft out = {.length = 0};
+    struct hello_wire out = {.length = 0};
 
-    for (size_t at = 0, next; at < draft->length; at = next) {
-        next = cut == 0 ? at + 1 : at < cut ? cut : draft->length;
-        fixture_write(embedded, draft->bytes + at, next - at);
+    for (size_t at = 0, next; at < wire->length; at = next) {
+        next = cut == 0 ? at + 1 : at < cut ? cut : wire->length;
+        fixture_write(embedded, wire->bytes + at, next - at);
         collect(embedded, &out);
         assert_int_equal(told.count > 0, out.length > 0);
     }
     assert_int_equal(told.count, 1);
     assert_string_equal(told.hello.server_name, "example.com");
-    assert_int_equal(out.length, draft->length);
-    assert_memory_equal(out.bytes, draft->bytes, draft->length);
+    assert_int_equal(out.length, wire->length);
+    assert_memory_equal(out.bytes, wire->bytes, wire->length);
     assert_int_equal(weir_pipeline_count(weir_embedded_pipeline(embedded)), 1); /* it has gone */
     assert_string_equal(fixture_error(), "");
     weir_embedded_release(embedded);
@@ -80,13 +80,13 @@ static void assert_passed_on(const struct draft *draft, size_t cut)
 
 TEST(tls_hello_handler, is_told_once_and_passed_on_as_it_came_whatever_the_pieces)
 {
-    struct draft draft, records = {.length = 0};
+    struct hello_wire wire, records = {.length = 0};
 
-    draft_make_real(&draft, "example.com", "\x02h2", TLS1_3_VERSION);
-    draft_put_records(&records, draft.bytes + 5, draft.length - 5, 50);
-    draft_put(&records, "\x14\x03\x03\x00\x01\x01", 6); /* more than the hello */
-    for (size_t cut = 0; cut < draft.length; cut++)
-        assert_passed_on(&draft, cut);
+    hello_make_openssl(&wire, "example.com", "\x02h2", TLS1_3_VERSION);
+    hello_put_records(&records, wire.bytes + 5, wire.length - 5, 50);
+    hello_put(&records, "\x14\x03\x03\x00\x01\x01", 6); /* more than the hello */
+    for (size_t cut = 0; cut < wire.length; cut++)
+        assert_passed_on(&wire, cut);
     for (size_t cut = 0; cut < records.length; cut++)
         assert_passed_on(&records, cut);
 }
@@ -95,7 +95,7 @@ static void assert_fails(const void *bytes, size_t length, int answer, const cha
 {
     struct told told = {.answer = answer};
     weir_embedded *embedded = fixture_open(add, &told);
-    struct draft out = {.length = 0};
+    struct hello_wire out = {.length = 0};
 
     (void)weir_embedded_write_inbound(embedded, feed_bytes(bytes, length));
     (void)weir_embedded_write_inbound(embedded, feed_bytes("more", 4));
@@ -109,15 +109,15 @@ static void assert_fails(const void *bytes, size_t length, int answer, const cha
 
 TEST(tls_hello_handler, that_is_none_is_an_error_in_words_and_closes)
 {
-    struct draft draft;
+    struct hello_wire wire;
 
     assert_fails("GET / HTTP/1.1\r\n", 16, 0,
-                 "WEIR_ENOTTLS: this is not TLS: it looks like text, such as a request of HTTP");
-    assert_fails("\x80\x2e\x01", 3, 0, "WEIR_ENOTTLS: this is not TLS: it may be SSL 2");
+                 "WEIR_ENOTTLS: not TLS: this looks like text, such as an HTTP request");
+    assert_fails("\x80\x2e\x01", 3, 0, "WEIR_ENOTTLS: not TLS: this may be SSL 2");
     assert_fails("\x16\x03\x01\x00\x04\x01\xff\xff\xff", 9, 0,
                  "WEIR_ETOOLONG: the hello is too long");
-    draft_make_real(&draft, "example.com", "", TLS1_3_VERSION);
-    assert_fails(draft.bytes, draft.length, -ENOENT, "ENOENT: the hello was refused");
+    hello_make_openssl(&wire, "example.com", "", TLS1_3_VERSION);
+    assert_fails(wire.bytes, wire.length, -ENOENT, "ENOENT: the hello was rejected");
 }
 
 TEST(tls_hello_handler, that_ends_in_the_middle_is_an_error)
@@ -127,8 +127,9 @@ TEST(tls_hello_handler, that_ends_in_the_middle_is_an_error)
 
     fixture_write(embedded, "\x16\x03\x01\x00\x04\x01", 6);
     weir_embedded_end_input(embedded);
-    assert_string_equal(fixture_error(),
-                        "WEIR_EMALFORMED: the connection ended within its first bytes");
+    assert_string_equal(
+        fixture_error(),
+        "WEIR_EMALFORMED: the connection ended before its first bytes were complete");
     assert_false(weir_channel_is_open(weir_embedded_channel(embedded)));
     weir_embedded_release(embedded);
 
@@ -151,7 +152,8 @@ TEST(tls_hello_handler, does_not_come_for_ever)
     weir_embedded_advance(embedded, weir_seconds(1) - 1);
     assert_string_equal(fixture_error(), "");
     weir_embedded_advance(embedded, 1);
-    assert_string_equal(fixture_error(), "ETIMEDOUT: the first bytes did not come within 10000 ms");
+    assert_string_equal(fixture_error(),
+                        "ETIMEDOUT: the first bytes did not arrive within 10000 ms");
     weir_embedded_end_input(embedded);
     assert_false(weir_channel_is_open(weir_embedded_channel(embedded)));
     weir_embedded_release(embedded);
@@ -178,10 +180,10 @@ TEST(tls_hello_handler, that_has_come_has_no_time_limit_any_more)
 {
     struct told told = {.count = 0};
     weir_embedded *embedded = fixture_open(add, &told);
-    struct draft draft;
+    struct hello_wire wire;
 
-    draft_make_real(&draft, "example.com", "", TLS1_3_VERSION);
-    fixture_write(embedded, draft.bytes, draft.length);
+    hello_make_openssl(&wire, "example.com", "", TLS1_3_VERSION);
+    fixture_write(embedded, wire.bytes, wire.length);
     weir_embedded_advance(embedded, weir_seconds(100));
     assert_string_equal(fixture_error(), "");
     assert_true(weir_channel_is_open(weir_embedded_channel(embedded)));
@@ -192,17 +194,17 @@ TEST(tls_hello_handler, is_read_where_reads_are_on_demand)
 {
     struct told told = {.count = 0};
     weir_embedded *embedded = NULL;
-    struct draft draft, out = {.length = 0};
+    struct hello_wire wire, out = {.length = 0};
 
-    draft_make_real(&draft, "example.com", "", TLS1_3_VERSION);
+    hello_make_openssl(&wire, "example.com", "", TLS1_3_VERSION);
     assert_int_equal(
         weir_embedded_create(
             WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.read_on_demand = true)),
             &embedded),
         0);
     assert_int_equal(add(weir_embedded_pipeline(embedded), &told), 0);
-    for (size_t at = 0; at < draft.length; at += 10)
-        fixture_write(embedded, draft.bytes + at, draft.length - at < 10 ? draft.length - at : 10);
+    for (size_t at = 0; at < wire.length; at += 10)
+        fixture_write(embedded, wire.bytes + at, wire.length - at < 10 ? wire.length - at : 10);
     assert_int_equal(told.count, 1);
     collect(embedded, &out);
     assert_int_equal(out.length, 0); /* only the handler has asked for it */
@@ -211,10 +213,10 @@ TEST(tls_hello_handler, is_read_where_reads_are_on_demand)
     weir_channel_request_read(weir_embedded_channel(embedded));
     weir_embedded_run(embedded);
     collect(embedded, &out);
-    assert_int_equal(out.length, draft.length);
+    assert_int_equal(out.length, wire.length);
     fixture_write(embedded, "more", 4); /* nobody has asked for it */
     collect(embedded, &out);
-    assert_int_equal(out.length, draft.length);
+    assert_int_equal(out.length, wire.length);
     weir_embedded_release(embedded);
 }
 
@@ -223,24 +225,24 @@ TEST(tls_hello_handler, leaves_a_channel_that_reads_when_auto_read_is_switched_o
 {
     struct told told = {.count = 0};
     weir_embedded *embedded = NULL;
-    struct draft draft, out = {.length = 0};
+    struct hello_wire wire, out = {.length = 0};
 
-    draft_make_real(&draft, "example.com", "", TLS1_3_VERSION);
+    hello_make_openssl(&wire, "example.com", "", TLS1_3_VERSION);
     assert_int_equal(
         weir_embedded_create(
             WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.read_on_demand = true)),
             &embedded),
         0);
     assert_int_equal(add(weir_embedded_pipeline(embedded), &told), 0);
-    fixture_write(embedded, draft.bytes, draft.length);
+    fixture_write(embedded, wire.bytes, wire.length);
     assert_int_equal(told.count, 1);
     weir_channel_set_auto_read(weir_embedded_channel(embedded), true);
     weir_embedded_run(embedded);
     collect(embedded, &out);
-    assert_int_equal(out.length, draft.length);
+    assert_int_equal(out.length, wire.length);
     fixture_write(embedded, "more", 4);
     collect(embedded, &out);
-    assert_int_equal(out.length, draft.length + 4);
+    assert_int_equal(out.length, wire.length + 4);
     weir_embedded_release(embedded);
 }
 
@@ -257,7 +259,7 @@ TEST(tls_hello_handler, that_is_none_is_passed_on_if_the_handler_is_removed)
     static const weir_handler plain = {.name = "plain", .error = take_over};
     struct told told = {.count = 0};
     weir_embedded *embedded = NULL;
-    struct draft out = {.length = 0};
+    struct hello_wire out = {.length = 0};
 
     assert_int_equal(weir_embedded_create(NULL, &embedded), 0);
     assert_int_equal(add(weir_embedded_pipeline(embedded), &told), 0);
@@ -295,9 +297,9 @@ TEST(tls_hello_handler, has_a_time_limit_that_can_be)
 TEST(tls_hello_handler, survives_every_lack_of_memory)
 {
     struct told told = {.count = 0};
-    struct draft extensions = {.length = 0}, draft;
+    struct hello_wire extensions = {.length = 0}, wire;
 
-    draft_put_name(&extensions, "example.com", 11);
-    draft_make(&draft, &extensions, 16384);
-    fixture_assert_survives(add, &told, draft.bytes, draft.length);
+    hello_put_name(&extensions, "example.com", 11);
+    hello_make(&wire, &extensions, 16384);
+    fixture_assert_survives(add, &told, wire.bytes, wire.length);
 }

@@ -24,62 +24,61 @@
 
 #define HEADER 5 /* of a record */
 
-static const char *const wholly = "shaken(ok) read(hello) ended inactive";
+static const char *const wholly = "handshake(ok) read(hello) ended inactive";
 
 /* Of both versions, as a server and as a client. */
-struct side {
+struct role {
     const char *name;
-    bool is_server; /* the opponent */
+    bool is_server; /* the raw peer */
     enum weir_tls_version version;
 };
 
-static const struct side sides[] = {
+static const struct role roles[] = {
     {"a server, TLS 1.2", false, WEIR_TLS_VERSION_1_2},
     {"a server, TLS 1.3", false, WEIR_TLS_VERSION_1_3},
     {"a client, TLS 1.2", true, WEIR_TLS_VERSION_1_2},
     {"a client, TLS 1.3", true, WEIR_TLS_VERSION_1_3},
 };
 
-#define each_side(side) \
-    for (const struct side *side = sides; side < sides + sizeof(sides) / sizeof(sides[0]); side++)
+#define each_role(role) \
+    for (const struct role *role = roles; role < roles + sizeof(roles) / sizeof(roles[0]); role++)
 
-static struct opponent_options options_of(const struct side *side)
+static struct raw_peer_options options_of(const struct role *role)
 {
-    return (struct opponent_options){.is_server = side->is_server, .max_version = side->version};
+    return (struct raw_peer_options){.is_server = role->is_server, .max_version = role->version};
 }
 
 /* One for all conversations of a test. */
-static weir_tls_context *context_of(const struct side *side)
+static weir_tls_context *context_of(const struct role *role)
 {
-    struct opponent_options options = options_of(side);
+    struct raw_peer_options options = options_of(role);
 
-    return opponent_context(&options);
+    return raw_peer_context(&options);
 }
 
 /* NULL context: one of its own. */
-static void meet(struct opponent *opponent, const struct side *side, weir_tls_context *context)
+static void meet(struct raw_peer *raw, const struct role *role, weir_tls_context *context)
 {
-    struct opponent_options options = options_of(side);
+    struct raw_peer_options options = options_of(role);
 
     options.context = context;
-    opponent_meet(opponent, &options);
+    raw_peer_open(raw, &options);
 }
 
 /* It says hello, and ends. */
-static void meet_to_talk(struct opponent *opponent, const struct side *side,
-                         weir_tls_context *context)
+static void meet_to_talk(struct raw_peer *raw, const struct role *role, weir_tls_context *context)
 {
-    meet(opponent, side, context);
-    opponent->text = "hello";
-    opponent->ends = true;
+    meet(raw, role, context);
+    raw->text = "hello";
+    raw->ends = true;
 }
 
 /* Told once each, in words, and closed. */
-static void check_refused(struct opponent *opponent, const char *what)
+static void check_refused(struct raw_peer *raw, const char *what)
 {
-    struct duettist *ours = &opponent->ours;
+    struct tls_side *ours = &raw->ours;
 
-    if (event_log_count(&ours->events, "shaken(") != 1 ||
+    if (event_log_count(&ours->events, "handshake(") != 1 ||
         event_log_count(&ours->events, "error(") != 1 ||
         event_log_count(&ours->events, "inactive") != 1 || ours->detail[0] == '\0' ||
         weir_channel_is_open(ours->channel))
@@ -91,89 +90,89 @@ static void check_refused(struct opponent *opponent, const char *what)
 TEST(tls_hostile, takes_a_conversation_in_any_pieces)
 {
     static const size_t pieces[] = {0, 1, 2, 3, 5, 7, 100};
-    struct opponent opponent;
+    struct raw_peer raw;
 
-    each_side(side)
+    each_role(role)
     {
         for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
-            meet_to_talk(&opponent, side, NULL);
-            opponent.piece = pieces[i];
-            opponent_play(&opponent);
-            opponent_leave(&opponent);
-            assert_string_equal(opponent.ours.events.text, wholly);
-            opponent_part(&opponent);
+            meet_to_talk(&raw, role, NULL);
+            raw.piece = pieces[i];
+            raw_peer_run(&raw);
+            raw_peer_end_stream(&raw);
+            assert_string_equal(raw.ours.events.text, wholly);
+            raw_peer_close(&raw);
         }
     }
 }
 
 /* Whether the conversation was longer than that. */
-static bool cut_off_at(const struct side *side, weir_tls_context *context, size_t at)
+static bool cut_off_at(const struct role *role, weir_tls_context *context, size_t at)
 {
-    struct opponent opponent;
+    struct raw_peer raw;
     char what[80];
     bool is_whole;
 
-    meet_to_talk(&opponent, side, context);
-    opponent.cut_at = at;
-    opponent_play(&opponent);
-    opponent_leave(&opponent);
-    is_whole = opponent.brought < at;
-    (void)snprintf(what, sizeof(what), "%s, cut off at %zu", side->name, at);
+    meet_to_talk(&raw, role, context);
+    raw.cut_at = at;
+    raw_peer_run(&raw);
+    raw_peer_end_stream(&raw);
+    is_whole = raw.delivered < at;
+    (void)snprintf(what, sizeof(what), "%s, cut off at %zu", role->name, at);
     if (is_whole) {
-        assert_string_equal(opponent.ours.events.text, wholly);
-    } else if (strcmp(opponent.ours.events.text, wholly) != 0) {
-        check_refused(&opponent, what);
-        assert_int_equal(event_log_count(&opponent.ours.events, "error(WEIR_ECUTOFF)"), 1);
+        assert_string_equal(raw.ours.events.text, wholly);
+    } else if (strcmp(raw.ours.events.text, wholly) != 0) {
+        check_refused(&raw, what);
+        assert_int_equal(event_log_count(&raw.ours.events, "error(WEIR_ECUTOFF)"), 1);
     }
-    opponent_part(&opponent);
+    raw_peer_close(&raw);
     return !is_whole;
 }
 
 TEST(tls_hostile, tells_wherever_a_conversation_is_cut_off)
 {
-    each_side(side)
+    each_role(role)
     {
-        weir_tls_context *context = context_of(side);
+        weir_tls_context *context = context_of(role);
 
-        for (size_t at = 0; cut_off_at(side, context, at); at += STRIDE) {
+        for (size_t at = 0; cut_off_at(role, context, at); at += STRIDE) {
         }
         weir_tls_context_release(context);
     }
 }
 
 /* Whether there was such a byte. */
-static bool damaged_at(const struct side *side, weir_tls_context *context, size_t at, uint8_t mask,
+static bool damaged_at(const struct role *role, weir_tls_context *context, size_t at, uint8_t mask,
                        size_t *unseen)
 {
-    struct opponent opponent;
+    struct raw_peer raw;
     bool was_there;
     char what[80];
 
-    meet_to_talk(&opponent, side, context);
-    opponent.flip_at = at;
-    opponent.flip_mask = mask;
-    opponent_play(&opponent);
-    opponent_leave(&opponent);
-    was_there = opponent.brought > at;
-    (void)snprintf(what, sizeof(what), "%s, byte %zu, bits %#x", side->name, at, (unsigned)mask);
-    if (!was_there || strcmp(opponent.ours.events.text, wholly) == 0)
+    meet_to_talk(&raw, role, context);
+    raw.flip_at = at;
+    raw.flip_mask = mask;
+    raw_peer_run(&raw);
+    raw_peer_end_stream(&raw);
+    was_there = raw.delivered > at;
+    (void)snprintf(what, sizeof(what), "%s, byte %zu, bits %#x", role->name, at, (unsigned)mask);
+    if (!was_there || strcmp(raw.ours.events.text, wholly) == 0)
         *unseen += was_there;
     else
-        check_refused(&opponent, what);
-    assert_true(opponent.ours.received == 0 || opponent.ours.received == 5);
-    opponent_part(&opponent);
+        check_refused(&raw, what);
+    assert_true(raw.ours.received == 0 || raw.ours.received == 5);
+    raw_peer_close(&raw);
     return was_there;
 }
 
 /* Some versions mean nothing: of records in clear. A changed bit of these is all that may pass. */
 TEST(tls_hostile, sees_every_byte_that_was_damaged)
 {
-    each_side(side)
+    each_role(role)
     {
-        weir_tls_context *context = context_of(side);
+        weir_tls_context *context = context_of(role);
         size_t unseen = 0;
 
-        for (size_t at = 0; damaged_at(side, context, at, 1, &unseen); at += STRIDE) {
+        for (size_t at = 0; damaged_at(role, context, at, 1, &unseen); at += STRIDE) {
         }
         assert_in_range(unseen, 0, 4);
         weir_tls_context_release(context);
@@ -183,13 +182,13 @@ TEST(tls_hostile, sees_every_byte_that_was_damaged)
 /* The first record, of each side: of its header each bit. */
 TEST(tls_hostile, sees_every_bit_of_a_header_that_was_damaged)
 {
-    each_side(side)
+    each_role(role)
     {
-        weir_tls_context *context = context_of(side);
+        weir_tls_context *context = context_of(role);
         size_t unseen = 0;
 
         for (size_t bit = 0; bit < HEADER * 8; bit++)
-            assert_true(damaged_at(side, context, bit / 8, (uint8_t)(1 << bit % 8), &unseen));
+            assert_true(damaged_at(role, context, bit / 8, (uint8_t)(1 << bit % 8), &unseen));
         assert_in_range(unseen, 0, 8);
         weir_tls_context_release(context);
     }
@@ -197,16 +196,16 @@ TEST(tls_hostile, sees_every_bit_of_a_header_that_was_damaged)
 
 /* ---- what is not TLS ---- */
 
-static void throw_at(const struct side *side, weir_tls_context *context, const void *bytes,
+static void throw_at(const struct role *role, weir_tls_context *context, const void *bytes,
                      size_t length, const char *what)
 {
-    struct opponent opponent;
+    struct raw_peer raw;
 
-    meet(&opponent, side, context);
-    opponent_throw(&opponent, bytes, length);
-    opponent_leave(&opponent);
-    check_refused(&opponent, what);
-    opponent_part(&opponent);
+    meet(&raw, role, context);
+    raw_peer_inject(&raw, bytes, length);
+    raw_peer_end_stream(&raw);
+    check_refused(&raw, what);
+    raw_peer_close(&raw);
 }
 
 TEST(tls_hostile, says_what_it_was_that_came_before_a_hello)
@@ -216,23 +215,22 @@ TEST(tls_hostile, says_what_it_was_that_came_before_a_hello)
         size_t length;
         const char *words;
     } others[] = {
-        {"GET / HTTP/1.1\r\n\r\n", 18, "this is not TLS: an HTTP request has come"},
-        {"SSH-2.0-OpenSSH_9.2\r\n", 21, "this is not TLS: SSH has come"},
+        {"GET / HTTP/1.1\r\n\r\n", 18, "not TLS: received an HTTP request"},
+        {"SSH-2.0-OpenSSH_9.2\r\n", 21, "not TLS: received SSH"},
         {"\x80\x0c\x01\x00\x02\x00\x03\x00\x00\x00\x00\x01\x00\x80", 14,
-         "this is not TLS: something else has come"}, /* a hello of SSL 2 */
-        {"\x16\x02\x00\x00\x01\x01", 6, "this is not TLS: something else has come"},
+         "not TLS: received something else"}, /* a hello of SSL 2 */
+        {"\x16\x02\x00\x00\x01\x01", 6, "not TLS: received something else"},
     };
-    struct opponent opponent;
+    struct raw_peer raw;
 
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
         for (size_t piece = 0; piece < 2; piece++) {
-            meet(&opponent, &sides[1], NULL);
-            opponent.piece = piece;
-            opponent_throw(&opponent, others[i].bytes, others[i].length);
-            assert_string_equal(opponent.ours.detail, others[i].words);
-            assert_events(&opponent.ours.events,
-                          "shaken(WEIR_ENOTTLS) error(WEIR_ENOTTLS) inactive");
-            opponent_part(&opponent);
+            meet(&raw, &roles[1], NULL);
+            raw.piece = piece;
+            raw_peer_inject(&raw, others[i].bytes, others[i].length);
+            assert_string_equal(raw.ours.detail, others[i].words);
+            assert_events(&raw.ours.events, "handshake(WEIR_ENOTTLS) error(WEIR_ENOTTLS) inactive");
+            raw_peer_close(&raw);
         }
     }
 }
@@ -244,9 +242,9 @@ TEST(tls_hostile, refuses_any_bytes)
 
     weir__random_init(&random, 8);
 
-    each_side(side)
+    each_role(role)
     {
-        weir_tls_context *context = context_of(side);
+        weir_tls_context *context = context_of(role);
 
         for (size_t i = 0; i < 300 / STRIDE; i++) {
             size_t length = 1 + weir__random_below(&random, sizeof(bytes));
@@ -258,7 +256,7 @@ TEST(tls_hostile, refuses_any_bytes)
 
                 memcpy(bytes, header, length < HEADER ? length : HEADER);
             }
-            throw_at(side, context, bytes, length, "random bytes");
+            throw_at(role, context, bytes, length, "random bytes");
         }
         weir_tls_context_release(context);
     }
@@ -271,7 +269,7 @@ TEST(tls_hostile, refuses_records_that_are_too_long)
     static const size_t lengths[] = {16384 + 257, 16384 + 2049, 65535};
     static uint8_t record[HEADER + 65535];
 
-    each_side(side)
+    each_role(role)
     {
         for (size_t i = 0; i < 3 * sizeof(lengths) / sizeof(lengths[0]); i++) {
             size_t length = lengths[i / 3];
@@ -280,7 +278,7 @@ TEST(tls_hostile, refuses_records_that_are_too_long)
             record[1] = record[2] = 3;
             record[3] = (uint8_t)(length >> 8);
             record[4] = (uint8_t)length;
-            throw_at(side, NULL, record, HEADER + length, "a record that is too long");
+            throw_at(role, NULL, record, HEADER + length, "a record that is too long");
         }
     }
 }
@@ -288,61 +286,61 @@ TEST(tls_hostile, refuses_records_that_are_too_long)
 /* A hello, each of its bytes in a record. */
 TEST(tls_hostile, takes_a_hello_in_records_of_one_byte)
 {
-    struct opponent opponent;
+    struct raw_peer raw;
     char *hello;
     long length;
 
     for (size_t i = 0; i < 2; i++) {
-        meet_to_talk(&opponent, &sides[i], NULL);
-        (void)SSL_do_handshake(opponent.ssl);
-        length = BIO_get_mem_data(SSL_get_wbio(opponent.ssl), &hello);
+        meet_to_talk(&raw, &roles[i], NULL);
+        (void)SSL_do_handshake(raw.ssl);
+        length = BIO_get_mem_data(SSL_get_wbio(raw.ssl), &hello);
         assert_true(length > HEADER);
         for (long j = HEADER; j < length; j++) {
             const uint8_t record[HEADER + 1] = {22, 3, 1, 0, 1, (uint8_t)hello[j]};
 
-            opponent_throw(&opponent, record, sizeof(record));
+            raw_peer_inject(&raw, record, sizeof(record));
         }
-        (void)BIO_reset(SSL_get_wbio(opponent.ssl));
-        opponent_play(&opponent);
-        opponent_leave(&opponent);
-        assert_string_equal(opponent.ours.events.text, wholly);
-        opponent_part(&opponent);
+        (void)BIO_reset(SSL_get_wbio(raw.ssl));
+        raw_peer_run(&raw);
+        raw_peer_end_stream(&raw);
+        assert_string_equal(raw.ours.events.text, wholly);
+        raw_peer_close(&raw);
     }
 }
 
 TEST(tls_hostile, takes_no_data_before_the_handshake_is_over)
 {
     static const uint8_t data[HEADER + 40] = {23, 3, 3, 0, 40};
-    struct opponent opponent;
+    struct raw_peer raw;
 
-    each_side(side)
+    each_role(role)
     {
-        throw_at(side, NULL, data, sizeof(data), "data before all");
-        meet(&opponent, side, NULL);
-        (void)SSL_do_handshake(opponent.ssl);
-        opponent_bring(&opponent); /* a client's hello; a server has said nothing yet */
-        opponent_throw(&opponent, data, sizeof(data));
-        opponent_leave(&opponent);
-        check_refused(&opponent, "data after the hello");
-        opponent_part(&opponent);
+        throw_at(role, NULL, data, sizeof(data), "data before all");
+        meet(&raw, role, NULL);
+        (void)SSL_do_handshake(raw.ssl);
+        raw_peer_transfer(&raw); /* a client's hello; a server has said nothing yet */
+        raw_peer_inject(&raw, data, sizeof(data));
+        raw_peer_end_stream(&raw);
+        check_refused(&raw, "data after the hello");
+        raw_peer_close(&raw);
     }
 }
 
 TEST(tls_hostile, takes_an_end_in_the_middle_of_the_handshake_for_a_refusal)
 {
     static const uint8_t end[HEADER + 2] = {21, 3, 3, 0, 2, 1, 0};
-    struct opponent opponent;
+    struct raw_peer raw;
 
-    each_side(side)
+    each_role(role)
     {
-        meet(&opponent, side, NULL);
-        (void)SSL_do_handshake(opponent.ssl);
-        opponent_bring(&opponent);
-        opponent_throw(&opponent, end, sizeof(end));
-        assert_string_equal(opponent.ours.detail, "the peer has ended TLS before it had begun");
-        assert_events(&opponent.ours.events,
-                      "shaken(WEIR_ETLSREFUSED) error(WEIR_ETLSREFUSED) inactive");
-        opponent_part(&opponent);
+        meet(&raw, role, NULL);
+        (void)SSL_do_handshake(raw.ssl);
+        raw_peer_transfer(&raw);
+        raw_peer_inject(&raw, end, sizeof(end));
+        assert_string_equal(raw.ours.detail, "the peer closed TLS during the handshake");
+        assert_events(&raw.ours.events,
+                      "handshake(WEIR_ETLSREFUSED) error(WEIR_ETLSREFUSED) inactive");
+        raw_peer_close(&raw);
     }
 }
 
@@ -350,26 +348,26 @@ TEST(tls_hostile, takes_an_end_in_the_middle_of_the_handshake_for_a_refusal)
 TEST(tls_hostile, drops_what_comes_after_the_end)
 {
     static uint8_t data[50000] = {23, 3, 3, 0, 40};
-    struct opponent opponent;
+    struct raw_peer raw;
 
-    each_side(side)
+    each_role(role)
     {
-        opponent_meet(
-            &opponent,
-            &(const struct opponent_options){
-                .is_server = side->is_server,
-                .max_version = side->version,
+        raw_peer_open(
+            &raw,
+            &(const struct raw_peer_options){
+                .is_server = role->is_server,
+                .max_version = role->version,
                 .text = "hello",
                 .ends = true,
                 .channel =
                     WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.half_closure = true))});
-        opponent_play(&opponent);
+        raw_peer_run(&raw);
         for (int i = 0; i < 100; i++)
-            opponent_throw(&opponent, data, sizeof(data));
-        assert_events(&opponent.ours.events, "shaken(ok) read(hello) ended input-closed");
-        weir_channel_close(opponent.ours.channel, NULL);
-        opponent_leave(&opponent);
-        assert_events(&opponent.ours.events, "inactive");
-        opponent_part(&opponent);
+            raw_peer_inject(&raw, data, sizeof(data));
+        assert_events(&raw.ours.events, "handshake(ok) read(hello) ended input-closed");
+        weir_channel_close(raw.ours.channel, NULL);
+        raw_peer_end_stream(&raw);
+        assert_events(&raw.ours.events, "inactive");
+        raw_peer_close(&raw);
     }
 }

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "support/test.h"
-#include "support/tls/handshake_visit.h"
+#include "support/tls/memory_handshake.h"
 #include "support/tls/pki.h"
 
 /* How many lines begin with this label, in a file all of whose lines are whole. */
@@ -38,11 +38,11 @@ static weir_tls_context *logging_server(enum weir_tls_version version, const cha
 
 static void visit_logged(enum weir_tls_version version, const char *path)
 {
-    weir_tls_context *server = logging_server(version, path), *client = visit_client(version);
+    weir_tls_context *server = logging_server(version, path), *client = handshake_client(version);
 
-    (void)visit_resumes(client, server);
+    (void)handshake_resumes(client, server);
     assert_int_equal(weir_tls_context_reload(server), 0);
-    (void)visit_resumes(client, server);
+    (void)handshake_resumes(client, server);
     weir_tls_context_release(client);
     weir_tls_context_release(server);
 }

@@ -31,21 +31,21 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
 
 static const weir_handler echo = {.name = "echo", .read = on_read};
 
-static int init_child(weir_channel *channel, void *secure)
+static int init_child(weir_channel *channel, void *setup)
 {
     weir_pipeline *pipeline = weir_channel_pipeline(channel);
-    int err = weir_tls_add(pipeline, ((struct secure *)secure)->server);
+    int err = weir_tls_add(pipeline, ((struct tls_setup *)setup)->server);
 
     return err < 0 ? err : weir_pipeline_add_last(pipeline, &echo, NULL);
 }
 
-static weir_server *start_server(struct host *host, struct secure *secure)
+static weir_server *start_server(struct host *host, struct tls_setup *setup)
 {
     weir_server *server = NULL;
 
     assert_int_equal(
         weir_server_start(WEIR_SERVER_OPTIONS(.boss = host->group, .address = "127.0.0.1:0",
-                                              .init_child = init_child, .user_data = secure),
+                                              .init_child = init_child, .user_data = setup),
                           &server),
         0);
     return server;
@@ -137,14 +137,14 @@ static int stall_stderr(void)
 /* Nothing is asserted while standard error is full: a failure could not be printed. */
 TEST_EACH_HOST(tls_log, clients_do_not_stop_a_server_whose_log_nobody_reads)
 {
-    struct secure secure;
-    struct call call = {.text = "still here"};
+    struct tls_setup setup;
+    struct tls_call call = {.text = "still here"};
     uint64_t before = weir_log_dropped();
     weir_server *server;
     int answered = 0, end;
 
-    secure_open(&secure);
-    server = start_server(host, &secure);
+    tls_setup_open(&setup);
+    server = start_server(host, &setup);
     end = stall_stderr();
     for (int i = 0; i < CLIENTS && answered == i; i++) {
         weir_log_set_level(i % 2 == 0 ? WEIR_LOG_WARN : WEIR_LOG_DEBUG);
@@ -155,21 +155,21 @@ TEST_EACH_HOST(tls_log, clients_do_not_stop_a_server_whose_log_nobody_reads)
     assert_int_equal(answered, CLIENTS);
     assert_in_range(weir_log_dropped() - before, 10, CLIENTS);
 
-    call.tls = secure.client;
-    call_make(host->group, server, &call);
-    assert_string_equal(call.heard, "still here");
+    call.tls = setup.client;
+    tls_call_run(host->group, server, &call);
+    assert_string_equal(call.received, "still here");
     stop_server(server);
-    secure_close(&secure);
+    tls_setup_close(&setup);
 }
 
 /* The message comes before the connection ends. */
 TEST_EACH_HOST(tls_log, mistakes_of_clients_are_below_the_default_level_and_limited)
 {
-    struct secure secure;
+    struct tls_setup setup;
     weir_server *server;
 
-    secure_open(&secure);
-    server = start_server(host, &secure);
+    tls_setup_open(&setup);
+    server = start_server(host, &setup);
     log_capture_start();
     for (int i = 0; i < 3; i++)
         assert_true(make_mistake(server));
@@ -182,19 +182,19 @@ TEST_EACH_HOST(tls_log, mistakes_of_clients_are_below_the_default_level_and_limi
     assert_int_equal(log_capture_count(WEIR_LOG_WARN), 0);
     assert_int_equal(log_capture_count(WEIR_LOG_INFO), 10);
     stop_server(server);
-    secure_close(&secure);
+    tls_setup_close(&setup);
 }
 
 TEST_EACH_HOST(tls_log, a_message_names_both_ends_of_the_connection)
 {
     char local[WEIR_ADDRESS_TEXT_SIZE], expected[2 * WEIR_ADDRESS_TEXT_SIZE + 16];
     weir_address address = {.length = sizeof(address.storage)};
-    struct secure secure;
+    struct tls_setup setup;
     weir_server *server;
     int client;
 
-    secure_open(&secure);
-    server = start_server(host, &secure);
+    tls_setup_open(&setup);
+    server = start_server(host, &setup);
     weir_log_set_level(WEIR_LOG_INFO);
     log_capture_start();
     client = connect_plainly(server);
@@ -211,5 +211,5 @@ TEST_EACH_HOST(tls_log, a_message_names_both_ends_of_the_connection)
                    " -> %s): ", weir_address_format(&address, local, sizeof(local)));
     assert_log_contains(expected);
     stop_server(server);
-    secure_close(&secure);
+    tls_setup_close(&setup);
 }

@@ -35,14 +35,14 @@ static unsigned next_after(unsigned n)
 
 struct kind {
     enum weir_tls_version version;
-    bool no_resumption;
+    int resumption;
 };
 
 static const struct kind kinds[] = {
-    {WEIR_TLS_VERSION_1_2, true},
-    {WEIR_TLS_VERSION_1_2, false},
-    {WEIR_TLS_VERSION_1_3, true},
-    {WEIR_TLS_VERSION_1_3, false},
+    {WEIR_TLS_VERSION_1_2, WEIR_OFF},
+    {WEIR_TLS_VERSION_1_2, WEIR_ON},
+    {WEIR_TLS_VERSION_1_3, WEIR_OFF},
+    {WEIR_TLS_VERSION_1_3, WEIR_ON},
 };
 
 #define each_kind(kind) \
@@ -54,8 +54,7 @@ static int create_server(const struct kind *kind, weir_tls_context **ret_context
         WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
                                  .key_pem = pki()->server.key, .ca_pem = pki()->ca,
                                  .verify = WEIR_TLS_VERIFY_REQUIRED, .alpn = "a,b",
-                                 .max_version = kind->version,
-                                 .no_resumption = kind->no_resumption),
+                                 .max_version = kind->version, .resumption = kind->resumption),
         ret_context);
 }
 
@@ -64,8 +63,7 @@ static int create_client(const struct kind *kind, weir_tls_context **ret_context
     return weir_tls_client_create(
         WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->client.certificate,
                                  .key_pem = pki()->client.key, .ca_pem = pki()->ca, .alpn = "b",
-                                 .max_version = kind->version,
-                                 .no_resumption = kind->no_resumption),
+                                 .max_version = kind->version, .resumption = kind->resumption),
         ret_context);
 }
 
@@ -101,7 +99,7 @@ TEST(tls_openssl_memory, may_lack_for_a_context)
 
 /* ---- connections ---- */
 
-struct pair {
+struct contexts {
     weir_tls_context *server;
     weir_tls_context *client;
 };
@@ -132,59 +130,58 @@ static void check_server(weir_ctx *ctx, const weir_tls_handshake *handshake)
         assert_non_null(weir_tls_certificate_name(weir_tls_handshake_peer(handshake), 0));
 }
 
-static void prepare(struct duet *duet, const struct pair *pair)
+static void prepare(struct tls_pair *pair, const struct contexts *contexts)
 {
-    memset(duet, 0, sizeof(*duet));
-    duettist_prepare(&duet->server, pair->server, NULL, NULL);
-    duettist_prepare(&duet->client, pair->client, WEIR_TLS_OPTIONS(.server_name = "localhost"),
+    memset(pair, 0, sizeof(*pair));
+    tls_side_prepare(&pair->server, contexts->server, NULL, NULL);
+    tls_side_prepare(&pair->client, contexts->client, WEIR_TLS_OPTIONS(.server_name = "localhost"),
                      NULL);
-    duet->server.on_read = echo;
-    duet->client.on_read = count;
-    duet->server.on_shaken = check_client;
-    duet->client.on_shaken = check_server;
+    pair->server.on_read = echo;
+    pair->client.on_read = count;
+    pair->server.on_handshake = check_client;
+    pair->client.on_handshake = check_server;
 }
 
-static void live(struct duet *duet)
+static void live(struct tls_pair *pair)
 {
-    assert_int_equal(weir_embedded_register(duet->server.embedded), 0);
-    assert_int_equal(weir_embedded_register(duet->client.embedded), 0);
-    weir_channel_write_and_flush(duet->client.channel, duet_bytes(20000), NULL);
-    duet_play(duet);
-    weir_channel_close(duet->client.channel, NULL);
-    duet_play(duet);
-    duet_advance(duet, weir_seconds(20));
-    duet_play(duet);
+    assert_int_equal(weir_embedded_register(pair->server.embedded), 0);
+    assert_int_equal(weir_embedded_register(pair->client.embedded), 0);
+    weir_channel_write_and_flush(pair->client.channel, tls_pair_bytes(20000), NULL);
+    tls_pair_run(pair);
+    weir_channel_close(pair->client.channel, NULL);
+    tls_pair_run(pair);
+    tls_pair_advance(pair, weir_seconds(20));
+    tls_pair_run(pair);
 }
 
-static void check_one(struct duettist *duettist, unsigned n)
+static void check_one(struct tls_side *side, unsigned n)
 {
-    if (event_log_count(&duettist->events, "shaken(") != 1 ||
-        event_log_count(&duettist->events, "error(") > 1 ||
-        event_log_count(&duettist->events, "inactive") != 1 ||
-        weir_channel_is_open(duettist->channel))
-        fail_msg("allocation %u: %s: %s", n, duettist->events.text, duettist->detail);
+    if (event_log_count(&side->events, "handshake(") != 1 ||
+        event_log_count(&side->events, "error(") > 1 ||
+        event_log_count(&side->events, "inactive") != 1 || weir_channel_is_open(side->channel))
+        fail_msg("allocation %u: %s: %s", n, side->events.text, side->detail);
 }
 
 /* Returns whether an allocation has failed; n = 0: none does. */
-static bool connect_without_memory(const struct pair *pair, unsigned n)
+static bool connect_without_memory(const struct contexts *contexts, unsigned n)
 {
-    struct duet duet;
+    struct tls_pair pair;
     bool has_failed;
 
-    prepare(&duet, pair);
+    prepare(&pair, contexts);
     test_openssl_fail_at(n);
-    live(&duet);
+    live(&pair);
     has_failed = test_openssl_failed();
     test_openssl_fail_at(0);
-    check_one(&duet.server, n);
-    check_one(&duet.client, n);
+    check_one(&pair.server, n);
+    check_one(&pair.client, n);
     if (!has_failed) {
-        assert_string_equal(duet.server.events.text, "shaken(ok) ended inactive");
-        assert_string_equal(duet.client.events.text, "shaken(ok) inactive");
-        assert_int_equal(duet.client.received, 20000);
+        assert_string_equal(pair.server.events.text, "handshake(ok) ended inactive");
+        assert_string_equal(pair.client.events.text, "handshake(ok) inactive");
+        assert_int_equal(pair.client.received, 20000);
     }
-    duettist_close(&duet.client);
-    duettist_close(&duet.server);
+    tls_side_close(&pair.client);
+    tls_side_close(&pair.server);
     return has_failed;
 }
 
@@ -192,43 +189,43 @@ TEST(tls_openssl_memory, may_lack_for_a_connection)
 {
     each_kind(kind)
     {
-        struct pair pair;
+        struct contexts contexts;
         unsigned n = 1;
 
-        assert_int_equal(create_server(kind, &pair.server), 0);
-        assert_int_equal(create_client(kind, &pair.client), 0);
-        assert_false(connect_without_memory(&pair, 0));
-        while (connect_without_memory(&pair, n)) {
-            assert_false(connect_without_memory(&pair, 0)); /* the next goes well */
+        assert_int_equal(create_server(kind, &contexts.server), 0);
+        assert_int_equal(create_client(kind, &contexts.client), 0);
+        assert_false(connect_without_memory(&contexts, 0));
+        while (connect_without_memory(&contexts, n)) {
+            assert_false(connect_without_memory(&contexts, 0)); /* the next goes well */
             n = next_after(n);
         }
         assert_true(n > 50);
-        weir_tls_context_release(pair.server);
-        weir_tls_context_release(pair.client);
+        weir_tls_context_release(contexts.server);
+        weir_tls_context_release(contexts.client);
     }
 }
 
 TEST(tls_openssl_memory, may_lack_for_a_handler)
 {
     bool has_failed = true;
-    struct pair pair;
+    struct contexts contexts;
 
-    assert_int_equal(create_client(&kinds[3], &pair.client), 0);
-    assert_int_equal(create_server(&kinds[3], &pair.server), 0);
-    assert_false(connect_without_memory(&pair, 0)); /* there is a session to be taken up */
+    assert_int_equal(create_client(&kinds[3], &contexts.client), 0);
+    assert_int_equal(create_server(&kinds[3], &contexts.server), 0);
+    assert_false(connect_without_memory(&contexts, 0)); /* there is a session to be taken up */
     for (unsigned n = 1; has_failed; n++) {
         weir_embedded *embedded;
         int err;
 
         assert_int_equal(weir_embedded_create(NULL, &embedded), 0);
         test_openssl_fail_at(n);
-        err = weir_tls_add_with(weir_embedded_pipeline(embedded), pair.client,
+        err = weir_tls_add_with(weir_embedded_pipeline(embedded), contexts.client,
                                 WEIR_TLS_OPTIONS(.server_name = "localhost"));
         has_failed = test_openssl_failed();
         test_openssl_fail_at(0);
         assert_true(err == 0 || (has_failed && (err == -ENOMEM || err == WEIR_ETLS)));
         weir_embedded_release(embedded);
     }
-    weir_tls_context_release(pair.client);
-    weir_tls_context_release(pair.server);
+    weir_tls_context_release(contexts.client);
+    weir_tls_context_release(contexts.server);
 }

@@ -32,12 +32,12 @@ TEST(tls_options, that_make_no_sense_are_the_reason)
     pipeline = weir_embedded_pipeline(embedded);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(weir_tls_tickets_create(-2, NULL), -EINVAL);
-        assert_non_null(strstr(weir_tls_reason(), "negative time"));
+        assert_non_null(strstr(weir_tls_reason(), "negative"));
         assert_int_equal(i == 0   ? weir_tls_add(pipeline, NULL)
                          : i == 1 ? weir_tls_detect_add(pipeline, NULL)
                                   : weir_tls_hello_add(pipeline, NULL),
                          -EINVAL);
-        assert_string_equal(weir_tls_reason(), "the options make no sense: the log says why");
+        assert_string_equal(weir_tls_reason(), "invalid options: see the log");
     }
     weir_embedded_release(embedded);
 }
@@ -53,7 +53,7 @@ TEST(tls_options, that_make_no_sense_are_named)
         0);
     assert_int_equal(weir_embedded_create(NULL, &embedded), 0);
     pipeline = weir_embedded_pipeline(embedded);
-    assert_options_rejected(weir_tls_add(pipeline, NULL), "there is no context");
+    assert_options_rejected(weir_tls_add(pipeline, NULL), "no context");
     assert_options_rejected(
         weir_tls_add_with(pipeline, client, WEIR_TLS_OPTIONS(.handshake_timeout_ns = -2)),
         "handshake_timeout_ns is -2");
@@ -62,11 +62,11 @@ TEST(tls_options, that_make_no_sense_are_named)
         "close_timeout_ns is -3");
     assert_options_rejected(
         weir_tls_detect_add(pipeline, WEIR_TLS_DETECT_OPTIONS(.context = client)),
-        "there is no `init`");
+        "no init function");
     assert_options_rejected(
         weir_tls_detect_add(pipeline, WEIR_TLS_DETECT_OPTIONS(.context = client, .init = init)),
-        "there is no context of a server");
-    assert_options_rejected(weir_tls_hello_add(pipeline, NULL), "there is no `on_hello`");
+        "no server context");
+    assert_options_rejected(weir_tls_hello_add(pipeline, NULL), "no on_hello function");
     weir_embedded_release(embedded);
     weir_tls_context_release(client);
 }

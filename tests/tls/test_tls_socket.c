@@ -18,21 +18,20 @@
 
 static int add_tls(weir_pipeline *pipeline, bool is_server, void *arg)
 {
-    struct secure *secure = arg;
+    struct tls_setup *setup = arg;
 
-    return weir_tls_add_with(pipeline, is_server ? secure->server : secure->client,
-                             WEIR_TLS_OPTIONS(.server_name = "localhost",
-                                              .offload = secure->offload,
-                                              .place = WEIR_PLACE(.group = secure->group)));
+    return weir_tls_add_with(pipeline, is_server ? setup->server : setup->client,
+                             WEIR_TLS_OPTIONS(.server_name = "localhost", .offload = setup->offload,
+                                              .place = WEIR_PLACE(.group = setup->group)));
 }
 
 /* ---- echo ---- */
 
-static void echo_all(struct connection *connection, struct secure *secure, unsigned connections,
+static void echo_all(struct connection *connection, struct tls_setup *setup, unsigned connections,
                      size_t bytes)
 {
     struct echo echo = {
-        .connections = connections, .seed = 1, .prepare = add_tls, .prepare_arg = secure};
+        .connections = connections, .seed = 1, .prepare = add_tls, .prepare_arg = setup};
 
     assert_int_equal(echo_open(&echo, connection->far.group, connection->near.group), 0);
     assert_true(echo_exchange(&echo, bytes));
@@ -44,54 +43,54 @@ static void echo_all(struct connection *connection, struct secure *secure, unsig
 
 TEST_EACH_PAIR(tls_socket, echoes_every_byte)
 {
-    struct secure secure;
+    struct tls_setup setup;
 
-    secure_open(&secure);
-    echo_all(connection, &secure, 8, 256 << 10);
-    secure_close(&secure);
+    tls_setup_open(&setup);
+    echo_all(connection, &setup, 8, 256 << 10);
+    tls_setup_close(&setup);
 }
 
 TEST_EACH_CONNECTION(tls_socket, echoes_much)
 {
-    struct secure secure;
+    struct tls_setup setup;
 
-    secure_open(&secure);
-    echo_all(connection, &secure, 1, 16 << 20);
-    secure_close(&secure);
+    tls_setup_open(&setup);
+    echo_all(connection, &setup, 1, 16 << 20);
+    tls_setup_close(&setup);
 }
 
 TEST_EACH_CONNECTION(tls_socket, echoes_from_executors_of_its_own)
 {
-    struct secure secure;
+    struct tls_setup setup;
 
-    secure_open(&secure);
-    secure.group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
-    echo_all(connection, &secure, 8, 128 << 10);
-    secure_end_loops(connection);
-    secure_close(&secure);
+    tls_setup_open(&setup);
+    setup.group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
+    echo_all(connection, &setup, 8, 128 << 10);
+    tls_line_end_loops(connection);
+    tls_setup_close(&setup);
 }
 
 TEST_EACH_CONNECTION(tls_socket, shakes_hands_on_executors_of_another_group)
 {
-    struct secure secure;
+    struct tls_setup setup;
 
-    secure_open(&secure);
-    secure.offload = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
-    echo_all(connection, &secure, 8, 64 << 10);
-    secure_end_loops(connection);
-    secure_close(&secure);
+    tls_setup_open(&setup);
+    setup.offload = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
+    echo_all(connection, &setup, 8, 64 << 10);
+    tls_line_end_loops(connection);
+    tls_setup_close(&setup);
 }
 
 TEST_EACH_CONNECTION(tls_socket, shakes_hands_elsewhere_for_handlers_elsewhere)
 {
-    struct secure secure;
+    struct tls_setup setup;
 
-    secure_open(&secure);
-    secure.group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
-    secure.offload = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
-    echo_all(connection, &secure, 8, 64 << 10);
-    secure_end_loops(connection);
-    secure_close(&secure);
+    tls_setup_open(&setup);
+    setup.group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
+    setup.offload = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
+    echo_all(connection, &setup, 8, 64 << 10);
+    tls_line_end_loops(connection);
+    tls_setup_close(&setup);
 }
 
 #define HIGH_MARK 16384
@@ -102,7 +101,7 @@ TEST_EACH_CONNECTION(tls_socket, shakes_hands_elsewhere_for_handlers_elsewhere)
  * brings. Records have a little besides. */
 TEST_EACH_CONNECTION(tls_socket, echoes_within_its_marks)
 {
-    struct secure secure;
+    struct tls_setup setup;
     struct echo echo = {.connections = 20,
                         .low_mark = HIGH_MARK / 2,
                         .high_mark = HIGH_MARK,
@@ -111,16 +110,16 @@ TEST_EACH_CONNECTION(tls_socket, echoes_within_its_marks)
                         .pauses = true,
                         .seed = 1,
                         .prepare = add_tls,
-                        .prepare_arg = &secure};
+                        .prepare_arg = &setup};
 
-    secure_open(&secure);
+    tls_setup_open(&setup);
     assert_int_equal(echo_open(&echo, connection->far.group, connection->near.group), 0);
     assert_true(echo_exchange(&echo, 128 << 10));
     assert_true(echo_close(&echo));
     assert_int_equal(echo.wrong, 0);
     assert_int_equal(echo.errors, 0);
     assert_true(echo.most_pending <= HIGH_MARK + 2 * (RECEIVE_MAX + COST));
-    secure_close(&secure);
+    tls_setup_close(&setup);
 }
 
 /* ---- one line ---- */
@@ -128,7 +127,7 @@ TEST_EACH_CONNECTION(tls_socket, echoes_within_its_marks)
 static void open_secure_line(struct connection *connection,
                              const struct connection_options *options)
 {
-    secure_line_open(connection, options, secure_client);
+    tls_line_open(connection, options, tls_line_add_client);
 }
 
 static int nothing(void *arg, int status, void **ret_value)
@@ -157,7 +156,7 @@ TEST_EACH_PAIR(tls_socket, brings_words_and_its_end)
     assert_int_equal(connection_do(&connection->client, weir_channel_close), 0);
     assert_end_events(&connection->server, "read(hello) tls-closed inactive unregistered");
     assert_end_events(&connection->client, "read(you too) inactive unregistered");
-    secure_line_close(connection);
+    tls_line_close(connection);
 }
 
 #define MUCH ((uint64_t)4 << 20)
@@ -219,7 +218,7 @@ TEST_EACH_CONNECTION(tls_socket, sends_all_of_a_flush_at_once)
     connection_await_received(&connection->server, FLUSHED);
     pass_by(connection->client.channel); /* what was sent is counted behind it */
     assert_int_equal(sends_of(weir_channel_executor(connection->client.channel)) - sends_before, 1);
-    secure_line_close(connection);
+    tls_line_close(connection);
 }
 
 /* ---- marks and ends ---- */
@@ -246,7 +245,7 @@ TEST_EACH_CONNECTION(tls_socket, stops_a_writer_whose_reader_has_stopped)
     weir_channel_set_auto_read(connection->server.channel, true);
     connection_await_received(&connection->server, MUCH);
     assert_int_equal(left_to_write, 0);
-    secure_line_close(connection);
+    tls_line_close(connection);
 }
 
 TEST_EACH_CONNECTION(tls_socket, delivers_all_that_was_written_before_a_close)
@@ -262,7 +261,7 @@ TEST_EACH_CONNECTION(tls_socket, delivers_all_that_was_written_before_a_close)
     assert_int_equal(connection_result(closed), 0);
     connection_await_received(&connection->server, MUCH);
     assert_end_events(&connection->server, "tls-closed inactive unregistered");
-    secure_line_close(connection);
+    tls_line_close(connection);
 }
 
 static void read_again(void *channel, int status)
@@ -307,7 +306,7 @@ TEST_EACH_CONNECTION(tls_socket, delivers_all_to_a_server_that_reads_slowly)
     open_secure_line(connection,
                      &(const struct connection_options){.server = SMALL, .client = SMALL});
     close_before_a_slow_reader(&connection->client, &connection->server);
-    secure_line_close(connection);
+    tls_line_close(connection);
 }
 
 TEST_EACH_CONNECTION(tls_socket, delivers_all_to_a_client_that_reads_slowly)
@@ -315,7 +314,7 @@ TEST_EACH_CONNECTION(tls_socket, delivers_all_to_a_client_that_reads_slowly)
     open_secure_line(connection,
                      &(const struct connection_options){.server = SMALL, .client = SMALL});
     close_before_a_slow_reader(&connection->server, &connection->client);
-    secure_line_close(connection);
+    tls_line_close(connection);
 }
 
 TEST_EACH_CONNECTION(tls_socket, tells_when_the_peer_is_cut_off)
@@ -325,7 +324,7 @@ TEST_EACH_CONNECTION(tls_socket, tells_when_the_peer_is_cut_off)
         weir_pipeline_remove(weir_channel_pipeline(connection->client.channel), "tls", NULL), 0);
     assert_int_equal(connection_do(&connection->client, weir_channel_close), 0);
     assert_end_events(&connection->server, "error(WEIR_ECUTOFF) inactive unregistered");
-    secure_line_close(connection);
+    tls_line_close(connection);
 }
 
 /* ---- elsewhere ---- */
@@ -333,29 +332,29 @@ TEST_EACH_CONNECTION(tls_socket, tells_when_the_peer_is_cut_off)
 static void decide(void *arg, int status)
 {
     (void)status;
-    weir_tls_choice_accept(arg, NULL);
+    weir_tls_sni_request_accept(arg, NULL);
 }
 
-static void decide_elsewhere(weir_tls_choice *choice, void *user_data)
+static void decide_elsewhere(weir_tls_sni_request *request, void *user_data)
 {
     (void)user_data;
-    if (weir_execute(weir_executor_global(), decide, choice) < 0)
-        weir_tls_choice_refuse(choice, NULL);
+    if (weir_execute(weir_executor_global(), decide, request) < 0)
+        weir_tls_sni_request_reject(request, NULL);
 }
 
 TEST_EACH_CONNECTION(tls_socket, takes_a_choice_from_another_thread)
 {
-    struct secure secure;
+    struct tls_setup setup;
 
-    secure_open(&secure);
+    tls_setup_open(&setup);
     assert_int_equal(
         weir_tls_context_replace(
-            secure.server,
+            setup.server,
             WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
-                                     .key_pem = pki()->server.key, .choose = decide_elsewhere)),
+                                     .key_pem = pki()->server.key, .on_sni = decide_elsewhere)),
         0);
-    echo_all(connection, &secure, 20, 10000);
-    secure_close(&secure);
+    echo_all(connection, &setup, 20, 10000);
+    tls_setup_close(&setup);
 }
 
 TEST_EACH_CONNECTION(tls_socket, goes_on_when_its_channel_has_moved)
@@ -371,7 +370,7 @@ TEST_EACH_CONNECTION(tls_socket, goes_on_when_its_channel_has_moved)
         connection_await_received(&connection->client, 5 * (uint64_t)i);
     }
     assert_int_equal(event_log_count(&connection->server.events, "error"), 0);
-    secure_line_close(connection);
+    tls_line_close(connection);
 }
 
 /* Without a reset the peer would see the end of the stream in the middle of a record. */
@@ -401,15 +400,16 @@ TEST_EACH_CONNECTION(tls_socket, resets_the_connection_when_a_close_gives_up)
     connection_await(&connection->server, "inactive", 1);
     assert_int_equal(event_log_count(&connection->server.events, "error(ECONNRESET)"), 1);
     assert_true(connection->server.received < MUCH);
-    secure_line_close(connection);
+    tls_line_close(connection);
 }
 
-static void secure_patient_client(weir_ctx *ctx)
+static void add_patient_client(weir_ctx *ctx)
 {
-    (void)weir_tls_add_with(weir_ctx_pipeline(ctx), secure_on_line.client,
-                            WEIR_TLS_OPTIONS(.server_name = "localhost",
-                                             .peer_close_timeout_ns = TEST_TIMEOUT_NS,
-                                             .place = WEIR_PLACE(.first = true)));
+    if (weir_tls_add_with(weir_ctx_pipeline(ctx), tls_line_setup.client,
+                          WEIR_TLS_OPTIONS(.server_name = "localhost",
+                                           .peer_close_timeout_ns = TEST_TIMEOUT_NS,
+                                           .place = WEIR_PLACE(.first = true))) < 0)
+        weir_close(ctx, NULL);
 }
 
 /* Its end of TLS is sent on another loop than the one that has asked to be told. */
@@ -417,11 +417,11 @@ TEST_EACH_CONNECTION(tls_socket, waits_for_the_peers_end_where_its_channel_has_m
 {
     weir_promise *closed;
 
-    secure_line_open(
+    tls_line_open(
         connection,
         &(const struct connection_options){.server = WEIR_CHANNEL_OPTIONS(.receive_buffer = 8192),
                                            .client = WEIR_CHANNEL_OPTIONS(.send_buffer = 8192)},
-        secure_patient_client);
+        add_patient_client);
     weir_channel_set_auto_read(connection->server.channel, false);
     connection->server.on_read = connection_discard;
     closed = connection_promise(&connection->client);
@@ -435,7 +435,7 @@ TEST_EACH_CONNECTION(tls_socket, waits_for_the_peers_end_where_its_channel_has_m
     connection_await_received(&connection->server, MUCH);
     assert_int_equal(connection_result(closed), 0);
     connection_await(&connection->client, "tls-closed", 1);
-    secure_line_close(connection);
+    tls_line_close(connection);
 }
 
 /* ---- shutdown ---- */
@@ -458,7 +458,7 @@ TEST_EACH_CONNECTION(tls_socket, delivers_all_when_its_loop_shuts_down)
     connection_await(&connection->server, "unregistered", 1);
     assert_int_equal(connection->server.received, MUCH);
     assert_int_equal(event_log_count(&connection->server.events, "tls-closed"), 1);
-    secure_line_close(connection);
+    tls_line_close(connection);
 }
 
 /* Much is under way to it: that fails or is thrown away, and nothing is left. */
@@ -468,5 +468,5 @@ TEST_EACH_CONNECTION(tls_socket, survives_the_shutdown_of_the_peers_loop)
     write_much(connection);
     assert_int_equal(weir_group_shutdown(connection->far.group, 0, TEST_TIMEOUT_NS), 0);
     connection_await(&connection->client, "unregistered", 1);
-    secure_line_close(connection);
+    tls_line_close(connection);
 }

@@ -45,8 +45,8 @@ struct storm {
     weir_tls_context *server_tls, *client_tls;
     weir_server *server;
     char address[64];
-    _Atomic unsigned turn;    /* which way is the next one's */
-    _Atomic unsigned choices; /* made in one way after the other, too */
+    _Atomic unsigned turn;     /* which way is the next one's */
+    _Atomic unsigned requests; /* made in one way after the other, too */
     struct call_counter opened;
     struct call_counter closed;
     struct call_counter talked; /* clients that were answered */
@@ -149,7 +149,7 @@ static void on_active(weir_ctx *ctx)
     }
 }
 
-static void on_shaken(weir_ctx *ctx)
+static void on_handshake(weir_ctx *ctx)
 {
     struct one *one = one_of(ctx);
 
@@ -171,7 +171,7 @@ static void on_shaken(weir_ctx *ctx)
 static void on_event(weir_ctx *ctx, weir_msg *event)
 {
     if (weir_tls_handshake_of(event) != NULL)
-        on_shaken(ctx);
+        on_handshake(ctx);
     if (event == weir_event_input_drained())
         weir_channel_close(weir_ctx_channel(ctx), NULL);
     weir_msg_release(event);
@@ -244,21 +244,21 @@ static int init_client(weir_channel *channel, void *storm)
 
 /* ---- choices ---- */
 
-static void accept_later(void *choice, int status)
+static void accept_later(void *request, int status)
 {
     (void)status;
-    weir_tls_choice_accept(choice, NULL);
+    weir_tls_sni_request_accept(request, NULL);
 }
 
-static void choose(weir_tls_choice *choice, void *user_data)
+static void choose(weir_tls_sni_request *request, void *user_data)
 {
     struct storm *storm = user_data;
-    unsigned number = atomic_fetch_add(&storm->choices, 1);
+    unsigned number = atomic_fetch_add(&storm->requests, 1);
 
     if (number % 7 == 0)
-        weir_tls_choice_refuse(choice, "it is the seventh");
-    else if (number % 2 == 0 || weir_execute(weir_executor_global(), accept_later, choice) < 0)
-        weir_tls_choice_accept(choice, NULL);
+        weir_tls_sni_request_reject(request, "it is the seventh");
+    else if (number % 2 == 0 || weir_execute(weir_executor_global(), accept_later, request) < 0)
+        weir_tls_sni_request_accept(request, NULL);
 }
 
 /* ---- all of them ---- */
@@ -276,8 +276,8 @@ static void storm_begin(struct storm *storm, const struct backend *backend)
     storm->offload = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
     assert_int_equal(weir_tls_server_create(
                          WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
-                                                  .key_pem = pki()->server.key, .choose = choose,
-                                                  .choose_data = storm),
+                                                  .key_pem = pki()->server.key, .on_sni = choose,
+                                                  .on_sni_data = storm),
                          &storm->server_tls),
                      0);
     assert_int_equal(

@@ -11,7 +11,7 @@
 
 #include "support/memory.h"
 #include "support/test.h"
-#include "support/tls/handshake_visit.h"
+#include "support/tls/memory_handshake.h"
 #include "support/tls/pki.h"
 #include "tls/tls_tickets.h"
 
@@ -150,7 +150,7 @@ TEST(tls_tickets, what_makes_no_sense_is_refused)
     assert_int_equal(weir_tls_tickets_create(0, &tickets), 0);
     assert_int_equal(weir_tls_tickets_set(tickets, keys, 0), -EINVAL);
     assert_int_equal(weir_tls_tickets_set(tickets, keys, WEIR_TLS_TICKET_KEYS_MAX + 1), -EINVAL);
-    assert_string_equal(weir_tls_reason(), "tickets have 1 to 8 keys");
+    assert_string_equal(weir_tls_reason(), "the number of ticket keys must be 1 to 8");
     weir_tls_tickets_release(tickets);
     weir_tls_tickets_release(NULL);
 }
@@ -188,11 +188,12 @@ TEST(tls_tickets, a_client_that_comes_back_takes_its_session_up)
 {
     EACH_VERSION(i)
     {
-        weir_tls_context *server = visit_server(versions[i]), *client = visit_client(versions[i]);
+        weir_tls_context *server = handshake_server(versions[i]),
+                         *client = handshake_client(versions[i]);
 
-        assert_false(visit_resumes(client, server));
+        assert_false(handshake_resumes(client, server));
         for (int visit = 0; visit < 5; visit++)
-            assert_true(visit_resumes(client, server));
+            assert_true(handshake_resumes(client, server));
         weir_tls_context_release(client);
         weir_tls_context_release(server);
     }
@@ -202,17 +203,18 @@ TEST(tls_tickets, sessions_survive_a_new_certificate)
 {
     EACH_VERSION(i)
     {
-        weir_tls_context *server = visit_server(versions[i]), *client = visit_client(versions[i]);
+        weir_tls_context *server = handshake_server(versions[i]),
+                         *client = handshake_client(versions[i]);
 
-        assert_false(visit_resumes(client, server));
+        assert_false(handshake_resumes(client, server));
         assert_int_equal(
             weir_tls_context_replace(
                 server, WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->renewed.certificate,
                                                  .key_pem = pki()->renewed.key)),
             0);
-        assert_true(visit_resumes(client, server));
+        assert_true(handshake_resumes(client, server));
         assert_int_equal(weir_tls_context_reload(server), 0);
-        assert_true(visit_resumes(client, server));
+        assert_true(handshake_resumes(client, server));
         weir_tls_context_release(client);
         weir_tls_context_release(server);
     }
@@ -223,16 +225,16 @@ TEST(tls_tickets, servers_that_share_keys_share_sessions)
     EACH_VERSION(i)
     {
         weir_tls_tickets *tickets;
-        weir_tls_context *one, *two, *stranger, *client = visit_client(versions[i]);
+        weir_tls_context *one, *two, *stranger, *client = handshake_client(versions[i]);
 
         assert_int_equal(weir_tls_tickets_create(0, &tickets), 0);
         one = server_of(&pki()->server, tickets, versions[i]);
         two = server_of(&pki()->renewed, tickets, versions[i]);
-        stranger = visit_server(versions[i]);
+        stranger = handshake_server(versions[i]);
         weir_tls_tickets_release(tickets);
-        assert_false(visit_resumes(client, one));
-        assert_true(visit_resumes(client, two));
-        assert_false(visit_resumes(client, stranger));
+        assert_false(handshake_resumes(client, one));
+        assert_true(handshake_resumes(client, two));
+        assert_false(handshake_resumes(client, stranger));
         weir_tls_context_release(one);
         weir_tls_context_release(two);
         weir_tls_context_release(stranger);
@@ -247,16 +249,16 @@ TEST(tls_tickets, former_keys_open_and_renew_and_older_ones_do_not)
         weir_manual_clock *clock = clock_at(0);
         weir_tls_tickets *tickets = tickets_on(clock, HOUR_NS);
         weir_tls_context *server = server_of(&pki()->server, tickets, versions[i]);
-        weir_tls_context *client = visit_client(versions[i]);
+        weir_tls_context *client = handshake_client(versions[i]);
 
-        assert_false(visit_resumes(client, server));
+        assert_false(handshake_resumes(client, server));
         for (int hour = 0; hour < 4; hour++) { /* each visit renews what is then an hour old */
             assert_int_equal(weir_manual_clock_advance(clock, HOUR_NS), 0);
-            assert_true(visit_resumes(client, server));
+            assert_true(handshake_resumes(client, server));
         }
         assert_int_equal(weir_manual_clock_advance(clock, 2 * HOUR_NS), 0);
-        assert_false(visit_resumes(client, server));
-        assert_true(visit_resumes(client, server));
+        assert_false(handshake_resumes(client, server));
+        assert_true(handshake_resumes(client, server));
         weir_tls_context_release(client);
         weir_tls_context_release(server);
         weir_tls_tickets_release(tickets);
@@ -271,7 +273,7 @@ static weir_tls_context *server_without(enum weir_tls_version version)
     assert_int_equal(weir_tls_server_create(
                          WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
                                                   .key_pem = pki()->server.key,
-                                                  .max_version = version, .no_resumption = true),
+                                                  .max_version = version, .resumption = WEIR_OFF),
                          &context),
                      0);
     return context;
@@ -281,16 +283,17 @@ TEST(tls_tickets, no_resumption_on_either_side)
 {
     EACH_VERSION(i)
     {
-        weir_tls_context *server = visit_server(versions[i]), *client = visit_client(versions[i]);
+        weir_tls_context *server = handshake_server(versions[i]),
+                         *client = handshake_client(versions[i]);
         weir_tls_context *without = server_without(versions[i]), *forgetful;
 
         assert_int_equal(
             weir_tls_client_create(
-                WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca, .no_resumption = true), &forgetful),
+                WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca, .resumption = WEIR_OFF), &forgetful),
             0);
         for (int visit = 0; visit < 2; visit++) {
-            assert_false(visit_resumes(client, without));
-            assert_false(visit_resumes(forgetful, server));
+            assert_false(handshake_resumes(client, without));
+            assert_false(handshake_resumes(forgetful, server));
         }
         weir_tls_context_release(forgetful);
         weir_tls_context_release(without);
@@ -305,14 +308,16 @@ TEST(tls_tickets, the_keys_are_those_of_the_context_that_was_chosen)
 {
     EACH_VERSION(i)
     {
-        weir_tls_context *asked = visit_server(versions[i]), *chosen = visit_server(versions[i]);
-        weir_tls_context *other = visit_server(versions[i]), *client = visit_client(versions[i]);
+        weir_tls_context *asked = handshake_server(versions[i]),
+                         *chosen = handshake_server(versions[i]);
+        weir_tls_context *other = handshake_server(versions[i]),
+                         *client = handshake_client(versions[i]);
 
-        assert_false(visit_resumes_chosen(client, asked, chosen));
-        assert_true(visit_resumes_chosen(client, asked, chosen));
-        assert_true(visit_resumes(client, chosen));
-        assert_false(visit_resumes_chosen(client, asked, other));
-        assert_false(visit_resumes(client, asked));
+        assert_false(handshake_resumes_with(client, asked, chosen));
+        assert_true(handshake_resumes_with(client, asked, chosen));
+        assert_true(handshake_resumes(client, chosen));
+        assert_false(handshake_resumes_with(client, asked, other));
+        assert_false(handshake_resumes(client, asked));
         weir_tls_context_release(client);
         weir_tls_context_release(other);
         weir_tls_context_release(chosen);
@@ -324,14 +329,15 @@ TEST(tls_tickets, whether_there_is_resumption_is_for_the_chosen_to_say)
 {
     EACH_VERSION(i)
     {
-        weir_tls_context *with = visit_server(versions[i]), *without = server_without(versions[i]);
-        weir_tls_context *client = visit_client(versions[i]);
+        weir_tls_context *with = handshake_server(versions[i]),
+                         *without = server_without(versions[i]);
+        weir_tls_context *client = handshake_client(versions[i]);
 
-        assert_false(visit_resumes_chosen(client, with, without));
-        assert_false(visit_resumes_chosen(client, with, without));
-        assert_false(visit_resumes_chosen(client, without, with));
-        assert_true(visit_resumes_chosen(client, without, with));
-        assert_false(visit_resumes_chosen(client, with, without)); /* has a ticket, of no use */
+        assert_false(handshake_resumes_with(client, with, without));
+        assert_false(handshake_resumes_with(client, with, without));
+        assert_false(handshake_resumes_with(client, without, with));
+        assert_true(handshake_resumes_with(client, without, with));
+        assert_false(handshake_resumes_with(client, with, without)); /* has a ticket, of no use */
         weir_tls_context_release(client);
         weir_tls_context_release(without);
         weir_tls_context_release(with);
@@ -364,11 +370,11 @@ static weir_tls_context *mutual_client(enum weir_tls_version version)
     return context;
 }
 
-static void assert_knows_client(weir__tls_session *session)
+static void assert_knows_client(weir__openssl_session *session)
 {
     weir_tls_certificate *certificate;
 
-    assert_int_equal(weir__tls_openssl.peer_certificate(session, &certificate), 0);
+    assert_int_equal(weir__openssl_session_peer_certificate(session, &certificate), 0);
     assert_non_null(certificate);
     assert_string_equal(weir_tls_certificate_subject(certificate), "CN=client");
     weir_tls_certificate_release(certificate);
@@ -380,16 +386,16 @@ TEST(tls_tickets, the_clients_certificate_comes_with_its_session)
     {
         weir_tls_context_options options = mutual_server(pki()->ca);
         weir_tls_context *server, *client = mutual_client(versions[i]);
-        weir__tls_facts facts;
-        struct talk talk;
+        weir__openssl_negotiated facts;
+        struct session_pair pair;
 
         assert_int_equal(weir_tls_server_create(&options, &server), 0);
         for (int visit = 0; visit < 2; visit++) {
-            assert_true(visit_begin(&talk, client, server));
-            weir__tls_openssl.facts(talk.server.session, &facts);
+            assert_true(handshake_run(&pair, client, server));
+            weir__openssl_session_negotiated(pair.server.session, &facts);
             assert_int_equal(facts.is_resumed, visit > 0);
-            assert_knows_client(talk.server.session);
-            talk_end(&talk);
+            assert_knows_client(pair.server.session);
+            session_pair_close(&pair);
         }
         weir_tls_context_release(client);
         weir_tls_context_release(server);
@@ -402,15 +408,15 @@ TEST(tls_tickets, a_session_ends_with_the_belief_in_its_client)
     {
         weir_tls_context_options options = mutual_server(pki()->ca);
         weir_tls_context *server, *client = mutual_client(versions[i]);
-        struct talk talk;
+        struct session_pair pair;
 
         assert_int_equal(weir_tls_server_create(&options, &server), 0);
-        assert_false(visit_resumes(client, server));
+        assert_false(handshake_resumes(client, server));
         options = mutual_server(pki()->strange_ca);
         assert_int_equal(weir_tls_context_replace(server, &options), 0);
-        (void)visit_begin(&talk, client, server);
-        assert_int_equal(talk.server.status, WEIR_EUNTRUSTED);
-        talk_end(&talk);
+        (void)handshake_run(&pair, client, server);
+        assert_int_equal(pair.server.status, WEIR_EUNTRUSTED);
+        session_pair_close(&pair);
         weir_tls_context_release(client);
         weir_tls_context_release(server);
     }

@@ -13,81 +13,81 @@
 #include "channel/outbound.h"
 #include "support/tls/tls_pair.h"
 
-static void open_duet(struct duet *duet, const struct duet_options *options)
+static void open_duet(struct tls_pair *pair, const struct tls_pair_options *options)
 {
-    duet_open(duet, options);
-    assert_events(&duet->client.events, "shaken(ok)");
-    assert_events(&duet->server.events, "shaken(ok)");
+    tls_pair_open(pair, options);
+    assert_events(&pair->client.events, "handshake(ok)");
+    assert_events(&pair->server.events, "handshake(ok)");
 }
 
 /* The record has bytes of others, who do not wait: they must not go with who has left. */
 TEST(tls_writes, a_write_that_was_cancelled_takes_nobody_with_it)
 {
-    struct duet duet;
+    struct tls_pair pair;
     weir_promise *promise;
 
-    open_duet(&duet, NULL);
-    promise = duet_promise(&duet.client, "b");
-    duet_write(&duet.client, duet_bytes(3), NULL);
-    weir_channel_write(duet.client.channel, duet_bytes(1000), promise);
+    open_duet(&pair, NULL);
+    promise = tls_side_promise(&pair.client, "b");
+    tls_side_write(&pair.client, tls_pair_bytes(3), NULL);
+    weir_channel_write(pair.client.channel, tls_pair_bytes(1000), promise);
     assert_int_equal(weir_promise_cancel(promise), 0);
-    weir_channel_flush(duet.client.channel);
-    duet_play(&duet);
-    duet_say(&duet.client, "and on");
-    duet_play(&duet);
-    assert_int_equal(duet.server.received, 9);
-    assert_int_equal(event_log_count(&duet.server.events, "error"), 0);
-    assert_events(&duet.client.events, "b=WEIR_ECANCELED");
+    weir_channel_flush(pair.client.channel);
+    tls_pair_run(&pair);
+    tls_side_send_text(&pair.client, "and on");
+    tls_pair_run(&pair);
+    assert_int_equal(pair.server.received, 9);
+    assert_int_equal(event_log_count(&pair.server.events, "error"), 0);
+    assert_events(&pair.client.events, "b=WEIR_ECANCELED");
     weir_promise_release(promise);
-    duet_close(&duet);
+    tls_pair_close(&pair);
 }
 
 /* A record that was made has to go out, or nothing behind it can be read. */
 TEST(tls_writes, the_cap_is_for_what_is_written_and_not_for_records)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    open_duet(&duet,
-              &(const struct duet_options){
+    open_duet(&pair,
+              &(const struct tls_pair_options){
                   .client_channel = WEIR_EMBEDDED_OPTIONS(
                           .socket_space = 20000,
                           .channel = WEIR_CHANNEL_OPTIONS(.write_cap =
                                                               2 * (40000 + WEIR__OUTBOUND_COST)))});
-    duet_write(&duet.client, duet_bytes(40000), "a");
-    duet_write(&duet.client, duet_bytes(40000), "b");
-    duet_write(&duet.client, duet_bytes(40000), "c");
-    assert_int_equal(event_log_count(&duet.client.events, "c=WEIR_EFULL"), 1);
-    weir_channel_flush(duet.client.channel);
-    weir_channel_close(duet.client.channel, NULL);
-    weir_embedded_make_space(duet.client.embedded, 100000);
-    duet_play(&duet);
-    assert_int_equal(event_log_count(&duet.client.events, "a=ok"), 1);
-    assert_int_equal(event_log_count(&duet.client.events, "b=ok"), 1);
-    assert_int_equal(duet.server.received, 80000);
-    assert_int_equal(event_log_count(&duet.server.events, "ended"), 1);
-    assert_int_equal(event_log_count(&duet.server.events, "error"), 0);
-    duet_close(&duet);
+    tls_side_write(&pair.client, tls_pair_bytes(40000), "a");
+    tls_side_write(&pair.client, tls_pair_bytes(40000), "b");
+    tls_side_write(&pair.client, tls_pair_bytes(40000), "c");
+    assert_int_equal(event_log_count(&pair.client.events, "c=WEIR_EFULL"), 1);
+    weir_channel_flush(pair.client.channel);
+    weir_channel_close(pair.client.channel, NULL);
+    weir_embedded_make_space(pair.client.embedded, 100000);
+    tls_pair_run(&pair);
+    assert_int_equal(event_log_count(&pair.client.events, "a=ok"), 1);
+    assert_int_equal(event_log_count(&pair.client.events, "b=ok"), 1);
+    assert_int_equal(pair.server.received, 80000);
+    assert_int_equal(event_log_count(&pair.server.events, "ended"), 1);
+    assert_int_equal(event_log_count(&pair.server.events, "error"), 0);
+    tls_pair_close(&pair);
 }
 
 TEST(tls_writes, many_small_pieces_need_no_more_room_than_few)
 {
     weir_composite *composite = NULL;
-    struct duet duet;
+    struct tls_pair pair;
     weir_msg *sent;
 
-    open_duet(&duet, NULL);
+    open_duet(&pair, NULL);
     assert_int_equal(weir_composite_create(SIZE_MAX, &composite), 0);
     for (int i = 0; i < 5000; i++)
-        assert_int_equal(weir_composite_add(composite, duet_bytes(1)), 0);
-    duet_write(&duet.client, weir_composite_msg(composite), "w");
-    weir_channel_flush(duet.client.channel);
-    sent = weir_embedded_read_outbound(duet.client.embedded);
+        assert_int_equal(weir_composite_add(composite, tls_pair_bytes(1)), 0);
+    tls_side_write(&pair.client, weir_composite_msg(composite), "w");
+    weir_channel_flush(pair.client.channel);
+    sent = weir_embedded_read_outbound(pair.client.embedded);
     assert_non_null(sent);
     assert_in_range(weir_buf_capacity(weir_buf_of(sent)), 5000, 16384);
     weir_msg_release(sent);
     /* 5000 buffers hold much more than 5000 bytes. */
-    assert_events(&duet.client.events, "writable(no) writable(yes) w=ok");
-    duet_close(&duet);
+    assert_events(&pair.client.events, "writable(no) writable(yes) w=ok");
+    tls_pair_close(&pair);
 }
 
 /* A handler in front, which has no memory for one message. */
@@ -109,19 +109,19 @@ static const weir_handler refuser = {.name = "refuser", .write = refuse_once};
 /* What comes behind a record that is missing looks forged: nothing does. */
 static void check_refused(size_t length, const char *name, const char *client)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    open_duet(&duet, NULL);
+    open_duet(&pair, NULL);
     assert_int_equal(
-        weir_pipeline_add(duet.client.pipeline, WEIR_PLACE(.first = true), &refuser, NULL), 0);
+        weir_pipeline_add(pair.client.pipeline, WEIR_PLACE(.first = true), &refuser, NULL), 0);
     refuses = true;
-    duet_write(&duet.client, duet_bytes(length), name);
-    weir_channel_flush(duet.client.channel);
-    duet_play(&duet);
+    tls_side_write(&pair.client, tls_pair_bytes(length), name);
+    weir_channel_flush(pair.client.channel);
+    tls_pair_run(&pair);
     assert_false(refuses);
-    assert_events(&duet.client.events, client);
-    assert_events(&duet.server.events, "error(WEIR_ECUTOFF) inactive");
-    duet_close(&duet);
+    assert_events(&pair.client.events, client);
+    assert_events(&pair.server.events, "error(WEIR_ECUTOFF) inactive");
+    tls_pair_close(&pair);
 }
 
 TEST(tls_writes, ends_if_a_record_was_refused)
@@ -133,29 +133,29 @@ TEST(tls_writes, ends_if_a_record_was_refused)
 /* Small writes share a record, and the promise of that record is theirs. */
 TEST(tls_writes, that_share_a_record_share_its_failure)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    open_duet(&duet, NULL);
+    open_duet(&pair, NULL);
     assert_int_equal(
-        weir_pipeline_add(duet.client.pipeline, WEIR_PLACE(.first = true), &refuser, NULL), 0);
+        weir_pipeline_add(pair.client.pipeline, WEIR_PLACE(.first = true), &refuser, NULL), 0);
     refuses = true;
-    duet_write(&duet.client, duet_bytes(10), "a");
-    duet_write(&duet.client, duet_bytes(10), "b");
-    weir_channel_flush(duet.client.channel);
-    duet_play(&duet);
-    assert_events(&duet.client.events, "a=ENOMEM b=ENOMEM error(ENOMEM) inactive");
-    duet_close(&duet);
+    tls_side_write(&pair.client, tls_pair_bytes(10), "a");
+    tls_side_write(&pair.client, tls_pair_bytes(10), "b");
+    weir_channel_flush(pair.client.channel);
+    tls_pair_run(&pair);
+    assert_events(&pair.client.events, "a=ENOMEM b=ENOMEM error(ENOMEM) inactive");
+    tls_pair_close(&pair);
 }
 
 TEST(tls_writes, fail_quietly_when_the_output_is_closed)
 {
-    struct duet duet;
+    struct tls_pair pair;
 
-    open_duet(&duet, &(const struct duet_options){.client_channel =
-                                                      WEIR_EMBEDDED_OPTIONS(.peer_stays = true)});
-    weir_channel_shutdown_output(duet.client.channel, NULL);
-    duet_write(&duet.client, duet_bytes(10), "w");
-    weir_channel_flush(duet.client.channel);
-    assert_events(&duet.client.events, "w=WEIR_ECLOSED");
-    duet_close(&duet);
+    open_duet(&pair, &(const struct tls_pair_options){
+                         .client_channel = WEIR_EMBEDDED_OPTIONS(.peer_stays = true)});
+    weir_channel_shutdown_output(pair.client.channel, NULL);
+    tls_side_write(&pair.client, tls_pair_bytes(10), "w");
+    weir_channel_flush(pair.client.channel);
+    assert_events(&pair.client.events, "w=WEIR_ECLOSED");
+    tls_pair_close(&pair);
 }

@@ -1,47 +1,75 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The protocol on top of TLS: a client offers some, the server takes the one that it likes best. A
- * client that offers none goes on without; one that offers only what we do not know is refused, for
- * it would not understand what comes.
+ * ALPN: the client offers protocols, the server selects the first of its own list that is offered.
+ * A client that offers none continues without; one that offers only unknown protocols is rejected,
+ * for it would not understand what follows.
  */
 #include <errno.h>
 #include <string.h>
 
 #include <weir/memory.h>
 
-#include "tls/openssl/session.h"
-#include "tls/tls_alpn.h"
+#include "tls/openssl/internal.h"
 
-static int on_offer(SSL *ssl, const unsigned char **ret_protocol, unsigned char *ret_length,
-                    const unsigned char *offer, unsigned offer_length, void *unused)
+/* The most bytes of the list: as many as a weir__openssl_hello holds. */
+#define LIST_MAX 255
+
+static int on_select(SSL *ssl, const unsigned char **ret_protocol, unsigned char *ret_length,
+                     const unsigned char *offer, unsigned offer_length, void *unused)
 {
-    const weir__tls_settings *settings = weir__openssl_session_of(ssl)->settings;
+    const weir__openssl_context *context = weir__openssl_session_of(ssl)->context;
     unsigned char *protocol;
 
     (void)unused;
-    if (SSL_select_next_proto(&protocol, ret_length, settings->alpn,
-                              (unsigned)settings->alpn_length, offer,
-                              offer_length) != OPENSSL_NPN_NEGOTIATED)
+    if (SSL_select_next_proto(&protocol, ret_length, context->alpn, (unsigned)context->alpn_length,
+                              offer, offer_length) != OPENSSL_NPN_NEGOTIATED)
         return SSL_TLSEXT_ERR_ALERT_FATAL;
     *ret_protocol = protocol;
     return SSL_TLSEXT_ERR_OK;
 }
 
-int weir__openssl_alpn_prepare(weir__openssl_making *making)
+/* "h2,http/1.1" in wire format: each protocol with its length before it. */
+static int encode(weir__openssl_builder *builder, const char *list)
 {
-    weir__tls_settings *settings = making->settings;
+    const char *protocol = list;
+    size_t length;
+    uint8_t *end;
 
-    if (making->options->alpn == NULL)
-        return 0;
-    settings->alpn = weir_memory_alloc(WEIR__TLS_ALPN_MAX + 1);
-    if (settings->alpn == NULL)
+    if (strlen(list) > LIST_MAX)
+        return weir__openssl_builder_fail(builder, -EINVAL, "alpn is longer than %d bytes",
+                                          LIST_MAX);
+    end = builder->context->alpn = weir_memory_alloc(LIST_MAX + 1);
+    if (end == NULL)
         return -ENOMEM;
-    if (weir__tls_alpn_encode(making->options->alpn, settings->alpn, &settings->alpn_length) < 0)
-        return weir__openssl_making_fail(making, -EINVAL, "%s", weir_tls_reason());
-    if (settings->is_server)
-        SSL_CTX_set_alpn_select_cb(settings->ctx, on_offer, NULL);
-    else if (SSL_CTX_set_alpn_protos(settings->ctx, settings->alpn,
-                                     (unsigned)settings->alpn_length) != 0)
-        return weir__openssl_making_error(making, "alpn");
+    for (;; protocol += length + 1) {
+        length = strcspn(protocol, ",");
+        if (length == 0)
+            return weir__openssl_builder_fail(builder, -EINVAL,
+                                              "alpn \"%s\" contains an empty protocol", list);
+        *end++ = (uint8_t)length;
+        memcpy(end, protocol, length);
+        end += length;
+        if (protocol[length] == '\0')
+            break;
+    }
+    builder->context->alpn_length = (size_t)(end - builder->context->alpn);
+    return 0;
+}
+
+int weir__openssl_alpn_prepare(weir__openssl_builder *builder)
+{
+    weir__openssl_context *context = builder->context;
+    int err;
+
+    if (builder->options->alpn == NULL)
+        return 0;
+    err = encode(builder, builder->options->alpn);
+    if (err < 0)
+        return err;
+    if (context->is_server)
+        SSL_CTX_set_alpn_select_cb(context->ctx, on_select, NULL);
+    else if (SSL_CTX_set_alpn_protos(context->ctx, context->alpn, (unsigned)context->alpn_length) !=
+             0)
+        return weir__openssl_builder_error(builder, "alpn");
     return 0;
 }

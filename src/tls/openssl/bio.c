@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How OpenSSL gets at bytes: straight from the buffer that has come, straight into the one that is
- * to be sent. It takes all that is written, so that OpenSSL never has to try again.
+ * The BIO of a session: OpenSSL reads straight from the received buffer and writes straight into
+ * the one to send. It accepts everything that is written, so OpenSSL never has to retry.
  */
 #include <stdatomic.h>
 #include <string.h>
 
 #include <weir/buf.h>
 
-#include "tls/openssl/session.h"
+#include "tls/openssl/internal.h"
 
 static void remember_first(weir__openssl_session *self, const uint8_t *bytes, size_t length)
 {
@@ -21,14 +21,14 @@ static void remember_first(weir__openssl_session *self, const uint8_t *bytes, si
 }
 
 /*
- * Before the next record of a flood OpenSSL finds that nothing is there, so that it returns. When
- * it is to refuse the flood it reads the header of a record that has no valid type.
+ * Before the next record of a flood OpenSSL sees no input, so that it returns. To reject the flood,
+ * it is given the header of a record of an invalid type.
  */
 static int stop_flood(const weir__openssl_session *self, BIO *bio, char *ret_bytes)
 {
     static const char invalid[SSL3_RT_HEADER_LENGTH] = {'\xff', 3, 3, 0, 1};
 
-    if (!self->is_refusing) {
+    if (!self->is_rejecting_flood) {
         BIO_set_retry_read(bio);
         return -1;
     }
@@ -45,9 +45,10 @@ static int on_bio_read(BIO *bio, char *ret_bytes, int size)
     BIO_clear_retry_flags(bio);
     if (size <= 0)
         return 0;
-    if (self->useless > WEIR__OPENSSL_USELESS_MAX && size == SSL3_RT_HEADER_LENGTH)
+    if (self->dataless > WEIR__OPENSSL_DATALESS_MAX && size == SSL3_RT_HEADER_LENGTH)
         return stop_flood(self, bio, ret_bytes);
-    self->is_between = length == 0 && size == SSL3_RT_HEADER_LENGTH; /* asks for all of a header */
+    self->is_between_records =
+        length == 0 && size == SSL3_RT_HEADER_LENGTH; /* wants a whole header */
     if (length == 0) {
         BIO_set_retry_read(bio);
         return -1;
@@ -64,7 +65,7 @@ static int on_bio_read(BIO *bio, char *ret_bytes, int size)
 static int on_bio_write(BIO *bio, const char *bytes, int length)
 {
     weir__openssl_session *self = BIO_get_data(bio);
-    weir__tls_io *io = self->io;
+    weir__openssl_io *io = self->io;
     int err = 0;
 
     BIO_clear_retry_flags(bio);
@@ -87,11 +88,11 @@ static long on_bio_ctrl(BIO *bio, int command, long number, void *pointer)
     return command == BIO_CTRL_FLUSH ? 1 : 0;
 }
 
-/* Nobody looks for it by its type, so it gets no number of its own: BIO_get_new_index fails for
- * ever if there was no memory once. */
-static BIO_METHOD *make_method(void)
+/* Nothing looks it up by type, so it gets no index of its own: BIO_get_new_index fails for ever
+ * after it once had no memory. */
+static BIO_METHOD *create_method(void)
 {
-    BIO_METHOD *method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "weir's buffers");
+    BIO_METHOD *method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "weir buffers");
 
     if (method == NULL)
         return NULL;
@@ -101,8 +102,8 @@ static BIO_METHOD *make_method(void)
     return method;
 }
 
-/* One for all, made when it is first needed, and never freed: who comes second throws its own away.
- * Acquire and release: who gets the pointer sees what it points to. */
+/* One for all sessions, created on first use and never freed; of two concurrent ones the second is
+ * freed. Acquire and release: a thread that reads the pointer sees what it points to. */
 static const BIO_METHOD *shared_method(void)
 {
     static BIO_METHOD *_Atomic shared;
@@ -111,7 +112,7 @@ static const BIO_METHOD *shared_method(void)
 
     if (method != NULL)
         return method;
-    made = make_method();
+    made = create_method();
     if (made == NULL)
         return NULL;
     if (atomic_compare_exchange_strong_explicit(&shared, &method, made, memory_order_acq_rel,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * X509 as data, in memory of our own.
+ * X509 as a weir_tls_certificate, in memory of our own.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,13 +16,13 @@
 #include <weir/memory.h>
 #include <weir/text_codecs.h>
 
-#include "tls/openssl/session.h"
+#include "tls/openssl/internal.h"
 #include "tls/tls_certificate.h"
 
 #define PIN_PREFIX "sha256/"
 #define SECONDS_OF_DAY 86400
 
-/* Of bytes without a NUL. NULL if there is no memory. */
+/* A copy of bytes without a NUL, as a string. NULL if there is no memory. */
 static char *copy_text(const void *bytes, size_t length)
 {
     char *text = weir_memory_alloc(length + 1);
@@ -34,7 +34,7 @@ static char *copy_text(const void *bytes, size_t length)
     return text;
 }
 
-/* What was printed, which is forgotten. NULL if there is no memory, or printing has failed. */
+/* The printed text; frees the BIO. NULL if there is no memory, or printing failed. */
 static char *take_printed(BIO *printed, bool is_ok)
 {
     char *bytes;
@@ -45,9 +45,9 @@ static char *take_printed(BIO *printed, bool is_ok)
     return text;
 }
 
-char *weir__openssl_name_text(const X509_NAME *name)
+char *weir__openssl_certificate_name(const X509_NAME *name)
 {
-    /* Letters beyond ASCII stay what they are, in UTF-8. */
+    /* Characters beyond ASCII stay as they are, in UTF-8. */
     unsigned long flags = XN_FLAG_RFC2253 & ~(unsigned long)ASN1_STRFLGS_ESC_MSB;
     BIO *printed = BIO_new(BIO_s_mem());
 
@@ -76,9 +76,9 @@ static char *serial_text(const X509 *x509)
 
 /* ---- keys ---- */
 
-int weir__openssl_pin(X509 *x509, uint8_t ret_pin[WEIR__OPENSSL_PIN_LENGTH])
+int weir__openssl_certificate_pin(X509 *x509, uint8_t ret_pin[WEIR__OPENSSL_PIN_LENGTH])
 {
-    char words[WEIR__TLS_REASON_SIZE];
+    char reason[WEIR__TLS_REASON_SIZE];
     unsigned char *der = NULL;
     int length, done;
 
@@ -86,13 +86,13 @@ int weir__openssl_pin(X509 *x509, uint8_t ret_pin[WEIR__OPENSSL_PIN_LENGTH])
     length = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(x509), &der);
     done = length > 0 && EVP_Digest(der, (size_t)length, ret_pin, NULL, EVP_sha256(), NULL) == 1;
     OPENSSL_free(der);
-    return done ? 0 : weir__openssl_error(words);
+    return done ? 0 : weir__openssl_error_take(reason);
 }
 
 static int fill_pin(X509 *x509, char ret_text[WEIR_TLS_PIN_SIZE])
 {
     uint8_t pin[WEIR__OPENSSL_PIN_LENGTH];
-    int err = weir__openssl_pin(x509, pin);
+    int err = weir__openssl_certificate_pin(x509, pin);
 
     if (err < 0)
         return err;
@@ -104,7 +104,7 @@ static int fill_pin(X509 *x509, char ret_text[WEIR_TLS_PIN_SIZE])
 
 /* ---- times ---- */
 
-/* Seconds since 1970. A time that cannot be read is 0: verification refuses it, we only tell. */
+/* Seconds since 1970. An unreadable time is 0: verification rejects it, this only reports it. */
 static int fill_time(const ASN1_TIME *time, int64_t *ret_seconds)
 {
     ASN1_TIME *epoch = ASN1_TIME_set(NULL, 0);
@@ -120,7 +120,7 @@ static int fill_time(const ASN1_TIME *time, int64_t *ret_seconds)
 
 /* ---- names ---- */
 
-/* A name with a NUL in it pretends to be a shorter one: it is left out. */
+/* A name that contains a NUL pretends to be a shorter one: it is left out. */
 static int copy_name(const ASN1_STRING *string, char **ret_name)
 {
     unsigned char *bytes;
@@ -139,7 +139,7 @@ static int copy_name(const ASN1_STRING *string, char **ret_name)
     return is_text && name == NULL ? -ENOMEM : 0;
 }
 
-/* As everybody writes them ("::1"), which weir_address_format does. */
+/* In the usual notation ("::1"), by weir_address_format. */
 static int copy_address(const ASN1_OCTET_STRING *octets, char **ret_name)
 {
     const uint8_t *b = ASN1_STRING_get0_data(octets);
@@ -199,7 +199,7 @@ static int add_names(weir_tls_certificate *certificate, const GENERAL_NAMES *nam
 static int fill_names(X509 *x509, weir_tls_certificate *certificate)
 {
     GENERAL_NAMES *names = X509_get_ext_d2i(x509, NID_subject_alt_name, NULL, NULL);
-    int err = weir__openssl_is_out_of_memory() ? -ENOMEM : 0;
+    int err = weir__openssl_error_is_out_of_memory() ? -ENOMEM : 0;
 
     if (names != NULL)
         err = add_names(certificate, names);
@@ -207,7 +207,7 @@ static int fill_names(X509 *x509, weir_tls_certificate *certificate)
     return err;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole certificate ---- */
 
 static int fill_der(X509 *x509, weir_tls_certificate *certificate)
 {
@@ -228,8 +228,8 @@ static int fill(X509 *x509, weir_tls_certificate *certificate)
 {
     int err;
 
-    certificate->subject = weir__openssl_name_text(X509_get_subject_name(x509));
-    certificate->issuer = weir__openssl_name_text(X509_get_issuer_name(x509));
+    certificate->subject = weir__openssl_certificate_name(X509_get_subject_name(x509));
+    certificate->issuer = weir__openssl_certificate_name(X509_get_issuer_name(x509));
     certificate->serial = serial_text(x509);
     certificate->pem = pem_text(x509);
     if (certificate->subject == NULL || certificate->issuer == NULL ||
@@ -267,20 +267,20 @@ static int no_passphrase(char *ret_text, int size, int is_written, void *unused)
     return 0;
 }
 
-int weir__openssl_certificate_parse(const char *pem, char reason[WEIR__TLS_REASON_SIZE],
+int weir__openssl_certificate_parse(const char *pem, char ret_reason[WEIR__TLS_REASON_SIZE],
                                     weir_tls_certificate **ret_certificate)
 {
     BIO *text;
     X509 *x509;
     int err = weir__openssl_start();
 
-    (void)snprintf(reason, WEIR__TLS_REASON_SIZE, "there is no memory");
+    (void)snprintf(ret_reason, WEIR__TLS_REASON_SIZE, "out of memory");
     if (err < 0)
         return err;
     ERR_clear_error();
     text = BIO_new_mem_buf(pem, -1);
     x509 = text == NULL ? NULL : PEM_read_bio_X509(text, NULL, no_passphrase, NULL);
-    err = x509 == NULL ? weir__openssl_error(reason)
+    err = x509 == NULL ? weir__openssl_error_take(ret_reason)
                        : weir__openssl_certificate_create(x509, ret_certificate);
     X509_free(x509);
     BIO_free(text);

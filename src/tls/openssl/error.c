@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What went wrong, in words, and by whom: the peer (an alert of its), its certificate, what it
- * speaks, or what we found out and may have told it (an alert of ours).
+ * Errors as text, with their origin: an alert of the peer, its certificate, a protocol that is not
+ * TLS, or an error that we detected (and may have sent an alert for).
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -9,25 +9,26 @@
 #include <string.h>
 
 #include <openssl/err.h>
+#include <openssl/pem.h>
 
 #include <weir/memory.h>
 
-#include "tls/openssl/session.h"
+#include "tls/openssl/internal.h"
 
-/* What is not TLS is often one of these. */
+/* Other protocols that are often sent to a TLS port. */
 static const struct {
     const char *begin;
-    const char *words;
+    const char *text;
 } others[] = {
-    {"GET ", "an HTTP request"},     {"HEAD ", "an HTTP request"},
-    {"POST ", "an HTTP request"},    {"PUT ", "an HTTP request"},
-    {"PATCH", "an HTTP request"},    {"DELET", "an HTTP request"},
-    {"OPTIO", "an HTTP request"},    {"TRACE", "an HTTP request"},
-    {"CONNE", "an HTTP request"},    {"PRI *", "an HTTP/2 preface"},
-    {"HTTP/", "an HTTP response"},   {"SSH-", "SSH"},
-    {"PROXY", "a PROXY header"},     {"\r\n\r\n", "a PROXY header"},
-    {"220 ", "a greeting in clear"}, {"+OK ", "a greeting in clear"},
-    {"* OK", "a greeting in clear"},
+    {"GET ", "an HTTP request"},      {"HEAD ", "an HTTP request"},
+    {"POST ", "an HTTP request"},     {"PUT ", "an HTTP request"},
+    {"PATCH", "an HTTP request"},     {"DELET", "an HTTP request"},
+    {"OPTIO", "an HTTP request"},     {"TRACE", "an HTTP request"},
+    {"CONNE", "an HTTP request"},     {"PRI *", "an HTTP/2 preface"},
+    {"HTTP/", "an HTTP response"},    {"SSH-", "SSH"},
+    {"PROXY", "a PROXY header"},      {"\r\n\r\n", "a PROXY header"},
+    {"220 ", "a plaintext greeting"}, {"+OK ", "a plaintext greeting"},
+    {"* OK", "a plaintext greeting"},
 };
 
 static bool is_no_memory(unsigned long error)
@@ -35,13 +36,13 @@ static bool is_no_memory(unsigned long error)
     return ERR_GET_REASON(error) == ERR_R_MALLOC_FAILURE;
 }
 
-/* Numbers of reasons mean something else in each library. */
-static bool is_of_tls(unsigned long error, int reason)
+/* The same reason number means something else in each library of OpenSSL. */
+static bool is_ssl_error(unsigned long error, int reason)
 {
     return ERR_GET_LIB(error) == ERR_LIB_SSL && ERR_GET_REASON(error) == reason;
 }
 
-/* Of several errors the first is the cause; a lack of memory is it wherever it stands. */
+/* The first of several errors is the cause, but a lack of memory is it at any position. */
 static unsigned long take_error(void)
 {
     unsigned long error, cause = 0;
@@ -52,40 +53,56 @@ static unsigned long take_error(void)
     return cause;
 }
 
-static const char *error_words(unsigned long error)
+static const char *error_text(unsigned long error)
 {
-    const char *words = ERR_reason_error_string(error);
+    const char *text = ERR_reason_error_string(error);
 
-    return words != NULL ? words : "an error that OpenSSL has no words for";
+    return text != NULL ? text : "unknown OpenSSL error";
 }
 
-int weir__openssl_error(char ret_words[WEIR__TLS_REASON_SIZE])
+int weir__openssl_error_take(char ret_text[WEIR__TLS_REASON_SIZE])
 {
     unsigned long error = take_error();
-    bool no_memory = error == 0 || is_no_memory(error); /* what says nothing had no memory */
+    bool no_memory = error == 0 || is_no_memory(error); /* an empty queue: no memory for an entry */
 
-    (void)snprintf(ret_words, WEIR__TLS_REASON_SIZE, "%s",
-                   no_memory ? "there is no memory" : error_words(error));
+    (void)snprintf(ret_text, WEIR__TLS_REASON_SIZE, "%s",
+                   no_memory ? "out of memory" : error_text(error));
     return no_memory ? -ENOMEM : WEIR_ETLS;
 }
 
-/* ---- of a session ---- */
+bool weir__openssl_error_is_end_of_pem(void)
+{
+    unsigned long error = ERR_peek_last_error();
+
+    if (ERR_GET_LIB(error) != ERR_LIB_PEM || ERR_GET_REASON(error) != PEM_R_NO_START_LINE)
+        return false;
+    ERR_clear_error();
+    return true;
+}
+
+bool weir__openssl_error_is_out_of_memory(void)
+{
+    return ERR_GET_REASON(ERR_peek_error()) == ERR_R_MALLOC_FAILURE ||
+           ERR_GET_REASON(ERR_peek_last_error()) == ERR_R_MALLOC_FAILURE;
+}
+
+/* ---- sessions ---- */
 
 int weir__openssl_session_fail(weir__openssl_session *session, int err, const char *format, ...)
 {
-    char words[WEIR__TLS_REASON_SIZE];
+    char text[WEIR__TLS_REASON_SIZE];
     va_list arguments;
     size_t size;
 
     va_start(arguments, format);
-    (void)vsnprintf(words, sizeof(words), format, arguments);
+    (void)vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
-    size = strlen(words) + 1;
-    weir_memory_free(session->words);
-    session->words = weir_memory_alloc(size);
-    if (session->words != NULL)
-        memcpy(session->words, words, size);
-    session->session.reason = session->words != NULL ? session->words : weir_error_text(err);
+    size = strlen(text) + 1;
+    weir_memory_free(session->reason_text);
+    session->reason_text = weir_memory_alloc(size);
+    if (session->reason_text != NULL)
+        memcpy(session->reason_text, text, size);
+    session->reason = session->reason_text != NULL ? session->reason_text : weir_error_text(err);
     session->failed = err;
     return err;
 }
@@ -97,29 +114,29 @@ static bool looks_like_tls(const weir__openssl_session *session)
            (session->first_length < 2 || session->first[1] == 3);
 }
 
-static const char *other_words(const weir__openssl_session *session)
+static const char *protocol_text(const weir__openssl_session *session)
 {
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
         size_t length = strlen(others[i].begin);
 
         if (session->first_length >= length && memcmp(session->first, others[i].begin, length) == 0)
-            return others[i].words;
+            return others[i].text;
     }
-    return "something else";
+    return "unknown bytes";
 }
 
-/* What our own callback has found in a client's hello, OpenSSL has no words for. */
-static const char *hello_words(const weir__openssl_session *session)
+/* OpenSSL has no text for errors of our own hello callback. */
+static const char *hello_text(const weir__openssl_session *session)
 {
-    if (session->choice == WEIR__OPENSSL_CHOICE_REFUSED)
-        return "nobody here has the name that the client asks for";
+    if (session->hello_state == WEIR__OPENSSL_HELLO_REJECTED)
+        return "unknown server name";
     return session->alert_sent == SSL_AD_ILLEGAL_PARAMETER
-               ? "the client's second hello asks for something else"
-               : "the client's hello makes no sense";
+               ? "the client's second hello differs from its first"
+               : "malformed client hello";
 }
 
-/* OpenSSL 3 has no words for some of TLS 1.3's, and an identifier for one. */
-static const char *alert_words(int alert)
+/* OpenSSL 3 has no text for some alerts of TLS 1.3, and an identifier for one. */
+static const char *alert_text(int alert)
 {
     switch (alert) {
     case SSL_AD_UNEXPECTED_MESSAGE:
@@ -135,28 +152,27 @@ static const char *alert_words(int alert)
     }
 }
 
-static int fail_by_ourselves(weir__openssl_session *session, unsigned long error)
+static int fail_by_us(weir__openssl_session *session, unsigned long error)
 {
-    const char *words =
-        is_of_tls(error, SSL_R_CALLBACK_FAILED) ? hello_words(session) : error_words(error);
+    const char *text =
+        is_ssl_error(error, SSL_R_CALLBACK_FAILED) ? hello_text(session) : error_text(error);
     int alert = session->alert_sent;
 
-    if (is_of_tls(error, SSL_R_CERTIFICATE_VERIFY_FAILED)) /* there was no memory for more */
+    if (is_ssl_error(error, SSL_R_CERTIFICATE_VERIFY_FAILED)) /* there was no memory for more */
         return weir__openssl_session_fail(session, WEIR_EUNTRUSTED,
-                                          "the peer's certificate was refused");
-    if (is_of_tls(error, SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE))
-        return weir__openssl_session_fail(session, WEIR_EUNTRUSTED,
-                                          "the peer has not shown a certificate");
+                                          "the peer's certificate is not trusted");
+    if (is_ssl_error(error, SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE))
+        return weir__openssl_session_fail(session, WEIR_EUNTRUSTED, "the peer sent no certificate");
     if (alert == WEIR__OPENSSL_NO_ALERT)
-        return weir__openssl_session_fail(session, WEIR_ETLS, "we refused: %s", words);
-    if (strcmp(words, alert_words(alert)) == 0)
-        return weir__openssl_session_fail(session, WEIR_ETLS, "we refused: %s (alert %d)", words,
+        return weir__openssl_session_fail(session, WEIR_ETLS, "rejected by us: %s", text);
+    if (strcmp(text, alert_text(alert)) == 0)
+        return weir__openssl_session_fail(session, WEIR_ETLS, "rejected by us: %s (alert %d)", text,
                                           alert);
-    return weir__openssl_session_fail(session, WEIR_ETLS, "we refused: %s (alert %d: %s)", words,
-                                      alert, alert_words(alert));
+    return weir__openssl_session_fail(session, WEIR_ETLS, "rejected by us: %s (alert %d: %s)", text,
+                                      alert, alert_text(alert));
 }
 
-/* OpenSSL tells so what it has heard. */
+/* OpenSSL reports a received alert as an error with this offset. */
 static bool is_alert(unsigned long error, int *ret_alert)
 {
     int alert = ERR_GET_REASON(error) - SSL_AD_REASON_OFFSET;
@@ -171,7 +187,7 @@ static bool is_out_of_memory(const weir__openssl_session *session, unsigned long
            (session->ssl != NULL && SSL_get_verify_result(session->ssl) == X509_V_ERR_OUT_OF_MEM);
 }
 
-int weir__openssl_session_error(weir__openssl_session *session)
+int weir__openssl_session_fail_by_queue(weir__openssl_session *session)
 {
     unsigned long error = take_error();
     int alert;
@@ -180,20 +196,20 @@ int weir__openssl_session_error(weir__openssl_session *session)
         return weir__openssl_session_fail(session, session->io_err, "%s",
                                           weir_error_text(session->io_err));
     if (is_out_of_memory(session, error))
-        return weir__openssl_session_fail(session, -ENOMEM, "there is no memory");
+        return weir__openssl_session_fail(session, -ENOMEM, "out of memory");
     if (is_alert(error, &alert))
         return weir__openssl_session_fail(session, WEIR_ETLSREFUSED,
-                                          "the peer refused: %s (alert %d)", alert_words(alert),
+                                          "rejected by the peer: %s (alert %d)", alert_text(alert),
                                           alert);
-    if (session->refusal != NULL)
-        return weir__openssl_session_fail(session, WEIR_EUNTRUSTED, "%s", session->refusal);
+    if (session->rejection != NULL)
+        return weir__openssl_session_fail(session, WEIR_EUNTRUSTED, "%s", session->rejection);
     if (!looks_like_tls(session))
-        return weir__openssl_session_fail(session, WEIR_ENOTTLS, "this is not TLS: %s has come",
-                                          other_words(session));
-    return fail_by_ourselves(session, error);
+        return weir__openssl_session_fail(session, WEIR_ENOTTLS, "not TLS: received %s",
+                                          protocol_text(session));
+    return fail_by_us(session, error);
 }
 
-void weir__openssl_on_info(const SSL *ssl, int where, int value)
+void weir__openssl_error_on_info(const SSL *ssl, int where, int value)
 {
     if ((where & SSL_CB_WRITE_ALERT) == SSL_CB_WRITE_ALERT && (value >> 8) == SSL3_AL_FATAL)
         weir__openssl_session_of(ssl)->alert_sent = (int16_t)(value & 0xff);

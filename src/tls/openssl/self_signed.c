@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A certificate for trying things out: a new key on P-256, which signs for itself that it is that
- * of these names and addresses, for a month.
+ * A self-signed certificate for development: a new P-256 key, for the given names and addresses,
+ * valid for 30 days.
  */
 #include <errno.h>
 #include <string.h>
@@ -9,12 +9,12 @@
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 
-#include "tls/openssl/session.h"
+#include "tls/openssl/internal.h"
 #include "tls/tls_sni_map.h"
 
 #define SERIAL_BITS 127
 #define COMMON_NAME_MAX 64
-#define BEFORE_S 3600L /* for clocks that are slow */
+#define BEFORE_S 3600L /* for clocks that run behind */
 #define VALID_S (30L * 24 * 3600)
 
 /* Takes: string. */
@@ -43,24 +43,24 @@ static ASN1_STRING *text_of(const char *text)
     return NULL;
 }
 
-/* An address, or else a name. */
-static int add_alternative(weir__openssl_making *making, GENERAL_NAMES *names, const char *text)
+/* Adds an address, or else a name. */
+static int add_alternative(weir__openssl_builder *builder, GENERAL_NAMES *names, const char *text)
 {
     ASN1_OCTET_STRING *address = a2i_IPADDRESS(text);
     bool is_ok;
 
-    ERR_clear_error(); /* that it was no address */
+    ERR_clear_error(); /* of a text that is not an address */
     if (address != NULL)
         is_ok = add_name(names, GEN_IPADD, address);
     else if (weir__tls_name_is_valid(text))
         is_ok = add_name(names, GEN_DNS, text_of(text));
     else
-        return weir__openssl_making_fail(
-            making, -EINVAL, "self_signed_for: \"%s\" is neither a name nor an address", text);
-    return is_ok ? 0 : weir__openssl_making_error(making, "self_signed_for");
+        return weir__openssl_builder_fail(
+            builder, -EINVAL, "self_signed_for: \"%s\" is neither a name nor an address", text);
+    return is_ok ? 0 : weir__openssl_builder_error(builder, "self_signed_for");
 }
 
-/* The next of a list by commas, without blanks around it; false if it is too long. */
+/* The next of a comma-separated list, trimmed; false if it is too long. */
 static bool next_name(const char **list, char ret_name[WEIR__TLS_NAME_SIZE])
 {
     const char *begin = *list + strspn(*list, " ");
@@ -76,25 +76,24 @@ static bool next_name(const char **list, char ret_name[WEIR__TLS_NAME_SIZE])
     return true;
 }
 
-static int add_alternatives(weir__openssl_making *making, X509 *x509)
+static int add_alternatives(weir__openssl_builder *builder, X509 *x509)
 {
-    const char *list = making->options->self_signed_for;
+    const char *list = builder->options->self_signed_for;
     GENERAL_NAMES *names = sk_GENERAL_NAME_new_null();
     char name[WEIR__TLS_NAME_SIZE];
-    int err = names != NULL ? 0 : weir__openssl_making_error(making, "self_signed_for");
+    int err = names != NULL ? 0 : weir__openssl_builder_error(builder, "self_signed_for");
 
     while (err == 0 && list != NULL)
-        err =
-            next_name(&list, name)
-                ? add_alternative(making, names, name)
-                : weir__openssl_making_fail(making, -EINVAL, "self_signed_for: a name is too long");
+        err = next_name(&list, name) ? add_alternative(builder, names, name)
+                                     : weir__openssl_builder_fail(
+                                           builder, -EINVAL, "self_signed_for: a name is too long");
     if (err == 0 && X509_add1_ext_i2d(x509, NID_subject_alt_name, names, 0, 0) != 1)
-        err = weir__openssl_making_error(making, "self_signed_for");
+        err = weir__openssl_builder_error(builder, "self_signed_for");
     GENERAL_NAMES_free(names);
     return err;
 }
 
-/* The first name, where it can be one. */
+/* The first name, if it fits. */
 static bool set_subject(X509 *x509, const char *list)
 {
     X509_NAME *subject = X509_get_subject_name(x509);
@@ -120,7 +119,7 @@ static bool set_serial(X509 *x509)
 
 static bool add_usage(X509 *x509)
 {
-    BASIC_CONSTRAINTS *constraints = BASIC_CONSTRAINTS_new(); /* no authority */
+    BASIC_CONSTRAINTS *constraints = BASIC_CONSTRAINTS_new(); /* not an authority */
     EXTENDED_KEY_USAGE *usage = sk_ASN1_OBJECT_new_null();
     bool is_ok = constraints != NULL && usage != NULL &&
                  sk_ASN1_OBJECT_push(usage, OBJ_nid2obj(NID_server_auth)) > 0 &&
@@ -141,18 +140,19 @@ static bool fill_in(X509 *x509, EVP_PKEY *key, const char *names)
            X509_set_pubkey(x509, key) == 1 && set_subject(x509, names) && add_usage(x509);
 }
 
-int weir__openssl_self_signed(weir__openssl_making *making, X509 **ret_x509, EVP_PKEY **ret_key)
+int weir__openssl_self_signed_create(weir__openssl_builder *builder, X509 **ret_x509,
+                                     EVP_PKEY **ret_key)
 {
     EVP_PKEY *key = EVP_EC_gen("P-256");
     X509 *x509 = X509_new();
     int err = 0;
 
-    if (key == NULL || x509 == NULL || !fill_in(x509, key, making->options->self_signed_for))
-        err = weir__openssl_making_error(making, "self_signed_for");
+    if (key == NULL || x509 == NULL || !fill_in(x509, key, builder->options->self_signed_for))
+        err = weir__openssl_builder_error(builder, "self_signed_for");
     if (err == 0)
-        err = add_alternatives(making, x509);
+        err = add_alternatives(builder, x509);
     if (err == 0 && X509_sign(x509, key, EVP_sha256()) == 0)
-        err = weir__openssl_making_error(making, "self_signed_for");
+        err = weir__openssl_builder_error(builder, "self_signed_for");
     if (err < 0) {
         X509_free(x509);
         EVP_PKEY_free(key);

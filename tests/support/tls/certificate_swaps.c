@@ -109,7 +109,7 @@ static int leaf_of(SSL *ssl)
 
 static bool converse(struct client *client, SSL *ssl)
 {
-    char said[32], heard[32];
+    char said[32], received[32];
     int length =
         snprintf(said, sizeof(said), "visit %llu", (unsigned long long)client->seen.visits);
     int got = 0, now = 1;
@@ -119,10 +119,10 @@ static bool converse(struct client *client, SSL *ssl)
     if (SSL_write(ssl, said, length) != length)
         return fail(client, "write");
     for (; now > 0 && got<length; got += now> 0 ? now : 0)
-        now = SSL_read(ssl, heard + got, length - got);
+        now = SSL_read(ssl, received + got, length - got);
     if (got < length)
         return fail(client, "read");
-    if (memcmp(said, heard, (size_t)length) != 0)
+    if (memcmp(said, received, (size_t)length) != 0)
         return fail(client, "echo");
     return true;
 }

@@ -9,29 +9,30 @@
 
 #include "support/test.h"
 
-struct draft {
+struct hello_wire {
     size_t length;
     uint8_t bytes[WEIR_TLS_HELLO_MAX + 4096];
 };
 
 /* Each appends. A block is bytes with their length before them, which has so many bytes itself. */
-void draft_put(struct draft *draft, const void *bytes, size_t length);
-void draft_put_number(struct draft *draft, size_t size, size_t number);
-void draft_put_block(struct draft *draft, size_t size, const void *bytes, size_t length);
-void draft_put_extension(struct draft *draft, size_t type, const void *bytes, size_t length);
-void draft_put_name(struct draft *extensions, const void *name, size_t length);
+void hello_put(struct hello_wire *wire, const void *bytes, size_t length);
+void hello_put_number(struct hello_wire *wire, size_t size, size_t number);
+void hello_put_block(struct hello_wire *wire, size_t size, const void *bytes, size_t length);
+void hello_put_extension(struct hello_wire *wire, size_t type, const void *bytes, size_t length);
+void hello_put_name(struct hello_wire *extensions, const void *name, size_t length);
 
 /* What comes before the extensions: of TLS 1.2, with two suites. */
-void draft_put_beginning(struct draft *body);
+void hello_put_beginning(struct hello_wire *body);
 
 /* In records of so many bytes: anything; a hello with this body. */
-void draft_put_records(struct draft *draft, const uint8_t *bytes, size_t length, size_t record);
-void draft_put_hello(struct draft *draft, const struct draft *body, size_t record);
+void hello_put_records(struct hello_wire *wire, const uint8_t *bytes, size_t length, size_t record);
+void hello_put_hello(struct hello_wire *wire, const struct hello_wire *body, size_t record);
 
 /* A hello with these extensions, and nothing else. */
-void draft_make(struct draft *draft, const struct draft *extensions, size_t record);
+void hello_make(struct hello_wire *wire, const struct hello_wire *extensions, size_t record);
 
 /* One of OpenSSL's; `alpn` as it is sent: each protocol after its length. */
-void draft_make_real(struct draft *ret_draft, const char *name, const char *alpn, int version);
+void hello_make_openssl(struct hello_wire *ret_draft, const char *name, const char *alpn,
+                        int version);
 
 #endif

@@ -14,7 +14,7 @@
 
 #define ARGS_MAX 48
 
-const struct counterpart_version counterpart_versions[COUNTERPART_VERSIONS] = {
+const struct tls_version_names tls_versions[TLS_VERSION_COUNT] = {
     {"-tls1_2", "NORMAL:-VERS-ALL:+VERS-TLS1.2", "1.2", "TLSv1.2"},
     {"-tls1_3", "NORMAL:-VERS-ALL:+VERS-TLS1.3", "1.3", "TLSv1.3"},
 };
@@ -34,45 +34,46 @@ static struct program *start(const char *const *usual, const char *const *args)
     return program_start(argv);
 }
 
-struct program *s_client_start(const struct party *party, const char *const *args)
+struct program *s_client_start(const struct tls_endpoint *endpoint, const char *const *args)
 {
     char address[32];
 
-    (void)snprintf(address, sizeof(address), "127.0.0.1:%u", party->port);
-    return start(COUNTERPART_ARGS("openssl", "s_client", "-connect", address, "-servername",
-                                  "localhost", "-verify_hostname", "localhost", "-CAfile",
-                                  pki()->ca_file, "-verify_return_error"),
+    (void)snprintf(address, sizeof(address), "127.0.0.1:%u", endpoint->port);
+    return start(PROGRAM_ARGS("openssl", "s_client", "-connect", address, "-servername",
+                              "localhost", "-verify_hostname", "localhost", "-CAfile",
+                              pki()->ca_file, "-verify_return_error"),
                  args);
 }
 
-struct program *gnutls_cli_start(const struct party *party, const char *const *args)
+struct program *gnutls_cli_start(const struct tls_endpoint *endpoint, const char *const *args)
 {
     char port[16];
 
-    (void)snprintf(port, sizeof(port), "%u", party->port);
-    return start(COUNTERPART_ARGS("gnutls-cli", "--x509cafile", pki()->ca_file, "--port", port,
-                                  "--sni-hostname", "localhost", "--verify-hostname", "localhost",
-                                  "127.0.0.1"),
+    (void)snprintf(port, sizeof(port), "%u", endpoint->port);
+    return start(PROGRAM_ARGS("gnutls-cli", "--x509cafile", pki()->ca_file, "--port", port,
+                              "--sni-hostname", "localhost", "--verify-hostname", "localhost",
+                              "127.0.0.1"),
                  args);
 }
 
 /* No configuration of the user's, no proxy, no meter. */
-struct program *curl_start(const struct party *party, const char *scheme, const char *const *args)
+struct program *curl_start(const struct tls_endpoint *endpoint, const char *scheme,
+                           const char *const *args)
 {
     char url[64];
 
-    (void)snprintf(url, sizeof(url), "%s://localhost:%u/", scheme, party->port);
-    return start(COUNTERPART_ARGS("curl", "-q", "--noproxy", "*", "--silent", "--show-error",
-                                  "--ipv4", "--cacert", pki()->ca_file, "--url", url),
+    (void)snprintf(url, sizeof(url), "%s://localhost:%u/", scheme, endpoint->port);
+    return start(PROGRAM_ARGS("curl", "-q", "--noproxy", "*", "--silent", "--show-error", "--ipv4",
+                              "--cacert", pki()->ca_file, "--url", url),
                  args);
 }
 
 struct program *s_server_start(unsigned *ret_port, const char *const *args)
 {
     struct program *program =
-        start(COUNTERPART_ARGS("openssl", "s_server", "-accept", "127.0.0.1:0", "-cert",
-                               pki()->server.certificate_file, "-cert_chain",
-                               pki()->server.certificate_file, "-key", pki()->server.key_file),
+        start(PROGRAM_ARGS("openssl", "s_server", "-accept", "127.0.0.1:0", "-cert",
+                           pki()->server.certificate_file, "-cert_chain",
+                           pki()->server.certificate_file, "-key", pki()->server.key_file),
               args);
     char port[16];
 
@@ -101,10 +102,10 @@ static struct program *try_gnutls_serv(unsigned number, const char *const *args)
     struct program *program;
 
     (void)snprintf(port, sizeof(port), "%u", number);
-    program = start(COUNTERPART_ARGS("gnutls-serv", "--port", port, "--echo", "--x509certfile",
-                                     pki()->server.certificate_file, "--x509keyfile",
-                                     pki()->server.key_file),
-                    args);
+    program =
+        start(PROGRAM_ARGS("gnutls-serv", "--port", port, "--echo", "--x509certfile",
+                           pki()->server.certificate_file, "--x509keyfile", pki()->server.key_file),
+              args);
     program_await(program, "...done");
     return program;
 }

@@ -7,188 +7,193 @@
 
 #include "support/tls/pki.h"
 
-weir__tls_settings *talk_settings(const weir_tls_context_options *options, bool is_server)
+weir__openssl_context *session_pair_context(const weir_tls_context_options *options, bool is_server)
 {
     char reason[WEIR__TLS_REASON_SIZE] = "";
-    weir__tls_settings *settings = NULL;
-    int err = weir__tls_openssl.settings_create(options, is_server, reason, &settings);
+    weir__openssl_context *settings = NULL;
+    int err = weir__openssl_context_create(options, is_server, reason, &settings);
 
     if (err < 0)
         fail_msg("settings: %s: %s", weir_error_name(err), reason);
     return settings;
 }
 
-weir__tls_settings *talk_server(enum weir_tls_version version)
+weir__openssl_context *session_pair_server_context(enum weir_tls_version version)
 {
-    return talk_settings(WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
-                                                  .key_pem = pki()->server.key,
-                                                  .max_version = version),
-                         true);
+    return session_pair_context(
+        WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
+                                 .key_pem = pki()->server.key, .max_version = version),
+        true);
 }
 
-weir__tls_settings *talk_client(enum weir_tls_version version)
+weir__openssl_context *session_pair_client_context(enum weir_tls_version version)
 {
-    return talk_settings(WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca, .max_version = version),
-                         false);
+    return session_pair_context(
+        WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca, .max_version = version), false);
 }
 
-static void begin(struct talker *talker, struct talker *other, weir__tls_settings *settings,
-                  const weir__tls_peer *peer)
+static void begin(struct session_side *side, struct session_side *other,
+                  weir__openssl_context *settings, const weir__openssl_session_options *peer)
 {
-    *talker = (struct talker){
+    *side = (struct session_side){
         .other = other,
         .piece = SIZE_MAX,
         .flip_at = SIZE_MAX,
         .cut_at = SIZE_MAX,
-        .status = WEIR__TLS_MORE,
+        .status = WEIR__OPENSSL_WANT_READ,
     };
-    assert_int_equal(weir__tls_openssl.session_create(settings, peer, &talker->session), 0);
-    assert_int_equal(weir_buf_create(64, 0, &talker->heard), 0);
-    weir__tls_openssl.settings_release(settings);
+    assert_int_equal(weir__openssl_session_create(settings, peer, &side->session), 0);
+    assert_int_equal(weir_buf_create(64, 0, &side->received), 0);
+    weir__openssl_context_release(settings);
 }
 
-void talk_begin(struct talk *talk, weir__tls_settings *client, weir__tls_settings *server,
-                const char *server_name)
+void session_pair_open(struct session_pair *pair, weir__openssl_context *client,
+                       weir__openssl_context *server, const char *server_name)
 {
-    talk_begin_as(talk, client, server, &(weir__tls_peer){.server_name = server_name}, false);
+    session_pair_open_with(pair, client, server,
+                           &(weir__openssl_session_options){.server_name = server_name}, false);
 }
 
-void talk_begin_as(struct talk *talk, weir__tls_settings *client, weir__tls_settings *server,
-                   const weir__tls_peer *client_peer, bool asks)
+void session_pair_open_with(struct session_pair *pair, weir__openssl_context *client,
+                            weir__openssl_context *server,
+                            const weir__openssl_session_options *client_peer, bool asks)
 {
-    begin(&talk->client, &talk->server, client, client_peer);
-    begin(&talk->server, &talk->client, server, &(weir__tls_peer){.asks = asks});
+    begin(&pair->client, &pair->server, client, client_peer);
+    begin(&pair->server, &pair->client, server,
+          &(weir__openssl_session_options){.pause_at_hello = asks});
 }
 
-void talk_begin_plainly(struct talk *talk, enum weir_tls_version version)
+void session_pair_open_default(struct session_pair *pair, enum weir_tls_version version)
 {
-    talk_begin(talk, talk_client(version), talk_server(version), "example.test");
+    session_pair_open(pair, session_pair_client_context(version),
+                      session_pair_server_context(version), "example.test");
 }
 
-void talk_begin_asking(struct talk *talk, weir__tls_settings *client, weir__tls_settings *server,
-                       const char *server_name)
+void session_pair_open_pausing(struct session_pair *pair, weir__openssl_context *client,
+                               weir__openssl_context *server, const char *server_name)
 {
-    talk_begin_as(talk, client, server, &(weir__tls_peer){.server_name = server_name}, true);
+    session_pair_open_with(pair, client, server,
+                           &(weir__openssl_session_options){.server_name = server_name}, true);
 }
 
-void talk_choose(struct talk *talk, weir__tls_settings *settings)
+void session_pair_set_context(struct session_pair *pair, weir__openssl_context *settings)
 {
-    assert_int_equal(talk->server.status, WEIR__TLS_CHOOSE);
-    weir__tls_openssl.choose(talk->server.session, settings);
+    assert_int_equal(pair->server.status, WEIR__OPENSSL_WANT_CONTEXT);
+    weir__openssl_session_set_context(pair->server.session, settings);
     if (settings != NULL)
-        weir__tls_openssl.settings_release(settings);
-    (void)talk_step(&talk->server);
+        weir__openssl_context_release(settings);
+    (void)session_side_step(&pair->server);
 }
 
-void talk_end_one(struct talker *talker)
+void session_side_close(struct session_side *side)
 {
-    talker->session->engine->session_release(talker->session);
-    weir_buf_release(talker->io.in);
-    weir_buf_release(talker->io.out);
-    weir_buf_release(talker->heard);
+    weir__openssl_session_release(side->session);
+    weir_buf_release(side->io.in);
+    weir_buf_release(side->io.out);
+    weir_buf_release(side->received);
 }
 
-void talk_end(struct talk *talk)
+void session_pair_close(struct session_pair *pair)
 {
-    talk_end_one(&talk->client);
-    talk_end_one(&talk->server);
+    session_side_close(&pair->client);
+    session_side_close(&pair->server);
 }
 
-void talk_set_piece(struct talk *talk, size_t piece)
+void session_pair_set_piece(struct session_pair *pair, size_t piece)
 {
-    talk->client.piece = talk->server.piece = piece;
+    pair->client.piece = pair->server.piece = piece;
 }
 
-bool talk_fetch(struct talker *talker)
+bool session_side_fetch(struct session_side *side)
 {
-    weir_buf *from = talker->other->io.out;
+    weir_buf *from = side->other->io.out;
     size_t length = from != NULL ? weir_buf_readable(from) : 0;
 
-    if (length > talker->piece)
-        length = talker->piece;
+    if (length > side->piece)
+        length = side->piece;
     if (length == 0)
         return false;
-    if (talker->io.in == NULL)
-        assert_int_equal(weir_buf_create(length, 0, &talker->io.in), 0);
-    if (weir_buf_readable(talker->io.in) == 0)
-        weir_buf_clear(talker->io.in);
-    if (length > talker->cut_at - talker->fetched)
-        length = talker->cut_at - talker->fetched;
+    if (side->io.in == NULL)
+        assert_int_equal(weir_buf_create(length, 0, &side->io.in), 0);
+    if (weir_buf_readable(side->io.in) == 0)
+        weir_buf_clear(side->io.in);
+    if (length > side->cut_at - side->fetched)
+        length = side->cut_at - side->fetched;
     if (length == 0)
         return false;
-    assert_int_equal(weir_buf_write_buf(talker->io.in, from, length), 0);
-    if (talker->flip_at - talker->fetched < length)
-        *(weir_buf_space(talker->io.in) - length + (talker->flip_at - talker->fetched)) ^= 1;
-    talker->fetched += length;
+    assert_int_equal(weir_buf_write_buf(side->io.in, from, length), 0);
+    if (side->flip_at - side->fetched < length)
+        *(weir_buf_space(side->io.in) - length + (side->flip_at - side->fetched)) ^= 1;
+    side->fetched += length;
     if (weir_buf_readable(from) == 0)
         weir_buf_clear(from);
     return true;
 }
 
-static int advance(struct talker *talker)
+static int advance(struct session_side *side)
 {
-    talker->status = talker->session->engine->handshake(talker->session, &talker->io);
-    return talker->status < 0 ? talker->status : 0;
+    side->status = weir__openssl_session_handshake(side->session, &side->io);
+    return side->status < 0 ? side->status : 0;
 }
 
-int talk_step(struct talker *talker)
+int session_side_step(struct session_side *side)
 {
-    (void)talk_fetch(talker);
-    return advance(talker);
+    (void)session_side_fetch(side);
+    return advance(side);
 }
 
-static bool goes_on(struct talker *talker)
+static bool goes_on(struct session_side *side)
 {
-    if (talker->status != WEIR__TLS_MORE || !talk_fetch(talker))
+    if (side->status != WEIR__OPENSSL_WANT_READ || !session_side_fetch(side))
         return false;
-    (void)advance(talker);
+    (void)advance(side);
     return true;
 }
 
-bool talk_handshake(struct talk *talk)
+bool session_pair_handshake(struct session_pair *pair)
 {
     bool is_going = true;
 
-    if (talk->client.status == WEIR__TLS_MORE)
-        (void)talk_step(&talk->client);
+    if (pair->client.status == WEIR__OPENSSL_WANT_READ)
+        (void)session_side_step(&pair->client);
     while (is_going) {
-        is_going = goes_on(&talk->server);
-        is_going = goes_on(&talk->client) || is_going;
+        is_going = goes_on(&pair->server);
+        is_going = goes_on(&pair->client) || is_going;
     }
-    return talk->client.status == WEIR__TLS_DONE && talk->server.status == WEIR__TLS_DONE;
+    return pair->client.status == WEIR__OPENSSL_DONE && pair->server.status == WEIR__OPENSSL_DONE;
 }
 
-void talk_begin_over(struct talk *talk, enum weir_tls_version version)
+void session_pair_open_connected(struct session_pair *pair, enum weir_tls_version version)
 {
-    talk_begin_plainly(talk, version);
-    assert_true(talk_handshake(talk));
+    session_pair_open_default(pair, version);
+    assert_true(session_pair_handshake(pair));
 }
 
-int talk_seal(struct talker *talker, const void *bytes, size_t length)
+int session_side_seal(struct session_side *side, const void *bytes, size_t length)
 {
-    return talker->session->engine->seal(talker->session, &talker->io, bytes, length);
+    return weir__openssl_session_seal(side->session, &side->io, bytes, length);
 }
 
-int talk_hear(struct talker *talker)
+int session_side_receive(struct session_side *side)
 {
-    (void)talk_fetch(talker);
+    (void)session_side_fetch(side);
     do {
         do {
-            assert_int_equal(weir_buf_reserve(talker->heard, 1), 0);
-            talker->heard_status =
-                talker->session->engine->open(talker->session, &talker->io, talker->heard);
-        } while (talker->heard_status == WEIR__TLS_DONE);
-    } while (talker->heard_status == WEIR__TLS_MORE && talk_fetch(talker));
-    return talker->heard_status;
+            assert_int_equal(weir_buf_reserve(side->received, 1), 0);
+            side->received_status =
+                weir__openssl_session_open(side->session, &side->io, side->received);
+        } while (side->received_status == WEIR__OPENSSL_DONE);
+    } while (side->received_status == WEIR__OPENSSL_WANT_READ && session_side_fetch(side));
+    return side->received_status;
 }
 
-void talk_expect(struct talker *talker, const void *bytes, size_t length)
+void session_side_expect(struct session_side *side, const void *bytes, size_t length)
 {
-    int status = talk_hear(talker);
+    int status = session_side_receive(side);
 
     if (status < 0)
-        fail_msg("%s: %s", weir_error_name(status), talker->session->reason);
-    assert_int_equal(weir_buf_readable(talker->heard), length);
-    assert_memory_equal(weir_buf_bytes(talker->heard), bytes, length);
-    weir_buf_clear(talker->heard);
+        fail_msg("%s: %s", weir_error_name(status), side->session->reason);
+    assert_int_equal(weir_buf_readable(side->received), length);
+    assert_memory_equal(weir_buf_bytes(side->received), bytes, length);
+    weir_buf_clear(side->received);
 }

@@ -11,7 +11,7 @@
 
 #include "support/test.h"
 
-void call_say(weir_ctx *ctx, const char *text)
+void tls_send_text(weir_ctx *ctx, const char *text)
 {
     weir_buf *buf;
 
@@ -21,18 +21,18 @@ void call_say(weir_ctx *ctx, const char *text)
 
 static int init(void *state, const void *call)
 {
-    *(struct call **)state = *(struct call *const *)call;
+    *(struct tls_call **)state = *(struct tls_call *const *)call;
     return 0;
 }
 
-static struct call *call_of(weir_ctx *ctx)
+static struct tls_call *call_of(weir_ctx *ctx)
 {
-    return *(struct call **)weir_ctx_state(ctx);
+    return *(struct tls_call **)weir_ctx_state(ctx);
 }
 
 /* ---- the call ---- */
 
-static void remember(struct call *call, const weir_tls_handshake *handshake)
+static void remember(struct tls_call *call, const weir_tls_handshake *handshake)
 {
     weir_tls_certificate *peer = weir_tls_handshake_peer(handshake);
 
@@ -50,7 +50,7 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
     if (handshake != NULL) {
         remember(call_of(ctx), handshake); /* who the server is, say: weir_tls_handshake_peer */
         if (weir_tls_handshake_result(handshake) == 0)
-            call_say(ctx, call_of(ctx)->text);
+            tls_send_text(ctx, call_of(ctx)->text);
     }
     weir_fire_event(ctx, event);
 }
@@ -58,13 +58,13 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
 
 static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
-    struct call *call = call_of(ctx);
+    struct tls_call *call = call_of(ctx);
     weir_buf *buf = weir_buf_of(msg);
 
-    if (strlen(call->heard) + weir_buf_readable(buf) < sizeof(call->heard))
-        strncat(call->heard, (const char *)weir_buf_bytes(buf), weir_buf_readable(buf));
+    if (strlen(call->received) + weir_buf_readable(buf) < sizeof(call->received))
+        strncat(call->received, (const char *)weir_buf_bytes(buf), weir_buf_readable(buf));
     weir_msg_release(msg);
-    if (strlen(call->heard) >= strlen(call->text))
+    if (strlen(call->received) >= strlen(call->text))
         weir_close(ctx, NULL);
 }
 
@@ -77,7 +77,7 @@ static void on_error(weir_ctx *ctx, int err, const char *detail)
 
 static const weir_handler caller = {
     .name = "caller",
-    .state_size = sizeof(struct call *),
+    .state_size = sizeof(struct tls_call *),
     .init = init,
     .read = on_read,
     .event = on_event,
@@ -85,7 +85,7 @@ static const weir_handler caller = {
 };
 
 /* doc:begin client */
-static int add_tls(weir_pipeline *pipeline, const struct call *call, const weir_place *place)
+static int add_tls(weir_pipeline *pipeline, const struct tls_call *call, const weir_place *place)
 {
     const char *name = call->server_name ? call->server_name : "localhost";
 
@@ -106,7 +106,7 @@ static int init_channel(weir_channel *channel, void *call)
 
 static void on_active(weir_ctx *ctx)
 {
-    call_say(ctx, "STARTTLS\n");
+    tls_send_text(ctx, "STARTTLS\n");
     weir_fire_active(ctx);
 }
 
@@ -124,7 +124,7 @@ static void on_go_ahead(weir_ctx *ctx, weir_msg *msg)
 
 static const weir_handler asker = {
     .name = "asker",
-    .state_size = sizeof(struct call *),
+    .state_size = sizeof(struct tls_call *),
     .init = init,
     .active = on_active,
     .read = on_go_ahead,
@@ -138,7 +138,7 @@ static int init_asker(weir_channel *channel, void *call)
     return err ? err : weir_pipeline_add_last(pipeline, &caller, &call);
 }
 
-void call_make(weir_group *group, const weir_server *server, struct call *call)
+void tls_call_run(weir_group *group, const weir_server *server, struct tls_call *call)
 {
     char text[WEIR_ADDRESS_TEXT_SIZE];
     weir_channel *channel = NULL;

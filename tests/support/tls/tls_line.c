@@ -4,29 +4,29 @@
 #include "support/executor/global_executor.h"
 #include "support/tls/pki.h"
 
-void secure_open(struct secure *secure)
+void tls_setup_open(struct tls_setup *setup)
 {
-    *secure = (struct secure){0};
+    *setup = (struct tls_setup){0};
     assert_int_equal(weir_tls_server_create(
                          WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
                                                   .key_pem = pki()->server.key),
-                         &secure->server),
+                         &setup->server),
                      0);
     assert_int_equal(
-        weir_tls_client_create(WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca), &secure->client), 0);
+        weir_tls_client_create(WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca), &setup->client), 0);
 }
 
-void secure_close(struct secure *secure)
+void tls_setup_close(struct tls_setup *setup)
 {
-    weir_tls_context_release(secure->server);
-    weir_tls_context_release(secure->client);
-    if (secure->group != NULL)
-        end_group(secure->group);
-    if (secure->offload != NULL)
-        end_group(secure->offload);
+    weir_tls_context_release(setup->server);
+    weir_tls_context_release(setup->client);
+    if (setup->group != NULL)
+        end_group(setup->group);
+    if (setup->offload != NULL)
+        end_group(setup->offload);
 }
 
-void secure_end_loops(struct connection *connection)
+void tls_line_end_loops(struct connection *connection)
 {
     weir_group *groups[] = {connection->near.group, connection->far.group};
 
@@ -39,29 +39,31 @@ void secure_end_loops(struct connection *connection)
 
 /* ---- one line ---- */
 
-struct secure secure_on_line;
+struct tls_setup tls_line_setup;
 
-void secure_server(weir_ctx *ctx)
+void tls_line_add_server(weir_ctx *ctx)
 {
-    (void)weir_tls_add_with(
-        weir_ctx_pipeline(ctx), secure_on_line.server,
-        WEIR_TLS_OPTIONS(.place = WEIR_PLACE(.first = true, .group = secure_on_line.group)));
+    if (weir_tls_add_with(weir_ctx_pipeline(ctx), tls_line_setup.server,
+                          WEIR_TLS_OPTIONS(.place = WEIR_PLACE(.first = true,
+                                                               .group = tls_line_setup.group))) < 0)
+        weir_close(ctx, NULL);
 }
 
-void secure_client(weir_ctx *ctx)
+void tls_line_add_client(weir_ctx *ctx)
 {
-    (void)weir_tls_add_with(
-        weir_ctx_pipeline(ctx), secure_on_line.client,
-        WEIR_TLS_OPTIONS(.server_name = "localhost",
-                         .place = WEIR_PLACE(.first = true, .group = secure_on_line.group)));
+    if (weir_tls_add_with(weir_ctx_pipeline(ctx), tls_line_setup.client,
+                          WEIR_TLS_OPTIONS(.server_name = "localhost",
+                                           .place = WEIR_PLACE(.first = true,
+                                                               .group = tls_line_setup.group))) < 0)
+        weir_close(ctx, NULL);
 }
 
 static void shake_hands(struct connection *connection, const struct connection_options *options,
                         weir_group *group, void (*client_active)(weir_ctx *ctx))
 {
-    secure_open(&secure_on_line);
-    secure_on_line.group = group;
-    connection->server.on_active = secure_server;
+    tls_setup_open(&tls_line_setup);
+    tls_line_setup.group = group;
+    connection->server.on_active = tls_line_add_server;
     connection->client.on_active = client_active;
     connection_prepare(connection, options);
     connection_start(connection);
@@ -75,30 +77,30 @@ static void forget(struct connection *connection)
     event_log_clear(&connection->server.events);
 }
 
-void secure_line_call(struct connection *connection, const struct connection_options *options,
+void tls_line_connect(struct connection *connection, const struct connection_options *options,
                       void (*client_active)(weir_ctx *ctx))
 {
     shake_hands(connection, options, NULL, client_active);
 }
 
-void secure_line_open(struct connection *connection, const struct connection_options *options,
-                      void (*client_active)(weir_ctx *ctx))
+void tls_line_open(struct connection *connection, const struct connection_options *options,
+                   void (*client_active)(weir_ctx *ctx))
 {
     shake_hands(connection, options, NULL, client_active);
     forget(connection);
 }
 
-void secure_line_open_on(struct connection *connection, const struct connection_options *options,
-                         weir_group *group)
+void tls_line_open_on(struct connection *connection, const struct connection_options *options,
+                      weir_group *group)
 {
-    shake_hands(connection, options, group, secure_client);
+    shake_hands(connection, options, group, tls_line_add_client);
     forget(connection);
 }
 
-void secure_line_close(struct connection *connection)
+void tls_line_close(struct connection *connection)
 {
     connection_close(connection);
-    if (secure_on_line.group != NULL)
-        secure_end_loops(connection);
-    secure_close(&secure_on_line);
+    if (tls_line_setup.group != NULL)
+        tls_line_end_loops(connection);
+    tls_setup_close(&tls_line_setup);
 }

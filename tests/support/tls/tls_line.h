@@ -2,10 +2,10 @@
 /*
  * TLS between both ends of a line, or of many.
  *
- *     secure_line_open(line, NULL, secure_client);
+ *     tls_line_open(line, NULL, tls_line_add_client);
  *     connection_send(&line->client, "hello");
  *     assert_end_events(&line->server, "read(hello)");
- *     secure_line_close(line);
+ *     tls_line_close(line);
  */
 #ifndef WEIR_TEST_TLS_LINE_H
 #define WEIR_TEST_TLS_LINE_H
@@ -14,7 +14,7 @@
 
 #include "support/transport/connection.h"
 
-struct secure {
+struct tls_setup {
     weir_tls_context *server;
     weir_tls_context *client;
     weir_group *group;   /* the handlers run on it, */
@@ -22,25 +22,25 @@ struct secure {
 };
 
 /* The usual certificates, and no groups; they are the caller's to make, and ended with it. */
-void secure_open(struct secure *secure);
-void secure_close(struct secure *secure);
+void tls_setup_open(struct tls_setup *setup);
+void tls_setup_close(struct tls_setup *setup);
 
 /* Handlers keep their groups: when their loops have ended they are gone, and nobody else waits for
  * the threads of those. */
-void secure_end_loops(struct connection *connection);
+void tls_line_end_loops(struct connection *connection);
 
 /* What the line has; for on_active, where the handler is added before the one that takes notes. */
-extern struct secure secure_on_line;
-void secure_server(weir_ctx *ctx);
-void secure_client(weir_ctx *ctx);
+extern struct tls_setup tls_line_setup;
+void tls_line_add_server(weir_ctx *ctx);
+void tls_line_add_client(weir_ctx *ctx);
 
 /* Both have shaken hands; and have forgotten it. `group` is where their handlers run: taken. */
-void secure_line_call(struct connection *connection, const struct connection_options *options,
+void tls_line_connect(struct connection *connection, const struct connection_options *options,
                       void (*client_active)(weir_ctx *ctx));
-void secure_line_open(struct connection *connection, const struct connection_options *options,
-                      void (*client_active)(weir_ctx *ctx));
-void secure_line_open_on(struct connection *connection, const struct connection_options *options,
-                         weir_group *group);
-void secure_line_close(struct connection *connection);
+void tls_line_open(struct connection *connection, const struct connection_options *options,
+                   void (*client_active)(weir_ctx *ctx));
+void tls_line_open_on(struct connection *connection, const struct connection_options *options,
+                      weir_group *group);
+void tls_line_close(struct connection *connection);
 
 #endif

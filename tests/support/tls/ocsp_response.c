@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "support/tls/staple.h"
+#include "support/tls/ocsp_response.h"
 
 #include <stdio.h>
 
@@ -29,7 +29,7 @@ static void sign(OCSP_BASICRESP *basic, X509 *signer, const char *key_pem)
     BIO_free(bio);
 }
 
-static OCSP_RESPONSE *make_response(int status, const struct staple *staple)
+static OCSP_RESPONSE *make_response(int status, const struct ocsp_response_options *staple)
 {
     X509 *leaf = read_x509(staple->about->certificate);
     X509 *issuer = read_x509(pki()->intermediate.certificate);
@@ -75,17 +75,17 @@ static int save(const char *path, OCSP_RESPONSE *response, uint8_t **ret_der)
     return length;
 }
 
-int staple_write(const char *path, int status, uint8_t **ret_der)
+int ocsp_response_write(const char *path, int status, uint8_t **ret_der)
 {
-    const struct staple staple = {.about = &pki()->server,
-                                  .by = &pki()->intermediate,
-                                  .status = V_OCSP_CERTSTATUS_GOOD,
-                                  .seconds = 3600};
+    const struct ocsp_response_options staple = {.about = &pki()->server,
+                                                 .by = &pki()->intermediate,
+                                                 .status = V_OCSP_CERTSTATUS_GOOD,
+                                                 .seconds = 3600};
 
     return save(path, make_response(status, &staple), ret_der);
 }
 
-void staple_write_as(const char *path, const struct staple *staple)
+void ocsp_response_write_with(const char *path, const struct ocsp_response_options *staple)
 {
     (void)save(path, make_response(OCSP_RESPONSE_STATUS_SUCCESSFUL, staple), NULL);
 }

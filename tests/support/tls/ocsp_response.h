@@ -2,8 +2,8 @@
 /*
  * An OCSP response to be stapled.
  */
-#ifndef WEIR_TEST_STAPLE_H
-#define WEIR_TEST_STAPLE_H
+#ifndef WEIR_TEST_OCSP_RESPONSE_H
+#define WEIR_TEST_OCSP_RESPONSE_H
 
 #include <stdint.h>
 
@@ -14,16 +14,16 @@
  * the server's certificate is good. Returns its length and, if they are wanted, its bytes, to be
  * freed by OPENSSL_free.
  */
-int staple_write(const char *path, int status, uint8_t **ret_der);
+int ocsp_response_write(const char *path, int status, uint8_t **ret_der);
 
 /* What is said of a certificate (V_OCSP_CERTSTATUS_...), by whom, for how long from now on. */
-struct staple {
+struct ocsp_response_options {
     const struct pki_leaf *about;
     const struct pki_leaf *by;
     int status;
     long seconds;
 };
 
-void staple_write_as(const char *path, const struct staple *staple);
+void ocsp_response_write_with(const char *path, const struct ocsp_response_options *staple);
 
 #endif

@@ -45,36 +45,34 @@ static unsigned warnings_of_key(const struct pki_leaf *leaf, mode_t mode)
                                                 .key_file = path, .passphrase = PKI_PASSPHRASE));
 }
 
-TEST(openssl_identity, warns_of_a_key_that_everybody_can_read)
+TEST(openssl_credentials, warns_of_a_key_that_everybody_can_read)
 {
     assert_int_equal(warnings_of_key(&pki()->server, 0644), 1);
-    assert_true(
-        log_capture_last_contains("/exposed.pem: everybody on this machine can read this key "
-                                  "(mode 0644)"));
+    assert_true(log_capture_last_contains("/exposed.pem: this key is world-readable (mode 0644)"));
     assert_int_equal(warnings_of_key(&pki()->server, 0604), 1);
 }
 
-TEST(openssl_identity, warns_of_a_key_that_everybody_can_change)
+TEST(openssl_credentials, warns_of_a_key_that_everybody_can_change)
 {
     assert_int_equal(warnings_of_key(&pki()->server, 0602), 1);
-    assert_true(log_capture_last_contains("can change this key (mode 0602)"));
+    assert_true(log_capture_last_contains("this key is world-writable (mode 0602)"));
     assert_int_equal(warnings_of_key(&pki()->encrypted, 0666), 1);
-    assert_true(log_capture_last_contains("can change this key (mode 0666)"));
+    assert_true(log_capture_last_contains("this key is world-writable (mode 0666)"));
 }
 
-TEST(openssl_identity, does_not_warn_of_a_key_that_only_some_can_read)
+TEST(openssl_credentials, does_not_warn_of_a_key_that_only_some_can_read)
 {
     assert_int_equal(warnings_of_key(&pki()->server, 0600), 0);
     assert_int_equal(warnings_of_key(&pki()->server, 0640), 0);
     assert_int_equal(warnings_of_key(&pki()->server, 0660), 0);
 }
 
-TEST(openssl_identity, does_not_warn_of_a_key_that_is_encrypted)
+TEST(openssl_credentials, does_not_warn_of_a_key_that_is_encrypted)
 {
     assert_int_equal(warnings_of_key(&pki()->encrypted, 0644), 0);
 }
 
-TEST(openssl_identity, warns_of_a_key_that_is_with_its_certificate)
+TEST(openssl_credentials, warns_of_a_key_that_is_with_its_certificate)
 {
     char path[256];
 
@@ -82,7 +80,7 @@ TEST(openssl_identity, warns_of_a_key_that_is_with_its_certificate)
     assert_int_equal(warnings_of(WEIR_TLS_CONTEXT_OPTIONS(.certificate_file = path)), 1);
 }
 
-TEST(openssl_identity, does_not_warn_of_a_certificate)
+TEST(openssl_credentials, does_not_warn_of_a_certificate)
 {
     char path[256];
 
@@ -93,7 +91,7 @@ TEST(openssl_identity, does_not_warn_of_a_certificate)
 }
 
 /* Each time that it is read. */
-TEST(openssl_identity, warns_again_by_a_reload)
+TEST(openssl_credentials, warns_again_by_a_reload)
 {
     weir_tls_context *context = NULL;
     char path[256];

@@ -2,7 +2,7 @@
 /*
  * The keys, and records with them, as RFC 5246, 5288 (TLS 1.2) and 8446 (TLS 1.3) have it.
  */
-#include "support/tls/forger.h"
+#include "support/tls/record_forger.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #define MARK 16    /* that tells a forged record */
 #define EXPLICIT 8 /* of TLS 1.2: the end of the nonce goes with the record */
 #define SALT 4     /* of TLS 1.2: its beginning does not */
-#define KEYS (2 * FORGER_KEY + 2 * SALT)
+#define KEYS (2 * RECORD_FORGER_KEY + 2 * SALT)
 
 static void digest(const uint8_t *key, size_t key_length, const uint8_t *bytes, size_t length,
                    uint8_t ret_block[BLOCK])
@@ -28,20 +28,20 @@ static void digest(const uint8_t *key, size_t key_length, const uint8_t *bytes, 
 /* A line is: what for, which connection, the secret; in hexadecimal digits. */
 static void on_key_log(const SSL *ssl, const char *line)
 {
-    struct forger *forger = SSL_get_app_data(ssl);
+    struct record_forger *forger = SSL_get_app_data(ssl);
     const char *ours = SSL_is_server(ssl) ? "SERVER_TRAFFIC_SECRET_0 " : "CLIENT_TRAFFIC_SECRET_0 ";
     const char *digits = strrchr(line, ' ') + 1;
 
     if (forger == NULL || strncmp(line, ours, strlen(ours)) != 0)
         return;
-    assert_int_equal(strlen(digits), 2 * FORGER_SECRET);
-    for (size_t i = 0; i < FORGER_SECRET; i++)
+    assert_int_equal(strlen(digits), 2 * RECORD_FORGER_SECRET);
+    for (size_t i = 0; i < RECORD_FORGER_SECRET; i++)
         assert_int_equal(sscanf(digits + 2 * i, "%2hhx", &forger->secret[i]), 1);
 }
 
 /* HKDF-Expand-Label; one block is enough for all that we need. */
-static void expand(const uint8_t secret[FORGER_SECRET], const char *label, uint8_t *ret_bytes,
-                   size_t length)
+static void expand(const uint8_t secret[RECORD_FORGER_SECRET], const char *label,
+                   uint8_t *ret_bytes, size_t length)
 {
     uint8_t info[64], block[BLOCK];
     int size = snprintf((char *)info + 3, sizeof(info) - 3, "tls13 %s", label);
@@ -52,21 +52,21 @@ static void expand(const uint8_t secret[FORGER_SECRET], const char *label, uint8
     info[2] = (uint8_t)size;
     info[3 + size] = 0; /* no context */
     info[4 + size] = 1; /* the first block */
-    digest(secret, FORGER_SECRET, info, (size_t)size + 5, block);
+    digest(secret, RECORD_FORGER_SECRET, info, (size_t)size + 5, block);
     memcpy(ret_bytes, block, length);
 }
 
-static void set_key(struct forger *forger, const uint8_t *key)
+static void set_key(struct record_forger *forger, const uint8_t *key)
 {
     assert_int_equal(EVP_EncryptInit_ex(forger->cipher, EVP_aes_128_gcm(), NULL, key, NULL), 1);
 }
 
-static void derive(struct forger *forger)
+static void derive(struct record_forger *forger)
 {
-    uint8_t key[FORGER_KEY];
+    uint8_t key[RECORD_FORGER_KEY];
 
     expand(forger->secret, "key", key, sizeof(key));
-    expand(forger->secret, "iv", forger->nonce, FORGER_NONCE);
+    expand(forger->secret, "iv", forger->nonce, RECORD_FORGER_NONCE);
     set_key(forger, key);
     forger->sealed = 0;
 }
@@ -91,21 +91,21 @@ static void derive_block(SSL *ssl, uint8_t ret_keys[2 * BLOCK])
 }
 
 /* A client's key, a server's, a client's salt, a server's. The peer has sealed its Finished. */
-static void derive_1_2(struct forger *forger)
+static void derive_1_2(struct record_forger *forger)
 {
     size_t side = SSL_is_server(forger->ssl) != 0;
     uint8_t keys[2 * BLOCK];
 
     assert_true(KEYS <= sizeof(keys));
     derive_block(forger->ssl, keys);
-    set_key(forger, keys + side * FORGER_KEY);
-    memcpy(forger->nonce, keys + 2 * (size_t)FORGER_KEY + side * SALT, SALT);
+    set_key(forger, keys + side * RECORD_FORGER_KEY);
+    memcpy(forger->nonce, keys + 2 * (size_t)RECORD_FORGER_KEY + side * SALT, SALT);
     forger->sealed = 1;
 }
 
-void forger_prepare(struct forger *forger, SSL *ssl)
+void record_forger_prepare(struct record_forger *forger, SSL *ssl)
 {
-    *forger = (struct forger){.ssl = ssl, .cipher = EVP_CIPHER_CTX_new()};
+    *forger = (struct record_forger){.ssl = ssl, .cipher = EVP_CIPHER_CTX_new()};
     assert_non_null(forger->cipher);
     SSL_CTX_set_keylog_callback(SSL_get_SSL_CTX(ssl), on_key_log);
     assert_int_equal(SSL_set_app_data(ssl, forger), 1);
@@ -115,23 +115,23 @@ void forger_prepare(struct forger *forger, SSL *ssl)
         assert_int_equal(SSL_set_num_tickets(ssl, 0), 1); /* then it has sealed nothing so far */
 }
 
-void forger_begin(struct forger *forger)
+void record_forger_begin(struct record_forger *forger)
 {
     assert_true(SSL_is_init_finished(forger->ssl));
     forger->is_1_3 = SSL_version(forger->ssl) == TLS1_3_VERSION;
     (forger->is_1_3 ? derive : derive_1_2)(forger);
 }
 
-void forger_end(struct forger *forger)
+void record_forger_end(struct record_forger *forger)
 {
     (void)SSL_set_app_data(forger->ssl, NULL);
     EVP_CIPHER_CTX_free(forger->cipher);
 }
 
-void forger_renew(struct forger *forger)
+void record_forger_update_keys(struct record_forger *forger)
 {
     assert_true(forger->is_1_3);
-    expand(forger->secret, "traffic upd", forger->secret, FORGER_SECRET);
+    expand(forger->secret, "traffic upd", forger->secret, RECORD_FORGER_SECRET);
     derive(forger);
 }
 
@@ -144,8 +144,8 @@ static void put_number(uint8_t *bytes, uint64_t number)
 }
 
 /* In place; the mark comes behind. */
-static void encrypt(struct forger *forger, const uint8_t nonce[FORGER_NONCE], const uint8_t *around,
-                    size_t around_length, uint8_t *bytes, size_t length)
+static void encrypt(struct record_forger *forger, const uint8_t nonce[RECORD_FORGER_NONCE],
+                    const uint8_t *around, size_t around_length, uint8_t *bytes, size_t length)
 {
     int done;
 
@@ -168,10 +168,10 @@ static void put_header(uint8_t *record, uint8_t type, size_t length)
 }
 
 /* The type stands behind what is in it, and all look like data. */
-static size_t seal_1_3(struct forger *forger, uint8_t type, const void *bytes, size_t length,
+static size_t seal_1_3(struct record_forger *forger, uint8_t type, const void *bytes, size_t length,
                        uint8_t *ret_record)
 {
-    uint8_t nonce[FORGER_NONCE], number[8];
+    uint8_t nonce[RECORD_FORGER_NONCE], number[8];
 
     put_header(ret_record, SSL3_RT_APPLICATION_DATA, length + 1 + MARK);
     memcpy(ret_record + HEADER, bytes, length);
@@ -179,15 +179,15 @@ static size_t seal_1_3(struct forger *forger, uint8_t type, const void *bytes, s
     memcpy(nonce, forger->nonce, sizeof(nonce));
     put_number(number, forger->sealed);
     for (size_t i = 0; i < sizeof(number); i++)
-        nonce[FORGER_NONCE - sizeof(number) + i] ^= number[i];
+        nonce[RECORD_FORGER_NONCE - sizeof(number) + i] ^= number[i];
     encrypt(forger, nonce, ret_record, HEADER, ret_record + HEADER, length + 1);
     return HEADER + length + 1 + MARK;
 }
 
-static size_t seal_1_2(struct forger *forger, uint8_t type, const void *bytes, size_t length,
+static size_t seal_1_2(struct record_forger *forger, uint8_t type, const void *bytes, size_t length,
                        uint8_t *ret_record)
 {
-    uint8_t nonce[FORGER_NONCE], around[8 + HEADER];
+    uint8_t nonce[RECORD_FORGER_NONCE], around[8 + HEADER];
 
     put_number(around, forger->sealed);
     put_header(around + 8, type, length);
@@ -200,8 +200,8 @@ static size_t seal_1_2(struct forger *forger, uint8_t type, const void *bytes, s
     return HEADER + EXPLICIT + length + MARK;
 }
 
-size_t forger_seal(struct forger *forger, uint8_t type, const void *bytes, size_t length,
-                   uint8_t *ret_record)
+size_t record_forger_seal(struct record_forger *forger, uint8_t type, const void *bytes,
+                          size_t length, uint8_t *ret_record)
 {
     return (forger->is_1_3 ? seal_1_3 : seal_1_2)(forger, type, bytes, length, ret_record);
 }
