@@ -37,8 +37,8 @@ TEST(openssl_error, a_client_may_speak_something_else)
         {"PRI * HTTP/2.0\r\n\r\n", "not TLS: received an HTTP/2 preface"},
         {"PROXY TCP4 1.2.3.4 5.6.7.8 1 2\r\n", "not TLS: received a PROXY header"},
         {"SSH-2.0-OpenSSH\r\n", "not TLS: received SSH"},
-        {"hello, hello", "not TLS: received something else"},
-        {"\x80\x80\x01\x00\x00\x00\x00\x00\x00", "not TLS: received something else"},
+        {"hello, hello", "not TLS: received unknown bytes"},
+        {"\x80\x80\x01\x00\x00\x00\x00\x00\x00", "not TLS: received unknown bytes"},
     };
     struct session_pair pair;
 

@@ -218,8 +218,8 @@ TEST(tls_hostile, says_what_it_was_that_came_before_a_hello)
         {"GET / HTTP/1.1\r\n\r\n", 18, "not TLS: received an HTTP request"},
         {"SSH-2.0-OpenSSH_9.2\r\n", 21, "not TLS: received SSH"},
         {"\x80\x0c\x01\x00\x02\x00\x03\x00\x00\x00\x00\x01\x00\x80", 14,
-         "not TLS: received something else"}, /* a hello of SSL 2 */
-        {"\x16\x02\x00\x00\x01\x01", 6, "not TLS: received something else"},
+         "not TLS: received unknown bytes"}, /* a hello of SSL 2 */
+        {"\x16\x02\x00\x00\x01\x01", 6, "not TLS: received unknown bytes"},
     };
     struct raw_peer raw;
 
