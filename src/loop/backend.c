@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which backend loops get. AUTO is a fixed rule, not a measurement: io_uring where it can be had,
- * otherwise epoll. WEIR_IO in the environment replaces AUTO. A channel that has a thread for itself
- * has poll: that is one system call for one socket and the wake-up, and no descriptor but those.
+ * Selects the backend of loops. AUTO is a fixed rule, not a measurement: io_uring if available,
+ * otherwise epoll. The environment variable WEIR_IO overrides AUTO. A channel with its own thread
+ * uses poll: one system call for one socket and the wake-up, and no further descriptor.
  */
 #include "loop/loop.h"
 
@@ -17,8 +17,8 @@
 
 #define REASON_SIZE 256
 
-/* It runs one thread at a time (3.19), and no other one while io_uring_enter waits. */
-#define VALGRIND_HANGS "valgrind stops all threads of a program while io_uring_enter waits"
+/* valgrind runs one thread at a time (3.19), and none while io_uring_enter waits. */
+#define VALGRIND_HANGS "valgrind stops all threads while io_uring_enter waits"
 
 #ifdef WEIR_WITH_URING
 #define URING &weir__io_uring
@@ -28,19 +28,19 @@
 
 static const struct {
     const char *name;
-    const weir__io_type *type; /* NULL = left out */
+    const weir__io_type *type; /* NULL = not built */
 } backends[] = {
     [WEIR_IO_EPOLL] = {"epoll", &weir__io_epoll},
     [WEIR_IO_URING] = {"io_uring", URING},
     [WEIR_IO_POLL] = {"poll", &weir__io_poll},
-    [WEIR_IO_BLOCKING] = {"poll, for a thread per channel,", &weir__io_poll},
+    [WEIR_IO_BLOCKING] = {"poll with a thread per channel", &weir__io_poll},
 };
 
 static int validate(const char *name, const weir__loop_options *options)
 {
     if (options->strategy_fn != NULL && options->strategy != WEIR_STRATEGY_SELECT)
         return weir__options_reject("loop", name,
-                                    "strategy and strategy_fn: only one of them can be");
+                                    ".strategy and .strategy_fn are mutually exclusive");
     return weir__options_check(
         "loop", name, WEIR__OPTION(options, io, WEIR_IO_AUTO, WEIR_IO_BLOCKING),
         WEIR__OPTION(options, io_ratio, 0, 100),
@@ -59,7 +59,7 @@ static void set_defaults(weir__loop_options *options)
         options->adaptive_credit_ns = WEIR__ADAPTIVE_CREDIT_NS;
 }
 
-/* A reason is left only by a backend that is refused. */
+/* Only a refused backend leaves a reason. */
 static int try_backend(weir__loop_options *options, enum weir_io io, weir__loop_make_fn *make,
                        void *arg)
 {
@@ -68,7 +68,7 @@ static int try_backend(weir__loop_options *options, enum weir_io io, weir__loop_
     options->reason[0] = '\0';
     if (options->backend != NULL)
         return make(options, arg);
-    (void)snprintf(options->reason, options->reason_size, "weir was built without it (liburing)");
+    (void)snprintf(options->reason, options->reason_size, "weir was built without liburing");
     return -ENOTSUP;
 }
 
@@ -78,7 +78,7 @@ static int skip_uring(weir__loop_options *options)
     return -ENOTSUP;
 }
 
-/* A warning, once in a process; unless it was foreseeable. */
+/* Logs a warning once per process; only a note if it was expected. */
 static void log_refusal(const char *name, const char *reason, bool is_expected)
 {
     static atomic_flag was_logged = ATOMIC_FLAG_INIT;
@@ -102,7 +102,7 @@ static int make_automatically(const char *name, weir__loop_options *options,
     return try_backend(options, WEIR_IO_EPOLL, make, arg);
 }
 
-/* What WEIR_IO says; AUTO if it is not set, or empty. */
+/* Reads WEIR_IO; AUTO if unset or empty. */
 static int read_environment(const char *name, enum weir_io *ret_io)
 {
     static const struct {
@@ -141,12 +141,12 @@ int weir__loop_make(const char *name, const weir__loop_options *given, weir__loo
     options.reason = reason;
     options.reason_size = sizeof(reason);
     if (options.io == WEIR_IO_URING && weir__runs_under_valgrind())
-        weir__warn("loop", name, VALGRIND_HANGS "; WEIR_IO_AUTO chooses epoll there");
+        weir__warn("loop", name, VALGRIND_HANGS "; WEIR_IO_AUTO selects epoll there");
     if (options.io == WEIR_IO_AUTO)
         err = make_automatically(name, &options, make, arg);
     else
         err = try_backend(&options, options.io, make, arg);
     if (err < 0 && reason[0] != '\0')
-        weir__error("loop", name, "%s cannot be had: %s", backends[options.io].name, reason);
+        weir__error("loop", name, "%s is not available: %s", backends[options.io].name, reason);
     return err;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process on a loop: its pidfd is watched, and becomes readable when it has ended. The watch
- * closes then, and its last word is ours: so `exited` comes once, whoever ends the watch.
+ * A process on a loop: watches its pidfd, which becomes readable when the process exits. The watch
+ * is closed then, and its `closed` callback calls `exited`: so that is called once, however the
+ * watch ends.
  */
 #include <weir/watch.h>
 
@@ -30,9 +31,9 @@ struct weir_child {
     weir__process process;
     weir_child_exited_fn *exited;
     void *user_data;
-    bool has_ended; /* the loop's, as is the next */
+    bool has_ended; /* this and the next: used by the loop's thread */
     weir_child_exit exit;
-    weir__refs refs; /* the user's and the watch's */
+    weir__refs refs; /* of the user and of the watch */
 };
 
 static void release(weir_child *child)
@@ -55,7 +56,7 @@ static void record_exit(weir_child *child, const siginfo_t *info)
     child->exit.dumped_core = info->si_code == CLD_DUMPED;
 }
 
-/* One that is no child of ours cannot be waited for: that it has ended is all there is to know. */
+/* waitid fails for a process that is not our child: only its exit is known. */
 static void on_ready(weir_fd_watch *watch, uint32_t events, void *user_data)
 {
     weir_child *child = user_data;
@@ -65,7 +66,7 @@ static void on_ready(weir_fd_watch *watch, uint32_t events, void *user_data)
     (void)events;
     if (weir__sys.waitid(WEIR__P_PIDFD, id, &info, WEXITED | WNOHANG) < 0) {
         if (errno == EINTR)
-            return; /* it is told again */
+            return; /* reported again */
         child->exit.err = -errno;
     } else if (info.si_pid == 0) {
         return;
@@ -93,7 +94,7 @@ static void on_closed(weir_fd_watch *watch, int err, void *user_data)
 static int check_loop(const weir_executor *loop)
 {
     if (loop == NULL || weir__loop_io(loop) == NULL)
-        return weir__options_reject("child", NULL, "the executor is no event loop");
+        return weir__options_reject("child", NULL, "the executor is not an event loop");
     return weir__executor_state(loop) >= WEIR_EXECUTOR_SHUTTING_DOWN ? WEIR_EREJECTED : 0;
 }
 
@@ -115,7 +116,7 @@ static int watch_process(weir_executor *loop, weir_child *child)
 {
     int err;
 
-    weir__refs_retain(&child->refs); /* the watch's */
+    weir__refs_retain(&child->refs); /* of the watch */
     err = weir_fd_watch_create(loop, child->process.descriptor,
                                WEIR_FD_WATCH_OPTIONS(.events = WEIR_FD_READABLE, .ready = on_ready,
                                                      .closed = on_closed, .user_data = child),
@@ -157,7 +158,7 @@ int weir_child_watch(weir_executor *loop, int pid, weir_child_exited_fn *exited,
 
 /* ---- starting ---- */
 
-/* What a process needs that is not in the options as it needs it. */
+/* Arguments derived from the options. */
 struct spawn_args {
     char *program;
     weir__environment env;
@@ -171,7 +172,7 @@ static void free_args(struct spawn_args *args)
     weir__free(args->descriptors);
 }
 
-/* The number is written when there is one: by the new process itself. */
+/* The new process itself writes its pid over the digits. */
 static int set_listen_fds(weir__environment *env, const weir_child_options *options)
 {
     char entry[64];
@@ -198,7 +199,7 @@ static int set_listen_fd_names(weir__environment *env, const char *names)
     return err;
 }
 
-/* What this process was handed over is not the other's. */
+/* Descriptors passed to this process are not passed on. */
 static int prepare_env(weir__environment *env, const weir_child_options *options)
 {
     char *const *entry = options->extra_env;
@@ -269,7 +270,7 @@ static int read_options(const weir_child_options *given, weir_child_options *ret
     if (err < 0)
         return err;
     if (ret_options->argv == NULL || ret_options->argv[0] == NULL)
-        return weir__options_reject("child", NULL, "argv names no program");
+        return weir__options_reject("child", NULL, ".argv names no program");
     err = weir__options_check("child", ret_options->argv[0],
                               WEIR__OPTION(ret_options, descriptor_count, 0, DESCRIPTORS_MAX));
     if (err < 0)
@@ -286,7 +287,7 @@ static void log_start_failure(const weir_child_options *options, int err)
                err == -ENOSYS ? " (pidfd_open needs Linux 5.3, and a filter that allows it)" : "");
 }
 
-/* A process that nobody can watch is not left running. */
+/* A process that cannot be watched is killed. */
 static int start_watched(weir_executor *loop, const weir_child_options *options, weir_child *child)
 {
     int err = start(options, &child->process);
@@ -322,7 +323,7 @@ int weir_child_spawn(weir_executor *loop, const weir_child_options *given, weir_
     return err;
 }
 
-/* ---- what it is ---- */
+/* ---- accessors ---- */
 
 int weir_child_pid(const weir_child *child)
 {

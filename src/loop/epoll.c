@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The epoll backend: level-triggered, so that what an owner leaves in a socket is told again.
+ * The epoll backend: level-triggered, so unread data is reported again.
  *
- * `armed` of a handle is what the kernel watches for, and no epoll_ctl is made that would not
- * change it. Interest that is not wanted any more is taken back when an event comes of it, not
- * before. Errors and hang-ups cannot be masked: a handle that wants nothing is then taken out of
- * the set.
+ * `armed` of a handle is the kernel's interest; epoll_ctl is called only to change it. Unwanted
+ * interest is removed when one of its events arrives, not before. Errors and hang-ups cannot be
+ * masked, so a handle that wants nothing is then removed from the set.
  *
- * The eventfd is edge-triggered and never read: each write is one event, and costs one call.
+ * The eventfd is edge-triggered and never read: each write causes one event and costs one call.
  */
 #include <errno.h>
 #include <limits.h>
@@ -31,12 +30,12 @@
 struct epoll {
     weir__io io;
     int descriptor; /* -1 = none */
-    bool stale;     /* the set has what it should not have: no wait before a rebuild */
-    bool no_pwait2; /* the kernel has no epoll_pwait2, or a filter keeps it from us */
+    bool stale;     /* the set has a stale entry: rebuild before the next wait */
+    bool no_pwait2; /* epoll_pwait2 is missing, or blocked by a seccomp filter */
     struct epoll_event *events;
     int capacity;
-    int count;  /* events of the last wait, */
-    int cursor; /* and how many of them have been dispatched */
+    int count;  /* events of the last wait */
+    int cursor; /* events already dispatched */
 };
 
 static struct epoll *epoll_of(weir__io *io)
@@ -78,9 +77,9 @@ static void epoll_arm(weir__io_handle *handle)
 }
 
 /*
- * Also before a close: the descriptor may live on in a child process, and its events with it. If it
- * was closed behind our back, it may do so, too, and cannot be taken out: then the set has to go,
- * before it names a handle that is gone.
+ * Also called before a close: a child process may keep the open file description alive, and its
+ * events with it. If the descriptor was closed behind our back, the entry cannot be removed: the
+ * set must be rebuilt before it reports a handle that no longer exists.
  */
 static bool epoll_detach(weir__io_handle *handle)
 {
@@ -94,7 +93,7 @@ static bool epoll_detach(weir__io_handle *handle)
     return true;
 }
 
-/* After an event: takes back the interest that it came of, if nobody had it even before. */
+/* After an event: removes the interest that caused it, if it was unwanted even before the event. */
 static void remove_interest(weir__io_handle *handle, unsigned events, unsigned wanted_before)
 {
     unsigned wanted = weir__readiness_wanted(handle);
@@ -134,7 +133,7 @@ static void close_set(struct epoll *self)
 
 static int explain(int err, char *reason, size_t size)
 {
-    snprintf(reason, size, "epoll was refused: %s%s", weir_error_text(err),
+    snprintf(reason, size, "epoll_create1 failed: %s%s", weir_error_text(err),
              err == -EMFILE ? " (raise the limit: ulimit -n)" : "");
     return err;
 }
@@ -165,7 +164,7 @@ static void epoll_close(weir__io *io)
     self->events = NULL;
 }
 
-/* The old set goes first: its descriptor may be the one that is needed. */
+/* Closes the old set first: its descriptor may be the last one available. */
 static int epoll_rebuild(weir__io *io)
 {
     struct epoll *self = epoll_of(io);
@@ -220,7 +219,7 @@ static int wait_until(struct epoll *self, int64_t deadline_ns)
     return left_ns > 0 ? wait_ns(self, left_ns) : wait_ms(self, 0);
 }
 
-/* A batch that filled the array was perhaps not all: the next one may be larger. */
+/* A batch that filled the array may be incomplete: make the next one larger. */
 static void grow_if_filled(struct epoll *self)
 {
     int capacity = self->capacity * 2;
@@ -235,7 +234,7 @@ static void grow_if_filled(struct epoll *self)
     self->capacity = capacity;
 }
 
-/* The wake-up is taken out of the batch. */
+/* Removes the wake-up from the batch. */
 static void find_wake(struct epoll *self)
 {
     for (int i = 0; i < self->count; i++) {
@@ -252,7 +251,7 @@ WEIR__NO_STACK_PROTECTOR static int epoll_wait_for(weir__io *io, int64_t deadlin
     struct epoll *self = epoll_of(io);
 
     if (self->cursor < self->count)
-        return self->count - self->cursor; /* of the last batch */
+        return self->count - self->cursor; /* left from the last batch */
     if (self->stale)
         return -ESTALE;
     self->cursor = 0;

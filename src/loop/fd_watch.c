@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A descriptor of the user's on a loop: a handle that is only polled.
+ * A descriptor of the user on a loop: a handle that is only polled.
  *
  *      from        to          by
- *      -           NEW         weir_fd_watch_create, elsewhere than on the loop
+ *      -           NEW         weir_fd_watch_create on another thread
  *      -, NEW      ATTACHED    attach
  *      NEW         CLOSED      finish (closed or cancelled before it began; could not be attached)
- *      ATTACHED    LEAVING     leave (closed, the loop shuts down, the backend has failed)
+ *      ATTACHED    LEAVING     leave (closed, the loop shuts down, the backend failed)
  *      LEAVING     CLOSED      on_detached
- *      LEAVING     ATTACHED    on_detached, if the backend began anew: nothing is lost by that
+ *      LEAVING     ATTACHED    on_detached, if the backend was rebuilt: nothing is lost
  *
- * The stage is the loop's alone. What users want stands in one word, `wanted`, that any thread may
- * change. Inside the loop's turn a change is applied at once. Otherwise the watch's own task does
- * it: one task, however many changes, so that none can fail. `ready` is called only for what is
- * wanted at that moment, applied or not.
+ * The stage belongs to the loop's thread. Requests of users are bits of one word, `wanted`, which
+ * any thread may change. Inside the loop's turn a change is applied at once, otherwise by the
+ * watch's task: one task for any number of changes, so that none can fail. `ready` is called only
+ * for events wanted at that moment, applied or not.
  *
- * The memory goes when the users, the loop (until it is CLOSED) and the task have let go of it.
+ * The memory is freed when the users, the loop (until CLOSED) and the task have released it.
  */
 #include <weir/watch.h>
 
@@ -39,8 +39,8 @@
     (WEIR_FD_READABLE | WEIR_FD_WRITABLE | WEIR_FD_PRIORITY | WEIR_FD_HANGUP | WEIR_FD_ERROR)
 
 /* Further bits of `wanted`. */
-#define CLOSE (1u << 30)  /* no more events, for good */
-#define QUEUED (1u << 31) /* the task is under way: it sees what else is changed until it runs */
+#define CLOSE (1u << 30)  /* no more events, final */
+#define QUEUED (1u << 31) /* the task is queued, and will see all changes made until it runs */
 
 enum stage { NEW, ATTACHED, LEAVING, CLOSED };
 
@@ -51,18 +51,18 @@ struct weir_fd_watch {
     weir_fd_watch_options options;
     weir_promise *closed;
 
-    /* The loop's thread's. */
+    /* Used by the loop's thread. */
     weir__io_handle handle;
     weir__member member;
     enum stage stage;
-    uint32_t armed; /* the events that the backend was asked for */
-    int err;        /* why it leaves */
+    uint32_t armed; /* events requested from the backend */
+    int err;        /* why it is leaving */
 
-    /* Any thread's. */
+    /* Used by any thread. */
     _Atomic uint32_t wanted;
-    weir_task task; /* belongs to whoever has set QUEUED */
+    weir_task task; /* belongs to the thread that set QUEUED */
     weir__refs refs;
-    _Atomic uint32_t users; /* those of the references that keep it from being closed */
+    _Atomic uint32_t users; /* references that keep it from being closed */
 };
 
 static weir_fd_watch *watch_of(weir__io_handle *handle)
@@ -81,7 +81,9 @@ static void release(weir_fd_watch *watch)
 
 /* ---- on the loop ---- */
 
-/* The kernel tells POLLERR and POLLHUP unasked; named, they are enough to watch for. */
+/*
+ * The kernel always reports POLLERR and POLLHUP; naming them makes a watch for them alone possible.
+ */
 static unsigned to_poll(uint32_t events)
 {
     unsigned poll_events = POLLERR | POLLHUP;
@@ -105,7 +107,7 @@ static uint32_t from_poll(unsigned poll_events)
     return events;
 }
 
-/* A handle that has failed is not asked any more; on_failed is about to come. */
+/* A failed handle is not armed: on_failed follows. */
 static void arm(weir_fd_watch *watch, uint32_t events)
 {
     if (events == watch->armed || !weir__io_is_attached(&watch->handle))
@@ -145,14 +147,14 @@ static void leave(weir_fd_watch *watch, int err)
     weir__io_detach(&watch->handle);
 }
 
-/* A sentence, where the error's own says too little. */
+/* A more precise text than that of the error. */
 static const char *explain(int err)
 {
     switch (err) {
     case WEIR_ECANCELED:
-        return "the loop of the descriptor's watch has shut down";
+        return "the loop has shut down";
     case -EEXIST:
-        return "the loop watches this descriptor already: dup(2) it to watch it twice";
+        return "the loop already watches this descriptor: dup(2) it to watch it twice";
     default:
         return weir_error_text(err);
     }
@@ -173,16 +175,17 @@ static void report(weir_fd_watch *watch, int err)
         (void)weir_promise_succeed(watch->closed, NULL);
 }
 
-/* Never called from inside a call of the user's. */
+/* Never called from inside a call of the user. */
 static void finish(weir_fd_watch *watch, int err)
 {
     uint32_t wanted = atomic_fetch_or_explicit(&watch->wanted, CLOSE, memory_order_acq_rel);
 
     watch->stage = CLOSED;
     if ((wanted & CLOSE) != 0)
-        err = 0; /* its user was first */
+        err = 0; /* closed by the user first */
     else if (err == WEIR_EREJECTED)
-        err = WEIR_ECANCELED; /* the loop has shut down before it began, or after: all one */
+        err =
+            WEIR_ECANCELED; /* the loop shut down before or after it began: the same to the user */
     if (watch->options.close_descriptor)
         (void)weir__sys.close(watch->descriptor);
     report(watch, err);
@@ -190,8 +193,8 @@ static void finish(weir_fd_watch *watch, int err)
 }
 
 /*
- * A change may not have been applied yet. Acquire, as where the task takes it: who made the change
- * may have prepared for what it is to bring.
+ * A change may not be applied yet. Acquire, as in on_task: the thread that made the change may have
+ * prepared data for the callback.
  */
 static void on_polled(weir__io_handle *handle, unsigned poll_events)
 {
@@ -237,7 +240,7 @@ static void on_shut_down(weir__member *member)
 
 static const weir__member_type member_type = {.shut_down = on_shut_down};
 
-/* ---- changes from anywhere ---- */
+/* ---- changes from any thread ---- */
 
 static void begin(weir_fd_watch *watch, uint32_t wanted)
 {
@@ -258,8 +261,8 @@ static void apply(weir_fd_watch *watch, uint32_t wanted)
 }
 
 /*
- * QUEUED goes before the rest is applied, so that a later change queues the task anew. Acquire: see
- * on_polled; release, because it stands in the middle of the chain of changes.
+ * QUEUED is cleared before the changes are applied, so that a later change queues the task again.
+ * Acquire: see on_polled. Release, because it is in the middle of the chain of changes.
  */
 static void on_task(void *arg, int status)
 {
@@ -268,7 +271,7 @@ static void on_task(void *arg, int status)
 
     if (status == 0)
         apply(watch, wanted);
-    else if (watch->stage == NEW) /* otherwise the loop tells us that it shuts down */
+    else if (watch->stage == NEW) /* otherwise on_shut_down is called */
         finish(watch, WEIR_ECANCELED);
     release(watch);
 }
@@ -285,8 +288,8 @@ static int queue(weir_fd_watch *watch)
 }
 
 /*
- * Sets some bits of `wanted` and clears others, unless the watch is closed. An owner of a manual
- * loop that is not inside its turn queues the task, too: that tells whoever sleeps for the loop.
+ * Sets some bits of `wanted` and clears others, unless the watch is closed. The owner of a manual
+ * loop queues the task too when it is outside a turn: that wakes the main loop that waits for it.
  */
 static int change(weir_fd_watch *watch, uint32_t set, uint32_t clear)
 {
@@ -343,8 +346,7 @@ void weir_fd_watch_release(weir_fd_watch *watch)
 {
     if (watch == NULL)
         return;
-    /* Release: what a user did with the watch comes before its end; acquire, for the one who ends
-     * it. */
+    /* Release: use of the watch happens before its end. Acquire: for the thread that ends it. */
     if (atomic_fetch_sub_explicit(&watch->users, 1, memory_order_acq_rel) == 1)
         weir_fd_watch_close(watch);
     release(watch);
@@ -352,7 +354,7 @@ void weir_fd_watch_release(weir_fd_watch *watch)
 
 /* ---- creation ---- */
 
-/* Only epoll refuses files that are always ready; other backends would tell of them for ever. */
+/* Only epoll refuses files that are always ready; other backends would report them forever. */
 static int probe_with_epoll(int descriptor)
 {
     struct epoll_event nothing = {0};
@@ -361,7 +363,7 @@ static int probe_with_epoll(int descriptor)
     if (epoll < 0)
         return -errno;
     if (epoll == descriptor)
-        err = -EBADF; /* its number was free */
+        err = -EBADF; /* it got the number of a closed descriptor */
     else if (weir__sys.epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &nothing) < 0)
         err = -errno;
     (void)weir__sys.close(epoll);
@@ -373,18 +375,18 @@ static int check(weir_executor *loop, int descriptor, const weir_fd_watch_option
     int err;
 
     if (loop == NULL || weir__loop_io(loop) == NULL)
-        return weir__options_reject("fd_watch", NULL, "the executor is no event loop");
+        return weir__options_reject("fd_watch", NULL, "the executor is not an event loop");
     if (options->ready == NULL)
-        return weir__options_reject("fd_watch", weir_executor_name(loop), "there is no `ready`");
+        return weir__options_reject("fd_watch", weir_executor_name(loop), ".ready is NULL");
     if ((options->events & ~EVENTS) != 0)
-        return weir__options_reject("fd_watch", weir_executor_name(loop),
-                                    "there are no such events (%#x)", (unsigned)options->events);
+        return weir__options_reject("fd_watch", weir_executor_name(loop), "unknown .events %#x",
+                                    (unsigned)options->events);
     if (weir__executor_state(loop) >= WEIR_EXECUTOR_SHUTTING_DOWN)
         return WEIR_EREJECTED;
     err = probe_with_epoll(descriptor);
     if (err == -EPERM)
         weir__info("fd_watch", weir_executor_name(loop),
-                   "descriptor %d cannot be watched: a file of its kind is always ready",
+                   "descriptor %d cannot be watched: this kind of file is always ready",
                    descriptor);
     return err;
 }
@@ -415,7 +417,7 @@ static int create(weir_executor *loop, int descriptor, const weir_fd_watch_optio
     return 0;
 }
 
-/* From here on the loop has its reference, unless it refuses the watch. */
+/* From here on the loop has a reference, unless it refuses the watch. */
 static int give_to_loop(weir_fd_watch *watch)
 {
     int err;
@@ -444,7 +446,7 @@ static int watch_descriptor(weir_executor *loop, int descriptor,
     if (err == 0 && ret_watch != NULL)
         *ret_watch = watch;
     else
-        release(watch); /* it stays used: only who closes it ends it */
+        release(watch); /* without releasing a user: only a close ends it */
     return err;
 }
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The constructor of groups: it knows all kinds of executors.
- */
+/* Creates groups of every kind of executor. */
 #include "executor/group.h"
 
 #include <stdio.h>
@@ -16,7 +14,7 @@ struct create_args {
     weir_group *group;
 };
 
-/* Most of them are made when nobody is there any more to be told a reason. */
+/* Most channel loops are created later, when nobody can receive a reason. */
 static int make_channel_loops(const weir__loop_options *loop, struct create_args *args)
 {
     weir__loop_options lasting = *loop;
@@ -26,7 +24,7 @@ static int make_channel_loops(const weir__loop_options *loop, struct create_args
     lasting.reason_size = 0;
     err = weir__group_create_growing(&weir__channel_loop_type, &lasting, sizeof(lasting),
                                      args->options, &args->group);
-    if (err < 0 && err != -EINVAL) /* what is wrong with the options has been said */
+    if (err < 0 && err != -EINVAL) /* invalid options were logged already */
         (void)snprintf(loop->reason, loop->reason_size, "%s", weir_error_text(err));
     return err;
 }

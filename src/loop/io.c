@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What all backends share: their life, the lists of handles, and the dispatch around theirs.
+ * Shared by all backends: lifecycle, the lists of handles, and dispatch.
  *
- * A handle's pending_link is in one list at most:
+ * A handle's pending_link is in at most one list:
  *
- *     due      bits of `due` that the next dispatch sees to
- *     parked   DUE_READ alone, put off until there may be memory
- *     gone     DUE_DETACHED, the last word: told after a batch, for until then an event of the
- * batch may name the handle. That is also why events need no generation: what they name is there,
- * and if it is not attached any more, they are dropped.
+ *     pending  has bits in `pending` for the next dispatch
+ *     parked   PENDING_READ only, deferred until there may be memory
+ *     gone     PENDING_DETACHED
+ *
+ * `detached` is called after a batch, because until then an event of the batch may refer to the
+ * handle. For the same reason events need no generation counter: the handle they refer to still
+ * exists, and if it is not attached any more they are dropped.
  *
  *     ATTACHED --weir__io_fail--> FAILED
  *     ATTACHED --weir__io_detach--> DETACHING --weir__io_detach_done--> gone
- *     FAILED --weir__io_detach--> PARTING --weir__io_detach_done--> gone
+ *     FAILED --weir__io_detach--> DETACHING_FAILED --weir__io_detach_done--> gone
  *     any of these --weir__io_close--> CLOSING --weir__io_detach_done--> gone
  */
 #include "loop/io.h"
@@ -154,8 +156,8 @@ int weir__io_rebuild(weir__io *io)
 
 void weir__io_suspend(weir__io *io)
 {
-    weir__readiness_free_batch(io); /* the memory is this thread's */
-    if (!io->closed)                /* it may be, if it could not begin again */
+    weir__readiness_free_batch(io); /* its memory is this thread's */
+    if (!io->closed)                /* closed if it could not begin again */
         io->type->close(io);
     io->closed = true;
     io->broken = true;
@@ -176,8 +178,10 @@ bool weir__io_has_pending(const weir__io *io)
     return !weir__list_is_empty(&io->pending) || !weir__list_is_empty(&io->gone);
 }
 
-/* Without a kernel object a loop still sleeps and wakes: by the eventfd alone. If even that fails
- * it pauses, so as not to take a CPU for nothing. */
+/*
+ * Without a kernel object a loop still sleeps and wakes by the eventfd. If even that fails it
+ * sleeps briefly, so as not to spin.
+ */
 __attribute__((noinline, cold)) static int wait_broken(weir__io *io, int64_t deadline_ns)
 {
     struct pollfd wake = {.fd = io->wake_descriptor, .events = POLLIN};
@@ -235,7 +239,7 @@ static void dispatch_handle(weir__io_handle *handle)
                                         : weir__readiness_pending)(handle, pending);
 }
 
-/* The backoff ends when a parked handle has found memory. Otherwise the next try is later. */
+/* The backoff ends when a parked handle found memory; otherwise the delay doubles. */
 static void adapt_retry(weir__io *io, int64_t now_ns, bool found_memory)
 {
     if (found_memory)
@@ -247,9 +251,8 @@ static void adapt_retry(weir__io *io, int64_t now_ns, bool found_memory)
 }
 
 /*
- * Tries parked handles in order until one of them is parked again. Without memory that is the first
- * one, so a try costs the same however many are parked. The others have data too, and lose nothing:
- * weir__io_park is only for those.
+ * Retries parked handles in order until one is parked again. Without memory that is the first one,
+ * so a retry costs the same however many are parked. The others keep their data in the socket.
  */
 static void unpark(weir__io *io, int64_t until_ns)
 {
@@ -268,12 +271,12 @@ static void unpark(weir__io *io, int64_t until_ns)
     }
     adapt_retry(io, now_ns, tried > 1 || io->retry_at_ns == WEIR_NEVER);
     if (io->retry_at_ns == WEIR_NEVER && !weir__list_is_empty(&io->parked))
-        io->retry_at_ns = 0; /* the time was up: the rest is for the next dispatch */
+        io->retry_at_ns = 0; /* out of time: the rest is for the next dispatch */
 }
 
 /*
- * Sees to what is due now, as far as the time goes, and not to what becomes due meanwhile: a handle
- * that is unparked here and has more to read is due behind the end.
+ * Processes the handles that are pending now, until the time is up, but not those that become
+ * pending meanwhile: a handle that is unparked here and has more to read goes behind `end`.
  */
 static void dispatch_pending(weir__io *io, int64_t until_ns)
 {
@@ -292,8 +295,10 @@ static void dispatch_pending(weir__io *io, int64_t until_ns)
     weir__list_remove(&end);
 }
 
-/* One that failed and was detached before it was told so: its owner must not take it for whole. It
- * may be closed inside, and is gone once more then. */
+/*
+ * A failure that was not delivered before the detach is delivered now. The owner may close the
+ * handle in the callback; then it is in the list of gone handles again. True if it is not.
+ */
 static bool deliver_failure_first(weir__io_handle *handle)
 {
     if ((handle->pending & WEIR__IO_PENDING_FAILED) == 0)
@@ -325,10 +330,10 @@ static void deliver_detached(weir__io *io)
 }
 
 /*
- * If the time is up before the batch is through, the backend goes on with it in the next call, and
- * nobody is told `detached` before that. What was due never keeps the backend from its turn: that
- * does a piece of its batch, however late it is; and what of it is left does not keep new events
- * from being looked for, or handles that always have something due would starve the others.
+ * If the time is up before the batch is done, the backend continues it in the next call, and no
+ * `detached` is called before that. Pending handles never keep the backend from making progress
+ * with its batch, however late it is. Pending handles that are left do not keep the loop from
+ * waiting for new events, or handles that are always pending would starve the others.
  */
 WEIR__NO_STACK_PROTECTOR bool weir__io_dispatch(weir__io *io, int64_t until_ns)
 {
@@ -384,7 +389,7 @@ static void close_descriptor(weir__io_handle *handle)
     handle->descriptor = -1;
 }
 
-/* Leaves nothing but the way out: what is due or parked is forgotten. */
+/* Clears what is pending or parked. */
 static void begin_leaving(weir__io_handle *handle, uint8_t state)
 {
     handle->state = state;
@@ -450,7 +455,7 @@ void weir__io_park(weir__io_handle *handle)
 
     handle->pending |= WEIR__IO_PENDING_READ;
     if (is_pending)
-        return; /* and tried again with what else is due */
+        return; /* retried with the other pending work */
     weir__list_append(&io->parked, &handle->pending_link);
     if (io->retry_at_ns == WEIR_NEVER)
         io->retry_at_ns = weir__monotonic_now() + io->retry_ns;

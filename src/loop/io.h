@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The I/O of a loop: what its backend does for a handle, and what the handle's owner is told.
+ * The I/O of a loop: operations of a backend on handles, and callbacks to the owners of the
+ * handles.
  *
  *      owner (a channel, a watch)             backend (epoll, uring, poll)
  *      weir__io_receive_start(handle)  --->   the kernel
  *      owner->received(handle, ...)    <---   weir__io_wait, weir__io_dispatch
  *
- * The interface is completion-shaped: the owner says what it wants, and is told what has happened.
- * Backends that only hear of readiness make the system call themselves when it is time (ready.c).
+ * The interface is completion-based: the owner starts an operation and is called with its result.
+ * Backends that report only readiness make the system call themselves when the time comes
+ * (readiness.c).
  *
- * What holds everywhere:
- *   - Thread: the loop's, unless a slot says otherwise.
- *   - The owner is called from weir__io_dispatch alone, never from inside one of its own calls. In
- *     a call-back it may call anything here, for its own handle and for others.
- *   - Starting what is started and stopping what is stopped does nothing.
- *   - Once weir__io_close was called, or `failed` was told, only `detached` comes. Its memory is
- *     the backend's until then.
+ * Rules:
+ *   - Thread: the loop's, unless stated otherwise.
+ *   - The owner is called from weir__io_dispatch only, never from inside one of its own calls. In a
+ *     callback it may call any function declared here, for its own handle and for others.
+ *   - Starting what is started and stopping what is stopped has no effect.
+ *   - After weir__io_close, or after `failed`, the only callback is `detached`. Until then the
+ *     backend uses the handle's memory.
  *   - Descriptors are O_NONBLOCK.
  *
- * Not here: options, accounting, life cycle, promises. Those are the owner's.
+ * Options, accounting, lifecycle and promises belong to the owner.
  */
 #ifndef WEIR_LOOP_IO_H
 #define WEIR_LOOP_IO_H
@@ -33,15 +35,18 @@
 
 #include "base/list.h"
 
-#define WEIR__IO_READS_MAX 16         /* of one handle in a turn, unless the owner says otherwise */
-#define WEIR__IO_WINDOW (128 * 1024)  /* what a read may bring, unless the owner says less */
-#define WEIR__IO_SMALL 4096           /* a read that brings less has brought little */
-#define WEIR__IO_DATAGRAM_WINDOW 2048 /* the same for one datagram */
-#define WEIR__IO_RETRY_NS weir_ms(10) /* a receive that found no memory is tried again so soon */
-#define WEIR__IO_RETRY_MAX_NS weir_ms(160) /* the same after several tries: it doubles */
-#define WEIR__IO_CONTROL_SIZE 128          /* of ancillary data that come with a datagram, */
-#define WEIR__IO_FD_PASSING_SIZE 1280 /* or of passed descriptors: 253, and what else may come */
-#define WEIR__IO_CLOCK_INTERVAL 32    /* events or further reads of one handle: at the clock */
+#define WEIR__IO_READS_MAX 16              /* default number of reads of a handle per turn */
+#define WEIR__IO_WINDOW (128 * 1024)       /* maximum size of a read, unless the owner sets less */
+#define WEIR__IO_SMALL 4096                /* a read below this size counts as small */
+#define WEIR__IO_DATAGRAM_WINDOW 2048      /* the same for one datagram */
+#define WEIR__IO_RETRY_NS weir_ms(10)      /* first delay of a receive without memory */
+#define WEIR__IO_RETRY_MAX_NS weir_ms(160) /* maximum of that delay, which doubles */
+#define WEIR__IO_CONTROL_SIZE 128          /* ancillary data of a datagram */
+#define WEIR__IO_FD_PASSING_SIZE                                    \
+    1280 /* passed descriptors (up to 253) and other ancillary data \
+          */
+#define WEIR__IO_CLOCK_INTERVAL \
+    32 /* events, or further reads of one handle, between two clock checks */
 
 typedef struct weir__io weir__io;
 typedef struct weir__io_handle weir__io_handle;
@@ -51,105 +56,110 @@ typedef struct weir__io_type weir__io_type;
 
 typedef struct weir__io_block {
     void *base;
-    size_t capacity; /* at least what was asked for */
-    void *cookie;    /* whatever the giver needs to know it again */
+    size_t capacity; /* at least the requested size */
+    void *cookie;    /* the allocator's own */
 } weir__io_block;
 
-/* Where blocks come from. Both are called on the loop's thread, and `give` also at its end. */
+/* Allocates receive blocks. Both are called on the loop's thread; `free` also at the loop's end. */
 typedef struct weir__io_memory {
-    /* -ENOMEM: data waits in the socket, and is tried again within WEIR__IO_RETRY_MAX_NS. The end
-     * of a stream and errors are reported without memory. */
+    /*
+     * On -ENOMEM the data stays in the socket and is retried within WEIR__IO_RETRY_MAX_NS. End of
+     * stream and errors are reported without memory.
+     */
     int (*alloc)(void *arg, size_t size, weir__io_block *ret_block);
     void (*free)(void *arg, const weir__io_block *block);
     void *arg;
 } weir__io_memory;
 
-/* ---- what the owner is told ---- */
+/* ---- callbacks to the owner ---- */
 
-/* One of a batch of datagrams. The block is the owner's, the rest only until the call returns. */
+/* One of a batch of datagrams. The owner owns the block; the rest is valid during the call. */
 typedef struct weir__io_datagram {
     weir__io_block block;
     size_t length;
     const struct msghdr *header; /* msg_name, msg_control, msg_flags (MSG_TRUNC) */
 } weir__io_datagram;
 
-/* Slots that can never be called may be NULL. */
+/* Callbacks that can never be called may be NULL. */
 typedef struct weir__io_owner {
     /*
-     * A connection has come: its descriptor (O_NONBLOCK, O_CLOEXEC), which is the owner's, and the
-     * peer's address if the backend knows it, otherwise NULL. Or an error, such as -EMFILE: then
-     * accepting has stopped. Connections that were aborted meanwhile are not told.
+     * A connection was accepted: the owner owns the descriptor (O_NONBLOCK, O_CLOEXEC). `peer` is
+     * NULL if the backend does not know the address. A negative descriptor is an error, such as
+     * -EMFILE: accepting has stopped. Connections that were aborted meanwhile are not reported.
      */
     void (*accepted)(weir__io_handle *handle, int descriptor, const struct sockaddr *peer,
                      socklen_t peer_length);
 
-    /* The connection is there, or why not. */
+    /* The connection is established, or `err`. */
     void (*connected)(weir__io_handle *handle, int err);
 
-    /* `length` > 0 bytes have come. The block is the owner's, who gives it back. */
+    /* `length` > 0 bytes were received. The owner owns the block and frees it. */
     void (*received)(weir__io_handle *handle, const weir__io_block *block, size_t length);
 
-    /* Up to WEIR__IO_READS_MAX datagrams have come, in order; a length of 0 is one, too. */
+    /*
+     * Up to WEIR__IO_READS_MAX datagrams were received, in order. A length of 0 is an empty
+     * datagram.
+     */
     void (*received_datagrams)(weir__io_handle *handle, const weir__io_datagram *datagrams,
                                size_t count);
 
     /*
-     * Nothing more will come: the peer's end of stream (0) or an error. Receiving has stopped.
-     * After an error that a datagram socket reports, such as -ECONNREFUSED, it may start again.
+     * End of stream (0) or an error. Receiving has stopped. After an error reported by a datagram
+     * socket, such as -ECONNREFUSED, it may be started again.
      */
     void (*receive_ended)(weir__io_handle *handle, int err);
 
-    /* The last of this turn's accepts or receives of this handle has been told. */
+    /* Called after the last accept or receive of this handle in this turn. */
     void (*read_complete)(weir__io_handle *handle);
 
     /*
-     * After a send that was not taken whole: `count` >= 0 further bytes of it have been sent, and
-     * the lent memory is the owner's again: send what is left. 0 only says that there is room. Or
-     * an error.
+     * Follows a partial send: `count` >= 0 more bytes of it were sent, and the lent memory is the
+     * owner's again, which sends the rest. 0 means only that the socket is writable. Negative: an
+     * error.
      */
     void (*sent)(weir__io_handle *handle, ssize_t count);
 
-    /* The descriptor is ready: POLLIN, POLLOUT, ... of those asked for; POLLERR and POLLHUP. */
+    /* The descriptor is ready: the requested events, POLLERR and POLLHUP. */
     void (*polled)(weir__io_handle *handle, unsigned events);
 
     /*
-     * The backend has lost the handle: WEIR_EREBUILT, or what the kernel said of its descriptor.
-     * All that was under way has ended without another word. The owner closes it.
+     * The backend lost the handle: WEIR_EREBUILT, or the kernel's error for its descriptor.
+     * Operations in flight end without a callback. The owner must close the handle.
      */
     void (*failed)(weir__io_handle *handle, int err);
 
-    /* The last word: the handle is attached to nothing, its memory is the owner's. */
+    /* Called last: the handle is not attached any more, and its memory is the owner's. */
     void (*detached)(weir__io_handle *handle);
 } weir__io_owner;
 
 /* ---- the handle: a member of what its owner keeps per descriptor ---- */
 
-/* What its owner wants of a handle: bits of `wants`. */
+/* Operations that the owner has started: bits of `wants`. */
 enum {
     WEIR__IO_ACCEPT = 1 << 0,
     WEIR__IO_CONNECT = 1 << 1,
     WEIR__IO_RECEIVE = 1 << 2,
-    WEIR__IO_ONCE = 1 << 3, /* with RECEIVE: only one `received` */
-    WEIR__IO_SEND = 1 << 4, /* a send was not taken whole */
+    WEIR__IO_ONCE = 1 << 3, /* with RECEIVE: stop after one `received` */
+    WEIR__IO_SEND = 1 << 4, /* a send was partial */
     WEIR__IO_POLL = 1 << 5,
 };
 
-/* What the next dispatch has to see to: bits of `due`. */
+/* Work for the next dispatch: bits of `pending`. */
 enum {
     WEIR__IO_PENDING_CONNECT = 1 << 0,  /* `connected` with `result` */
-    WEIR__IO_PENDING_READ = 1 << 1,     /* there may be more to read, and no event will say so */
+    WEIR__IO_PENDING_READ = 1 << 1,     /* there may be more to read, and no event will report it */
     WEIR__IO_PENDING_WRITE = 1 << 2,    /* the same for writing */
     WEIR__IO_PENDING_FAILED = 1 << 3,   /* `failed` with `result` */
     WEIR__IO_PENDING_DETACHED = 1 << 4, /* `detached` */
 };
 
-/* How far it is from being detached. */
+/* State of a handle, on its way to `detached`. */
 enum {
     WEIR__IO_ATTACHED,
-    WEIR__IO_FAILED,           /* only to be closed */
-    WEIR__IO_DETACHING,        /* what the kernel has received is still told */
-    WEIR__IO_DETACHING_FAILED, /* the same after a failure: nothing is told any more */
-    WEIR__IO_CLOSING,          /* the same, and its descriptor is closed */
+    WEIR__IO_FAILED,           /* may only be closed */
+    WEIR__IO_DETACHING,        /* data that the kernel has received is still delivered */
+    WEIR__IO_DETACHING_FAILED, /* the same after a failure: no callback but `detached` */
+    WEIR__IO_CLOSING,          /* the same, and the descriptor will be closed */
 };
 
 struct weir__io_handle {
@@ -158,43 +168,44 @@ struct weir__io_handle {
     weir__list link;
     weir__list pending_link;
     int descriptor;
-    uint32_t window; /* how much a read may bring, which the owner may change; 0 = the usual */
+    uint32_t window; /* maximum size of a read, set by the owner; 0 = default */
     int32_t result;
     uint8_t wants;
     uint8_t pending;
     uint8_t state;
     bool datagrams : 1; /* receives datagrams, not a stream */
-    bool unread : 1;    /* edge: what nobody wants to read may be there, and no event will say so */
-    bool unix_socket : 1;  /* Unix sockets: a read may end at a passed descriptor, so that a short
-                          one  does not mean that nothing is left */
-    bool empty_is_end : 1; /* of a connection that receives datagrams: an empty one is its end; they
-                      come one at a time, so that the owner may stop after each */
-    bool receive_fds : 1;  /* Unix sockets that receive datagrams: passed descriptors, which come
-                         closed on exec; others get none, whatever a peer sends */
+    bool unread : 1;    /* edge-triggered: unread data may be there, and no event will report it */
+    bool unix_socket : 1;  /* a read may end early at a passed descriptor, so a short read does not
+                              mean that the socket is empty */
+    bool empty_is_end : 1; /* of a connection that receives datagrams: an empty one is the end of
+                              the stream; datagrams are received one at a time, so that the owner
+                              may stop after each */
+    bool receive_fds : 1;  /* of a Unix socket that receives datagrams: accept passed descriptors
+                              (close-on-exec); other sockets discard them */
     bool shared_listener : 1; /* other processes may accept from the same socket */
-    bool last_send : 1;   /* what is sent now is the last: the end of the stream follows at once */
-    uint16_t poll_events; /* what the owner polls for */
-    uint8_t reads; /* accepts, receives or datagrams in a turn, which the owner may change; 0 = the
-                      usual */
+    bool last_send : 1;   /* the current send is the last: the end of the stream follows at once */
+    uint16_t poll_events; /* events that the owner polls for */
+    uint8_t reads; /* maximum of accepts, receives or datagrams per turn, set by the owner; 0 =
+                      default */
 
-    /* The backend's own. */
-    uint8_t batch;       /* datagrams: as many may come at once */
-    uint16_t armed;      /* the events that the kernel watches for */
-    uint16_t in_flight;  /* uring: its operations that the ring has, a bit each */
-    uint32_t slot;       /* poll: the index of its pollfd; epoll: 1 = registered; uring: how many of
-                            its completions of this turn are still to be told */
-    uint8_t delivered;   /* uring: accepts and receives of this turn */
-    uint8_t small_reads; /* reads in a row that have brought little, 255 = or more */
-    uint8_t full_reads;  /* uring: the same that have filled a buffer of the ring */
-    uint8_t uring_flags; /* uring: what it knows of it */
-    void *undelivered;   /* uring: what it was not told yet */
+    /* Private to the backend. */
+    uint8_t batch;      /* datagrams: size of the next batch */
+    uint16_t armed;     /* events that the kernel watches for */
+    uint16_t in_flight; /* uring: operations in the ring, one bit each */
+    uint32_t slot; /* poll: index of its pollfd; epoll: 1 = registered; uring: completions of this
+                      turn not dispatched yet */
+    uint8_t delivered;   /* uring: accepts and receives delivered in this turn */
+    uint8_t small_reads; /* consecutive small reads, saturating at 255 */
+    uint8_t full_reads;  /* uring: consecutive reads that filled a buffer of the ring */
+    uint8_t uring_flags; /* uring: WEIR__URING_BULK and so on */
+    void *undelivered;   /* uring: queue of events not delivered yet */
 };
 
 /* ---- the backend ---- */
 
-/* System calls by kind, events, ...: written by the loop's thread, read by everybody. */
+/* Counters: written by the loop's thread, read by any. */
 typedef struct weir__io_stats {
-    _Atomic uint64_t waits;    /* epoll_wait, poll, io_uring_enter: also those that only look */
+    _Atomic uint64_t waits;    /* epoll_wait, poll, io_uring_enter, with and without blocking */
     _Atomic uint64_t controls; /* epoll_ctl */
     _Atomic uint64_t accepts;
     _Atomic uint64_t connects;
@@ -206,94 +217,98 @@ typedef struct weir__io_stats {
 } weir__io_stats;
 
 typedef struct weir__io_options {
-    const char *name;  /* the loop's, for the log; lent for as long as the backend lives */
+    const char *name;  /* of the loop, for the log; must outlive the backend */
     bool ring_receive; /* uring: receive by a buffer ring */
-    bool is_embedded;  /* others sleep on its `descriptor` */
+    bool is_embedded;  /* another main loop sleeps on its `descriptor` */
 } weir__io_options;
 
 struct weir__io_type {
     const char *name;
-    size_t size; /* of the whole backend, whose first member is the weir__io */
-    bool edge;   /* an event is told once: what is left must be remembered (ready.c) */
+    size_t size; /* of the backend struct, whose first member is the weir__io */
+    bool edge;   /* edge-triggered: an event is reported once, and unread data must be remembered
+                    (readiness.c) */
 
     /*
-     * Any thread, before `begin`: makes the kernel's object, but starts nothing. An error leaves a
-     * sentence in `reason` that says what was refused and what to do about it. Undone by `close`.
+     * Any thread, before `begin`. Creates the kernel object but starts nothing. On an error, writes
+     * to `reason` what was refused and what to do about it. Undone by `close`.
      */
     int (*open)(weir__io *io, char *reason, size_t size);
 
-    /* The thread that will run the loop. */
+    /* Called on the thread that will run the loop. */
     int (*begin)(weir__io *io);
 
     /*
-     * The kernel's object goes. No handle is attached, but nothing is waited for: what is in flight
-     * of handles that were left alone never comes. Memory is given back.
+     * Closes the kernel object and frees memory. No handle is attached. Does not wait: operations
+     * still in flight for abandoned handles never complete.
      */
     void (*close)(weir__io *io);
 
     /*
-     * Waits until there is an event, the deadline by CLOCK_MONOTONIC has come (0: only looks), or
-     * weir__io_wake was called, and keeps the events for `dispatch`. Returns how many there are
-     * without the wake-up, which it notes in io->woken; or an error after which the backend has to
-     * be rebuilt. -EINTR is none: it returns 0, and notes io->interrupted.
+     * Waits for an event, the deadline by CLOCK_MONOTONIC (0: does not block) or weir__io_wake, and
+     * keeps the events for `dispatch`. Returns the number of events without the wake-up, which sets
+     * io->woken, or an error after which the backend must be rebuilt. EINTR is not an error:
+     * returns 0 and sets io->interrupted.
      */
     int (*wait)(weir__io *io, int64_t deadline_ns);
 
-    /* Whether `wait` would find something, at the price of less than a system call; NULL = ask it.
-     */
+    /* True if `wait` would find something, at less cost than a system call. NULL = call `wait`. */
     bool (*peek)(weir__io *io);
 
-    /* What was started reaches the kernel without a wait: a manual loop goes to sleep. NULL = it
-     * always has. */
+    /*
+     * Submits started operations without waiting, before a manual loop sleeps. NULL = not needed.
+     */
     void (*flush)(weir__io *io);
 
-    /* What becomes readable when `wait` would find something, until the next rebuild. NULL = there
-     * is no such descriptor. */
+    /*
+     * A descriptor that is readable when `wait` would find something; changes with a rebuild. NULL
+     * = there is none.
+     */
     int (*descriptor)(weir__io *io);
 
-    /* Where that is NULL: all that `wait` looks at. Writes the first `count`, returns how many. */
+    /*
+     * If `descriptor` is NULL: all descriptors that `wait` polls. Writes the first `count` and
+     * returns the number of all.
+     */
     size_t (*pollfds)(weir__io *io, struct pollfd *ret_entries, size_t count);
 
     /*
-     * Tells the owners what has happened; looks at the clock now and then, and stops at `until_ns`.
-     * True if it left something for the next call. weir__io_dispatch sees to `due` around it.
+     * Delivers events to owners. Checks the clock now and then and stops at `until_ns`. True if
+     * events are left for the next call. weir__io_dispatch processes pending handles before it.
      */
     bool (*dispatch)(weir__io *io, int64_t until_ns);
 
     /*
-     * Begins again with a new kernel object: what was started stays started. Handles of which
-     * something is in flight that will not end are told `failed` by the next dispatch. An error
-     * means that there is none now: nothing but `rebuild` and `close` may be called, handles may
-     * come and go.
+     * Replaces the kernel object. Started operations stay started. Handles with operations in
+     * flight that do not end get `failed` in the next dispatch. After an error there is no kernel
+     * object: only `rebuild` and `close` may be called, but handles may be attached and detached.
      */
     int (*rebuild)(weir__io *io);
 
-    /* Makes room for a handle. May fail with -ENOMEM. NULL = nothing to do. */
+    /* Reserves space for a handle. May fail with -ENOMEM. NULL = not needed. */
     int (*attach)(weir__io_handle *handle);
 
     /*
-     * Ends what is under way for a handle that is DETACHING or CLOSING. True if it is through: all
-     * completions have come. Otherwise the backend calls weir__io_detach_done later.
+     * Cancels the operations of a handle that is DETACHING or CLOSING. True if none is left in
+     * flight; otherwise the backend calls weir__io_detach_done later.
      */
     bool (*detach)(weir__io_handle *handle);
 
     /*
-     * Readiness (ready.c): the kernel's interest becomes what weir__readiness_wanted says. On a
-     * failure it makes `failed` due.
+     * For readiness.c: sets the kernel's interest to weir__readiness_wanted. On failure calls
+     * weir__io_fail.
      */
     void (*arm)(weir__io_handle *handle);
 
     /*
-     * Of a backend whose events are edges, before a read of a handle with `packets`: true if it
-     * will find out by itself whether the read has left something, and make it due. NULL = never.
+     * Edge-triggered backends, before a read from a Unix socket: true if the backend will check by
+     * itself whether the read left data, and set PENDING_READ then. NULL = never.
      */
     bool (*recheck)(weir__io_handle *handle);
 
-    /* DUE_READ or DUE_WRITE has come for a handle that is attached. NULL = weir__readiness_pending.
-     */
+    /* PENDING_READ or PENDING_WRITE of an attached handle. NULL = weir__readiness_pending. */
     void (*dispatch_pending)(weir__io_handle *handle, unsigned pending);
 
-    /* The operations, as the functions of the same name below describe them. */
+    /* The operations; see the functions of the same name below. */
     void (*accept_start)(weir__io_handle *handle);
     void (*accept_stop)(weir__io_handle *handle);
     void (*connect)(weir__io_handle *handle, const struct sockaddr *address, socklen_t length);
@@ -311,31 +326,30 @@ struct weir__io {
     weir__io_options options;
     weir__io_memory memory;
     weir__list handles;
-    weir__list pending;  /* handles with bits in `due` */
-    weir__list parked;   /* handles with DUE_READ that found no memory to receive into */
-    weir__list gone;     /* handles with DUE_DETACHED */
-    int64_t retry_at_ns; /* when the parked are tried again, WEIR_NEVER = there are none */
-    int64_t retry_ns;    /* the current backoff of that */
-    int wake_descriptor; /* an eventfd: kept when the kernel's object is made anew */
-    bool woken;          /* the last wait saw weir__io_wake, */
-    bool interrupted;    /* or was ended by a signal */
-    bool broken;         /* there is no kernel object: begin or rebuild failed, or it is closed */
+    weir__list pending;  /* handles with bits in `pending` */
+    weir__list parked;   /* handles with PENDING_READ that found no memory to receive into */
+    weir__list gone;     /* handles with PENDING_DETACHED */
+    int64_t retry_at_ns; /* when parked handles are retried; WEIR_NEVER = none is parked */
+    int64_t retry_ns;    /* current delay of that retry */
+    int wake_descriptor; /* an eventfd, kept across rebuilds */
+    bool woken;          /* the last wait saw weir__io_wake */
+    bool interrupted;    /* the last wait was ended by a signal */
+    bool broken;         /* no kernel object: begin or rebuild failed, or it is closed */
     bool closed;         /* by weir__io_suspend */
-    unsigned work;       /* done since the clock was looked at: weir__io_is_late */
-    struct weir__readiness_batch
-        *batch; /* to receive datagrams into: made when the first is wanted */
+    unsigned work;       /* done since the last clock check, see weir__io_is_late */
+    struct weir__readiness_batch *batch; /* datagram receive buffers, created on first use */
     weir__io_stats stats;
 };
 
 extern const weir__io_type weir__io_epoll;
 extern const weir__io_type weir__io_poll;
-extern const weir__io_type weir__io_uring; /* only if built with it */
+extern const weir__io_type weir__io_uring; /* only if built with liburing */
 
 /* ---- the backend as a whole (io.c) ---- */
 
 /*
- * Creates a backend that is open, but not begun. Receive memory is plain until somebody says where
- * better memory is. Any thread. On an error `reason` says why.
+ * Creates an open backend; weir__io_begin starts it. Receive blocks come from malloc until
+ * weir__io_set_memory. Any thread. On an error `reason` says why.
  */
 int weir__io_create(const weir__io_type *type, const weir__io_options *options, weir__io **ret_io,
                     char *reason, size_t size);
@@ -343,68 +357,73 @@ int weir__io_create(const weir__io_type *type, const weir__io_options *options, 
 /* Any thread, when no loop runs it and no handle is attached. */
 void weir__io_destroy(weir__io *io);
 
-/* Where to receive into from now on. Before the first handle is attached. */
+/* Sets the allocator of receive blocks, before the first handle is attached. */
 void weir__io_set_memory(weir__io *io, const weir__io_memory *memory);
 
-/* As the slots say; `wait` does not block while something is due. `begin` opens what was suspended.
+/*
+ * Call the functions of the type. weir__io_wait does not block while handles are pending.
+ * weir__io_begin reopens a suspended backend.
  */
 int weir__io_begin(weir__io *io);
 int weir__io_wait(weir__io *io, int64_t deadline_ns);
 bool weir__io_dispatch(weir__io *io, int64_t until_ns);
 int weir__io_rebuild(weir__io *io);
 
-/* The thread goes, and another may come: closes the kernel's object until the next begin. No handle
- * is attached, and weir__io_wake works as ever. */
+/*
+ * Closes the kernel object until the next begin, possibly on another thread. No handle is attached.
+ * weir__io_wake keeps working.
+ */
 void weir__io_suspend(weir__io *io);
 
-/* Something waits for the next dispatch that no event will tell. */
+/* True if the next dispatch has work that no event will report. */
 bool weir__io_has_pending(const weir__io *io);
 
-/* Any thread: ends the current wait, or the next one. One call may end one wait or none, if it
- * comes too late. */
+/* Any thread. Ends the current wait or the next one. A call that comes late may end none. */
 void weir__io_wake(weir__io *io);
 
-/* There may be memory again: parked handles are tried in the next dispatch. */
+/* Memory may be available again: the next dispatch retries parked handles. */
 void weir__io_memory_returned(weir__io *io);
 
 /* ---- handles ---- */
 
 void weir__io_handle_init(weir__io_handle *handle, int descriptor, const weir__io_owner *owner);
 
-/* From now on the handle is the backend's, until `detached`. Fails with -ENOMEM. */
+/* The backend uses the handle until `detached`. Fails with -ENOMEM. */
 int weir__io_attach(weir__io *io, weir__io_handle *handle);
 
 /*
- * Takes the handle from the backend: `sent` and `received` tell what the kernel had done already,
- * then comes `detached`. The descriptor stays open, and nothing is lost: it may be attached to
- * another loop. Unless it has failed: that is told before `detached`, if it was not yet.
+ * Detaches a handle without closing its descriptor, so that it can be attached to another loop.
+ * What the kernel had completed is delivered first by `sent` and `received`, then `detached` is
+ * called. A failure that was not delivered yet is delivered before `detached`.
  */
 void weir__io_detach(weir__io_handle *handle);
 
-/* The same, but nothing is told, and the descriptor is closed when nothing uses it any more. */
+/* The same, but delivers nothing, and closes the descriptor when no operation uses it any more. */
 void weir__io_close(weir__io_handle *handle);
 
-/* For backends: makes bits of `due` due; and a handle that detaches is through. */
+/* For backends: sets bits of `pending`; finishes the detach of a handle. */
 void weir__io_set_pending(weir__io_handle *handle, unsigned pending);
 void weir__io_detach_done(weir__io_handle *handle);
 
-/* For backends: it can do nothing more for this handle; `failed` is due. */
+/* For backends: the handle cannot be used any more; `failed` becomes pending. */
 void weir__io_fail(weir__io_handle *handle, int err);
 
-/* For backends: there was no memory to receive data into that waits. DUE_READ comes when there may
- * be some. */
+/*
+ * For backends: there was no memory to receive waiting data into. PENDING_READ is set when there
+ * may be some.
+ */
 void weir__io_park(weir__io_handle *handle);
 
-/* For backends: looks at the clock. */
+/* For backends: checks the clock. */
 bool weir__io_check_clock(weir__io *io, int64_t until_ns);
 
-/* For backends, after each event: the time is up. Cheap: it looks only now and then. */
+/* For backends, after each event: true if the time is up. Checks the clock only now and then. */
 static inline bool weir__io_is_late(weir__io *io, int64_t until_ns)
 {
     return ++io->work >= WEIR__IO_CLOCK_INTERVAL && weir__io_check_clock(io, until_ns);
 }
 
-/* For backends: how much a read may bring now. */
+/* For backends: the maximum size of a read. */
 static inline size_t weir__io_window(const weir__io_handle *handle)
 {
     if (handle->window != 0)
@@ -412,7 +431,7 @@ static inline size_t weir__io_window(const weir__io_handle *handle)
     return handle->datagrams ? WEIR__IO_DATAGRAM_WINDOW : WEIR__IO_WINDOW;
 }
 
-/* For backends: how often it may be told of accepts and receives in a turn. */
+/* For backends: the maximum number of accepts and receives per turn. */
 static inline unsigned weir__io_reads(const weir__io_handle *handle)
 {
     return handle->reads != 0 ? handle->reads : WEIR__IO_READS_MAX;
@@ -423,28 +442,34 @@ static inline bool weir__io_is_attached(const weir__io_handle *handle)
     return handle->io != NULL && handle->state == WEIR__IO_ATTACHED;
 }
 
-/* The owner may still be told something. */
+/* True if callbacks other than `detached` are still allowed. */
 static inline bool weir__io_may_notify(const weir__io_handle *handle)
 {
     return handle->state == WEIR__IO_ATTACHED || handle->state == WEIR__IO_DETACHING;
 }
 
-/* Accepts connections on a listening descriptor until it is stopped or fails: `accepted`,
- * `read_complete`. */
+/*
+ * Accepts connections on a listening descriptor until stopped or failed. Calls `accepted` and
+ * `read_complete`.
+ */
 static inline void weir__io_accept_start(weir__io_handle *handle)
 {
     handle->io->type->accept_start(handle);
 }
 
-/* No connection is told from now on; one that the kernel has handed out is told first when
- * accepting starts again, or closed with the handle. */
+/*
+ * Stops accepting. A connection that the kernel has already accepted is delivered when accepting
+ * starts again, or closed with the handle.
+ */
 static inline void weir__io_accept_stop(weir__io_handle *handle)
 {
     handle->io->type->accept_stop(handle);
 }
 
-/* Connects, and tells `connected`. The address is lent until then; closing is how to give up, and
- * then it is lent until `detached`. */
+/*
+ * Connects and calls `connected`. The address is lent until then. To cancel, close the handle; the
+ * address is then lent until `detached`.
+ */
 static inline void weir__io_connect(weir__io_handle *handle, const struct sockaddr *address,
                                     socklen_t length)
 {
@@ -452,27 +477,28 @@ static inline void weir__io_connect(weir__io_handle *handle, const struct sockad
 }
 
 /*
- * Receives until it is stopped or ends: `received`, at most weir__io_reads times a turn, or
- * `received_datagrams`; `receive_ended`; `read_complete` after the last of a turn. With `once` it
- * stops by itself after one of them: then no more than that is taken from the socket. Calling it
- * again changes `once`.
+ * Receives until stopped or ended. Calls `received`, at most weir__io_reads times per turn, or
+ * `received_datagrams`; `receive_ended`; and `read_complete` after the last of a turn. With `once`,
+ * stops after one delivery and takes no more from the socket. Calling it again changes `once`.
  */
 static inline void weir__io_receive_start(weir__io_handle *handle, bool once)
 {
     handle->io->type->receive_start(handle, once);
 }
 
-/* Nothing is told from now on, also not by the current batch. What was received already is told
- * first when receiving starts again. Nothing is lost. */
+/*
+ * Stops receiving at once, even within the current batch. Data already received is delivered when
+ * receiving starts again; none is lost.
+ */
 static inline void weir__io_receive_stop(weir__io_handle *handle)
 {
     handle->io->type->receive_stop(handle);
 }
 
 /*
- * Sends a vector, as much of it as the socket takes at once: returns how many bytes that is, or an
- * error. If that is less than all of it, the memory of the rest is lent until `sent`, and until
- * then every send is -EALREADY; the vector itself is not. Vectors may be longer than IOV_MAX.
+ * Sends as much of a vector as the socket takes now. Returns the number of bytes, or an error.
+ * After a partial send, the memory of the rest (not the vector) is lent until `sent`, and every
+ * send until then is -EALREADY. Vectors may be longer than IOV_MAX.
  */
 static inline ssize_t weir__io_send(weir__io_handle *handle, const struct iovec *vector,
                                     size_t count)
@@ -481,9 +507,9 @@ static inline ssize_t weir__io_send(weir__io_handle *handle, const struct iovec 
 }
 
 /*
- * The same for datagrams: returns how many of them were taken. An error is the first one's, and
- * says nothing of the others: go on with the next. If not all were taken, `sent` with 0 says when
- * there is room; nothing is lent.
+ * Sends datagrams. Returns how many were sent. An error concerns the first datagram only: continue
+ * with the next. After a partial send, `sent` with 0 reports that the socket is writable; nothing
+ * is lent.
  */
 static inline ssize_t weir__io_send_datagrams(weir__io_handle *handle, struct mmsghdr *messages,
                                               size_t count)
@@ -492,8 +518,8 @@ static inline ssize_t weir__io_send_datagrams(weir__io_handle *handle, struct mm
 }
 
 /*
- * The same for a range of a file: returns how many bytes were taken; if not all, `sent` with 0 says
- * when there is room. A file that ends before the range does is WEIR_ETRUNCATED.
+ * Sends a range of a file. Returns the number of bytes sent. After a partial send, `sent` with 0
+ * reports that the socket is writable. A file that ends before the range is WEIR_ETRUNCATED.
  */
 static inline ssize_t weir__io_send_file(weir__io_handle *handle, int file, off_t offset,
                                          size_t count)
@@ -501,8 +527,10 @@ static inline ssize_t weir__io_send_file(weir__io_handle *handle, int file, off_
     return handle->io->type->send_file(handle, file, offset, count);
 }
 
-/* Tells `polled` as long as the descriptor is ready for one of `events` (POLLIN, POLLOUT, POLLPRI,
- * POLLRDHUP), once a turn. Calling it again changes the events. */
+/*
+ * Calls `polled` once per turn while the descriptor is ready for one of `events` (POLLIN, POLLOUT,
+ * POLLPRI, POLLRDHUP). Calling it again replaces the events.
+ */
 static inline void weir__io_poll_start(weir__io_handle *handle, unsigned events)
 {
     handle->io->type->poll_start(handle, events);

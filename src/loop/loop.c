@@ -2,14 +2,14 @@
 /*
  * The turn of an event loop.
  *
- *      strategy -> wait -> AWAKE, clock -> mend, I/O -> timers, tasks, tail -> the state
+ *      strategy -> wait -> AWAKE, clock -> rebuild, I/O -> timers, tasks, tail tasks -> state
  *
- * I/O stops at the cap, and what is left of the batch is dispatched in the next turn, which does
- * not wait. Tasks then get as long as I/O has taken, times (100 - ratio) / ratio, and no longer
- * than the cap, either: so a flood of the one is no drought of the other.
+ * I/O stops at the cap; the rest of the batch is dispatched in the next turn, which does not wait.
+ * Tasks then get the time that I/O took, times (100 - ratio) / ratio, at most the cap. So neither
+ * can starve the other.
  *
- * Shutting down, the members are told, and the loop goes on turning until all of them have parted
- * and no handle is attached: only then executor/lifecycle.c cancels timers and begins the quiet
+ * On shutdown the members begin to close, and the loop keeps turning until all of them have left
+ * and no handle is attached. Only then executor/lifecycle.c cancels timers and begins the quiet
  * period.
  */
 #include "loop/loop.h"
@@ -22,9 +22,9 @@
 
 #define END_TIMEOUT_NS weir_seconds(1)
 
-/* The process's. */
-static _Atomic unsigned cpus;         /* that it may use */
-static _Atomic unsigned busy_polling; /* loops that look instead of sleeping */
+/* Shared by all loops. */
+static _Atomic unsigned cpus;         /* available to the process */
+static _Atomic unsigned busy_polling; /* loops that are busy polling now */
 
 static weir__loop *loop_of(weir_executor *executor)
 {
@@ -60,9 +60,9 @@ int64_t weir_loop_now(const weir_executor *executor)
                                                                      : 0;
 }
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
-/* A thread that is pinned knows of one CPU only: the most that anybody has seen counts. */
+/* A pinned thread sees one CPU only, so the maximum seen by any thread counts. */
 static void count_cpus(void)
 {
     unsigned count = weir__cpu_count(), most = atomic_load_explicit(&cpus, memory_order_relaxed);
@@ -104,17 +104,17 @@ static int loop_begin(weir_executor *executor)
     int err = weir__io_begin(loop->io);
 
     if (err < 0) {
-        weir__error("loop", executor->name, "its %s backend does not begin: %s",
-                    loop->io->type->name, weir_error_text(err));
+        weir__error("loop", executor->name, "cannot start the %s backend: %s", loop->io->type->name,
+                    weir_error_text(err));
         weir__loop_back_off(loop);
     }
     if (atomic_load_explicit(&loop->stats.begun_ns, memory_order_relaxed) == 0)
         atomic_store_explicit(&loop->stats.begun_ns, executor->turn.now_ns + 1,
                               memory_order_relaxed);
-    return 0; /* without a backend a loop still has tasks and timers */
+    return 0; /* without a backend a loop still runs tasks and timers */
 }
 
-/* A member may have none yet, or none of its own; a handle may have no member. */
+/* A member may have no handle (yet), and a handle no member. */
 static uint64_t loop_handles(const weir_executor *executor)
 {
     const weir__loop *loop = weir__loop_of(executor);
@@ -139,7 +139,7 @@ static void loop_flush(weir_executor *executor)
 
 /* ---- waiting ---- */
 
-/* What the strategy may put before I/O; not that which is due of I/O itself. */
+/* Reported to a strategy function: work other than I/O. */
 static bool has_tasks_or_timers(weir_executor *executor)
 {
     return weir__executor_has_tasks(executor) ||
@@ -158,7 +158,7 @@ static enum weir_wait ask_strategy(weir__loop *loop)
     return options->strategy == WEIR_STRATEGY_BUSY_WAIT ? WEIR_WAIT_POLL : WEIR_WAIT_SELECT;
 }
 
-/* Asks the strategy, once in a turn. */
+/* Calls the strategy, once per turn. */
 static enum weir_wait choose(weir__loop *loop)
 {
     if (!loop->chosen)
@@ -185,7 +185,7 @@ static void loop_wait(weir_executor *executor, int64_t deadline_ns)
     wait_for_events(loop, weir__earlier(deadline_ns, loop->health.retry_at_ns));
 }
 
-/* Something to dispatch, or to mend. */
+/* Something to dispatch or to rebuild. */
 static bool has_io(const weir__loop *loop)
 {
     return loop->has_leftover || loop->ready_events > 0 || loop->health.err < 0 ||
@@ -206,7 +206,7 @@ static bool poll_io(weir__loop *loop)
     return has_io(loop);
 }
 
-/* Until there is something, at the longest until `end_ns`; returns when that was. */
+/* Polls until there is work, or until `end_ns`. Returns the time then. */
 static int64_t busy_poll_until(weir__loop *loop, int64_t end_ns, int64_t deadline_ns,
                                bool *ret_found)
 {
@@ -220,7 +220,7 @@ static int64_t busy_poll_until(weir__loop *loop, int64_t end_ns, int64_t deadlin
     return now_ns;
 }
 
-/* The first look is free: what it finds was there already, and says nothing about looking. */
+/* Work found by the first poll was there already, and says nothing about the benefit of polling. */
 static bool busy_poll(weir__loop *loop, int64_t limit_ns, int64_t deadline_ns)
 {
     int64_t start_ns = weir__executor_now(&loop->executor), now_ns;
@@ -239,7 +239,7 @@ static bool busy_poll(weir__loop *loop, int64_t limit_ns, int64_t deadline_ns)
     return found;
 }
 
-/* As many loops look at a time as the process has CPUs; where there is but one, none does. */
+/* At most as many loops poll at a time as there are CPUs; none if there is only one. */
 static bool busy_poll_adaptively(weir__loop *loop, int64_t deadline_ns)
 {
     weir_executor *executor = &loop->executor;
@@ -275,7 +275,7 @@ static bool loop_busy_poll(weir_executor *executor, int64_t deadline_ns)
 
 /* ---- I/O ---- */
 
-/* For as long as I/O has taken: 0 lets 64 run. */
+/* A budget of 0 lets 64 tasks run. */
 static int64_t task_budget(const weir__loop *loop, int64_t io_ns)
 {
     int64_t cap_ns = loop->executor.options.task_cap_ns, ratio = loop->options.io_ratio;
@@ -285,7 +285,7 @@ static int64_t task_budget(const weir__loop *loop, int64_t io_ns)
     return weir__earlier(io_ns > 0 ? io_ns * (100 - ratio) / ratio : 0, cap_ns);
 }
 
-/* By the clock that the backend looks at. */
+/* By the clock that the backend reads. */
 static int64_t end_of_io(const weir_executor *executor)
 {
     int64_t now_ns = executor->options.clock == &weir__monotonic_clock ? executor->turn.now_ns
@@ -311,7 +311,7 @@ static int64_t loop_dispatch(weir_executor *executor)
     loop->ready_events = 0;
     retry_at_ns = loop->io->retry_at_ns;
     loop->has_leftover = weir__io_dispatch(loop->io, end_of_io(executor));
-    if (!had_io && loop->io->retry_at_ns == retry_at_ns) /* and the parked were not tried */
+    if (!had_io && loop->io->retry_at_ns == retry_at_ns) /* and no parked handle was retried */
         return task_budget(loop, 0);
     weir__counter_add(executor->stats.events, events > 0 ? events : 1);
     weir__executor_update_time(executor);
@@ -327,7 +327,7 @@ static bool loop_drain(weir_executor *executor, bool abort)
            weir__list_is_empty(&weir__loop_io(executor)->handles);
 }
 
-/* A handle that is being detached is not closed: its descriptor is somebody else's. */
+/* A handle that is being detached is not closed: its descriptor belongs to another owner. */
 static void close_handles(weir__loop *loop)
 {
     weir_list_foreach (link, &loop->io->handles) {
@@ -339,8 +339,8 @@ static void close_handles(weir__loop *loop)
 }
 
 /*
- * Nothing is waited for any more, but that the kernel lets go of what was lent to it. What it keeps
- * for longer is left alone. What is due is told even by a backend that cannot wait.
+ * Waits only until the kernel returns lent memory. Handles that it keeps longer are abandoned.
+ * Pending callbacks are delivered even if the backend cannot wait.
  */
 static void close_remaining(weir__loop *loop)
 {
@@ -353,8 +353,7 @@ static void close_remaining(weir__loop *loop)
              (weir__io_has_pending(loop->io) || weir__io_wait(loop->io, end_ns) >= 0));
     if (!weir__list_is_empty(&loop->io->handles))
         weir__error("loop", loop->executor.name,
-                    "it has ended with %llu handles that the kernel does not let go of; their "
-                    "memory is left alone",
+                    "ended with %llu handles still used by the kernel; their memory is not freed",
                     (unsigned long long)loop_handles(&loop->executor));
 }
 
@@ -393,5 +392,5 @@ const weir__executor_type weir__loop_type = {.name = "loop", .is_loop = true, LO
 const weir__executor_type weir__manual_loop_type = {
     .name = "manual loop", .is_loop = true, .threadless = true, LOOP_SLOTS};
 
-/* Who waits on it keeps nobody waiting but the one channel. */
+/* Blocking its thread delays no other channel. */
 const weir__executor_type weir__channel_loop_type = {.name = "channel loop", LOOP_SLOTS};

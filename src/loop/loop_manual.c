@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Event loops that their owner drives. Between two runs such a loop is asleep: next_wakeup holds a
- * deadline, whoever takes it writes the eventfd, and that makes the backend's descriptor readable,
- * as I/O does.
+ * Event loops driven by their owner. Between two runs such a loop is asleep: next_wakeup holds a
+ * deadline. The thread that takes it writes the eventfd, which makes the backend's descriptor
+ * readable, as I/O does.
  */
 #include "loop/loop.h"
 
@@ -46,8 +46,10 @@ static int make_loop(const weir__loop_options *loop, void *arg)
     return weir__executor_create(&weir__manual_loop_type, &executor, &args->executor);
 }
 
-/* A ring is bound to the thread that begins it, so the owner does. It sleeps from now on, and can
- * be woken only when the kernel has what it began with. */
+/*
+ * A ring is bound to the thread that begins it, so the owner must. From here on the loop is asleep,
+ * and can be woken only if the kernel has received the first operations.
+ */
 static void begin(weir_executor *executor)
 {
     (void)executor->type->begin(executor);
@@ -108,7 +110,7 @@ int weir_loop_run_once(weir_executor *executor, int64_t max_wait_ns)
     return weir__manual_run_once(executor, &loop->manual, max_wait_ns, WEIR__TYPE_BUDGET);
 }
 
-/* What the loop tries again by itself: making its backend, and receiving without memory. */
+/* Time until the loop retries a rebuild, or a receive without memory. */
 static int64_t until_retry(const weir__loop *loop)
 {
     int64_t at_ns = weir__earlier(loop->health.retry_at_ns, loop->io->retry_at_ns);
@@ -126,7 +128,7 @@ int64_t weir_loop_timeout(weir_executor *executor)
     timeout_ns = weir__manual_timeout(executor, &loop->manual);
     if (!weir__in_executor(executor))
         return timeout_ns;
-    executor->type->flush(executor); /* what the owner began since the last run */
+    executor->type->flush(executor); /* submits what the owner started since the last run */
     return weir__earlier(timeout_ns, until_retry(loop));
 }
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What a loop says of itself, to any thread, without locks.
- */
+/* Statistics of a loop, readable from any thread without locks. */
 #include "loop/loop.h"
 
 #include <errno.h>
@@ -23,7 +21,7 @@ static int64_t or_zero(int64_t time_ns)
     return time_ns > 0 ? time_ns : 0;
 }
 
-/* What was neither I/O nor looking was tasks; what was not active was asleep. */
+/* Active time that was neither I/O nor busy polling was tasks; inactive time was idle. */
 static void read_times(const weir__loop *loop, weir_loop_stats *ret_stats)
 {
     int64_t begun_ns = read_time(&loop->stats.begun_ns), now_ns;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The poll backend: the plain one, to compare the others with. Each attached handle has a slot in
- * two arrays, the eventfd the first; a handle that wants nothing has the descriptor -1 there, which
- * poll passes over, hang-ups and all. The last slot moves into one that becomes free.
+ * The poll backend: the simple one, and the reference for the others. Each attached handle has a
+ * slot in two arrays; the eventfd has the first. A handle that wants nothing has descriptor -1
+ * there, which poll ignores, hang-ups included. The last slot moves into one that becomes free.
  *
- * The slots are dispatched from the last to the first. So what moves, at any time, is a slot that
- * has been seen to, or one whose new place has not been yet; what is added is behind the cursor.
+ * Slots are dispatched from the last to the first. So a slot that moves has been dispatched
+ * already, or moves to a place that has not been reached yet; new slots are behind the cursor.
  */
 #include <errno.h>
 #include <poll.h>
@@ -26,8 +26,8 @@ struct slots {
     weir__io_handle **handles; /* NULL = the eventfd */
     uint32_t capacity;
     uint32_t count;
-    uint32_t cursor; /* the slots before it have still to be dispatched, */
-    uint32_t ready;  /* and so many of them have events; those of handles that left count, too */
+    uint32_t cursor; /* slots before it are not dispatched yet */
+    uint32_t ready;  /* number of those with events, including those of handles that left */
 };
 
 static struct slots *slots_of(weir__io *io)
@@ -66,7 +66,7 @@ static int poll_attach(weir__io_handle *handle)
     struct slots *self = slots_of(handle->io);
 
     if (self->count == 0)
-        return -ENOMEM; /* there was none for the arrays, either */
+        return -ENOMEM; /* no memory for the arrays either */
     if (self->count == self->capacity) {
         int err = reserve(self, self->capacity * 2);
 
@@ -147,7 +147,7 @@ static size_t poll_pollfds(weir__io *io, struct pollfd *ret_entries, size_t coun
     return found;
 }
 
-/* There is nothing of the kernel's to make anew; but a descriptor that is none may be at fault. */
+/* There is no kernel object to replace, but an invalid descriptor may be the cause. */
 static int poll_rebuild(weir__io *io)
 {
     struct slots *self = slots_of(io);
@@ -179,7 +179,7 @@ static int poll_slots(struct slots *self, int64_t deadline_ns)
     return weir__sys.ppoll(self->polls, self->count, &timeout, NULL);
 }
 
-/* The wake-up is taken out of the batch, and out of the eventfd, or it would be told again. */
+/* Removes the wake-up from the batch and from the eventfd, or it would be reported again. */
 static void take_wake(struct slots *self)
 {
     uint64_t count;
@@ -197,7 +197,7 @@ static int poll_wait(weir__io *io, int64_t deadline_ns)
     int ready;
 
     if (self->ready > 0)
-        return (int)self->ready; /* of the last batch */
+        return (int)self->ready; /* left from the last batch */
     weir__counter_add(io->stats.waits, 1);
     ready = poll_slots(self, deadline_ns);
     if (ready < 0) {
@@ -223,7 +223,7 @@ static void dispatch_slot(weir__io_handle *handle, struct pollfd *poll)
         weir__io_fail(handle, -EBADF);
     else if (weir__io_is_attached(handle))
         weir__readiness_deliver(handle, events);
-    if (handle->slot != 0) /* takes back the interest that nobody has any more */
+    if (handle->slot != 0) /* removes unwanted interest */
         poll_arm(handle);
 }
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Readiness made into completions: what is watched for, and what events lead to. Sending, which
- * needs no event to begin with, is in ready_send.c.
+ * Turns readiness into completions: which events are watched for, and what they lead to. Sending,
+ * which needs no event to begin with, is in readiness_send.c.
  *
- * Stopping is lazy: it clears a bit of `wants` and leaves the kernel's interest alone. An event
- * that nobody wants is then the backend's to take back the interest for (level-triggered), or is
- * remembered in `unread` (edge-triggered). So an owner that pauses and goes on pays for no call.
+ * Stopping is lazy: it clears a bit of `wants` and leaves the kernel's interest alone. When an
+ * unwanted event arrives, the backend removes the interest (level-triggered), or `unread` is set
+ * (edge-triggered). So an owner that pauses and resumes causes no system call.
  *
- * A handle with DUE_READ waits for memory or for its next turn, not for an event: it is not read
- * from before that has come.
+ * A handle with PENDING_READ waits for memory or for its next turn, not for an event, and is not
+ * read before that.
  *
- * After each word to an owner its handle may be stopped, closed or failed, and the descriptor's
- * number somebody else's: `wants` is looked at again, which is 0 then, and nothing but the handle
- * itself may be touched, whose memory is good until `detached`.
+ * In each callback the owner may stop, close or fail the handle, and the descriptor's number may be
+ * reused. Afterwards `wants` is checked again, which is 0 in that case, and only the handle itself
+ * may be accessed: its memory is valid until `detached`.
  */
 #include "loop/readiness.h"
 
@@ -24,15 +24,15 @@
 #include "executor/executor.h"
 #include "os/system.h"
 
-#define WORK_SIZE (16 * 1024) /* so many bytes are as much work as another event */
+#define WORK_SIZE (16 * 1024) /* bytes that count as one event */
 
 #define WRITABLE (POLLOUT | POLLERR | POLLHUP)
 #define READABLE (POLLIN | POLLRDHUP | POLLERR | POLLHUP)
 
-/* Blocks that are taken for datagrams at the least: one more than is used says that it is all. */
+/* Minimum number of blocks for datagrams: an unused block shows that the socket is empty. */
 #define BATCH_MIN 2
 
-#define SPARE_SIZE_MAX 4096 /* of a block that is kept though nothing needs it now */
+#define SPARE_SIZE_MAX 4096 /* larger unused blocks are freed */
 
 static bool is_edge(const weir__io_handle *handle)
 {
@@ -46,7 +46,7 @@ unsigned weir__readiness_wanted(const weir__io_handle *handle)
     if (handle->state != WEIR__IO_ATTACHED)
         return 0;
     if ((handle->wants & WEIR__IO_CONNECT) != 0)
-        return POLLOUT; /* until then there is nothing else */
+        return POLLOUT; /* nothing else until connected */
     if ((handle->wants & WEIR__IO_SEND) != 0 && (handle->pending & WEIR__IO_PENDING_WRITE) == 0)
         events |= POLLOUT;
     if ((handle->wants & (WEIR__IO_ACCEPT | WEIR__IO_RECEIVE)) != 0 &&
@@ -65,20 +65,20 @@ void weir__readiness_watch(weir__io_handle *handle)
 
 /* ---- reading: what receiving and accepting have in common ---- */
 
-/* One turn's reading of one handle. */
+/* The reads of one handle in one turn. */
 struct reading {
-    unsigned left;   /* reads, datagrams or connections that are still allowed */
-    bool delivered;  /* the owner was told something */
-    bool to_the_end; /* the peer has gone: what it left is read up to the end or the error */
+    unsigned left;   /* reads, datagrams or connections still allowed */
+    bool delivered;  /* a callback was made */
+    bool to_the_end; /* the peer hung up: read until the end or the error */
     bool error;      /* POLLERR */
 };
 
-/* Makes one call and tells the owner. Returns whether another one may bring something. */
+/* Makes one call and notifies the owner. Returns whether another call may find more. */
 typedef bool read_step(weir__io_handle *handle, struct reading *reading);
 
 /*
- * A queue of messages to nobody, such as what IP_RECVERR asks for, keeps a descriptor in POLLERR
- * while there is nothing to read: it is emptied, or the loop would turn for ever.
+ * Messages in the error queue that nobody reads, such as those of IP_RECVERR, keep a descriptor in
+ * POLLERR while there is nothing to read. They are discarded, or the loop would spin.
  */
 static void discard_errors(weir__io_handle *handle)
 {
@@ -89,7 +89,7 @@ static void discard_errors(weir__io_handle *handle)
     }
 }
 
-/* No event says that there is more: it is remembered until it is wanted, or until the next turn. */
+/* No event reports the remaining data: it is read in the next turn, or noted until it is wanted. */
 static void note_unread(weir__io_handle *handle, uint8_t want)
 {
     if ((handle->wants & want) != 0)
@@ -128,7 +128,7 @@ static void start_reading(weir__io_handle *handle, uint8_t want)
     weir__readiness_watch(handle);
 }
 
-/* The socket has nothing more for now. */
+/* The socket is empty for now. */
 static bool drained(weir__io_handle *handle, const struct reading *reading)
 {
     if (reading->error && !reading->delivered)
@@ -136,8 +136,10 @@ static bool drained(weir__io_handle *handle, const struct reading *reading)
     return false;
 }
 
-/* The end or an error, which is also that of the turn. Whoever starts again finds it again, if it
- * is still there. */
+/*
+ * End of stream or an error, which also ends this turn. Starting again reports it again if it
+ * persists.
+ */
 static bool end_receiving(weir__io_handle *handle, struct reading *reading, int err)
 {
     handle->wants &= (uint8_t) ~(WEIR__IO_RECEIVE | WEIR__IO_ONCE);
@@ -147,7 +149,7 @@ static bool end_receiving(weir__io_handle *handle, struct reading *reading, int 
     return true;
 }
 
-/* Before something is told: the owner may start again inside. */
+/* Called before the callback, in which the owner may start again. */
 static void stop_if_once(weir__io_handle *handle)
 {
     if ((handle->wants & WEIR__IO_ONCE) != 0)
@@ -156,7 +158,7 @@ static void stop_if_once(weir__io_handle *handle)
 
 /* ---- receiving without memory ---- */
 
-/* An empty datagram ends a connection unless it brings something else: is_end. */
+/* An empty datagram ends a connection unless it carries descriptors: is_end. */
 static bool peeked_end(const weir__io_handle *handle, const struct msghdr *header)
 {
     if (!handle->datagrams)
@@ -165,9 +167,9 @@ static bool peeked_end(const weir__io_handle *handle, const struct msghdr *heade
 }
 
 /*
- * There is no memory to receive into. The end of the stream and errors are reported all the same,
- * because a peek needs no memory: connections that end release what they hold. A handle with data
- * is parked until there may be memory.
+ * There is no memory to receive into. End of stream and errors are still reported, because a peek
+ * needs no memory: connections that end release memory. A handle with data is parked until there
+ * may be memory.
  */
 static __attribute__((noinline, cold)) bool receive_without_memory(weir__io_handle *handle,
                                                                    struct reading *reading)
@@ -205,8 +207,9 @@ static ssize_t receive_now(weir__io_handle *handle, const weir__io_block *block,
 }
 
 /*
- * A Unix socket ends a read at passed descriptors, which are dropped here, and says so: then a read
- * that leaves room in the block has not emptied it. Only who hears of edges has to know.
+ * A Unix socket ends a read at passed descriptors, which are discarded here, and reports it by
+ * MSG_CTRUNC: then a short read has not emptied the socket. Only edge-triggered backends need to
+ * know.
  */
 static __attribute__((noinline)) ssize_t
 receive_piece(weir__io_handle *handle, const weir__io_block *block, size_t size, bool *is_cut)
@@ -230,8 +233,10 @@ static bool will_recheck(weir__io_handle *handle)
     return type->recheck != NULL && type->recheck(handle);
 }
 
-/* How much has come: for when to look at the clock, and for a backend that receives small messages
- * in another way. */
+/*
+ * Counts the bytes as work for the clock check, and small reads for a backend that treats them
+ * differently.
+ */
 static void note_size(weir__io_handle *handle, size_t length)
 {
     handle->io->work += (unsigned)(length / WORK_SIZE);
@@ -241,7 +246,7 @@ static void note_size(weir__io_handle *handle, size_t length)
         handle->small_reads++;
 }
 
-/* A read that leaves room in the block has emptied the socket, unless it was cut. */
+/* A read that leaves space in the block has emptied the socket, unless it was cut short. */
 WEIR__NO_STACK_PROTECTOR static bool receive_block(weir__io_handle *handle, struct reading *reading)
 {
     const weir__io_memory *memory = &handle->io->memory;
@@ -273,9 +278,9 @@ WEIR__NO_STACK_PROTECTOR static bool receive_block(weir__io_handle *handle, stru
 /* ---- receiving datagrams ---- */
 
 /*
- * What recvmmsg fills in, and what the owner is shown of it; one for all handles of a backend. The
- * room for ancillary data is that of all datagrams, or of one that may bring descriptors. Blocks
- * that were not needed are kept for the next batch, if they are small: most are taken in vain.
+ * Arguments of recvmmsg and of the callback, shared by all handles of a backend. The space for
+ * ancillary data serves all datagrams, or one that may carry descriptors. Small unused blocks are
+ * kept for the next batch, since most batches are not full.
  */
 struct weir__readiness_batch {
     weir__io_block spare[WEIR__IO_READS_MAX];
@@ -291,7 +296,7 @@ struct weir__readiness_batch {
 _Static_assert(WEIR__IO_FD_PASSING_SIZE <= WEIR__IO_READS_MAX * WEIR__IO_CONTROL_SIZE,
                "room for one");
 
-/* Where there is room for ancillary data, the system opens descriptors that a peer has passed. */
+/* If there is space for ancillary data, the kernel installs descriptors that a peer has passed. */
 static size_t control_size(const weir__io_handle *handle)
 {
     if (handle->receive_fds)
@@ -332,7 +337,7 @@ static int take_block(weir__io *io, size_t size, weir__io_block *ret_block)
     return 0;
 }
 
-/* Memory for up to `count` datagrams; returns for how many there was some. */
+/* Allocates blocks for up to `count` datagrams. Returns the number of blocks. */
 static unsigned prepare_batch(weir__io_handle *handle, unsigned count)
 {
     weir__io *io = handle->io;
@@ -354,7 +359,7 @@ static unsigned prepare_batch(weir__io_handle *handle, unsigned count)
     return i;
 }
 
-/* As many fit as are taken for a batch: before that all that were kept are used. */
+/* Always fits: all spare blocks were used before new ones were allocated. */
 static void save_unused(weir__io *io, unsigned from, unsigned count)
 {
     struct weir__readiness_batch *batch = io->batch;
@@ -385,14 +390,16 @@ static bool has_passed_fds(struct msghdr *header)
     return false;
 }
 
-/* What is received from a connection that has ended is one datagram, with nothing in it; but
- * perhaps with credentials, if the socket was told to ask for them. */
+/*
+ * The end of a connection is received as one empty datagram, which may carry credentials if the
+ * socket option asks for them.
+ */
 static bool is_end(const weir__io_handle *handle, struct mmsghdr *first)
 {
     return handle->empty_is_end && first->msg_len == 0 && !has_passed_fds(&first->msg_hdr);
 }
 
-/* How many have come; 0 = the connection has ended. */
+/* Returns the number of datagrams; 0 = the connection has ended. */
 static int receive_messages(weir__io_handle *handle, unsigned count)
 {
     struct mmsghdr *messages = handle->io->batch->messages;
@@ -420,9 +427,8 @@ static void deliver_datagrams(weir__io_handle *handle, unsigned count)
 }
 
 /*
- * Blocks are taken for as many datagrams as are likely to be there: twice as many as last time if
- * all of those were used, half of them if most were not. A batch that is not full has emptied the
- * socket.
+ * Sizes the next batch: doubles it if all blocks were used, halves it if most were not. A batch
+ * that is not full has emptied the socket.
  */
 static void adapt_batch(weir__io_handle *handle, unsigned received, unsigned count)
 {
@@ -482,7 +488,6 @@ void weir__readiness_receive_stop(weir__io_handle *handle)
 
 /* ---- accepting ---- */
 
-/* What accept(2) says of a connection that is lost already, and not of the listener. */
 bool weir__readiness_is_connection_error(int err)
 {
     switch (err) {
@@ -598,7 +603,7 @@ static void deliver_writable(weir__io_handle *handle)
 
     if ((wants & WEIR__IO_CONNECT) != 0)
         finish_connect(handle);
-    if ((wants & handle->wants & WEIR__IO_SEND) != 0) { /* not one that was made just now */
+    if ((wants & handle->wants & WEIR__IO_SEND) != 0) { /* not a send started just now */
         handle->wants &= (uint8_t)~WEIR__IO_SEND;
         handle->owner->sent(handle, 0);
     }

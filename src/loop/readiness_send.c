@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sending, for backends that hear of readiness: what the socket takes at once is sent at once, and
- * an event is asked for only when it is full. The owner keeps what is left, and sends it again when
- * it is told that there is room.
+ * Sending for readiness-based backends: sends at once what the socket takes, and asks for an event
+ * only when it is full. The owner keeps the rest and sends it when `sent` reports that the socket
+ * is writable.
  */
 #include <errno.h>
 #include <limits.h>
@@ -14,17 +14,17 @@
 #include "loop/readiness.h"
 #include "os/system.h"
 
-/* A file to a reader that keeps up is put off after so many calls: others get their turn. */
+/* A file sent to a fast reader yields to other handles after this number of calls. */
 #define FILE_CALLS_MAX 16
 
-/* The rest of a send that was not taken whole waits for room. */
+/* The rest of a partial send waits until the socket is writable. */
 static void wait_writable(weir__io_handle *handle)
 {
     handle->wants |= WEIR__IO_SEND;
     weir__readiness_watch(handle);
 }
 
-/* The same for one that something else than the room kept: there is room, says the next turn. */
+/* The same, but the socket is writable already: `sent` is called in the next turn. */
 static void retry_next_turn(weir__io_handle *handle)
 {
     handle->wants |= WEIR__IO_SEND;
@@ -32,8 +32,8 @@ static void retry_next_turn(weir__io_handle *handle)
 }
 
 /*
- * What a send of several calls returns when one of them has brought no end: 0 = no room, or an
- * error. An error that comes after a success is the next send's, which begins where it happened.
+ * Result of a send of several calls, one of which was partial (0) or failed. An error after a
+ * success is left to the next send, which begins where it happened.
  */
 static ssize_t stop_sending(weir__io_handle *handle, ssize_t total, ssize_t err)
 {
@@ -64,10 +64,10 @@ static size_t vector_length(const struct iovec *vector, size_t count)
     return length;
 }
 
-/* With MSG_MORE the end of the stream travels in the packet with the last bytes. */
+/* With MSG_MORE the FIN travels in the packet with the last bytes. */
 static ssize_t send_once(const weir__io_handle *handle, const struct iovec *vector, size_t count)
 {
-    struct iovec *parts = (struct iovec *)(uintptr_t)vector; /* sendmsg does not write there */
+    struct iovec *parts = (struct iovec *)(uintptr_t)vector; /* sendmsg does not write to it */
     int flags = handle->last_send ? MSG_NOSIGNAL | MSG_MORE : MSG_NOSIGNAL;
 
     if (count == 1)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A loop whose backend fails goes on: the backend is made anew.
+ * Rebuilds the backend of a loop when it fails.
  *
- *      a wait has failed, or 512 in a row have ended for no reason
- *          and there was a good one since it was last made anew:    made anew at once
- *          and there was none, or this has failed:                  a pause, then made anew
+ *      a wait failed, or 512 in a row ended early for no reason
+ *          and a wait succeeded since the last rebuild:    rebuilt at once
+ *          and none did, or the rebuild failed:            rebuilt after a backoff
  *
- * During the pause there is no backend: the loop sleeps on its eventfd, and runs tasks and timers.
- * Pauses begin at 10 ms and double until they are 1 s.
+ * During the backoff there is no backend: the loop sleeps on its eventfd and runs tasks and timers.
+ * The backoff starts at 10 ms and doubles up to 1 s.
  */
 #include "loop/loop.h"
 
@@ -18,11 +18,11 @@
 #define PREMATURE_MAX 512
 #define BACKOFF_MIN_NS weir_ms(10)
 #define BACKOFF_MAX_NS weir_seconds(1)
-#define LOG_INTERVAL_NS weir_seconds(1) /* between two complaints */
+#define LOG_INTERVAL_NS weir_seconds(1) /* between two equal messages */
 
-static const char FAILED[] = "has failed, and is made anew";
-static const char SPINS[] = "returns again and again for no reason, and is made anew";
-static const char REFUSED[] = "cannot be made anew";
+static const char FAILED[] = "failed and is rebuilt";
+static const char SPINS[] = "keeps returning without events and is rebuilt";
+static const char REFUSED[] = "cannot be rebuilt";
 
 void weir__loop_health_init(weir__loop *loop)
 {
@@ -37,7 +37,7 @@ static bool is_premature(const weir__io *io, int64_t deadline_ns)
     return weir__monotonic_now() < weir__earlier(deadline_ns, io->retry_at_ns);
 }
 
-/* A wait that was only a look says nothing, unless it fails. */
+/* A wait that did not block says nothing, unless it failed. */
 void weir__loop_check_wait(weir__loop *loop, int64_t deadline_ns, int result)
 {
     const weir__io *io = loop->io;
@@ -69,7 +69,7 @@ void weir__loop_back_off(weir__loop *loop)
     loop->io->broken = true;
 }
 
-/* A backend that fails again and again does not fill the log. */
+/* A backend that keeps failing does not flood the log. */
 static bool may_log(weir__loop *loop, const char *what)
 {
     int64_t now_ns = weir__monotonic_now();
@@ -90,20 +90,20 @@ static void log_error(weir__loop *loop, const char *what, int err)
     if (!may_log(loop, what))
         return;
     if (loop->health.suppressed > 0)
-        weir__warn("loop", name, "%u complaints about its %s backend were left out",
+        weir__warn("loop", name, "%u messages about the %s backend were suppressed",
                    loop->health.suppressed, backend);
     loop->health.suppressed = 0;
     if (err < 0)
-        weir__error("loop", name, "its %s backend %s: %s", backend, what, weir_error_text(err));
+        weir__error("loop", name, "the %s backend %s: %s", backend, what, weir_error_text(err));
     else
-        weir__error("loop", name, "its %s backend %s", backend, what);
+        weir__error("loop", name, "the %s backend %s", backend, what);
 }
 
-/* A pause that is kept until the next good wait: if there is none, it has not helped. */
+/* The backoff stays set until the next good wait: without one, the rebuild has not helped. */
 static void note_rebuilt(weir__loop *loop)
 {
     if (loop->health.retry_at_ns != WEIR_NEVER)
-        weir__warn("loop", loop->executor.name, "there is a %s backend again, after %lld ms",
+        weir__warn("loop", loop->executor.name, "the %s backend works again after %lld ms",
                    loop->io->type->name,
                    (long long)((weir__monotonic_now() - loop->health.broken_at_ns) / weir_ms(1)));
     loop->health.retry_at_ns = WEIR_NEVER;

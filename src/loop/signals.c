@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Signals on a loop: a signalfd(2) that is watched.
+ * Signals on a loop: watches a signalfd(2).
  *
- * Each signal has one weir_signals at most (`taken`), because the kernel gives it to whoever reads
- * first. The claim ends with the release, or with the loop: from then on this one does not read, so
- * that the next may be created at once, though its descriptor may still be open.
+ * Each signal belongs to at most one weir_signals (`taken`), because the kernel gives it to the
+ * first reader. The claim ends with the release or with the loop. From then on this weir_signals
+ * does not read, so that another can be created at once, even if this descriptor is still open.
  */
 #include <weir/watch.h>
 
@@ -22,22 +22,22 @@
 #include "os/system.h"
 #include "os/thread.h"
 
-#define READS_MAX 16 /* in a turn: queued real-time signals may be many */
+#define READS_MAX 16 /* per turn: there may be many queued real-time signals */
 
 struct weir_signals {
     weir_signals_options options;
-    weir_fd_watch *watch; /* the user's thread's */
+    weir_fd_watch *watch; /* used by the user's thread */
     pid_t creator;
-    weir__signal_set blocked;         /* in the creator, by us */
-    _Atomic weir__signal_set claimed; /* 0 = no more */
-    weir__refs refs;                  /* the user's and the watch's */
+    weir__signal_set blocked;         /* in the creator's mask, by weir_signals_create */
+    _Atomic weir__signal_set claimed; /* 0 = released */
+    weir__refs refs;                  /* of the user and of the watch */
 };
 
 static _Atomic weir__signal_set taken;
 
-/* ---- who has which ---- */
+/* ---- claims ---- */
 
-/* Relaxed, as all of this: it is only about the signals' numbers. */
+/* All accesses are relaxed: only the signal numbers matter. */
 int weir__signals_claim(weir__signal_set set)
 {
     weir__signal_set before = atomic_load_explicit(&taken, memory_order_relaxed);
@@ -60,7 +60,7 @@ void weir__signals_unblock(weir__signal_set set)
     weir__signal_set_unblock(set & ~atomic_load_explicit(&taken, memory_order_relaxed));
 }
 
-/* Once, whoever comes first. */
+/* The first call ends the claim. */
 static void end_claim(weir_signals *signals)
 {
     weir__signals_unclaim(atomic_exchange_explicit(&signals->claimed, 0, memory_order_relaxed));
@@ -71,7 +71,7 @@ static bool has_claim(const weir_signals *signals)
     return atomic_load_explicit(&signals->claimed, memory_order_relaxed) != 0;
 }
 
-/* Another thread's mask cannot be changed; and who has taken them over needs them blocked. */
+/* The mask of another thread cannot be changed, and a new claimant needs them blocked. */
 static void unblock(const weir_signals *signals)
 {
     if (signals->creator == weir__thread_id())
@@ -100,7 +100,7 @@ static void notify(weir_signals *signals, const struct signalfd_siginfo *info)
     signals->options.received(signals, &signal, signals->options.user_data);
 }
 
-/* One at a time, so that those which nobody wants any more stay with the kernel. */
+/* Reads one at a time, so that unwanted ones stay in the kernel. */
 static void on_ready(weir_fd_watch *watch, uint32_t events, void *user_data)
 {
     struct signalfd_siginfo info;
@@ -135,12 +135,12 @@ static int read_set(const weir_signals_options *options, weir__signal_set *ret_s
     for (int i = 0; i < WEIR_SIGNALS_MAX && options->numbers[i] != 0; i++) {
         err = weir__signal_set_add(&set, options->numbers[i]);
         if (err < 0)
-            return weir__options_reject("signals", NULL, "%d is no signal that can be waited for",
+            return weir__options_reject("signals", NULL, "signal %d cannot be received",
                                         options->numbers[i]);
     }
     if (set == 0 || options->received == NULL)
-        return weir__options_reject("signals", NULL, "there is no %s",
-                                    set == 0 ? "signal" : "`received`");
+        return weir__options_reject("signals", NULL, "%s",
+                                    set == 0 ? ".numbers is empty" : ".received is NULL");
     *ret_set = set;
     return 0;
 }
@@ -155,8 +155,10 @@ static int open_descriptor(weir__signal_set set)
     return descriptor < 0 ? -errno : descriptor;
 }
 
-/* `received` may release the signals at once: nothing is watched for before their watch is known,
- * and they are not touched afterwards. */
+/*
+ * `received` may release the signals at once: so no event is watched for before `watch` is set, and
+ * the signals are not accessed afterwards.
+ */
 static int watch_signals(weir_executor *loop, weir__signal_set set, weir_signals *signals)
 {
     weir_fd_watch *watch;
@@ -172,11 +174,11 @@ static int watch_signals(weir_executor *loop, weir__signal_set set, weir_signals
     if (err < 0)
         return err;
     signals->watch = watch;
-    (void)weir_fd_watch_set_events(watch, WEIR_FD_READABLE); /* unless the loop has shut down */
+    (void)weir_fd_watch_set_events(watch, WEIR_FD_READABLE); /* fails if the loop has shut down */
     return 0;
 }
 
-/* They are blocked before there is a descriptor, so that none is lost in between. */
+/* The signals are blocked before the descriptor exists, so that none is lost in between. */
 static int start(weir_executor *loop, weir__signal_set set, weir_signals *signals)
 {
     int err = weir__signals_claim(set);
@@ -186,7 +188,7 @@ static int start(weir_executor *loop, weir__signal_set set, weir_signals *signal
     atomic_init(&signals->claimed, set);
     signals->creator = weir__thread_id();
     signals->blocked = weir__signal_set_block(set);
-    weir__refs_retain(&signals->refs); /* the watch's */
+    weir__refs_retain(&signals->refs); /* of the watch */
     err = watch_signals(loop, set, signals);
     if (err < 0) {
         end_claim(signals);

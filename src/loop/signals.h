@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Claims on signals: each signal has one receiver in the process at most, a weir_signals or a
+ * Claims on signals: each signal has at most one receiver in the process, a weir_signals or a
  * thread that waits for it.
  */
 #ifndef WEIR_LOOP_SIGNALS_H
@@ -12,7 +12,7 @@
 int weir__signals_claim(weir__signal_set set);
 void weir__signals_unclaim(weir__signal_set set);
 
-/* Unblocks those signals of the set in the calling thread that nobody has claimed. */
+/* Unblocks the signals of the set that are not claimed, in the calling thread. */
 void weir__signals_unblock(weir__signal_set set);
 
 #endif

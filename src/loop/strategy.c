@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The arithmetic of the credit. The figures are measured: a wake-up from another core costs some
- * 50 us on virtual machines, and a peer that has to be woken itself answers within that.
+ * The constants are measured: a wake-up from another core costs about 50 us on virtual machines,
+ * and a peer that has to be woken itself answers within that time.
  */
 #include "loop/strategy.h"
 
-#define ACCRUAL 500 /* nanoseconds bring one of credit */
+#define ACCRUAL 500 /* nanoseconds per nanosecond of credit */
 #define CREDIT_MAX_NS weir_us(200)
 #define DEBT_MAX_NS weir_us(200)
 
@@ -19,7 +19,7 @@ void weir__adaptive_init(weir__adaptive *adaptive, int64_t limit_ns, int64_t hit
     };
 }
 
-/* A look that is longer than the usual has to be affordable at all. */
+/* The maximum is at least one whole poll, or a long limit could never be afforded. */
 static void add_credit(weir__adaptive *adaptive, int64_t earned_ns)
 {
     int64_t most_ns = adaptive->limit_ns > CREDIT_MAX_NS ? adaptive->limit_ns : CREDIT_MAX_NS;
@@ -39,7 +39,7 @@ int64_t weir__adaptive_limit(weir__adaptive *adaptive, int64_t now_ns)
     return adaptive->hit && adaptive->credit_ns > -DEBT_MAX_NS ? adaptive->limit_ns : 0;
 }
 
-/* A look that took longer than it may was interrupted: the CPU was somebody else's meanwhile. */
+/* A poll that exceeded its limit was preempted: only the limit is charged. */
 void weir__adaptive_record(weir__adaptive *adaptive, int64_t spent_ns, bool hit)
 {
     adaptive->hit = hit;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long a loop looks for work before it sleeps, where it is to decide that itself: by credit.
+ * Adaptive strategy: how long a loop busy-polls before it sleeps, by credit.
  *
- * Time passes and credit grows, by 1/500 of it; a look that finds nothing costs what it took; one
- * that finds something earns what a sleep is worth. A loop looks when it can afford a whole look,
- * or while it keeps finding something and is not too deep in debt. So looking in vain takes 0.2 %
- * of the time and what the successful looks have earned: idle loops look no more than that, and
- * busy ones all the time. Never finding anything - the one who would bring it runs on the same CPU
- * - is noticed by the same sum.
+ * Credit grows with time, at 1/500 of it. A poll that finds nothing costs the time it took; one
+ * that finds work earns the cost of a saved sleep. A loop polls if it can afford a whole poll, or
+ * while polls find work and the debt is limited. So futile polls take 0.2 % of the time plus what
+ * successful ones earned: idle loops poll no more than that, busy ones all the time. If the peer
+ * runs on the same CPU, polls find nothing and the credit runs out.
  */
 #ifndef WEIR_LOOP_STRATEGY_H
 #define WEIR_LOOP_STRATEGY_H
@@ -18,20 +17,20 @@
 #define WEIR__ADAPTIVE_CREDIT_NS weir_us(50)
 
 typedef struct weir__adaptive {
-    int64_t limit_ns;      /* of one look */
-    int64_t hit_credit_ns; /* what one that found something earns */
+    int64_t limit_ns;      /* of one poll */
+    int64_t hit_credit_ns; /* earned by a poll that found work */
     int64_t credit_ns;
-    int64_t accrued_until_ns; /* until then time has brought credit */
-    bool hit;                 /* the last look found something */
+    int64_t accrued_until_ns; /* time up to which credit was added */
+    bool hit;                 /* the last poll found work */
 } weir__adaptive;
 
 void weir__adaptive_init(weir__adaptive *adaptive, int64_t limit_ns, int64_t hit_credit_ns,
                          int64_t now_ns);
 
-/* How long to look now; 0 = not at all. */
+/* Returns how long to poll now; 0 = not at all. */
 int64_t weir__adaptive_limit(weir__adaptive *adaptive, int64_t now_ns);
 
-/* A look took so long, and found something or did not. */
+/* Records the duration of a poll and whether it found work. */
 void weir__adaptive_record(weir__adaptive *adaptive, int64_t spent_ns, bool hit);
 
 #endif

@@ -2,21 +2,21 @@
 /*
  * The io_uring backend.
  *
- * Receiving and sending are ready.c's, as for epoll: a poll in the ring says when, and plain calls
- * do it, on memory that is hot. What the ring does itself:
+ * Receiving and sending use readiness.c, as with epoll: a poll in the ring reports readiness, and
+ * plain calls transfer the data while its memory is in the cache. Done by the ring itself:
  *
- *     accept    again and again, until it is stopped; but not where other processes do, too: the
- *               system wakes one ring only, and if its process is killed then, the client waits
- *               until the next one comes. A poll is always woken.
- *     connect   but for Unix sockets
+ *     accept    multishot; but not if other processes accept from the same socket: the kernel wakes
+ *               one ring only, and if that process is killed, the client waits until the next one
+ *               connects. A poll wakes all.
+ *     connect   except for Unix sockets
  *     receive   only if the group asks for it: uring_receive.c
  *
- * Receiving by the ring and by poll exclude each other: one begins when the other has ended, so
- * that the stream stays in order.
+ * Receiving by the ring and by poll exclude each other: one begins when the other has ended, which
+ * keeps the stream in order.
  *
- * What is never left to the ring is sending. The kernel tries a send again when it has polled for
- * room; but a peer that has ended its own stream makes each such poll complete at once, and after
- * 128 of them a thread of the kernel's is blocked by it.
+ * The ring never sends. The kernel retries a send after polling for POLLOUT, but a peer that has
+ * ended its own stream makes each such poll complete at once, and after 128 of them the send blocks
+ * a kernel thread.
  */
 #include "loop/uring.h"
 
@@ -73,7 +73,7 @@ void weir__uring_arm(weir__io_handle *handle)
         start_accept(handle);
 }
 
-/* Polls are left alone until they complete for nobody. */
+/* Unwanted polls are left alone until they complete. */
 static void cancel_unwanted(weir__io_handle *handle)
 {
     if (handle->state != WEIR__IO_ATTACHED) {
@@ -96,7 +96,7 @@ void weir__uring_fail(weir__io_handle *handle, int err)
     cancel_unwanted(handle);
 }
 
-/* Some of what is wanted, or is not wanted any more, has not reached the kernel. */
+/* Called when an operation or a cancellation could not be submitted. */
 void weir__uring_rearm_all(weir__uring *self)
 {
     self->needs_rearm = false;
@@ -124,7 +124,7 @@ void weir__uring_try_detach_done(weir__io_handle *handle)
 
 /* ---- waiting and dispatching ---- */
 
-/* The kernel has to be entered: to submit, to be posted completions, or to find out. */
+/* The kernel must be entered: to submit, to have completions posted, or to find out. */
 static bool must_enter(const weir__uring *self)
 {
     const unsigned how = IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
@@ -133,7 +133,7 @@ static bool must_enter(const weir__uring *self)
            (self->ring.flags & how) == IORING_SETUP_DEFER_TASKRUN;
 }
 
-/* Or to try again: without the eventfd's watch nobody could end a wait. */
+/* Retries if the eventfd is not watched: otherwise nothing could end a wait. */
 static bool has_something_to_tell(const weir__uring *self)
 {
     return self->needs_rearm || !self->is_wake_watched || io_uring_cq_ready(&self->ring) != 0 ||
@@ -145,7 +145,7 @@ static int wait_for_completions(weir__io *io, int64_t deadline_ns)
     weir__uring *self = weir__uring_of(io);
     int err = 0, events;
 
-    if (weir__uring_has_counted(self)) /* the turn is not over: what waits for its end gets it */
+    if (weir__uring_has_counted(self)) /* the turn is not over: return what is left */
         return (int)(self->counted - *self->ring.cq.khead);
     weir__uring_run_rechecks(self, true);
     weir__uring_watch_wake(self);
@@ -160,7 +160,7 @@ static int wait_for_completions(weir__io *io, int64_t deadline_ns)
     return events;
 }
 
-/* What was asked for has to be with the kernel before anything can come of it. */
+/* Operations must reach the kernel before they can complete. */
 static bool peek(weir__io *io)
 {
     weir__uring *self = weir__uring_of(io);
@@ -223,8 +223,10 @@ static bool detach(weir__io_handle *handle)
     return is_idle(handle);
 }
 
-/* Also one that is to be read by poll, but not before the ring has told the last that it has
- * received: what is in the socket comes after that. */
+/*
+ * Includes a handle that switches to poll, until the ring has delivered the last data: the data in
+ * the socket comes after that.
+ */
 static bool is_read_by_ring(const weir__io_handle *handle)
 {
     return ((handle->wants & WEIR__IO_ACCEPT) != 0 && !handle->shared_listener) ||
@@ -232,13 +234,13 @@ static bool is_read_by_ring(const weir__io_handle *handle)
            ((handle->wants & WEIR__IO_RECEIVE) != 0 && weir__uring_receives_by_ring(handle));
 }
 
-/* A turn's reading that a rebuild has cut short: what ready.c reads is never left so. */
+/* A rebuild has cut the reads of a turn short; this never happens to reads by readiness.c. */
 static bool is_reading_unfinished(const weir__io_handle *handle)
 {
     return handle->delivered > 0 && handle->slot == 0;
 }
 
-/* What is kept comes first; what is read after it is read in the next turn. */
+/* Queued events come first; the socket is read in the next turn. */
 static void dispatch_pending(weir__io_handle *handle, unsigned pending)
 {
     if ((pending & WEIR__IO_PENDING_READ) != 0 &&
@@ -255,7 +257,7 @@ static void dispatch_pending(weir__io_handle *handle, unsigned pending)
         handle->delivered = handle->slot > 0;
 }
 
-/* Started, or started again: what is kept is told first. */
+/* Queued events are delivered before reading starts. */
 static void start_reading(weir__io_handle *handle)
 {
     if (handle->undelivered != NULL)
@@ -289,8 +291,8 @@ static void receive_stop(weir__io_handle *handle)
 }
 
 /*
- * A Unix socket is connected at once or not at all. Where the listener's backlog is full the ring
- * would try again and again, and then leave it to a thread.
+ * A Unix socket connects at once or not at all. If the backlog is full the ring would retry and
+ * then block a kernel thread.
  */
 static void start_connect(weir__io_handle *handle, const struct sockaddr *address, socklen_t length)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Completions: taken out of the queue one by one, and told to whom they concern. Those that `wait`
- * has counted are a turn's; it may take several calls to get through them.
+ * Takes completions out of the queue one by one and dispatches them. The completions counted by
+ * `wait` belong to the current turn; processing them may take several calls.
  */
 #include <errno.h>
 
@@ -11,7 +11,7 @@
 #include "loop/uring.h"
 #include "os/system.h"
 
-#define ACCEPTS_MAX 64 /* without the ring */
+#define ACCEPTS_MAX 64 /* by accept4, after the ring */
 
 void (*weir__uring_fault)(struct io_uring_cqe *completion);
 
@@ -44,7 +44,8 @@ int weir__uring_count(weir__uring *self)
             self->io.woken = true;
         else if (user_data != WEIR__URING_CANCEL)
             events++;
-        if (weir__uring_is_read(op_of(user_data))) /* so that the last of a turn is known as such */
+        if (weir__uring_is_read(
+                op_of(user_data))) /* so that the last one of the turn is recognized */
             handle_of(user_data)->slot++;
     }
     return events;
@@ -59,7 +60,7 @@ static void end_operation(weir__uring *self, const weir__uring_completion *compl
         self->is_wake_watched = false;
 }
 
-/* The only sqe that takes completions out of the queue. */
+/* The only function that takes completions out of the queue. */
 static bool take_next(weir__uring *self, weir__uring_completion *ret_completion)
 {
     struct io_uring_cqe taken;
@@ -85,7 +86,7 @@ static bool take_next(weir__uring *self, weir__uring_completion *ret_completion)
 
 /* ---- what has come of an operation ---- */
 
-/* The ring says EOPNOTSUPP of a socket that cannot listen, and would say it again and again. */
+/* For a socket that cannot listen the ring returns EOPNOTSUPP, and would do so forever. */
 static bool is_retryable_accept_error(int err)
 {
     return err == -ECANCELED || err == -EAGAIN ||
@@ -93,9 +94,9 @@ static bool is_retryable_accept_error(int err)
 }
 
 /*
- * The system wakes one of those that wait in rings to accept from a socket. Where several processes
- * do, we may have been woken for a client and cancelled before it was accepted: nobody else would
- * hear of him until the next one comes.
+ * The kernel wakes only one of the rings that accept from a socket. If several processes do, this
+ * one may have been woken for a client and cancelled before the accept: no other process would be
+ * woken for it.
  */
 static void accept_rest(weir__io_handle *handle)
 {
@@ -131,7 +132,7 @@ static void on_receive(weir__io_handle *handle, const weir__uring_completion *co
     weir__uring_finish_reading(handle);
 }
 
-/* Of what was interrupted while it was under way, a poll says how it ends. */
+/* A connect interrupted while in progress is finished by a poll. */
 static bool is_connect_in_progress(int err)
 {
     return err == -EINPROGRESS || err == -EAGAIN || err == -EINTR || err == -ECANCELED;
@@ -145,7 +146,7 @@ static void on_connect(weir__io_handle *handle, const weir__uring_completion *co
         return;
     if (!is_connect_in_progress(event.result))
         weir__uring_deliver(handle, &event);
-    weir__uring_arm(handle); /* also what was started meanwhile */
+    weir__uring_arm(handle); /* also operations started meanwhile */
 }
 
 typedef void on_completion_fn(weir__io_handle *handle, const weir__uring_completion *completion);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Telling owners what has completed - or keeping it: because the owner has stopped, because it was
- * told enough for this turn, or because the ring is being rebuilt. The kernel does not take back
- * what it has received or accepted; so that is kept, in order, and is told first when it is wanted.
+ * Notifies owners of completions, or queues them: if the owner has stopped, has received enough for
+ * this turn, or the ring is being rebuilt. The kernel does not take back received data or accepted
+ * connections, so they are queued in order and delivered first when reading resumes.
  *
- * A turn's reading of a handle is over with the last of its completions that `wait` has counted.
+ * The reads of a handle in a turn end with the last of its completions that `wait` has counted.
  */
 #include <errno.h>
 
@@ -40,7 +40,7 @@ void weir__uring_free_spare(weir__uring *self)
     }
 }
 
-/* Reads come in order; what is none comes before them, since it does not wait to be wanted. */
+/* Reads stay in order. Other events go before them, because they need not be wanted. */
 static int append(weir__io_handle *handle, const weir__uring_event *event)
 {
     weir__uring_event *last = handle->undelivered;
@@ -95,7 +95,7 @@ void weir__uring_discard_queued(weir__io_handle *handle)
 
 /* ---- whether ---- */
 
-/* What a detaching handle has received is told in any case: it is the last chance. */
+/* A detaching handle delivers in any case: it is the last chance. */
 static bool is_wanted(const weir__io_handle *handle, const weir__uring_event *event)
 {
     if (handle->state == WEIR__IO_DETACHING)
@@ -110,7 +110,7 @@ static bool is_wanted(const weir__io_handle *handle, const weir__uring_event *ev
     }
 }
 
-/* Reads are told in order, and so many in a turn. */
+/* Reads are delivered in order, up to the limit of a turn. */
 static bool may_notify_now(const weir__io_handle *handle, const weir__uring_event *event)
 {
     if (weir__uring_of(handle->io)->is_draining)
@@ -167,8 +167,8 @@ void weir__uring_defer_delivery(weir__io_handle *handle)
 }
 
 /*
- * Where there is no memory to keep it in, an owner that wants it is told more than its share of a
- * turn; to one that does not it would be lost, and so the handle is.
+ * Without memory for the queue, an owner that wants the event gets more than its limit of a turn.
+ * If it does not want it, the event is lost and the handle fails.
  */
 static void enqueue(weir__io_handle *handle, const weir__uring_event *event)
 {
@@ -195,7 +195,7 @@ void weir__uring_deliver(weir__io_handle *handle, const weir__uring_event *event
         enqueue(handle, event);
 }
 
-/* What reads goes on by itself, in the way that is the best now. */
+/* The operation in flight keeps reading in the preferred way. */
 static bool reads_by_itself(const weir__io_handle *handle)
 {
     return weir__uring_is_in_flight(handle, WEIR__URING_ACCEPT) ||

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Polls: for what there is to read, again and again, and for room to write, once, after which
- * ready.c makes the calls; and for whatever an owner polls for, once.
+ * Polls: multishot for readable, one-shot for writable, after which readiness.c makes the calls;
+ * and one-shot for the events that an owner polls for.
  *
- * A poll that completes again and again is edge-like: it says that something has come, not that
- * something is there. One that completes once looks first. Three things about their results:
+ * A multishot poll is edge-triggered: it reports that data has arrived, not that data is there. A
+ * one-shot poll checks the state first. About their results:
  *
- *   - POLLRDHUP comes unasked, like POLLERR and POLLHUP. A peer that has ended its stream would
- * have polls for other things complete at once, for ever: of such a handle we hear only edges.
- *   - A result is what the descriptor has, or what it was woken for. A socket is woken for POLLIN,
- *     POLLPRI and POLLRDBAND whenever anything comes, and never has POLLRDBAND: so POLLPRI with
- *     POLLRDBAND means nothing, and without it urgent data.
- *   - POLLPRI alone wakes nobody. POLLRDBAND does.
+ *   - POLLRDHUP is always reported, like POLLERR and POLLHUP. After a peer has ended its stream,
+ *     one-shot polls for other events would complete at once, forever: such handles use multishot.
+ *   - A result is the state of the descriptor, or the events it was woken for. A socket is woken
+ * for POLLIN, POLLPRI and POLLRDBAND whenever data arrives, and never has the state POLLRDBAND: so
+ *     POLLPRI with POLLRDBAND means nothing, and POLLPRI without it means urgent data.
+ *   - POLLPRI alone does not wake a poll. POLLRDBAND does.
  */
 #include <errno.h>
 #include <poll.h>
@@ -69,8 +69,10 @@ void weir__uring_poll_writable(weir__io_handle *handle)
 
 /* ---- completing ---- */
 
-/* What a poll said is of no use now: the next one says it again. Or it says that the descriptor is
- * none that can be polled. */
+/*
+ * The result is of no use now, and the next poll reports it again; or the descriptor cannot be
+ * polled.
+ */
 static bool is_useless(weir__io_handle *handle, int result)
 {
     if (weir__uring_of(handle->io)->is_draining || !weir__io_is_attached(handle))
@@ -82,8 +84,8 @@ static bool is_useless(weir__io_handle *handle, int result)
 }
 
 /*
- * A short read means that there is nothing more, unless it has ended at the mark of urgent data.
- * Then it is read to the end, as from a peer that has hung up.
+ * A short read means that the socket is empty, unless it ended at the mark of urgent data. Then the
+ * socket is read to the end, as after a hang-up.
  */
 static unsigned read_events(unsigned events)
 {
@@ -96,9 +98,9 @@ static unsigned read_events(unsigned events)
 }
 
 /*
- * It reads once a turn, however often it was woken: what the others tell of was there before the
- * read, which has emptied the socket, or has said that it has not. But it has not looked for an
- * end.
+ * Reads once per turn, however many polls complete: further completions report data that was there
+ * before the read, which either emptied the socket or reported that it did not. But the read may
+ * not have seen the end of the stream.
  */
 static void read_or_note(weir__io_handle *handle, unsigned events)
 {
@@ -113,10 +115,10 @@ static void read_or_note(weir__io_handle *handle, unsigned events)
         handle->unread = true;
     handle->delivered = 1;
     if (handle->unread && weir__io_is_attached(handle))
-        weir__uring_cancel(handle, WEIR__URING_POLL); /* nobody wants to hear more */
+        weir__uring_cancel(handle, WEIR__URING_POLL); /* not wanted any more */
 }
 
-/* What an owner polls for is told only if it is there. */
+/* Delivers only events that are still present. */
 static unsigned owner_events(const weir__io_handle *handle, unsigned events)
 {
     struct pollfd now = {.fd = handle->descriptor, .events = (short)handle->poll_events};
@@ -141,11 +143,13 @@ static void notify_owner(weir__io_handle *handle, unsigned events)
     weir__readiness_deliver(handle, events);
     handle->delivered = 1;
     if (uses_edges(handle))
-        weir__uring_cancel(handle, WEIR__URING_POLL); /* the next one looks first */
+        weir__uring_cancel(handle, WEIR__URING_POLL); /* the next one checks the state first */
 }
 
-/* A socket that is being connected has nothing to say; to hear of it again after that, the poll
- * has to begin again, for it looks first. */
+/*
+ * A socket that is connecting has nothing to report. The poll is restarted after the connect, to
+ * check the state again.
+ */
 static void on_events(weir__io_handle *handle, unsigned events)
 {
     if (weir__uring_is_in_flight(handle, WEIR__URING_CONNECT))
@@ -156,8 +160,10 @@ static void on_events(weir__io_handle *handle, unsigned events)
         read_or_note(handle, events);
 }
 
-/* weir__readiness_deliver has armed what it found missing; it does not know that a poll has ended,
- * or that the ring of buffers may be the better way by now. */
+/*
+ * weir__readiness_deliver has armed what was missing, but does not know that a poll has ended, or
+ * that the buffer ring may be preferred by now.
+ */
 static void rearm(weir__io_handle *handle, bool has_ended)
 {
     if (has_ended || weir__uring_receives_by_ring(handle))
@@ -189,7 +195,7 @@ void weir__uring_on_writable(weir__io_handle *handle, const weir__uring_completi
     if (completion->result > 0 && (completion->result & WRITE_EVENTS) == 0) {
         handle->uring_flags |= WEIR__URING_EDGES;
     } else if (completion->result > 0) {
-        weir__uring_cancel(handle, WEIR__URING_POLL_WRITE); /* if it would go on */
+        weir__uring_cancel(handle, WEIR__URING_POLL_WRITE); /* in case it is multishot */
         weir__readiness_deliver(handle, POLLOUT);
     }
     weir__uring_arm(handle);

@@ -3,10 +3,10 @@
  * Proves that rings work before a loop depends on one.
  *
  * A sandbox may allow io_uring_setup and forbid io_uring_register or io_uring_enter. A loop would
- * notice that on its own thread, when it is too late to choose another backend. The loop's own ring
- * cannot be tried earlier: the thread that enables it becomes the only one that may submit to it.
- * So the thread that creates the loop makes a small ring with the same flags, and closes it again
- * after one operation has passed through it.
+ * notice on its own thread, when it is too late to select another backend. The loop's own ring
+ * cannot be tried earlier, because only the thread that enables a ring may submit to it. So the
+ * thread that creates the loop sets up a small ring with the same flags, passes one operation
+ * through it, and closes it.
  */
 #include <errno.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 
 #define ROUND_TRIP_NS weir_ms(50)
 
-/* A NOP is complete when its submission returns; but the kernel may have no memory for it now. */
+/* A NOP completes with its submission, unless the kernel has no memory for it now. */
 static int make_round_trip(weir__uring *self)
 {
     int64_t give_up_ns = weir__monotonic_now() + ROUND_TRIP_NS;
@@ -28,7 +28,7 @@ static int make_round_trip(weir__uring *self)
     if (err < 0)
         return err;
     io_uring_prep_nop(sqe);
-    sqe->user_data = WEIR__URING_CANCEL; /* no handle's */
+    sqe->user_data = WEIR__URING_CANCEL; /* no handle */
     do {
         err = weir__uring_enter(self, give_up_ns);
     } while (err == 0 && io_uring_cq_ready(&self->ring) == 0 && weir__monotonic_now() < give_up_ns);

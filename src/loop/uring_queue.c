@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operations wait in the submission queue until the loop enters the kernel anyway, or until the
+ * Operations stay in the submission queue until the loop enters the kernel anyway, or until the
  * queue is full.
  *
- * Work that the kernel has deferred is done only when somebody enters it to get events. The flag
- * TASKRUN says that there is some; a ring without that flag has to be entered to find out.
+ * The kernel runs deferred work only when it is entered to get events. The flag TASKRUN reports
+ * that there is some; a ring without that flag must be entered to find out.
  */
 #include <errno.h>
 #include <poll.h>
@@ -15,14 +15,14 @@
 
 _Static_assert(_Alignof(weir__io_handle) > WEIR__URING_OP_MASK, "the low bits are not free");
 
-/* The ring would have to be entered for the kernel to post what it has. */
+/* The kernel must be entered to post completions. */
 #define KERNEL_HAS_COMPLETIONS (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)
 
 #define CANCEL_SYNC_NS 100000000
 
 /* ---- submitting ---- */
 
-/* liburing keeps the tail to itself until it submits; we submit by our own flags. */
+/* liburing publishes the tail only when it submits; we submit with our own flags. */
 static unsigned publish_tail(struct io_uring *ring)
 {
     struct io_uring_sq *queue = &ring->sq;
@@ -50,8 +50,8 @@ int weir__uring_submit(weir__uring *self)
 }
 
 /*
- * EBUSY: the completions that are there have to be seen to first. EAGAIN, ENOMEM: the kernel has no
- * memory for another operation now, and is asked again in the next turn.
+ * EBUSY: process the posted completions first. EAGAIN, ENOMEM: the kernel has no memory for another
+ * operation now; retry in the next turn.
  */
 static bool is_transient(int err)
 {
@@ -88,7 +88,8 @@ static struct io_uring_sqe *next_sqe(weir__uring *self)
 
     if (sqe != NULL)
         return sqe;
-    if (weir__uring_submit(self) < 0) /* completions wait that have no room: they are put by */
+    if (weir__uring_submit(self) <
+        0) /* the completion queue has overflowed: have the kernel flush it */
         (void)weir__uring_enter(self, 0);
     return io_uring_get_sqe(&self->ring);
 }
@@ -112,7 +113,7 @@ struct io_uring_sqe *weir__uring_start(weir__io_handle *handle, enum weir__uring
     return sqe;
 }
 
-/* Only a cancellation that finds nothing completes, and then as nobody's. */
+/* A cancellation completes only if it finds nothing, and then for no handle. */
 static struct io_uring_sqe *start_cancel(weir__uring *self, uint64_t user_data, unsigned flags)
 {
     struct io_uring_sqe *sqe = next_sqe(self);
@@ -145,7 +146,7 @@ int weir__uring_cancel_all(weir__uring *self)
                : -EBUSY;
 }
 
-/* A request that is marked as cancelled does nothing more, even if it never completes. */
+/* An operation marked as cancelled does nothing more, even if it never completes. */
 bool weir__uring_cancel_sync(weir__uring *self)
 {
     struct io_uring_sync_cancel_reg all = {

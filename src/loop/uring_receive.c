@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Receiving by a ring of buffers: the kernel takes a buffer of ours when there is something to put
- * into it, and goes on by itself.
+ * Receives by a buffer ring: the kernel takes one of our buffers when data arrives, without a new
+ * submission.
  *
- *     blocks    id 0 1 2 ...     the block that stands behind each buffer
- *     empty     ids              whose block went to an owner: they get another at the turn's end
- *     ring                       what the kernel may take
+ *     blocks    id 0 1 2 ...     the block behind each buffer
+ *     empty     ids              whose block went to an owner: refilled at the end of the turn
+ *     ring                       buffers available to the kernel
  *
- * It is the way for small messages. A message that is larger than a buffer is cut up, and all
- * buffers are cold: so whoever fills two in a row is received from by poll instead, until eight
- * reads in a row have brought little (IO.md has the measurements).
+ * This is faster for small messages only. A message larger than a buffer is split, and the buffers
+ * are not in the cache: so a handle that fills two in a row is received from by poll, until eight
+ * consecutive reads were small.
  */
 #include <errno.h>
 
@@ -23,7 +23,7 @@
 #include "os/pages.h"
 
 #define BUFFER_SIZE 8192
-#define BUFFER_COUNT 256 /* a power of two; together they fit into the second cache */
+#define BUFFER_COUNT 256 /* a power of two; together they fit into the L2 cache */
 #define BUFFER_GROUP 0
 
 #define FULL_MAX 2  /* in a row, then by poll */
@@ -35,7 +35,7 @@ struct weir__uring_buffers {
     weir__io_block blocks[BUFFER_COUNT];
     uint16_t empty[BUFFER_COUNT];
     unsigned empty_count;
-    bool is_used;    /* until somebody receives, no memory is taken */
+    bool is_used;    /* no memory is allocated before the first receive */
     bool is_starved; /* the last refill found no memory */
 };
 
@@ -94,7 +94,7 @@ void weir__uring_buffers_close(weir__uring *self, bool in_use)
     self->buffers = NULL;
     if (in_use)
         weir__warn("loop", self->io.options.name,
-                   "%u buffers are left to a ring of io_uring that would not let go of them",
+                   "%u buffers are not freed: the kernel may still use them",
                    BUFFER_COUNT - buffers->empty_count);
     for (unsigned i = 0; i < BUFFER_COUNT && !in_use; i++) {
         if (buffers->blocks[i].base != NULL)
@@ -103,7 +103,7 @@ void weir__uring_buffers_close(weir__uring *self, bool in_use)
     free_buffers(buffers);
 }
 
-/* Puts a block behind each buffer that has none, as far as there is memory. */
+/* Allocates a block for each empty buffer, as far as there is memory. */
 void weir__uring_buffers_fill(weir__uring *self)
 {
     weir__uring_buffers *buffers = self->buffers;
@@ -129,7 +129,7 @@ void weir__uring_buffers_fill(weir__uring *self)
     io_uring_buf_ring_advance(buffers->ring, added);
 }
 
-/* The block behind the buffer that a completion names. */
+/* Returns the block of the buffer that a completion names. */
 static weir__io_block take_block(weir__uring_buffers *buffers, unsigned flags)
 {
     unsigned id = flags >> IORING_CQE_BUFFER_SHIFT;
@@ -147,8 +147,10 @@ static bool is_bulk(const weir__io_handle *handle)
     return (handle->uring_flags & WEIR__URING_BULK) != 0 && handle->small_reads < SMALL_MIN;
 }
 
-/* An owner that wants less at a time than a buffer holds cannot have one; and a packet that is
- * larger than a buffer would lose its end. */
+/*
+ * An owner whose window is smaller than a buffer cannot use the ring, and a packet larger than a
+ * buffer would be truncated.
+ */
 static bool fits_into_buffers(const weir__io_handle *handle)
 {
     return (handle->window == 0 || handle->window >= BUFFER_SIZE) && !handle->datagrams &&
@@ -168,7 +170,7 @@ static void receive_by_poll(weir__io_handle *handle)
     handle->uring_flags |= WEIR__URING_BULK;
 }
 
-/* Without a buffer the kernel would not even report the end of the stream: a poll does. */
+/* Without a buffer the kernel would not even report the end of the stream; a poll does. */
 void weir__uring_start_receive(weir__io_handle *handle)
 {
     weir__uring *self = weir__uring_of(handle->io);
@@ -194,19 +196,19 @@ void weir__uring_start_receive(weir__io_handle *handle)
 static void note_full_reads(weir__io_handle *handle, size_t length)
 {
     if (is_bulk(handle))
-        return; /* what the ring had under way when it was found out */
+        return; /* completed after the switch to poll */
     handle->full_reads = length == BUFFER_SIZE ? handle->full_reads + 1 : 0;
     if (handle->full_reads == FULL_MAX)
         receive_by_poll(handle);
 }
 
-/* The operation has ended without a word of the peer's. */
+/* The operation ended without data or end of stream. */
 static void on_no_data(weir__io_handle *handle, int err)
 {
     weir__uring *self = weir__uring_of(handle->io);
 
     if (err == -EAGAIN)
-        receive_by_poll(handle); /* the kernel does not wait here */
+        receive_by_poll(handle); /* the kernel does not wait on this socket */
     if (err != -ENOBUFS)
         return;
     weir__uring_buffers_fill(self);

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Doubts: whether a short read has emptied a Unix socket. It ends at a passed descriptor, too, and
- * then no edge will tell of what is behind it.
+ * Checks whether a short read has emptied a Unix socket. A read also ends at a passed descriptor,
+ * and then no edge reports the data behind it.
  *
- * recvmsg(2) says so of one read, at the price of a tenth of it. Where a turn reads from several
- * sockets it is cheaper to receive by recv(2), which does not, and to ask for all of them at once
- * whether something is left, before the loop waits. While the kernel has something for us already
- * the loop has another turn first, and may put that off: most of what has come since then is told
- * by that, and would only be read twice. But not for long, for the loop may never sleep. That turn
- * does not wait: what the kernel has may come to nothing, if it was read meanwhile.
+ * recvmsg(2) reports this for one read, at 10 % of its cost. If a turn reads from several sockets
+ * it is cheaper to use recv(2), which does not, and to poll all of them at once before the loop
+ * waits. If the kernel already has completions, the loop has another turn first, and the check may
+ * be deferred: most of the new data will be reported by those completions, and would be read twice.
+ * It is not deferred for long, because the loop may never sleep. The next turn does not wait: the
+ * completions may turn out to be for data that was read meanwhile.
  */
 #include <poll.h>
 
 #include "loop/uring.h"
 #include "os/system.h"
 
-#define COMPLETIONS_MIN \
-    4 /* completions of a turn: with fewer to share it the question costs more */
-#define DEFER_TURNS_MAX 32 /* that it may be put off */
+#define COMPLETIONS_MIN 4  /* completions in a turn; with fewer, recvmsg is cheaper */
+#define DEFER_TURNS_MAX 32 /* for which the check may be deferred */
 
 bool weir__uring_recheck(weir__io_handle *handle)
 {
@@ -57,7 +56,7 @@ static void finish_recheck(weir__io_handle *handle, bool has_more)
         weir__io_set_pending(handle, WEIR__IO_PENDING_READ);
 }
 
-/* If the system does not say, there may be more of each. */
+/* If the poll fails, there may be data in each. */
 static void poll_sockets(struct weir__uring_rechecks *rechecks)
 {
     struct pollfd entries[WEIR__URING_RECHECKS_MAX];

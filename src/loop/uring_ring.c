@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ring comes and goes. A new one takes the sqe of one that has failed: what is in flight is
- * cancelled, and what comes of it is kept, until nothing is in flight any more; then the handles
- * are as they would be if nothing had been started yet.
+ * Opens, closes and rebuilds the ring. To replace a failed ring, all operations are cancelled and
+ * their results queued until nothing is in flight; then the handles are as if nothing had been
+ * started.
  */
 #include <weir/error.h>
 
@@ -15,7 +15,7 @@
 #define REASON_SIZE 256
 #define FEATURES_SIZE 128
 
-/* A loop that resumes after a suspension has had a ring that works. */
+/* A loop that resumes after a suspension had a working ring. */
 int weir__uring_open(weir__io *io, char *reason, size_t size)
 {
     int err = io->closed ? 0 : weir__uring_probe(&io->options, reason, size);
@@ -23,8 +23,10 @@ int weir__uring_open(weir__io *io, char *reason, size_t size)
     return err < 0 ? err : weir__uring_setup(weir__uring_of(io), reason, size);
 }
 
-/* Nothing we submit blocks, so there is no work for the kernel's threads; if it thinks otherwise,
- * there are few of them. */
+/*
+ * Our operations do not block, so the kernel's worker threads have nothing to do; this limits them
+ * if it sees that differently.
+ */
 static void limit_workers(weir__uring *self)
 {
     unsigned most[2] = {WORKERS_MAX, WORKERS_MAX};
@@ -42,12 +44,12 @@ int weir__uring_begin(weir__io *io)
         return err;
     limit_workers(self);
     weir__uring_features(self, features, sizeof(features));
-    weir__debug("loop", io->options.name, "has a ring of io_uring: %s", features);
+    weir__debug("loop", io->options.name, "io_uring: %s", features);
     if (!io->options.ring_receive)
         return 0;
     err = weir__uring_buffers_open(self);
     if (err < 0)
-        weir__warn("loop", io->options.name, "receives by poll, for there is no buffer ring: %s",
+        weir__warn("loop", io->options.name, "receives by poll, the buffer ring failed: %s",
                    weir_error_text(err));
     return 0;
 }
@@ -80,9 +82,9 @@ void weir__uring_close(weir__io *io)
 }
 
 /*
- * Ends all that is in flight, for a second at most. What has not reached the kernel yet is
- * submitted first, so that it completes like the rest. What completes is kept: nobody may be told
- * now. However late it is, the kernel is entered once after the cancellation: a thread that was
+ * Cancels all operations and waits for them, for at most a second. Operations that have not reached
+ * the kernel are submitted first, so that they complete too. Results are queued: no owner may be
+ * notified now. The kernel is entered at least once after the cancellation: a thread that was
  * without a CPU for a second must not lose its handles.
  */
 static void drain(weir__uring *self)
@@ -106,7 +108,7 @@ static void drain(weir__uring *self)
     self->is_draining = false;
 }
 
-/* What is still in flight is never heard of. Returns whether the kernel may still receive. */
+/* Drops operations still in flight. Returns whether the kernel may still write to a buffer. */
 static bool drop_operations(weir__io_handle *handle)
 {
     bool receives = weir__uring_is_in_flight(handle, WEIR__URING_RECEIVE);
@@ -145,7 +147,7 @@ int weir__uring_rebuild(weir__io *io)
     abandon_ring(self);
     err = weir__uring_setup(self, reason, sizeof(reason));
     if (err < 0) {
-        weir__error("loop", io->options.name, "there is no new ring: %s", reason);
+        weir__error("loop", io->options.name, "cannot replace the ring: %s", reason);
         return err;
     }
     err = weir__uring_begin(io);

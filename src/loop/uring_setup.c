@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Getting a ring: what we would like of the kernel, with less if it refuses, and a sentence that
- * helps if it refuses altogether.
+ * Sets up a ring, with fewer features if the kernel refuses some, and with a useful message if it
+ * refuses altogether.
  *
- * The ring is made disabled: so any thread may make it, and a refusal is known before there is a
- * thread; the one that enables it is the only one that may submit to it.
+ * The ring is created disabled: any thread can create it, so a refusal is known before a thread is
+ * started. Only the thread that enables it may submit to it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -25,13 +25,13 @@
 
 /* ---- what can be replaced ---- */
 
-/* liburing 2.3 declares io_uring_enable_rings, but its shared library has none. */
+/* liburing 2.3 declares io_uring_enable_rings, but its shared library does not contain it. */
 static int enable(struct io_uring *ring)
 {
     return io_uring_register((unsigned)ring->ring_fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0);
 }
 
-/* What the administrator has said; 0 also if there is no such setting. */
+/* Reads the administrator's setting; 0 if there is none. */
 static int disabled(void)
 {
     FILE *file = fopen(DISABLED_FILE, "re");
@@ -57,13 +57,13 @@ weir__uring_calls weir__uring_system = {
 /* ---- flags ---- */
 
 /*
- * How the kernel runs what it does for a ring, the best way first. Deferred work is done when the
- * loop enters the kernel to get events, and at no other time; otherwise it interrupts the loop.
+ * How the kernel runs completion work, best first. Deferred work runs only when the loop enters the
+ * kernel to get events; other work interrupts the loop.
  *
- * Deferred work is seen by who polls the ring's descriptor, but wakes nobody who already sleeps on
- * it (measured on 6.18): a loop that lives inside another main loop does without.
+ * Deferred work is visible to a poll of the ring's descriptor, but does not wake a thread that
+ * already sleeps on it (measured on 6.18). So a loop embedded in another main loop does not defer.
  */
-#define DEFERRING 2 /* so many of them defer */
+#define DEFERRING 2 /* number of entries that defer */
 
 static const unsigned task_work[] = {
     IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG,
@@ -102,11 +102,11 @@ static void explain_not_permitted(const char *call, char *reason, size_t size)
     switch (weir__uring_system.disabled()) {
     case 2:
         snprintf(reason, size,
-                 "io_uring is switched off for everybody: " DISABLED_FILE " is 2 (0 allows it)");
+                 "io_uring is disabled for all users: " DISABLED_FILE " is 2 (0 allows it)");
         break;
     case 1:
         snprintf(reason, size,
-                 "io_uring is switched off for this user: " DISABLED_FILE
+                 "io_uring is disabled for this user: " DISABLED_FILE
                  " is 1 (0 allows it, or membership of kernel.io_uring_group)");
         break;
     default:
@@ -123,10 +123,9 @@ static void explain_no_memory(char *reason, size_t size)
     const char *advice = "raise it (ulimit -l) or free memory";
 
     if (getrlimit(RLIMIT_MEMLOCK, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
-        snprintf(reason, size, "no memory for a ring of io_uring");
+        snprintf(reason, size, "no memory for io_uring");
     else
-        snprintf(reason, size,
-                 "no memory for a ring of io_uring: the limit of locked memory is %llu KiB; %s",
+        snprintf(reason, size, "no memory for io_uring: the limit of locked memory is %llu KiB; %s",
                  (unsigned long long)limit.rlim_cur / 1024, advice);
 }
 
@@ -147,16 +146,16 @@ void weir__uring_explain(const char *call, int err, char *reason, size_t size)
     case -EMFILE:
     case -ENFILE:
         snprintf(reason, size,
-                 "no descriptor for a ring of io_uring: %s (raise the limit: "
+                 "no descriptor for io_uring: %s (raise the limit: "
                  "ulimit -n, or fs.file-max)",
                  weir_error_text(err));
         break;
     default:
-        snprintf(reason, size, "%s fails: %s", call, weir_error_text(err));
+        snprintf(reason, size, "%s failed: %s", call, weir_error_text(err));
     }
 }
 
-/* Older kernels have rings, but not what we ask of them, or not without its early bugs. */
+/* Older kernels have rings without these features, or with early bugs. */
 static int check_kernel(char *reason, size_t size)
 {
     struct utsname kernel;
@@ -165,7 +164,7 @@ static int check_kernel(char *reason, size_t size)
 
     if (weir__uring_system.uname(&kernel) < 0 ||
         sscanf(kernel.release, "%u.%u", &major, &minor) != 2)
-        return 0; /* the ring itself has the last word */
+        return 0; /* let the setup decide */
     if (major > KERNEL_MAJOR || (major == KERNEL_MAJOR && minor >= KERNEL_MINOR))
         return 0;
     snprintf(reason, size, "io_uring needs Linux %d.%d or newer, this is %s", KERNEL_MAJOR,

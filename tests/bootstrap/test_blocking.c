@@ -83,7 +83,7 @@ TEST(blocking, says_why_it_cannot_be_had)
     faults_remove();
     assert_null(group);
     assert_int_equal(log_capture_count(WEIR_LOG_ERROR), 1);
-    assert_true(log_capture_last_contains("cannot be had"));
+    assert_true(log_capture_last_contains("is not available"));
 }
 
 /* ---- threads ---- */

@@ -51,7 +51,7 @@ TEST(group_options, that_make_no_sense_are_named)
               .chooser = weir_chooser_round_robin(), .autoscale = WEIR_AUTOSCALE_OPTIONS()),
         WRONG("io_ratio is 101, the maximum is 100", .io_ratio = 101),
         WRONG("strategy is 9", .strategy = (enum weir_strategy)9),
-        WRONG("strategy and strategy_fn", .strategy = WEIR_STRATEGY_BUSY_WAIT,
+        WRONG(".strategy and .strategy_fn", .strategy = WEIR_STRATEGY_BUSY_WAIT,
               .strategy_fn = never_sleep),
         WRONG("adaptive_limit_ns is -1", .adaptive_limit_ns = -1),
         WRONG("adaptive_credit_ns is -1", .adaptive_credit_ns = -1),
@@ -123,26 +123,26 @@ TEST(group_options, of_what_a_loop_watches_are_named)
     assert_int_equal(weir_manual_create(NULL, &manual), 0);
     assert_options_rejected(
         weir_fd_watch_create(loop, 0, WEIR_FD_WATCH_OPTIONS(.ready = NULL), &watch),
-        "there is no `ready`");
+        ".ready is NULL");
     assert_options_rejected(
         weir_fd_watch_create(loop, 0, WEIR_FD_WATCH_OPTIONS(.ready = on_ready, .events = 0x100),
                              &watch),
-        "there are no such events (0x100)");
+        "unknown .events 0x100");
     assert_options_rejected(
         weir_fd_watch_create(manual, 0, WEIR_FD_WATCH_OPTIONS(.ready = on_ready), &watch),
-        "the executor is no event loop");
+        "the executor is not an event loop");
     assert_options_rejected(
         weir_signals_create(loop, WEIR_SIGNALS_OPTIONS(.numbers = {9}, .received = on_signal),
                             &signals),
-        "9 is no signal that can be waited for");
+        "signal 9 cannot be received");
     assert_options_rejected(
         weir_signals_create(loop, WEIR_SIGNALS_OPTIONS(.received = on_signal), &signals),
-        "there is no signal");
+        ".numbers is empty");
     assert_options_rejected(
         weir_signals_create(loop, WEIR_SIGNALS_OPTIONS(.numbers = {10}), &signals),
-        "there is no `received`");
+        ".received is NULL");
     assert_options_rejected(weir_child_spawn(loop, WEIR_CHILD_OPTIONS(.argv = no_program), &child),
-                            "argv names no program");
+                            ".argv names no program");
     weir_executor_release(manual);
     weir_executor_release(loop);
 }

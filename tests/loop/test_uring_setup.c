@@ -147,12 +147,12 @@ TEST(uring_setup, says_why_it_was_refused_and_what_to_do)
         {-ENOSYS, 0, "no io_uring|CONFIG_IO_URING"},
         {-EPERM, 0, "not permitted|seccomp|containers|allow the io_uring_* system calls"},
         {-EPERM, 1, "for this user|io_uring_disabled is 1|kernel.io_uring_group"},
-        {-EPERM, 2, "for everybody|io_uring_disabled is 2|0 allows it"},
+        {-EPERM, 2, "for all users|io_uring_disabled is 2|0 allows it"},
         {-EACCES, 0, "not permitted"},
-        {-ENOMEM, 0, "no memory for a ring"},
+        {-ENOMEM, 0, "no memory for io_uring"},
         {-EMFILE, 0, "no descriptor|ulimit -n"},
         {-ENFILE, 0, "no descriptor|fs.file-max"},
-        {-EINVAL, 0, "io_uring_setup fails"},
+        {-EINVAL, 0, "io_uring_setup failed"},
     };
 
     uring_seam_restore();
@@ -257,6 +257,6 @@ TEST(uring_setup, is_refused_if_no_completion_comes)
 {
     uring_seam_restore();
     weir__uring_system.enter = enter_in_vain;
-    expect_refusal(-ETIMEDOUT, "io_uring_enter fails");
+    expect_refusal(-ETIMEDOUT, "io_uring_enter failed");
     uring_seam_restore();
 }
