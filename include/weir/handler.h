@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weir/handler.h - what happens to a channel's events: one const table.
+ * weir/handler.h - handlers, which process the events of a channel, and their contexts.
  *
  *      static void on_read(weir_ctx *ctx, weir_msg *msg) { weir_write(ctx, msg, NULL); }
  *      static void on_read_complete(weir_ctx *ctx) { weir_flush(ctx); }
  *      static const weir_handler echo = {
  *          .name = "echo", .read = on_read, .read_complete = on_read_complete};
  *
- * A slot that is NULL is skipped: the event goes on to the next handler that has it. A slot that is
- * there gets the event, and passes it on (weir_fire_..., weir_write, ...) or does not. Every slot
- * runs on the handler's executor: the channel's loop, or one of the group that it was added on.
+ * A handler is a const table of functions, its slots. An event goes to the next handler that has
+ * its slot; handlers without it are skipped. The slot passes the event on (weir_fire_...,
+ * weir_write,
+ * ...) or consumes it. All slots run on the handler's executor: the channel's loop, or an executor
+ * of the group that the handler was added with.
  *
- * State: `state_size` bytes, zeroed, allocated together with the context; weir_ctx_state(ctx).
- * Life: init (inside add, on the caller's thread; copies what it needs of the options; an error is
- * the adding's), added, events, removed (only if added ran), deinit (once, if init succeeded).
+ * State: `state_size` zeroed bytes, allocated with the context; see weir_ctx_state.
+ * Lifecycle: init (inside weir_pipeline_add, on the caller's thread; copies the options it needs;
+ * its error is returned by the add), added, events, removed (only after added), deinit (once, if
+ * init succeeded).
+ *
+ * Sections: the table, the events of channels, demand (private to weir), contexts.
  */
 #ifndef WEIR_HANDLER_H
 #define WEIR_HANDLER_H
@@ -42,19 +47,19 @@ typedef struct weir_handler {
     void (*added)(weir_ctx *ctx);
     void (*removed)(weir_ctx *ctx);
 
-    /* In, from head to tail. */
-    void (*registered)(weir_ctx *ctx);             /* the channel has a loop */
-    void (*unregistered)(weir_ctx *ctx);           /* it has none any more */
-    void (*active)(weir_ctx *ctx);                 /* connected, or bound if it accepts */
-    void (*inactive)(weir_ctx *ctx);               /* no longer */
-    void (*read)(weir_ctx *ctx, weir_msg *msg);    /* takes msg; a server's are channels */
-    void (*read_complete)(weir_ctx *ctx);          /* nothing more to read for now */
-    void (*event)(weir_ctx *ctx, weir_msg *event); /* takes event: the user's, or weir/handler.h */
-    void (*writability)(weir_ctx *ctx);            /* ask weir_ctx_is_writable */
-    void (*error)(weir_ctx *ctx, int err, const char *detail); /* detail: a sentence, or NULL */
+    /* Inbound, from head to tail. */
+    void (*registered)(weir_ctx *ctx);             /* the channel is on a loop */
+    void (*unregistered)(weir_ctx *ctx);           /* it has left the loop */
+    void (*active)(weir_ctx *ctx);                 /* connected, or bound if it is a listener */
+    void (*inactive)(weir_ctx *ctx);               /* no longer active */
+    void (*read)(weir_ctx *ctx, weir_msg *msg);    /* takes msg; a listener reads channels */
+    void (*read_complete)(weir_ctx *ctx);          /* nothing left to read for now */
+    void (*event)(weir_ctx *ctx, weir_msg *event); /* takes event: user's, or weir_event_... */
+    void (*writability)(weir_ctx *ctx);            /* weir_ctx_is_writable has changed */
+    void (*error)(weir_ctx *ctx, int err, const char *detail); /* detail may be NULL */
     void (*draining)(weir_ctx *ctx); /* the group shuts down: finish, then close */
 
-    /* Out, from tail to head. `done` may be NULL: nobody waits. */
+    /* Outbound, from tail to head. `done` may be NULL. */
     void (*bind)(weir_ctx *ctx, const weir_address *local, weir_promise *done);
     void (*connect)(weir_ctx *ctx, const weir_address *remote, const weir_address *local,
                     weir_promise *done);
@@ -66,8 +71,8 @@ typedef struct weir_handler {
     void (*flush)(weir_ctx *ctx);
     void (*shutdown_output)(weir_ctx *ctx, weir_promise *done); /* half closure */
 
-    /* The state begins with a weir_demand (weir/handler.h), and request_read lets what waits there
-     * go on: it is not called after each read_complete of a channel with auto-read. */
+    /* The state begins with a weir_demand, and request_read passes on the messages that it holds.
+     * With auto-read, request_read is not called after each read_complete then. */
     bool buffers_reads;
 
     void *reserved[6]; /* NULL */
@@ -76,7 +81,7 @@ typedef struct weir_handler {
 /* --- events ----------------------------------------------------------------------------------- */
 
 /*
- * The events that channels themselves send through their pipelines.
+ * Events that channels fire themselves.
  *
  *      static void on_event(weir_ctx *ctx, weir_msg *event)
  *      {
@@ -85,23 +90,23 @@ typedef struct weir_handler {
  *          weir_msg_release(event);
  *      }
  *
- * They are static messages: compared by address, released like every other.
+ * They are static messages: compare them by address, release them as any message.
  */
 
 /*
- * With half closure: the peer sends no more: its stream has ended, or TLS has. Once.
+ * Half closure: the peer sends nothing more; its stream or its TLS session has ended. Fired once.
  * Thread: any.
  */
 WEIR_API weir_msg *weir_event_input_closed(void);
 
 /*
- * With half closure: all that was left to read has been read. Once, after the former.
+ * Half closure: everything received has been read. Fired once, after input_closed.
  * Thread: any.
  */
 WEIR_API weir_msg *weir_event_input_drained(void);
 
 /*
- * The sending side has been shut.
+ * The sending side has been shut down.
  * Thread: any.
  */
 WEIR_API weir_msg *weir_event_output_closed(void);
@@ -109,80 +114,81 @@ WEIR_API weir_msg *weir_event_output_closed(void);
 /* --- demand ----------------------------------------------------------------------------------- */
 
 /*
- * What a handler that may pass on several messages for one read remembers: whether
- * the next message was requested, and the messages that were not.
+ * Read requests in a handler that can make several messages of one read.
  *
- * With auto-read every message passes. Without it each weir_request_read from behind lets one
- * message pass, and the others wait in the handler, which asks for more only when it has nothing
- * left. The end of the input waits behind them. The bases of decoders do all of this, and so do
- * TLS and flow control: see docs/internals/pipeline.md.
+ * With auto-read every message passes. Without it, each weir_request_read from a later handler lets
+ * one message pass. The others wait in the handler, which requests more only when none is left; the
+ * end of the input waits behind them. The decoder bases, TLS and flow control implement this: see
+ * docs/internals/pipeline.md.
  */
 
-/* Messages in a row. Private. */
+/* A queue of messages. Private. */
 typedef struct weir_msg_queue {
     struct weir__msg_item *first;
-    struct weir__msg_item **end; /* the link that ends it; undefined while it is empty */
+    struct weir__msg_item **end; /* the last link; undefined while the queue is empty */
 } weir_msg_queue;
 
 /* The first member of the state of a handler with `buffers_reads`. Private. */
 typedef struct weir_demand {
     weir_msg_queue buffered;
-    bool is_requested;   /* a message was requested and not passed on */
-    bool is_answering;   /* the message that was requested is being passed on */
-    bool is_running;     /* a call further out on the stack passes messages on */
-    bool has_passed;     /* a message, since the last read_complete */
-    bool needs_complete; /* read_complete, after the messages that may pass */
-    bool needs_request;  /* a request, if nothing is left to pass on */
-    uint8_t pending_end; /* events of the end that wait behind the messages */
+    bool is_requested;   /* a message was requested and not passed on yet */
+    bool is_answering;   /* the requested message is being passed on */
+    bool is_running;     /* an outer call on the stack passes messages on */
+    bool has_passed;     /* a message was passed on since the last read_complete */
+    bool needs_complete; /* read_complete must be fired after the messages */
+    bool needs_request;  /* a request must be made if no message is left */
+    uint8_t pending_end; /* end-of-input events that wait behind the messages */
 } weir_demand;
 
-/* --- ctx -------------------------------------------------------------------------------------- */
+/* --- contexts
+ * -------------------------------------------------------------------------------------- */
 
 /*
- * A handler's place in a pipeline: what it reaches the others with.
+ * A context is a handler's position in a pipeline.
  *
- *      weir_fire_x(ctx, ...)   passes an event on, towards the tail
- *      weir_x(ctx, ...)        asks for something, towards the head and the socket
+ *      weir_fire_x(ctx, ...)   passes an event to the next handler, towards the tail
+ *      weir_x(ctx, ...)        starts an operation, towards the head and the socket
+ *      weir_ctx_x(ctx, ...)    everything else
  *
- * A context is valid on its executor from `added` to `removed`; other threads use the channel.
- * Outbound calls return nothing: `done` is the only report, and is kept until then. NULL = nobody
- * waits: the first such failure of a channel fires `error`, except because it is closing.
+ * A context may be used on the handler's executor from `added` to `removed`; other threads use the
+ * channel, or retain the context. Operations return nothing: `done` reports the result. If `done`
+ * is NULL, the first failure of a channel fires `error`, unless the channel is closing.
  */
 
-/* ---- where it is ---- */
+/* ---- the handler and its channel ---- */
 
 /*
- * The handler's own memory: `state_size` bytes; NULL if that is 0.
+ * The handler's state: `state_size` bytes; NULL if that is 0.
  * Thread: the handler's.
  */
 WEIR_API void *weir_ctx_state(weir_ctx *ctx);
 
 /*
- * The table that it was added with; a base finds its larger table by it.
+ * The table that the handler was added with.
  * Thread: any.
  */
 WEIR_API const weir_handler *weir_ctx_handler(const weir_ctx *ctx);
 
 /*
- * Its name in the pipeline.
+ * The handler's name in the pipeline.
  * Thread: the handler's.
  */
 WEIR_API const char *weir_ctx_name(const weir_ctx *ctx);
 
 /*
- * The channel, borrowed; retain it to keep it.
+ * The channel, borrowed.
  * Thread: any.
  */
 WEIR_API weir_channel *weir_ctx_channel(const weir_ctx *ctx);
 
 /*
- * The pipeline.
+ * The pipeline, borrowed.
  * Thread: any.
  */
 WEIR_API weir_pipeline *weir_ctx_pipeline(const weir_ctx *ctx);
 
 /*
- * Where its slots run: the channel's loop, or one of its own group.
+ * The executor that the slots run on, borrowed: the channel's loop, or one of the handler's group.
  * Thread: the handler's.
  */
 WEIR_API weir_executor *weir_ctx_executor(const weir_ctx *ctx);
@@ -226,10 +232,10 @@ WEIR_API weir_ctx *weir_ctx_retain(weir_ctx *ctx);
  */
 WEIR_API void weir_ctx_release(weir_ctx *ctx);
 
-/* ---- in ---- */
+/* ---- inbound events ---- */
 
 /*
- * Each passes an event to the next handler that has the slot, or to the tail.
+ * Each passes the event to the next handler that has its slot, or to the tail.
  * Thread: the handler's.
  */
 WEIR_API void weir_fire_registered(weir_ctx *ctx);
@@ -241,53 +247,55 @@ WEIR_API void weir_fire_writability(weir_ctx *ctx);
 WEIR_API void weir_fire_draining(weir_ctx *ctx);
 
 /*
- * Passes a message on.
+ * Passes a message to the next handler.
  * Thread: the handler's.  Takes: msg.
  */
 WEIR_API void weir_fire_read(weir_ctx *ctx, weir_msg *msg);
 
 /*
- * Passes an event of the user's own on.
+ * Passes a user event to the next handler.
  * Thread: the handler's.  Takes: event.
  */
 WEIR_API void weir_fire_event(weir_ctx *ctx, weir_msg *event);
 
 /*
- * Tells the next handler of an error; at the tail it is logged and closes the channel. `detail` is
- * a sentence for people, or NULL.
+ * Passes an error to the next handler. The tail logs it and closes the channel. `detail` is a text
+ * for the log, or NULL.
  * Thread: the handler's.
  */
 WEIR_API void weir_fire_error(weir_ctx *ctx, int err, const char *detail);
 
-/* ---- out ---- */
+/* ---- outbound operations ---- */
 
 /*
- * Writes a message: it is queued, and goes out with the next flush.
+ * Writes a message. It is queued and sent by the next flush.
  * Thread: the handler's.  Takes: msg.  Keeps: done.
  */
 WEIR_API void weir_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done);
 
 /*
- * Sends what was written.
+ * Sends everything that was written.
  * Thread: the handler's.
  */
 WEIR_API void weir_flush(weir_ctx *ctx);
 
 /*
- * Both.
+ * Writes and flushes.
  * Thread: the handler's.  Takes: msg.  Keeps: done.
  */
 WEIR_API void weir_write_and_flush(weir_ctx *ctx, weir_msg *msg, weir_promise *done);
 
 /*
- * Requests one message, where reads are on demand: a handler before this one that has several
- * passes on the next. Requests do not add up: several before the next message are one.
+ * Requests one message, if auto-read is off. A handler nearer to the head that holds messages
+ * passes on the next one; otherwise the transport reads. Several requests before a message count as
+ * one.
  * Thread: the handler's.
  */
 WEIR_API void weir_request_read(weir_ctx *ctx);
 
 /*
- * Each asks the handlers before this one, and at last the transport.
+ * Each passes the operation to the previous handler that has its slot, and finally to the
+ * transport.
  * Thread: the handler's.  Keeps: done.
  */
 WEIR_API void weir_bind(weir_ctx *ctx, const weir_address *local, weir_promise *done);
@@ -297,72 +305,70 @@ WEIR_API void weir_disconnect(weir_ctx *ctx, weir_promise *done);
 WEIR_API void weir_deregister(weir_ctx *ctx, weir_promise *done);
 
 /*
- * Closes the channel: what was written before is sent first, then it lingers for the peer, for the
- * channel's close timeout at the longest.
+ * Closes the channel, as weir_channel_close, starting at this handler.
  * Thread: the handler's.  Keeps: done.
  */
 WEIR_API void weir_close(weir_ctx *ctx, weir_promise *done);
 
 /*
- * Half closure: what was written before is sent first, then the end of the stream; what the peer
- * sends is still received. A handler that holds writes back keeps this behind them, as a close.
+ * Half closure: sends everything written before, then the end of the stream. Input is still
+ * received. A handler that queues writes must queue this behind them, as a close.
  * Thread: the handler's.  Keeps: done.
  */
 WEIR_API void weir_shutdown_output(weir_ctx *ctx, weir_promise *done);
 
 /*
- * A write, or another operation, has ended in this handler, which has not passed it on: completes
- * `done`, with success if `err` is 0. Where nobody waits a failure is told as the transport would:
- * the first of a channel fires `error`, except because it is closing.
+ * Reports the result of an operation that this handler did not pass on: completes `done`, with
+ * success if `err` is 0. If `done` is NULL, the first failure of a channel fires `error`, unless
+ * the channel is closing.
  * Thread: the handler's.
  */
 WEIR_API void weir_ctx_report(weir_ctx *ctx, weir_promise *done, int err, const char *detail);
 
-/* ---- flow ---- */
+/* ---- flow control ---- */
 
 /*
- * Whether a write now stays below the high water mark and no handler objects.
+ * True if the channel is writable: weir_channel_is_writable.
  * Thread: any.
  */
 WEIR_API bool weir_ctx_is_writable(const weir_ctx *ctx);
 
 /*
- * Whether the channel reads by itself, or only when asked by weir_request_read. Switched off inside
- * `read`, no further message comes before it is switched on, or one is requested: decoders and TLS
- * keep theirs.
+ * Switches auto-read. After a handler has switched it off in `read`, no further message arrives
+ * until it is switched on or one is requested: decoders and TLS hold back theirs.
  * Thread: the handler's.
  */
 WEIR_API void weir_ctx_set_auto_read(weir_ctx *ctx, bool on);
 
 /*
- * Counts bytes that the handler holds back into the channel's water marks: positive when it takes
- * messages, negative when it passes them on. What is left is taken off when it is removed.
+ * Adds bytes that the handler queues to the channel's pending bytes: positive when it queues a
+ * message, negative when it passes it on. The rest is subtracted when the handler is removed.
  * Thread: the handler's.
  */
 WEIR_API void weir_ctx_add_pending_bytes(weir_ctx *ctx, int64_t bytes);
 
 /*
- * Writes a message in the place of `bytes` that the handler has held back until now: they do not
- * count any more and the message does, with nothing in between that anybody could see.
+ * Writes a message that the handler had queued and counted as `bytes`: subtracts them and counts
+ * the message in one step, so that the writability does not change in between.
  * Thread: the handler's.  Takes: msg.  Keeps: done.
  */
 WEIR_API void weir_write_pending(weir_ctx *ctx, weir_msg *msg, weir_promise *done, int64_t bytes);
 
 /*
- * Stops reading until it is released, whatever auto_read and other handlers say: for a handler that
- * can do nothing with more bytes for a while, and is not to keep them. It releases before it goes.
- * Thread: loop.  Fails: -ENOMEM, -ENOTSUP (the handler is on an executor of its own).
+ * Pauses reading, regardless of auto-read and requests, until the handler resumes it. For a handler
+ * that cannot process input for a while and must not buffer it. It must resume before its removal.
+ * Thread: loop.  Fails: -ENOMEM, -ENOTSUP (the handler runs on another executor).
  */
-WEIR_API int weir_ctx_pause_input(weir_ctx *ctx);
+WEIR_API WEIR_MUST_USE int weir_ctx_pause_input(weir_ctx *ctx);
 WEIR_API void weir_ctx_resume_input(weir_ctx *ctx);
 
-/* ---- time, and work elsewhere ---- */
+/* ---- timers and offloading ---- */
 
 /*
- * Starts a timer that belongs to the context: it is stopped before `removed`, and before the
- * channel leaves its loop. The timer is a member of the handler's state.
+ * Starts a timer of the handler, which is a member of its state. It is stopped before `removed`,
+ * and before the channel leaves its loop.
  * Thread: the handler's.  Lends until it fires or is stopped: timer.  Fails: as weir_timer_start,
- * -EINVAL (another's timer), WEIR_ECLOSED (it is removed, or the channel has no loop).
+ * -EINVAL (a timer of another context), WEIR_ECLOSED (removed, or the channel has no loop).
  */
 WEIR_API int weir_ctx_timer_start(weir_ctx *ctx, weir_timer *timer, int64_t delay_ns,
                                   void (*fn)(weir_ctx *ctx, weir_timer *timer));
