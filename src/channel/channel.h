@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inside of a channel.
+ * The internals of a channel.
  *
- * Who may touch what: the loop - the thread of `executor` - everything; before the first
- * registration, when there is no executor, the thread that made the channel. Other threads read
- * what is atomic, and post calls (call.h).
+ * Threads: the loop, which is the thread of `executor`, may access everything. Before the first
+ * registration there is no executor, and the thread that created the channel may. Other threads
+ * read atomics and post calls (posted_call.h).
  *
- * A channel is small because most of them are idle: what few channels need, or all of them seldom,
- * is allocated when it is needed (weir__channel_extra).
+ * Most channels are idle, so the struct is small: fields that few channels need are in
+ * weir__channel_extra, which is allocated on first use.
  */
 #ifndef WEIR_CHANNEL_CHANNEL_H
 #define WEIR_CHANNEL_CHANNEL_H
@@ -29,91 +29,93 @@
 typedef struct weir__channel_extra weir__channel_extra;
 typedef struct weir__attribute weir__attribute;
 
-/* How far a channel is from its end: the lowest bits of `state`. life.c has the transitions. */
+/* The phase of a channel: the lowest bits of `state`. lifecycle.c has the transitions. */
 enum {
     WEIR__OPEN,
-    WEIR__SENDING,   /* close was asked for: sends what was written before; input is discarded */
-    WEIR__LINGERING, /* the sending side is shut; waits for the peer's end of stream */
-    WEIR__CLOSING,   /* the transport ends */
+    WEIR__SENDING,   /* a close sends what was written before; input is discarded */
+    WEIR__LINGERING, /* sending is shut down; waits for the peer's end of stream */
+    WEIR__CLOSING,   /* the transport closes */
     WEIR__CLOSED,
     WEIR__PHASE = 7,
 
-    /* Further bits of `state`: also read by other threads. */
+    /* Other bits of `state`. Other threads read them, too. */
     WEIR__IS_REGISTERED = 1 << 3,
     WEIR__IS_ACTIVE = 1 << 4,
-    WEIR__PEER_ENDED = 1 << 5, /* its stream, in order */
+    WEIR__PEER_ENDED = 1 << 5, /* the peer has ended its stream in order */
 };
 
-/* Bits of `flags`: the loop's own. */
+/* Bits of `flags`, which only the loop uses. */
 enum {
-    WEIR__WAS_REGISTERED =
-        1 << 0,                  /* it was registered once: handlers are told when they are added */
-    WEIR__FIRED_ACTIVE = 1 << 1, /* `active` was fired, and `inactive` not yet */
-    WEIR__AUTO_READING = 1 << 2, /* what `auto_read` was when the loop last looked */
-    WEIR__READ_REQUESTED = 1 << 3,  /* reading was asked for: once, or for good with auto_read */
-    WEIR__READING = 1 << 4,         /* the transport reads, */
-    WEIR__READING_ONCE = 1 << 5,    /* one message */
-    WEIR__INPUT_THROTTLED = 1 << 6, /* too much is under way to handlers elsewhere */
-    WEIR__INPUT_SHUT = 1 << 7,      /* nothing more will come */
-    WEIR__OUTPUT_CLOSED = 1 << 8,   /* writes are refused: shut_output waits for what was written */
-    WEIR__OUTPUT_SHUT = 1 << 9,     /* the peer has been told so */
-    WEIR__OUTPUT_FULL = 1 << 10,    /* the transport will tell weir__channel_writable */
-    WEIR__OUTPUT_STOPPED = 1 << 11, /* the outbound queue has nothing for the transport any more */
-    WEIR__FLUSHING = 1 << 12,       /* the transport's flush is on the stack */
-    WEIR__FIRED_FAILURE = 1 << 13,  /* a failure that nobody waited for has been fired */
-    WEIR__FIRED_DRAINING = 1 << 14, /* `draining` was fired */
-    WEIR__DETACHING = 1 << 15,      /* on the way out of its loop */
-    WEIR__REMOVING_HANDLERS = 1 << 16, /* closed, all have heard: handlers are being removed */
-    WEIR__MEMBER = 1 << 17,            /* the loop holds a reference */
-    WEIR__WARNED = 1 << 18,            /* of an error that reached the tail */
-    WEIR__WATCHED = 1 << 19,           /* somebody asks when something was sent: progress.h */
-    WEIR__INPUT_PAUSED = 1 << 20,      /* a handler does not want to be read for now */
-    WEIR__ADMITTED = 1 << 21,          /* the next write is within the cap already */
-    WEIR__RESETS = 1 << 22,            /* its end is a reset: data is lost */
-    WEIR__ANSWERING = 1 << 23,         /* the message that was requested is being passed on */
+    WEIR__WAS_REGISTERED = 1 << 0,     /* registered at least once: `added` has been called */
+    WEIR__FIRED_ACTIVE = 1 << 1,       /* `active` was fired, `inactive` not yet */
+    WEIR__AUTO_READING = 1 << 2,       /* the value of `auto_read` that the loop has seen */
+    WEIR__READ_REQUESTED = 1 << 3,     /* a read was requested: one, or, with auto_read, all */
+    WEIR__READING = 1 << 4,            /* the transport reads */
+    WEIR__READING_ONCE = 1 << 5,       /* the transport reads one message */
+    WEIR__INPUT_THROTTLED = 1 << 6,    /* too many bytes are on their way to remote handlers */
+    WEIR__INPUT_SHUT = 1 << 7,         /* nothing more is received */
+    WEIR__OUTPUT_CLOSED = 1 << 8,      /* writes fail; shut_output waits for the queue */
+    WEIR__OUTPUT_SHUT = 1 << 9,        /* the transport has shut down sending */
+    WEIR__OUTPUT_FULL = 1 << 10,       /* weir__channel_writable will follow */
+    WEIR__OUTPUT_STOPPED = 1 << 11,    /* the transport gets nothing more from the queue */
+    WEIR__FLUSHING = 1 << 12,          /* the transport's flush is on the stack */
+    WEIR__FIRED_FAILURE = 1 << 13,     /* a failure without a promise has fired `error` */
+    WEIR__FIRED_DRAINING = 1 << 14,    /* `draining` was fired */
+    WEIR__DETACHING = 1 << 15,         /* is being deregistered */
+    WEIR__REMOVING_HANDLERS = 1 << 16, /* all events are fired: handlers are being removed */
+    WEIR__MEMBER = 1 << 17,            /* a member of its loop, which holds a reference */
+    WEIR__WARNED = 1 << 18,            /* an error that reached the tail was logged */
+    WEIR__WATCHED = 1 << 19,           /* the time of the last send is recorded: last_sent.h */
+    WEIR__INPUT_PAUSED = 1 << 20,      /* a handler has paused reading */
+    WEIR__ADMITTED = 1 << 21,          /* the next write was checked against the cap before */
+    WEIR__RESETS = 1 << 22,            /* closing resets the connection: data is lost */
+    WEIR__ANSWERING = 1 << 23,         /* the requested message is being passed on */
 };
 
-/* Bits of `due`: what the channel's task has to do, in this order. */
+/* Bits of `deferred`: the work of the deferred task, in this order. */
 enum {
     WEIR__DEFERRED_ACTIVE = 1 << 0,
-    WEIR__DEFERRED_MARKS = 1 << 1, /* look at them */
+    WEIR__DEFERRED_MARKS = 1 << 1, /* check the marks */
     WEIR__DEFERRED_WRITABILITY = 1 << 2,
     WEIR__DEFERRED_FLUSH = 1 << 3,
-    WEIR__DEFERRED_READING = 1 << 4,    /* auto_read has changed, or what is under way elsewhere */
-    WEIR__DEFERRED_TRANSPORT = 1 << 5,  /* the transport's own */
-    WEIR__DEFERRED_INACTIVE = 1 << 6,   /* disconnected */
-    WEIR__DEFERRED_DEREGISTER = 1 << 7, /* asked for */
-    WEIR__DEFERRED_ABORT = 1 << 8,      /* asked for, or there was no memory to pass something on */
-    WEIR__DEFERRED_CLOSED = 1 << 9,     /* closed: inactive, unregistered, all handlers go */
-    WEIR__DEFERRED_SWEEP = 1 << 10,     /* handlers were removed */
-    WEIR__DEFERRED_REPORT = 1 << 11,    /* something that another thread asked for */
-    WEIR__DEFERRED_WATCH = 1 << 12,     /* asked for by another thread */
-    WEIR__DEFERRED_MOVE = 1 << 13,      /* to another loop, since the one that it left has ended */
-    WEIR__DEFERRED_GIVE_UP = 1 << 14,   /* a handler elsewhere has held data for too long */
+    WEIR__DEFERRED_READING =
+        1 << 4, /* auto_read or the bytes on their way to remote handlers have changed */
+    WEIR__DEFERRED_TRANSPORT = 1 << 5, /* calls the transport's `deferred` */
+    WEIR__DEFERRED_INACTIVE = 1 << 6,  /* after a disconnect */
+    WEIR__DEFERRED_DEREGISTER = 1 << 7,
+    WEIR__DEFERRED_ABORT = 1 << 8, /* requested, or no memory to pass something on */
+    WEIR__DEFERRED_CLOSED =
+        1 << 9, /* closed: fires inactive and unregistered, removes all handlers */
+    WEIR__DEFERRED_SWEEP = 1 << 10,  /* frees removed handlers */
+    WEIR__DEFERRED_REPORT = 1 << 11, /* reports posted_err */
+    WEIR__DEFERRED_WATCH = 1 << 12,  /* starts to record the last send, for another thread */
+    WEIR__DEFERRED_MOVE = 1 << 13,   /* moves to another loop, because the previous one has ended */
+    WEIR__DEFERRED_GIVE_UP = 1 << 14, /* a remote handler has queued data for too long */
 };
 
 /*
- * What an idle channel needs comes first, what every read and write touches last, beside what the
- * transport puts behind it: at thousands of connections each line of the cache counts.
+ * Fields of idle channels come first; fields of every read and write come last, next to those of
+ * the transport. With thousands of connections each cache line counts.
  */
 struct weir_channel {
-    weir_msg msg; /* a channel travels as a message when it is accepted: the count is its own */
-    _Atomic(weir_executor *) executor; /* its memory is kept; NULL = never registered */
-    weir__member member;               /* of the executor that it is registered on */
+    weir_msg
+        msg; /* first: an accepted channel is a message; its reference count is the channel's */
+    _Atomic(weir_executor *) executor; /* weakly retained; NULL = never registered */
+    weir__member member;               /* of `executor`, while registered */
     uint64_t id;
     weir_channel *parent;
     weir_task deferred_task;
-    weir_timer *timers; /* of its handlers that run on the loop */
+    weir_timer *timers; /* of the handlers on the loop */
     _Atomic(weir__attribute *) attributes;
     _Atomic(weir__channel_extra *) extra;
-    _Atomic uint32_t deferred; /* who sets the first bit posts deferred_task */
+    _Atomic uint32_t deferred; /* the thread that sets the first bit posts deferred_task */
     _Atomic bool auto_read;
-    _Atomic bool skip_linger; /* set once */
-    uint16_t stats;           /* of the transport: where its figures begin in an account */
+    _Atomic bool skip_linger; /* only ever set */
+    uint16_t stats;           /* the index of the first counter of the transport in a shard */
 
     const weir__transport *transport;
-    _Atomic(weir__config *) config; /* the loop's to change */
-    _Atomic uint32_t state;         /* the loop's to change */
+    _Atomic(weir__config *) config; /* written by the loop */
+    _Atomic uint32_t state;         /* written by the loop */
     uint32_t flags;
     weir_pipeline pipeline;
     weir__outbound outbound;
@@ -143,23 +145,23 @@ static inline bool weir__channel_has(const weir_channel *channel, uint32_t flags
 
 static inline weir_executor *weir__channel_executor(const weir_channel *channel)
 {
-    /* Acquire: what the registering thread did to the channel comes before what the loop does. */
+    /* Acquire: the registering thread's writes to the channel happen before the loop's accesses. */
     return atomic_load_explicit(&channel->executor, memory_order_acquire);
 }
 
 static inline weir__config *weir__channel_config(const weir_channel *channel)
 {
-    /* Acquire: other threads may meet a config that was made after the channel. */
+    /* Acquire: the config may be newer than the channel. */
     return atomic_load_explicit(&channel->config, memory_order_acquire);
 }
 
-/* The loop's: it is the loop that changes them. */
+/* On the loop, which is the only one to change them. */
 static inline const weir_channel_options *weir__channel_options(const weir_channel *channel)
 {
     return &weir__channel_config(channel)->options;
 }
 
-/* Whether this thread may touch everything: it is the loop's, or there is no loop yet. */
+/* True if this thread may access everything: it is the loop, or there is no loop yet. */
 static inline bool weir__channel_in_loop(const weir_channel *channel)
 {
     weir_executor *executor = weir__channel_executor(channel);
@@ -172,21 +174,21 @@ static inline weir_ctx *weir__channel_head_tail(weir_channel *channel)
     return &channel->pipeline.head_tail;
 }
 
-/* ---- what few channels need (extra.c) ---- */
+/* ---- fields that few channels need (channel_extra.c) ---- */
 
-/* Promises that wait for one thing, in the order they came. */
+/* Promises that wait for the same event, in order of arrival. */
 typedef struct weir__promise_list {
     struct weir__promise_node *first;
 } weir__promise_list;
 
-/* Something that other threads may still be looking at: kept until the channel's memory goes. */
+/* A replaced object that other threads may still read; released with the channel. */
 typedef struct weir__retired {
     struct weir__retired *next;
-    weir_executor *executor; /* one of the two */
+    weir_executor *executor; /* one of the two is set */
     weir__config *config;
 } weir__retired;
 
-/* What a channel's addresses were, when somebody asked. */
+/* Cached addresses. */
 typedef struct weir__addresses {
     _Atomic(weir_address *) local;
     _Atomic(weir_address *) remote;
@@ -195,56 +197,57 @@ typedef struct weir__addresses {
 struct weir__channel_extra {
     weir_channel *channel;
 
-    /* The loop's. */
-    weir_timer timer;          /* of connecting, then of closing */
-    weir_promise *connecting;  /* retired; may be NULL all the same, */
-    bool is_connecting;        /* if nobody waits */
-    weir_address *destination; /* of the attempt; lent to the transport */
+    /* The loop only. */
+    weir_timer timer;         /* of the connection attempt, then of the close */
+    weir_promise *connecting; /* retired; may be NULL all the same, */
+    bool is_connecting;
+    weir_address *destination; /* of the attempt; the transport reads it */
     weir__promise_list close_waiters;
     weir__promise_list deregister_waiters;
     weir__promise_list shutdown_waiters;
-    struct weir__pending_bytes *pending_bytes; /* ctx.c: handlers that hold back bytes */
-    bool has_own_config;                       /* nobody shares it */
-    unsigned input_pauses;                     /* handlers that hold the input */
-    int64_t progress_at;                       /* closing.c: when the peer last took something */
-    int64_t unacknowledged;                    /* bytes, at the last sample */
-    int close_err;                             /* why the close gave up; 0 = it did not */
-    char *close_reason;                        /* the same in words; may be NULL all the same */
+    struct weir__pending_bytes
+        *pending_bytes;     /* ctx.c: bytes that handlers on the loop have queued */
+    bool has_own_config;    /* the config is not shared */
+    unsigned input_pauses;  /* the number of handlers that have paused reading */
+    int64_t progress_at;    /* closing.c: time of the last progress */
+    int64_t unacknowledged; /* closing.c: bytes at the last sample */
+    int close_err;          /* the error of a close that gave up; 0 = none */
+    char *close_reason;     /* its text; may be NULL */
 
-    /* Any thread's. */
-    _Atomic(weir_promise *) closed; /* made when somebody asks for it */
+    /* Any thread. */
+    _Atomic(weir_promise *) closed; /* created on first use */
     _Atomic(weir__retired *) retired;
     weir__addresses addresses;
-    _Atomic(struct weir__move *) moves;       /* operation.c: pending, the last one first */
-    _Atomic(struct weir__pin *) pins;         /* hop.c: which executor of a group handlers run on */
+    _Atomic(struct weir__move *) moves;       /* operation.c: pending, last in first */
+    _Atomic(struct weir__pin *) pins;         /* remote_handler.c: the executor of each group */
     _Atomic(struct weir__offload *) offloads; /* offload.c: changed under the channel's lock */
-    _Atomic int64_t under_way;     /* bytes on their way to and from handlers elsewhere */
-    weir__list memberships;        /* channel_group.c: under the channel's lock */
-    _Atomic int posted_err;        /* why something that nobody waits for was not done */
-    _Atomic int64_t bytes_sent_at; /* progress.c */
+    _Atomic int64_t under_way;                /* bytes on their way to and from remote handlers */
+    weir__list memberships;                   /* channel_group.c: guarded by the channel's lock */
+    _Atomic int posted_err;                   /* the error of a posted call without a promise */
+    _Atomic int64_t bytes_sent_at;            /* last_sent.c */
     _Atomic int64_t message_sent_at;
 };
 
-/* Any thread: makes it if need be; NULL if there is no memory. */
+/* Any thread. Allocates it on first use; NULL without memory. */
 weir__channel_extra *weir__channel_extra_get(weir_channel *channel);
-void weir__channel_extra_destroy(weir__channel_extra *extra); /* NULL is fine */
+void weir__channel_extra_destroy(weir__channel_extra *extra); /* NULL is ignored */
 
 static inline weir__channel_extra *weir__channel_extra_if_any(const weir_channel *channel)
 {
-    /* Sequentially consistent for weir_channel_closed, too. */
+    /* Sequentially consistent for weir_channel_closed. */
     return atomic_load_explicit(&channel->extra, memory_order_seq_cst);
 }
 
-/* channel_group.c: it is closed, and a member of nothing from here on. */
+/* channel_group.c: the channel is closed and leaves all groups. */
 void weir__channel_leave_groups(weir_channel *channel, weir__channel_extra *extra);
 
-/* Any thread: takes what the channel has had until now. `kept` is from weir__alloc. */
+/* Any thread: keeps a replaced object until the channel is freed. `retired` is from weir__alloc. */
 void weir__channel_extra_retire(weir__channel_extra *extra, weir__retired *retired);
 
-/* Adds a promise, which is kept; NULL is not added. Fails with -ENOMEM. */
+/* Adds a promise and retains it. NULL is not added. Fails with -ENOMEM. */
 int weir__promise_list_add(weir__promise_list *waiting, weir_promise *promise);
 
-/* Completes all of them. */
+/* Completes and removes all. */
 void weir__promise_list_complete(weir__promise_list *waiting, int err, const char *detail);
 
 /* ---- reports ---- */
@@ -253,51 +256,51 @@ void weir__promise_list_complete(weir__promise_list *waiting, int err, const cha
 
 /*
  * Any thread: the channel as the object of a log message, "97 (127.0.0.1:51234 -> 127.0.0.1:8007)":
- * its id, the end that has connected and the one that was connected to. An address that cannot be
- * found is "?". May make two system calls: only for messages that are really logged.
+ * its id, the address that connected and the address that it connected to. An unknown address is
+ * "?". May make two system calls: use it only for messages that are logged.
  */
 const char *weir__channel_log_name(weir_channel *channel, char buffer[WEIR__CHANNEL_LOG_NAME_SIZE]);
 
 /*
- * The end of an operation. Where nobody waits the first failure of a channel is fired as `error`,
- * unless it failed because the channel is closing.
+ * Reports the result of an operation. Without a promise the first failure of a channel fires
+ * `error`, unless the channel is closing.
  */
 void weir__channel_report(weir_channel *channel, weir_promise *done, int err, const char *detail);
 
 /*
- * Any thread: what was asked for will not come to the loop. Where nobody waits for it the loop
- * reports that; if the reason is want of memory it aborts the channel.
+ * Any thread: a posted operation did not reach the loop. Without a promise the loop reports the
+ * error; for want of memory it aborts the channel.
  */
 void weir__channel_fail_posted(weir_channel *channel, weir_promise *done, int err);
 
 /*
- * Whether an operation may begin with this promise: NULL, or one that is pending. One that was
- * cancelled is silently not performed; one that is complete is a mistake, and logged.
+ * True if an operation may start with this promise: NULL or pending. A cancelled promise skips the
+ * operation silently; a completed one is a mistake of the caller, and logged.
  */
 bool weir__channel_may_begin(weir_channel *channel, weir_promise *done);
 
-/* ---- the channel's own task (due.c) ---- */
+/* ---- the deferred task (deferred.c) ---- */
 
-/* Any thread: the bits will be seen to by the loop. Cannot fail. */
+/* Any thread: sets bits for the deferred task. Cannot fail. */
 void weir__channel_defer(weir_channel *channel, uint32_t bits);
 
 /*
- * Keeps the task from being posted until it is let go of, which posts it if something has become
- * due. False if it is under way: then there is nothing to let go of.
+ * Blocks the deferred task until it is resumed, which posts it if bits were set meanwhile. Returns
+ * false if the task is posted already: then there is nothing to resume.
  */
 bool weir__channel_pause_deferred(weir_channel *channel);
 void weir__channel_resume_deferred(weir_channel *channel);
 
-/* What they stand for, each in its file. */
+/* The work behind the bits. */
 void weir__channel_do_active(weir_channel *channel);
 void weir__channel_do_inactive(weir_channel *channel);
 void weir__channel_do_detach(weir_channel *channel);
 void weir__channel_fire_closed(weir_channel *channel);
 void weir__channel_do_moves(weir_channel *channel);
 
-/* ---- the head's side of the operations; on the loop ---- */
+/* ---- operations that reached the head; on the loop ---- */
 
-/* life.c */
+/* lifecycle.c */
 int weir__channel_check_registration(const weir_channel *channel);
 void weir__channel_do_register(weir_channel *channel, weir_promise *done);
 void weir__channel_reject_registration(weir_channel *channel, weir_promise *done, int err);
@@ -324,41 +327,41 @@ void weir__channel_do_shut_output(weir_channel *channel, weir_promise *done);
 /* Sets and clears bits of `state`. */
 void weir__channel_set_state(weir_channel *channel, uint32_t set, uint32_t clear);
 
-/* auto_read, or what reading depends on, has changed. */
+/* To be called when auto_read, or a condition of reading, has changed. */
 void weir__channel_update_auto_read(weir_channel *channel);
 void weir__channel_update_reading(weir_channel *channel);
 
-/* It comes to its first loop: auto_read is what it was switched to before. */
+/* Copies auto_read on the first registration. */
 void weir__channel_init_auto_read(weir_channel *channel);
 
-/* A handler wants nothing to be read for a while, whatever is asked for; and no longer. Holding
- * fails with -ENOMEM. */
+/* Pauses reading for a handler; resumes it. Pausing fails with -ENOMEM. */
 int weir__channel_pause_input(weir_channel *channel);
 void weir__channel_resume_input(weir_channel *channel);
 
-/* It is active now, or on a loop again: reads if it is to read by itself. */
+/* Starts auto-read when the channel becomes active or is registered again. */
 void weir__channel_start_reading(weir_channel *channel);
 
-/* What was flushed goes to the transport, as far as it does not wait for room. */
+/* Sends flushed messages, unless the transport waits for room. */
 void weir__channel_resume_sending(weir_channel *channel);
 
-/* All that was written before a close has been sent. */
+/* Everything written before a close has been sent. */
 void weir__channel_sent_all(weir_channel *channel);
 
-/* Ends the channel: the transport goes, and what is not sent fails with `err`. */
+/* Enters CLOSING: closes the transport. Unsent messages fail with `err`. */
 void weir__channel_begin_closing(weir_channel *channel, int err);
 
-/* A connection attempt is given up: its promise fails, its timer stops. */
+/* Abandons a connection attempt: fails its promise and stops its timer. */
 void weir__channel_stop_connecting(weir_channel *channel, int err);
 bool weir__channel_is_connecting(const weir_channel *channel);
 
-/* All handlers are gone: the loop lets go of the channel. */
+/* All handlers are removed: leaves the loop for good, which releases its reference. */
 void weir__channel_leave_loop(weir_channel *channel);
 
-/* The group shuts down: listeners close; others hear `draining`, and close if nobody listens. */
+/* The group shuts down: closes listeners and channels without a `draining` handler, fires
+ * `draining` on the others. */
 void weir__channel_drain(weir_channel *channel);
 
-/* Keeps others from asking the transport of a channel that is being closed. */
+/* Guards calls of the transport from other threads against the close. */
 void weir__channel_lock(const weir_channel *channel);
 void weir__channel_unlock(const weir_channel *channel);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Progress is data that the transport takes from the queue (progress.c), or data that the peer
- * acknowledges: a socket that is full takes nothing more before a third of it is free, which a slow
- * reader may need minutes for. What is not acknowledged yet has to be asked for, so it is sampled,
- * SAMPLES times within a timeout. A close gives up late by up to one sample, and never early.
+ * Progress means that the transport takes data from the queue (last_sent.c), or that the peer
+ * acknowledges data: a full socket takes nothing before a third of it is free, which may take a
+ * slow reader minutes. Unacknowledged data has to be polled, SAMPLES times within a timeout. A
+ * close gives up late by up to one sample, and never early.
  */
 #include "channel/closing.h"
 
@@ -88,7 +88,7 @@ void weir__closing_describe(const weir_channel *channel, const char *what, char 
                    timeout_ns / (is_whole ? weir_seconds(1) : weir_ms(1)), is_whole ? "s" : "ms");
 }
 
-/* A peer can cause as many as it likes, by not reading. */
+/* Rate-limited: a peer causes these by not reading. */
 static void log_giving_up(weir_channel *channel, const char *reason)
 {
     static weir__log_limit limit;
@@ -97,7 +97,8 @@ static void log_giving_up(weir_channel *channel, const char *reason)
 
     if (weir__log_admit(&limit, WEIR_LOG_WARN, &note))
         weir__warn("channel", weir__channel_log_name(channel, name), "%s: %s%s", reason,
-                   channel->transport->reset != NULL ? "the connection is reset" : "it is closed",
+                   channel->transport->reset != NULL ? "the connection is reset"
+                                                     : "the channel is closed",
                    note.text);
 }
 
@@ -112,7 +113,7 @@ void weir__channel_give_up(weir_channel *channel, int err, const char *reason)
     if (extra != NULL) {
         extra->close_err = err;
         extra->close_reason =
-            weir__strdup(reason); /* without memory the error's own text will do */
+            weir__strdup(reason); /* NULL without memory: the text of the error replaces it */
     }
     channel->flags |= WEIR__RESETS;
     weir__channel_begin_closing(channel, err);
@@ -155,7 +156,7 @@ static void check_progress(weir_channel *channel)
     weir__channel_give_up(channel, -ETIMEDOUT, reason);
 }
 
-/* The peer has everything. If it has only now got the last of it, its time to end its stream begins
+/* The peer has acknowledged everything. If it did so only now, its time to end the stream starts
  * now. */
 static void check_peer_end(weir_channel *channel, weir__channel_extra *extra)
 {
@@ -190,12 +191,12 @@ bool weir__closing_start_send_timeout(weir_channel *channel)
     if (extra == NULL || weir__last_sent_watch(channel) < 0)
         return false;
     extra->progress_at = now_of(channel);
-    /* The first sample counts as progress: nothing is known of the time before it. */
+    /* The first sample always counts as progress: earlier values are unknown. */
     extra->unacknowledged = channel->transport->unacknowledged != NULL ? INT64_MAX : 0;
     return start_timer(channel, weir__closing_poll_ns(channel, timeout_ns));
 }
 
-/* Without a timeout for the end of the peer's stream there may be one for what it has to take. */
+/* If close_timeout_ns is off, close_send_timeout_ns may still apply. */
 bool weir__closing_start_linger_timeout(weir_channel *channel)
 {
     const weir_channel_options *options = weir__channel_options(channel);

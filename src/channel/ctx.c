@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Contexts: their memory, and what a handler asks of its own.
+ * Contexts: memory, references, pending bytes and timers.
  */
 #include "channel/ctx.h"
 
@@ -18,7 +18,7 @@
 #include "channel/remote_handler.h"
 #include "executor/timer.h"
 
-/* A handler that holds back bytes. */
+/* Bytes that a handler has queued. */
 struct weir__pending_bytes {
     struct weir__pending_bytes *next;
     weir_ctx *ctx;
@@ -127,9 +127,9 @@ void weir__ctx_set_name(weir_ctx *ctx, const char *name)
     ctx->mask |= WEIR__CTX_NAMED;
 }
 
-/* ---- where it is ---- */
+/* ---- the handler and its executor ---- */
 
-/* Where the executor has ended another takes its place: due.c, hop.c. */
+/* An executor that has ended is replaced by another: deferred.c, remote_handler.c. */
 bool weir__ctx_in_executor(const weir_ctx *ctx)
 {
     const weir_executor *executor = weir_ctx_executor(ctx);
@@ -193,7 +193,7 @@ void weir_ctx_report(weir_ctx *ctx, weir_promise *done, int err, const char *det
         weir__channel_fail_posted(ctx->channel, NULL, err);
 }
 
-/* ---- flow ---- */
+/* ---- flow control ---- */
 
 bool weir_ctx_is_writable(const weir_ctx *ctx)
 {
@@ -214,8 +214,8 @@ static struct weir__pending_bytes **find_pending(weir__channel_extra *extra, con
     return link;
 }
 
-/* What a handler on the loop holds; NULL if it holds nothing, and takes nothing, or if there is no
- * memory to know it. */
+/* The counter of a handler on the loop; NULL if it has none and `takes` is false, or without
+ * memory. */
 static int64_t *pending_of(weir_ctx *ctx, bool takes)
 {
     weir__channel_extra *extra = weir__channel_extra_get(ctx->channel);
@@ -236,8 +236,8 @@ static int64_t *pending_of(weir_ctx *ctx, bool takes)
     return &(*link)->bytes;
 }
 
-/* Notes that a handler holds so many bytes more, or fewer: returns what counts of that. What is not
- * known cannot be taken off again. */
+/* Changes the pending bytes of a handler. Returns the change that counts: bytes that were never
+ * counted are not subtracted. */
 static int64_t count_pending(weir_ctx *ctx, int64_t bytes)
 {
     int64_t *held;
@@ -249,7 +249,7 @@ static int64_t count_pending(weir_ctx *ctx, int64_t bytes)
     if (held == NULL)
         return 0;
     if (bytes < -*held)
-        bytes = -*held; /* no more than it is known to hold */
+        bytes = -*held; /* no more than was added */
     *held += bytes;
     return bytes;
 }
@@ -261,7 +261,8 @@ void weir_ctx_add_pending_bytes(weir_ctx *ctx, int64_t bytes)
         weir__outbound_add_pending(ctx->channel, bytes);
 }
 
-/* It has been within the cap, and so it still is, though it may be a few bytes longer now. */
+/* The message passed the cap when it was queued, so it passes now, even if it has grown a
+ * little. */
 void weir_write_pending(weir_ctx *ctx, weir_msg *msg, weir_promise *done, int64_t bytes)
 {
     weir_channel *channel = ctx->channel;
@@ -273,7 +274,8 @@ void weir_write_pending(weir_ctx *ctx, weir_msg *msg, weir_promise *done, int64_
     weir_write(ctx, msg, done);
     if (is_here)
         channel->flags &= ~(uint32_t)WEIR__ADMITTED;
-    weir__outbound_add_pending(channel, 0); /* the marks, if the message was not queued */
+    weir__outbound_add_pending(channel,
+                               0); /* checks the marks, in case the message was not queued */
 }
 
 int weir_ctx_pause_input(weir_ctx *ctx)
@@ -317,13 +319,13 @@ static weir_timer **timers_of(weir_ctx *ctx)
     return weir__ctx_is_remote(ctx) ? &weir__remote_of(ctx)->timers : &ctx->channel->timers;
 }
 
-/* Between two loops a handler runs nowhere, unless that is on an executor of its own. */
+/* Between two loops, handlers on the loop have no executor. */
 static bool has_executor(const weir_ctx *ctx)
 {
     return weir__ctx_is_remote(ctx) || weir__channel_is(ctx->channel, WEIR__IS_REGISTERED);
 }
 
-/* A timer that was started once stays in the list: it lives as long as the context. */
+/* A timer stays in the list once it was started: it lives as long as the context. */
 int weir_ctx_timer_start(weir_ctx *ctx, weir_timer *timer, int64_t delay_ns,
                          void (*fn)(weir_ctx *ctx, weir_timer *timer))
 {
@@ -354,7 +356,7 @@ void weir__ctx_stop_timers(weir_ctx *ctx)
         }
         *link = timer->ctx_next;
         (void)weir_timer_stop(timer);
-        weir_timer_init(timer); /* nobody's: what it has called wants a context */
+        weir_timer_init(timer); /* its ctx_fn needs a context */
     }
 }
 

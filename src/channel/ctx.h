@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A handler's place in a pipeline: one allocation for the context, the handler's state, and a name
- * if it is not the table's.
+ * A context: a handler's position in a pipeline. One allocation holds the context, the handler's
+ * state, and a name if it differs from the table's:
  *
- *      [ elsewhere ] weir_ctx | state | name          elsewhere: only if it runs on another
- * executor
+ *      [ weir__remote ] weir_ctx | state | name        weir__remote: only on another executor
  *
- * `mask` has a bit for each slot that events may be brought to now: none before `added` and after
- * removal, so that looking for the next handler needs no other question. Marks share the word.
+ * `mask` has a bit for each slot that may be called now: none before `added` and after the removal,
+ * so the search for the next handler tests nothing else. Marks share the word.
  */
 #ifndef WEIR_CHANNEL_CTX_H
 #define WEIR_CHANNEL_CTX_H
@@ -40,16 +39,16 @@ enum {
     WEIR__SHUTDOWN_OUTPUT = 1 << 18,
     WEIR__SLOTS = (1 << 19) - 1,
 
-    /* Of a pipeline's ends, besides: some handler keeps messages while auto-read is off. */
+    /* Of head_tail, besides: a handler holds back messages while auto-read is off. */
     WEIR__BUFFERS_READS = 1 << 19,
 
     /* Marks. */
-    WEIR__CTX_REMOTE = 1 << 24,     /* runs on another executor: hop.h */
-    WEIR__CTX_NAME_SPACE = 1 << 28, /* for a name of its own, behind the state */
-    WEIR__CTX_NAMED = 1 << 25,      /* has one */
-    WEIR__CTX_ADDED = 1 << 26,      /* `added` has been called, or is being */
-    WEIR__CTX_REPLACED = 1 << 29,   /* replaced: the way back goes past it */
-    WEIR__CTX_REMOVED = 1 << 27, /* out of the pipeline; unlinked when nothing uses it any more */
+    WEIR__CTX_REMOTE = 1 << 24,     /* runs on another executor: remote_handler.h */
+    WEIR__CTX_NAME_SPACE = 1 << 28, /* the allocation has space for a name */
+    WEIR__CTX_NAMED = 1 << 25,      /* the space holds a name */
+    WEIR__CTX_ADDED = 1 << 26,      /* `added` has been called or is running */
+    WEIR__CTX_REPLACED = 1 << 29,   /* replaced: `prev` of its neighbour skips it */
+    WEIR__CTX_REMOVED = 1 << 27,    /* removed; unlinked and freed by a later task */
 };
 
 struct weir_ctx {
@@ -66,18 +65,17 @@ struct weir_ctx {
 
 #define WEIR__CTX_OUT (1u << 31) /* set in `refs` when the handler is removed */
 
-/* Which slots a table has. */
+/* The slots of a table. */
 uint32_t weir__handler_mask(const weir_handler *handler);
 
 /*
- * Makes a context, linked to nothing, and inits its state; with room for a name of its own, its 0
- * included. `group` is where it runs, NULL on the channel's loop. Fails with -ENOMEM, or as `init`
- * does.
+ * Creates an unlinked context and inits its state. `name_size` is the space for a name, with its 0.
+ * `group` is where it runs, NULL on the loop. Fails with -ENOMEM, or the error of `init`.
  */
 int weir__ctx_create(weir_channel *channel, const weir_handler *handler, const void *options,
                      size_t name_size, weir_group *group, weir_ctx **ret_ctx);
 
-/* Gives it a name of its own, for which it was made with room. */
+/* Sets the name. The context must have space for it. */
 void weir__ctx_set_name(weir_ctx *ctx, const char *name);
 
 /* Deinits the state of an unlinked context and releases the pipeline's reference. Any thread. */
@@ -100,16 +98,15 @@ static inline void weir__ctx_set_out(weir_ctx *ctx)
         atomic_fetch_or_explicit(&ctx->refs, WEIR__CTX_OUT, memory_order_release);
 }
 
-/* Stops the timers of a context; of all of them that run on the loop. */
+/* Stops the timers of a context; of all contexts on the loop. */
 void weir__ctx_stop_timers(weir_ctx *ctx);
 void weir__channel_stop_timers(weir_channel *channel);
 
-/* What it holds back is not counted any more. */
+/* Subtracts the pending bytes that the handler has not. */
 void weir__ctx_clear_pending_bytes(weir_ctx *ctx);
 
 /*
- * A state of 16 bytes, or a multiple, may hold what must lie on a boundary of 16; others can not,
- * and need not pay for it.
+ * A state whose size is a multiple of 16 may need an alignment of 16; others need not pay for it.
  */
 #define WEIR__CTX_ALIGNED_STATE ((sizeof(weir_ctx) + 15) / 16 * 16)
 
@@ -118,7 +115,7 @@ static inline size_t weir__ctx_state_offset(const weir_handler *handler)
     return handler->state_size % 16 == 0 ? WEIR__CTX_ALIGNED_STATE : sizeof(weir_ctx);
 }
 
-/* NULL if the handler has none. */
+/* NULL if the handler has no state. */
 static inline void *weir__ctx_state(weir_ctx *ctx)
 {
     size_t size = ctx->handler->state_size;
@@ -130,13 +127,13 @@ static inline void *weir__ctx_state(weir_ctx *ctx)
     return (char *)ctx + WEIR__CTX_ALIGNED_STATE;
 }
 
-/* weir_ctx_is_removed, without a call for a context that is there and runs on the loop. */
+/* weir_ctx_is_removed, without a call in the usual case: not removed, on the loop. */
 static inline bool weir__ctx_is_removed(const weir_ctx *ctx)
 {
     return (ctx->mask & (WEIR__CTX_REMOVED | WEIR__CTX_REMOTE)) != 0 && weir_ctx_is_removed(ctx);
 }
 
-/* Whether this thread is the one that the context's slots run on. */
+/* True if this thread runs the handler's slots. */
 bool weir__ctx_in_executor(const weir_ctx *ctx);
 
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The channel's own task: what has to be done later, or on the loop, and must not fail. There is
- * one, and a word of bits that say what it is for. Who sets a bit of a word that was zero posts the
- * task, and holds a reference for it. While the task runs the word is not zero: what is set then is
- * done by the same task, posted again. A flush that has to go on lets I/O have its turn before: a
- * peer that takes all that it is sent would otherwise keep the loop from everybody else.
+ * The deferred task of a channel: work that must happen later, or on the loop, and must not fail.
+ * There is one task, and a word of bits that say what it has to do. The thread that sets the first
+ * bit posts the task and retains the channel for it. While the task runs the word is not zero
+ * (BUSY): bits that are set then are handled by posting the same task again. A flush that has to
+ * continue first lets I/O have its turn: a peer that takes everything at once would otherwise
+ * starve other channels.
  *
- * Where the loop has ended before the channel was closed - a manual executor that was given up -
- * the global executor takes its place: nobody else runs the channel any more.
+ * If the loop ends before the channel is closed - a manual executor that was abandoned - the global
+ * executor replaces it.
  */
 #include "channel/channel.h"
 
@@ -23,7 +24,7 @@
 
 static void post(weir_channel *channel, bool after_turn);
 
-/* The task goes with the reference that it has: who posts it needs one, too, until that is done. */
+/* The task releases its reference: the poster needs one of its own meanwhile. */
 static void post_again(weir_channel *channel, uint32_t bits)
 {
     weir_channel_retain(channel);
@@ -37,7 +38,7 @@ static void report_posted_err(weir_channel *channel)
 
     weir__channel_report(channel, NULL,
                          atomic_load_explicit(&extra->posted_err, memory_order_relaxed),
-                         "what another thread asked for did not come to the loop");
+                         "an operation posted by another thread did not reach the loop");
 }
 
 static void run_deferred(weir_channel *channel, uint32_t bits)
@@ -63,14 +64,14 @@ static void run_deferred(weir_channel *channel, uint32_t bits)
     if (bits & WEIR__DEFERRED_DEREGISTER)
         weir__channel_do_detach(channel);
     if (bits & WEIR__DEFERRED_GIVE_UP)
-        weir__channel_give_up(channel, -ETIMEDOUT, "a handler has held data for too long");
+        weir__channel_give_up(channel, -ETIMEDOUT, "a handler has queued data for too long");
     if (bits & WEIR__DEFERRED_ABORT)
         weir__channel_do_abort(channel, NULL, WEIR_ECLOSED);
     if (bits & WEIR__DEFERRED_CLOSED)
         weir__channel_fire_closed(channel);
     if (bits & WEIR__DEFERRED_SWEEP)
         weir__pipeline_sweep(&channel->pipeline);
-    if (bits & WEIR__DEFERRED_MOVE) /* last: after it the channel may be another loop's */
+    if (bits & WEIR__DEFERRED_MOVE) /* last: after it another loop may own the channel */
         weir__channel_do_moves(channel);
 }
 
@@ -81,19 +82,19 @@ static bool has_moved(const weir_channel *channel)
     return !weir__in_executor(executor) && weir__executor_state(executor) < WEIR_EXECUTOR_SHUTDOWN;
 }
 
-/* A loop that does not even take this - its thread cannot be started - has never had the channel.
- */
+/* Fails if the new loop takes no task, because its thread cannot be started: then it has never
+ * had the channel. */
 static bool forward(weir_channel *channel)
 {
     int err;
 
-    weir_channel_retain(channel); /* it may be through before us */
+    weir_channel_retain(channel); /* the task may finish before the post returns */
     err = weir__executor_post(weir__channel_executor(channel), &channel->deferred_task, WEIR__NOW);
     weir_channel_release(channel);
     return err == 0;
 }
 
-/* Cancelled or not: it is done on the executor's thread in either case, and must be done. */
+/* Runs on cancellation, too: the work must be done, and this is the executor's thread. */
 static void on_deferred_task(void *arg, int status)
 {
     weir_channel *channel = arg;
@@ -101,7 +102,7 @@ static void on_deferred_task(void *arg, int status)
     (void)status;
     if (has_moved(channel) && forward(channel))
         return;
-    /* Acquire: what the setters did before they set their bits. */
+    /* Acquire: pairs with the threads that set the bits. */
     run_deferred(channel, atomic_exchange_explicit(&channel->deferred, BUSY, memory_order_acquire));
     weir__channel_resume_deferred(channel);
 }
@@ -110,7 +111,7 @@ void weir__channel_resume_deferred(weir_channel *channel)
 {
     uint32_t bits = BUSY;
 
-    /* Release: who runs the task next comes after what was done to the channel. */
+    /* Release: the next run of the task sees this one's writes to the channel. */
     if (atomic_compare_exchange_strong_explicit(&channel->deferred, &bits, 0, memory_order_acq_rel,
                                                 memory_order_relaxed))
         weir_channel_release(channel);
@@ -135,14 +136,15 @@ static void post(weir_channel *channel, bool after_turn)
         return;
     if (weir__executor_post(weir_executor_global(), &channel->deferred_task, WEIR__NOW) == 0)
         return;
-    weir__error("channel", "-", "no executor takes its task; it runs where it was asked for");
+    weir__error("channel", "-",
+                "no executor takes the deferred task: running it on the current thread");
     on_deferred_task(channel, 0);
 }
 
 void weir__channel_defer(weir_channel *channel, uint32_t bits)
 {
     if (weir__channel_executor(channel) == NULL)
-        return; /* before the first registration there is nobody to tell, and nothing to sweep */
+        return; /* not registered yet: no event to fire, nothing to sweep */
     if (atomic_fetch_or_explicit(&channel->deferred, bits, memory_order_acq_rel) != 0)
         return;
     weir_channel_retain(channel);

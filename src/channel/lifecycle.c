@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A channel's life: how it comes to a loop, and how it ends.
+ * The lifecycle of a channel: registration, closing and teardown.
  *
- *      phase from                 to          by                       when
+ *      phase from                 to          by                            when
  *      -                          OPEN        weir__channel_create
- *      OPEN                       SENDING     weir__channel_do_close   it is active: there may be
- *                                                                      something to send or to hear
- *      SENDING                    LINGERING   weir__channel_sent_all   the peer has not ended its
- *                                                                      stream
- *      OPEN, SENDING, LINGERING   CLOSING     weir__channel_begin_closing        close of what is
- * not active, abort, an error, all sent and the peer's end seen, or a timeout (closing.c) CLOSING
- * CLOSED      finish_closing            the transport is through
+ *      OPEN                       SENDING     weir__channel_do_close        it is active: data to
+ * send or the peer's end to await SENDING                    LINGERING   weir__channel_sent_all the
+ * peer has not ended its stream OPEN, SENDING, LINGERING   CLOSING     weir__channel_begin_closing
+ * close while not active, abort, error, all sent and the peer's end received, or a timeout
+ * (closing.c) CLOSING                    CLOSED      finish_closing                the transport is
+ * closed
  *
  *      registered from   to    by
- *      no                yes   weir__channel_do_register    attach
- *      yes               no    finish_deregister                   deregister: detach is through,
- * and it is still OPEN yes               no    weir__channel_fire_closed         closed
+ *      no                yes   weir__channel_do_register   attach
+ *      yes               no    finish_deregister           detach has finished, still OPEN
+ *      yes               no    weir__channel_fire_closed   closed
  *
  * Invariants:
- *   - Writes are taken in OPEN only. From SENDING on what is received is discarded.
- *   - The transport's `close` is called once, when CLOSING begins; it sends nothing from there on.
- *   - While it is registered the loop holds a reference (WEIR__MEMBER), until all handlers are
- *     gone or it was deregistered; so nobody needs one to run the channel on its loop. For as long
- *     it is a member of its event loop, which does not end before all of them have parted.
- *   - `active` and `inactive` come in pairs, and so do `registered` and `unregistered`.
+ *   - Writes are accepted in OPEN only. From SENDING on, input is discarded.
+ *   - The transport's `close` is called once, when CLOSING begins. Nothing is sent after that.
+ *   - From the registration until all handlers are removed, or until the deregistration, the
+ * channel is a member of its loop (WEIR__MEMBER), and the loop holds a reference: code that runs on
+ * the loop needs none. A loop does not end before all its members have left.
+ *   - `active` and `inactive` are fired in pairs, and so are `registered` and `unregistered`.
  *
- * The end, in this order: the transport - the closed promise - the promises of those who closed -
- * what was not sent fails - then, in a task, `inactive`, `unregistered`, and when all handlers have
- * heard that, wherever they run, they go, from the tail on.
+ * Order of a close: the transport closes; the closed promise, then the promises of close complete;
+ * unsent messages fail; then, in the deferred task (weir__channel_fire_closed), `inactive` and
+ * `unregistered` are fired; when both have passed all handlers, on whatever executor, the handlers
+ * are removed from the tail on; at last the channel leaves its loop (weir__channel_leave_loop).
  */
 #include "channel/channel.h"
 
@@ -44,8 +44,8 @@
 #include "channel/posted_call.h"
 
 /*
- * Only the loop writes it. Sequentially consistent for weir_channel_closed: it publishes the
- * promise and then looks at the state, the loop does it the other way round.
+ * Only the loop writes the state. Sequentially consistent for weir_channel_closed, which publishes
+ * the promise and then reads the state; the loop does it the other way round.
  */
 void weir__channel_set_state(weir_channel *channel, uint32_t set, uint32_t clear)
 {
@@ -55,7 +55,7 @@ void weir__channel_set_state(weir_channel *channel, uint32_t set, uint32_t clear
     atomic_store_explicit(&channel->state, after, memory_order_seq_cst);
 }
 
-/* ---- coming to a loop ---- */
+/* ---- registration ---- */
 
 int weir__channel_check_registration(const weir_channel *channel)
 {
@@ -66,7 +66,7 @@ int weir__channel_check_registration(const weir_channel *channel)
     return 0;
 }
 
-/* A manual executor that has ended is still its owner's thread. */
+/* A manual executor that has ended still counts as the current thread. */
 static int attach(weir_channel *channel)
 {
     if (weir__executor_state(weir__channel_executor(channel)) >= WEIR_EXECUTOR_SHUTDOWN)
@@ -79,7 +79,7 @@ static void on_shut_down(weir__member *member)
     weir__channel_drain(WEIR_CONTAINER_OF(member, weir_channel, member));
 }
 
-/* The time of the shutdown is up. */
+/* The shutdown has timed out. */
 static void on_abort(weir__member *member)
 {
     weir_channel *channel = WEIR_CONTAINER_OF(member, weir_channel, member);
@@ -90,7 +90,8 @@ static void on_abort(weir__member *member)
         return;
     }
     (void)snprintf(reason, sizeof(reason),
-                   "the shutdown of the group does not wait for the last %" PRId64 " bytes",
+                   "the shutdown of the group timed out before the last %" PRId64
+                   " bytes were sent",
                    weir__outbound_left(channel));
     weir__channel_give_up(channel, WEIR_ECLOSED, reason);
 }
@@ -110,14 +111,14 @@ static void join_loop(weir_channel *channel)
         weir__member_join(&channel->member, executor);
 }
 
-/* Leaves the loop's reference to the caller. */
+/* The caller releases the loop's reference. */
 static void part_from_loop(weir_channel *channel)
 {
     channel->flags &= ~(uint32_t)WEIR__MEMBER;
     weir__member_leave(&channel->member);
 }
 
-/* Accepting and connecting make it active later; a channel that comes again is active already. */
+/* A new connection becomes active later; a channel that is registered again already is. */
 static void resume(weir_channel *channel)
 {
     if (weir__channel_phase(channel) != WEIR__OPEN || !channel->transport->is_active(channel))
@@ -131,7 +132,7 @@ static void resume(weir_channel *channel)
     weir__channel_do_active(channel);
 }
 
-/* Where nobody waits for the registration nobody else would say why the channel is gone. */
+/* Without a promise the log is the only place that says why the channel was closed. */
 void weir__channel_reject_registration(weir_channel *channel, weir_promise *done, int err)
 {
     static weir__log_limit limit;
@@ -140,12 +141,11 @@ void weir__channel_reject_registration(weir_channel *channel, weir_promise *done
 
     if (done == NULL && weir__log_admit(&limit, WEIR_LOG_WARN, &note))
         weir__warn("channel", weir__channel_log_name(channel, name),
-                   "is closed, since its loop did not take it: %s%s", weir_error_text(err),
-                   note.text);
+                   "closed: its loop rejected it: %s%s", weir_error_text(err), note.text);
     weir__stats_error(channel, err);
     weir__channel_begin_closing(channel, err);
     if (done != NULL)
-        (void)weir_promise_fail(done, err, "the loop did not take the channel");
+        (void)weir_promise_fail(done, err, "the loop rejected the channel");
 }
 
 void weir__channel_do_register(weir_channel *channel, weir_promise *done)
@@ -153,7 +153,7 @@ void weir__channel_do_register(weir_channel *channel, weir_promise *done)
     int err = weir__channel_check_registration(channel);
 
     if (err < 0) {
-        weir__posted_call_fail(channel, done, err); /* no event: it is as well as before */
+        weir__posted_call_fail(channel, done, err); /* no event: the channel is unaffected */
         return;
     }
     if (done != NULL && !weir_promise_set_uncancellable(done))
@@ -173,7 +173,7 @@ void weir__channel_do_register(weir_channel *channel, weir_promise *done)
     resume(channel);
 }
 
-/* ---- leaving it ---- */
+/* ---- deregistration ---- */
 
 static void finish_deregister(weir_channel *channel)
 {
@@ -186,8 +186,8 @@ static void finish_deregister(weir_channel *channel)
     weir_fire_unregistered(weir__channel_head_tail(channel));
     if (extra != NULL)
         weir__promise_list_complete(&extra->deregister_waiters, 0, NULL);
-    channel->flags &= ~(uint32_t)WEIR__DETACHING; /* from here on it may be another loop's */
-    weir_channel_release(channel);                /* the loop's */
+    channel->flags &= ~(uint32_t)WEIR__DETACHING; /* from here on another loop may own it */
+    weir_channel_release(channel);                /* the loop's reference */
 }
 
 void weir__channel_do_deregister(weir_channel *channel, weir_promise *done)
@@ -197,7 +197,7 @@ void weir__channel_do_deregister(weir_channel *channel, weir_promise *done)
     if (done != NULL && !weir_promise_set_uncancellable(done))
         return;
     if (weir__channel_executor(channel) == NULL)
-        weir__channel_report(channel, done, 0, NULL); /* it never had a loop */
+        weir__channel_report(channel, done, 0, NULL); /* never registered */
     else if (extra == NULL || weir__promise_list_add(&extra->deregister_waiters, done) < 0)
         weir__channel_report(channel, done, -ENOMEM, NULL);
     else
@@ -210,13 +210,14 @@ static bool may_leave(const weir_channel *channel)
            !weir__channel_has(channel, WEIR__DETACHING);
 }
 
-/* Whoever closes it meanwhile completes what waits for this. */
+/* A close in the meantime completes the waiters. */
 void weir__channel_do_detach(weir_channel *channel)
 {
     weir__channel_extra *extra = weir__channel_extra_if_any(channel);
 
     if (weir__channel_is_connecting(channel)) {
-        weir__promise_list_complete(&extra->deregister_waiters, -EBUSY, "it is connecting");
+        weir__promise_list_complete(&extra->deregister_waiters, -EBUSY,
+                                    "a connection attempt is in progress");
         return;
     }
     if (!weir__channel_is(channel, WEIR__IS_REGISTERED) ||
@@ -233,8 +234,8 @@ void weir__channel_do_detach(weir_channel *channel)
 }
 
 /*
- * Closed on its way out, it still has to send, or to hear of the peer's end: its loop takes it
- * again.
+ * The channel was closed while it was being deregistered: its loop takes it back to send the rest
+ * and to await the end of the peer's stream.
  */
 static void reattach_to_send(weir_channel *channel)
 {
@@ -269,7 +270,7 @@ static void complete_waiters(weir_channel *channel)
 
     if (extra == NULL)
         return;
-    weir__channel_leave_groups(channel, extra); /* whoever hears of the end finds it gone */
+    weir__channel_leave_groups(channel, extra); /* before listeners run */
     closed = atomic_load_explicit(&extra->closed, memory_order_seq_cst);
     if (closed != NULL)
         (void)weir_promise_succeed(closed, NULL);
@@ -278,8 +279,8 @@ static void complete_waiters(weir_channel *channel)
     weir__promise_list_complete(&extra->shutdown_waiters, err < 0 ? err : WEIR_ECLOSED, reason);
 }
 
-/* A loop at its very end closes what is left, but runs no task: the rest is done elsewhere, where
- * its members must not be touched. */
+/* A loop that has ended closes its members but runs no more tasks: the rest runs on the global
+ * executor, which must not access the list of members. */
 static void part_from_ending_loop(weir_channel *channel)
 {
     const weir_executor *executor = weir__channel_executor(channel);
@@ -339,7 +340,7 @@ static bool may_linger(const weir_channel *channel)
     return channel->transport->lingers && !options->reset_on_close && options->close_timeout_ns > 0;
 }
 
-/* Whether the peer has to be waited for, so that what was sent is not lost to a reset. */
+/* True if the close has to wait for the peer, so that sent data is not lost to a reset. */
 static bool must_linger(const weir_channel *channel)
 {
     return may_linger(channel) && !weir__channel_has(channel, WEIR__INPUT_SHUT) &&
@@ -347,7 +348,7 @@ static bool must_linger(const weir_channel *channel)
            channel->transport->shut_output != NULL;
 }
 
-/* A half closure has waited for what is sent now. The end that follows tells the peer no more. */
+/* Completes a half closure that waited for the queue. The close that follows shuts nothing down. */
 static void finish_half_closure(weir_channel *channel)
 {
     weir__channel_extra *extra = weir__channel_extra_if_any(channel);
@@ -383,11 +384,11 @@ void weir__channel_sent_all(weir_channel *channel)
         return;
     }
     weir__channel_update_reading(channel);
-    if (extra != NULL) /* who waits for that need not wait for the peer */
+    if (extra != NULL) /* need not wait for the peer */
         weir__promise_list_complete(&extra->shutdown_waiters, 0, NULL);
 }
 
-/* What was written is sent; and what comes is discarded, so that the peer can go on sending. */
+/* Sends the queue, and reads and discards input, so that the peer can continue to send. */
 static void send_rest(weir_channel *channel)
 {
     weir__channel_set_state(channel, WEIR__SENDING, WEIR__PHASE);
@@ -404,7 +405,7 @@ static void send_rest(weir_channel *channel)
     weir__channel_do_flush(channel);
 }
 
-/* False: it is closed already, or the promise was cancelled. */
+/* Returns false if the channel is closed already or the promise was cancelled. */
 static bool add_close_waiter(weir_channel *channel, weir_promise *done)
 {
     weir__channel_extra *extra;
@@ -422,7 +423,8 @@ static bool add_close_waiter(weir_channel *channel, weir_promise *done)
     }
     extra = weir__channel_extra_get(channel);
     if (extra == NULL || weir__promise_list_add(&extra->close_waiters, done) < 0)
-        weir__channel_report(channel, done, -ENOMEM, "it closes all the same");
+        weir__channel_report(channel, done, -ENOMEM,
+                             "no memory to wait for the close, which continues");
     return true;
 }
 
@@ -472,7 +474,7 @@ void weir__channel_nonfatal_error(weir_channel *channel, int err, const char *de
         weir_fire_error(weir__channel_head_tail(channel), err, detail);
 }
 
-/* ---- the end ---- */
+/* ---- teardown ---- */
 
 void weir__channel_do_inactive(weir_channel *channel)
 {
@@ -499,7 +501,7 @@ void weir__channel_leave_loop(weir_channel *channel)
     if (!weir__channel_has(channel, WEIR__MEMBER))
         return;
     part_from_loop(channel);
-    weir_channel_release(channel); /* the loop's; the task that we are in has one of its own */
+    weir_channel_release(channel); /* the loop's reference; the deferred task has its own */
 }
 
 /* ---- shutdown ---- */
