@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A channel's attributes: a list that only grows, a node per key, and in each node a value that is
- * exchanged. So nobody needs a lock: a node that was seen stays, and whoever exchanges a value out
- * is the only one who has it.
+ * A channel's attributes: a list that only grows, with one node per key and an exchangeable value
+ * in each node. No lock is needed: a node stays once it is linked, and the thread that exchanges a
+ * value out is its only owner.
  *
- * Memory order. A node is written before the release that publishes it; a value before the release
+ * Memory order. A node is written before the release that publishes it, a value before the release
  * that stores it. Both are read with acquire.
  */
 #include "channel/attribute.h"
@@ -19,10 +19,10 @@ struct weir__attribute {
     weir__attribute *next;
     const weir_attribute *key;
     _Atomic(void *) value;
-    const void *lent; /* a value that is not freed: set before anyone else has the channel */
+    const void *lent; /* a borrowed value, not freed: set before other threads know the channel */
 };
 
-/* Looks from `node` to before `end`. */
+/* Searches from `node` up to `end`, exclusive. */
 static weir__attribute *find(weir__attribute *node, const weir__attribute *end,
                              const weir_attribute *key)
 {
@@ -36,8 +36,8 @@ static weir__attribute *find_in(weir_channel *channel, const weir_attribute *key
     return find(atomic_load_explicit(&channel->attributes, memory_order_acquire), NULL, key);
 }
 
-/* Nodes come only at the front: after a lost race those before the old first one are the new ones.
- */
+/* New nodes are pushed at the front: after a lost race only those before the old first one are
+ * new. */
 static weir__attribute *find_or_add(weir_channel *channel, const weir_attribute *key)
 {
     weir__attribute *first = atomic_load_explicit(&channel->attributes, memory_order_acquire),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attributes that a channel begins with, and the end of them all.
+ * Initial attributes of a channel, and the destruction of all.
  */
 #ifndef WEIR_CHANNEL_ATTRIBUTE_H
 #define WEIR_CHANNEL_ATTRIBUTE_H
@@ -8,12 +8,12 @@
 #include <weir/channel.h>
 
 /*
- * Sets values that stay somebody else's: the channel frees none of them. For a new channel that
- * nobody else has. Fails with -ENOMEM.
+ * Sets borrowed values: the channel does not free them. For a new channel that no other thread
+ * knows. Fails with -ENOMEM.
  */
 int weir__attributes_lend(weir_channel *channel, const weir_attribute_value *values, size_t count);
 
-/* Frees all values; nobody else has the channel any more. */
+/* Frees all values, when the channel is freed. */
 void weir__attributes_destroy(weir_channel *channel);
 
 #endif

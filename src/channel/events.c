@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events without contents: static messages, of which the library holds a reference for ever.
+ * Events without content: static messages, to which the library holds a reference for ever.
  */
 #include <weir/handler.h>
 

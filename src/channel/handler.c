@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a handler's table says of it.
+ * The slots of a table as a mask.
  */
 #include <weir/handler.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The handler that gives a channel its handlers, once, and goes. While it runs, what is added last
- * comes before it: in its place, also if others were added behind it, and if it adds initialisers
- * itself.
+ * The handler behind weir_pipeline_add_initializer: it adds a channel's handlers once and removes
+ * itself. While it runs, handlers that are added last are inserted before it, so they take its
+ * position, also if others follow it or if it adds initializers itself.
  */
 #include "channel/channel.h"
 #include "channel/pipeline_change.h"
@@ -17,7 +17,7 @@ struct initializer {
     void *user_data;
 };
 
-/* The one that runs on this thread now. */
+/* The initializer that runs on this thread, or NULL. */
 static _Thread_local weir_ctx *running __attribute__((tls_model("initial-exec")));
 
 weir_ctx *weir__initializer_anchor(weir_pipeline *pipeline)
@@ -41,8 +41,7 @@ static void log_failure(weir_channel *channel, int err)
 
     if (weir__log_admit(&limit, WEIR_LOG_WARN, &note))
         weir__warn("channel", weir__channel_log_name(channel, name),
-                   "is closed, since it could not be given its handlers: %s%s",
-                   weir_error_text(err), note.text);
+                   "closed: its initializer failed: %s%s", weir_error_text(err), note.text);
 }
 
 static void on_added(weir_ctx *ctx)

@@ -3,10 +3,9 @@
  * Passing events from handler to handler.
  *
  * The hot ones - read, read_complete, write, flush - are written out: find the next context with
- * the bit, call its function; no allocation, no atomic operation, no question that the mask does
- * not answer. A context that runs on another executor has the mark WEIR__CTX_REMOTE and stops
- * every search, since it may not be overtaken. The ends of the pipeline have every slot, so a
- * search always ends.
+ * the bit and call its function, without allocation, atomic operation or any test but that of the
+ * mask. A context on another executor has the mark WEIR__CTX_REMOTE and stops every search, because
+ * events must not overtake it. head_tail has every slot, so a search always ends.
  */
 #include "channel/invoke.h"
 
@@ -41,7 +40,7 @@ static inline bool is_remote(const weir_ctx *ctx)
     return UNLIKELY((ctx->mask & WEIR__CTX_REMOTE) != 0);
 }
 
-/* ---- events in their form ---- */
+/* ---- weir__event ---- */
 
 static void invoke_in(weir_ctx *ctx, const weir__event *event)
 {
@@ -142,7 +141,7 @@ static COLD void fire(weir_ctx *ctx, const weir__event *event)
         weir__pass(ctx, event);
 }
 
-/* ---- in ---- */
+/* ---- inbound ---- */
 
 void weir_fire_registered(weir_ctx *ctx)
 {
@@ -224,7 +223,7 @@ void weir_fire_read_complete(weir_ctx *ctx)
     fire_read_complete_remote(ctx);
 }
 
-/* ---- out ---- */
+/* ---- outbound ---- */
 
 static bool may_begin(weir_ctx *ctx, weir_promise *done)
 {
@@ -259,7 +258,7 @@ static __attribute__((noinline)) void write_with_promise(weir_ctx *ctx, weir_msg
         weir_msg_release(msg);
 }
 
-/* Most writes have no promise: then no register has to be saved. */
+/* Most writes have no promise: this path saves no registers. */
 void weir_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
     assert(weir__ctx_in_executor(ctx));
@@ -345,7 +344,7 @@ void weir_deregister(weir_ctx *ctx, weir_promise *done)
         fire(ctx, &(const weir__event){.slot = WEIR__DEREGISTER, .done = done});
 }
 
-/* ---- in at the head ---- */
+/* ---- at the head ---- */
 
 void weir_pipeline_fire_read(weir_pipeline *pipeline, weir_msg *msg)
 {

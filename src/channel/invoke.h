@@ -2,19 +2,19 @@
 /*
  * How an event gets from one handler to the next.
  *
- * On one executor it is a call: invoke.c looks for the next context that has the slot, and calls
- * it. To a handler on another executor, and away from one, it travels as a node (hop.h), and then
- * needs a form: weir__event.
+ * On one executor it is a call: invoke.c finds the next context that has the slot and calls it. To
+ * and from a handler on another executor it travels as a node (remote_handler.h), in the form of a
+ * weir__event.
  */
 #ifndef WEIR_CHANNEL_INVOKE_H
 #define WEIR_CHANNEL_INVOKE_H
 
 #include <weir/handler.h>
 
-/* An event, or something asked for; what it brings is its receiver's. */
+/* An event or operation. Its receiver owns what it carries. */
 typedef struct weir__event {
     uint32_t slot; /* one bit */
-    bool is_auto;  /* a request to read that auto-read makes */
+    bool is_auto;  /* a read request made by auto-read */
     int err;
     weir_msg *msg;
     weir_promise *done;
@@ -23,13 +23,13 @@ typedef struct weir__event {
     const weir_address *local;
 } weir__event;
 
-/* Calls the slot of this very context. */
+/* Calls the slot of this context. */
 void weir__invoke(weir_ctx *ctx, const weir__event *event);
 
 /* Passes an event on from this context, on the channel's loop. */
 void weir__pass(weir_ctx *ctx, const weir__event *event);
 
-/* weir_request_read, by auto-read: messages that wait go on, but none was requested. */
+/* weir_request_read on behalf of auto-read: waiting messages pass, but none was requested. */
 void weir__auto_request_read(weir_ctx *ctx);
 
 #endif

@@ -303,8 +303,8 @@ static void finish_closing(weir_channel *channel)
 }
 
 /*
- * A peer that has only a part_from_loop of what was written must not take it for the whole. Until a
- * close comes to the transport handlers may hold some of it; after that all of it is in the queue.
+ * True if closing loses data: the peer must not take a part for the whole. Until a close reaches
+ * the transport handlers may queue some of the data; after that all of it is in the outbound queue.
  */
 static bool loses_data(const weir_channel *channel)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A list of nodes (channel/node_pool.h), one for each message.
+ * A list of nodes (channel/node_pool.h), one per message.
  */
 #include "channel/msg_queue.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread's spare nodes: a stack, of POOL_MAX at the most. Nodes that are taken on one thread and
- * given back on another pile up there until it has enough, and from then on are freed.
+ * A stack of free nodes per thread, POOL_MAX at most. Nodes that are allocated on one thread and
+ * freed on another collect there until the stack is full, and are then freed.
  */
 #include "channel/node_pool.h"
 

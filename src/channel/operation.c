@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What anyone may ask of a channel: on its loop at once, from other threads as a call. Each begins
- * at the tail of the pipeline.
+ * The operations of weir/channel.h: at once on the loop, as a posted call on other threads. Each
+ * starts at the tail of the pipeline.
  */
 #include <errno.h>
 
@@ -16,7 +16,7 @@
 #include "channel/posted_call.h"
 #include "executor/group.h"
 
-/* Posts a call that brings nothing but a promise. */
+/* Posts a call without an argument. */
 static void post(weir_channel *channel, weir__posted_call_fn *fn, weir_promise *done)
 {
     int err;
@@ -34,7 +34,7 @@ static void post(weir_channel *channel, weir__posted_call_fn *fn, weir_promise *
 static void set_executor(weir_channel *channel, weir_executor *loop)
 {
     weir__executor_weak_retain(loop);
-    /* Release: what was done to the channel comes before what the new loop does to it. */
+    /* Release: writes to the channel happen before the accesses of the new loop. */
     atomic_store_explicit(&channel->executor, loop, memory_order_release);
 }
 
@@ -52,9 +52,9 @@ static bool claim(weir_channel *channel, weir_executor *loop)
 }
 
 /*
- * The loop is paused (executor/leases.h) from the moment that it is asked for, so that nobody else
- * gets it meanwhile; from here on the channel holds it by being a member, or does not want it. Its
- * memory is the channel's, which keeps each loop that it was given.
+ * The loop is leased (executor/leases.h) from the moment of the request, so that no other channel
+ * gets it meanwhile. From here on the channel's membership replaces the lease, or the loop is not
+ * needed. The channel keeps the memory of each loop that it was given.
  */
 static void on_register(weir_channel *channel, weir__posted_call *call, int status)
 {
@@ -62,7 +62,7 @@ static void on_register(weir_channel *channel, weir__posted_call *call, int stat
         weir__channel_do_register(channel, call->done);
     else
         weir__channel_reject_registration(channel, call->done,
-                                          status); /* no loop has it: we end it */
+                                          status); /* no loop owns it: closed here */
     weir__executor_unlease(call->arg);
 }
 
@@ -80,8 +80,9 @@ static void register_on(weir_channel *channel, weir_executor *loop, weir_promise
 }
 
 /*
- * The loop that the channel was on hands it over: from here on it is the other's. What other
- * threads have posted to this one is passed on; they may be posting right now, so it is kept.
+ * The previous loop hands the channel over: from here on the new one owns it. Calls that other
+ * threads posted to the previous loop are forwarded. They may be posting right now, so its memory
+ * is kept.
  */
 static int change_executor(weir_channel *channel, weir_executor *loop)
 {
@@ -97,10 +98,10 @@ static int change_executor(weir_channel *channel, weir_executor *loop)
 }
 
 /*
- * From the moment that the channel has the loop, others post its task there. If the loop then does
- * not take the channel we end it, and its task must not run meanwhile: elsewhere, since a loop that
- * has ended takes no task. So it waits until that is settled; if it was under way, then to the loop
- * that we are on.
+ * As soon as the channel has the loop, other threads post the deferred task to it. If the loop
+ * rejects the channel, this thread closes it, and the deferred task must not run meanwhile - which
+ * it would, on the global executor, if the loop has ended. So it is paused until the registration
+ * is settled. If it was posted before, it is on its way to the current loop.
  */
 static bool pause_deferred(weir_channel *channel, const weir_executor *loop)
 {
@@ -136,7 +137,7 @@ static void move(weir_channel *channel, weir_executor *loop, weir_promise *done)
     resume_deferred(channel, paused);
 }
 
-/* The channel's first loop. False if it has one, or had. */
+/* Registers a channel without a loop. False if it has or had one. */
 static bool register_first(weir_channel *channel, weir_executor *loop, weir_promise *done)
 {
     bool paused = pause_deferred(channel, loop), is_first = claim(channel, loop);
@@ -147,7 +148,7 @@ static bool register_first(weir_channel *channel, weir_executor *loop, weir_prom
     return is_first;
 }
 
-/* It did not come to the loop that it was on, which is the one to hand it over. */
+/* The call did not reach the previous loop, which has to hand the channel over. */
 static void fail_move(weir_channel *channel, weir_executor *loop, weir_promise *done, int err)
 {
     weir__posted_call_fail(channel, done, err);
@@ -156,11 +157,11 @@ static void fail_move(weir_channel *channel, weir_executor *loop, weir_promise *
     weir__executor_unlease(loop);
 }
 
-/* A move that the channel's own task makes, since the loop that the channel left has ended. */
+/* A move that the deferred task makes, because the previous loop has ended. */
 struct weir__move {
     struct weir__move *next;
-    weir_executor *loop; /* retired, and paused */
-    weir_promise *done;  /* retired; may be NULL */
+    weir_executor *loop; /* weakly retained, and leased */
+    weir_promise *done;  /* retained; may be NULL */
 };
 
 static bool has_ended(const weir_executor *executor)
@@ -179,7 +180,7 @@ static int defer_move(weir_channel *channel, weir_executor *loop, weir_promise *
     move->loop = loop;
     move->done = done != NULL ? weir_promise_retain(done) : NULL;
     move->next = atomic_load_explicit(&extra->moves, memory_order_relaxed);
-    /* Release: the task that takes the move finds all of it. */
+    /* Release: pairs with take_moves. */
     while (!atomic_compare_exchange_weak_explicit(&extra->moves, &move->next, move,
                                                   memory_order_release, memory_order_relaxed))
         ;
@@ -213,7 +214,7 @@ static void post_move(weir_channel *channel, weir_executor *loop, weir_promise *
     }
 }
 
-/* Takes all pending moves; the first one first. */
+/* Takes all pending moves, in order. */
 static struct weir__move *take_moves(weir__channel_extra *extra)
 {
     struct weir__move *move = atomic_exchange_explicit(&extra->moves, NULL, memory_order_acquire),
@@ -227,8 +228,7 @@ static struct weir__move *take_moves(weir__channel_extra *extra)
     return first;
 }
 
-/* Only one task of the channel runs at a time. After the first move the channel is the new loop's,
- * which the others go to. */
+/* After the first move the new loop owns the channel; the others are posted to it. */
 void weir__channel_do_moves(weir_channel *channel)
 {
     struct weir__move *pending = take_moves(weir__channel_extra_if_any(channel)), *next;
@@ -246,7 +246,7 @@ void weir__channel_do_moves(weir_channel *channel)
     }
 }
 
-/* Who hears that the channel leaves its loop may move it: when all of them have heard. */
+/* Handlers that see `unregistered` may move the channel: after the deregistration has finished. */
 static bool can_move_now(const weir_channel *channel)
 {
     return weir__channel_in_loop(channel) && !weir__channel_has(channel, WEIR__DETACHING);
@@ -257,7 +257,7 @@ static bool suits(const weir_channel *channel, const weir_executor *loop)
     return loop->type->run_inline == NULL && channel->transport->suits(channel, loop);
 }
 
-/* A connection that is one too many is the client's affair. */
+/* Above the limit of connections it is not the server's fault: INFO. */
 static void log_rejection(weir_channel *channel, int err, const char *detail)
 {
     static weir__log_limit limits[2];
@@ -266,11 +266,11 @@ static void log_rejection(weir_channel *channel, int err, const char *detail)
     weir__log_note note;
 
     if (weir__log_admit(&limits[err == WEIR_ETOOMANY], level, &note))
-        weir_log_write(level, "channel", weir__channel_log_name(channel, name),
-                       "is closed: %s: %s%s", detail, weir_error_text(err), note.text);
+        weir_log_write(level, "channel", weir__channel_log_name(channel, name), "closed: %s: %s%s",
+                       detail, weir_error_text(err), note.text);
 }
 
-/* It does not even get as far as to a loop. One that has a loop stays there. */
+/* Rejects a channel before it gets to a loop. A registered channel keeps its loop. */
 static void reject(weir_channel *channel, weir_promise *done, int err, const char *detail)
 {
     if (weir_channel_is_registered(channel)) {
@@ -294,7 +294,7 @@ void weir_channel_register(weir_channel *channel, weir_executor *loop, weir_prom
         return;
     }
     if (!suits(channel, loop)) {
-        reject(channel, done, -EINVAL, "the executor does not suit the channel");
+        reject(channel, done, -EINVAL, "the executor cannot run this channel");
         return;
     }
     weir__executor_lease(loop);
@@ -321,7 +321,7 @@ void weir_group_register(weir_group *group, weir_channel *channel, weir_promise 
         weir__executor_unlease(loop);
 }
 
-/* ---- calls with a promise alone ---- */
+/* ---- calls with only a promise ---- */
 
 static void on_deregister(weir_channel *channel, weir__posted_call *call, int status)
 {
@@ -356,8 +356,8 @@ void weir_channel_disconnect(weir_channel *channel, weir_promise *done)
 }
 
 /*
- * A channel that is closed, on a loop that has ended, has been closed for this one too. Where
- * nobody hears that it was not, it is: a close is not lost.
+ * A close that did not reach the loop succeeds if the channel is closed. If not, and there is no
+ * promise, the channel is aborted: a close is never lost.
  */
 static void fail_close(weir_channel *channel, weir_promise *done, int err)
 {
@@ -394,7 +394,7 @@ static void on_abort(weir_channel *channel, weir__posted_call *call, int status)
         fail_close(channel, call->done, status);
 }
 
-/* Needs no memory unless somebody waits for it. */
+/* Needs no memory without a promise. */
 void weir_channel_abort(weir_channel *channel, weir_promise *done)
 {
     if (!weir__channel_may_begin(channel, done))
@@ -552,7 +552,7 @@ void weir_channel_connect(weir_channel *channel, const weir_address *remote,
 
 /* ---- calls with a message ---- */
 
-/* Counted again by the queue that it comes to, unless a handler keeps it: then it is looked at. */
+/* The queue counts the message again, unless a handler keeps it: then the marks are checked. */
 static void on_write(weir_channel *channel, weir__posted_call *call, int status)
 {
     if (status == 0) {

@@ -3,16 +3,17 @@
  * The outbound queue.
  *
  * Invariants:
- *   - `here` is the sum of the costs of the entries and of what handlers hold back; only the loop
- *     writes it, so that a write of the loop's own needs no locked instruction. `away` is the sum
- *     of what is under way to the loop; everybody writes that.
- *   - A promise completes after its entry has left the list, so a listener may write, flush, close.
+ *   - `local` is the sum of the costs of the entries and of the pending bytes of handlers on the
+ * loop. Only the loop writes it, so a write on the loop needs no locked instruction. `posted` is
+ * the sum of what is on its way to the loop; any thread writes it.
+ *   - A promise completes after its entry has left the list, so a listener may write, flush and
+ * close.
  *   - From `first` to `unflushed` all promises are uncancellable.
  *
- * The marks. Bit 0 of `unwritable` is set by whoever finds more than the high mark, and cleared by
- * the loop when it finds less than the low one. A thread that counts a write of its own sets the
- * bit before it posts the write, and the loop looks again when that comes: so a bit that was set
- * too late, by a thread that was overtaken, does not stay.
+ * The marks. Any thread that finds more bytes than the high mark sets bit 0 of `unwritable`; the
+ * loop clears it when it finds less than the low mark. A thread sets the bit before it posts its
+ * write, and the loop checks again when the write arrives: so a bit that was set too late, by a
+ * thread that was overtaken, does not stay.
  *
  * Not here: when to flush (writing.c), and how to send (the transport).
  */
@@ -35,11 +36,11 @@
 #include "channel/last_sent.h"
 #include "channel/node_pool.h"
 
-#define OVER_MARK 1u /* the bit of `unwritable` that is ours */
+#define OVER_MARK 1u /* the bit of `unwritable` for the marks */
 #define SLACK_MIN 256
 #define COPY_MAX 1024
 #define COMPONENT_COST                                                                           \
-    192                   /* its place in the composite, the header of its buffer, a small block \
+    192                   /* its entry in the composite, the header of its buffer, a small block \
                            */
 #define DATAGRAM_COST 384 /* the addresses, the header of its buffer, a small block */
 
@@ -55,8 +56,7 @@ _Static_assert(sizeof(weir__entry) <= WEIR__NODE_SIZE, "an entry is a node");
 
 /* ---- counting ---- */
 
-/* Memory of a buffer that is not used. A view has none: weir__outbound_compact sees to its block.
- */
+/* Unused capacity of a buffer. A view has none: weir__outbound_compact handles its block. */
 static int64_t slack_of(const weir_buf *buf, int64_t size)
 {
     int64_t slack =
@@ -65,7 +65,7 @@ static int64_t slack_of(const weir_buf *buf, int64_t size)
     return slack > size && slack > SLACK_MIN ? slack : 0;
 }
 
-/* What is not a buffer, and keeps some. */
+/* The cost of buffers that other messages keep alive. */
 static __attribute__((noinline)) int64_t extra_cost(const weir_msg *msg)
 {
     weir_msg *any = (weir_msg *)(uintptr_t)msg; /* only to be read */
@@ -77,7 +77,7 @@ static __attribute__((noinline)) int64_t extra_cost(const weir_msg *msg)
     return datagram != NULL ? DATAGRAM_COST : 0;
 }
 
-/* Most messages are buffers: those need no call for their size. */
+/* Most messages are buffers, which need no call for their size. */
 static inline int64_t size_of(const weir_msg *msg)
 {
     return weir_msg_is(msg, &weir_buf_type)
@@ -122,7 +122,7 @@ weir_msg *weir__outbound_compact(weir_msg *msg)
     return weir_buf_msg(copy);
 }
 
-/* Only the loop writes it: no read-modify-write is needed. */
+/* Only the loop writes it, so no read-modify-write is needed. */
 static void count_local(weir_channel *channel, int64_t bytes)
 {
     _Atomic int64_t *local = &channel->outbound.local;
@@ -131,7 +131,7 @@ static void count_local(weir_channel *channel, int64_t bytes)
                           memory_order_relaxed);
 }
 
-/* Relaxed, as all of it: the bytes are numbers that say nothing of other memory. */
+/* Relaxed, as all of these: the bytes guard no other memory. */
 static void count_posted(weir_channel *channel, int64_t bytes)
 {
     atomic_fetch_add_explicit(&channel->outbound.posted, bytes, memory_order_relaxed);
@@ -208,7 +208,7 @@ int weir__outbound_reserve(weir_channel *channel, int64_t bytes)
 {
     count_posted(channel, bytes);
     if (weir__outbound_bytes(channel) > cap_of(channel)) {
-        weir__outbound_cancel_reserve(channel, bytes); /* others may have seen it */
+        weir__outbound_cancel_reserve(channel, bytes); /* other threads may have seen the bytes */
         return WEIR_EFULL;
     }
     if (weir__outbound_bytes(channel) > high_mark_of(channel))
@@ -294,7 +294,8 @@ static void finish(weir_channel *channel, weir__entry *entry, int err, const cha
 int weir__outbound_admit(weir_channel *channel, int64_t cost)
 {
     if (weir__channel_has(channel, WEIR__ADMITTED))
-        channel->flags &= ~(uint32_t)WEIR__ADMITTED; /* this one: not who writes in between */
+        channel->flags &=
+            ~(uint32_t)WEIR__ADMITTED; /* only this write, not one that a handler adds */
     else if (weir__outbound_bytes(channel) + cost > cap_of(channel))
         return WEIR_EFULL;
     return 0;
@@ -313,7 +314,7 @@ static int check_write(weir_channel *channel, const weir_msg *msg, int64_t cost)
     return err;
 }
 
-/* Who has forgotten an encoder is told of what. */
+/* Names the message type that no encoder handled. */
 static __attribute__((noinline, cold)) void reject_write(weir_channel *channel, weir_msg *msg,
                                                          weir_promise *done, int err)
 {
@@ -323,8 +324,7 @@ static __attribute__((noinline, cold)) void reject_write(weir_channel *channel, 
 
     if (is_odd)
         (void)snprintf(detail, sizeof(detail),
-                       "a %s channel cannot send a message of type %s: no encoder has made bytes "
-                       "of it",
+                       "a %s channel cannot send a message of type %s: an encoder is missing",
                        channel->transport->name, name != NULL ? name : "(no name)");
     weir_msg_release(msg);
     report_write(channel, done, err, is_odd ? detail : NULL);
@@ -336,7 +336,7 @@ void weir__outbound_add(weir_channel *channel, weir_msg *msg, weir_promise *done
     weir__entry *entry;
     int err;
 
-    if (weir__channel_has(channel, WEIR__OUTPUT_FULL)) /* it will stay for a while */
+    if (weir__channel_has(channel, WEIR__OUTPUT_FULL)) /* it has to wait */
         msg = weir__outbound_compact(msg);
     cost = cost_of(msg, size);
     err = check_write(channel, msg, cost);
@@ -356,7 +356,7 @@ void weir__outbound_add(weir_channel *channel, weir_msg *msg, weir_promise *done
     check_marks(channel);
 }
 
-/* Takes a cancelled entry out; its promise has told its listeners already. */
+/* Frees a cancelled entry, whose promise is complete already. */
 static void discard(weir_channel *channel, weir__entry *entry)
 {
     count_local(channel, -entry->cost);
@@ -451,7 +451,7 @@ size_t weir__outbound_peek(weir_channel *channel, weir_msg **ret_msgs, size_t co
     return used;
 }
 
-/* How many bytes of it are still to be sent; -1 if it does not consist of bytes. */
+/* The bytes that are still to be sent; -1 if the message does not consist of bytes. */
 static int64_t remaining(weir_msg *msg)
 {
     if (msg == NULL)
@@ -480,7 +480,7 @@ int64_t weir__outbound_left(const weir_channel *channel)
     return bytes;
 }
 
-/* The bytes are there: remaining() said so. */
+/* At most remaining() bytes. */
 static void skip(weir_msg *msg, int64_t bytes)
 {
     if (weir_buf_of(msg) != NULL)
@@ -527,7 +527,7 @@ static size_t bytes_of(const struct iovec *vectors, size_t count)
 
 struct gathering {
     struct iovec *vectors;
-    size_t count; /* there is room for so many */
+    size_t count; /* capacity of `vectors` */
     size_t used;
     size_t bytes;
 };
@@ -545,7 +545,7 @@ static void gather_buf(struct gathering *gathering, const weir_buf *buf)
     gathering->bytes += length;
 }
 
-/* False if it has more pieces than there is room for. */
+/* False if the vectors are full before the composite ends. */
 static bool gather_composite(struct gathering *gathering, weir_composite *composite)
 {
     struct iovec *vectors = gathering->vectors + gathering->used;
@@ -557,7 +557,7 @@ static bool gather_composite(struct gathering *gathering, weir_composite *compos
     return bytes == weir_composite_readable(composite);
 }
 
-/* False if the next message cannot go with it. */
+/* False if no further message can be gathered. */
 static bool gather_one(struct gathering *gathering, weir_msg *msg)
 {
     weir_buf *buf = weir_buf_of(msg);
@@ -571,7 +571,7 @@ static bool gather_one(struct gathering *gathering, weir_msg *msg)
     return composite != NULL && gather_composite(gathering, composite);
 }
 
-/* Most flushes are of one buffer. */
+/* The usual flush of a single buffer. */
 static bool gather_only(struct gathering *gathering, const weir_channel *channel,
                         const weir__entry *entry)
 {

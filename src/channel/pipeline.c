@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ring of handlers, on the loop: adding, removing, finding. Calls from other threads come here
- * by way of change.c.
+ * The ring of handlers, on the loop: adding, removing, finding. Changes by other threads get here
+ * through pipeline_change.c.
  *
- * The life of a context:
+ * The lifecycle of a context:
  *
  *      created           pipeline_change.c, in the caller: `init`
  *      linked            weir__pipeline_insert
- *      added             call_added: when linked, or by weir__pipeline_call_added if that was
- *                        before the first registration; from here on it has its slots
- *      removed           mark_removed: no slots and no name from here on; then call_removed, for
- *                        a replaced one after `added` of its replacement
+ *      added             call_added: when linked, or, before the first registration, by
+ *                        weir__pipeline_call_added; from here on it has its slots
+ *      removed           mark_removed: no slots and no name from here on; then call_removed, of a
+ *                        replaced handler after `added` of its replacement
  *      unlinked, freed   weir__pipeline_sweep, in a later task: `deinit`
  *
- * The handlers of remote contexts are called on their executors; the sweep frees a remote context
- * when its executor is through with it (remote_handler.h).
+ * Remote handlers are called on their executors. The sweep frees a remote context when its executor
+ * has finished with it (remote_handler.h).
  */
 #include "channel/pipeline.h"
 
@@ -42,7 +42,7 @@ void weir__pipeline_init(weir_pipeline *pipeline, weir_channel *channel)
     };
 }
 
-/* The one whose `next` it is. */
+/* The context whose `next` is `ctx`. */
 static weir_ctx *predecessor(const weir_ctx *ctx)
 {
     weir_ctx *before = ctx->prev;
@@ -72,8 +72,8 @@ static int link_before(weir_ctx *next, weir_ctx *ctx, bool replaces)
 }
 
 /*
- * A handler that is replaced passes on what it still has to its replacement, which comes next to
- * it, in both directions. So it is left out on the way back, where `prev` leads.
+ * A replaced handler passes what it still has to its replacement, which is next to it, in both
+ * directions. So `prev` of the others leads past it.
  */
 static void put_aside(weir_ctx *ctx, weir_ctx *replacement)
 {
@@ -104,8 +104,8 @@ static bool is_removed(const weir_ctx *ctx)
                                     : (ctx->mask & WEIR__CTX_REMOVED) != 0;
 }
 
-/* The slots that make the channel fire an event. Requests to read need not be repeated for a
- * handler that lets all messages pass while auto-read is on. */
+/* The slots for which the channel fires events. Read requests need not be repeated for a handler
+ * that passes all messages on while auto-read is on. */
 static uint32_t slots_of(const weir_ctx *ctx)
 {
     bool buffers_reads = ctx->handler->buffers_reads;
@@ -177,14 +177,14 @@ weir_channel *weir_pipeline_channel(const weir_pipeline *pipeline)
     return pipeline->head_tail.channel;
 }
 
-/* ---- telling ---- */
+/* ---- calling handlers ---- */
 
 static bool was_registered(const weir_pipeline *pipeline)
 {
     return weir__channel_has(pipeline->head_tail.channel, WEIR__WAS_REGISTERED);
 }
 
-/* Its slots are there before `added` runs, so that it can pass events to itself and others. */
+/* The slots are set before `added` runs, so that it can fire events. */
 static void call_added(weir_ctx *ctx)
 {
     if (weir__ctx_is_remote(ctx)) {
@@ -200,7 +200,7 @@ static void call_added(weir_ctx *ctx)
         ctx->handler->added(ctx);
 }
 
-/* What it holds back it may give back itself, in `removed`: only the rest is taken off. */
+/* `removed` may subtract its pending bytes itself: only the rest is subtracted here. */
 static void call_removed(weir_ctx *ctx)
 {
     weir__ctx_stop_timers(ctx);
@@ -216,13 +216,13 @@ static bool was_added_once(const weir_ctx *ctx)
                                     : (ctx->mask & WEIR__CTX_ADDED) != 0;
 }
 
-/* Its removal is told after its replacement was: that is where `prev` leads. */
+/* `removed` is called after `added` of the replacement, which `prev` leads to. */
 static bool waits_for_replacement(const weir_ctx *ctx)
 {
     return (ctx->mask & WEIR__CTX_REPLACED) != 0 && !was_added_once(ctx->prev);
 }
 
-/* It and, if it has replaced one, that one's removal. The old one comes before it. */
+/* Also calls `removed` of the handler that it replaces, which comes before it. */
 static void call_added_and_replaced(weir_ctx *ctx)
 {
     weir_ctx *old = ctx->channel->pipeline.head_tail.next;
@@ -234,7 +234,7 @@ static void call_added_and_replaced(weir_ctx *ctx)
         call_removed(old);
 }
 
-/* What handlers add and remove meanwhile stays linked, so that the way to the next is there. */
+/* Handlers that are added and removed meanwhile stay linked, so `next` stays valid. */
 void weir__pipeline_call_added(weir_pipeline *pipeline)
 {
     weir_channel *channel = pipeline->head_tail.channel;
@@ -248,7 +248,7 @@ void weir__pipeline_call_added(weir_pipeline *pipeline)
             continue;
         is_over = is_removed(ctx) && !weir__ctx_is_remote(ctx) && !waits_for_replacement(ctx);
         call_added_and_replaced(ctx);
-        if (is_over) /* before it could be told */
+        if (is_over) /* removed before it was added */
             call_removed(ctx);
     }
 }
@@ -274,7 +274,7 @@ static int choose_name(weir_pipeline *pipeline, weir_ctx *ctx, bool is_exact,
     return 0;
 }
 
-/* From here on no event and no change finds the handler, so each is taken out once. */
+/* From here on no event and no change finds the handler, so it is removed only once. */
 static void mark_removed(weir_ctx *ctx)
 {
     if (weir__ctx_is_remote(ctx)) {
@@ -294,8 +294,8 @@ static void finish_removal(weir_ctx *ctx)
 }
 
 /*
- * The old handler is out of the pipeline before `added` of the new one runs: that may change the
- * pipeline in any way, and finds the new handler only.
+ * The old handler is removed before `added` of the new one runs: `added` may change the pipeline in
+ * any way, and finds only the new handler.
  */
 static void replace(weir_pipeline *pipeline, weir_ctx *old, weir_ctx *ctx)
 {
@@ -355,10 +355,10 @@ void weir_ctx_remove(weir_ctx *ctx)
         weir__pipeline_remove(ctx);
 }
 
-/* ---- the end ---- */
+/* ---- teardown ---- */
 
-/* Handlers are removed from the tail on, those of a segment when what is behind it has been freed.
- */
+/* Removes handlers from the tail on; those of a segment when everything behind it has been
+ * freed. */
 static void remove_all(weir_pipeline *pipeline)
 {
     weir_channel *channel = pipeline->head_tail.channel;
@@ -367,7 +367,7 @@ static void remove_all(weir_pipeline *pipeline)
     for (weir_ctx *ctx = pipeline->head_tail.prev; ctx != &pipeline->head_tail; ctx = ctx->prev) {
         weir__pipeline_remove(ctx);
         if (weir__ctx_is_remote(ctx) && weir__remote_of(ctx)->segment->first == ctx)
-            return; /* weir__pipeline_sweep goes on */
+            return; /* weir__pipeline_sweep continues */
     }
     weir__channel_leave_loop(channel);
 }
@@ -405,8 +405,8 @@ void weir__pipeline_sweep(weir_pipeline *pipeline)
         remove_all(pipeline);
 }
 
-/* Those on the loop are called as an event comes by: only others have to be waited for. None is
- * added any more, since the channel is closed. */
+/* Handlers on the loop run inside the event: only remote ones have to be awaited. None is added
+ * any more, because the channel is closed. */
 void weir__pipeline_teardown_after(weir_ctx *ctx)
 {
     weir_pipeline *pipeline = &ctx->channel->pipeline;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Changing a pipeline: at once on the loop, and before the first registration; from other threads
- * as a call. The handler's `init` runs in the caller either way.
+ * Changes of a pipeline: at once on the loop and before the first registration, otherwise as a
+ * posted call. `init` runs in the caller either way.
  */
 #include "channel/pipeline_change.h"
 
@@ -17,9 +17,9 @@
 #include "channel/posted_call.h"
 #include "channel/remote_handler.h"
 
-/* ---- what travels ---- */
+/* ---- posted changes ---- */
 
-/* A change on its way to the loop; its anchor stands behind it. */
+/* A change on its way to the loop, followed by its anchor. */
 struct change {
     weir_ctx *ctx; /* NULL = only remove the anchor */
     weir__position position;
@@ -52,7 +52,7 @@ static void complete(weir_promise *done, int err)
         (void)weir_promise_succeed(done, NULL);
 }
 
-/* One that runs elsewhere hears of it there: who waits, waits for that. */
+/* A remote handler is removed on its executor: the promise waits for that. */
 static int remove_named(weir_pipeline *pipeline, const char *name, weir_promise *done)
 {
     weir_ctx *ctx = weir_pipeline_find(pipeline, name);
@@ -97,7 +97,7 @@ static void on_change(weir_channel *channel, weir__posted_call *call, int status
     }
     if (status < 0 && call->done == NULL)
         weir__warn("pipeline", change->position.anchor,
-                   "was not changed as another thread asked: %s", weir_error_text(status));
+                   "a change posted by another thread failed: %s", weir_error_text(status));
     weir__free(change);
 }
 
@@ -130,7 +130,7 @@ static int apply_or_post(weir_pipeline *pipeline, weir_ctx *ctx, const weir__pos
     return apply(pipeline, ctx, position, done);
 }
 
-/* ---- what is asked for ---- */
+/* ---- public ---- */
 
 static size_t name_size(const weir_handler *handler, const weir_place *place)
 {
@@ -139,7 +139,7 @@ static size_t name_size(const weir_handler *handler, const weir_place *place)
     return (handler->name != NULL ? strlen(handler->name) : 0) + WEIR__NAME_NUMBER;
 }
 
-/* Whether the table's name will do as it is: only the loop can complete. */
+/* True if the table's name is not in use. Only the loop knows. */
 static bool is_table_name_free(weir_pipeline *pipeline, const weir_handler *handler)
 {
     return weir__channel_in_loop(pipeline->head_tail.channel) && handler->name != NULL &&

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where in a pipeline a change is made.
+ * The position of a change in a pipeline.
  */
 #ifndef WEIR_CHANNEL_PIPELINE_CHANGE_H
 #define WEIR_CHANNEL_PIPELINE_CHANGE_H
 
 #include "channel/pipeline.h"
 
-#define WEIR__NAME_MAX 128                      /* of a generated name, its 0 included */
-#define WEIR__NAME_NUMBER sizeof("#4294967295") /* what such a name needs besides the table's */
+#define WEIR__NAME_MAX 128                      /* size of a generated name, with its 0 */
+#define WEIR__NAME_NUMBER sizeof("#4294967295") /* what it needs besides the table's name */
 
 enum {
     WEIR__LAST,
@@ -21,17 +21,18 @@ enum {
 typedef struct weir__position {
     int kind;
     const char *anchor; /* the name of a handler; NULL for LAST and FIRST */
-    bool is_exact;      /* the name was chosen by the user: it must be free */
+    bool is_exact;      /* the name was given by the user: it must not be in use */
 } weir__position;
 
-/* The loop: links a context and tells its handler. Fails with -ENOENT, -EEXIST, -ENOMEM,
+/* The loop: links a context and calls `added`. Fails with -ENOENT, -EEXIST, -ENOMEM,
  * WEIR_ECLOSED. */
 int weir__pipeline_insert(weir_pipeline *pipeline, weir_ctx *ctx, const weir__position *position);
 
-/* The loop: what the channel has fired has got past this context, of one elsewhere or the ends. */
+/* The loop: the last event has passed this context, which is head_tail or that of a remote
+ * handler. */
 void weir__pipeline_teardown_after(weir_ctx *ctx);
 
-/* The context that what is added last comes before: the initialiser that runs now, or the ends. */
+/* The context before which handlers are added last: the running initializer, or head_tail. */
 weir_ctx *weir__initializer_anchor(weir_pipeline *pipeline);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls from other threads. The order of a thread's calls is that of the executor's queue; across a
- * move it holds for calls made after the registration's promise, since those go to the new loop,
- * and earlier ones by way of the old.
+ * Calls from other threads. A thread's calls keep their order, which is that of the executor's
+ * queue. Across a move the order holds for calls after the registration's promise has completed:
+ * those go to the new loop directly, earlier ones through the old.
  */
 #include "channel/posted_call.h"
 
@@ -26,10 +26,11 @@ static void finish(weir__posted_call *call, int status)
     weir_channel_release(channel);
 }
 
-/* Its own bound is for the user's tasks: a call that was let in goes on without one. */
+/* Not subject to the bound of the queue: the call was accepted before. */
 static int forward(weir__posted_call *call)
 {
-    weir_channel *channel = weir_channel_retain(call->channel); /* it may be through before us */
+    weir_channel *channel =
+        weir_channel_retain(call->channel); /* the call may finish before the post returns */
     int err = weir__executor_post(weir__channel_executor(channel), &call->task, WEIR__NOW);
 
     weir_channel_release(channel);
@@ -41,7 +42,7 @@ static void on_call(void *arg, int status)
     weir__posted_call *call = arg;
     int err = 0;
 
-    if (!weir__channel_in_loop(call->channel)) { /* also if the loop that it was on ends */
+    if (!weir__channel_in_loop(call->channel)) { /* also if the previous loop ends */
         err = forward(call);
         if (err == 0)
             return;

@@ -265,8 +265,8 @@ static int init_nested(weir_channel *channel, void *arg)
     weir_pipeline *pipeline = weir_channel_pipeline(channel);
 
     (void)arg;
-    (void)weir_pipeline_add_last(pipeline, letter(1), NULL);
-    (void)weir_pipeline_add_initializer(pipeline, init_letter, letter(2));
+    IGNORE_RESULT(weir_pipeline_add_last(pipeline, letter(1), NULL));
+    IGNORE_RESULT(weir_pipeline_add_initializer(pipeline, init_letter, letter(2)));
     return weir_pipeline_add_last(pipeline, letter(3), NULL);
 }
 
@@ -275,8 +275,8 @@ static int init_outer(weir_channel *channel, void *arg)
     weir_pipeline *pipeline = weir_channel_pipeline(channel);
 
     (void)echo_service_init(channel, arg);
-    (void)weir_pipeline_add_last(pipeline, letter(0), NULL);
-    (void)weir_pipeline_add_initializer(pipeline, init_nested, NULL);
+    IGNORE_RESULT(weir_pipeline_add_last(pipeline, letter(0), NULL));
+    IGNORE_RESULT(weir_pipeline_add_initializer(pipeline, init_nested, NULL));
     return weir_pipeline_add_last(pipeline, &dumper, arg);
 }
 

@@ -632,7 +632,7 @@ static void come_and_go(void *arg)
         if (i % 3 == 0)
             (void)weir_channel_group_remove(storm->group, channel);
         if (i % 5 == 0)
-            (void)weir_channel_group_add(storm->group, channel);
+            IGNORE_RESULT(weir_channel_group_add(storm->group, channel));
         if (i % 2 == 0)
             weir_channel_abort(channel, NULL);
         if (i % 4 == 0) /* it may be leaving by itself */

@@ -91,7 +91,7 @@ static void live(weir_channel *channel, struct stepper *stepper)
 
     weir_channel_register(channel, stepper->executor, registered);
     settle(stepper);
-    (void)weir_attribute_set(channel, &attribute, stepper);
+    IGNORE_RESULT(weir_attribute_set(channel, &attribute, stepper));
     (void)weir_channel_local_address(channel, &address);
     (void)weir_channel_set_options(channel, WEIR_CHANNEL_OPTIONS(.high_mark = 300));
     receive(channel);

@@ -538,8 +538,8 @@ static void read_and_answer(weir_ctx *ctx, weir_msg *msg)
     weir_pipeline *pipeline = weir_ctx_pipeline(ctx);
     struct event_recorder *self = weir_ctx_state(ctx);
 
-    (void)weir_pipeline_replace(pipeline, "old", WEIR_PLACE(.name = "new"), &event_recorder,
-                                EVENT_RECORDER(self->events, "new"));
+    IGNORE_RESULT(weir_pipeline_replace(pipeline, "old", WEIR_PLACE(.name = "new"), &event_recorder,
+                                        EVENT_RECORDER(self->events, "new")));
     weir_write(ctx, weir_msg_retain(msg), NULL);
     weir_fire_read(ctx, msg);
 }
@@ -614,8 +614,8 @@ static void replace_the_next(weir_ctx *ctx)
 {
     struct event_recorder *self = weir_ctx_state(ctx);
 
-    (void)weir_pipeline_replace(weir_ctx_pipeline(ctx), "old", WEIR_PLACE(.name = "new"),
-                                &event_recorder, EVENT_RECORDER(self->events, "new"));
+    IGNORE_RESULT(weir_pipeline_replace(weir_ctx_pipeline(ctx), "old", WEIR_PLACE(.name = "new"),
+                                        &event_recorder, EVENT_RECORDER(self->events, "new")));
 }
 
 TEST(pipeline, tells_one_that_is_replaced_while_the_others_are_told_that_it_is_removed)
@@ -725,8 +725,8 @@ static void read_and_replace(weir_ctx *ctx, weir_msg *msg)
 
     second = event_recorder;
     second.added = replace_itself;
-    (void)weir_pipeline_replace(weir_ctx_pipeline(ctx), "old", WEIR_PLACE(.name = "second"),
-                                &second, EVENT_RECORDER(self->events, "second"));
+    IGNORE_RESULT(weir_pipeline_replace(weir_ctx_pipeline(ctx), "old", WEIR_PLACE(.name = "second"),
+                                        &second, EVENT_RECORDER(self->events, "second")));
     weir_write(ctx, weir_msg_retain(msg), NULL);
     weir_fire_read(ctx, msg);
 }

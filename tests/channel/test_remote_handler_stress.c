@@ -101,8 +101,8 @@ static void change(weir_channel *channel, weir_group *const groups[], weir__rand
     if (weir__random_below(random, 2) == 0)
         (void)weir_pipeline_remove(pipeline, name, NULL);
     else
-        (void)weir_pipeline_add(
-            pipeline, WEIR_PLACE(.name = name, .after = "front", .group = group), &passer, NULL);
+        IGNORE_RESULT(weir_pipeline_add(
+            pipeline, WEIR_PLACE(.name = name, .after = "front", .group = group), &passer, NULL));
 }
 
 static void blow(weir_channel *channel, weir_group *const groups[], uint64_t seed)

@@ -495,8 +495,8 @@ TEST(demand, a_handler_added_late_answers_the_pending_request)
 
 static void add_and_pass(weir_ctx *ctx, weir_msg *msg)
 {
-    (void)weir_pipeline_add(weir_ctx_pipeline(ctx), WEIR_PLACE(.after = weir_ctx_name(ctx)),
-                            &letters.handler, NULL);
+    IGNORE_RESULT(weir_pipeline_add(weir_ctx_pipeline(ctx), WEIR_PLACE(.after = weir_ctx_name(ctx)),
+                                    &letters.handler, NULL));
     weir_fire_read(ctx, msg);
 }
 

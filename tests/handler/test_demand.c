@@ -123,7 +123,8 @@ static void add_layer(struct world *world, uint32_t which)
 
     if (world->layers == LAYERS_MAX)
         return;
-    (void)weir_pipeline_add(pipeline, WEIR_PLACE(.before = "consumer"), handlers[which % 3], NULL);
+    IGNORE_RESULT(
+        weir_pipeline_add(pipeline, WEIR_PLACE(.before = "consumer"), handlers[which % 3], NULL));
     world->layers++;
 }
 
@@ -230,8 +231,8 @@ static void begin(void *state)
     pipeline = weir_embedded_pipeline(world->embedded);
     if (weir_flow_control_add(pipeline) < 0)
         abort();
-    (void)weir_pipeline_add_last(pipeline, &ones.handler, NULL);
-    (void)weir_pipeline_add_last(pipeline, &consumer, NULL);
+    IGNORE_RESULT(weir_pipeline_add_last(pipeline, &ones.handler, NULL));
+    IGNORE_RESULT(weir_pipeline_add_last(pipeline, &consumer, NULL));
 }
 
 static void put(struct world *world, size_t length)

@@ -68,7 +68,7 @@ static void add_handlers(weir_ctx *ctx)
     if (weir_length_field_add(pipeline, WEIR_LENGTH_FIELD_OPTIONS(.strip = 4)) < 0 ||
         weir_length_prepender_add(pipeline, NULL) < 0)
         abort();
-    (void)weir_pipeline_add_last(pipeline, &echo, NULL);
+    IGNORE_RESULT(weir_pipeline_add_last(pipeline, &echo, NULL));
 }
 
 static void open_echo(struct connection *connection)

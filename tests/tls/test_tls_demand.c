@@ -264,8 +264,8 @@ static void do_step(struct world *world, const struct property_step *step)
         break;
     case DECODE:
         if (number % 4 == 0 && world->sent == 0)
-            (void)weir_pipeline_add(server->pipeline, WEIR_PLACE(.before = "witness"),
-                                    &threes.handler, NULL);
+            IGNORE_RESULT(weir_pipeline_add(server->pipeline, WEIR_PLACE(.before = "witness"),
+                                            &threes.handler, NULL));
         break;
     default:
         tls_pair_run(&world->pair);
@@ -391,7 +391,7 @@ static const weir_decoder letters = {
 
 static void secure_letters(weir_ctx *ctx)
 {
-    (void)weir_pipeline_add_first(weir_ctx_pipeline(ctx), &letters.handler, NULL);
+    IGNORE_RESULT(weir_pipeline_add_first(weir_ctx_pipeline(ctx), &letters.handler, NULL));
     tls_line_add_server(ctx);
 }
 
@@ -473,7 +473,7 @@ TEST_EACH_CONNECTION(tls_demand, work_that_switches_auto_read_is_done_in_order)
 
 static void plain_letters(weir_ctx *ctx)
 {
-    (void)weir_pipeline_add_first(weir_ctx_pipeline(ctx), &letters.handler, NULL);
+    IGNORE_RESULT(weir_pipeline_add_first(weir_ctx_pipeline(ctx), &letters.handler, NULL));
 }
 
 TEST_EACH_CONNECTION(tls_demand, so_it_is_without_tls)
@@ -494,9 +494,9 @@ static const weir_handler worker = {.name = "worker", .read = work_on};
 
 static void add_letters_and_worker(weir_ctx *ctx)
 {
-    (void)weir_pipeline_add(weir_ctx_pipeline(ctx), WEIR_PLACE(.first = true, .group = helpers),
-                            &worker, NULL);
-    (void)weir_pipeline_add_first(weir_ctx_pipeline(ctx), &letters.handler, NULL);
+    IGNORE_RESULT(weir_pipeline_add(weir_ctx_pipeline(ctx),
+                                    WEIR_PLACE(.first = true, .group = helpers), &worker, NULL));
+    IGNORE_RESULT(weir_pipeline_add_first(weir_ctx_pipeline(ctx), &letters.handler, NULL));
 }
 
 /* The decoder has passed on many messages when the handler switches auto-read off. */
@@ -513,8 +513,9 @@ TEST_EACH_CONNECTION(tls_demand, so_it_is_for_a_handler_elsewhere)
 
 static void add_letters_elsewhere(weir_ctx *ctx)
 {
-    (void)weir_pipeline_add(weir_ctx_pipeline(ctx), WEIR_PLACE(.first = true, .group = helpers),
-                            &letters.handler, NULL);
+    IGNORE_RESULT(weir_pipeline_add(weir_ctx_pipeline(ctx),
+                                    WEIR_PLACE(.first = true, .group = helpers), &letters.handler,
+                                    NULL));
 }
 
 TEST_EACH_CONNECTION(tls_demand, so_it_is_behind_a_decoder_elsewhere)

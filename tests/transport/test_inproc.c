@@ -247,7 +247,7 @@ static void relay_accepted(weir_ctx *ctx, weir_msg *msg)
     weir_channel *channel = weir_channel_of(msg);
 
     chain_called[chain_count++] = channel;
-    (void)weir_pipeline_add_last(weir_channel_pipeline(channel), &relay, NULL);
+    IGNORE_RESULT(weir_pipeline_add_last(weir_channel_pipeline(channel), &relay, NULL));
     weir_channel_register(channel, weir_ctx_executor(ctx), NULL);
 }
 

@@ -122,29 +122,30 @@ TEST_EACH_CONNECTION(tcp, shares_its_address_if_both_allow_it)
     assert_int_equal(try_to_bind(connection, NULL, NULL, text), -EADDRINUSE);
 }
 
-static int reuse_address_of(struct line *line)
+static int reuse_address_of(struct connection *connection)
 {
     int value = -1;
     size_t size = sizeof(value);
 
-    assert_int_equal(
-        weir_channel_get_socket_option(line->listener, SOL_SOCKET, SO_REUSEADDR, &value, &size), 0);
+    assert_int_equal(weir_channel_get_socket_option(connection->listener, SOL_SOCKET, SO_REUSEADDR,
+                                                    &value, &size),
+                     0);
     return value;
 }
 
-TEST_EACH_LINE(tcp, reuses_its_address_by_default)
+TEST_EACH_CONNECTION(tcp, reuses_its_address_by_default)
 {
-    line_prepare(line, NULL);
-    if (line->medium == LINE_TCP)
-        assert_int_equal(reuse_address_of(line), 1);
+    connection_prepare(connection, NULL);
+    if (connection->medium == CONNECTION_TCP)
+        assert_int_equal(reuse_address_of(connection), 1);
 }
 
-TEST_EACH_LINE(tcp, does_not_reuse_its_address_if_that_is_off)
+TEST_EACH_CONNECTION(tcp, does_not_reuse_its_address_if_that_is_off)
 {
     const weir_channel_options *options = WEIR_CHANNEL_OPTIONS(.reuse_address = WEIR_OFF);
 
-    line_prepare(line, &(const struct line_options){.listener = options});
-    assert_int_equal(reuse_address_of(line), 0);
+    connection_prepare(connection, &(const struct connection_options){.listener = options});
+    assert_int_equal(reuse_address_of(connection), 0);
 }
 
 /* B 13 */

@@ -122,15 +122,15 @@ TEST_EACH_HOST(udp, has_its_port_for_itself)
 TEST_EACH_HOST(udp, shares_its_address_with_reuse_address)
 {
     const weir_channel_options *shared = WEIR_CHANNEL_OPTIONS(.reuse_address = WEIR_ON);
-    struct mailbox first, second;
+    struct datagram_endpoint first, second;
     char address[WEIR_ADDRESS_TEXT_SIZE];
 
-    mailbox_open(&first, host, shared);
+    endpoint_open(&first, host, shared);
     (void)weir_address_format(&first.address, address, sizeof(address));
-    mailbox_make(&second, host, shared);
-    assert_int_equal(mailbox_bind(&second, address), 0);
-    mailbox_close(&first);
-    mailbox_close(&second);
+    endpoint_init(&second, host, shared);
+    assert_int_equal(endpoint_bind(&second, address), 0);
+    endpoint_close(&first);
+    endpoint_close(&second);
 }
 
 /* ---- connected ---- */

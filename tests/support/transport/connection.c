@@ -170,7 +170,7 @@ static void on_accepted(weir_ctx *ctx, weir_msg *msg)
 
     if (end->channel == NULL) {
         end->channel = weir_channel_retain(channel);
-        (void)weir_pipeline_add_last(weir_channel_pipeline(channel), &taker_of_notes, end);
+        IGNORE_RESULT(weir_pipeline_add_last(weir_channel_pipeline(channel), &taker_of_notes, end));
         weir_group_register(end->connection->far.group, channel, NULL);
     }
     weir_msg_release(msg);

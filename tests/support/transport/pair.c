@@ -127,7 +127,8 @@ static void on_accepted(weir_ctx *ctx, weir_msg *msg)
     }
     weir_channel_release(pair->server.channel);
     pair->server.channel = weir_channel_retain(channel);
-    (void)weir_pipeline_add_last(weir_channel_pipeline(channel), &taker_of_notes, &pair->server);
+    IGNORE_RESULT(
+        weir_pipeline_add_last(weir_channel_pipeline(channel), &taker_of_notes, &pair->server));
     weir_channel_register(channel, executor_of_server(pair), NULL);
     weir_msg_release(msg);
 }
