@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The base of aggregators. What is not part of a message that is being put together is dropped: so
- * nothing needs to be remembered of one that is skipped.
+ * The base of aggregators. Parts that arrive while no message is being aggregated are released, so
+ * skipping a message needs no state.
  */
 #include <weir/aggregator.h>
 
@@ -50,7 +50,7 @@ static void release_whole(weir_ctx *ctx)
 static void fail(weir_ctx *ctx, int err)
 {
     release_whole(ctx);
-    weir_fire_error(ctx, err, "a message could not be put together");
+    weir_fire_error(ctx, err, "aggregation failed");
 }
 
 static void report_too_long(weir_ctx *ctx, weir_msg *msg)
@@ -61,7 +61,7 @@ static void report_too_long(weir_ctx *ctx, weir_msg *msg)
         aggregator_of(ctx)->too_long(ctx, msg);
         return;
     }
-    (void)snprintf(detail, sizeof(detail), "a message has more than %lld bytes",
+    (void)snprintf(detail, sizeof(detail), "message over the limit of %lld bytes",
                    (long long)state_of(ctx)->max_length);
     weir_fire_error(ctx, WEIR_ETOOLONG, detail);
 }
@@ -75,7 +75,7 @@ static int64_t size_of(const weir_ctx *ctx, const weir_msg *part)
     return aggregator->size != NULL ? aggregator->size(part) : (int64_t)weir_msg_size(part);
 }
 
-/* `end` may remove the aggregator: all of the message is there, and no longer its own. */
+/* `end` may remove the aggregator; the finished message is passed on all the same. */
 static void finish(weir_ctx *ctx)
 {
     weir_msg *whole = take_whole(state_of(ctx));
@@ -89,7 +89,7 @@ static void finish(weir_ctx *ctx)
     weir__demand_pass(ctx, whole);
 }
 
-/* Whether the start is followed by a message to put together. */
+/* Replies to the start, if required. True if the message is to be aggregated. */
 static bool action(weir_ctx *ctx, weir_msg *start)
 {
     const weir_aggregator *aggregator = aggregator_of(ctx);
@@ -179,9 +179,9 @@ void weir_aggregator_read(weir_ctx *ctx, weir_msg *msg)
         return;
     }
     if ((kind & WEIR_AGGREGATOR_START) != 0 && state->whole != NULL) {
-        fail(ctx, WEIR_EMALFORMED); /* the one before it has no end */
+        fail(ctx, WEIR_EMALFORMED); /* the previous message is incomplete */
         if (weir_ctx_is_removed(ctx)) {
-            weir__demand_pass(ctx, msg); /* nobody puts this one together any more */
+            weir__demand_pass(ctx, msg); /* there is no aggregator any more */
             return;
         }
     }

@@ -67,7 +67,7 @@ size_t weir_base64_encode(weir_span bytes, uint32_t flags, char *ret_text)
 
 /* ---- decoding ---- */
 
-/* What a letter stands for, plus one; 0 = nothing. */
+/* The value of each digit plus one; 0 = not a digit. */
 /* clang-format off */
 #define DIGITS \
     ['A'] = 1, ['B'] = 2, ['C'] = 3, ['D'] = 4, ['E'] = 5, ['F'] = 6, ['G'] = 7, \
@@ -89,7 +89,7 @@ static const uint8_t *digits_of(uint32_t flags)
     return (flags & WEIR_BASE64_URL) != 0 ? url_digits : standard_digits;
 }
 
-/* So many digits, 2 to 4, as 24 bits; false if one of them is none. */
+/* Decodes `count` digits, 2 to 4, into 24 bits. False if one of them is invalid. */
 static inline bool read_digits(const uint8_t *text, size_t count, const uint8_t *digits,
                                uint32_t *ret_bits)
 {
@@ -105,7 +105,7 @@ static inline bool read_digits(const uint8_t *text, size_t count, const uint8_t 
     return all < 64;
 }
 
-/* How many of the last characters are padding: as many as there should be, or -1. */
+/* The number of padding characters at the end, or -1 if it is wrong. */
 static int padding_of(weir_span text, uint32_t flags)
 {
     int padding = 0;
@@ -121,7 +121,7 @@ static int padding_of(weir_span text, uint32_t flags)
     return padding;
 }
 
-/* The last two or three digits: what they have beyond whole bytes is zero. */
+/* Decodes the last two or three digits. Their unused bits must be zero. */
 static int decode_rest(weir_span rest, const uint8_t *digits, uint8_t *bytes)
 {
     uint32_t bits, beyond = rest.length == 2 ? 0xffff : 0xff;
@@ -177,7 +177,7 @@ static ssize_t encode_into(weir_span in, uint32_t flags, weir_buf *out)
     return (ssize_t)weir_base64_encode(in, flags, (char *)weir_buf_space(out));
 }
 
-/* Makes one buffer of at most `room` bytes of another. */
+/* Converts a buffer into a new one of at most `room` bytes. */
 static int convert(weir_ctx *ctx, const weir_buf *in, size_t room,
                    ssize_t (*into)(weir_span in, uint32_t flags, weir_buf *out), weir_msg_list *out)
 {
@@ -205,8 +205,7 @@ static int decode(weir_ctx *ctx, weir_msg *msg, weir_msg_list *out)
         return err;
     err = convert(ctx, in, weir_base64_decoded_max(weir_buf_readable(in)), decode_into, out);
     weir_buf_release(in);
-    return err == WEIR_EMALFORMED ? weir_msg_decoder_fail(ctx, err, "a message is not Base64")
-                                  : err;
+    return err == WEIR_EMALFORMED ? weir_msg_decoder_fail(ctx, err, "invalid Base64") : err;
 }
 
 static int encode(weir_ctx *ctx, weir_msg *msg, weir_msg_list *out)
@@ -229,7 +228,7 @@ static int init(void *state, const void *flags)
 
     base64->flags = *(const uint32_t *)flags;
     if ((base64->flags & ~(WEIR_BASE64_URL | WEIR_BASE64_UNPADDED)) != 0)
-        return weir__frames_reject("base64", "there are no such flags");
+        return weir__frames_reject("base64", "unknown flags");
     return 0;
 }
 

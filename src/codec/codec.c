@@ -5,8 +5,8 @@
 
 void weir_codec_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
-    const weir_codec *codec =
-        (const weir_codec *)(const void *)weir_ctx_handler(ctx); /* its first member's first */
+    const weir_codec *codec = (const weir_codec *)(const void *)weir_ctx_handler(
+        ctx); /* the first member of its first member */
 
     weir__encoding_write(
         ctx,
@@ -16,8 +16,8 @@ void weir_codec_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 
 void weir_msg_codec_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
-    const weir_msg_codec *codec =
-        (const weir_msg_codec *)(const void *)weir_ctx_handler(ctx); /* its first member's first */
+    const weir_msg_codec *codec = (const weir_msg_codec *)(const void *)weir_ctx_handler(
+        ctx); /* the first member of its first member */
 
     weir__msg_encoding_write(ctx,
                              &(const weir__msg_encoding){.type = codec->type,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages of bytes as one run of them, for codecs that make a message of a message.
+ * Buffers and composites as contiguous bytes, for codecs that convert whole messages.
  */
 #ifndef WEIR_CODEC_CONTIGUOUS_H
 #define WEIR_CODEC_CONTIGUOUS_H
@@ -8,14 +8,14 @@
 #include <weir/buf.h>
 #include <weir/composite.h>
 
-/* Whether it is a buffer or a composite. */
+/* True for buffers and composites. */
 static inline bool weir__is_bytes(const weir_msg *msg)
 {
     return weir_msg_is(msg, &weir_buf_type) || weir_msg_is(msg, &weir_composite_type);
 }
 
-/* The buffer itself, retained, or a copy of what the composite has to be read. Fails with -ENOMEM.
- */
+/* Returns the buffer itself, retained, or a copy of the composite's readable bytes. Fails with
+ * -ENOMEM. */
 static inline int weir__contiguous_bytes(weir_msg *msg, weir_buf **ret_buf)
 {
     weir_composite *composite = weir_composite_of(msg);

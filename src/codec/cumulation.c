@@ -6,9 +6,9 @@
 
 #include <weir/buf.h>
 
-#define CAPACITY_MIN 64 /* for bytes that more will follow */
-#define SMALL_MAX 4096  /* a buffer of this size may as well be kept */
-#define PIECES_MAX 16   /* if they are small, they are put together before there are more */
+#define CAPACITY_MIN 64 /* capacity of a buffer that will grow */
+#define SMALL_MAX 4096  /* buffers up to this size are not shrunk */
+#define PIECES_MAX 16   /* more small pieces than this are merged */
 
 static size_t pieces_length(const weir_cumulation *cumulation)
 {
@@ -21,7 +21,7 @@ static void replace_in(weir_cumulation *cumulation, weir_buf *in)
     cumulation->in = in;
 }
 
-/* What the decoder has not seen at all: if it is less than it needs, it waits for more. */
+/* If the new bytes are fewer than the decoder needs, it waits for more. */
 static void set_in(weir_cumulation *cumulation, weir_buf *in)
 {
     cumulation->in = in;
@@ -54,7 +54,9 @@ int weir__cumulation_add(weir_cumulation *cumulation, weir_msg *msg)
 
 /* ---- putting together ---- */
 
-/* How much memory to take for `length` bytes: no more than is about to come, or twice as much. */
+/*
+ * The capacity for `length` bytes: what the decoder needs, if known, but at most twice the length.
+ */
 static size_t capacity_for(const weir_cumulation *cumulation, size_t length)
 {
     size_t room = length * 2;
@@ -64,7 +66,7 @@ static size_t capacity_for(const weir_cumulation *cumulation, size_t length)
     return room > CAPACITY_MIN ? room : CAPACITY_MIN;
 }
 
-/* Others may see the buffer, or its memory ends: then its bytes move. */
+/* Moves the bytes if the buffer is shared or has no space for `more` bytes. */
 static int make_room(weir_cumulation *cumulation, size_t more)
 {
     weir_buf *in = cumulation->in, *larger;
@@ -95,7 +97,7 @@ static int pull(weir_cumulation *cumulation, size_t length)
     return 0;
 }
 
-/* How much of the pieces has to be behind `in` before it is worth another look; 0 = none helps. */
+/* The number of bytes to append to `in` before the decoder is called again; 0 = not enough yet. */
 static size_t bytes_to_pull(const weir_cumulation *cumulation)
 {
     size_t there = weir_buf_readable(cumulation->in), more = pieces_length(cumulation);
@@ -123,8 +125,8 @@ WEIR__NO_STACK_PROTECTOR static int take_piece(weir_cumulation *cumulation)
 }
 
 /*
- * A message may come in drips, each of them in memory of its own that is much larger: a thousand
- * times what the message has. So many small pieces are copied together now, not at the end.
+ * A peer can send a message in tiny pieces, each of which occupies a receive buffer that is a
+ * thousand times larger. So many small pieces are merged before the message is complete.
  */
 static int merge_small_pieces(weir_cumulation *cumulation)
 {
@@ -232,12 +234,12 @@ WEIR__NO_STACK_PROTECTOR void weir__cumulation_shrink(weir_cumulation *cumulatio
     if (capacity <= SMALL_MAX || length > capacity / 4 || cumulation->need > capacity / 4)
         return;
     if (weir_buf_create(capacity_for(cumulation, length), 0, &smaller) < 0)
-        return; /* then it stays where it is */
+        return; /* keep the large one */
     (void)weir_buf_write_bytes(smaller, weir_buf_bytes(in), length);
     replace_in(cumulation, smaller);
 }
 
-/* All as one message, if there is memory for it. */
+/* Everything as one message. NULL without memory. */
 static weir_msg *take_all(const weir_cumulation *cumulation)
 {
     weir_composite *all;

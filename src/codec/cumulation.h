@@ -1,49 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes that wait to be decoded: a buffer that the decoder looks at, and the pieces that have come
- * after it.
+ * Bytes that wait to be decoded: the buffer that the decoder sees, and the pieces that arrived
+ * later.
  *
- *      in: [ seen, but no message yet ]   pieces: [ ... ] [ ... ]
+ *      in: [ seen, incomplete message ]   pieces: [ ... ] [ ... ]
  *
- * A piece becomes `in` as it is when that has been used up: so what comes with whole messages is
- * never copied. A message that is cut in two is put together by copying: if the decoder has said
- * how much it needs, only that much, once, and not before all of it is there; otherwise piece by
- * piece, into memory that doubles.
+ * When `in` is used up, the next piece replaces it without a copy, so messages that arrive whole
+ * are never copied. A message that was split is copied together: if the decoder said how many bytes
+ * it needs, once, when all of them are there; otherwise piece by piece, into memory that doubles.
  */
 #ifndef WEIR_CODEC_CUMULATION_H
 #define WEIR_CODEC_CUMULATION_H
 
 #include <weir/codec.h>
 
-/* Takes: msg, a buffer or a composite. Fails with -ENOMEM: then these bytes are lost. */
+/* Takes: msg, a buffer or a composite. Fails with -ENOMEM, and then discards these bytes. */
 int weir__cumulation_add(weir_cumulation *cumulation, weir_msg *msg);
 
 /*
- * What is to be decoded next: 1 and the bytes, which are lent until the next call; 0 if there is
- * nothing that the decoder has not seen. Fails with -ENOMEM: nothing is lost.
+ * Returns 1 and the bytes to decode next, which are lent until the next call; 0 if the decoder has
+ * seen everything. Fails with -ENOMEM, without losing bytes.
  */
 int weir__cumulation_next(weir_cumulation *cumulation, weir_buf **ret_in);
 
-/* True if weir__cumulation_next would give something. */
+/* True if weir__cumulation_next would return bytes. */
 bool weir__cumulation_has_next(const weir_cumulation *cumulation);
 
-/* True if there is no byte left, seen or not. */
+/* True if no bytes are left, seen or not. */
 bool weir__cumulation_is_empty(const weir_cumulation *cumulation);
 
-/* All of it, seen or not, as one buffer, which may be empty. Fails with -ENOMEM. */
+/* All bytes as one buffer, which may be empty. Fails with -ENOMEM. */
 int weir__cumulation_join(weir_cumulation *cumulation, weir_buf **ret_in);
 
-/* The decoder needs more, `need` bytes in all if that is known; or it has gone on. */
+/* Records that the decoder needs more bytes, `need` in total if known; or that it consumed some. */
 void weir__cumulation_wait(weir_cumulation *cumulation, size_t need);
 void weir__cumulation_advance(weir_cumulation *cumulation);
 
-/* What the decoder has seen it may see again. */
+/* Makes all bytes unseen, so that the decoder is called again. */
 void weir__cumulation_retry(weir_cumulation *cumulation);
 
-/* Nothing will come for a while: gives memory back that the bytes do not need. */
+/* Frees memory that the bytes do not need. Called when no input is expected for a while. */
 void weir__cumulation_shrink(weir_cumulation *cumulation);
 
-/* The bytes that are left, as one message, or as two calls' if memory is short; then NULL. */
+/* Removes all bytes, as one message, or as one per call if memory is short. NULL when empty. */
 weir_msg *weir__cumulation_take(weir_cumulation *cumulation);
 void weir__cumulation_clear(weir_cumulation *cumulation);
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The base of decoders: bytes come in, `decode` is called as long as it makes something of them,
- * and as long as messages are wanted (channel/demand.h). Bytes that nobody wants a message of are
- * kept undecoded.
+ * The base of decoders. `decode` is called while it makes progress and messages are requested
+ * (channel/demand.h); other bytes are kept undecoded.
  *
- * What `decode` has made is passed on when it has returned, one message at a time. The handlers
- * behind may do anything then: give the decoder more bytes, which wait until this turn of the loop
- * is over; remove it; end the input.
+ * A message is passed on after `decode` has returned, one at a time. The next handlers may then do
+ * anything: feed the decoder more bytes, which are queued until the current run is over; remove it;
+ * close the input.
  */
 #include <weir/codec.h>
 
@@ -22,12 +21,12 @@
 #include "codec/cumulation.h"
 
 enum {
-    BROKEN = 1 << 0,    /* the bytes make no sense any more */
-    ENDING = 1 << 1,    /* nothing more comes: decode_last is called when the rest is decoded */
-    ENDED = 1 << 2,     /* and was */
-    AHEAD = 1 << 3,     /* decodes all bytes, wanted or not */
+    BROKEN = 1 << 0,    /* decoding failed */
+    ENDING = 1 << 1,    /* end of input: decode_last follows when the rest is decoded */
+    ENDED = 1 << 2,     /* decode_last was called */
+    AHEAD = 1 << 3,     /* decode everything, requested or not */
     FINISHING = 1 << 4, /* weir_decoder_finish was called */
-    REMOVING = 1 << 5,  /* and the removal has been asked for */
+    REMOVING = 1 << 5,  /* the removal was requested */
 };
 
 static const weir_decoder *decoder_of(const weir_ctx *ctx)
@@ -77,12 +76,12 @@ static void fail_decoding(weir_ctx *ctx, int err)
 
     state->flags |= BROKEN;
     state->detail = NULL;
-    if (!state->demand.is_running) /* otherwise `decode` may be looking at it: `settle` does */
+    if (!state->demand.is_running) /* otherwise `decode` may be using it, and `settle` clears it */
         weir__cumulation_clear(&state->cumulation);
     weir_fire_error(ctx, err, detail);
 }
 
-/* One call: 1 if there may be another, 0 if not, or an error. */
+/* Calls `decode` once. Returns 1 if it may be called again, 0 if not, or an error. */
 WEIR__NO_STACK_PROTECTOR static int call(weir_ctx *ctx, weir_decode_fn *decode, weir_buf *in,
                                          bool may_be_empty)
 {
@@ -97,7 +96,7 @@ WEIR__NO_STACK_PROTECTOR static int call(weir_ctx *ctx, weir_decode_fn *decode, 
     has_taken = weir_buf_readable(in) != before;
     if (result > 0 && !has_taken && !(may_be_empty && msg != NULL)) {
         weir_msg_release(msg);
-        return weir_decoder_fail(ctx, WEIR_ENOPROGRESS, "a decoder took no byte");
+        return weir_decoder_fail(ctx, WEIR_ENOPROGRESS, "decode consumed no bytes");
     }
     if (result == 0)
         weir__cumulation_wait(&state->cumulation, state->cumulation.need);
@@ -165,7 +164,7 @@ static void decode_rest(weir_ctx *ctx)
         weir__cumulation_clear(&state->cumulation);
 }
 
-/* What is left answers a request; if nothing is, the request goes on. */
+/* The remaining bytes answer a pending request; without any, the request is passed on. */
 static void remove_if_allowed(weir_ctx *ctx)
 {
     weir_decoder_state *state = state_of(ctx);
@@ -215,7 +214,7 @@ static bool forward_bytes(weir_ctx *ctx)
     return has_some;
 }
 
-/* It has been removed: what it did not need is the next handler's. */
+/* After the removal: passes the remaining bytes to the next handler. */
 static void finish_removal(weir_ctx *ctx)
 {
     weir__demand_flush(ctx, forward_bytes);
@@ -246,11 +245,11 @@ void weir_decoder_resume(weir_ctx *ctx)
 
 void weir_decoder_removed(weir_ctx *ctx)
 {
-    if (!state_of(ctx)->demand.is_running) /* otherwise `settle` sees it */
+    if (!state_of(ctx)->demand.is_running) /* otherwise `settle` does it */
         finish_removal(ctx);
 }
 
-/* Nothing can be requested any more: what waits for that is released. */
+/* The channel is closed: releases what was not requested. */
 static void release_unrequested(weir_ctx *ctx)
 {
     weir_decoder_state *state = state_of(ctx);
@@ -272,7 +271,7 @@ void weir_decoder_inactive(weir_ctx *ctx)
     weir_fire_inactive(ctx);
 }
 
-/* Bytes that came before the message are decoded, so that it waits behind their messages. */
+/* Decodes all earlier bytes first, so that the message stays behind their messages. */
 static void pass_other(weir_ctx *ctx, weir_msg *msg)
 {
     weir_decoder_state *state = state_of(ctx);

@@ -10,7 +10,7 @@
 
 struct delimited {
     struct weir__delimiters delimiters;
-    weir_span *copies; /* with the bytes behind them */
+    weir_span *copies; /* followed by their bytes */
 };
 
 /* ---- options ---- */
@@ -18,13 +18,13 @@ struct delimited {
 static int check(const weir_delimited_options *options)
 {
     if (options->count == 0 || options->delimiters == NULL)
-        return weir__frames_reject("delimited", "there is no delimiter");
+        return weir__frames_reject("delimited", ".delimiters is empty");
     if (options->count > WEIR__DELIMITERS_MAX)
-        return weir__frames_reject("delimited", "there are more than 256 delimiters");
+        return weir__frames_reject("delimited", "more than 256 delimiters");
     for (size_t i = 0; i < options->count; i++)
         if (options->delimiters[i].length == 0 ||
             options->delimiters[i].length > WEIR_DELIMITER_MAX)
-            return weir__frames_reject("delimited", "a delimiter has 1 to 256 bytes");
+            return weir__frames_reject("delimited", "a delimiter must have 1 to 256 bytes");
     return 0;
 }
 

@@ -35,7 +35,7 @@ void weir__delimiters_init(struct weir__delimiters *delimiters, const weir_span 
 
 enum found {
     NONE,
-    PARTIAL, /* the bytes end before the delimiter would */
+    PARTIAL, /* a prefix of the delimiter at the end of the bytes */
     ENTIRE,
 };
 
@@ -48,8 +48,8 @@ static enum found compare(weir_span bytes, weir_span delimiter)
     return length < delimiter.length ? PARTIAL : ENTIRE;
 }
 
-/* Which of them the bytes begin with. At the end of the stream nothing more comes to any of them.
- */
+/* Finds the first delimiter of the list at the start of `bytes`. At the end of the stream, partial
+ * matches do not count. */
 static enum found compare_all(const struct weir__delimiters *delimiters, weir_span bytes,
                               bool is_end, size_t *ret_length)
 {
@@ -64,7 +64,8 @@ static enum found compare_all(const struct weir__delimiters *delimiters, weir_sp
     return NONE;
 }
 
-/* The longest one that ends there: of those it begins first. 0 = none does. */
+/* The length of the longest delimiter that ends at `end`, which is the one that starts first; 0 =
+ * none. */
 static size_t length_ending_at(const struct weir__delimiters *delimiters, const uint8_t *bytes,
                                size_t end)
 {
@@ -81,8 +82,8 @@ static size_t length_ending_at(const struct weir__delimiters *delimiters, const 
 }
 
 /*
- * Where each delimiter ends with a byte that it has nowhere else, as line ends do, the first such
- * byte that ends one ends the frame. Looking for a single byte is much faster.
+ * If the last byte of every delimiter occurs nowhere else in the delimiters, as with line ends, the
+ * first occurrence that ends a delimiter ends the frame. Searching for one byte is much faster.
  */
 static bool find_last_byte(struct weir__delimiters *delimiters, weir_span in, size_t *ret_length)
 {
@@ -98,12 +99,13 @@ static bool find_last_byte(struct weir__delimiters *delimiters, weir_span in, si
         if (*ret_length > 0)
             return true;
     }
-    if (delimiters->searched < in.length - tail) /* further on, one may have begun */
+    if (delimiters->searched < in.length - tail) /* a delimiter may start in the tail */
         delimiters->searched = in.length - tail;
     return false;
 }
 
-/* Searches what is not searched; whether there is a delimiter: behind what is, of that length. */
+/* Searches the unsearched bytes. True if a delimiter of `*ret_length` bytes follows the searched
+ * ones. */
 static bool find_first(struct weir__delimiters *delimiters, weir_span in, bool is_end,
                        size_t *ret_length)
 {
@@ -135,7 +137,7 @@ static bool find(struct weir__delimiters *delimiters, weir_span in, bool is_end,
 
 /* ---- decoding ---- */
 
-/* Throws away what belongs to a frame over the limit, with its delimiter if that has been found. */
+/* Discards the bytes of a frame over the limit, including its delimiter if that was found. */
 static int skip(weir_ctx *ctx, weir_buf *in, bool has_end, size_t length)
 {
     struct weir__delimiters *delimiters = weir_ctx_state(ctx);

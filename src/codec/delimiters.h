@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finding frames that end with one of several delimiters: what lines and delimited frames share.
+ * Finds frames that end with one of several delimiters; shared by lines and delimited frames.
  *
- *      in: [ searched: none begins here | not searched yet ]
+ *      in: [ searched: no delimiter starts here | not searched yet ]
  *
- * The delimiter that begins first ends the frame; of those that begin at the same place, the first
- * of the list. One that is cut off by the end of the bytes is waited for. So it does not matter how
- * the bytes are cut, and none is searched twice.
+ * The delimiter that starts first ends the frame; at the same position, the first in the list. A
+ * delimiter that is incomplete at the end of the bytes is waited for. So the result does not depend
+ * on how the stream was split, and no byte is searched twice.
  */
 #ifndef WEIR_CODEC_DELIMITERS_H
 #define WEIR_CODEC_DELIMITERS_H
@@ -17,23 +17,25 @@
 
 #define WEIR__DELIMITERS_MAX 256
 
-/* The state of such a decoder. */
+/* The decoder's state. */
 struct weir__delimiters {
     struct weir__frames frames;
     const weir_span *list;
     size_t count;
-    weir_byte_set firsts; /* what a delimiter begins with */
-    bool share_last_byte; /* they all end with the same byte, and have it nowhere else */
+    weir_byte_set firsts; /* the first bytes of all delimiters */
+    bool share_last_byte; /* all delimiters end with one byte that occurs nowhere else in them */
     size_t longest;
     size_t searched;
-    bool keep_delimiter; /* the delimiter is passed on, too */
+    bool keep_delimiter; /* leave the delimiter on the frame */
 };
 
-/* The list is lent until the state goes; it has 1 to WEIR__DELIMITERS_MAX, none of them empty. */
+/*
+ * The list of 1 to WEIR__DELIMITERS_MAX delimiters, none empty, is lent until the state is freed.
+ */
 void weir__delimiters_init(struct weir__delimiters *delimiters, const weir_span *list,
                            size_t count);
 
-/* decode and decode_last of such a decoder. */
+/* The decoder's callbacks. */
 int weir__delimiters_decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg);
 int weir__delimiters_decode_last(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg);
 

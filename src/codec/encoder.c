@@ -34,7 +34,7 @@ void weir__encoding_write(weir_ctx *ctx, const weir__encoding *encoding, weir_ms
     err = encode(ctx, encoding, msg, &out);
     weir_msg_release(msg);
     if (err < 0)
-        weir_ctx_report(ctx, done, err, "a message could not be encoded");
+        weir_ctx_report(ctx, done, err, "encoding failed");
     else
         weir_write(ctx, weir_buf_msg(out), done);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What encoders and codecs have in common: each has its own table, with the same functions in it.
+ * The common part of encoders and codecs, whose tables have the same callbacks at different
+ * offsets.
  */
 #ifndef WEIR_CODEC_ENCODING_H
 #define WEIR_CODEC_ENCODING_H
@@ -19,13 +20,13 @@ typedef struct weir__msg_encoding {
     weir_msg_encode_fn *encode;
 } weir__msg_encoding;
 
-/* Write a message as the slots do. Take: msg. Keep: done. */
+/* Encode and write a message. Take: msg. Keep: done. */
 void weir__encoding_write(weir_ctx *ctx, const weir__encoding *encoding, weir_msg *msg,
                           weir_promise *done);
 void weir__msg_encoding_write(weir_ctx *ctx, const weir__msg_encoding *encoding, weir_msg *msg,
                               weir_promise *done);
 
-/* Whether a base of messages is for this one. */
+/* True if a base with this type or this filter handles the message. */
 static inline bool weir__msg_matches(const weir_msg_type *type,
                                      bool (*accepts)(const weir_msg *msg), const weir_msg *msg)
 {

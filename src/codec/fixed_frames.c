@@ -21,7 +21,7 @@ static int init(void *state, const void *length)
 
     fixed->length = *(const size_t *)length;
     if (fixed->length == 0 || fixed->length > WEIR_BUF_MAX)
-        return weir__frames_reject("fixed-frames", "a frame has 1 byte to what a buffer can hold");
+        return weir__frames_reject("fixed-frames", "the length must be 1 to WEIR_BUF_MAX bytes");
     return 0;
 }
 

@@ -55,8 +55,8 @@ static int build_composite(weir_span head, weir_msg *msg, weir_span tail,
 
 /* ---- as three ---- */
 
-/* On the channel's loop, unless that has another one by now. A channel that is closing ends there
- * anyway, after what was written head_part. */
+/* Runs on the channel's loop, unless the channel has moved. A channel that is closing ends after
+ * its earlier writes in any case. */
 static void on_part_done(weir_promise *done, void *user_data)
 {
     weir_channel *channel = user_data;
@@ -66,7 +66,7 @@ static void on_part_done(weir_promise *done, void *user_data)
     if (err < 0 && !weir_in_executor(weir_channel_executor(channel))) {
         weir_channel_abort(channel, NULL);
     } else if (err < 0 && weir__channel_phase(channel) == WEIR__OPEN) {
-        (void)snprintf(detail, sizeof(detail), "a frame has been begun that cannot be ended: %s",
+        (void)snprintf(detail, sizeof(detail), "incomplete frame written: %s",
                        weir_promise_detail(done));
         weir__channel_failed(channel, err, detail);
     }
@@ -105,7 +105,7 @@ int weir__frame_part(weir_ctx *ctx, weir_promise *done, weir_promise **ret_part)
         *ret_part = part;
         return 0;
     }
-    (void)weir_promise_succeed(part, NULL); /* nobody is to take this for a failure */
+    (void)weir_promise_succeed(part, NULL); /* keep the listener from aborting the channel */
     weir_promise_release(part);
     return err;
 }
@@ -115,7 +115,8 @@ struct part {
     weir_promise *done;
 };
 
-/* It will not be written after all: nobody is to take this for a failure. */
+/* Discards an unwritten part, completing its promise so that the listener does not abort the
+ * channel. */
 static void discard_part(struct part *part)
 {
     if (part->done != NULL)
@@ -144,7 +145,7 @@ static void write_part(weir_ctx *ctx, struct part *part)
     weir_promise_release(part->done);
 }
 
-/* Takes: file. A cancelled part would leave the others: so it is all or none. */
+/* Takes: file. The write becomes uncancellable, so that all parts are written or none. */
 static int write_file(weir_ctx *ctx, weir_span head, weir_msg *file, weir_span tail,
                       weir_promise *done)
 {
@@ -195,5 +196,5 @@ void weir__frame_write(weir_ctx *ctx, weir_span head, weir_msg *msg, weir_span t
     else
         err = write_composite(ctx, head, msg, tail, done);
     if (err < 0)
-        weir_ctx_report(ctx, done, err, "a frame could not be put together");
+        weir_ctx_report(ctx, done, err, "framing failed");
 }

@@ -17,7 +17,7 @@ int weir__frames_init(struct weir__frames *frames, const char *what, size_t max_
                       size_t default_length)
 {
     if (max_length > WEIR_BUF_MAX)
-        return weir__frames_reject(what, "the limit is beyond what a buffer can hold");
+        return weir__frames_reject(what, "max_length is above WEIR_BUF_MAX");
     frames->what = what;
     frames->max_length = max_length > 0 ? max_length : default_length;
     return 0;
@@ -43,8 +43,8 @@ static void report(weir_ctx *ctx)
     char detail[96];
 
     frames->is_reported = true;
-    (void)snprintf(detail, sizeof(detail), "a %s is longer than the limit of %zu bytes",
-                   frames->what, frames->max_length);
+    (void)snprintf(detail, sizeof(detail), "%s over the limit of %zu bytes", frames->what,
+                   frames->max_length);
     weir_fire_error(ctx, WEIR_ETOOLONG, detail);
 }
 

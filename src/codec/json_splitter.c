@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of a JSON value is where as many brackets have been closed as were opened. How far that
- * count has come is kept from call to call, so that no byte is looked at twice.
+ * A JSON value ends when all its brackets are closed. The scan state is kept between calls, so that
+ * no byte is scanned twice.
  */
 #include <weir/frames.h>
 
@@ -14,11 +14,11 @@
 
 struct json_splitter {
     struct weir__frames frames;
-    size_t scanned; /* bytes of the value */
-    size_t depth;   /* brackets that are open; 0 = between values */
+    size_t scanned; /* bytes of the current value */
+    size_t depth;   /* open brackets; 0 = between values */
     bool in_string;
-    bool is_escaped;      /* the next character of it, whatever that is */
-    weir_byte_set quotes; /* what matters in a string */
+    bool is_escaped;      /* the next character of the string is literal */
+    weir_byte_set quotes; /* the bytes to look for in a string */
 };
 
 /* ---- finding ---- */
@@ -32,7 +32,7 @@ static size_t count_space(weir_span in)
     return count;
 }
 
-/* Both go on from what has been scanned, as far as there are bytes. */
+/* Both continue the scan as far as there are bytes. */
 
 static void scan_string(struct json_splitter *splitter, weir_span in)
 {
@@ -53,7 +53,7 @@ static void scan_string(struct json_splitter *splitter, weir_span in)
     splitter->is_escaped = splitter->in_string;
 }
 
-/* Up to the next string, or to the end of the value: whether that has come. */
+/* Scans up to the next string or the end of the value. True if the value ended. */
 static bool scan_brackets(struct json_splitter *splitter, weir_span in)
 {
     size_t depth = splitter->depth, scanned = splitter->scanned;
@@ -82,7 +82,7 @@ static bool scan_brackets(struct json_splitter *splitter, weir_span in)
     return has_end;
 }
 
-/* Looks at what has not been scanned yet; whether the value ends there. */
+/* Scans the new bytes. True if the value ended. */
 static bool find_end(struct json_splitter *splitter, weir_span in)
 {
     while (splitter->scanned < in.length)
@@ -133,8 +133,7 @@ static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
             return 0;
         first = weir_buf_bytes(in)[0];
         if (first != '{' && first != '[')
-            return weir_decoder_fail(ctx, WEIR_EMALFORMED,
-                                     "neither a JSON object nor an array begins like this");
+            return weir_decoder_fail(ctx, WEIR_EMALFORMED, "expected a JSON object or array");
     }
     return decode_value(ctx, in, ret_msg);
 }

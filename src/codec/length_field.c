@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The length of a frame is what its field says, plus `rest`: all that the field does not count. The
- * field may say anything up to 2^64 - 1, so the sum is made with care.
+ * The length of a frame is the value of its field plus `rest`, the bytes that the field does not
+ * count. The value may be up to 2^64 - 1, so the sum may overflow.
  */
 #include <weir/frames.h>
 
@@ -18,29 +18,27 @@ struct length_field {
     size_t offset;
     size_t width;
     enum weir_byte_order order;
-    size_t header; /* up to the end of the field */
+    size_t header; /* bytes up to the end of the field */
     int64_t rest;
     size_t strip;
 };
 
 /* ---- decoding ---- */
 
-/* What is too much for a uint64_t is too long all the same: there will never be so many bytes. */
+/* A sum that overflows is clamped: it is over any limit. */
 static int length_of(weir_ctx *ctx, uint64_t value, uint64_t *ret_length)
 {
     const struct length_field *field = weir_ctx_state(ctx);
     uint64_t length;
 
     if (field->rest < 0 && value < (uint64_t)-field->rest)
-        return weir_decoder_fail(ctx, WEIR_EMALFORMED, "a length field says less than nothing");
+        return weir_decoder_fail(ctx, WEIR_EMALFORMED, "negative frame length");
     if (__builtin_add_overflow(value, (uint64_t)field->rest, &length) && field->rest > 0)
         length = UINT64_MAX;
     if (length < field->header)
-        return weir_decoder_fail(ctx, WEIR_EMALFORMED,
-                                 "a length field says that the frame ends before the field does");
+        return weir_decoder_fail(ctx, WEIR_EMALFORMED, "frame length shorter than the header");
     if (length < field->strip)
-        return weir_decoder_fail(ctx, WEIR_EMALFORMED,
-                                 "a frame is shorter than what is to be stripped of it");
+        return weir_decoder_fail(ctx, WEIR_EMALFORMED, "frame length shorter than .strip");
     *ret_length = length;
     return 0;
 }
@@ -67,7 +65,7 @@ static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
 
 /* ---- options ---- */
 
-/* The most that the field can say. */
+/* The maximum value of the field. */
 static uint64_t value_max(size_t width)
 {
     return UINT64_MAX >> (64 - 8 * width);
@@ -78,18 +76,18 @@ static const char *find_fault(const weir_length_field_options *options, size_t l
     int64_t rest;
 
     if (width > WIDTH_MAX)
-        return "a length field has 1 to 8 bytes";
+        return "width must be 1 to 8 bytes";
     if (options->order != WEIR_BIG_ENDIAN && options->order != WEIR_LITTLE_ENDIAN)
-        return "there is no such byte order";
+        return "unknown byte order";
     if (options->offset > limit || width > limit - options->offset)
-        return "the length field lies beyond the limit";
+        return "the length field lies beyond max_length";
     if (options->strip > limit)
-        return "more is to be stripped of a frame than the limit allows it to have";
+        return "strip is above max_length";
     rest = (int64_t)(options->offset + width);
     if (options->adjustment > (int64_t)limit - rest)
-        return "the adjustment makes every frame longer than the limit";
+        return "adjustment makes every frame longer than max_length";
     if (options->adjustment < 0 && (uint64_t) - (options->adjustment + 1) >= value_max(width))
-        return "the adjustment makes the length of every frame negative";
+        return "adjustment makes every frame length negative";
     return NULL;
 }
 

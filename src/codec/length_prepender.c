@@ -16,7 +16,7 @@
 struct length_prepender {
     size_t width;
     enum weir_byte_order order;
-    int64_t length_delta; /* than the message has, says the field */
+    int64_t length_delta; /* added to the length of the message */
 };
 
 static void put_length(const struct length_prepender *prepender, uint64_t value, uint8_t *ret_field)
@@ -28,7 +28,7 @@ static void put_length(const struct length_prepender *prepender, uint64_t value,
     }
 }
 
-/* Of a message that makes no frame: why. */
+/* Reports a length that cannot be written. */
 static void fail_write(weir_ctx *ctx, weir_promise *done, int64_t length, int64_t value)
 {
     const struct length_prepender *prepender = weir_ctx_state(ctx);
@@ -36,7 +36,7 @@ static void fail_write(weir_ctx *ctx, weir_promise *done, int64_t length, int64_
 
     if (value < 0)
         (void)snprintf(detail, sizeof(detail),
-                       "with its adjustment, the length of a message of %lld bytes is negative",
+                       "negative length for a message of %lld bytes: adjustment is too small",
                        (long long)length);
     else
         (void)snprintf(detail, sizeof(detail),
@@ -77,15 +77,15 @@ static int init(void *state, const void *given)
     if (err < 0)
         return err;
     if (options.width > WIDTH_MAX)
-        return weir__frames_reject("length-prepender", "a length field has 1 to 8 bytes");
+        return weir__frames_reject("length-prepender", "width must be 1 to 8 bytes");
     if (options.order != WEIR_BIG_ENDIAN && options.order != WEIR_LITTLE_ENDIAN)
-        return weir__frames_reject("length-prepender", "there is no such byte order");
+        return weir__frames_reject("length-prepender", "unknown byte order");
     prepender->width = options.width > 0 ? options.width : DEFAULT_WIDTH;
     prepender->order = options.order;
     if (__builtin_add_overflow(options.adjustment,
                                options.counts_itself ? (int64_t)prepender->width : 0,
                                &prepender->length_delta))
-        return weir__frames_reject("length-prepender", "the adjustment is too large");
+        return weir__frames_reject("length-prepender", "adjustment is too large");
     return 0;
 }
 

@@ -35,7 +35,7 @@ static int init(void *state, const void *given)
         weir__delimiters_init(lines, &lf_or_crlf[1], 1);
         break;
     default:
-        return weir__frames_reject("lines", "there is no such line end");
+        return weir__frames_reject("lines", "unknown line end");
     }
     lines->frames.reports_after_skip = options.report_after_skip;
     lines->keep_delimiter = options.keep_end;

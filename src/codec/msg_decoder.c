@@ -25,7 +25,7 @@ static void fire_error(weir_ctx *ctx, int err)
 {
     const char *detail = state_of(ctx)->detail;
 
-    weir_fire_error(ctx, err, detail != NULL ? detail : "a message could not be decoded");
+    weir_fire_error(ctx, err, detail != NULL ? detail : "decoding failed");
 }
 
 void weir_msg_decoder_read(weir_ctx *ctx, weir_msg *msg)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The base of encoders of messages. Where several are made of one, each has a promise of its own,
- * and a combiner completes that of the write: it can then no longer be cancelled, because a part of
- * a message is worse than none.
+ * The base of message encoders. If a write becomes several messages, each has its own promise, and
+ * a combiner completes the promise of the write. The write is then uncancellable, so that all of
+ * its messages are sent or none.
  */
 #include <weir/codec.h>
 
@@ -45,7 +45,7 @@ static void write_combined(weir_ctx *ctx, weir_msg_list *out, weir_combiner *com
         weir_write(ctx, out->msgs[i], promises[i]);
 }
 
-/* All memory is taken before the first of them is written. */
+/* Allocates everything before the first write. */
 static void write_several(weir_ctx *ctx, weir_msg_list *out, weir_promise *done)
 {
     size_t count = out->count;
@@ -98,7 +98,7 @@ void weir__msg_encoding_write(weir_ctx *ctx, const weir__msg_encoding *encoding,
     weir_msg_release(msg);
     if (err < 0) {
         weir__msg_list_clear(&out);
-        weir_ctx_report(ctx, done, err, "a message could not be encoded");
+        weir_ctx_report(ctx, done, err, "encoding failed");
     } else {
         write_all(ctx, &out, done);
     }

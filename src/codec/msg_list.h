@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inside of a list of messages. It lives on the stack of who makes it; a inline_msgs messages
- * need no further memory.
+ * The message list of codec bases. It lives on the stack; a few messages need no allocation.
  */
 #ifndef WEIR_CODEC_MSG_LIST_H
 #define WEIR_CODEC_MSG_LIST_H
@@ -19,7 +18,7 @@ struct weir_msg_list {
 
 void weir__msg_list_init(weir_msg_list *list);
 
-/* The memory of the list, not the messages. */
+/* Frees the memory of the list, but not the messages. */
 void weir__msg_list_deinit(weir_msg_list *list);
 
 /* Releases the messages. */

@@ -10,7 +10,7 @@
 #include "codec/frame_write.h"
 #include "codec/frames.h"
 
-#define DIGITS_MAX 19 /* so many always fit into a uint64_t */
+#define DIGITS_MAX 19 /* always fit into a uint64_t */
 
 /* ---- in ---- */
 
@@ -19,7 +19,9 @@ static int fail(weir_ctx *ctx, const char *detail)
     return weir_decoder_fail(ctx, WEIR_EMALFORMED, detail);
 }
 
-/* The digits before the colon: 1 and the length, or 0 if the colon has not come. */
+/*
+ * Reads the digits before the colon. Returns 1 and the length, or 0 if the colon has not arrived.
+ */
 static int read_length(weir_ctx *ctx, weir_span in, uint64_t *ret_length, size_t *ret_digits)
 {
     uint64_t length = 0;
@@ -31,11 +33,11 @@ static int read_length(weir_ctx *ctx, weir_span in, uint64_t *ret_length, size_t
             return 1;
         }
         if (in.data[i] < '0' || in.data[i] > '9')
-            return fail(ctx, "a netstring begins with its length and a colon");
+            return fail(ctx, "expected a decimal length and a colon");
         if (i > 0 && in.data[0] == '0')
-            return fail(ctx, "the length of a netstring begins with 0");
+            return fail(ctx, "netstring length with a leading zero");
         if (i == DIGITS_MAX)
-            return fail(ctx, "the length of a netstring has more than 19 digits");
+            return fail(ctx, "netstring length of more than 19 digits");
         length = length * 10 + (in.data[i] - '0');
     }
     return 0;
@@ -43,10 +45,10 @@ static int read_length(weir_ctx *ctx, weir_span in, uint64_t *ret_length, size_t
 
 static int fail_missing_comma(weir_ctx *ctx)
 {
-    return fail(ctx, "a netstring ends with a comma");
+    return fail(ctx, "netstring without a comma at its end");
 }
 
-/* One that is not looked at has an end all the same: otherwise what follows begins anywhere. */
+/* The end of a skipped netstring is verified as well: otherwise decoding would resume anywhere. */
 static int skip_on(weir_ctx *ctx, weir_buf *in)
 {
     const struct weir__frames *frames = weir_ctx_state(ctx);

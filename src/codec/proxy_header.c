@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 
-#define TLV_HEADER 3 /* a type, and a length of two bytes */
+#define TLV_HEADER 3 /* 1 byte of type, 2 bytes of length */
 
 static void destroy(weir_msg *msg)
 {
@@ -48,15 +48,14 @@ static int validate(const weir_proxy_header_options *options)
 
     if (!addresses_match(options))
         return weir__options_reject("proxy-header", NULL,
-                                    "source and destination are of one family, or there are none");
+                                    "source and destination must have one family, or both be NULL");
     if (options->version == 1 &&
         (has_more || options->is_datagram || options->is_local ||
          (options->source != NULL && weir_address_family(options->source) == AF_UNIX)))
         return weir__options_reject("proxy-header", NULL,
-                                    "version 1 has two addresses of TCP, and nothing else");
+                                    "version 1 supports two TCP addresses and nothing else");
     if (options->source == NULL && has_more)
-        return weir__options_reject("proxy-header", NULL,
-                                    "without addresses there are no tlvs, and no checksum");
+        return weir__options_reject("proxy-header", NULL, "tlvs and checksum require addresses");
     return weir__options_check("proxy-header", NULL, WEIR__OPTION(options, version, 1, 2));
 }
 
@@ -67,7 +66,7 @@ static int measure_tlvs(const weir_proxy_header_options *options, size_t *ret_le
     for (size_t i = 0; i < options->tlv_count; i++) {
         if (options->tlvs[i].type == WEIR_PROXY_CRC32C)
             return weir__options_reject("proxy-header", NULL,
-                                        "the checksum is no tlv to be given: see `checksum`");
+                                        "WEIR_PROXY_CRC32C is not allowed in tlvs: use .checksum");
         if (options->tlvs[i].value.length > UINT16_MAX)
             return -EMSGSIZE;
         length += TLV_HEADER + options->tlvs[i].value.length;
@@ -121,7 +120,7 @@ static int create(const weir_proxy_header_options *options, weir_proxy_header **
     if (!weir__proxy_tlvs_are_valid(weir_proxy_header_tlvs(header))) {
         weir_proxy_header_release(header);
         return weir__options_reject("proxy-header", NULL,
-                                    "the tlvs inside a tlv are longer than it");
+                                    "nested TLVs exceed their WEIR_PROXY_SSL");
     }
     *ret_header = header;
     return 0;
@@ -198,7 +197,7 @@ weir_span weir_proxy_header_tlvs(const weir_proxy_header *header)
 
 /* ---- tlvs ---- */
 
-/* Takes the first one off. False if there is none, or it is longer than what there is. */
+/* Removes the first TLV. False if there is none, or if it is truncated. */
 static bool next_tlv(weir_span *tlvs, weir_proxy_tlv *ret_tlv)
 {
     size_t length;
@@ -269,7 +268,7 @@ ssize_t weir__proxy_read(const uint8_t *bytes, size_t length, size_t max,
         return weir__proxy_v2_read(bytes, length, max, ret_header, ret_need, ret_detail);
     if (may_start_with(bytes, length, WEIR__PROXY_V1_PREFIX, sizeof(WEIR__PROXY_V1_PREFIX) - 1))
         return weir__proxy_v1_read(bytes, length, ret_header, ret_detail);
-    *ret_detail = "the connection does not begin with a PROXY header";
+    *ret_detail = "no PROXY header at the start of the connection";
     return WEIR_EMALFORMED;
 }
 

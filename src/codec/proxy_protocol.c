@@ -15,7 +15,7 @@
 
 #define DEFAULT_MAX_SIZE 4096
 #define DETAIL_SIZE 96
-#define SEND_FAILED "the PROXY header could not be sent"
+#define SEND_FAILED "cannot send the PROXY header"
 
 /* ---- what has come ---- */
 
@@ -65,11 +65,11 @@ static int init_receiver(void *state, const void *options)
 
     receiver->max = ((const weir_proxy_receiver_options *)options)->max_size;
     (void)snprintf(receiver->too_long, sizeof(receiver->too_long),
-                   "a PROXY header is longer than the limit of %zu bytes", receiver->max);
+                   "PROXY header over the limit of %zu bytes", receiver->max);
     return 0;
 }
 
-/* The channel keeps the header, and so does the event. */
+/* Stores the header in the channel and fires it. */
 static int deliver(weir_ctx *ctx, weir_proxy_header *header)
 {
     int err = weir_attribute_set(weir_ctx_channel(ctx), &received, header);
@@ -82,7 +82,7 @@ static int deliver(weir_ctx *ctx, weir_proxy_header *header)
     return weir_decoder_finish(ctx);
 }
 
-/* The header is no message: nobody requests it. */
+/* The header is not a message, so it needs no request. */
 static bool is_urgent(weir_ctx *ctx)
 {
     (void)ctx;
@@ -108,13 +108,13 @@ static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
     return deliver(ctx, header);
 }
 
-/* Who comes and goes without a word, as a health check does, has made no error. */
+/* A connection that is closed without any data, as by a health check, is not an error. */
 static int decode_last(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
 {
     (void)ret_msg;
     if (weir_buf_readable(in) == 0)
         return 0;
-    return weir_decoder_fail(ctx, WEIR_EMALFORMED, "the connection ended within a PROXY header");
+    return weir_decoder_fail(ctx, WEIR_EMALFORMED, "connection closed within the PROXY header");
 }
 
 static const weir_decoder receiver_decoder = {
@@ -141,22 +141,22 @@ int weir_proxy_receiver_add(weir_pipeline *pipeline, const weir_proxy_receiver_o
 /*
  * ---- the sender ----
  *
- * The header is written in front of the first write, or at `active` if nothing was written before.
- * The listeners of a connect run before `active`, and a write may even come before the connect. A
- * flush that comes before the channel is active fails what was written so far, the header as well:
- * then it is written again.
+ * The header is written before the first write, or at `active`. The listeners of a connect run
+ * before `active`, and a write may even precede the connect. A flush before the channel is active
+ * fails all earlier writes including the header, which is then written again.
  */
 
 struct sender {
     weir_proxy_header *header;
     weir_promise *written; /* of the header; NULL = not written yet */
-    bool is_aborted;       /* the header cannot be sent: the channel was aborted */
-    bool active_withheld;  /* those behind have not heard that the channel is active */
+    bool is_aborted;       /* the header failed, and the channel was aborted */
+    bool active_withheld;  /* later handlers have not seen `active` */
 };
 
 static int init_sender(void *state, const void *options)
 {
-    weir_proxy_header *header = (weir_proxy_header *)(uintptr_t)options; /* add only lends it */
+    weir_proxy_header *header =
+        (weir_proxy_header *)(uintptr_t)options; /* borrowed from weir_proxy_sender_add */
 
     ((struct sender *)state)->header = weir_proxy_header_retain(header);
     return 0;
@@ -182,7 +182,7 @@ static int make_bytes(const weir_proxy_header *header, weir_buf **ret_buf)
     return err;
 }
 
-/* 0 while it waits to be sent, and when it was. */
+/* 0 while the write is pending, and after it succeeded. */
 static int write_result(const weir_promise *written)
 {
     return weir_promise_is_done(written) ? weir_promise_result(written) : 0;
@@ -201,7 +201,7 @@ static int write_header(weir_ctx *ctx)
     if (err < 0)
         return err;
     weir_promise_release(sender->written);
-    sender->written = written; /* before the write, which may make others write */
+    sender->written = written; /* before the write, which may run other writes */
     err = make_bytes(sender->header, &buf);
     if (err < 0) {
         (void)weir_promise_fail(written, err, NULL);
@@ -211,7 +211,7 @@ static int write_header(weir_ctx *ctx)
     return write_result(written);
 }
 
-/* Without the header nothing may be sent. A channel that is closed sends nothing more anyway. */
+/* Nothing may be sent without the header. A closed channel sends nothing anyway. */
 static int send_header(weir_ctx *ctx)
 {
     struct sender *sender = weir_ctx_state(ctx);
@@ -258,7 +258,7 @@ static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
         weir_ctx_report(ctx, done, err, SEND_FAILED);
 }
 
-/* Behind the end of the output no header could follow. */
+/* The header cannot follow a half closure. */
 static void on_shutdown_output(weir_ctx *ctx, weir_promise *done)
 {
     if (weir_channel_is_active(weir_ctx_channel(ctx)))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Version 1 of the PROXY protocol: "PROXY TCP4 192.0.2.1 198.51.100.2 56324 443\r\n". One blank
- * between words, no more, and nothing behind the last.
+ * Version 1 of the PROXY protocol: "PROXY TCP4 192.0.2.1 198.51.100.2 56324 443\r\n", with exactly
+ * one space between words and none at the end.
  */
 #include <errno.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static ssize_t reject(const char *detail, const char **ret_detail)
 
 /* ---- reading ---- */
 
-/* The next word up to a blank or the end; false if it is empty, or none. */
+/* Takes the next word, up to a space or the end. False if it is empty. */
 static bool take_word(weir_span *line, char word[WORD_SIZE])
 {
     const uint8_t *blank = memchr(line->data, ' ', line->length);
@@ -35,7 +35,7 @@ static bool take_word(weir_span *line, char word[WORD_SIZE])
     line->data += length;
     line->length -= length;
     if (blank != NULL && line->length > 1) {
-        line->data++; /* a blank at the very end stays, and is one too many */
+        line->data++; /* a trailing space is left, and rejected */
         line->length--;
     }
     return true;
@@ -83,7 +83,7 @@ static bool read_line(weir_span line, weir_proxy_header *header)
     if (!take_word(&line, word))
         return false;
     if (strcmp(word, "UNKNOWN") == 0)
-        return true; /* whatever follows */
+        return true; /* the rest is ignored */
     if (strcmp(word, "TCP4") == 0)
         return read_addresses(line, AF_INET, header);
     return strcmp(word, "TCP6") == 0 && read_addresses(line, AF_INET6, header);
@@ -100,14 +100,14 @@ ssize_t weir__proxy_v1_read(const uint8_t *bytes, size_t length, weir_proxy_head
     if (end == NULL && seen < WEIR__PROXY_V1_MAX)
         return 0;
     if (end == NULL)
-        return reject("the line of a PROXY header is longer than 107 bytes", ret_detail);
+        return reject("PROXY line longer than 107 bytes", ret_detail);
     header = weir__proxy_header_alloc(0);
     if (header == NULL)
         return -ENOMEM;
     header->version = 1;
     if (!read_line((weir_span){bytes + begin, (size_t)(end - bytes) - begin}, header)) {
         weir_proxy_header_release(header);
-        return reject("the line of a PROXY header makes no sense", ret_detail);
+        return reject("malformed PROXY line", ret_detail);
     }
     *ret_header = header;
     return end + 2 - bytes;
@@ -115,7 +115,7 @@ ssize_t weir__proxy_v1_read(const uint8_t *bytes, size_t length, weir_proxy_head
 
 /* ---- writing ---- */
 
-/* An address in words, without its port. */
+/* Formats an address without its port. */
 static void format_host(const weir_address *address, char text[WEIR_ADDRESS_TEXT_SIZE])
 {
     char *last;
@@ -124,7 +124,7 @@ static void format_host(const weir_address *address, char text[WEIR_ADDRESS_TEXT
     *strrchr(text, ':') = '\0';
     if (text[0] != '[')
         return;
-    last = strpbrk(text, "%]"); /* the scope is our own affair */
+    last = strpbrk(text, "%]"); /* the scope has no meaning for the peer */
     *last = '\0';
     memmove(text, text + 1, strlen(text));
 }

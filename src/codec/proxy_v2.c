@@ -2,12 +2,12 @@
 /*
  * Version 2 of the PROXY protocol:
  *
- *      12      1 byte                1 byte           2        as long as that says
- *      ------  --------------------  ---------------  -------  ------------------------------
- *      magic   2 | LOCAL, PROXY      family | kind    length   addresses, then further tlvs
+ *      12          1 byte              1 byte               2        `length` bytes
+ *      ----------  ------------------  -------------------  -------  --------------------
+ *      signature   2 | LOCAL, PROXY    family | protocol    length   addresses, then TLVs
  *
- * A family of its own size has its addresses in front: of the internet source, destination and both
- * ports, of Unix sockets two paths. What comes with LOCAL, or of no family, is skipped.
+ * IPv4 and IPv6: source, destination, then both ports. Unix: two paths of 108 bytes. The content of
+ * a LOCAL header, and of an unspecified family, is skipped.
  */
 #include <errno.h>
 #include <string.h>
@@ -31,7 +31,7 @@ enum {
     COMMAND_PROXY = 0x21,
 };
 
-/* The upper half of the byte behind the command; and the lower. */
+/* The upper and the lower half of the byte after the command. */
 enum {
     FAMILY_NONE,
     FAMILY_IPV4,
@@ -82,13 +82,13 @@ static void put16(uint8_t *bytes, size_t number)
     bytes[1] = (uint8_t)number;
 }
 
-/* A name that begins with a 0 is abstract, and ends before the zeroes that fill the rest. */
+/* A name that starts with a NUL is abstract, and ends before the trailing NULs. */
 static weir_address read_unix_path(const uint8_t *name)
 {
     size_t length = strnlen((const char *)name, PATH_LENGTH);
 
     if (length > 0) {
-        length += length < PATH_LENGTH; /* its 0, if there is one */
+        length += length < PATH_LENGTH; /* its NUL, if there is one */
     } else {
         length = PATH_LENGTH;
         while (length > 0 && name[length - 1] == 0)
@@ -99,7 +99,7 @@ static weir_address read_unix_path(const uint8_t *name)
 
 static void read_addresses(const uint8_t *from, int family, weir_proxy_header *header)
 {
-    size_t length = family == AF_INET ? 4 : 16; /* of each: both, then their ports */
+    size_t length = family == AF_INET ? 4 : 16; /* of each address; the two ports follow them */
 
     if (family == AF_INET || family == AF_INET6) {
         const uint8_t *ports = from + 2 * length;
@@ -132,7 +132,7 @@ static void write_unix_path(const weir_address *address, uint8_t to[PATH_LENGTH]
     memcpy(to, name, length);
 }
 
-/* Into zeroed bytes. */
+/* `to` is zeroed. */
 static void write_addresses(const weir_proxy_header *header, uint8_t to[LENGTH_MAX])
 {
     switch (weir_address_family(&header->source)) {
@@ -151,7 +151,7 @@ static void write_addresses(const weir_proxy_header *header, uint8_t to[LENGTH_M
 
 /* ---- reading ---- */
 
-/* The checksum is of all bytes, with the checksum itself as zeroes. */
+/* The checksum covers the whole header, with the checksum itself as zeroes. */
 static bool checksum_matches(weir_span header, weir_span checksum)
 {
     static const uint8_t zeroes[CRC_LENGTH];
@@ -177,13 +177,13 @@ static ssize_t read_proxied(weir_span bytes, weir_proxy_header **ret_header,
     weir_span tlvs, checksum;
 
     if (bytes.length < fixed)
-        return reject(WEIR_EMALFORMED, "a PROXY header is too short for its addresses", ret_detail);
+        return reject(WEIR_EMALFORMED, "PROXY header too short for its addresses", ret_detail);
     tlvs = (weir_span){bytes.data + fixed, family == AF_UNSPEC ? 0 : bytes.length - fixed};
     if (!weir__proxy_tlvs_are_valid(tlvs))
-        return reject(WEIR_EMALFORMED, "a tlv of a PROXY header is longer than it", ret_detail);
+        return reject(WEIR_EMALFORMED, "TLV exceeds the PROXY header", ret_detail);
     if (weir_proxy_tlv_find(tlvs, WEIR_PROXY_CRC32C, &checksum) &&
         !checksum_matches(bytes, checksum))
-        return reject(WEIR_EMALFORMED, "the checksum of a PROXY header is wrong", ret_detail);
+        return reject(WEIR_EMALFORMED, "wrong checksum of the PROXY header", ret_detail);
     header = weir__proxy_header_alloc(tlvs.length);
     if (header == NULL)
         return -ENOMEM;
@@ -206,16 +206,16 @@ static ssize_t read_local(weir_span bytes, weir_proxy_header **ret_header)
     return (ssize_t)bytes.length;
 }
 
-/* As soon as the byte that is wrong has come. */
+/* Reports an invalid byte as soon as it arrives. */
 static const char *find_fault(const uint8_t *bytes, size_t length)
 {
     if (length > 12 && bytes[12] >> 4 != 2)
-        return "a PROXY header of an unknown version";
+        return "unknown version of the PROXY header";
     if (length > 12 && bytes[12] != COMMAND_LOCAL && bytes[12] != COMMAND_PROXY)
-        return "a PROXY header with an unknown command";
+        return "unknown command of the PROXY header";
     if (length > 13 && bytes[12] == COMMAND_PROXY &&
         (bytes[13] >> 4 >= FAMILY_COUNT || (bytes[13] & 15) >= PROTOCOL_COUNT))
-        return "a PROXY header of an unknown family";
+        return "unknown address family of the PROXY header";
     return NULL;
 }
 
@@ -230,10 +230,10 @@ ssize_t weir__proxy_v2_read(const uint8_t *bytes, size_t length, size_t max,
     if (fault != NULL)
         return reject(WEIR_EMALFORMED, fault, ret_detail);
     if (length < WEIR__PROXY_V2_FIXED)
-        return 0; /* no need: what is wrong is told at once */
+        return 0; /* *ret_need stays 0: each further byte is checked at once */
     whole = WEIR__PROXY_V2_FIXED + get16(bytes + 14);
     if (whole > max)
-        return reject(WEIR_ETOOLONG, "a PROXY header is longer than the limit", ret_detail);
+        return reject(WEIR_ETOOLONG, "PROXY header over the limit", ret_detail);
     if (length < whole) {
         *ret_need = whole;
         return 0;
@@ -260,7 +260,7 @@ static uint8_t family_byte(const weir_proxy_header *header)
     return FAMILY_NONE << 4 | PROTOCOL_NONE;
 }
 
-/* The checksum comes last: over all the rest, and its own tlv without a value. */
+/* The checksum is the last TLV; it is computed with its own value as zeroes. */
 static void append_checksum(uint8_t *begin, uint8_t *tlv)
 {
     uint32_t crc;

@@ -66,7 +66,7 @@ int weir_string_create(const char *text, weir_string **ret_string)
     return weir_string_create_from(text, strlen(text), ret_string);
 }
 
-/* What `%c` prints may be a NUL. */
+/* `%c` may print a NUL. */
 static WEIR_PRINTF(2, 0) int print(size_t length, const char *format, va_list arguments,
                                    weir_string **ret_string)
 {
@@ -122,9 +122,9 @@ static int make_string(weir_ctx *ctx, const weir_buf *in, weir_string **ret_stri
     int err;
 
     if (strings->utf8 && !weir_buf_is_utf8(in))
-        return weir_msg_decoder_fail(ctx, WEIR_EMALFORMED, "a text is not UTF-8");
+        return weir_msg_decoder_fail(ctx, WEIR_EMALFORMED, "text is not valid UTF-8");
     err = weir_string_create_from(weir_buf_bytes(in), weir_buf_readable(in), ret_string);
-    return err == -EINVAL ? weir_msg_decoder_fail(ctx, WEIR_EMALFORMED, "a text has a NUL in it")
+    return err == -EINVAL ? weir_msg_decoder_fail(ctx, WEIR_EMALFORMED, "text with an embedded NUL")
                           : err;
 }
 

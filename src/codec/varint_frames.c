@@ -16,7 +16,7 @@
 static int fail(weir_ctx *ctx)
 {
     return weir_decoder_fail(ctx, WEIR_EMALFORMED,
-                             "the length of a frame is no varint of 32 bits in its shortest form");
+                             "frame length is not a minimal varint of at most 32 bits");
 }
 
 static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
@@ -59,7 +59,7 @@ static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
         weir_write(ctx, msg, done);
     } else if (length > UINT32_MAX) {
         weir_msg_release(msg);
-        weir_ctx_report(ctx, done, WEIR_ETOOLONG, "the length of a message has more than 32 bits");
+        weir_ctx_report(ctx, done, WEIR_ETOOLONG, "message length above 32 bits");
     } else {
         weir_span head = {header, put_varint((uint64_t)length, header)};
 

@@ -40,10 +40,11 @@ static void log_rejection(const weir__admission *admission, const weir_address *
 
     if (weir__log_admit(admission->rejections, WEIR_LOG_INFO, &note))
         weir__info(admission->connection.name, weir_address_format(peer, text, sizeof(text)),
-                   "is refused%s", note.text);
+                   "rejected%s", note.text);
 }
 
-/* Whether it is in. Who has no address is asked for as one without. */
+/* Checks the peer, and aborts the channel if it is rejected. A peer without an address has length
+ * 0. */
 static bool admit(weir_ctx *ctx)
 {
     weir__admission_state *state = state_of(ctx);
@@ -85,7 +86,7 @@ void weir__admission_active(weir_ctx *ctx)
         remove_if_done(ctx);
 }
 
-/* Who has not heard of the beginning does not hear of the end. */
+/* Handlers that have not seen `active` do not see `inactive` either. */
 void weir__admission_inactive(weir_ctx *ctx)
 {
     if (!state_of(ctx)->active_withheld)
@@ -138,7 +139,7 @@ void weir__admission_accepted(weir_ctx *ctx, weir_msg *msg)
         return;
     }
     if (weir__log_admit(&failures, WEIR_LOG_WARN, &note))
-        weir__warn(state->admission->listener.name, "-", "a connection is closed: %s%s",
+        weir__warn(state->admission->listener.name, "-", "closing a connection: %s%s",
                    weir_error_text(err), note.text);
     weir_channel_abort(connection, NULL);
     weir_msg_release(msg);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The base of handlers that let a connection in or not: when it becomes active, before the handlers
- * behind have heard of it. One that is refused is aborted, and they never do. On a listener the
- * admission is set up in front of each connection that is accepted.
+ * The base of handlers that accept or reject connections. They check a connection when it becomes
+ * active, before later handlers see it, and abort it if it is rejected. On a listener they are
+ * added to each accepted connection.
  *
- * The listeners of a connect run before `active`. So what would send something, a flush, a close or
- * the end of the output, is judged as well if it comes first: nothing is sent to a refused peer.
+ * The listeners of a connect run before `active`. So operations that send data (flush, close,
+ * shutdown_output) also check the connection: nothing is sent to a rejected peer.
  */
 #ifndef WEIR_HANDLER_ADMISSION_H
 #define WEIR_HANDLER_ADMISSION_H
@@ -18,16 +18,16 @@ typedef struct weir__admission {
     weir_handler connection; /* {.name = ..., WEIR__ADMISSION_SLOTS} */
     weir_handler listener;   /* {.name = ..., WEIR__ADMISSION_LISTENER_SLOTS} */
 
-    /* `shared` is what all connections of the admission share. */
+    /* `shared` is the object that all connections share. */
     void (*retain)(void *shared);
     void (*release)(void *shared);
     bool (*enter)(void *shared, const weir_address *peer, void **ret_ticket);
 
-    /* Once for each that has entered, on any thread. NULL: nobody needs to know; then the handler
-     * goes as soon as its connection is in. */
+    /* Called once for each admitted connection, on any thread. NULL: the handler removes itself
+     * from admitted connections. */
     void (*leave)(void *shared, void *ticket);
 
-    weir__log_limit *rejections; /* of messages about them */
+    weir__log_limit *rejections; /* rate limit of the log */
 } weir__admission;
 
 typedef struct weir__admission_state {
@@ -36,7 +36,7 @@ typedef struct weir__admission_state {
     void *ticket;
     bool is_admitted;
     bool is_rejected;
-    bool active_withheld; /* those behind have not heard that it is active */
+    bool active_withheld; /* later handlers have not seen `active` */
 } weir__admission_state;
 
 int weir__admission_init(void *state, const void *options);
@@ -60,7 +60,7 @@ void weir__admission_accepted(weir_ctx *ctx, weir_msg *msg);
     .flush = weir__admission_flush, .close = weir__admission_close,            \
     .shutdown_output = weir__admission_shutdown_output
 
-/* Adds it at the end of a connection's or a listener's pipeline; keeps the shared. */
+/* Adds the handler at the tail of a connection's or a listener's pipeline, and retains `shared`. */
 int weir__admission_add(weir_pipeline *pipeline, const weir__admission *admission, void *shared);
 
 #endif

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sends chunks. As long as there is none they pass it by: messages are queued from the first chunks
- * on until those are through.
+ * Sends chunks. Messages are queued only while chunks are being sent; otherwise they pass.
  *
- * Each piece has a promise, which tells when to go on. If there is no room for a piece and none of
- * ours is under way, an empty one is written: it tells when all that is in front has been sent.
- * Then the next may go in any case: what takes the room is behind us, and nobody would tell when it
- * does no more.
+ * The promise of each piece continues the transfer. If there is no room for a piece and none of
+ * ours is in flight, an empty marker is written: it completes when everything before it has been
+ * sent. The next piece is then sent in any case: the room is taken by later handlers, and nothing
+ * would report when they free it.
  */
 #include <weir/chunks.h>
 
@@ -29,21 +28,21 @@
 struct chunked_writing {
     weir_pending_writes writes;
     weir_timer close_timer;
-    bool is_pumping; /* somebody further out on the stack */
+    bool is_pumping; /* pump is on the stack */
     bool needs_flush;
-    int64_t close_timer_base; /* its patience begins here */
+    int64_t close_timer_base; /* time of the last progress */
 };
 
-/* A piece under way. */
+/* A piece in flight. */
 struct piece {
     weir__write_observer observer;
-    weir_chunks *chunks;   /* kept */
-    weir_promise *promise; /* kept, once it is complete */
+    weir_chunks *chunks;   /* retained */
+    weir_promise *promise; /* retained when it completes */
     int64_t size;
-    bool is_marker; /* that all in front of it has been sent */
+    bool is_marker; /* an empty piece; see above */
 };
 
-_Static_assert(sizeof(struct piece) <= WEIR__NODE_SIZE, "a piece under way is a node");
+_Static_assert(sizeof(struct piece) <= WEIR__NODE_SIZE, "a piece is a node");
 
 static void pump(weir_ctx *ctx);
 
@@ -57,7 +56,7 @@ static void report(weir_channel *channel, weir_chunks *chunks, int err, const ch
     weir__channel_report(channel, chunks->done, err, detail);
 }
 
-/* They are the first in the queue. Their source is closed as soon as no piece is under way. */
+/* Removes the first chunks. Their source is closed when no piece is in flight. */
 static void remove_first(weir_ctx *ctx)
 {
     struct chunked_writing *state = weir_ctx_state(ctx);
@@ -65,7 +64,7 @@ static void remove_first(weir_ctx *ctx)
     weir_chunks *chunks = weir_chunks_of(weir_pending_writes_take(ctx, &state->writes, &done));
 
     chunks->ctx = NULL;
-    weir_promise_release(done); /* they have one of their own */
+    weir_promise_release(done); /* the chunks have their own reference */
     weir_msg_release(weir_chunks_msg(chunks));
 }
 
@@ -81,7 +80,7 @@ static void fail_first(weir_ctx *ctx, weir_chunks *chunks, int err, const char *
 
 static void restart_close_timer(weir_ctx *ctx);
 
-/* Not of those that have failed: who wanted to hear of them may be gone. */
+/* Not after a failure: user_data may be gone. */
 static void report_progress(weir_chunks *chunks, int64_t size)
 {
     chunks->sent += size;
@@ -104,7 +103,7 @@ static void finish_piece(const struct piece *piece)
         fail_first(ctx, chunks, err, weir_promise_detail(piece->promise));
     else
         report(channel, chunks, err, weir_promise_detail(piece->promise));
-    if (ctx != NULL) { /* also if it was the end of these: others are behind */
+    if (ctx != NULL) { /* also after a failure: continue with the next message */
         restart_close_timer(ctx);
         pump(ctx);
     } else if (chunks->in_flight == 0) {
@@ -120,7 +119,7 @@ static void on_piece_done(void *user_data, int status)
     if (weir__write_observer_forward(&((struct piece *)user_data)->observer, on_piece_done,
                                      user_data))
         return;
-    weir__node_free(user_data); /* for the next ones */
+    weir__node_free(user_data); /* reusable by the next pieces */
     finish_piece(&piece);
     weir_promise_release(piece.promise);
     weir_msg_release(weir_chunks_msg(piece.chunks));
@@ -171,13 +170,13 @@ static int write_marker(weir_ctx *ctx, weir_chunks *chunks)
     return err < 0 ? err : write_piece(ctx, chunks, weir_buf_msg(empty), true);
 }
 
-/* Asks the source once: 1 if it may be asked again. */
+/* Pulls one piece from the source. Returns 1 to continue, 0 to wait, or an error. */
 static int pull_chunk(weir_ctx *ctx, weir_chunks *chunks)
 {
     weir_msg *chunk = NULL;
     int result = chunks->table->next(chunks->source, &chunk);
 
-    if (chunks->ctx == NULL) { /* it has closed the channel, or removed us */
+    if (chunks->ctx == NULL) { /* the source closed the channel, or removed the handler */
         weir_msg_release(chunk);
         return 1;
     }
@@ -196,7 +195,7 @@ static int pull_chunk(weir_ctx *ctx, weir_chunks *chunks)
 
 /* ---- the queue ---- */
 
-/* The first of the queue begins; false if it has been cancelled meanwhile. */
+/* Starts the first chunks of the queue. False if they were cancelled. */
 static bool begin(weir_ctx *ctx, weir_chunks *chunks, weir_promise *done)
 {
     if (done != NULL && !weir_promise_set_uncancellable(done)) {
@@ -208,7 +207,7 @@ static bool begin(weir_ctx *ctx, weir_chunks *chunks, weir_promise *done)
     return true;
 }
 
-/* Asks, or waits for room: as pull_chunk. */
+/* Pulls a piece if there is room, as pull_chunk; else waits for room. */
 static int pull_if_room(weir_ctx *ctx, weir_chunks *chunks)
 {
     int err;
@@ -220,18 +219,18 @@ static int pull_if_room(weir_ctx *ctx, weir_chunks *chunks)
     if (chunks->in_flight > 0)
         return 0;
     err = write_marker(ctx, chunks);
-    return err < 0 ? err : chunks->in_flight == 0; /* it may be through, or have failed, at once */
+    return err < 0 ? err : chunks->in_flight == 0; /* the marker may complete or fail at once */
 }
 
-/* One step with the chunks that are first: whether another may follow. */
+/* Advances the first chunks. True to continue with the queue. */
 static bool step(weir_ctx *ctx, weir_chunks *chunks)
 {
     int result;
 
-    weir_msg_retain(weir_chunks_msg(chunks)); /* whatever happens to the queue meanwhile */
+    weir_msg_retain(weir_chunks_msg(chunks)); /* the queue may change meanwhile */
     result = pull_if_room(ctx, chunks);
     if (result < 0 && chunks->ctx != NULL)
-        fail_first(ctx, chunks, result, "the source of a message has failed");
+        fail_first(ctx, chunks, result, "the chunk source failed");
     weir_msg_release(weir_chunks_msg(chunks));
     return result != 0;
 }
@@ -279,7 +278,7 @@ static void fail_all(weir_ctx *ctx, int err, const char *detail)
     weir_pending_writes_fail(ctx, &state->writes, err, detail);
 }
 
-/* Whether a handler in front holds pieces back, and not the peer: it lets them go in its time. */
+/* True if a handler nearer to the head delays the pieces, rather than the peer. */
 static bool is_delayed_by_handler(weir_ctx *ctx)
 {
     const struct chunked_writing *state = weir_ctx_state(ctx);
@@ -294,7 +293,7 @@ static int64_t timeout_of(weir_ctx *ctx)
     return weir__channel_options(weir_ctx_channel(ctx))->close_send_timeout_ns;
 }
 
-/* How long it may last until the peer takes some more of a piece. */
+/* Time until the close is aborted, if nothing more is sent. */
 static int64_t close_time_left(weir_ctx *ctx)
 {
     const struct chunked_writing *state = weir_ctx_state(ctx);
@@ -305,7 +304,7 @@ static int64_t close_time_left(weir_ctx *ctx)
     return weir__deadline(moved_at, timeout_of(ctx)) - weir__executor_now(weir_ctx_executor(ctx));
 }
 
-/* The peer would take a part of the chunks for all of them: so their channel does not end well. */
+/* The peer must not take incomplete data for all of it, so the channel is aborted. */
 static void abort_close(weir_ctx *ctx)
 {
     weir_channel *channel = weir_ctx_channel(ctx);
@@ -399,21 +398,21 @@ static void on_inactive(weir_ctx *ctx)
     weir_fire_inactive(ctx);
 }
 
-/* On another loop: the timer has been stopped. */
+/* The channel moved to another loop, which stopped the timer. */
 static void on_registered(weir_ctx *ctx)
 {
     restart_close_timer(ctx);
     weir_fire_registered(ctx);
 }
 
-/* Passes on what it need not send itself; gives the chunks that are left, in their order. */
+/* Passes other messages on, and returns the remaining chunks in their order. */
 static weir_chunks *empty_queue(weir_ctx *ctx)
 {
     struct chunked_writing *state = weir_ctx_state(ctx);
     weir_chunks *left = NULL, **end = &left, *chunks;
 
-    if (!weir_ctx_is_writable(
-            ctx)) /* nor is it before all are through: who hears it would overtake */
+    if (!weir_ctx_is_writable(ctx)) /* keep the channel unwritable until all have passed: a
+                                       listener's write would overtake them */
         weir_ctx_add_pending_bytes(ctx, state->writes.cost);
     while (state->writes.count > 0) {
         chunks = weir_chunks_of(state->writes.first->msg);
@@ -425,14 +424,14 @@ static weir_chunks *empty_queue(weir_ctx *ctx)
             continue;
         weir_msg_retain(weir_chunks_msg(chunks));
         remove_first(ctx);
-        chunks->is_reported = true; /* whatever becomes of pieces that are under way */
+        chunks->is_reported = true; /* regardless of pieces in flight */
         *end = chunks;
         end = &chunks->next;
     }
     return left;
 }
 
-/* Chunks have nobody else. Who hears of it may write, which must not overtake what waited here. */
+/* Fails the remaining chunks last: their listeners may write, which must not overtake the queue. */
 static void on_removed(weir_ctx *ctx)
 {
     struct chunked_writing *state = weir_ctx_state(ctx);
@@ -445,7 +444,7 @@ static void on_removed(weir_ctx *ctx)
     while ((chunks = left) != NULL) {
         left = chunks->next;
         weir__channel_report(weir_ctx_channel(ctx), chunks->done, WEIR_ECLOSED,
-                             "nobody sends chunks any more");
+                             "the chunked-writing handler was removed");
         weir_msg_release(weir_chunks_msg(chunks));
     }
 }

@@ -12,9 +12,9 @@
 #include "os/system.h"
 
 /*
- * What TLS puts into one buffer: 7 records of 16 KiB. Smaller pieces cost more calls, and more
- * segments that are not full; the kernel's have a little less than 64 KiB, so that a multiple of
- * that would leave a few bytes over each time.
+ * The capacity of a TLS output buffer: 7 records of 16 KiB. Smaller pieces cost more calls and more
+ * partial segments. Kernel segments are slightly smaller than 64 KiB, so that a multiple of 64 KiB
+ * would leave a small rest each time.
  */
 #define DEFAULT_CHUNK_SIZE ((size_t)112 * 1024)
 
@@ -35,7 +35,7 @@ static void destroy(weir_msg *msg)
     weir__free(chunks);
 }
 
-/* It takes no memory that the sender would not have without it. */
+/* Chunks take no memory of their own. */
 static size_t no_size(const weir_msg *msg)
 {
     (void)msg;
@@ -71,7 +71,7 @@ void weir_chunks_on_progress(weir_chunks *chunks, weir_chunks_progress_fn *fn, v
 /* ---- files ---- */
 
 struct file {
-    weir_file_range *range; /* knows where we are, and closes the descriptor */
+    weir_file_range *range; /* tracks the position, and closes the descriptor */
     size_t chunk_size;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The inside of a message of chunks: its source, and how far it has been sent.
+ * The state of a chunks message: its source, and the progress of the transfer.
  */
 #ifndef WEIR_HANDLER_CHUNKS_H
 #define WEIR_HANDLER_CHUNKS_H
@@ -16,14 +16,14 @@ struct weir_chunks {
     weir_chunks_progress_fn *on_progress;
     void *user_data;
 
-    /* Of who sends it. */
-    weir_ctx *ctx;      /* as long as it asks for pieces */
-    weir_promise *done; /* kept; NULL = nobody waits */
+    /* For chunked_writing.c. */
+    weir_ctx *ctx;      /* set while pieces are pulled */
+    weir_promise *done; /* retained; may be NULL */
     int64_t sent;
-    size_t in_flight;   /* pieces that were written and not sent */
-    bool is_reported;   /* `done` has been told */
-    bool may_send_next; /* all that was in front has been sent */
-    weir_chunks *next;  /* kept, of those that nobody sends any more */
+    size_t in_flight;   /* pieces written but not sent */
+    bool is_reported;   /* `done` is completed */
+    bool may_send_next; /* the marker was sent */
+    weir_chunks *next;  /* retained; links chunks that lost their handler */
 };
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All counts are under one lock, which is held for a look into the table and an addition: twice in
- * the life of a connection.
+ * One lock guards all counts. It is held for one table lookup, twice per connection.
  */
 #include <weir/connection_limits.h>
 
@@ -18,7 +17,7 @@
 #include "handler/admission.h"
 #include "os/thread.h"
 
-#define KEY_SIZE (2 * sizeof(((weir__ip *)NULL)->bytes) + 2) /* a family, the bytes in hex, a 0 */
+#define KEY_SIZE (2 * sizeof(((weir__ip *)NULL)->bytes) + 2) /* family, bytes in hex, NUL */
 
 struct address_entry {
     weir__string_node node;
@@ -28,9 +27,9 @@ struct address_entry {
 
 struct weir_connection_limit {
     weir__refs refs;
-    size_t max; /* SIZE_MAX = none */
+    size_t max; /* SIZE_MAX = unlimited */
     size_t max_per_address;
-    weir__mutex lock; /* what is below */
+    weir__mutex lock; /* guards the members below */
     weir__string_map addresses;
     weir_connection_limit_stats stats;
 };
@@ -62,7 +61,7 @@ weir_connection_limit *weir_connection_limit_retain(weir_connection_limit *limit
     return limit;
 }
 
-/* Nobody is in any more: who is holds a reference. */
+/* No connection is left: each holds a reference. */
 void weir_connection_limit_release(weir_connection_limit *limit)
 {
     if (limit == NULL || !weir__refs_release(&limit->refs))
@@ -89,7 +88,7 @@ static void make_key(const weir__ip *ip, char key[KEY_SIZE])
         (void)snprintf(key + 1 + 2 * i, 3, "%02x", ip->bytes[i]);
 }
 
-/* NULL if there is no memory for it. */
+/* NULL without memory. */
 static struct address_entry *add_address(weir_connection_limit *limit, const char *key)
 {
     struct address_entry *address_entry = weir__zalloc(sizeof(*address_entry));
@@ -113,7 +112,7 @@ static struct address_entry *find_address(weir_connection_limit *limit, const we
                         : add_address(limit, key);
 }
 
-/* Without memory to count nobody comes in: a limit that does not hold is none. */
+/* Without memory to count it, a connection is rejected: the limit must hold. */
 static bool enter_address(weir_connection_limit *limit, const weir_address *peer, void **ret_ticket)
 {
     weir__ip ip = weir__ip_of(peer);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A handler counts for itself, and settles when a batch is over: so loops meet on the shared
- * values once for many messages. All accesses are relaxed, since no counter says anything of
- * another.
+ * Each handler counts locally and publishes at the end of a batch, so that loops touch the shared
+ * counters once for many messages. All accesses are relaxed: no counter depends on another.
  */
 #include <weir/diagnostics.h>
 
@@ -21,7 +20,7 @@
 #include "base/refcount.h"
 #include "handler/msg_bytes.h"
 
-/* The only list of values, in the order of weir_counters_stats. */
+/* All counters, in the order of weir_counters_stats. */
 #define COUNTERS(XX)              \
     XX(bytes_read, COUNTER)       \
     XX(messages_read, COUNTER)    \
@@ -131,7 +130,8 @@ static struct counting *state_of(weir_ctx *ctx)
 
 static int init(void *state, const void *options)
 {
-    weir_counters *counters = (weir_counters *)(uintptr_t)options; /* add only lends it */
+    weir_counters *counters =
+        (weir_counters *)(uintptr_t)options; /* borrowed from weir_counters_add */
 
     ((struct counting *)state)->counters = weir_counters_retain(counters);
     return 0;
@@ -158,7 +158,7 @@ static void set_open(struct counting *counting, bool is_open)
     publish(counting);
 }
 
-/* One that is removed from a channel that goes on does not see its end. */
+/* A handler may be removed from a channel that stays open. */
 static void deinit(void *state)
 {
     struct counting *counting = state;

@@ -12,9 +12,9 @@
 #define DEFAULT_MAX_FLUSHES 256
 
 struct consolidation {
-    weir_timer timer; /* without a delay: the end of the turn */
+    weir_timer timer; /* zero delay: runs at the end of the turn */
     int max_flushes;
-    int waiting; /* flushes */
+    int waiting; /* number of flushes */
     bool always;
     bool is_reading;
 };
@@ -44,7 +44,7 @@ static void end_read(weir_ctx *ctx)
     flush_waiting(ctx);
 }
 
-/* A read that has begun meanwhile sees to it when it ends. */
+/* During a read, read_complete flushes instead. */
 static void on_timer(weir_ctx *ctx, weir_timer *timer)
 {
     const struct consolidation *state = weir_ctx_state(ctx);
@@ -82,7 +82,7 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
     weir_fire_read(ctx, msg);
 }
 
-/* First those behind, whose flushes belong to the read: most flush here. */
+/* Later handlers first: most of them flush in read_complete. */
 static void on_read_complete(weir_ctx *ctx)
 {
     weir_fire_read_complete(ctx);
@@ -141,7 +141,7 @@ static void on_removed(weir_ctx *ctx)
     flush_waiting(ctx);
 }
 
-/* On another loop: the timer has been stopped. */
+/* The channel moved to another loop, which stopped the timer. */
 static void on_registered(weir_ctx *ctx)
 {
     flush_waiting(ctx);

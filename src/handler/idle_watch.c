@@ -8,7 +8,7 @@
 
 #include "channel/last_sent.h"
 
-#define MIN_LIMIT_NS weir_ms(1) /* so that it is not always about to fire */
+#define MIN_LIMIT_NS weir_ms(1) /* bounds the timer's rate */
 
 static weir__idle_watch *watch_of(weir_ctx *ctx)
 {
@@ -40,7 +40,7 @@ static int64_t last_sent(const weir_ctx *ctx, const weir__idle_watch *watch)
                                                            : weir__last_sent_of_messages(channel));
 }
 
-/* When that has last happened of which the kind says that it does not. */
+/* The time of the last activity of a kind. */
 static int64_t last_activity(const weir_ctx *ctx, const weir__idle_watch *watch,
                              enum weir_idle_kind kind, int64_t now_ns)
 {
@@ -71,7 +71,7 @@ static void on_timer(weir_ctx *ctx, weir_timer *timer)
     watch->on_idle(ctx, kind, first);
 }
 
-/* A channel that changes its loop begins anew: its timers have been stopped. */
+/* Also called when the channel moved to another loop, which stopped the timers. */
 static void begin(weir_ctx *ctx)
 {
     weir__idle_watch *watch = watch_of(ctx);

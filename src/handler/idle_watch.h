@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waits until nothing has been read or sent for a while: the base of handlers that act on it.
+ * Watches for channels without reads or writes: the base of the idle and read timeout handlers.
  *
- * One timer for each limit. It is never moved: when it fires it looks how long ago the last thing
- * has happened, and sleeps for what is left.
+ * There is one timer per limit. Activity never touches it: when it fires, it compares the time of
+ * the last activity, and sleeps for the rest.
  */
 #ifndef WEIR_HANDLER_IDLE_WATCH_H
 #define WEIR_HANDLER_IDLE_WATCH_H
@@ -30,7 +30,7 @@ typedef struct weir__idle_watch {
 void weir__idle_watch_init(weir__idle_watch *watch, const weir_idle_options *options,
                            weir__idle_fn *on_idle);
 
-/* Whether what is sent has to be watched: weir__last_sent_watch. */
+/* True if the options require weir__last_sent_watch. */
 bool weir__idle_watch_needs_last_sent(const weir_idle_options *options);
 
 void weir__idle_watch_added(weir_ctx *ctx);
@@ -45,7 +45,7 @@ void weir__idle_watch_read_complete(weir_ctx *ctx);
     .active = weir__idle_watch_active, .inactive = weir__idle_watch_inactive,   \
     .read = weir__idle_watch_read, .read_complete = weir__idle_watch_read_complete
 
-/* Stops the timers: nothing more is told. */
+/* Stops the timers for good. */
 void weir__idle_watch_stop(weir_ctx *ctx);
 
 #endif

@@ -18,7 +18,7 @@ struct rule {
 
 struct weir_ip_filter {
     weir__refs refs;
-    _Atomic uint64_t rejected; /* relaxed: it says nothing of anything else */
+    _Atomic uint64_t rejected; /* relaxed: independent of other memory */
     enum weir_ip_verdict default_verdict;
     size_t rule_count;
     struct rule rules[];
@@ -34,7 +34,7 @@ static int read_rule(const weir_ip_rule *given, struct rule *ret_rule)
     ret_rule->verdict = given->verdict;
     if (weir__subnet_parse(given->subnet, &ret_rule->subnet) < 0)
         return weir__options_reject("ip-filter", given->subnet,
-                                    "it is no subnet, as 10.0.0.0/8 and 2001:db8::/32 are");
+                                    "not a subnet: expected 10.0.0.0/8 or 2001:db8::/32");
     return weir__options_check("ip-filter", given->subnet, VERDICT(given, verdict));
 }
 
@@ -47,7 +47,7 @@ int weir_ip_filter_create(const weir_ip_filter_options *options, weir_ip_filter 
     if (err < 0)
         return err;
     if (own.rules == NULL && own.rule_count > 0)
-        return weir__options_reject("ip-filter", NULL, "rule_count is %zu, and there are no rules",
+        return weir__options_reject("ip-filter", NULL, "rule_count is %zu, but .rules is NULL",
                                     own.rule_count);
     err = weir__options_check("ip-filter", NULL, VERDICT(&own, default_verdict),
                               WEIR__OPTION(&own, rule_count, 0, RULES_MAX));

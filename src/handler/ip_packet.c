@@ -9,7 +9,7 @@
 #define IPV6_LENGTH 16
 #define HOP_LIMIT 64
 
-/* Of RFC 1071: the sum of words, to be folded and inverted when all are in. */
+/* The sum of 16-bit words of RFC 1071, before folding and inverting. */
 static uint32_t add_words(uint32_t sum, const uint8_t *bytes, size_t length)
 {
     for (size_t i = 0; i + 1 < length; i += 2)
@@ -36,7 +36,7 @@ static void write_ipv4(weir__ip_route route, unsigned protocol, uint8_t *to, siz
     memset(to, 0, IPV4_HEADER);
     to[0] = 4 << 4 | IPV4_HEADER / 4;
     weir__put16(to + 2, (uint32_t)(IPV4_HEADER + length));
-    weir__put16(to + 6, 0x4000); /* not to be cut */
+    weir__put16(to + 6, 0x4000); /* don't fragment */
     to[8] = HOP_LIMIT;
     to[9] = (uint8_t)protocol;
     memcpy(to + 12, route.from->bytes, IPV4_LENGTH);
@@ -65,8 +65,8 @@ uint8_t *weir__ip_packet_write(weir__ip_route route, unsigned protocol, uint8_t 
     return packet + weir__ip_packet_header_size(route.from->family);
 }
 
-/* Both addresses, the length and the protocol belong to it. What follows the address of IPv4 in its
- * bytes is 0, and adds nothing. */
+/* Includes the pseudo header: addresses, length and protocol. The unused bytes of an IPv4 address
+ * are zero. */
 uint16_t weir__ip_packet_checksum(weir__ip_route route, unsigned protocol, const uint8_t *payload,
                                   size_t length)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The header of IP for packets that were never seen on a wire, and the sum that TCP and UDP have in
- * common.
+ * Synthetic IP headers for captures, and the checksum of TCP and UDP.
  */
 #ifndef WEIR_HANDLER_IP_PACKET_H
 #define WEIR_HANDLER_IP_PACKET_H
@@ -15,13 +14,13 @@ enum {
     WEIR__IP_UDP = 17,
 };
 
-/* From where to where: both hosts are of one family. */
+/* Source and destination, of one family. */
 typedef struct weir__ip_route {
     const weir__ip *from;
     const weir__ip *to;
 } weir__ip_route;
 
-/* Numbers as they are on the wire. */
+/* Big-endian numbers. */
 static inline void weir__put16(uint8_t *to, uint32_t number)
 {
     to[0] = (uint8_t)(number >> 8);
@@ -34,14 +33,14 @@ static inline void weir__put32(uint8_t *to, uint32_t number)
     weir__put16(to + 2, number);
 }
 
-/* How many bytes the header of a family has. */
+/* The size of the IP header of a family. */
 size_t weir__ip_packet_header_size(int family);
 
-/* Writes it for a payload of so many bytes, and returns where that begins. */
+/* Writes the header for a payload of `length` bytes, and returns the address of the payload. */
 uint8_t *weir__ip_packet_write(weir__ip_route route, unsigned protocol, uint8_t *packet,
                                size_t length);
 
-/* The sum of a payload in which the place for it is 0. */
+/* The checksum of a payload whose checksum field is 0. */
 uint16_t weir__ip_packet_checksum(weir__ip_route route, unsigned protocol, const uint8_t *payload,
                                   size_t length);
 

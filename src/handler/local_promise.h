@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The promise of a write that a handler wants to hear of.
+ * A promise whose listeners run on the handler's executor.
  */
 #ifndef WEIR_HANDLER_LOCAL_PROMISE_H
 #define WEIR_HANDLER_LOCAL_PROMISE_H
@@ -8,9 +8,9 @@
 #include <weir/handler.h>
 
 /*
- * What to pass on in place of `done`: a promise whose listeners run on the handler's executor. It
- * is `done` itself where that suits, otherwise a new one, which completes `done`, if there is one.
- * Gives: ret_promise. Fails with -ENOMEM.
+ * Creates the promise to pass on in place of `done`: `done` itself if it belongs to the handler's
+ * executor, else a new one that completes `done`, which may be NULL. Gives: ret_promise. Fails with
+ * -ENOMEM.
  */
 int weir__local_promise(weir_ctx *ctx, weir_promise *done, weir_promise **ret_promise);
 

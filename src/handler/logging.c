@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The log takes no line ends: a dump is a line for each 16 bytes.
+ * Log lines have no line ends, so a dump is one log line per 16 bytes.
  */
 #include <weir/diagnostics.h>
 
@@ -19,14 +19,14 @@
 #include "handler/msg_bytes.h"
 
 #define DUMP_MAX_DEFAULT 4096
-#define DUMP_ROW 16      /* bytes of a line */
-#define DUMP_ROW_SIZE 96 /* room for it in words */
+#define DUMP_ROW 16      /* bytes per line */
+#define DUMP_ROW_SIZE 96 /* of the text of a line */
 #define OFFSET_DIGITS 8
 #define CHANNEL_TEXT_SIZE (2 * WEIR_ADDRESS_TEXT_SIZE + 32)
 
 struct logging {
     enum weir_log_level level;
-    size_t dump_max; /* 0 = none */
+    size_t dump_max; /* 0 = no dump */
     char name[WEIR_LOGGING_NAME_SIZE];
 };
 
@@ -82,7 +82,8 @@ static void dump_row(weir_ctx *ctx, weir_span bytes, size_t offset)
     (void)weir_span_hex_dump(bytes, row, sizeof(row));
     row[strcspn(row, "\n")] = '\0';
     (void)snprintf(digits, sizeof(digits), "%08zx", offset);
-    memcpy(row, digits + strlen(digits) - OFFSET_DIGITS, OFFSET_DIGITS); /* not 0, as it says */
+    memcpy(row, digits + strlen(digits) - OFFSET_DIGITS,
+           OFFSET_DIGITS); /* weir_span_hex_dump starts at offset 0 */
     log_line(ctx, row);
 }
 

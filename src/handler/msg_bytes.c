@@ -31,7 +31,7 @@ void weir__msg_bytes_copy(weir_msg *msg, size_t offset, uint8_t *to, size_t leng
 {
     weir_composite *composite = weir_composite_of(msg);
 
-    if (composite != NULL) /* cannot fail within what is readable */
+    if (composite != NULL) /* cannot fail for readable bytes */
         (void)weir_composite_get_bytes(composite, weir_composite_read_index(composite) + offset, to,
                                        length);
     else

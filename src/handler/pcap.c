@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file: a header, then for each packet when it was and how long it is. Numbers are as the
- * machine has them, which the first one tells; times are in nanoseconds.
+ * The file format: a file header, then a header with time and length before each packet. Numbers
+ * are in the machine's byte order, which the magic number shows. Times are in nanoseconds.
  */
 #include "handler/pcap.h"
 
@@ -47,10 +47,10 @@ struct packet_header {
 struct weir_pcap {
     weir__refs refs;
     weir__background_writer *writer;
-    weir__mutex lock; /* guards what follows; taken before the writer's */
+    weir__mutex lock; /* guards the members below; taken before the writer's lock */
     weir_pcap_stats stats;
-    uint64_t bytes_left; /* bytes that it may still grow by */
-    int64_t last_ns;     /* no packet is older than the one before it */
+    uint64_t bytes_left; /* until max_bytes */
+    int64_t last_ns;     /* timestamps never decrease */
 };
 
 /* ---- writing ---- */
@@ -81,14 +81,14 @@ static void write_packet_header(weir_pcap *pcap, uint8_t *memory, size_t length)
     memcpy(memory, &header, sizeof(header));
 }
 
-/* Without a lock: a log function may look at the file's figures. */
+/* Called without the lock: a log function may read the stats. */
 static void log_dropped(uint64_t dropped)
 {
     static weir__log_limit limit;
     weir__log_note note;
 
     if (weir__log_admit(&limit, WEIR_LOG_WARN, &note))
-        weir__warn("pcap", "-", "the file does not keep up: %llu packets were left out%s",
+        weir__warn("pcap", "-", "the capture file is too slow: %llu packets dropped%s",
                    (unsigned long long)dropped, note.text);
 }
 
@@ -147,13 +147,13 @@ weir__ip weir__pcap_placeholder(unsigned side)
 static int check_options(const weir_pcap_options *options)
 {
     if (options->path == NULL)
-        return weir__options_reject("pcap", NULL, "there is no path");
+        return weir__options_reject("pcap", NULL, ".path is required");
     if (options->max_bytes > 0 && options->max_bytes < sizeof(struct file_header))
         return weir__options_reject(
-            "pcap", options->path, "max_bytes is %llu, and the header of the file alone has %zu",
+            "pcap", options->path, "max_bytes is %llu, but the file header has %zu bytes",
             (unsigned long long)options->max_bytes, sizeof(struct file_header));
     if (options->queue_bytes > 0 && options->queue_bytes < WEIR__BACKGROUND_QUEUE_MIN)
-        return weir__options_reject("pcap", options->path, "queue_bytes is %zu, less than %zu",
+        return weir__options_reject("pcap", options->path, "queue_bytes is %zu: the minimum is %zu",
                                     options->queue_bytes, WEIR__BACKGROUND_QUEUE_MIN);
     return 0;
 }

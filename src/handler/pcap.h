@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A capture file, packet by packet.
+ * A capture file.
  */
 #ifndef WEIR_HANDLER_PCAP_H
 #define WEIR_HANDLER_PCAP_H
@@ -10,29 +10,29 @@
 #include "handler/ip_packet.h"
 
 #define WEIR__PCAP_PACKET_MAX \
-    (WEIR__IP_PACKET_MAX + 40) /* the length of IPv6 leaves its head out */
+    (WEIR__IP_PACKET_MAX + 40) /* the length field of IPv6 excludes its header */
 
 /*
- * Where to write the next packet of so many bytes, WEIR__PCAP_PACKET_MAX at the most, each of which
- * has to be written; nobody else can until weir__pcap_end. NULL if it is left out: then there is no
- * end.
+ * Reserves memory for the next packet of `length` bytes, at most WEIR__PCAP_PACKET_MAX. The caller
+ * writes all of them and calls weir__pcap_end; other threads wait until then. NULL if the packet is
+ * skipped, in which case weir__pcap_end must not be called.
  */
 uint8_t *weir__pcap_begin(weir_pcap *pcap, size_t length);
 void weir__pcap_end(weir_pcap *pcap);
 
-/* Has the packets so far written, and does not wait for it. */
+/* Starts writing the packets so far, without waiting. */
 void weir__pcap_push(weir_pcap *pcap);
 
-/* Which side a packet comes from. */
+/* The side that sent a packet. */
 enum {
     WEIR__PCAP_LOCAL,
     WEIR__PCAP_REMOTE,
 };
 
-/* The host of a side that has no address of IP. */
+/* The address of a side without an IP address. */
 weir__ip weir__pcap_placeholder(unsigned side);
 
-/* Writes a message of a datagram channel, which is a datagram or its bytes. */
+/* Captures a message of a datagram channel: a datagram or bytes. */
 void weir__pcap_add_datagram(weir_pcap *pcap, weir_channel *channel, unsigned from, weir_msg *msg);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The handler that captures. What is received comes from remote, what is written from local; a
- * packet that is left out counts in the numbers of the next all the same. Datagrams have no
- * numbers, and their channels no connection: each is a packet by itself (pcap_datagram.c).
+ * The capture handler. Reads are packets from the remote side, writes from the local side. Sequence
+ * numbers include skipped packets. Each datagram is a packet of its own, without a connection
+ * (pcap_datagram.c).
  */
 #include <errno.h>
 #include <string.h>
@@ -22,10 +22,10 @@
 struct capture {
     weir_pcap *pcap;
     weir__tcp_flow flow;
-    bool is_datagram;     /* it is a channel of such: remote is no flow */
-    bool has_flow;        /* the flow */
-    bool close_requested; /* we have asked for the end, */
-    bool is_finished;     /* or it was a reset */
+    bool is_datagram;     /* a datagram channel, without a flow */
+    bool has_flow;        /* the flow is initialized */
+    bool close_requested; /* by this side */
+    bool is_finished;     /* no further packets */
     bool has_fin[2];
 };
 
@@ -36,7 +36,7 @@ static struct capture *state_of(weir_ctx *ctx)
 
 static int init(void *state, const void *options)
 {
-    weir_pcap *pcap = (weir_pcap *)(uintptr_t)options; /* add only lends it */
+    weir_pcap *pcap = (weir_pcap *)(uintptr_t)options; /* borrowed from weir_pcap_add */
 
     ((struct capture *)state)->pcap = weir_pcap_retain(pcap);
     return 0;
@@ -149,7 +149,7 @@ static void add_handshake(weir_ctx *ctx)
     add_control(capture, initiator, WEIR__TCP_ACK);
 }
 
-/* The listeners of a connect, and what they write, come before `active`. */
+/* The listeners of a connect may write before `active`. */
 static void begin_flow(weir_ctx *ctx)
 {
     const struct capture *capture = state_of(ctx);
@@ -179,7 +179,7 @@ static void add_reset(struct capture *capture)
 
 /* ---- slots ---- */
 
-/* One that comes later has not seen the beginning, and does not say that it has. */
+/* A handler that is added to an active channel captures no handshake. */
 static void on_added(weir_ctx *ctx)
 {
     const weir_channel *channel = weir_ctx_channel(ctx);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Datagrams as packets. Their addresses may be of two families: who is bound to [::] hears from
- * IPv4, too. A packet then has the family of the other side's address, and ours is that of nobody.
+ * Datagrams as packets. The two addresses may have different families, since a socket bound to [::]
+ * receives IPv4 as well. The packet then has the remote family, and the local address is
+ * unspecified.
  */
 #include <weir/channel.h>
 
@@ -17,7 +18,7 @@ static weir__udp_endpoint endpoint_of(const weir_address *address)
     return (weir__udp_endpoint){.host = weir__ip_of(address), .port = weir_address_port(address)};
 }
 
-/* What the message says of one side; otherwise the channel does. */
+/* The address of one side: from the datagram if it has one, else from the channel. */
 static weir__udp_endpoint find_endpoint(weir_channel *channel, unsigned side,
                                         const weir_address *given)
 {
@@ -62,9 +63,9 @@ static weir__udp_path path_of(weir_channel *channel, unsigned from, const weir_d
         return (weir__udp_path){.from = remote, .to = local};
     }
     remote = find_endpoint(channel, WEIR__PCAP_REMOTE, recipient);
-    local =
-        find_endpoint(channel, WEIR__PCAP_LOCAL, /* otherwise the sender may be who is answered */
-                      datagram != NULL && datagram->has_source ? sender : NULL);
+    local = find_endpoint(channel, WEIR__PCAP_LOCAL, /* otherwise the sender may be the peer of the
+                                                        datagram that this one answers */
+                          datagram != NULL && datagram->has_source ? sender : NULL);
     unify_families(channel, &local, &remote);
     return (weir__udp_path){.from = local, .to = remote};
 }
@@ -93,7 +94,7 @@ static void add_packets(weir_pcap *pcap, const weir__udp_path *path, weir_msg *c
 
     if (segment > 0 && segment < max_payload)
         max_payload = segment;
-    do { /* an empty one is one, too */
+    do { /* an empty datagram is a packet */
         size_t part = length - offset < max_payload ? length - offset : max_payload;
 
         add_packet(pcap, path, content, offset, part);

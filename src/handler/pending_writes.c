@@ -38,7 +38,7 @@ weir_pending_write *weir_pending_writes_add(weir_ctx *ctx, weir_pending_writes *
         return fail_write(ctx, msg, done, WEIR_EFULL, NULL);
     write = weir__node_alloc();
     if (write == NULL)
-        return fail_write(ctx, msg, done, -ENOMEM, "there is no memory to hold a write back");
+        return fail_write(ctx, msg, done, -ENOMEM, "no memory to queue a write");
     *write = (weir_pending_write){
         .msg = msg,
         .done = done != NULL ? weir_promise_retain(done) : NULL,
@@ -60,7 +60,7 @@ void weir_pending_writes_flush(weir_pending_writes *writes)
     writes->flushed = writes->count;
 }
 
-/* The first one, out of the list. */
+/* Unlinks the first write. */
 static weir_pending_write remove_first(weir_pending_writes *writes)
 {
     weir_pending_write *first = writes->first, write = *first;
@@ -131,7 +131,7 @@ void weir_pending_writes_fail(weir_ctx *ctx, weir_pending_writes *writes, int er
 
 /* ---- closing ---- */
 
-/* Who closes again hears of it with the channel. */
+/* A repeated close completes when the channel has closed. */
 static void complete_when_closed(weir_ctx *ctx, weir_promise *done)
 {
     weir_promise *closed;
@@ -167,7 +167,7 @@ void weir_pending_writes_close(weir_ctx *ctx, weir_pending_writes *writes, weir_
 
 /* ---- half closure ---- */
 
-/* Who asks again hears what the first one hears. */
+/* A repeated half closure completes with the first one. */
 static void add_shutdown_promise(weir_ctx *ctx, weir_pending_writes *writes, weir_promise *done)
 {
     int err = 0;
@@ -205,7 +205,7 @@ void weir_pending_writes_shutdown_output(weir_ctx *ctx, weir_pending_writes *wri
         weir_pending_writes_run_deferred(ctx, writes);
 }
 
-/* The promise is the caller's to release. */
+/* Gives: the promise. */
 static weir_promise *take_shutdown(weir_pending_writes *writes)
 {
     weir_promise *done = writes->shutdown_done;

@@ -19,7 +19,7 @@ static void time_out(weir_ctx *ctx, enum weir_idle_kind kind, bool first)
     char detail[64];
 
     (void)first;
-    (void)snprintf(detail, sizeof(detail), "nothing was read for %lld ms",
+    (void)snprintf(detail, sizeof(detail), "nothing read for %lld ms",
                    (long long)(watch->limits_ns[kind] / weir_ms(1)));
     weir__idle_watch_stop(ctx);
     weir_fire_error(ctx, -ETIMEDOUT, detail);

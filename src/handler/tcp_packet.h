@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The headers of IP and TCP for a connection that has none to be seen: with addresses, numbers and
- * sums as they would have been.
+ * Synthetic IP and TCP headers for a captured connection, with sequence numbers and checksums.
  */
 #ifndef WEIR_HANDLER_TCP_PACKET_H
 #define WEIR_HANDLER_TCP_PACKET_H
@@ -16,19 +15,21 @@ enum {
     WEIR__TCP_ACK = 0x10,
 };
 
-/* Both hosts are of one family. */
+/* Both endpoints have one family. */
 typedef struct weir__tcp_flow {
     struct {
         weir__ip host;
         uint16_t port;
-        uint32_t next_seq; /* the number of its next_seq byte */
+        uint32_t next_seq; /* sequence number of its next byte */
     } endpoints[2];
 } weir__tcp_flow;
 
-/* How many bytes both headers have. */
+/* The size of both headers. */
 size_t weir__tcp_packet_header_size(const weir__tcp_flow *flow);
 
-/* Writes the headers in front of a payload, which is there already; the sender's number goes on. */
+/*
+ * Writes the headers before a payload that is already in place, and advances the sequence number.
+ */
 void weir__tcp_packet_write(weir__tcp_flow *flow, unsigned from, unsigned flags, uint8_t *packet,
                             size_t payload);
 

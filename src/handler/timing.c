@@ -106,7 +106,7 @@ struct state {
 
 static int init(void *state, const void *options)
 {
-    weir_timing *timing = (weir_timing *)(uintptr_t)options; /* add only lends it */
+    weir_timing *timing = (weir_timing *)(uintptr_t)options; /* borrowed from weir_timing_add */
 
     ((struct state *)state)->timing = weir_timing_retain(timing);
     return 0;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A limit is a time for each direction: when all that has passed is paid for. A message moves it on
- * by what it costs at the rate. Behind the present it may be by `burst` at the most: that is what
- * is saved up; before it by `max_delay`. One word, so threads need no lock.
+ * A limit is one timestamp per direction: the time until which everything so far is paid. A message
+ * advances it by its cost, bytes / rate. The timestamp lies at most `burst` in the past, which is
+ * the saved capacity, and at most `max_delay` in the future. It is one atomic word, so there is no
+ * lock.
  *
  *      now - burst ........ now ........ now + max_delay
- *             <-- saved up -->|<-- owed -->
+ *             <-- saved ----->|<-- owed -->
  */
 #include "handler/traffic.h"
 
@@ -89,14 +90,15 @@ void weir_traffic_release(weir_traffic *traffic)
 int weir_traffic_set_rates(weir_traffic *traffic, int64_t read_rate, int64_t write_rate)
 {
     if (read_rate < 0 || write_rate < 0)
-        return weir__options_reject("traffic", NULL, "rates of %lld and %lld bytes per second",
+        return weir__options_reject("traffic", NULL,
+                                    "negative rate: read_rate is %lld, write_rate is %lld",
                                     (long long)read_rate, (long long)write_rate);
     atomic_store_explicit(&traffic->reading.rate, read_rate, memory_order_relaxed);
     atomic_store_explicit(&traffic->writing.rate, write_rate, memory_order_relaxed);
     return 0;
 }
 
-/* How long so many bytes take, max_delay at the most. */
+/* The time that `bytes` bytes take, at most max_delay. */
 static int64_t cost_of(const weir_traffic *traffic, const struct direction *direction,
                        int64_t bytes)
 {
@@ -108,7 +110,7 @@ static int64_t cost_of(const weir_traffic *traffic, const struct direction *dire
     return (int64_t)cost_ns + (bytes > 0); /* rounded up: many small ones cost something, too */
 }
 
-/* Moves the time on; gives when it was paid before that, and after. */
+/* Advances the timestamp, and returns its old and new value. */
 static void pay(const weir_traffic *traffic, struct direction *direction, int64_t bytes,
                 int64_t now_ns, int64_t *ret_before, int64_t *ret_after)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A message gets its place in the row when it is the first of the channel: so channels that share a
- * limit take turns, and each waits for one time only.
+ * A message reserves its time when it becomes the first of its channel's queue, so that channels
+ * which share a limit take turns, and one timer per channel is enough.
  */
 #include <weir/traffic.h>
 
@@ -22,12 +22,12 @@
 struct shaping {
     weir_traffic *traffic;
     weir_pending_writes writes;
-    int64_t first_ready_at; /* the place of the first of them, or NOT_RESERVED */
+    int64_t first_ready_at; /* time when the first may be sent, or NOT_RESERVED */
     weir_timer write_timer;
     weir_timer read_timer;
-    int64_t resume_at; /* again, if it is paused */
+    int64_t resume_at; /* while paused */
     bool is_paused;
-    bool is_pumping; /* somebody further out on the stack */
+    bool is_pumping; /* pump is on the stack */
 };
 
 static int64_t now_of(const weir_ctx *ctx)
@@ -45,7 +45,7 @@ static void on_write_timer(weir_ctx *ctx, weir_timer *timer)
     pump(ctx);
 }
 
-/* Whether the first may go out; otherwise the timer is set to when it may. */
+/* True if the first write may be sent now; else starts the timer. */
 static bool is_ready(weir_ctx *ctx)
 {
     struct shaping *state = weir_ctx_state(ctx);
@@ -77,7 +77,7 @@ static bool is_cancelled(const weir_pending_write *write)
     return write->done != NULL && weir_promise_is_done(write->done);
 }
 
-/* A cancelled write is not sent: it counts as nothing, and takes none of the rate. */
+/* Cancelled writes are not sent, and do not use the rate. */
 static void drop_cancelled(weir_ctx *ctx)
 {
     struct shaping *state = weir_ctx_state(ctx);
@@ -112,8 +112,8 @@ static void pump(weir_ctx *ctx)
 }
 
 /*
- * Who hears that this fills the queue may do anything before it has returned: write more, or have
- * it passed on.
+ * Counts the message before it is queued: if it makes the channel unwritable, the event may run
+ * other handlers, which may write more or have this message passed on.
  */
 static void enqueue(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
@@ -125,7 +125,7 @@ static void enqueue(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
         weir__traffic_cancel_waiting(state->traffic, size);
 }
 
-/* It goes at once, or is the first that waits. */
+/* Sends the message at once, or makes it the first of the queue. */
 static void write_first(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
     struct shaping *state = weir_ctx_state(ctx);
@@ -202,7 +202,7 @@ static void pause_reading(weir_ctx *ctx, int64_t now_ns)
 
     if (!state->is_paused) {
         if (weir__channel_pause_input(weir_ctx_channel(ctx)) < 0)
-            return; /* no memory: then it is paid for with the next */
+            return; /* no memory: the debt remains, and the next read pauses */
         state->is_paused = true;
         weir__traffic_count_paused(state->traffic);
     }
@@ -236,7 +236,7 @@ static void deinit(void *state)
     weir_traffic_release(((struct shaping *)state)->traffic);
 }
 
-/* On another loop: the timers have been stopped. */
+/* The channel moved to another loop, which stopped the timers. */
 static void on_registered(weir_ctx *ctx)
 {
     struct shaping *state = weir_ctx_state(ctx);
@@ -266,8 +266,8 @@ static void on_removed(weir_ctx *ctx)
     bool needs_flush = state->writes.flushed > 0;
 
     resume_reading(ctx);
-    if (!weir_ctx_is_writable(
-            ctx)) /* nor is it before all are through: who hears it would overtake */
+    if (!weir_ctx_is_writable(ctx)) /* keep the channel unwritable until all have passed: a
+                                       listener's write would overtake them */
         weir_ctx_add_pending_bytes(ctx, state->writes.cost);
     while (state->writes.count > 0)
         pass_first(ctx);
@@ -294,6 +294,6 @@ static const weir_handler traffic_shaping = {
 int weir_traffic_shaping_add(weir_pipeline *pipeline, weir_traffic *traffic)
 {
     if (traffic == NULL)
-        return weir__options_reject("traffic-shaping", NULL, "there is no traffic to count in");
+        return weir__options_reject("traffic-shaping", NULL, "traffic is NULL");
     return weir_pipeline_add_last(pipeline, &traffic_shaping, &traffic);
 }

@@ -10,7 +10,7 @@ size_t weir__udp_packet_header_size(const weir__udp_path *path)
     return weir__ip_packet_header_size(path->from.host.family) + UDP_HEADER;
 }
 
-/* The length that IPv4 has includes its own header; that of IPv6 does not. */
+/* The length field of IPv4 includes its header, that of IPv6 does not. */
 size_t weir__udp_packet_max_payload(const weir__udp_path *path)
 {
     size_t max_payload = WEIR__IP_PACKET_MAX - UDP_HEADER;
@@ -31,6 +31,5 @@ void weir__udp_packet_write(const weir__udp_path *path, uint8_t *packet, size_t 
     weir__put16(udp + 4, (uint32_t)length);
     weir__put16(udp + 6, 0);
     checksum = weir__ip_packet_checksum(route, WEIR__IP_UDP, udp, length);
-    weir__put16(udp + 6,
-                checksum != 0 ? checksum : UINT16_MAX); /* 0 would say that there is none */
+    weir__put16(udp + 6, checksum != 0 ? checksum : UINT16_MAX); /* 0 means no checksum */
 }

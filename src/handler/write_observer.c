@@ -17,7 +17,7 @@ static bool has_ended(const weir_executor *loop)
     return weir__executor_state(loop) >= WEIR_EXECUTOR_SHUTDOWN;
 }
 
-/* Where the channel is. What is left of one whose loop has ended is done as the global executor. */
+/* The channel's loop, or the global executor if that loop has ended. */
 static weir_executor *destination(const weir_channel *channel)
 {
     weir_executor *loop = weir__channel_executor(channel);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tells a handler that its write has ended. A promise tells so on the executor that it was made
- * for; but the handler is where its channel is, which may have gone to another loop meanwhile. Then
- * the observer goes after it.
+ * Runs a callback on the channel's loop when a write completes. A promise notifies its listeners on
+ * the executor it was created for, but the channel may have moved to another loop meanwhile: then
+ * the observer forwards the callback to that loop.
  *
- * For handlers that run on their channel's loop. They have it in the memory that they keep of a
- * write, and say themselves what it is to call.
+ * For handlers that run on their channel's loop. The observer is embedded in the handler's record
+ * of the write.
  */
 #ifndef WEIR_HANDLER_WRITE_OBSERVER_H
 #define WEIR_HANDLER_WRITE_OBSERVER_H
@@ -16,18 +16,18 @@
 
 typedef struct weir__write_observer {
     union {
-        weir_listener listener; /* until the promise is complete */
-        weir_task task;         /* on the way to another loop */
+        weir_listener listener; /* until the promise completes */
+        weir_task task;         /* while it is forwarded */
     } as;
-    weir_channel *channel; /* kept */
+    weir_channel *channel; /* retained */
 } weir__write_observer;
 
-/* Waits for the promise: `fn` is called where that tells, and asks whether it is in the right
- * place. Keeps: channel. */
+/* Listens to the promise. `fn` runs on the promise's executor, and calls
+ * weir__write_observer_forward first. Keeps: channel. */
 void weir__write_observer_start(weir__write_observer *observer, weir_channel *channel,
                                 weir_promise *promise, weir_listener_fn *fn, void *user_data);
 
-/* True if the channel is elsewhere: `fn` is called target, and asks again. */
+/* True if the channel is on another loop: `fn` was posted there, and checks again. */
 bool weir__write_observer_forward(weir__write_observer *observer, weir_task_fn *fn, void *arg);
 
 #endif

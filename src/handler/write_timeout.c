@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes that have not been sent stand in a list, the oldest first; since all have the same time,
- * that is the order in which it runs out, and one timer, for the first of them, is enough.
+ * Pending writes are in a list, oldest first. All have the same timeout, so this is also the order
+ * of their deadlines, and one timer for the first write is enough.
  */
 #include <weir/timeouts.h>
 
@@ -27,18 +27,18 @@ struct write_timeout {
     weir_timer timer;
     int64_t timeout_ns; /* 0 = none */
     weir__list pending;
-    bool has_fired; /* it was told */
+    bool has_fired; /* the error was fired */
 };
 
-/* A write under way. It belongs to its promise, which may outlive the handler. */
+/* A pending write. It belongs to its promise, which may outlive the handler. */
 struct pending {
     weir__list link; /* first */
     weir__write_observer observer;
     int64_t deadline_ns;
-    weir_promise *failed; /* kept, if it has, and nobody else hears of it */
+    weir_promise *failed; /* retained, if the write failed and has no promise of the caller */
 };
 
-_Static_assert(sizeof(struct pending) <= WEIR__NODE_SIZE, "a write under way is a node");
+_Static_assert(sizeof(struct pending) <= WEIR__NODE_SIZE, "a pending write is a node");
 
 static int64_t now_of(const weir_ctx *ctx)
 {
@@ -53,7 +53,7 @@ static void time_out(weir_ctx *ctx)
     char detail[64];
 
     state->has_fired = true;
-    (void)snprintf(detail, sizeof(detail), "a write was not sent within %lld ms",
+    (void)snprintf(detail, sizeof(detail), "write not sent within %lld ms",
                    (long long)(state->timeout_ns / weir_ms(1)));
     weir_fire_error(ctx, -ETIMEDOUT, detail);
     weir_channel_abort(weir_ctx_channel(ctx), NULL);
@@ -67,7 +67,7 @@ static void on_timer(weir_ctx *ctx, weir_timer *timer)
     check_first(ctx);
 }
 
-/* Sleeps until the first of the list would be late, if it is not. */
+/* Fires if the first write is late, else starts the timer for it. */
 static void check_first(weir_ctx *ctx)
 {
     struct write_timeout *state = weir_ctx_state(ctx);
@@ -149,7 +149,7 @@ static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
         err = track(ctx, done, &promise);
     if (err < 0) {
         weir_msg_release(msg);
-        weir_ctx_report(ctx, done, err, "there is no memory to time a write");
+        weir_ctx_report(ctx, done, err, "no memory to time a write");
         return;
     }
     weir_write(ctx, msg, promise != NULL ? promise : done);
@@ -175,7 +175,7 @@ static int init(void *state, const void *options)
     return 0;
 }
 
-/* On another loop: the timer has been stopped. */
+/* The channel moved to another loop, which stopped the timer. */
 static void on_registered(weir_ctx *ctx)
 {
     check_first(ctx);

@@ -219,7 +219,7 @@ TEST(aggregator, rejects_a_message_over_the_limit_and_skips_the_rest)
 static void record_error(weir_ctx *ctx, int err, const char *detail)
 {
     assert_int_equal(err, WEIR_ETOOLONG);
-    assert_string_equal(detail, "a message has more than 8 bytes");
+    assert_string_equal(detail, "message over the limit of 8 bytes");
     weir_fire_read(ctx, feed_bytes("heard", 5));
 }
 

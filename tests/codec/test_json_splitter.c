@@ -97,7 +97,7 @@ TEST(json_splitter, finds_the_end_of_a_deep_value_over_the_limit)
 
     assert_int_equal(weir_embedded_write_inbound(embedded, make_nest(DEPTH)), 0);
     assert_string_equal(fixture_error(),
-                        "WEIR_ETOOLONG: a JSON value is longer than the limit of 1048576 bytes");
+                        "WEIR_ETOOLONG: JSON value over the limit of 1048576 bytes");
     fixture_write_text(embedded, "{}");
     msg = weir_embedded_read_inbound(embedded);
     assert_int_equal(weir_buf_readable(weir_buf_of(msg)), 2);

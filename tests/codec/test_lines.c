@@ -64,16 +64,14 @@ TEST(lines, report_a_long_line_at_once_or_after_skipping)
     weir_embedded *embedded = fixture_open(add_options, WEIR_LINES_OPTIONS(.max_length = 3));
 
     fixture_write_text(embedded, "abcd");
-    assert_string_equal(fixture_error(),
-                        "WEIR_ETOOLONG: a line is longer than the limit of 3 bytes");
+    assert_string_equal(fixture_error(), "WEIR_ETOOLONG: line over the limit of 3 bytes");
     weir_embedded_release(embedded);
     embedded =
         fixture_open(add_options, WEIR_LINES_OPTIONS(.max_length = 3, .report_after_skip = true));
     fixture_write_text(embedded, "abcdefgh");
     assert_string_equal(fixture_error(), "");
     fixture_write_text(embedded, "\n");
-    assert_string_equal(fixture_error(),
-                        "WEIR_ETOOLONG: a line is longer than the limit of 3 bytes");
+    assert_string_equal(fixture_error(), "WEIR_ETOOLONG: line over the limit of 3 bytes");
     weir_embedded_release(embedded);
 }
 

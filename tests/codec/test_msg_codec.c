@@ -111,7 +111,7 @@ static void record_error(weir_ctx *ctx, int err, const char *detail)
 {
     (void)ctx;
     assert_int_equal(err, WEIR_EMALFORMED);
-    assert_string_equal(detail, "a message could not be decoded");
+    assert_string_equal(detail, "decoding failed");
 }
 
 TEST(msg_decoder, fires_an_error_instead_of_the_messages_and_continues)
@@ -162,7 +162,7 @@ TEST(msg_decoder, reports_the_detail)
 
     assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &noter, NULL), 0);
     assert_told(embedded, "ab", 2, "two are too many");
-    assert_told(embedded, "a", 1, "a message could not be decoded"); /* the former is forgotten */
+    assert_told(embedded, "a", 1, "decoding failed"); /* the former is forgotten */
     weir_embedded_release(embedded);
 }
 
@@ -174,8 +174,8 @@ TEST(msg_decoder, of_strings_reports_the_detail)
     assert_int_equal(
         weir_strings_add(weir_embedded_pipeline(embedded), WEIR_STRINGS_OPTIONS(.utf8 = true)), 0);
     assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &noter, NULL), 0);
-    assert_told(embedded, "\xff", 1, "a text is not UTF-8");
-    assert_told(embedded, "a\0b", 3, "a text has a NUL in it");
+    assert_told(embedded, "\xff", 1, "text is not valid UTF-8");
+    assert_told(embedded, "a\0b", 3, "text with an embedded NUL");
     weir_embedded_release(embedded);
 }
 

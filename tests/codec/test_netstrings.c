@@ -70,7 +70,7 @@ TEST(netstrings, have_lengths_of_19_digits_at_most)
     assert_string_equal(fixture_error(), "");
     fixture_write_text(embedded, "0");
     assert_string_equal(fixture_error(),
-                        "WEIR_EMALFORMED: the length of a netstring has more than 19 digits");
+                        "WEIR_EMALFORMED: netstring length of more than 19 digits");
     weir_embedded_release(embedded);
 }
 
@@ -79,8 +79,7 @@ TEST(netstrings, that_never_end_take_no_memory)
     weir_embedded *embedded = fixture_open(add_options, WEIR_NETSTRINGS_OPTIONS(.max_length = 5));
 
     fixture_write_text(embedded, "9223372036854775807:");
-    assert_string_equal(fixture_error(),
-                        "WEIR_ETOOLONG: a netstring is longer than the limit of 5 bytes");
+    assert_string_equal(fixture_error(), "WEIR_ETOOLONG: netstring over the limit of 5 bytes");
     fixture_assert_no_growth(embedded, "0123456789", 10);
     weir_embedded_release(embedded);
 }

@@ -265,14 +265,13 @@ TEST(proxy_protocol, says_what_is_wrong_as_soon_as_it_is)
 
     memset(endless + 14, 'x', sizeof(endless) - 14);
     assert_error_of(endless, 106, "");
-    assert_error_of(endless, 107,
-                    "WEIR_EMALFORMED: the line of a PROXY header is longer than 107 bytes");
-    assert_error_of(BYTES("PX"),
-                    "WEIR_EMALFORMED: the connection does not begin with a PROXY header");
-    assert_error_of(BYTES(V2 "\x31"), "WEIR_EMALFORMED: a PROXY header of an unknown version");
-    assert_error_of(BYTES(V2 "\x21\x99"), "WEIR_EMALFORMED: a PROXY header of an unknown family");
+    assert_error_of(endless, 107, "WEIR_EMALFORMED: PROXY line longer than 107 bytes");
+    assert_error_of(BYTES("PX"), "WEIR_EMALFORMED: no PROXY header at the start of the connection");
+    assert_error_of(BYTES(V2 "\x31"), "WEIR_EMALFORMED: unknown version of the PROXY header");
+    assert_error_of(BYTES(V2 "\x21\x99"),
+                    "WEIR_EMALFORMED: unknown address family of the PROXY header");
     assert_error_of(BYTES(V2 "\x21\x11\xff\xff"),
-                    "WEIR_ETOOLONG: a PROXY header is longer than the limit of 4096 bytes");
+                    "WEIR_ETOOLONG: PROXY header over the limit of 4096 bytes");
 }
 
 TEST(proxy_protocol, throws_away_what_follows_nonsense)

@@ -60,10 +60,9 @@ TEST(frames, of_a_parrot)
     assert_int_equal(weir_embedded_write_inbound(embedded, text_msg("lo\r\n")), 0);
     assert_text(weir_embedded_read_outbound(embedded), "you said hello\n");
     assert_int_equal(weir_embedded_write_inbound(embedded, text_msg(line)), 0);
-    assert_text(weir_embedded_read_outbound(embedded),
-                "sorry: a line is longer than the limit of 80 bytes\n");
+    assert_text(weir_embedded_read_outbound(embedded), "sorry: line over the limit of 80 bytes\n");
     assert_int_equal(weir_embedded_write_inbound(embedded, text_msg("\n\xff\nbye\n")), 0);
-    assert_text(weir_embedded_read_outbound(embedded), "sorry: a text is not UTF-8\n");
+    assert_text(weir_embedded_read_outbound(embedded), "sorry: text is not valid UTF-8\n");
     assert_text(weir_embedded_read_outbound(embedded), "you said bye\n");
     weir_embedded_release(embedded);
 }

@@ -184,7 +184,7 @@ TEST(ip_filter, logs_rejections_at_info_with_a_rate_limit)
         assert_int_equal(log_capture_count(WEIR_LOG_WARN), 0);
     }
     assert_int_equal(log_capture_count(WEIR_LOG_INFO), 10);
-    assert_log_contains("10.1.2.3:55: is refused");
+    assert_log_contains("10.1.2.3:55: rejected");
     event_log_close(&events);
     weir_ip_filter_release(filter);
 }

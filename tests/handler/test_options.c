@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Options of handlers and codecs that make no sense: each is refused, and the log says which it
+ * Invalid options of handlers and codecs: each is rejected, and the log names it
  * was.
  */
 #include <weir/embedded.h>
@@ -39,7 +39,7 @@ TEST(options, invalid_ones_of_handlers_are_named)
         "max_flushes is -1");
     assert_options_rejected(weir_logging_add(pipeline, WEIR_LOGGING_OPTIONS(.level = WEIR_LOG_OFF)),
                             "level is 5, the maximum is 4");
-    assert_options_rejected(weir_traffic_shaping_add(pipeline, NULL), "there is no traffic");
+    assert_options_rejected(weir_traffic_shaping_add(pipeline, NULL), "traffic is NULL");
     weir_embedded_release(embedded);
 }
 
@@ -58,7 +58,7 @@ TEST(options, invalid_ones_of_shared_objects_are_named)
     assert_options_rejected(
         weir_ip_filter_create(WEIR_IP_FILTER_OPTIONS(.rules = &no_subnet, .rule_count = 1),
                               &filter),
-        "ip-filter 10.0.0.0/33: invalid options: it is no subnet");
+        "ip-filter 10.0.0.0/33: invalid options: not a subnet");
     assert_options_rejected(
         weir_ip_filter_create(WEIR_IP_FILTER_OPTIONS(.rules = &no_verdict, .rule_count = 1),
                               &filter),
@@ -68,8 +68,8 @@ TEST(options, invalid_ones_of_shared_objects_are_named)
                               &filter),
         "default_verdict is 2");
     assert_options_rejected(weir_ip_filter_create(WEIR_IP_FILTER_OPTIONS(.rule_count = 3), &filter),
-                            "rule_count is 3, and there are no rules");
-    assert_options_rejected(weir_pcap_create(NULL, &pcap), "there is no path");
+                            "rule_count is 3, but .rules is NULL");
+    assert_options_rejected(weir_pcap_create(NULL, &pcap), ".path is required");
     assert_options_rejected(
         weir_pcap_create(WEIR_PCAP_OPTIONS(.path = "/tmp/x", .max_bytes = 1), &pcap),
         "pcap /tmp/x: invalid options: max_bytes is 1");

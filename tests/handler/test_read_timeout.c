@@ -82,7 +82,7 @@ TEST(read_timeout, defaults_to_half_a_minute_and_can_be_off)
 static void remove_it(weir_ctx *ctx, int err, const char *detail)
 {
     (void)err;
-    assert_string_equal(detail, "nothing was read for 10 ms");
+    assert_string_equal(detail, "nothing read for 10 ms");
     assert_int_equal(weir_pipeline_remove(weir_ctx_pipeline(ctx), "read-timeout", NULL), 0);
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The handler behind the codec: requests come from the tail and wait here for their replies, which
- * come in the same order. What is no reply:
+ * The handler behind the codec. Requests come from the tail and wait here for their replies, which
+ * arrive in the same order. Values that are not replies:
  *
- *      RESP3   every PUSH, except one that confirms the subscription whose turn it is
- *      RESP2   while there are subscriptions, an array that begins with "message" and the like
+ *      RESP3   every PUSH, except the confirmation of the subscription that is next
+ *      RESP2   with subscriptions, an array that begins with "message" or a similar word
  */
 #include <weir/redis.h>
 
@@ -21,13 +21,13 @@
 #define REPLY_BYTES ((size_t)512 << 20)
 #define REPLY_ELEMENTS ((size_t)1 << 20)
 #define REPLY_DEPTH 32
-#define KINDS 3 /* of subscriptions: channels, patterns, shards */
+#define KINDS 3 /* kinds of subscriptions: channels, patterns, shards */
 
 struct client {
     weir_redis_options options;
     weir__list pending;     /* weir__redis_request.link, oldest first */
-    size_t channels[KINDS]; /* that are subscribed to */
-    int64_t counts[KINDS];  /* as the server has told last; patterns are counted with channels */
+    size_t channels[KINDS]; /* active subscriptions */
+    int64_t counts[KINDS];  /* last counts of the server, which adds patterns to channels */
     bool is_resp3;
     bool is_reading;    /* until the next read_complete ... */
     bool flush_pending; /* ... which flushes */
@@ -65,12 +65,12 @@ static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
     } else if (!client->is_closed && weir_promise_set_uncancellable(request->promise)) {
         send_request(ctx, request, done);
     } else {
-        weir_msg_release(msg); /* this tells who waits; that it was not sent is no trouble here */
+        weir_msg_release(msg); /* fails its promise; the write itself succeeds */
         weir_ctx_report(ctx, done, 0, NULL);
     }
 }
 
-/* What those who hear replies ask for goes out together. */
+/* Commands sent by reply listeners are flushed together. */
 static void on_flush(weir_ctx *ctx)
 {
     struct client *client = weir_ctx_state(ctx);
@@ -100,7 +100,7 @@ static weir__redis_special special_of(const weir_resp *value)
     return word != NULL ? weir__redis_special_of(weir_resp_text(word)) : WEIR__REDIS_ORDINARY;
 }
 
-/* (what was done, to which channel, how many there are now) */
+/* A confirmation is (what was done, channel, number of subscriptions now). */
 static void count_subscription(struct client *client, const weir_resp *value)
 {
     weir__redis_special special = special_of(value);
@@ -149,7 +149,7 @@ static void complete(struct client *client, weir_resp *reply)
     weir__redis_request_succeed(request, reply);
 }
 
-/* One for each channel; without channels, for each that there is. */
+/* One confirmation per channel; for a command without channels, per active subscription. */
 static void confirm(struct client *client, weir_resp *value)
 {
     weir__redis_request *request = first_pending(client);
@@ -236,16 +236,16 @@ static void fail_all(struct client *client, int err, const char *detail)
 
 static void on_removed(weir_ctx *ctx)
 {
-    fail_all(weir_ctx_state(ctx), WEIR_ECLOSED, "nobody listens to the server any more");
+    fail_all(weir_ctx_state(ctx), WEIR_ECLOSED, "the redis handler was removed");
 }
 
 static void on_inactive(weir_ctx *ctx)
 {
-    fail_all(weir_ctx_state(ctx), WEIR_ECLOSED, "the connection ended before the reply came");
+    fail_all(weir_ctx_state(ctx), WEIR_ECLOSED, "connection closed before the reply");
     weir_fire_inactive(ctx);
 }
 
-/* After this nobody could say which reply is whose. */
+/* Replies can no longer be matched to commands. */
 static void on_error(weir_ctx *ctx, int err, const char *detail)
 {
     fail_all(weir_ctx_state(ctx), err, detail);
@@ -279,7 +279,7 @@ static const weir_handler client_table = {
     .flush = on_flush,
 };
 
-/* The user has chosen the server, so the limits are those of Redis itself. */
+/* The user chose the server, so the limits are those of Redis itself. */
 static void fill_in_limits(weir_resp_options *options)
 {
     if (options->max_bytes == 0)

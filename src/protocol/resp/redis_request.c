@@ -10,14 +10,14 @@
 
 #include "base/memory.h"
 
-/* Whoever drops it has not sent it. */
+/* A request that is destroyed with its promise was never sent. */
 static void destroy(weir_msg *msg)
 {
     weir__redis_request *request = weir__redis_request_of(msg);
 
     if (request->promise != NULL) {
         (void)weir_promise_fail(request->promise, WEIR_ECLOSED,
-                                "the connection ended before the command was sent");
+                                "connection closed before the command was sent");
         weir_promise_release(request->promise);
     }
     weir_buf_release(request->bytes);
@@ -111,7 +111,7 @@ static void release_value(void *value)
     weir_resp_release(value);
 }
 
-/* The server's sentence has no NUL, and may be long. */
+/* The server's text has no NUL, and may be long. */
 static void fail_with_reply(weir_promise *promise, const weir_resp *reply)
 {
     weir_span text = weir_resp_text(reply);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A command on its way to the handler that sends it, as a message; then the one that waits there
- * for its reply.
+ * A command: a message on its way to the redis handler, then an entry in the handler's list of
+ * pending replies.
  */
 #ifndef WEIR_PROTOCOL_RESP_REDIS_REQUEST_H
 #define WEIR_PROTOCOL_RESP_REDIS_REQUEST_H
@@ -12,7 +12,8 @@
 
 #include "base/list.h"
 
-/* What is special about a command. The first six are (kind of subscription) * 2 + (its end). */
+/* Commands that need special treatment. The first six are (kind of subscription) * 2 + (1 to
+ * unsubscribe). */
 typedef enum weir__redis_special {
     WEIR__REDIS_SUBSCRIBE,
     WEIR__REDIS_UNSUBSCRIBE,
@@ -28,13 +29,13 @@ typedef enum weir__redis_special {
 typedef struct weir__redis_request {
     weir_msg msg;
     weir__list link;
-    weir_buf *bytes; /* the command; NULL when it is sent */
+    weir_buf *bytes; /* the encoded command; NULL once sent */
     weir_promise *promise;
     weir__redis_special special;
-    size_t confirmations; /* of a subscription that are to come; 0 = not known yet */
+    size_t confirmations; /* outstanding confirmations of a subscription; 0 = unknown yet */
 } weir__redis_request;
 
-/* Which command a word is: "subscribe", in whatever case. */
+/* The command of a name in any case, such as "subscribe". */
 weir__redis_special weir__redis_special_of(weir_span word);
 
 int weir__redis_request_create(weir_executor *executor, const weir_span *arguments, size_t count,
@@ -42,7 +43,7 @@ int weir__redis_request_create(weir_executor *executor, const weir_span *argumen
 
 weir__redis_request *weir__redis_request_of(weir_msg *msg);
 
-/* Completes its promise, and releases it. Takes: request. The reply is kept by the promise. */
+/* Complete the promise and free the request. Take: request. The promise retains the reply. */
 void weir__redis_request_succeed(weir__redis_request *request, weir_resp *reply);
 void weir__redis_request_fail(weir__redis_request *request, int err, const char *detail);
 

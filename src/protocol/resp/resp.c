@@ -57,7 +57,7 @@ static void destroy(weir_msg *msg)
     weir__free(value);
 }
 
-/* About what it takes on the wire. */
+/* The approximate size on the wire. */
 static size_t size_of(const weir_msg *msg)
 {
     const weir_resp *value = (const weir_resp *)(const void *)msg;
@@ -270,7 +270,7 @@ uint64_t weir_resp_bulk_length(const weir_resp *value)
     return value->is_header ? value->length : 0;
 }
 
-/* What lies beyond an int64_t is its nearest. */
+/* Clamped to the range of int64_t. */
 static int64_t whole_part(double number)
 {
     if (number != number)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a value is made of. While it is read it is a link of the chain that leads from the innermost
- * open aggregate to the outermost: `parent` and `left` are the reader's.
+ * The members of a value. `parent` and `left` belong to the reader: while a value is being read,
+ * the open aggregates are linked from the innermost to the outermost.
  */
 #ifndef WEIR_PROTOCOL_RESP_RESP_H
 #define WEIR_PROTOCOL_RESP_RESP_H
@@ -14,9 +14,9 @@ struct weir_resp {
     bool is_header;
     union {
         weir_buf *text;
-        int64_t integer; /* and booleans */
+        int64_t integer; /* also booleans */
         double number;
-        uint64_t length; /* of what follows a head */
+        uint64_t length; /* of the bytes that follow a bulk header */
         struct {
             weir_resp **elements;
             size_t count;
@@ -24,8 +24,8 @@ struct weir_resp {
         };
     };
     weir_resp *attributes;
-    weir_resp *parent; /* not kept */
-    uint64_t left;     /* elements that have not begun */
+    weir_resp *parent; /* borrowed */
+    uint64_t left;     /* elements that have not started */
 };
 
 bool weir__resp_kind_is_text(enum weir_resp_kind kind);

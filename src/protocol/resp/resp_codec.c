@@ -19,13 +19,13 @@
 #define DEFAULT_MAX_DEPTH 8
 #define DEFAULT_MAX_MEMORY ((size_t)2 << 20)
 #define MEMORY_MAX ((size_t)1 << 48)
-#define DEPTH_MAX 1024 /* values are freed and written by recursion */
+#define DEPTH_MAX 1024 /* values are freed and written recursively */
 
 struct codec {
     weir_decoder_state decoder;
     weir__resp_reader reader;
     int version;
-    uint64_t bulk_left; /* bytes that a head was written for, and have not been */
+    uint64_t bulk_left; /* bytes that the last bulk header announced and that are not written yet */
 };
 
 static int read_options(const void *given, weir_resp_options *ret_options)
@@ -94,8 +94,8 @@ static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
 /* ---- out ---- */
 
 /*
- * How many bytes a part of a bulk has, be it bytes, a file or chunks; -1 of anything else, and of
- * chunks that nobody has counted.
+ * The number of bytes of a part of a bulk: bytes, a file range or chunks. -1 for other messages,
+ * and for chunks of unknown length.
  */
 static int64_t length_of(weir_msg *msg)
 {
@@ -103,7 +103,7 @@ static int64_t length_of(weir_msg *msg)
                                        : weir__frame_content_length(msg);
 }
 
-/* Of a head and what follows it none can be cancelled: the peer counts the bytes. */
+/* A bulk header and its parts cannot be cancelled: the peer counts the bytes. */
 static bool is_cancelled(weir_promise *done)
 {
     return done != NULL && !weir_promise_set_uncancellable(done);
@@ -136,10 +136,10 @@ static void write_value(weir_ctx *ctx, weir_resp *value, weir_promise *done)
         return;
     }
     weir_buf_release(out);
-    weir_ctx_report(ctx, done, err, "a value could not be written as RESP");
+    weir_ctx_report(ctx, done, err, "RESP encoding failed");
 }
 
-/* The line end behind the last of the bytes. */
+/* Creates the line end that follows the last part. */
 static int make_end(weir_ctx *ctx, weir_buf **ret_end, weir_promise **ret_part)
 {
     weir_buf *end;
@@ -163,8 +163,8 @@ static void discard_end(weir_buf *end, weir_promise *part)
     weir_buf_release(end);
 }
 
-/* The last of the bytes that follow a head bring the line end with them. A part that fails ends the
- * connection: the peer waits for as many bytes as it was told. */
+/* Writes a part of a bulk, and the line end after the last one. A part that fails closes the
+ * connection, since the peer expects the announced number of bytes. */
 static void write_piece(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
     struct codec *codec = weir_ctx_state(ctx);
@@ -184,7 +184,7 @@ static void write_piece(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
     if (err < 0) {
         discard_end(end, end_part);
         weir_msg_release(msg);
-        weir_ctx_report(ctx, done, err, "not the bytes that the head of a bulk has announced");
+        weir_ctx_report(ctx, done, err, "more bytes than the bulk header announced");
         return;
     }
     codec->bulk_left -= length;
@@ -206,7 +206,7 @@ static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
         write_value(ctx, value, done);
     } else if (value != NULL) {
         weir_msg_release(msg);
-        weir_ctx_report(ctx, done, -EINVAL, "the bytes of a bulk have not all been written");
+        weir_ctx_report(ctx, done, -EINVAL, "the current bulk is incomplete");
     } else {
         weir_write(ctx, msg, done);
     }

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-/* A place in the line. */
+/* A position in the line. */
 struct cursor {
     weir_buf *in;
     const uint8_t *at;
@@ -23,7 +23,7 @@ static int hex_digit(uint8_t byte)
     return byte >= 'a' && byte <= 'f' ? byte - 'a' + 10 : -1;
 }
 
-/* What follows a backslash between double quotes. */
+/* Decodes an escape between double quotes. */
 static uint8_t take_escape(struct cursor *cursor)
 {
     static const char letters[] = "nrtba", meanings[] = "\n\r\t\b\a";
@@ -40,7 +40,7 @@ static uint8_t take_escape(struct cursor *cursor)
     return letter != NULL ? (uint8_t)meanings[letter - letters] : cursor->at[-1];
 }
 
-/* Between single quotes a backslash is one, except before such a quote. */
+/* Between single quotes, only \' is an escape. */
 static uint8_t take_quoted(struct cursor *cursor, uint8_t quote)
 {
     uint8_t byte = *cursor->at++;
@@ -74,7 +74,7 @@ static bool is_quote(uint8_t byte)
     return byte == '"' || byte == '\'';
 }
 
-/* A word that has a quote in it somewhere: it is put together in a buffer of its own. */
+/* Copies a word that contains quotes into a new buffer. */
 static int copy_word(struct cursor *cursor, weir_buf **ret_word)
 {
     weir_buf *word;

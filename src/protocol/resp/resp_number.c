@@ -33,7 +33,7 @@ int weir__resp_read_integer(weir_span text, int64_t *ret_integer)
 
     if (!weir__resp_is_big_number(text))
         return -EINVAL;
-    /* Negative all the way: there is one more of these. */
+    /* Accumulates negatively, since -INT64_MIN overflows. */
     for (size_t i = sign; i < text.length; i++)
         if (__builtin_mul_overflow(integer, 10, &integer) ||
             __builtin_sub_overflow(integer, text.data[i] - '0', &integer))
@@ -53,7 +53,7 @@ bool weir__resp_is_big_number(weir_span text)
 
 /* ---- doubles ---- */
 
-/* digits [. digits] [e [sign] digits]: where strtod would take much more. */
+/* Accepts digits [. digits] [e [sign] digits]; strtod accepts much more. */
 static bool is_decimal(weir_span text, size_t *ret_point)
 {
     size_t at = sign_length(text), digits = count_digits(text, at);

@@ -22,8 +22,7 @@ void weir__resp_reader_init(weir__resp_reader *reader, const weir_resp_options *
     *reader = (weir__resp_reader){.limits = *limits};
 }
 
-/* An attribute belongs to nobody yet, and so does the outermost; all others are in their parents.
- */
+/* Releases attributes and the outermost value. All other open values belong to their parents. */
 static void release_open(weir__resp_reader *reader)
 {
     weir_resp *parent;
@@ -73,7 +72,8 @@ static bool is_skipping(const weir__resp_reader *reader)
     return reader->skip_values > 0;
 }
 
-/* The value whose line we are at is one that has not begun; so is one whose attributes are open. */
+/* Counts the values to skip: the current one, and all that have not started. A value whose
+ * attributes are open has not started either. */
 static void start_skipping(weir__resp_reader *reader)
 {
     enum weir_resp_kind outermost = WEIR_RESP_ATTRIBUTE;
@@ -90,16 +90,16 @@ static void start_skipping(weir__resp_reader *reader)
 static int skip_elements(weir__resp_reader *reader, enum weir_resp_kind kind, uint64_t count)
 {
     if (weir__resp_kind_is_map(kind) && __builtin_mul_overflow(count, 2, &count))
-        return malformed(reader, "more elements than can be counted");
+        return malformed(reader, "too many elements");
     if (__builtin_add_overflow(reader->skip_values, count, &reader->skip_values))
-        return malformed(reader, "more elements than can be counted");
+        return malformed(reader, "too many elements");
     reader->skip_values -= kind != WEIR_RESP_ATTRIBUTE;
     return 1;
 }
 
 /* ---- building ---- */
 
-/* As much as is complete now. */
+/* Closes all aggregates that are complete. */
 static void close_all(weir__resp_reader *reader, weir_msg **ret_msg)
 {
     weir_resp *value;
@@ -110,7 +110,7 @@ static void close_all(weir__resp_reader *reader, weir_msg **ret_msg)
         reader->depth--;
         if (value->kind == WEIR_RESP_ATTRIBUTE) {
             reader->attributes = value;
-            return; /* what it is about has not begun, so nothing else is complete */
+            return; /* the value that it describes has not started, so nothing else is complete */
         }
         if (reader->open == NULL)
             *ret_msg = &value->msg;
@@ -127,7 +127,7 @@ static int put_into_parent(weir__resp_reader *reader, weir_resp *value)
     return weir_resp_add(reader->open, value);
 }
 
-/* Takes: value, which has so many elements to come. */
+/* Takes: value, which still expects `elements` elements. */
 static int put(weir__resp_reader *reader, weir_resp *value, uint64_t elements, weir_msg **ret_msg)
 {
     int err = value->kind == WEIR_RESP_ATTRIBUTE ? 0 : put_into_parent(reader, value);
@@ -152,23 +152,23 @@ static int put(weir__resp_reader *reader, weir_resp *value, uint64_t elements, w
 
 struct line {
     enum weir_resp_kind kind;
-    weir_span rest; /* after the kind, without the line end */
-    size_t length;  /* of all of it */
+    weir_span rest; /* after the first byte, without the line end */
+    size_t length;  /* of the whole line */
 };
 
-/* Adds an element, with a text of `length` bytes, to the memory of the value. */
+/* Charges an element with a text of `length` bytes to max_memory. */
 static int count_memory(weir__resp_reader *reader, size_t length)
 {
     size_t max = reader->limits.max_memory, left = max - reader->memory;
 
     if (left < WEIR_RESP_ELEMENT_MEMORY || length > left - WEIR_RESP_ELEMENT_MEMORY)
-        return fail(reader, WEIR_ETOOLONG, "a value of %zu bytes of memory: max_memory is %zu",
+        return fail(reader, WEIR_ETOOLONG, "value of %zu bytes of memory: max_memory is %zu",
                     reader->memory + WEIR_RESP_ELEMENT_MEMORY + length, max);
     reader->memory += WEIR_RESP_ELEMENT_MEMORY + length;
     return 0;
 }
 
-/* Adds a text of `length` bytes to the value. */
+/* Charges a text of `length` bytes to max_bytes and max_memory. */
 static int count_text(weir__resp_reader *reader, uint64_t length)
 {
     size_t max = reader->limits.max_bytes;
@@ -176,7 +176,7 @@ static int count_text(weir__resp_reader *reader, uint64_t length)
 
     if (length > max - reader->bytes)
         return fail(reader, WEIR_ETOOLONG,
-                    "a text of %" PRIu64 " bytes after %zu in the value: max_bytes is %zu", length,
+                    "text of %" PRIu64 " bytes after %zu in the value: max_bytes is %zu", length,
                     reader->bytes, max);
     err = count_memory(reader, (size_t)length);
     if (err == 0)
@@ -196,8 +196,8 @@ static int read_text_line(weir__resp_reader *reader, const struct line *line, we
     if (err == 0)
         err = weir_resp_create_from(line->kind, text, &value);
     if (err == -EINVAL)
-        return malformed(reader, line->kind == WEIR_RESP_BIG_NUMBER ? "not a big number"
-                                                                    : "a CR within a line");
+        return malformed(reader, line->kind == WEIR_RESP_BIG_NUMBER ? "invalid big number"
+                                                                    : "CR within a line");
     return err < 0 ? err : put(reader, value, 0, ret_msg);
 }
 
@@ -232,11 +232,11 @@ static int read_scalar(weir__resp_reader *reader, const struct line *line, weir_
     else if (line->kind == WEIR_RESP_NULL && text->length == 0)
         err = weir_resp_create_null(&value);
     else
-        return malformed(reader, "not a number, a boolean or a null");
+        return malformed(reader, "invalid number, boolean or null");
     return err < 0 ? err : put(reader, value, 0, ret_msg);
 }
 
-/* The number after '$', '*' and the like; RESP2 has a null of both. */
+/* Parses the number after '$', '*' and the like. In RESP2, -1 is a null for these two. */
 static int read_count(weir__resp_reader *reader, const struct line *line, bool *ret_is_null,
                       uint64_t *ret_count)
 {
@@ -244,10 +244,10 @@ static int read_count(weir__resp_reader *reader, const struct line *line, bool *
     int64_t count;
 
     if (weir__resp_read_integer(line->rest, &count) < 0)
-        return malformed(reader, "not a length");
+        return malformed(reader, "invalid length");
     *ret_is_null = may_be_null && count == -1;
     if (count < 0 && !*ret_is_null)
-        return malformed(reader, "a negative length");
+        return malformed(reader, "negative length");
     *ret_count = *ret_is_null ? 0 : (uint64_t)count;
     return 0;
 }
@@ -288,13 +288,13 @@ static int begin_aggregate(weir__resp_reader *reader, enum weir_resp_kind kind, 
     int err;
 
     if (kind == WEIR_RESP_ATTRIBUTE && reader->attributes != NULL)
-        return malformed(reader, "attributes after attributes");
+        return malformed(reader, "two attributes for one value");
     if (reader->depth == reader->limits.max_depth)
         return fail(reader, WEIR_ETOOLONG, "aggregates nested %u deep: max_depth is %u",
                     reader->depth + 1, reader->limits.max_depth);
     if (count > max || count << weir__resp_kind_is_map(kind) > max - reader->elements)
         return fail(reader, WEIR_ETOOLONG,
-                    "an aggregate of %" PRIu64 " %s after %zu elements: max_elements is %zu", count,
+                    "aggregate of %" PRIu64 " %s after %zu elements: max_elements is %zu", count,
                     weir__resp_kind_is_map(kind) ? "pairs" : "elements", reader->elements, max);
     err = count_memory(reader, 0);
     if (err < 0)
@@ -335,7 +335,7 @@ static int skip_counted(weir__resp_reader *reader, const struct line *line)
     return 1;
 }
 
-/* How many words of an inline command of `length` bytes are within the limits. */
+/* The maximum number of words of an inline command of `length` bytes. */
 static size_t max_words(const weir__resp_reader *reader, size_t length)
 {
     size_t max = reader->limits.max_memory, affordable = 0;
@@ -353,7 +353,7 @@ static int read_inline(weir__resp_reader *reader, const struct line *line, weir_
     int err = weir__resp_read_inline(in, line->length, max, &command);
 
     if (err == -EINVAL)
-        return malformed(reader, "a quote that is not closed");
+        return malformed(reader, "unclosed quote");
     if (err == -E2BIG)
         return fail(reader, WEIR_ETOOLONG,
                     "more than %zu words in a command: max_elements is %zu, max_memory is %zu", max,
@@ -396,7 +396,7 @@ static int read_kind(weir__resp_reader *reader, const struct line *line, weir_bu
     case WEIR_RESP_ATTRIBUTE:
         return read_counted(reader, line, ret_msg);
     }
-    return malformed(reader, "no value begins with such a byte");
+    return malformed(reader, "unknown type byte");
 }
 
 static int skip_kind(weir__resp_reader *reader, const struct line *line)
@@ -407,12 +407,12 @@ static int skip_kind(weir__resp_reader *reader, const struct line *line)
         (weir__resp_kind_is_text(kind) && !weir__resp_kind_is_line(kind)))
         return skip_counted(reader, line);
     if (kind == 0 || strchr("+-(:,#_", (int)kind) == NULL)
-        return malformed(reader, "no value begins with such a byte");
+        return malformed(reader, "unknown type byte");
     reader->skip_values--;
     return 1;
 }
 
-/* A line that is too much is the first of what is skipped. */
+/* A line over a limit is the first one to be skipped. */
 static int read_line(weir__resp_reader *reader, const struct line *line, weir_buf *in,
                      weir_msg **ret_msg)
 {
@@ -437,7 +437,7 @@ static int take_line(weir__resp_reader *reader, weir_buf *in, size_t length, wei
     if (is_inline(reader, all.data[0])) {
         result = read_inline(reader, &line, in, ret_msg);
     } else if (length < 1 + LINE_END || all.data[length - LINE_END] != '\r') {
-        return malformed(reader, "a line does not end with CR LF");
+        return malformed(reader, "line without CR LF");
     } else {
         line.rest = weir_span_of(all.data + 1, length - 1 - LINE_END);
         result = read_line(reader, &line, in, ret_msg);
@@ -446,7 +446,7 @@ static int take_line(weir__resp_reader *reader, weir_buf *in, size_t length, wei
     return result;
 }
 
-/* How long a line may be, with its kind and CR, before LF comes. */
+/* The maximum length of a line up to its LF. */
 static size_t longest(const weir__resp_reader *reader, uint8_t first)
 {
     if (weir__resp_kind_is_line((enum weir_resp_kind)first) || is_inline(reader, first))
@@ -454,15 +454,15 @@ static size_t longest(const weir__resp_reader *reader, uint8_t first)
     return WEIR__RESP_NUMBER_MAX + 2;
 }
 
-/* The line is too long, whether its end is there or not: `length` bytes come before that. Only a
- * text can be. */
+/* The line is too long, with or without its end in the buffer: skips `length` bytes before that.
+ * Only texts may be too long. */
 static int start_skipping_line(weir__resp_reader *reader, weir_buf *in, size_t length)
 {
     uint8_t first = *weir_buf_bytes(in);
     bool was_skipping = is_skipping(reader);
 
     if (!weir__resp_kind_is_line((enum weir_resp_kind)first) && !is_inline(reader, first))
-        return malformed(reader, "a number that does not end");
+        return malformed(reader, "number too long");
     if (!was_skipping)
         start_skipping(reader);
     reader->skip_line = true;
@@ -470,7 +470,7 @@ static int start_skipping_line(weir__resp_reader *reader, weir_buf *in, size_t l
     (void)weir_buf_skip(in, length);
     if (was_skipping)
         return 1;
-    return fail(reader, WEIR_ETOOLONG, "a line longer than max_line, %zu bytes",
+    return fail(reader, WEIR_ETOOLONG, "line longer than max_line, %zu bytes",
                 reader->limits.max_line);
 }
 
@@ -497,7 +497,7 @@ static int expect_line_end(weir__resp_reader *reader, const weir_buf *in, size_t
     const uint8_t *bytes = weir_buf_bytes(in) + offset;
 
     if (bytes[0] != '\r' || bytes[1] != '\n')
-        return malformed(reader, "a bulk does not end where it should");
+        return malformed(reader, "bulk without CR LF at its end");
     return 0;
 }
 
@@ -521,7 +521,7 @@ static int read_bulk(weir__resp_reader *reader, weir_buf *in, weir_msg **ret_msg
     (void)weir_buf_skip(in, LINE_END);
     err = weir_resp_create_from(kind, text, &value);
     if (err == -EINVAL)
-        return malformed(reader, "a verbatim text without its format");
+        return malformed(reader, "verbatim text without a format");
     return err < 0 ? err : put(reader, value, 0, ret_msg);
 }
 

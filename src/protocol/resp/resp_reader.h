@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values out of bytes that come in pieces. Nothing recurses: the open aggregates are a chain.
+ * An incremental parser. It does not recurse: the open aggregates are a linked list.
  *
- * A value beyond a limit is skipped without being built. For this it is enough to know how many
- * values are still to come before it ends, however deep they lie: a number.
+ * A value over a limit is skipped without being built. The only state this needs is the number of
+ * values that have not started yet, at any depth.
  */
 #ifndef WEIR_PROTOCOL_RESP_RESP_READER_H
 #define WEIR_PROTOCOL_RESP_RESP_READER_H
@@ -12,37 +12,38 @@
 
 typedef struct weir__resp_reader {
     weir_resp_options limits;
-    size_t searched; /* so many bytes have no line end */
+    size_t searched; /* bytes without a line end */
 
     /* The value that is being read. */
-    weir_resp *open;       /* its innermost aggregate that is not complete */
-    weir_resp *attributes; /* of the value that comes next */
+    weir_resp *open;       /* innermost incomplete aggregate */
+    weir_resp *attributes; /* of the next value */
     unsigned depth;
-    size_t elements; /* that it has, or will have */
+    size_t elements; /* present or announced */
     size_t bytes;
-    size_t memory;            /* that its values hold, as limits.max_memory counts it */
-    enum weir_resp_kind bulk; /* its bytes come next; 0 = not */
+    size_t memory;            /* as limits.max_memory counts it */
+    enum weir_resp_kind bulk; /* kind of the bulk whose bytes come next, or 0 */
     size_t bulk_length;
 
-    uint64_t stream_left; /* of a head */
-    bool stream_ends;     /* its line end is still to come */
+    uint64_t stream_left; /* bytes after a bulk header */
+    bool stream_ends;     /* the line end is outstanding */
 
-    /* A value that is being skipped. */
-    uint64_t skip_values; /* so many have not begun */
+    /* The value that is being skipped. */
+    uint64_t skip_values; /* values that have not started */
     uint64_t skip_bytes;
-    bool skip_line; /* up to the end of this one */
+    bool skip_line; /* up to the next line end */
 
-    char detail[128]; /* why it has failed */
+    char detail[128]; /* of the last error */
 } weir__resp_reader;
 
-/* The limits have been checked. */
+/* The limits are valid. */
 void weir__resp_reader_init(weir__resp_reader *reader, const weir_resp_options *limits);
 void weir__resp_reader_deinit(weir__resp_reader *reader);
 
 /*
- * Reads up to the end of one value: 1, and the value or a piece of what follows a head, if there is
- * one; 0 if more bytes are needed, `*ret_need` in all if that is known. Fails with WEIR_ETOOLONG:
- * the value is skipped, which took a byte at least; and, for good, with WEIR_EMALFORMED, -ENOMEM.
+ * Reads up to the end of one value. Returns 1, with the value, a part of a streamed bulk, or no
+ * message; 0 if more bytes are needed, `*ret_need` in total if known. Fails with WEIR_ETOOLONG,
+ * having consumed at least one byte, and then skips the value; WEIR_EMALFORMED or -ENOMEM are
+ * final.
  */
 int weir__resp_read(weir__resp_reader *reader, weir_buf *in, weir_msg **ret_msg, size_t *ret_need);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes out of values. What RESP2 does not have is written as a Redis server writes it there.
+ * The encoder. RESP3 kinds are written to RESP2 peers as a Redis server does.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -57,7 +57,7 @@ static int write_text(weir_buf *out, const weir_resp *value, int version)
     return write_bulk(out, WEIR_RESP_BULK, weir_resp_text(value));
 }
 
-/* Redis cuts an error that is to be a line; a line end within it becomes a space. */
+/* As in Redis, line ends in an error line become spaces. */
 static int write_bulk_error(weir_buf *out, const weir_resp *value)
 {
     size_t from = weir_buf_write_index(out) + 1, length = weir_resp_text(value).length;

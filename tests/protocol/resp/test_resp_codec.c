@@ -274,19 +274,19 @@ static void assert_refused(const weir_resp_options *options, const char *text, c
 TEST(resp_codec, reports_the_value_and_the_limit)
 {
     assert_refused(WEIR_RESP_OPTIONS(.max_bytes = 77), "*2\r\n+abc\r\n$75\r\n",
-                   "a text of 75 bytes after 3 in the value: max_bytes is 77");
+                   "text of 75 bytes after 3 in the value: max_bytes is 77");
     assert_refused(WEIR_RESP_OPTIONS(.max_elements = 4), "*2\r\n%2\r\n",
-                   "an aggregate of 2 pairs after 2 elements: max_elements is 4");
+                   "aggregate of 2 pairs after 2 elements: max_elements is 4");
     assert_refused(WEIR_RESP_OPTIONS(.max_elements = 4), "*5\r\n",
-                   "an aggregate of 5 elements after 0 elements: max_elements is 4");
+                   "aggregate of 5 elements after 0 elements: max_elements is 4");
     assert_refused(WEIR_RESP_OPTIONS(.max_depth = 1), "*1\r\n*1\r\n",
                    "aggregates nested 2 deep: max_depth is 1");
     assert_refused(WEIR_RESP_OPTIONS(.max_line = 5), "+123456\r\n",
-                   "a line longer than max_line, 5 bytes");
+                   "line longer than max_line, 5 bytes");
     assert_refused(WEIR_RESP_OPTIONS(.max_memory = 600), "*3\r\n:1\r\n:2\r\n",
-                   "a value of 768 bytes of memory: max_memory is 600");
+                   "value of 768 bytes of memory: max_memory is 600");
     assert_refused(WEIR_RESP_OPTIONS(.max_memory = 600), "*3\r\n$90\r\n",
-                   "a value of 602 bytes of memory: max_memory is 600");
+                   "value of 602 bytes of memory: max_memory is 600");
     assert_refused(WEIR_RESP_OPTIONS(.max_memory = 600, .inline_commands = true), "a b c\r\n",
                    "more than 2 words in a command: max_elements is 4096, max_memory is 600");
 }
