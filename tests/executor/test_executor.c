@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Submitting to an executor, and the order in which it runs what was submitted. The turn and its
- * sleep are in test_executor_turn.c and test_executor_sleep.c, its states in test_life.c.
+ * sleep are in test_executor_turn.c and test_executor_sleep.c, its states in test_lifecycle.c.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -12,14 +12,14 @@
 static struct call_counter joined;
 
 /* doc:begin room */
-static weir_channel_group *room; /* made in main by weir_channel_group_create(NULL, &room) */
+static weir_channel_group *room; /* weir_channel_group_create(NULL, &room) in main */
 
 static void on_active(weir_ctx *ctx)
 {
     int err = weir_channel_group_add(room, weir_ctx_channel(ctx)); /* leaves when it closes */
 
     if (err < 0)
-        weir_fire_error(ctx, err, "there is no room");
+        weir_fire_error(ctx, err, "cannot join the room");
     weir_fire_active(ctx);
 }
 
@@ -48,7 +48,7 @@ static int init_child(weir_channel *channel, void *user_data)
 }
 
 /* doc:begin close */
-static int close_everybody(size_t *ret_count)
+static int close_all(size_t *ret_count)
 {
     weir_promise *closed = NULL;
     int err = weir_promise_create(NULL, &closed);
@@ -133,7 +133,7 @@ TEST(groups, all_are_closed_at_once)
 
     assert_true(call_counter_await(&joined, 2));
     raw_client_close(bob);
-    assert_int_equal(close_everybody(&count), 0);
+    assert_int_equal(close_all(&count), 0);
     assert_in_range(count, 1, 2); /* bob may have left before */
     raw_client_receive_end(ada);
     raw_client_close(ada);
@@ -166,10 +166,10 @@ static void answer(void *user_data, const char *host, uint16_t port, weir_promis
     if (strcmp(host, "shop") == 0)
         (void)weir_resolver_answer(promise, here, 1, port);
     else
-        (void)weir_promise_fail(promise, WEIR_ENOHOST, "there is only one shop");
+        (void)weir_promise_fail(promise, WEIR_ENOHOST, "unknown service");
 }
 
-static const weir_resolver_type only_the_shop = {.name = "shop", .resolve = answer};
+static const weir_resolver_type shop_resolver = {.name = "shop", .resolve = answer};
 /* doc:end */
 
 TEST(groups, servers_have_names)
@@ -184,7 +184,7 @@ TEST(groups, servers_have_names)
     assert_int_equal(weir_channel_local_address(weir_server_listener(server, 0), &here), 0);
     snprintf(name, sizeof(name), "localhost:%u", weir_address_port(&here));
     call_and_hang_up(loops, name, NULL);
-    assert_int_equal(weir_resolver_create(&only_the_shop, &here, &resolver), 0);
+    assert_int_equal(weir_resolver_create(&shop_resolver, &here, &resolver), 0);
     snprintf(name, sizeof(name), "shop:%u", weir_address_port(&here));
     call_and_hang_up(loops, name, resolver);
     assert_int_equal(call(loops, "pub:80", resolver, &channel), WEIR_ENOHOST);

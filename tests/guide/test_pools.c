@@ -8,7 +8,7 @@
 #include "support/bootstrap/echo_service.h"
 
 /* doc:begin create */
-static int make_pool(weir_group *loops, const char *address, weir_client_pool **ret_pool)
+static int create_pool(weir_group *loops, const char *address, weir_client_pool **ret_pool)
 {
     const weir_client_options *client = WEIR_CLIENT_OPTIONS(.group = loops, .address = address);
 
@@ -20,7 +20,7 @@ static int make_pool(weir_group *loops, const char *address, weir_client_pool **
 /* doc:end */
 
 /* doc:begin use */
-static int ask(weir_client_pool *pool, void (*use)(weir_channel *channel))
+static int use_connection(weir_client_pool *pool, void (*use)(weir_channel *channel))
 {
     weir_promise *acquiring = NULL;
     int err = weir_client_pool_acquire(pool, NULL, &acquiring);
@@ -57,9 +57,9 @@ TEST(pools, give_a_connection_again)
 
     assert_int_equal(weir_channel_local_address(weir_server_listener(server, 0), &address), 0);
     weir_address_format(&address, text, sizeof(text));
-    assert_int_equal(make_pool(loops, text, &pool), 0);
-    assert_int_equal(ask(pool, use), 0);
-    assert_int_equal(ask(pool, use), 0);
+    assert_int_equal(create_pool(loops, text, &pool), 0);
+    assert_int_equal(use_connection(pool, use), 0);
+    assert_int_equal(use_connection(pool, use), 0);
     assert_int_equal(uses, 2);
     assert_int_equal(used[0], used[1]);
     weir_client_pool_close(pool);

@@ -22,16 +22,16 @@ static int square(void *arg, int status, void **ret_value)
     return 0;
 }
 
-static int ask(weir_group *workers, intptr_t n, intptr_t *ret_square)
+static int compute(weir_group *workers, intptr_t n, intptr_t *ret_square)
 {
     weir_promise *promise = NULL;
     int err = weir_group_submit(workers, square, (void *)n, &promise);
 
     if (!err)
-        err = weir_promise_sync(promise, weir_seconds(10)); /* waits, then says how it went */
+        err = weir_promise_sync(promise, weir_seconds(10)); /* waits, then returns the result */
     if (!err)
         *ret_square = (intptr_t)weir_promise_value(promise);
-    weir_promise_release(promise); /* NULL is fine */
+    weir_promise_release(promise); /* NULL is ignored */
     return err;
 }
 /* doc:end */
@@ -41,9 +41,9 @@ TEST(promises, bring_a_result)
     weir_group *workers = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
     intptr_t result = 0;
 
-    assert_int_equal(ask(workers, 7, &result), 0);
+    assert_int_equal(compute(workers, 7, &result), 0);
     assert_int_equal(result, 49);
-    assert_int_equal(ask(workers, -1, &result), -EDOM);
+    assert_int_equal(compute(workers, -1, &result), -EDOM);
     end_group(workers);
 }
 
@@ -58,7 +58,7 @@ static void on_sent(weir_promise *sent, void *user_data)
     weir_channel_release(channel);
 }
 
-static void say_and_close(weir_channel *channel, weir_msg *msg)
+static void write_and_close(weir_channel *channel, weir_msg *msg)
 {
     weir_promise *sent = NULL;
     int err = weir_promise_create(weir_channel_executor(channel), &sent);
@@ -69,7 +69,7 @@ static void say_and_close(weir_channel *channel, weir_msg *msg)
         if (err < 0)
             weir_channel_release(channel);
     }
-    weir_channel_write_and_flush(channel, msg, sent); /* without memory nobody hears of it */
+    weir_channel_write_and_flush(channel, msg, sent); /* sent may be NULL */
     weir_promise_release(sent);
 }
 /* doc:end */
@@ -80,7 +80,7 @@ TEST(promises, are_heard_by_listeners)
 {
     weir_embedded *embedded = embed(&nothing, NULL);
 
-    say_and_close(weir_embedded_channel(embedded), text_msg("bye"));
+    write_and_close(weir_embedded_channel(embedded), text_msg("bye"));
     weir_embedded_run(embedded);
     assert_text(weir_embedded_read_outbound(embedded), "bye");
     assert_false(weir_channel_is_open(weir_embedded_channel(embedded)));
@@ -89,7 +89,7 @@ TEST(promises, are_heard_by_listeners)
 
 /* doc:begin operation */
 struct lookup {
-    weir_promise *promise; /* kept */
+    weir_promise *promise; /* retained */
     char answer[16];
 };
 
@@ -103,7 +103,7 @@ static void finish(struct lookup *lookup, int err)
     weir_promise *promise = lookup->promise;
 
     if (err < 0) {
-        weir_promise_fail(promise, err, "nobody of that name");
+        weir_promise_fail(promise, err, "unknown name");
         free_lookup(lookup);
     } else {
         weir_promise_succeed_with(promise, lookup, free_lookup); /* the promise owns it now */
@@ -132,7 +132,7 @@ TEST(promises, are_completed_by_who_made_them)
     weir_promise_release(promise);
     assert_int_equal(weir_promise_create(NULL, &promise), 0);
     finish(make_lookup(promise), -ENOENT);
-    assert_string_equal(weir_promise_detail(promise), "nobody of that name");
+    assert_string_equal(weir_promise_detail(promise), "unknown name");
     weir_promise_release(promise);
 }
 
@@ -200,7 +200,7 @@ static weir_promise *connect_somewhere(weir_group *group)
     return connecting;
 }
 
-TEST(promises, tell_in_words_what_failed)
+TEST(promises, have_a_detail_text)
 {
     weir_group *group = make_loops(1);
     weir_promise *connecting = connect_somewhere(group);
@@ -214,12 +214,12 @@ TEST(promises, tell_in_words_what_failed)
 static int cancel(weir_promise *promise)
 {
     /* doc:begin cancel */
-    int err = weir_promise_cancel(promise); /* 0: whoever waits hears WEIR_ECANCELED, now */
+    int err = weir_promise_cancel(promise); /* 0: it is complete, with WEIR_ECANCELED */
 
     if (err == WEIR_ECOMPLETED)
-        return 0; /* it was done before */
+        return 0; /* already complete */
     if (err == -EBUSY)
-        return weir_promise_await(promise, WEIR_NEVER); /* too late: it is being done */
+        return weir_promise_await(promise, WEIR_NEVER); /* too late: it has begun */
     /* doc:end */
     return err;
 }

@@ -16,49 +16,49 @@
 static weir_group *blocking;
 
 /* doc:begin offload */
-struct question {
+struct query {
     char name[32];
     char answer[64];
 };
 
-/* On a thread of `blocking`: may take as long as it likes, and touches nothing but its argument. */
+/* On a thread of `blocking`: may block, and accesses only its argument. */
 static void *look_up(void *arg)
 {
-    struct question *question = arg;
+    struct query *query = arg;
 
-    snprintf(question->answer, sizeof(question->answer), "%s is at home\n", question->name);
-    return question;
+    snprintf(query->answer, sizeof(query->answer), "%s is at home\n", query->name);
+    return query;
 }
 
-/* Back on the connection's loop; `ctx` is NULL if the connection has gone meanwhile. */
+/* Back on the connection's loop; `ctx` is NULL if the handler was removed meanwhile. */
 static void on_found(weir_ctx *ctx, int err, void *result, void *arg)
 {
-    struct question *question = arg;
+    struct query *query = arg;
     weir_buf *buf;
 
     (void)result;
     if (ctx != NULL && err == 0)
-        err = weir_buf_create_from(question->answer, strlen(question->answer), &buf);
+        err = weir_buf_create_from(query->answer, strlen(query->answer), &buf);
     if (ctx != NULL && err == 0)
         weir_write_and_flush(ctx, weir_buf_msg(buf), NULL);
     else if (ctx != NULL)
-        weir_fire_error(ctx, err, "it was not looked up");
-    free(question); /* in any case: this is called exactly once */
+        weir_fire_error(ctx, err, "lookup failed");
+    free(query); /* always: this is called exactly once */
 }
 
 static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
-    struct question *question = calloc(1, sizeof(*question));
-    int err = question == NULL ? -ENOMEM : 0;
+    struct query *query = calloc(1, sizeof(*query));
+    int err = query == NULL ? -ENOMEM : 0;
 
     if (!err)
         err = weir_buf_read_string(weir_buf_of(msg), weir_buf_readable(weir_buf_of(msg)),
-                                   question->name, sizeof(question->name));
+                                   query->name, sizeof(query->name));
     weir_msg_release(msg);
     if (!err)
-        err = weir_ctx_offload(ctx, blocking, look_up, on_found, question);
+        err = weir_ctx_offload(ctx, blocking, look_up, on_found, query);
     if (err < 0) {
-        free(question);
+        free(query);
         weir_fire_error(ctx, err, NULL);
     }
 }
@@ -71,7 +71,7 @@ static void slow_read(weir_ctx *ctx, weir_msg *msg)
 {
     struct timespec a_while = {.tv_nsec = 1000000};
 
-    nanosleep(&a_while, NULL); /* on any other thread this would be a crime */
+    nanosleep(&a_while, NULL); /* never do this on an event loop */
     weir_write(ctx, msg, NULL);
 }
 
@@ -85,7 +85,7 @@ static const weir_handler slow = {
 
 static int init_slow(weir_channel *channel, void *user_data)
 {
-    weir_group *group = user_data; /* made with .io = WEIR_IO_NONE: threads without sockets */
+    weir_group *group = user_data; /* created with .io = WEIR_IO_NONE */
 
     return weir_pipeline_add(weir_channel_pipeline(channel), WEIR_PLACE(.group = group), &slow,
                              NULL);
@@ -139,12 +139,12 @@ TEST(threads, run_a_handler_that_blocks)
 }
 
 /* doc:begin thread */
-static void *tell(void *arg)
+static void *send_greeting(void *arg)
 {
     weir_channel *channel = arg; /* retained for us */
     weir_buf *buf;
 
-    if (weir_buf_create_from("a thread says hello\n", 20, &buf) == 0)
+    if (weir_buf_create_from("hello from a thread\n", 20, &buf) == 0)
         weir_channel_write_and_flush(channel, weir_buf_msg(buf), NULL);
     weir_channel_release(channel);
     return NULL;
@@ -158,47 +158,47 @@ TEST(threads, write_to_channels)
     weir_embedded *embedded = embed(&nothing, NULL);
     pthread_t thread;
 
-    assert_int_equal(
-        pthread_create(&thread, NULL, tell, weir_channel_retain(weir_embedded_channel(embedded))),
-        0);
+    assert_int_equal(pthread_create(&thread, NULL, send_greeting,
+                                    weir_channel_retain(weir_embedded_channel(embedded))),
+                     0);
     assert_int_equal(pthread_join(thread, NULL), 0);
     weir_embedded_run(embedded);
-    assert_text(weir_embedded_read_outbound(embedded), "a thread says hello\n");
+    assert_text(weir_embedded_read_outbound(embedded), "hello from a thread\n");
     weir_embedded_release(embedded);
 }
 
 /* doc:begin on-loop */
-struct visit {
+struct inspection {
     weir_channel *channel; /* retained */
     bool was_active;
     weir_promise *done;
 };
 
-static void look(void *arg, int status)
+static void inspect(void *arg, int status)
 {
-    struct visit *visit = arg;
+    struct inspection *inspection = arg;
 
     if (status == 0) /* on the channel's loop: handlers do not run meanwhile */
-        visit->was_active = weir_channel_is_active(visit->channel);
-    weir_promise_succeed(visit->done, NULL);
+        inspection->was_active = weir_channel_is_active(inspection->channel);
+    weir_promise_succeed(inspection->done, NULL);
 }
 
-static int visit_channel(struct visit *visit)
+static int inspect_channel(struct inspection *inspection)
 {
-    return weir_execute(weir_channel_executor(visit->channel), look, visit);
+    return weir_execute(weir_channel_executor(inspection->channel), inspect, inspection);
 }
 /* doc:end */
 
-TEST(threads, visit_a_channel_on_its_loop)
+TEST(threads, inspect_a_channel_on_its_loop)
 {
     weir_embedded *embedded = embed(&nothing, NULL);
-    struct visit visit = {.channel = weir_embedded_channel(embedded)};
+    struct inspection inspection = {.channel = weir_embedded_channel(embedded)};
 
-    assert_int_equal(weir_promise_create(NULL, &visit.done), 0);
-    assert_int_equal(visit_channel(&visit), 0);
+    assert_int_equal(weir_promise_create(NULL, &inspection.done), 0);
+    assert_int_equal(inspect_channel(&inspection), 0);
     weir_embedded_run(embedded);
-    assert_true(weir_promise_is_done(visit.done));
-    assert_true(visit.was_active);
-    weir_promise_release(visit.done);
+    assert_true(weir_promise_is_done(inspection.done));
+    assert_true(inspection.was_active);
+    weir_promise_release(inspection.done);
     weir_embedded_release(embedded);
 }

@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An executor's queue, sleep, suspension and end, as src/base/queue.h, src/executor/executor.c and
- * src/executor/lifecycle.c do them, under their names.
+ * Queue, sleep, suspension and end of an executor, as in src/base/queue.h, src/executor/executor.c
+ * and src/executor/lifecycle.c, under the same names.
  *
- *      producer                       submits from other threads: tasks, lazy tasks, timers
- *      suspend, shutdown, add_hook    are called from other threads, too
+ *      producer                       other threads submit tasks, lazy tasks and timers
+ *      suspend, shutdown, add_hook    called by other threads
  *      thread_main                    the executor's thread, and the next one after a suspension
- *      clock                          time passes, whenever it likes
- *      memory                         lets others see the thread's relaxed stores, later
- *      quiescence                     looks round when nothing moves any more
+ *      clock                          time passes, at any step
+ *      memory                         makes the thread's relaxed stores visible, later
+ *      quiescence                     checks the state when nothing moves any more
  *
- * A step is one access to one shared word. Where d_step or atomic makes more into one step, that is
- * one atomic operation in C, or the rest of it concerns this process only, or the properties only.
+ * A step is one access to one shared word. If d_step or atomic combines several accesses, they are
+ * one atomic operation in C, or all but one concern only this process or the properties.
  *
- * Nothing goes on for ever: what is repeated uses up a task, a call or a tick of the clock. So each
- * run ends in quiescence, and what has to happen some day has happened by then. That no run goes
- * round in a cycle is checked, too.
+ * Every repetition uses up a task, a call or a tick of the clock. So each run ends in quiescence,
+ * and everything that has to happen eventually has happened by then. The absence of cycles is
+ * checked, too.
  *
- * Properties, besides that nobody waits for the lock for ever:
- *   P1  a task that was accepted is called exactly once, one that was refused never
+ * Properties, besides that the lock is always released:
+ *   P1  an accepted task is called exactly once, a rejected task never
  *   P2  the tasks of one producer are called in the order submitted, and a task that the thread
- *       submits to itself after all that were there
- *   P3  the thread does not sleep past the time of an accepted task, unless somebody is about to
+ *       submits itself is called after all that were queued
+ *   P3  the thread does not sleep past the time of an accepted task, unless a producer is about to
  *       wake it; a lazy task has no time, unless it found the queue closed
- *   P4  after a shutdown the executor ends, and says so once; after a suspend it does not stay
- *       SUSPENDING (handles, which would keep it there, come and go on its thread: none is here)
- *   P5  at most one thread has the executor
- *   P6  the queue of an executor without a thread is closed, and takes nothing
- *   P7  a submission is refused only by a queue that is closed for good, or if no thread starts
+ *   P4  after a shutdown the executor ends and reports it once; after a suspend it does not stay
+ *       SUSPENDING (open handles, which would keep it there, are not modelled)
+ *   P5  at most one thread runs the executor
+ *   P6  the queue of an executor without a thread is closed and accepts nothing
+ *   P7  a submission is rejected only if the queue is closed for good, or if no thread starts
  *   P8  a hook that was added is run
- *   P9  nobody makes a wake-up call for a thread that looks for work, does I/O or runs tasks
+ *   P9  no wakeup call is made for a thread that polls, does I/O or runs tasks
  */
 
-/* ---- how much there is of everything: tools/models/run chooses ---- */
+/* ---- sizes, set by tools/models/run ---- */
 
 #ifndef PRODUCERS
 #define PRODUCERS 2
@@ -41,7 +41,7 @@
 #define TASKS_EACH 1 /* 2 at most */
 #endif
 #ifndef FOLLOW_UPS
-#define FOLLOW_UPS 0 /* 1: a task may submit one more, on the executor's thread */
+#define FOLLOW_UPS 0 /* 1: a task may submit another, on the executor's thread */
 #endif
 #ifndef LAZY
 #define LAZY 0 /* 1: each task may be lazy */
@@ -59,25 +59,25 @@
 #define HOOKS 0
 #endif
 #ifndef IDLES
-#define IDLES 0 /* times that it suspends itself when idle, as the global executor does */
+#define IDLES 0 /* how often it suspends itself when idle, like the global executor */
 #endif
 #ifndef START_FAILURES
 #define START_FAILURES 0 /* threads that cannot be started */
 #endif
 #ifndef BEGIN_FAILURES
-#define BEGIN_FAILURES 0 /* threads whose kind cannot begin */
+#define BEGIN_FAILURES 0 /* threads whose `begin` fails */
 #endif
 #ifndef LOOKS
-#define LOOKS 0 /* times that it looks for work before it sleeps, as an event loop may */
+#define LOOKS 0 /* how often it busy-polls before it sleeps, like an event loop */
 #endif
 #ifndef IO
-#define IO 0 /* 1: it does I/O when it has waited, as an event loop does */
+#define IO 0 /* 1: does I/O after waiting, like an event loop */
 #endif
 #ifndef MANUAL_CLOCK
-#define MANUAL_CLOCK 0 /* 1: the kernel ends no sleep; who moves the clock does */
+#define MANUAL_CLOCK 0 /* 1: a sleep ends when the clock is set, not by the kernel */
 #endif
 #ifndef RELAXED
-#define RELAXED 0 /* 1: relaxed stores may be seen late */
+#define RELAXED 0 /* 1: relaxed stores may become visible late */
 #endif
 
 /* ---- values ---- */
@@ -102,12 +102,12 @@
 #define NOW 1
 #define SOON 2
 #define LATER 3
-#define OVER 4 /* a shutdown's time is up, or the executor has idled enough */
+#define OVER 4 /* the timeout of a shutdown or the idle time has passed */
 #define NEVER 5
 #define LAZILY NEVER
 #define is_timer(task) (when[task] > NOW && when[task] < LAZILY)
 
-/* What became of a task. */
+/* The outcome of a task. */
 #define ACCEPTED 1
 #define REFUSED 2
 #define CALLED 3
@@ -125,28 +125,28 @@ bool hooks_done;
 byte now = NOW;
 byte when[LAST_TASK + 1];
 
-/* The thread's own, and the next thread's. */
+/* Accessed by the thread only, and by its successor. */
 chan ready = [LAST_TASK] of { byte }; /* turn.ready */
 bool filed[LAST_TASK + 1];            /* the timer store ... */
-byte timers;                          /* ... and how many are in it */
+byte timers;                          /* ... and the number of timers in it */
 
 #if RELAXED
-bool unseen_awake, unseen_reset; /* AWAKE on its way to next_wakeup, false to token */
+bool unseen_awake, unseen_reset; /* stores not yet visible: AWAKE to next_wakeup, false to token */
 #endif
 
-/* What may still go wrong, or happen by itself. */
+/* Failures and spontaneous events that are left. */
 byte start_failures = START_FAILURES;
 byte begin_failures = BEGIN_FAILURES;
 byte idles = IDLES;
 
-/* What only the properties look at. */
+/* Used only by the properties. */
 byte outcome[LAST_TASK + 1];
-byte ahead;   /* of the follow-up: the newest task in the queue then */
-byte owners;  /* who has the executor */
-byte wakers;  /* who has changed what the thread looks at, and may have to wake it */
+byte ahead;   /* of the follow-up: the newest task in the queue at its submission */
+byte owners;  /* threads that run the executor */
+byte wakers;  /* processes that have changed the queue or state and may have to wake the thread */
 byte reports; /* of its end */
 bool asleep;
-bool at_work; /* from when it is awake again until it publishes the next deadline */
+bool at_work; /* from waking up until it publishes the next deadline */
 
 /*
  * A critical section of life.lock. If it writes one word that is also read without the lock, it is
@@ -162,7 +162,7 @@ inline enter()
 
 /* ---- submitting ---- */
 
-/* weir__executor_wake, with the look before it. Whoever comes here has counted itself a waker. */
+/* weir__executor_wake, with the load before it. The caller has counted itself in `wakers`. */
 inline wake(when_ns)
 {
     if
@@ -269,7 +269,7 @@ inline call_timers(until)
     task = 0
 }
 
-/* weir__queue_take and weir__queue_close: what is in the queue goes to `ready`, oldest first. */
+/* weir__queue_take and weir__queue_close: move the queue to `ready`, oldest first. */
 inline take_and_leave(mark)
 {
     taken = head; head = mark;
@@ -307,7 +307,7 @@ inline run_ready()
     d_step {
         ready?task;
         if
-        :: is_timer(task) -> filed[task] = true; timers++ /* on_file */
+        :: is_timer(task) -> filed[task] = true; timers++ /* on_start_task */
         :: else -> call(task)
         fi;
         call_timers(now)
@@ -315,7 +315,7 @@ inline run_ready()
     post_here()
 }
 
-/* The budget may be used up after any task. */
+/* The budget may be spent after any task. */
 inline run_tasks()
 {
     do
@@ -330,7 +330,7 @@ inline run_tasks()
     od
 }
 
-/* weir__executor_deadline, now that there are no tasks: 0, or until when to sleep. */
+/* weir__executor_deadline, without tasks: 0, or the end of the sleep. */
 inline find_deadline()
 {
     deadline = (turn_state == SHUTTING_DOWN || (idles > 0 && timers == 0) -> OVER : NEVER);
@@ -380,7 +380,7 @@ end:
 #define show_stores() skip
 #endif
 
-/* The kind's `look`: the word stays AWAKE. It takes a wake-up that came late, as each wait does. */
+/* The type's `busy_poll`: the word stays AWAKE. Consumes a late wakeup, like each wait. */
 inline look()
 {
     byte looks = LOOKS;
@@ -393,7 +393,7 @@ inline look()
     od
 }
 
-/* Publishes the deadline, a release before which the older stores are seen; looks again; sleeps. */
+/* Publishes the deadline, which makes older stores visible; checks again; sleeps. */
 inline sleep()
 {
     d_step { show_stores(); next_wakeup = deadline; at_work = false };
@@ -413,7 +413,7 @@ end_asleep: /* plain_wait */
     d_step { token || (!MANUAL_CLOCK && now >= deadline) -> asleep = false };
     reset_token();
 awake:
-    token = token && !IO; /* an event loop that does not sleep looks, and takes it */
+    token = token && !IO; /* an event loop that does not sleep polls, and consumes it */
     atomic { mark_awake(); at_work = true };
 found:
     deadline = 0
@@ -422,7 +422,7 @@ found:
 inline wait_for_work()
 {
     if
-    :: has_tasks -> token = token && !IO /* an event loop only looks, and takes it */
+    :: has_tasks -> token = token && !IO /* an event loop only polls, and consumes it */
     :: d_step { !has_tasks -> find_deadline() };
        if
        :: deadline > 0 -> look(); sleep()
@@ -431,7 +431,7 @@ inline wait_for_work()
     fi
 }
 
-/* The kind's `dispatch`: what it calls may submit a task, too. */
+/* The type's `dispatch`: its callbacks may submit a task, too. */
 inline dispatch()
 {
     if
@@ -440,7 +440,7 @@ inline dispatch()
     fi
 }
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 #ifdef NO_CLOSE_MARK
 #define CLOSE_MARK EMPTY
@@ -456,7 +456,7 @@ inline run_hooks()
     od
 }
 
-/* If it succeeds, the thread ends, and others are free to start the next one. */
+/* If it succeeds, the thread ends, and another may be started. */
 inline try_suspend()
 {
     if
@@ -467,7 +467,7 @@ inline try_suspend()
           d_step {
               state = SUSPENDED;
               idles = idles - (turn_state == STARTED -> 1 : 0);
-              owners--; lock = false /* let_go */
+              owners--; lock = false /* detach */
           };
           goto ended
        :: locked(state != turn_state || head != EMPTY, skip)
@@ -496,7 +496,7 @@ proctype thread_main()
 {
     byte turn_state = STARTED, deadline, task, taken, oldest;
 
-    locked(true, enter()); /* begin: whoever started us is through now */
+    locked(true, enter()); /* begin: start_thread has finished */
     if
     :: begin_failures > 0 -> begin_failures--; goto over
     :: true
