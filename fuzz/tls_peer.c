@@ -242,7 +242,7 @@ static void create_ours(struct play *play, bool is_mutual)
                               : weir_tls_client_create(options, &play->context);
 
     expect(err == 0);
-    expect(weir_embedded_create(WEIR_EMBEDDED_OPTIONS(.channel = channel, .not_registered = true,
+    expect(weir_embedded_create(WEIR_EMBEDDED_OPTIONS(.channel = channel, .register_later = true,
                                                       .socket_space = play->is_narrow ? NARROW : 0),
                                 &play->ours) == 0);
     play->channel = weir_embedded_channel(play->ours);

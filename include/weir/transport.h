@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weir/transport.h - TCP channels on event loops: one that connects, one that accepts. Bootstraps
- * make them (weir/server.h, weir/client.h); these are for programs that want it done by hand.
+ * weir/transport.h - creating channels by hand: TCP, UDP, Unix sockets, in-process channels, and
+ * channels for existing sockets. Most programs use weir/server.h and weir/client.h instead.
+ *
+ *      create -> add handlers -> weir_channel_register -> weir_channel_connect or weir_channel_bind
+ *
+ * NULL options mean defaults throughout. Sockets are created when the address family is known, by
+ * bind or connect.
  */
 #ifndef WEIR_TRANSPORT_H
 #define WEIR_TRANSPORT_H
@@ -15,95 +20,95 @@
 extern "C" {
 #endif
 
-/*
- * A channel to be registered and connected. NULL options: every default. The socket is made when it
- * is known whether it is IPv4 or IPv6.
- * Thread: any.  Gives: channel.  Fails: -ENOMEM, -EINVAL.
- */
-WEIR_API int weir_tcp_create(const weir_channel_options *options, weir_channel **ret_channel);
+/* --- tcp -------------------------------------------------------------------------------------- */
 
 /*
- * A channel to be registered and bound: its reads are the channels that it accepts, with
- * `child_options`.
+ * Creates a TCP channel that can be connected.
  * Thread: any.  Gives: channel.  Fails: -ENOMEM, -EINVAL.
  */
-WEIR_API int weir_tcp_create_server(const weir_channel_options *options,
-                                    const weir_channel_options *child_options,
-                                    weir_channel **ret_channel);
+WEIR_API WEIR_MUST_USE int weir_tcp_create(const weir_channel_options *options,
+                                           weir_channel **ret_channel);
+
+/*
+ * Creates a TCP listener. It reads the channels that it accepts, which have `child_options`.
+ * Thread: any.  Gives: channel.  Fails: -ENOMEM, -EINVAL.
+ */
+WEIR_API WEIR_MUST_USE int weir_tcp_create_server(const weir_channel_options *options,
+                                                  const weir_channel_options *child_options,
+                                                  weir_channel **ret_channel);
 
 /* --- adopt ------------------------------------------------------------------------------------ */
 
 /*
- * Sockets that others have made as channels, and channels' sockets for others.
+ * Channels for existing sockets, and descriptors of a channel's socket.
  *
- *      systemd, a parent, a library --- descriptor ---> weir_adopt ---> register, as any channel
+ *      systemd, a parent, a library --- descriptor ---> weir_adopt ---> weir_channel_register
  *      a channel --- weir_channel_duplicate_descriptor ---> another process, a library
  *
- * What kind of channel it becomes is asked of the socket itself: TCP, UDP, and Unix sockets of all
- * kinds. A server adopts listeners by its options: `.adopt` of weir/server.h.
+ * The socket determines the kind of channel: TCP, UDP, or any kind of Unix socket. A server adopts
+ * listening sockets with `.adopt` (weir/server.h).
  */
 
 /*
- * Makes a channel of a socket that is connected, or of datagrams and bound. It is active as soon as
- * it is registered. The socket is made non-blocking, for every process that has it, closed on exec,
- * and gets the options. On failure it stays the caller's, but those may have been set. What is no
- * such socket is an error, which the log has in words.
+ * Creates a channel for a connected socket, or for a bound datagram socket. It is active once
+ * registered. The options are applied to the socket, which is made non-blocking (for all processes
+ * that share it) and close-on-exec; this may have happened even on failure. The log says what is
+ * wrong with an unsuitable socket.
  * Thread: any.  Takes: descriptor, on success.  Gives: channel.  Fails: -EBADF, -ENOTSOCK,
- * -ENOTCONN, -EINVAL (it listens), -EAFNOSUPPORT, -ENOMEM, and what setting options says.
+ * -ENOTCONN, -EINVAL (it listens), -EAFNOSUPPORT, -ENOMEM, and with errors of setsockopt.
  */
-WEIR_API int weir_adopt(int descriptor, const weir_channel_options *options,
-                        weir_channel **ret_channel);
+WEIR_API WEIR_MUST_USE int weir_adopt(int descriptor, const weir_channel_options *options,
+                                      weir_channel **ret_channel);
 
 /*
- * The same for a socket that listens. Its file, if it is a Unix socket, is not removed in the end,
- * and its backlog stays what it is.
+ * Creates a listener for a listening socket. Its backlog is unchanged; the file of a Unix socket is
+ * not removed on close.
  * Thread: any.  Takes: descriptor, on success.  Gives: channel.  Fails: -EBADF, -ENOTSOCK, -EINVAL
- * (it does not listen), -EAFNOSUPPORT, -ENOMEM, and what setting options says.
+ * (it does not listen), -EAFNOSUPPORT, -ENOMEM, and with errors of setsockopt.
  */
-WEIR_API int weir_adopt_server(int descriptor, const weir_channel_options *options,
-                               const weir_channel_options *child_options,
-                               weir_channel **ret_channel);
+WEIR_API WEIR_MUST_USE int weir_adopt_server(int descriptor, const weir_channel_options *options,
+                                             const weir_channel_options *child_options,
+                                             weir_channel **ret_channel);
 
 /*
- * Another descriptor of a channel's socket, closed on exec. The socket lives until both have been
- * closed; who reads from one takes it from the other. The file of a Unix listener goes when the
- * channel closes, unless weir_unix_disable_unlink says otherwise.
+ * Duplicates the descriptor of a channel's socket, with close-on-exec. The socket stays open until
+ * both are closed; bytes read from one are not seen by the other. The channel still removes the
+ * file of a Unix listener when it closes: see weir_unix_disable_unlink.
  * Thread: any.  Gives: descriptor.  Fails: -ENOTSUP (no socket), WEIR_ECLOSED, -EMFILE.
  */
-WEIR_API int weir_channel_duplicate_descriptor(weir_channel *channel, int *ret_descriptor);
+WEIR_API WEIR_MUST_USE int weir_channel_duplicate_descriptor(weir_channel *channel,
+                                                             int *ret_descriptor);
 
 /* --- udp -------------------------------------------------------------------------------------- */
 
 /*
- * UDP channels on event loops: bound, connected, or both. Bootstraps make them
- * (weir/server.h, weir/client.h, with .kind = WEIR_KIND_DATAGRAM); this is for programs that want
- * it done by hand, and for multicast.
+ * UDP channels are bound, connected, or both, and active from then on. Their messages are datagrams
+ * (weir/datagram.h). A datagram that cannot be sent fails its own promise and nothing else. ICMP
+ * errors for datagrams already sent (-ECONNREFUSED: port unreachable) and datagrams too long to be
+ * received (-EMSGSIZE) are error events; the channel stays open.
  *
- * A channel is active once it is bound or connected, and its messages are datagrams
- * (weir/datagram.h). One that cannot be sent fails its own promise, and nothing else. What the
- * network reports of those that were sent - nobody receives at that port: -ECONNREFUSED - is an
- * error event, and so is one that was too long to be received (-EMSGSIZE); the channel stays open.
+ * Servers and clients create them with .kind = WEIR_KIND_DATAGRAM.
  */
 
 /*
- * A channel to be registered, and bound or connected. NULL options: every default. The socket is
- * made when it is known whether it is IPv4 or IPv6.
+ * Creates a UDP channel that can be bound or connected.
  * Thread: any.  Gives: channel.  Fails: -ENOMEM, -EINVAL.
  */
-WEIR_API int weir_udp_create(const weir_channel_options *options, weir_channel **ret_channel);
+WEIR_API WEIR_MUST_USE int weir_udp_create(const weir_channel_options *options,
+                                           weir_channel **ret_channel);
 
 /*
- * Joins a multicast group, or leaves it: what is sent to the group's address comes to a channel
- * that is bound to its port. `interface` is a name, such as "eth0", or NULL for the system's
- * choice. With a `source` only what that address sends comes, and several can be joined; NULL is
- * any source. The ports do not matter. What only others on this host have joined does not come
- * (IP_MULTICAST_ALL is off).
+ * Joins or leaves a multicast group. Datagrams sent to the group's address are received by channels
+ * bound to their port; ports given here are ignored. `interface` is a name such as "eth0", or NULL
+ * for the system's choice. With a `source`, only datagrams from that address are received, and
+ * several sources can be joined; NULL means any. Groups that only other sockets of this host have
+ * joined are not received (IP_MULTICAST_ALL is off).
  *
- * What is sent goes by the socket's options: IP_MULTICAST_IF, _TTL and _LOOP or their IPv6 equals
- * (weir_channel_set_socket_option). Who shares the port with others wants SO_REUSEADDR
- * (weir_channel_options.socket_options).
- * Thread: any.  Keeps: done.  Fails: -ENOTSUP (no UDP channel), -ENOTCONN (neither bound nor
- * connected), -EINVAL (no such group), -ENODEV (no such interface), -EADDRINUSE (joined already),
+ * Sending is controlled by IP_MULTICAST_IF, IP_MULTICAST_TTL, IP_MULTICAST_LOOP and their IPv6
+ * counterparts (weir_channel_set_socket_option). To share the port with other sockets, set
+ * SO_REUSEADDR (weir_channel_options.socket_options).
+ * Thread: any.  Keeps: done.  Fails: -ENOTSUP (not a UDP channel), -ENOTCONN (neither bound nor
+ * connected), -EINVAL (not a group), -ENODEV (no such interface), -EADDRINUSE (already joined),
  * -EADDRNOTAVAIL (not joined), -ENAMETOOLONG, WEIR_ECLOSED, -ENOMEM.
  */
 WEIR_API void weir_udp_join(weir_channel *channel, const weir_address *group, const char *interface,
@@ -114,106 +119,106 @@ WEIR_API void weir_udp_leave(weir_channel *channel, const weir_address *group,
 /* --- unix ------------------------------------------------------------------------------------- */
 
 /*
- * Unix sockets on event loops: streams, packets and datagrams between processes of
- * one machine. Bootstraps make them for addresses such as "unix:/run/x.sock" and "unix:@name"
- * (abstract: without a file); these are for programs that want it done by hand.
+ * Unix sockets, at addresses such as "unix:/run/x.sock" and "unix:@name" (abstract: no file).
  *
- *      WEIR_KIND_STREAM     bytes in order, as TCP
- *      WEIR_KIND_SEQPACKET  a connection, too, but every message is one packet on both sides. An
- *                           empty one cannot be written (-EINVAL): the peer would take it for the
- *                           end. One that is longer than the reader's receive_max is lost, which is
- *                           an error event (-EMSGSIZE)
- *      WEIR_KIND_DATAGRAM   weir/datagram.h. None is lost: who writes faster than is read waits.
- *                           So a recipient that does not read keeps those waiting whose datagrams
- *                           come after its own; a channel that is connected has only one
+ *      WEIR_KIND_STREAM     a byte stream, as TCP
+ *      WEIR_KIND_SEQPACKET  a connection that preserves message boundaries: each message is one
+ *                           packet. An empty one cannot be written (-EINVAL): the peer would take
+ *                           it for the end. A packet longer than the reader's receive_max is lost
+ *                           (error event -EMSGSIZE)
+ *      WEIR_KIND_DATAGRAM   weir/datagram.h. None is lost: a write waits until the recipient has
+ *                           room. So a recipient that does not read blocks the datagrams written
+ *                           after its own, to other recipients, too
  *
- * On all of them descriptors can be passed: weir/descriptors.h.
+ * All of them can pass descriptors: weir/descriptors.h.
  *
- * A socket's file is made by bind, with the permissions of .unix_mode, and removed by close. A file
- * at which nobody answers any more is replaced; otherwise bind fails with -EADDRINUSE. One that is
- * no socket is left alone: -EEXIST. Connecting to a listener whose backlog is full fails with
+ * Binding creates the socket's file with the permissions of .unix_mode; closing removes it. Binding
+ * replaces a stale file, at which no process listens; otherwise it fails with -EADDRINUSE, or with
+ * -EEXIST if the file is not a socket. Connecting to a listener whose backlog is full fails with
  * -EAGAIN.
  */
 
 /*
- * A channel to be registered, and connected or, if it is one for datagrams, bound. NULL options:
- * every default. One for datagrams that is connected without an address of its own gets an abstract
- * one, so that it can be answered.
+ * Creates a Unix channel that can be connected, or, for datagrams, also bound. A datagram channel
+ * that is connected but not bound gets an abstract address, so that it can receive replies.
  * Thread: any.  Gives: channel.  Fails: -ENOMEM, -EINVAL.
  */
-WEIR_API int weir_unix_create(enum weir_kind kind, const weir_channel_options *options,
-                              weir_channel **ret_channel);
+WEIR_API WEIR_MUST_USE int weir_unix_create(enum weir_kind kind,
+                                            const weir_channel_options *options,
+                                            weir_channel **ret_channel);
 
 /*
- * A channel to be registered and bound: its reads are the channels that it accepts, with
- * `child_options`.
+ * Creates a Unix listener. It reads the channels that it accepts, which have `child_options`.
  * Thread: any.  Gives: channel.  Fails: -ENOMEM, -EINVAL (also for datagrams).
  */
-WEIR_API int weir_unix_create_server(enum weir_kind kind, const weir_channel_options *options,
-                                     const weir_channel_options *child_options,
-                                     weir_channel **ret_channel);
+WEIR_API WEIR_MUST_USE int weir_unix_create_server(enum weir_kind kind,
+                                                   const weir_channel_options *options,
+                                                   const weir_channel_options *child_options,
+                                                   weir_channel **ret_channel);
 
 /*
- * Has a listener, or a channel of datagrams, leave its file when it is closed, because another
- * process has its socket.
- * Thread: any.  Fails: -EINVAL (neither, or not of Unix sockets).
+ * Makes a listener or datagram channel leave its file in place when it closes, because another
+ * process uses the socket.
+ * Thread: any.  Fails: -EINVAL (another kind of channel).
  */
 WEIR_API int weir_unix_disable_unlink(weir_channel *channel);
 
-/* Who is at the other end, as the system knows it: of the time when it connected or listened. */
+/* Credentials of the peer process at the time it connected or listened. */
 typedef struct weir_unix_peer {
-    pid_t pid; /* 0 = it has none in our namespace */
+    pid_t pid; /* 0 = not visible in our PID namespace */
     uid_t uid;
     gid_t gid;
 } weir_unix_peer;
 
 /*
- * Who the peer is, also after it has closed its end.
+ * Reads the peer's credentials, even after the peer has closed.
  * Thread: any.  Fails: -EINVAL (not a Unix channel), -ENOTCONN, WEIR_ECLOSED, -ENOTSUP (no socket
  * yet).
  */
-WEIR_API int weir_unix_read_peer(weir_channel *channel, weir_unix_peer *ret_peer);
+WEIR_API WEIR_MUST_USE int weir_unix_read_peer(weir_channel *channel, weir_unix_peer *ret_peer);
 
 /*
- * The peer's supplementary groups. `*count` is how many there is room for, and then how many there
- * are.
- * Thread: any.  Fails: as weir_unix_read_peer, -ERANGE (there are more: `*count` says how many).
+ * Reads the peer's supplementary groups. `*count` is the capacity of the array on entry, and the
+ * number of groups on return.
+ * Thread: any.  Fails: as weir_unix_read_peer, -ERANGE (the array is too small).
  */
-WEIR_API int weir_unix_read_peer_groups(weir_channel *channel, gid_t *ret_groups, size_t *count);
+WEIR_API WEIR_MUST_USE int weir_unix_read_peer_groups(weir_channel *channel, gid_t *ret_groups,
+                                                      size_t *count);
 
 /* --- inproc ----------------------------------------------------------------------------------- */
 
 /*
- * Channels inside the process: messages, of whatever type, go from one pipeline to
- * the other as they are, without a socket. Buffers that wait one behind the other are put together,
- * as long as they fit into what the channel would receive at a time. Addresses are names:
- * "inproc:name". The two ends run on executors of every kind, event loop or not, the same or two.
+ * Channels inside the process: messages of any type pass from one pipeline to the other without a
+ * socket. Queued buffers are merged up to the reader's receive size. Addresses are names:
+ * "inproc:name". Each end runs on an executor of any kind.
  *
- * A message has been sent when it is on the way to the peer, and is pending until then. On the way
- * there is room for the `receive_buffer` of the channel that reads (default 64 KiB, counted as the
- * marks of a channel are), or for one larger message. So a peer that does not read makes the
- * writer unwritable, as with a socket. Other options of sockets mean nothing here.
+ * A message counts as sent when it enters the link to the peer, and as pending until then. The link
+ * holds `receive_buffer` bytes of the reading channel (default 64 KiB, counted as for the water
+ * marks), or one larger message. So a peer that does not read makes the writer unwritable, as with
+ * a socket. Other socket options have no effect.
  *
- * A name that is taken fails to be bound with -EADDRINUSE, and is free again when its channel has
- * been closed. To connect where nobody listens, or where `backlog` others wait, or to a listener
- * that closes the connection before it has a loop, fails with -ECONNREFUSED. A write to a peer that
- * has closed fails with WEIR_ECLOSED; what that one had sent before can still be read. When it has
- * been, and half closure has kept the channel open, a write fails with -EPIPE and ends it.
+ * Binding a name in use fails with -EADDRINUSE; the name is free again when its channel is closed.
+ * Connecting fails with -ECONNREFUSED if the name is not bound, `backlog` others are waiting, or
+ * the listener closes the connection before registering it. Writing to a peer that has closed fails
+ * with WEIR_ECLOSED; what the peer sent before can still be read. After that, if half closure keeps
+ * the channel open, a write fails with -EPIPE and closes it.
  */
 
 /*
- * A channel to be registered and connected.
+ * Creates an in-process channel that can be connected.
  * Thread: any.  Gives: channel.  Fails: -ENOMEM, -EINVAL.
  */
-WEIR_API int weir_inproc_create(const weir_channel_options *options, weir_channel **ret_channel);
+WEIR_API WEIR_MUST_USE int weir_inproc_create(const weir_channel_options *options,
+                                              weir_channel **ret_channel);
 
 /*
- * A channel to be registered and bound to a name.
+ * Creates an in-process listener. It reads the channels that it accepts, which have
+ * `child_options`.
  * Thread: any.  Gives: channel.  Fails: -ENOMEM, -EINVAL.
  */
-WEIR_API int weir_inproc_create_server(const weir_channel_options *options,
-                                       const weir_channel_options *child_options,
-                                       weir_channel **ret_channel);
+WEIR_API WEIR_MUST_USE int weir_inproc_create_server(const weir_channel_options *options,
+                                                     const weir_channel_options *child_options,
+                                                     weir_channel **ret_channel);
 
 #ifdef __cplusplus
 }

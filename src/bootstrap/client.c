@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connecting, to the first of several addresses that answers (RFC 8305): an attempt is made when
- * the one before has failed, or has not answered for a while; the first to succeed wins, and the
- * others are aborted. All attempts live on one loop, so the race needs no locks.
+ * Connecting to the first of several addresses that answers (happy eyeballs, RFC 8305): an attempt
+ * starts when the previous one has failed, or has not answered for a while; the first to succeed
+ * wins, and the others are aborted. All attempts run on one loop, so the race needs no locks.
  *
- *      begin -> start_next -> on_attempt -> won -> end
- *                  ^  ^           `-> lost -> start_next, or the promise fails
- *                  `--' on_delay
+ *      on_begin -> start_next -> on_attempt -> won -> end
+ *                     ^  ^           `-> lost -> start_next, or the promise fails
+ *                     `--' on_delay
  *
- * The race is part of the promise's memory. It keeps the promise for each task and attempt that is
- * under way, and gives all channels back when it ends: nothing is left when the promise goes.
+ * The race is part of the promise's memory. Each pending task and attempt holds a reference to the
+ * promise, and all channels are released at the end of the race.
  */
 #include "bootstrap/client.h"
 
@@ -32,9 +32,9 @@
 
 struct attempt {
     struct race *race;
-    weir_channel *channel; /* NULL = over */
+    weir_channel *channel; /* NULL once the attempt is over */
     weir_address address;
-    weir_listener heard;
+    weir_listener listener;
 };
 
 struct race {
@@ -42,9 +42,9 @@ struct race {
     weir_task give_up;
     weir_timer timer; /* until the next attempt */
     weir_executor *loop;
-    bool holds; /* the loop is held for attempts that are still to come (executor/leases.h) */
+    bool has_lease; /* on the loop, for attempts still to come (executor/leases.h) */
     int64_t delay_ns;
-    weir_address local; /* without length: any */
+    weir_address local; /* length 0 = any */
     size_t started;
     size_t under_way;
     int err; /* the last one */
@@ -62,24 +62,24 @@ static weir_promise *promise_of(struct race *race)
 
 static void start_next(struct race *race);
 
-static void give_back(struct attempt *attempt)
+static void release_attempt(struct attempt *attempt)
 {
     weir_channel_release(attempt->channel);
     attempt->channel = NULL;
 }
 
-static void let_go_of_loop(struct race *race)
+static void unlease_loop(struct race *race)
 {
-    if (race->holds)
+    if (race->has_lease)
         weir__executor_unlease(race->loop);
-    race->holds = false;
+    race->has_lease = false;
 }
 
-/* Nobody waits for those that are left; each of them that is under way says so itself. */
+/* Aborts the remaining attempts; those under way still call on_attempt. */
 static void end(struct race *race)
 {
     (void)weir_timer_stop(&race->timer);
-    let_go_of_loop(race);
+    unlease_loop(race);
     for (size_t i = 0; i < race->count; i++) {
         struct attempt *attempt = &race->attempts[i];
 
@@ -88,7 +88,7 @@ static void end(struct race *race)
         if (i < race->started)
             weir_channel_abort(attempt->channel, NULL);
         else
-            give_back(attempt);
+            release_attempt(attempt);
     }
 }
 
@@ -97,7 +97,7 @@ static void release_channel(void *channel)
     weir_channel_release(channel);
 }
 
-/* The others lose only when the promise is complete: until then each of them might still win. */
+/* The others are aborted after the promise is complete: until then one of them could still win. */
 static void won(struct attempt *attempt)
 {
     struct race *race = attempt->race;
@@ -106,13 +106,13 @@ static void won(struct attempt *attempt)
     attempt->channel = NULL;
     if (weir_promise_succeed_with(promise_of(race), weir_channel_retain(channel), release_channel) <
         0)
-        weir_channel_abort(channel, NULL); /* it was cancelled meanwhile */
+        weir_channel_abort(channel, NULL); /* the promise was cancelled meanwhile */
     weir_channel_release(channel);
     end(race);
 }
 
-/* One sentence for all of them: "[::1]:80: connection refused, 127.0.0.1:80: ..." */
-static void note(struct race *race, const struct attempt *attempt, int err)
+/* Appends to the detail: "[::1]:80: connection refused, 127.0.0.1:80: ..." */
+static void add_detail(struct race *race, const struct attempt *attempt, int err)
 {
     size_t length = strlen(race->detail);
     char address[WEIR_ADDRESS_TEXT_SIZE];
@@ -126,17 +126,17 @@ static void note(struct race *race, const struct attempt *attempt, int err)
 static void fail(struct race *race)
 {
     (void)weir_promise_fail(promise_of(race), race->err, race->detail);
-    let_go_of_loop(race);
+    unlease_loop(race);
 }
 
 static void lost(struct attempt *attempt, int err)
 {
     struct race *race = attempt->race;
 
-    note(race, attempt, err);
-    give_back(attempt);
+    add_detail(race, attempt, err);
+    release_attempt(attempt);
     if (weir_promise_is_done(promise_of(race)))
-        end(race); /* who has cancelled it may find the loop ended, and then nobody else would */
+        end(race); /* cancelled: on_cancel may have found the loop shut down */
     else if (race->started < race->count)
         start_next(race);
     else if (race->under_way == 0)
@@ -154,18 +154,18 @@ static void on_attempt(weir_promise *connected, void *arg)
         won(attempt);
     else
         lost(attempt, err);
-    weir_promise_release(promise_of(race)); /* the attempt's */
+    weir_promise_release(promise_of(race)); /* held by the attempt */
 }
 
-/* On the loop both are done at once; one that cannot be registered cannot be connected. */
+/* Registers and connects; a channel that cannot be registered fails to connect. */
 static void start(struct attempt *attempt, weir_promise *connected)
 {
     struct race *race = attempt->race;
 
     race->under_way++;
     weir_promise_retain(promise_of(race));
-    attempt->heard = (weir_listener){.fn = on_attempt, .user_data = attempt};
-    weir_promise_listen(connected, &attempt->heard);
+    attempt->listener = (weir_listener){.fn = on_attempt, .user_data = attempt};
+    weir_promise_listen(connected, &attempt->listener);
     weir_channel_register(attempt->channel, race->loop, NULL);
     weir_channel_connect(attempt->channel, &attempt->address,
                          race->local.length > 0 ? &race->local : NULL, connected);
@@ -176,7 +176,8 @@ static void on_delay(weir_timer *timer)
     start_next(WEIR_CONTAINER_OF(timer, struct race, timer));
 }
 
-/* If the timer cannot be started - the loop shuts down - the next one waits for this one's end. */
+/* If the timer cannot be started, because the loop shuts down, the next attempt starts when this
+ * one fails. */
 static void start_next(struct race *race)
 {
     struct attempt *attempt = &race->attempts[race->started++];
@@ -195,8 +196,8 @@ static void start_next(struct race *race)
     weir_promise_release(connected);
 }
 
-/* A task of a loop that shuts down is cancelled; one that needs a new thread may not get it. */
-static void refuse(struct race *race, int err)
+/* The task was rejected: the loop shuts down, or its thread cannot be started. */
+static void reject(struct race *race, int err)
 {
     char detail[128];
 
@@ -204,7 +205,7 @@ static void refuse(struct race *race, int err)
         (void)weir_promise_fail(promise_of(race), WEIR_EREJECTED, "the loop has shut down");
         return;
     }
-    (void)snprintf(detail, sizeof(detail), "the loop cannot start its thread: %s",
+    (void)snprintf(detail, sizeof(detail), "cannot start the thread of the loop: %s",
                    weir_error_text(err));
     (void)weir_promise_fail(promise_of(race), err, detail);
 }
@@ -215,7 +216,7 @@ static void on_begin(void *arg, int status)
     weir_promise *promise = promise_of(race);
 
     if (status < 0)
-        refuse(race, status);
+        reject(race, status);
     if (weir_promise_is_done(promise))
         end(race);
     else
@@ -225,12 +226,12 @@ static void on_begin(void *arg, int status)
 
 static void on_give_up(void *arg, int status)
 {
-    (void)status; /* in either case on the loop's thread */
+    (void)status; /* on the loop's thread in either case */
     end(arg);
     weir_promise_release(promise_of(arg));
 }
 
-/* In whatever thread has cancelled it. */
+/* On the cancelling thread. */
 static void on_cancel(weir_promise *promise)
 {
     struct race *race = weir__promise_extra(promise);
@@ -238,10 +239,10 @@ static void on_cancel(weir_promise *promise)
     weir_promise_retain(promise);
     weir_task_init(&race->give_up, on_give_up, race);
     if (weir__executor_post(race->loop, &race->give_up, WEIR__NOW) < 0)
-        weir_promise_release(promise); /* a loop that has ended has no channels */
+        weir_promise_release(promise); /* the loop has ended and has no channels */
 }
 
-/* ---- making one ---- */
+/* ---- creation ---- */
 
 static int64_t delay_of(const weir_client_options *options)
 {
@@ -252,7 +253,7 @@ static int64_t delay_of(const weir_client_options *options)
     return options->attempt_delay_ns > DELAY_MIN_NS ? options->attempt_delay_ns : DELAY_MIN_NS;
 }
 
-/* From `index` on, the next address that is of the family, or that is not; the count if none. */
+/* The next address from `index` on that is of the family, or is not; the count if there is none. */
 static size_t find(const weir_client_options *options, size_t index, int family, bool is_of_it)
 {
     while (index < options->address_count &&
@@ -261,8 +262,9 @@ static size_t find(const weir_client_options *options, size_t index, int family,
     return index;
 }
 
-/* RFC 8305, 4: the families take turns, beginning with the first one's; else the order stays. */
-static void copy_in_turns(const weir_client_options *options, struct race *race)
+/* RFC 8305, section 4: alternates between families, starting with that of the first address;
+ * otherwise keeps the order. */
+static void copy_interleaved(const weir_client_options *options, struct race *race)
 {
     int family = weir_address_family(&options->addresses[0]);
     size_t same = find(options, 0, family, true), other = find(options, 0, family, false);
@@ -286,7 +288,7 @@ static int copy_addresses(const weir_client_options *options, struct race *race)
         return err;
     if (options->address != NULL)
         return weir__transport_parse(options->address, &race->attempts[0].address);
-    copy_in_turns(options, race);
+    copy_interleaved(options, race);
     return 0;
 }
 
@@ -307,7 +309,7 @@ static int prepare(struct attempt *attempt, const weir_client_options *options,
     return err;
 }
 
-/* The channels are made here, so that what is wrong with the options is told at once. */
+/* Creates all channels now, so that invalid options are reported at once. */
 static int fill(struct race *race, const weir_client_options *options)
 {
     int err = copy_addresses(options, race);
@@ -332,7 +334,7 @@ int weir__client_race(const weir_client_options *options, weir_executor *loop,
         return -ENOMEM;
     race = weir__promise_extra(promise);
     race->loop = loop;
-    race->holds = true;
+    race->has_lease = true;
     race->count = count;
     race->delay_ns = delay_of(options);
     weir__executor_lease(loop);
@@ -362,19 +364,15 @@ int weir__client_check_address(const weir_client_options *options, bool *ret_is_
     return *ret_is_name || err == 0 ? 0 : weir__transport_parse(options->address, &address);
 }
 
-/* What is wrong with the options is told at once, also if the addresses are not known yet. */
-static int try_out(const weir_client_options *options, const weir_executor *loop)
+/* Reports invalid options before the name is resolved. */
+static int check_for_name(const weir_client_options *options, const weir_executor *loop)
 {
-    struct attempt attempt = {0};
     weir_address local;
-    int err = weir_address_parse(":0", &attempt.address);
+    int err = 0;
 
-    if (err == 0 && options->local_address != NULL)
+    if (options->local_address != NULL)
         err = weir__transport_parse(options->local_address, &local);
-    if (err == 0)
-        err = prepare(&attempt, options, loop);
-    weir_channel_release(attempt.channel);
-    return err;
+    return err < 0 ? err : weir__transport_check_internet(options->kind, options->options, loop);
 }
 
 static int take_loop(const weir_client_options *options, weir_executor **ret_loop)
@@ -393,7 +391,7 @@ static int connect_on(weir_executor *loop, const weir_client_options *options, b
 
     if (!is_name)
         return weir__client_race(options, loop, ret_connecting);
-    err = try_out(options, loop);
+    err = check_for_name(options, loop);
     return err < 0 ? err : weir__client_connect_by_name(options, loop, ret_connecting);
 }
 
@@ -412,7 +410,7 @@ int weir_client_connect(const weir_client_options *given, weir_promise **ret_con
     if (err < 0)
         return err;
     err = connect_on(loop, &options, is_name, ret_connecting);
-    weir__executor_unlease(loop); /* who goes on with it holds it */
+    weir__executor_unlease(loop); /* the race has its own lease */
     return err;
 }
 
@@ -429,7 +427,7 @@ int weir_client_connect_sync(const weir_client_options *options, weir_channel **
     if (err == 0)
         *ret_channel = weir_channel_retain(weir_promise_value(connecting));
     else if (err == -EDEADLK)
-        (void)weir_promise_cancel(connecting); /* on the loop itself, where a handler may wait */
+        (void)weir_promise_cancel(connecting); /* called on the loop itself */
     weir_promise_release(connecting);
     return err;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connecting to a name: it is resolved first, then the race of client.c is run over all addresses
- * that it has, on the loop that was chosen in the beginning.
+ * Connecting to a name: resolves it, then runs the race of client.c over its addresses, on the loop
+ * chosen at the beginning.
  *
  *      resolve -> on_resolved -> race -> (cascade) the promise
- *         ^           `-> the promise fails, with a sentence that names the host
+ *         ^           `-> the promise fails, with a detail that names the host
  *         `-- cancelled with the promise
  */
 #include <errno.h>
@@ -21,19 +21,19 @@
 #include "executor/promise.h"
 
 struct call {
-    weir_client_options *options; /* a copy: the caller's do not live so long */
+    weir_client_options *options; /* a copy */
     weir_executor *loop;
-    weir_listener heard;
-    _Atomic(weir_promise *) resolving; /* who takes it out of here gives it back */
+    weir_listener listener;
+    _Atomic(weir_promise *) resolving; /* whoever exchanges it for NULL releases it */
 };
 
 static weir_promise *take_resolving(struct call *call)
 {
-    /* Acquire: who cancels sees the promise as it was when it was put there. */
+    /* Acquire: the cancelling thread sees the promise as it was stored. */
     return atomic_exchange_explicit(&call->resolving, NULL, memory_order_acq_rel);
 }
 
-/* In whatever thread has cancelled it; in the race, the cascade sees to it. */
+/* On the cancelling thread. During the race, the cascade cancels. */
 static void on_cancel(weir_promise *promise)
 {
     weir_promise *resolving = take_resolving(weir__promise_extra(promise));
@@ -62,7 +62,7 @@ static int race(struct call *call, const weir_addresses *found, weir_promise *pr
     return err;
 }
 
-/* Resolvers of the user's own may have said only what is wrong, and not with whom. */
+/* The reason of a custom resolver may not name the host. */
 static void fail(struct call *call, weir_promise *promise, int err, const char *reason)
 {
     const char *address = call->options->address;
@@ -117,12 +117,12 @@ int weir__client_connect_by_name(const weir_client_options *options, weir_execut
     }
     call->loop = loop;
     weir__executor_weak_retain(loop);
-    weir__executor_lease(loop); /* meanwhile no other channel gets it */
+    weir__executor_lease(loop); /* no other channel gets it meanwhile */
     atomic_init(&call->resolving, weir_promise_retain(resolving));
     weir__promise_set_on_cancel(promise, on_cancel);
-    call->heard = (weir_listener){.fn = on_resolved, .user_data = call};
+    call->listener = (weir_listener){.fn = on_resolved, .user_data = call};
     *ret_connecting = weir_promise_retain(promise);
-    weir_promise_listen(resolving, &call->heard);
+    weir_promise_listen(resolving, &call->listener);
     weir_promise_release(resolving);
     return 0;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Options that outlive the call they were given to: one block, in which the copy comes first and
- * everything that it points at behind it.
+ * Copies of client options: one block, with the copy first and everything that it points to behind.
  */
 #include <errno.h>
 #include <stdalign.h>
@@ -30,10 +29,10 @@ int weir__client_options_read(const weir_client_options *given, weir_client_opti
     if (err < 0)
         return err;
     if ((options.group != NULL) == (options.loop != NULL))
-        return weir__options_reject("client", NULL, "it wants a group, or a loop, and not both");
+        return weir__options_reject("client", NULL, "exactly one of .group and .loop is required");
     if ((options.address != NULL) == (options.address_count > 0))
         return weir__options_reject("client", NULL,
-                                    "it wants an address, or several, and not both");
+                                    "exactly one of .address and .addresses is required");
     err =
         weir__options_check("client", NULL, WEIR__OPTION(&options, address_count, 0, ADDRESSES_MAX),
                             WEIR__OPTION_FROM(&options, attempt_delay_ns, WEIR_OFF));
@@ -44,7 +43,7 @@ int weir__client_options_read(const weir_client_options *given, weir_client_opti
     return 0;
 }
 
-/* Room for so many bytes, from one that any type can begin at to the next. */
+/* Rounds a size up, so that any type can follow. */
 static size_t room(size_t size)
 {
     return (size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
@@ -55,7 +54,7 @@ static size_t text_size(const char *text)
     return text != NULL ? strlen(text) + 1 : 0;
 }
 
-/* Copies into the rest, and moves on behind it. NULL stays NULL. */
+/* Copies memory to `*rest`, and advances that. NULL stays NULL. */
 static void *put(char **rest, const void *memory, size_t size)
 {
     char *place = *rest;

@@ -18,7 +18,7 @@
 /* The count was read before, so all of them fit. */
 static int take(weir_systemd_listener *listeners, int *descriptors, int count)
 {
-    int taken = weir_systemd_listeners(listeners, (size_t)count, true);
+    int taken = weir_systemd_listeners(true, listeners, (size_t)count);
 
     for (int i = 0; i < taken; i++)
         descriptors[i] = listeners[i].descriptor;
@@ -27,7 +27,7 @@ static int take(weir_systemd_listener *listeners, int *descriptors, int count)
 
 int weir__inherited_fds_find(int **ret_descriptors, size_t *ret_count)
 {
-    int count = weir_systemd_listeners(NULL, 0, false), taken = -ENOMEM;
+    int count = weir_systemd_listeners(false, NULL, 0), taken = -ENOMEM;
     weir_systemd_listener *listeners;
     int *descriptors;
 

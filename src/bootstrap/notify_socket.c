@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A datagram socket with an abstract name that the system chooses. Anybody may send to such a one:
- * the system says with each message who has.
+ * A datagram socket with an abstract name chosen by the kernel. Any process may send to it, so the
+ * sender of each message is checked (SO_PASSCRED).
  */
 #include "bootstrap/notify_socket.h"
 
@@ -16,7 +16,7 @@
 #include "os/system.h"
 #include "transport/socket.h"
 
-#define MESSAGES_MAX 16 /* in a turn */
+#define MESSAGES_MAX 16 /* per call */
 #define MESSAGE_SIZE 4096
 
 static const weir_address any_name = {
@@ -54,7 +54,7 @@ int weir__notify_socket_open(int *ret_descriptor, char *ret_entry, size_t size)
     return 0;
 }
 
-/* 0 if the system does not say. */
+/* The pid of the sender; 0 if unknown. */
 static int sender_of(struct msghdr *message)
 {
     struct ucred sender = {0};
@@ -84,8 +84,8 @@ bool weir__notify_says_ready(const char *text)
     return has_line(text, "READY=1");
 }
 
-/* Negative when there is no more. */
-static int hear_one(int descriptor, int pid)
+/* Returns 1 for READY=1, 0 for another message, and -errno if there is none. */
+static int read_one(int descriptor, int pid)
 {
     char text[MESSAGE_SIZE];
     _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct ucred))];
@@ -101,8 +101,7 @@ static int hear_one(int descriptor, int pid)
     text[length] = '\0';
     if (sender_of(&message) != pid) {
         weir__warn("restart", "-",
-                   "process %d says how it fares, and is not the one that was "
-                   "started",
+                   "ignored a notification from process %d, which is not the new process",
                    sender_of(&message));
         return 0;
     }
@@ -111,11 +110,11 @@ static int hear_one(int descriptor, int pid)
 
 bool weir__notify_socket_read(int descriptor, int pid)
 {
-    int heard = 0;
+    int result = 0;
 
-    for (int i = 0; i < MESSAGES_MAX && heard >= 0; i++) {
-        heard = hear_one(descriptor, pid);
-        if (heard == 1)
+    for (int i = 0; i < MESSAGES_MAX && result >= 0; i++) {
+        result = read_one(descriptor, pid);
+        if (result == 1)
             return true;
     }
     return false;

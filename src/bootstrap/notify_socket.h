@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The manager's end of systemd's notifications: where a process that we have started says that it
- * is ready.
+ * The manager's end of sd_notify(3): receives READY=1 from a process that we have started.
  */
 #ifndef WEIR_BOOTSTRAP_NOTIFY_SOCKET_H
 #define WEIR_BOOTSTRAP_NOTIFY_SOCKET_H
@@ -11,18 +10,17 @@
 
 #define WEIR__NOTIFY_ENTRY_SIZE 64
 
-/* Where the manager of the process is heard that has been replaced, or "": in the environment of
- * the one that replaces it, whose NOTIFY_SOCKET is ours until it is ready. */
+/* Environment variable of the new process: the manager's notification socket, or "". Its
+ * NOTIFY_SOCKET is ours until it is ready. */
 #define WEIR__NOTIFY_MANAGER "WEIR_NOTIFY_SOCKET"
 
-/* Opens one, and writes the "NOTIFY_SOCKET=..." for the process's environment. Fails with -errno.
- */
+/* Opens a socket, and writes the "NOTIFY_SOCKET=..." for the new process's environment. */
 int weir__notify_socket_open(int *ret_descriptor, char *ret_entry, size_t size);
 
-/* Whether such a message says READY=1, beside other things. */
+/* True if one of the lines of a message is READY=1. */
 bool weir__notify_says_ready(const char *text);
 
-/* Reads what has come: whether the process of that number has said READY=1. */
+/* Reads the pending messages. Returns true if the process `pid` has sent READY=1. */
 bool weir__notify_socket_read(int descriptor, int pid);
 
 #endif

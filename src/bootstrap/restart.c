@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Replacing the process: the new one is started on the caller's thread, so that what keeps it from
- * starting is told at once; all else happens on the loop of the first listener.
+ * Replacing the process. The new one is spawned on the caller's thread, so that errors are returned
+ * at once; everything else happens on the loop of the first listener.
  *
  *      begin -> on_notified, READY=1 -> on_probation_over ----> complete
- *        |        on_exited (it has ended by itself) -----------^
- *        `-> on_time_up -> SIGTERM, SIGKILL -> on_exited -------'
+ *        |        on_exited (the process exited) ---------------^
+ *        `-> on_not_ready -> SIGTERM, SIGKILL -> on_exited -------'
  *
  * Both processes accept until the end of the probation. Nothing is handed over before: the files of
- * Unix sockets stay ours, and the manager hears of no other main process. So a new process that
- * ends in that time leaves this one as it was.
+ * Unix sockets stay ours, and the manager is not sent another MAINPID. So a new process that exits
+ * in that time leaves this one as it was.
  *
- * The task, the child and the watch over the socket have a reference each, until their last word.
+ * The task, the child and the watch of the socket hold a reference each until their last callback.
  */
 #include <weir/restart.h>
 
@@ -38,30 +38,31 @@
 
 #define READY_TIMEOUT_NS weir_seconds(60)
 #define PROBATION_NS weir_seconds(5)
-#define END_PATIENCE_NS weir_seconds(5)
-#define STOPPED "the server was stopped before the new process had taken over, which was ended, too"
+#define KILL_DELAY_NS weir_seconds(5)
+#define STOPPED \
+    "the server was stopped before the new process took over; the new one was ended, too"
 
 struct restart {
     weir__refs refs;
-    weir_server *server; /* kept, as are the next three */
+    weir_server *server; /* owned, as are the next three */
     weir_promise *done;
     weir_executor *loop;
     weir_child *child;
-    weir_fd_watch *watch; /* over the socket where it says that it is ready */
+    weir_fd_watch *watch; /* of the notification socket */
     weir_task begin;
     int64_t timeout_ns;
     int64_t probation_ns; /* 0 = none */
 
-    /* The loop's. */
+    /* On the loop. */
     weir_timer timer;
-    bool has_begun; /* the child is known here */
+    bool has_begun; /* `child` is set */
     bool is_ready;
     int64_t ready_at_ns; /* by the loop's clock */
     bool is_over;
-    int given_up; /* why it is being ended; 0 = it is not */
+    int give_up_err; /* why the new process is being ended; 0 = it is not */
 };
 
-static void drop(struct restart *restart)
+static void restart_release(struct restart *restart)
 {
     if (!weir__refs_release(&restart->refs))
         return;
@@ -73,20 +74,20 @@ static void drop(struct restart *restart)
     weir__free(restart);
 }
 
-/* ---- the end, on the loop ---- */
+/* ---- completion, on the loop ---- */
 
-/* What a manager hears, if there is one: a service that is about to change, its new process when
- * that is ready, or that it goes on. */
-static void tell_of_restart(void)
+/* Notifies the manager, if there is one, that a restart begins. */
+static void notify_begin(void)
 {
     char text[64];
 
     (void)snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%lld",
                    (long long)(weir__monotonic_now() / weir_us(1)));
-    (void)weir_systemd_notify(text); /* the log says if it could not be told, as below */
+    (void)weir_systemd_notify(text); /* logs its failures, as below */
 }
 
-static void tell_of_end(struct restart *restart, int err)
+/* Notifies it of the new main process, or that this one continues. */
+static void notify_end(struct restart *restart, int err)
 {
     char text[64] = "READY=1";
 
@@ -96,8 +97,8 @@ static void tell_of_end(struct restart *restart, int err)
         (void)weir_systemd_notify(text);
 }
 
-/* Files of Unix sockets are the new process's from now on. */
-static void leave_files(weir_server *server)
+/* The files of Unix sockets belong to the new process from now on. */
+static void disable_unlink(weir_server *server)
 {
     for (size_t i = 0; i < server->count; i++)
         (void)weir_unix_disable_unlink(server->listeners[i].channel);
@@ -118,7 +119,7 @@ static void succeed(struct restart *restart)
 
 static void fail(struct restart *restart, int err, const char *detail)
 {
-    weir__warn("restart", "-", "this process goes on: %s", detail);
+    weir__warn("restart", "-", "this process continues: %s", detail);
     if (restart->done != NULL)
         (void)weir_promise_fail(restart->done, err, detail);
 }
@@ -128,7 +129,7 @@ static void complete(struct restart *restart, int err, const char *detail)
     restart->is_over = true;
     (void)weir_timer_stop(&restart->timer);
     weir_fd_watch_close(restart->watch);
-    tell_of_end(restart, err); /* before another one may begin */
+    notify_end(restart, err); /* before another restart can begin */
     atomic_store_explicit(&restart->server->is_restarting, false, memory_order_release);
     if (err == 0)
         succeed(restart);
@@ -136,28 +137,28 @@ static void complete(struct restart *restart, int err, const char *detail)
         fail(restart, err, detail);
 }
 
-/* ---- what happens, on the loop ---- */
+/* ---- events, on the loop ---- */
 
-static void on_time_up(weir_timer *timer)
+static void on_kill_delay(weir_timer *timer)
 {
     struct restart *restart = WEIR_CONTAINER_OF(timer, struct restart, timer);
 
     (void)weir_child_signal(restart->child, SIGKILL);
 }
 
-/* It has perhaps accepted clients: it may serve them to the end. */
+/* SIGTERM, so that it can finish the connections that it has accepted; then SIGKILL. */
 static void end_child(struct restart *restart)
 {
     (void)weir_child_signal(restart->child, SIGTERM);
     (void)weir_timer_stop(&restart->timer);
-    (void)weir_timer_start(restart->loop, &restart->timer, END_PATIENCE_NS, on_time_up);
+    (void)weir_timer_start(restart->loop, &restart->timer, KILL_DELAY_NS, on_kill_delay);
 }
 
 static void give_up(struct restart *restart, int err)
 {
-    if (restart->is_over || restart->given_up != 0)
+    if (restart->is_over || restart->give_up_err != 0)
         return;
-    restart->given_up = err;
+    restart->give_up_err = err;
     if (restart->has_begun)
         end_child(restart);
 }
@@ -168,23 +169,23 @@ static void on_not_ready(weir_timer *timer)
 }
 
 /*
- * Whether the server may be replaced: from now on its files are the new process's. Who stops it
- * changes what is changed here, too, and so is either seen or sees that the files are to be left.
+ * Leaves the files to the new process; false if the server is being stopped. weir_server_stop
+ * exchanges the same flag: so either it is seen here, or it sees that the files are left alone.
  */
 static bool hand_over(weir_server *server)
 {
     bool is_stopping = false;
 
-    leave_files(server);
+    disable_unlink(server);
     return atomic_compare_exchange_strong_explicit(&server->is_stopping, &is_stopping, false,
                                                    memory_order_acq_rel, memory_order_acquire) &&
            weir_channel_is_open(server->listeners[0].channel);
 }
 
-/* A server that was told to stop does not go on in another process. */
+/* A server that is being stopped is not continued in another process. */
 static void replace_server(struct restart *restart)
 {
-    if (restart->is_over || restart->given_up != 0)
+    if (restart->is_over || restart->give_up_err != 0)
         return;
     if (!hand_over(restart->server)) {
         give_up(restart, WEIR_ECANCELED);
@@ -201,7 +202,7 @@ static void on_probation_over(weir_timer *timer)
 
 static void on_ready(struct restart *restart)
 {
-    if (restart->is_over || restart->given_up != 0 || restart->is_ready)
+    if (restart->is_over || restart->give_up_err != 0 || restart->is_ready)
         return;
     restart->is_ready = true;
     restart->ready_at_ns = weir__executor_now(restart->loop);
@@ -210,7 +211,7 @@ static void on_ready(struct restart *restart)
                weir_child_pid(restart->child), (long long)(restart->probation_ns / weir_ms(1)));
     if (restart->probation_ns == 0)
         replace_server(restart);
-    else /* fails only if the loop has shut down; on_exited hears of that */
+    else /* fails only if the loop has shut down: on_exited follows */
         (void)weir_timer_start(restart->loop, &restart->timer, restart->probation_ns,
                                on_probation_over);
 }
@@ -224,14 +225,14 @@ static void on_notified(weir_fd_watch *watch, uint32_t events, void *user_data)
         on_ready(restart);
 }
 
-static void on_deaf(weir_fd_watch *watch, int err, void *user_data)
+static void on_watch_closed(weir_fd_watch *watch, int err, void *user_data)
 {
     struct restart *restart = user_data;
 
     (void)watch;
     if (err < 0 && err != WEIR_ECANCELED && !restart->is_ready)
         give_up(restart, err);
-    drop(restart);
+    restart_release(restart);
 }
 
 static void explain_exit(const struct restart *restart, const weir_child_exit *exit,
@@ -245,40 +246,41 @@ static void explain_exit(const struct restart *restart, const weir_child_exit *e
             when, sizeof(when), "%lld ms after it was ready",
             (long long)((weir__executor_now(restart->loop) - restart->ready_at_ns) / weir_ms(1)));
     (void)snprintf(ret_detail, size, "the new process %s %d %s",
-                   was_killed ? "was killed by signal" : "has ended with status",
+                   was_killed ? "was killed by signal" : "exited with status",
                    was_killed ? exit->signal : exit->status, when);
 }
 
 static void explain(const struct restart *restart, const weir_child_exit *exit, char *ret_detail,
                     size_t size)
 {
-    if (restart->given_up == WEIR_ECANCELED)
+    if (restart->give_up_err == WEIR_ECANCELED)
         (void)snprintf(ret_detail, size, STOPPED);
-    else if (restart->given_up == -ETIMEDOUT)
-        (void)snprintf(ret_detail, size, "the new process was not ready in time, and was ended");
-    else if (restart->given_up < 0)
-        (void)snprintf(ret_detail, size, "the new process cannot be heard, and was ended: %s",
-                       weir_error_text(restart->given_up));
+    else if (restart->give_up_err == -ETIMEDOUT)
+        (void)snprintf(ret_detail, size, "the new process was not ready in time and was ended");
+    else if (restart->give_up_err < 0)
+        (void)snprintf(ret_detail, size,
+                       "no notifications from the new process, which was ended: %s",
+                       weir_error_text(restart->give_up_err));
     else
         explain_exit(restart, exit, ret_detail, size);
 }
 
-/* A server that is being stopped takes the one with it that was to replace it; but one that was
- * told to end already is not told again, which would have it leave its clients. */
+/* A server that is stopped ends the new process, too; with one SIGTERM only, since a second one
+ * would make it abort its connections. */
 static void on_exited(weir_child *child, const weir_child_exit *exit, void *user_data)
 {
     struct restart *restart = user_data;
     char detail[160];
 
     if (!restart->is_over && exit->err == WEIR_ECANCELED) {
-        if (restart->given_up == 0)
+        if (restart->give_up_err == 0)
             (void)weir_child_signal(child, SIGTERM);
         complete(restart, WEIR_ECANCELED, STOPPED);
     } else if (!restart->is_over) {
         explain(restart, exit, detail, sizeof(detail));
-        complete(restart, restart->given_up < 0 ? restart->given_up : -ECHILD, detail);
+        complete(restart, restart->give_up_err < 0 ? restart->give_up_err : -ECHILD, detail);
     }
-    drop(restart);
+    restart_release(restart);
 }
 
 static void on_begin(void *arg, int status)
@@ -286,13 +288,13 @@ static void on_begin(void *arg, int status)
     struct restart *restart = arg;
 
     restart->has_begun = true;
-    if (status == 0 && !restart->is_over && restart->given_up != 0) {
+    if (status == 0 && !restart->is_over && restart->give_up_err != 0) {
         end_child(restart);
     } else if (status == 0 && !restart->is_over) {
         (void)weir_fd_watch_set_events(restart->watch, WEIR_FD_READABLE);
         (void)weir_timer_start(restart->loop, &restart->timer, restart->timeout_ns, on_not_ready);
     }
-    drop(restart);
+    restart_release(restart);
 }
 
 /* ---- starting ---- */
@@ -306,11 +308,11 @@ static int watch_socket(struct restart *restart, char *ret_entry, size_t size)
     weir__refs_retain(&restart->refs);
     err =
         weir_fd_watch_create(restart->loop, descriptor,
-                             WEIR_FD_WATCH_OPTIONS(.ready = on_notified, .closed = on_deaf,
+                             WEIR_FD_WATCH_OPTIONS(.ready = on_notified, .closed = on_watch_closed,
                                                    .user_data = restart, .close_descriptor = true),
                              &restart->watch);
     if (err < 0)
-        drop(restart);
+        restart_release(restart);
     return err;
 }
 
@@ -344,7 +346,7 @@ static int set_manager(weir__environment *env)
     return weir__environment_set(env, entry);
 }
 
-/* The environment as it will be: where it is ready is told last, so that nobody says otherwise. */
+/* NOTIFY_SOCKET is set last, so that extra_env cannot override it. */
 static int spawn_in(struct restart *restart, const weir_restart_options *options,
                     const int *descriptors, const char *entry)
 {
@@ -371,7 +373,7 @@ static int spawn_in(struct restart *restart, const weir_restart_options *options
                                                   .user_data = restart),
                                &restart->child);
     if (err < 0)
-        drop(restart);
+        restart_release(restart);
     weir__environment_deinit(&env);
     return err;
 }
@@ -390,13 +392,13 @@ static int spawn(struct restart *restart, const weir_restart_options *options, c
     return err;
 }
 
-/* The loop may have ended just now; then both that wait for something have heard of it. */
+/* If the loop has just ended, the child and the watch have been notified of that. */
 static void begin(struct restart *restart)
 {
     weir__refs_retain(&restart->refs);
     weir_task_init(&restart->begin, on_begin, restart);
     if (weir__executor_post(restart->loop, &restart->begin, WEIR__NOW) < 0)
-        drop(restart);
+        restart_release(restart);
 }
 
 static int start(struct restart *restart, const weir_restart_options *options)
@@ -406,11 +408,11 @@ static int start(struct restart *restart, const weir_restart_options *options)
 
     if (err < 0)
         return err;
-    tell_of_restart(); /* first: the process may end at once, and then that is told */
+    notify_begin(); /* first: the new process may exit at once */
     err = spawn(restart, options, entry);
     if (err < 0) {
         weir_fd_watch_close(restart->watch);
-        tell_of_end(restart, err);
+        notify_end(restart, err);
     } else {
         begin(restart);
     }
@@ -427,7 +429,7 @@ static int64_t probation_of(const weir_server *server, const weir_restart_option
     return given_ns == WEIR_OFF ? 0 : given_ns;
 }
 
-/* NULL = no memory. */
+/* NULL if out of memory. */
 static struct restart *make(weir_server *server, weir_executor *loop,
                             const weir_restart_options *options, weir_promise *done)
 {
@@ -457,7 +459,8 @@ static int read_options(const weir_server *server, const weir_restart_options *g
     if (ret_options->argv == NULL)
         ret_options->argv = server->restart_argv;
     if (ret_options->argv == NULL)
-        return weir__options_reject("restart", NULL, "there is no program: argv, or restart_argv");
+        return weir__options_reject("restart", NULL,
+                                    ".argv or the server's .restart_argv is required");
     return weir__options_check("restart", NULL, WEIR__OPTION_FROM(ret_options, ready_timeout_ns, 0),
                                WEIR__OPTION_FROM(ret_options, probation_ns, WEIR_OFF));
 }
@@ -481,7 +484,7 @@ static int restart_server(weir_server *server, const weir_restart_options *optio
     if (restart == NULL)
         return -ENOMEM;
     err = start(restart, options);
-    drop(restart);
+    restart_release(restart);
     return err;
 }
 
@@ -492,7 +495,7 @@ int weir_server_restart(weir_server *server, const weir_restart_options *given, 
 
     if (err < 0)
         return err;
-    /* Acquire-release: who comes next sees what the one before has left. */
+    /* Acquire-release: the next restart sees the state that the one before left. */
     if (atomic_exchange_explicit(&server->is_restarting, true, memory_order_acq_rel))
         return -EALREADY;
     err = restart_server(server, &options, done);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The two protocols of systemd: environment variables that name descriptors from 3 on, and
+ * The two protocols of systemd: descriptors from 3 on, described by environment variables; and
  * datagrams of "NAME=value" lines to a Unix socket.
  */
 #include <weir/restart.h>
@@ -25,14 +25,14 @@
 #define FIRST 3
 #define COUNT_MAX 65536
 
-/* The process that this one is to replace, until it has been told that we are ready; "" = there is
+/* Notification socket of the process that this one replaces, until READY=1 was sent to it; "" =
  * none. */
 static weir__mutex lock = WEIR__MUTEX_INIT;
 static char predecessor[WEIR_ADDRESS_TEXT_SIZE];
 
 /* ---- variables ---- */
 
-/* 1 = there is one. */
+/* Returns 1 if the variable is set. */
 static int read_number(const char *name, int64_t max, int64_t *ret_number)
 {
     const char *text = weir__environment_get(name);
@@ -44,14 +44,14 @@ static int read_number(const char *name, int64_t max, int64_t *ret_number)
     errno = 0;
     number = strtoll(text, &end, 10);
     if (errno != 0 || end == text || *end != '\0' || number < 0 || number > max) {
-        weir__warn("systemd", name, "\"%s\" is not a number that it could be", text);
+        weir__warn("systemd", name, "invalid number \"%s\"", text);
         return -EINVAL;
     }
     *ret_number = number;
     return 1;
 }
 
-/* Whether what a variable announces is for this process; without the variable it is. */
+/* Returns 1 if the pid in the variable is ours; `by_default` if the variable is not set. */
 static int is_for_us(const char *name, bool by_default)
 {
     int64_t pid;
@@ -87,22 +87,22 @@ static int take(weir_systemd_listener *listeners, int count)
         err = weir__descriptor_set_cloexec(FIRST + i);
     }
     if (err < 0)
-        weir__warn("systemd", "LISTEN_FDS", "descriptors were announced that are not there: %s",
+        weir__warn("systemd", "LISTEN_FDS", "announced descriptors are not open: %s",
                    weir_error_text(err));
     return err;
 }
 
-/* What it has not said to the process before is for the manager of both, if there is one. */
-static int find_manager(void)
+/* READY=1 goes to the predecessor, everything else to the manager of both, if there is one. */
+static int take_predecessor(void)
 {
     const char *manager = weir__environment_get(WEIR__NOTIFY_MANAGER);
-    const char *place = weir__environment_get("NOTIFY_SOCKET");
+    const char *socket = weir__environment_get("NOTIFY_SOCKET");
     int err = 0;
 
-    if (manager == NULL || place == NULL)
+    if (manager == NULL || socket == NULL)
         return 0;
     weir__mutex_lock(&lock);
-    (void)snprintf(predecessor, sizeof(predecessor), "%s", place);
+    (void)snprintf(predecessor, sizeof(predecessor), "%s", socket);
     weir__mutex_unlock(&lock);
     if (*manager != '\0')
         err = weir__environment_put("NOTIFY_SOCKET", manager);
@@ -112,7 +112,8 @@ static int find_manager(void)
     return err;
 }
 
-int weir_systemd_listeners(weir_systemd_listener *ret_listeners, size_t capacity, bool forget)
+int weir_systemd_listeners(bool unset_environment, weir_systemd_listener *ret_listeners,
+                           size_t capacity)
 {
     int64_t count = 0;
     int found = is_for_us("LISTEN_PID", false), err;
@@ -124,18 +125,18 @@ int weir_systemd_listeners(weir_systemd_listener *ret_listeners, size_t capacity
     err = take(ret_listeners, (size_t)count < capacity ? (int)count : (int)capacity);
     if (err < 0)
         return err;
-    if (forget && (size_t)count <= capacity) {
+    if (unset_environment && (size_t)count <= capacity) {
         weir__environment_unset("LISTEN_PID");
         weir__environment_unset("LISTEN_FDS");
         weir__environment_unset("LISTEN_FDNAMES");
-        err = find_manager();
+        err = take_predecessor();
     }
     return err < 0 ? err : (int)count;
 }
 
 /* ---- notification ---- */
 
-/* Waits for room, as sd_notify does: what the manager waits for must not be lost. */
+/* Blocks until there is room, as sd_notify does: the manager may be waiting for the message. */
 static int send_text(int descriptor, const char *text)
 {
     ssize_t sent;
@@ -160,25 +161,25 @@ static int send_to(const weir_address *manager, const char *text)
     return err;
 }
 
-static int notify(const char *place, const char *state)
+static int notify(const char *socket, const char *state)
 {
     char text[WEIR_ADDRESS_TEXT_SIZE];
     weir_address manager;
     int length, err = -EINVAL;
 
-    if (place == NULL || *place == '\0')
+    if (socket == NULL || *socket == '\0')
         return 0;
-    length = snprintf(text, sizeof(text), "unix:%s", place);
-    if (length < (int)sizeof(text) && (*place == '/' || *place == '@'))
+    length = snprintf(text, sizeof(text), "unix:%s", socket);
+    if (length < (int)sizeof(text) && (*socket == '/' || *socket == '@'))
         err = weir_address_parse(text, &manager);
     if (err == 0)
         err = send_to(&manager, state);
     if (err < 0)
-        weir__warn("systemd", place, "cannot be told how we fare: %s", weir_error_text(err));
+        weir__warn("systemd", socket, "sd_notify failed: %s", weir_error_text(err));
     return err < 0 ? err : 1;
 }
 
-/* That we are ready is told once to the process before, and by that to the manager. */
+/* The first READY=1 goes to the predecessor, which notifies the manager. */
 int weir_systemd_notify(const char *state)
 {
     char before[sizeof(predecessor)] = "";

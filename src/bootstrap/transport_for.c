@@ -6,6 +6,8 @@
 
 #include "base/log.h"
 #include "channel/channel.h"
+#include "channel/config.h"
+#include "loop/loop.h"
 
 int weir__transport_parse(const char *text, weir_address *ret_address)
 {
@@ -13,10 +15,10 @@ int weir__transport_parse(const char *text, weir_address *ret_address)
 
     if (err == -EINVAL)
         weir__error("bootstrap", text,
-                    "is no address, as 127.0.0.1:8007 and [::1]:8007 are; names, as "
-                    "example.org:80, are for clients to connect to");
+                    "not an address: expected 127.0.0.1:8007, [::1]:8007 or the like; only clients "
+                    "accept names such as example.org:80");
     else if (err < 0)
-        weir__error("bootstrap", text, "is no address: %s", weir_error_text(err));
+        weir__error("bootstrap", text, "not an address: %s", weir_error_text(err));
     return err;
 }
 
@@ -28,10 +30,10 @@ struct row {
     int family;
     enum weir_kind kind;
     create_fn *create;
-    create_server_fn *create_server; /* NULL = it accepts nobody: the channel itself serves */
+    create_server_fn *create_server; /* NULL = connectionless: the channel itself serves */
 };
 
-/* Unix addresses have channels of every kind, by functions that ask for it. */
+/* Unix sockets have all kinds: their functions take the kind. */
 static const struct row rows[] = {
     {AF_INET, WEIR_KIND_STREAM, weir_tcp_create, weir_tcp_create_server},
     {AF_INET6, WEIR_KIND_STREAM, weir_tcp_create, weir_tcp_create_server},
@@ -40,7 +42,7 @@ static const struct row rows[] = {
     {WEIR_AF_INPROC, WEIR_KIND_STREAM, weir_inproc_create, weir_inproc_create_server},
 };
 
-/* What there is not is logged: NULL. */
+/* NULL if there is none, which is logged. */
 static const struct row *find(enum weir_kind kind, const weir_address *address)
 {
     char text[WEIR_ADDRESS_TEXT_SIZE];
@@ -54,8 +56,8 @@ static const struct row *find(enum weir_kind kind, const weir_address *address)
         is_known = true;
     }
     weir__error("bootstrap", weir_address_format(address, text, sizeof(text)),
-                is_known ? "such an address has no channels of that kind"
-                         : "no transport knows such an address");
+                is_known ? "no transport of this kind for such an address"
+                         : "no transport for such an address");
     return NULL;
 }
 
@@ -89,14 +91,37 @@ int weir__transport_create_server(enum weir_kind kind, const weir_address *local
     return row->create_server(options, child_options, ret_channel);
 }
 
+static int reject_executor(const weir_executor *executor, const char *transport)
+{
+    weir__error("bootstrap", weir_executor_name(executor),
+                "a %s channel needs an event loop, not this executor", transport);
+    return -EINVAL;
+}
+
 int weir__transport_check_executor(const weir_channel *channel, const weir_executor *executor)
 {
-    if (channel->transport->suits(channel, executor))
-        return 0;
-    weir__error("bootstrap", weir_executor_name(executor),
-                "is no executor for a %s channel: sockets want event loops",
-                channel->transport->name);
-    return -EINVAL;
+    return channel->transport->suits(channel, executor)
+               ? 0
+               : reject_executor(executor, channel->transport->name);
+}
+
+int weir__transport_check_internet(enum weir_kind kind, const weir_channel_options *options,
+                                   const weir_executor *executor)
+{
+    weir_address any;
+    weir__config *config;
+    int err = weir_address_parse(":0", &any);
+
+    if (err == 0 && find(kind, &any) == NULL)
+        err = -EAFNOSUPPORT;
+    if (err == 0)
+        err = weir__config_create(options, &config);
+    if (err < 0)
+        return err;
+    weir__config_release(config);
+    return weir__loop_io(executor) != NULL
+               ? 0
+               : reject_executor(executor, kind == WEIR_KIND_DATAGRAM ? "udp" : "tcp");
 }
 
 int weir__transport_check_group(const weir_channel *channel, const weir_group *group)

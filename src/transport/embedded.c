@@ -326,7 +326,7 @@ static int create_channel(weir_embedded *embedded, const weir_embedded_options *
     socket->options = *options;
     socket->local = local;
     socket->remote = remote;
-    socket->is_active = !options->not_active;
+    socket->is_active = !options->connect_later;
     socket->limits_space = options->socket_space > 0;
     socket->space = options->socket_space;
     weir__msg_queue_init(&socket->received);
@@ -362,7 +362,7 @@ int weir_embedded_create(const weir_embedded_options *options, weir_embedded **r
     err = create_channel(embedded, &given);
     if (err < 0)
         goto fail_executor;
-    if (!given.not_registered)
+    if (!given.register_later)
         err = weir_embedded_register(embedded);
     if (err < 0)
         goto fail_channel;

@@ -263,8 +263,9 @@ static void on_ended(weir_promise *closed, void *arg)
     struct replacement *replacement = arg;
 
     (void)closed;
-    if (replacement->pool != NULL)
-        (void)weir_client_pool_acquire(replacement->pool, NULL, &replacement->acquiring);
+    if (replacement->pool != NULL &&
+        weir_client_pool_acquire(replacement->pool, NULL, &replacement->acquiring) < 0)
+        replacement->acquiring = NULL;
     replacement->pool = NULL;
 }
 

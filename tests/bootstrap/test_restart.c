@@ -393,7 +393,7 @@ TEST_EACH_LOOP(restart, that_fails_leaves_the_server_as_it_was)
                    WEIR_RESTART_OPTIONS(.argv = COMMAND(WORD("sh"), WORD("-c"), WORD("exit 3"))));
     assert_int_equal(result_of(done), -ECHILD);
     assert_string_equal(weir_promise_detail(done),
-                        "the new process has ended with status 3 before it was ready");
+                        "the new process exited with status 3 before it was ready");
     weir_promise_release(done);
     greet(server);
     done = restart(server, WEIR_RESTART_OPTIONS(.argv = COMMAND(WORD("sleep"), WORD("100")),
@@ -1068,7 +1068,7 @@ TEST_EACH_LOOP(restart, goes_on_if_the_new_process_ends_in_its_probation)
     assert_int_equal(result_of(probation.done), -ECHILD);
     assert_string_equal(weir_promise_detail(probation.done),
                         "the new process was killed by signal 9 4000 ms after it was ready");
-    assert_true(log_capture_last_contains("this process goes on"));
+    assert_true(log_capture_last_contains("this process continues"));
     assert_hears(&probation.manager, "[READY=1]");
     assert_null(strstr(probation.manager.heard, "MAINPID"));
     for (int i = 0; i < 3; i++)
@@ -1109,7 +1109,7 @@ TEST_EACH_LOOP(restart, may_be_tried_again_after_a_failed_probation)
     assert_int_equal(kill(probation.pid, SIGTERM), 0); /* an orderly end counts as well */
     assert_int_equal(result_of(probation.done), -ECHILD);
     assert_string_equal(weir_promise_detail(probation.done),
-                        "the new process has ended with status 0 0 ms after it was ready");
+                        "the new process exited with status 0 0 ms after it was ready");
     weir_promise_release(probation.done);
     probation.manager.heard[0] = '\0';
     probation_begin(&probation);

@@ -51,18 +51,18 @@ static int take_two(void)
     (void)dup2(STDERR_FILENO, 3);
     (void)dup2(STDERR_FILENO, 4);
     announce(NULL, "2", "http:");
-    if (weir_systemd_listeners(NULL, 0, true) != 2)
+    if (weir_systemd_listeners(true, NULL, 0) != 2)
         return 1;
-    if (weir_systemd_listeners(listeners, 2, false) != 2 || listeners[0].descriptor != 3 ||
+    if (weir_systemd_listeners(false, listeners, 2) != 2 || listeners[0].descriptor != 3 ||
         listeners[1].descriptor != 4)
         return 2;
     if (strcmp(listeners[0].name, "http") != 0 || strcmp(listeners[1].name, "unknown") != 0)
         return 3;
     if (fcntl(3, F_GETFD) != FD_CLOEXEC || fcntl(4, F_GETFD) != FD_CLOEXEC)
         return 4;
-    if (weir_systemd_listeners(listeners, 2, true) != 2)
+    if (weir_systemd_listeners(true, listeners, 2) != 2)
         return 5;
-    return weir_systemd_listeners(listeners, 2, true) == 0 && getenv("LISTEN_FDS") == NULL ? 0 : 6;
+    return weir_systemd_listeners(true, listeners, 2) == 0 && getenv("LISTEN_FDS") == NULL ? 0 : 6;
 }
 
 static int take_what_is_not_there(void)
@@ -71,7 +71,7 @@ static int take_what_is_not_there(void)
 
     (void)close(4);
     announce(NULL, "2", NULL);
-    return weir_systemd_listeners(listeners, 2, true) == -EBADF ? 0 : 1;
+    return weir_systemd_listeners(true, listeners, 2) == -EBADF ? 0 : 1;
 }
 
 static int status_of(int (*fn)(void))
@@ -97,13 +97,13 @@ TEST(systemd, has_nothing_for_who_was_not_meant)
     weir_systemd_listener listener;
 
     forget();
-    assert_int_equal(weir_systemd_listeners(&listener, 1, true), 0);
+    assert_int_equal(weir_systemd_listeners(true, &listener, 1), 0);
     announce("1", "1", NULL);
-    assert_int_equal(weir_systemd_listeners(&listener, 1, true), 0);
+    assert_int_equal(weir_systemd_listeners(true, &listener, 1), 0);
     (void)unsetenv("LISTEN_PID");
-    assert_int_equal(weir_systemd_listeners(&listener, 1, true), 0);
+    assert_int_equal(weir_systemd_listeners(true, &listener, 1), 0);
     announce(NULL, "0", NULL);
-    assert_int_equal(weir_systemd_listeners(&listener, 1, true), 0);
+    assert_int_equal(weir_systemd_listeners(true, &listener, 1), 0);
     forget();
 }
 
@@ -116,11 +116,11 @@ TEST(systemd, says_in_words_what_is_no_number)
     log_capture_start();
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
         announce(NULL, wrong[i], NULL);
-        assert_int_equal(weir_systemd_listeners(&listener, 1, true), -EINVAL);
-        assert_true(log_capture_last_contains("is not a number"));
+        assert_int_equal(weir_systemd_listeners(true, &listener, 1), -EINVAL);
+        assert_true(log_capture_last_contains("invalid number"));
     }
     announce("nobody", "1", NULL);
-    assert_int_equal(weir_systemd_listeners(&listener, 1, true), -EINVAL);
+    assert_int_equal(weir_systemd_listeners(true, &listener, 1), -EINVAL);
     forget();
     (void)setenv("WATCHDOG_USEC", "often", 1);
     assert_int_equal(weir_systemd_watchdog(&interval_ns), -EINVAL);
@@ -173,7 +173,7 @@ TEST(systemd, hears_how_we_fare)
     assert_int_equal(weir_systemd_notify("STOPPING=1"), -ECONNREFUSED);
     (void)unlink(path);
     assert_int_equal(weir_systemd_notify("STOPPING=1"), -ENOENT);
-    assert_true(log_capture_last_contains("cannot be told"));
+    assert_true(log_capture_last_contains("sd_notify failed"));
     (void)setenv("NOTIFY_SOCKET", "nowhere", 1);
     assert_int_equal(weir_systemd_notify("STOPPING=1"), -EINVAL);
     (void)unsetenv("NOTIFY_SOCKET");

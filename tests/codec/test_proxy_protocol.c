@@ -426,7 +426,7 @@ TEST(proxy_protocol, the_header_is_the_first_that_is_sent)
     weir_proxy_header *header = make_header();
     weir_embedded *embedded = NULL;
 
-    assert_int_equal(weir_embedded_create(WEIR_EMBEDDED_OPTIONS(.not_registered = true), &embedded),
+    assert_int_equal(weir_embedded_create(WEIR_EMBEDDED_OPTIONS(.register_later = true), &embedded),
                      0);
     assert_int_equal(weir_proxy_sender_add(weir_embedded_pipeline(embedded), header), 0);
     weir_proxy_header_release(header);
@@ -474,7 +474,7 @@ TEST(proxy_protocol, the_sender_survives_allocation_failures)
         weir_msg *sent;
 
         assert_int_equal(
-            weir_embedded_create(WEIR_EMBEDDED_OPTIONS(.not_registered = true), &embedded), 0);
+            weir_embedded_create(WEIR_EMBEDDED_OPTIONS(.register_later = true), &embedded), 0);
         test_memory_fail_at(n);
         if (weir_proxy_sender_add(weir_embedded_pipeline(embedded), header) == 0)
             (void)weir_embedded_register(embedded);

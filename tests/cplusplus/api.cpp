@@ -1087,7 +1087,7 @@ void use_channels()
     group_options.threads = 1;
     EXPECT(weir_group_create(&group_options, &group) == 0);
     channel_options.keep_open_on_error = true;
-    options.not_registered = true;
+    options.register_later = true;
     options.channel = &channel_options;
     EXPECT(weir_embedded_create(&options, &embedded) == 0);
     EXPECT(weir_embedded_register(embedded) == 0);
@@ -1448,7 +1448,7 @@ void use_restart(weir_server *server)
     weir_restart_options options = *WEIR_RESTART_OPTIONS();
     int64_t interval_ns;
 
-    EXPECT(weir_systemd_listeners(&listener, 1, true) == 0);
+    EXPECT(weir_systemd_listeners(true, &listener, 1) == 0);
     EXPECT(weir_systemd_notify("STATUS=x") == 0);
     EXPECT(weir_systemd_watchdog(&interval_ns) == 0);
     EXPECT(weir_server_restart(server, &options, nullptr) < 0);

@@ -64,7 +64,7 @@ static weir_embedded *with_space(const weir_handler *handler, int64_t space)
     weir_embedded *embedded = NULL;
 
     assert_int_equal(
-        weir_embedded_create(WEIR_EMBEDDED_OPTIONS(.socket_space = space, .not_registered = true),
+        weir_embedded_create(WEIR_EMBEDDED_OPTIONS(.socket_space = space, .register_later = true),
                              &embedded),
         0);
     assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), handler, NULL), 0);

@@ -28,7 +28,7 @@ static weir_embedded *visit(weir_connection_limit *limit, const char *address)
 {
     weir_embedded *embedded = NULL;
 
-    if (weir_embedded_create(WEIR_EMBEDDED_OPTIONS(.not_registered = true, .remote = address),
+    if (weir_embedded_create(WEIR_EMBEDDED_OPTIONS(.register_later = true, .remote = address),
                              &embedded) < 0)
         return NULL;
     if (weir_connection_limit_add(weir_embedded_pipeline(embedded), limit) == 0)

@@ -32,7 +32,7 @@ static weir_embedded *open_with(weir_counters *counters)
 {
     weir_embedded *embedded = NULL;
 
-    assert_int_equal(weir_embedded_create(WEIR_EMBEDDED_OPTIONS(.not_registered = true), &embedded),
+    assert_int_equal(weir_embedded_create(WEIR_EMBEDDED_OPTIONS(.register_later = true), &embedded),
                      0);
     assert_int_equal(weir_counters_add(weir_embedded_pipeline(embedded), counters), 0);
     assert_int_equal(weir_embedded_register(embedded), 0);

@@ -235,7 +235,8 @@ TEST(idle, starts_when_the_channel_becomes_active)
 
     event_log_open(&events);
     assert_int_equal(weir_address_parse("inproc:x", &address), 0);
-    assert_int_equal(weir_embedded_create(WEIR_EMBEDDED_OPTIONS(.not_active = true), &embedded), 0);
+    assert_int_equal(weir_embedded_create(WEIR_EMBEDDED_OPTIONS(.connect_later = true), &embedded),
+                     0);
     pipeline = weir_embedded_pipeline(embedded);
     assert_int_equal(weir_idle_add(pipeline, WEIR_IDLE_OPTIONS(.reader_ns = weir_ms(10))), 0);
     assert_int_equal(weir_pipeline_add_last(pipeline, &listener, EVENT_RECORDER(&events, "")), 0);

@@ -102,7 +102,7 @@ static weir_embedded *visit(struct event_log *events, const char *address, weir_
     weir_pipeline *pipeline;
 
     assert_int_equal(
-        weir_embedded_create(WEIR_EMBEDDED_OPTIONS(.not_registered = true, .remote = address),
+        weir_embedded_create(WEIR_EMBEDDED_OPTIONS(.register_later = true, .remote = address),
                              &embedded),
         0);
     pipeline = weir_embedded_pipeline(embedded);
@@ -272,7 +272,7 @@ TEST(ip_filter, survives_allocation_failures)
 
         assert_int_equal(
             weir_embedded_create(
-                WEIR_EMBEDDED_OPTIONS(.not_registered = true, .remote = "10.1.0.1:1"), &embedded),
+                WEIR_EMBEDDED_OPTIONS(.register_later = true, .remote = "10.1.0.1:1"), &embedded),
             0);
         test_memory_fail_at(n);
         err =

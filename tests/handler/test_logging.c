@@ -84,7 +84,7 @@ static void release_inbound(weir_embedded *embedded)
 TEST(logging, logs_a_lifecycle)
 {
     weir_embedded *embedded =
-        open_with(WEIR_EMBEDDED_OPTIONS(.not_registered = true, .not_active = true), NULL);
+        open_with(WEIR_EMBEDDED_OPTIONS(.register_later = true, .connect_later = true), NULL);
     weir_channel *channel = weir_embedded_channel(embedded);
     weir_address there, here;
 
@@ -103,7 +103,7 @@ TEST(logging, logs_a_lifecycle)
 TEST(logging, logs_bind_disconnect_and_deregister)
 {
     weir_embedded *embedded =
-        open_with(WEIR_EMBEDDED_OPTIONS(.not_active = true, .has_disconnect = true), NULL);
+        open_with(WEIR_EMBEDDED_OPTIONS(.connect_later = true, .has_disconnect = true), NULL);
     weir_channel *channel = weir_embedded_channel(embedded);
     weir_address here;
 

@@ -41,7 +41,7 @@ static weir_embedded *open_with(weir_pcap *pcap, const char *local, const char *
 {
     weir_embedded *embedded = NULL;
 
-    assert_int_equal(weir_embedded_create(WEIR_EMBEDDED_OPTIONS(.not_registered = true,
+    assert_int_equal(weir_embedded_create(WEIR_EMBEDDED_OPTIONS(.register_later = true,
                                                                 .local = local, .remote = remote),
                                           &embedded),
                      0);
@@ -418,7 +418,7 @@ TEST(pcap, survives_allocation_failures)
         int err;
 
         assert_int_equal(
-            weir_embedded_create(WEIR_EMBEDDED_OPTIONS(.not_registered = true), &embedded), 0);
+            weir_embedded_create(WEIR_EMBEDDED_OPTIONS(.register_later = true), &embedded), 0);
         test_memory_fail_at(n);
         err = weir_pcap_create(WEIR_PCAP_OPTIONS(.path = "/dev/null"), &pcap);
         if (err == 0)

@@ -116,7 +116,7 @@ static weir_embedded *open_with(weir_timing *timing)
     weir_embedded *embedded = NULL;
     weir_pipeline *pipeline;
 
-    assert_int_equal(weir_embedded_create(WEIR_EMBEDDED_OPTIONS(.not_registered = true), &embedded),
+    assert_int_equal(weir_embedded_create(WEIR_EMBEDDED_OPTIONS(.register_later = true), &embedded),
                      0);
     pipeline = weir_embedded_pipeline(embedded);
     assert_int_equal(weir_timing_add(pipeline, timing), 0);

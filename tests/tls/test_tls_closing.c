@@ -198,7 +198,7 @@ TEST(tls_closing, of_a_channel_that_never_was_active_fails_what_was_written)
     struct tls_pair pair;
 
     tls_pair_prepare(&pair, &(const struct tls_pair_options){
-                                .client_channel = WEIR_EMBEDDED_OPTIONS(.not_active = true)});
+                                .client_channel = WEIR_EMBEDDED_OPTIONS(.connect_later = true)});
     assert_int_equal(weir_embedded_register(pair.client.embedded), 0);
     tls_side_write(&pair.client, tls_pair_bytes(200), "w");
     close_channel(&pair.client, "close");

@@ -295,7 +295,7 @@ TEST(tls_half, is_nothing_before_the_channel_is_connected)
     struct tls_pair pair;
 
     tls_pair_prepare(&pair, &(const struct tls_pair_options){
-                                .client_channel = WEIR_EMBEDDED_OPTIONS(.not_active = true)});
+                                .client_channel = WEIR_EMBEDDED_OPTIONS(.connect_later = true)});
     assert_int_equal(weir_embedded_register(pair.client.embedded), 0);
     shut(&pair.client, "shut");
     assert_events(&pair.client.events, "shut=ENOTCONN");

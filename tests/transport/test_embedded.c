@@ -304,7 +304,7 @@ TEST(embedded, can_be_registered_and_connected_by_the_test)
 {
     struct event_log events;
     weir_embedded *embedded =
-        create(WEIR_EMBEDDED_OPTIONS(.not_registered = true, .not_active = true));
+        create(WEIR_EMBEDDED_OPTIONS(.register_later = true, .connect_later = true));
     weir_address address;
 
     event_log_open(&events);

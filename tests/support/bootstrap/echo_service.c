@@ -86,11 +86,15 @@ int echo_service_init(weir_channel *channel, void *arg)
 int echo_service_try(struct echo_service *service, const weir_server_options *given,
                      weir_server **ret_server)
 {
+    const weir_channel_options *child_options =
+        WEIR_CHANNEL_OPTIONS(.close_timeout_ns = weir_ms(200));
     weir_server_options options = *given;
 
     options.user_data = service;
     if (options.init_child == NULL)
         options.init_child = echo_service_init;
+    if (options.child_options == NULL)
+        options.child_options = child_options;
     if (options.address == NULL && options.addresses == NULL)
         options.address = "127.0.0.1:0";
     return weir_server_start(&options, ret_server);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Somebody who comes to a server with a socket of his own: plain system calls on the test's thread,
- * each of which fails the test if it takes longer than 10 s.
+ * A client made of plain blocking system calls on the test's thread. A call that takes longer than
+ * 10 s fails the test.
  */
 #ifndef WEIR_TEST_RAW_CLIENT_H
 #define WEIR_TEST_RAW_CLIENT_H
 
 #include <weir/server.h>
 
-/* Connects to a listener, or to an address. Returns the socket, to be closed by raw_client_close.
+/* Connects to the first listener of a server, to a listener, or to an address. Returns the socket.
  */
 int raw_client_connect(const weir_server *server);
 int raw_client_connect_listener(weir_channel *listener);
@@ -17,18 +17,17 @@ void raw_client_close(int peer);
 
 void raw_client_send(int peer, const char *text);
 
-/* Reads exactly this. */
+/* Receives exactly this text. */
 void raw_client_receive(int peer, const char *text);
 
-/* Reads whatever is left; then the end, or a reset. */
+/* Receives until the end of the stream, or a reset. */
 void raw_client_receive_end(int peer);
 
-/* Says something, and hears it again. */
+/* Sends a text and receives it back. */
 void raw_client_echo(int peer, const char *text);
 
 /*
- * An address that does not answer: a listener whose backlog is full, which holds until
- * silent_address_deinit.
+ * An address that does not answer: that of a listener whose backlog is full.
  */
 struct silent_address {
     weir_address address;
@@ -39,7 +38,7 @@ struct silent_address {
 void silent_address_init(struct silent_address *silent);
 void silent_address_deinit(struct silent_address *silent);
 
-/* An address of the loopback interface where nobody listens. */
+/* An address of the loopback interface that has no listener. */
 weir_address unused_address(void);
 
 #endif

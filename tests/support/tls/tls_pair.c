@@ -134,7 +134,7 @@ void tls_side_prepare(struct tls_side *side, weir_tls_context *context,
         own = *channel;
     else
         own = *WEIR_EMBEDDED_OPTIONS();
-    own.not_registered = true;
+    own.register_later = true;
     event_log_open(&side->events);
     assert_int_equal(weir_embedded_create(&own, &side->embedded), 0);
     side->channel = weir_embedded_channel(side->embedded);
