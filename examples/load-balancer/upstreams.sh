@@ -39,7 +39,7 @@ END
     until_true test -S "$dir/nginx"
 }
 
-start_haproxy() {
+start_haproxy() { # [FORMAT]: of the answer, default the address and port
     is_there haproxy || return 1
     cat >"$dir/haproxy.conf" <<END
 defaults
@@ -49,7 +49,7 @@ defaults
     timeout server 60s
 frontend who
     bind unix@$dir/haproxy accept-proxy
-    http-request return status 200 content-type text/plain lf-string "%ci %cp\n"
+    http-request return status 200 content-type text/plain lf-string "${1:-%ci %cp}\n"
 END
     PATH=$PATH:/usr/sbin haproxy -db -f "$dir/haproxy.conf" 2>"$dir/haproxy.log" &
     others+=($!)

@@ -69,7 +69,7 @@ static void on_connected(weir_promise *connecting, void *user_data)
     weir_channel_release(front);
 }
 
-static int init_back(weir_channel *channel, void *front)
+int relay_init_back(weir_channel *channel, void *front)
 {
     return weir_pipeline_add_last(weir_channel_pipeline(channel), &relay,
                                   &(const struct relay){.other = front});
@@ -93,7 +93,7 @@ static void connect_back(weir_ctx *ctx)
 
     if (self->connect == NULL)
         return;
-    err = self->connect(front, init_back, self->user_data, &self->connecting);
+    err = self->connect(front, relay_init_back, self->user_data, &self->connecting);
     if (err == 0) {
         err = weir_promise_add_listener(self->connecting, on_connected, weir_channel_retain(front));
         if (err < 0)

@@ -40,6 +40,9 @@ typedef int relay_connect_fn(weir_channel *front, weir_init_fn *init, void *user
 /* As relay_init, but `connect` finds the target. */
 int relay_init_with(weir_channel *channel, relay_connect_fn *connect, void *user_data);
 
+/* The `init` of a relay_connect_fn, for callers that add handlers before the relay. */
+int relay_init_back(weir_channel *channel, void *front);
+
 /* The other connection, borrowed; NULL if there is none yet. On their loop. */
 weir_channel *relay_other(weir_channel *channel);
 

@@ -38,7 +38,7 @@ static int make_server(const char *certificate, const char *key, weir_tls_contex
         WEIR_TLS_CONTEXT_OPTIONS(.certificate_file = certificate, .key_file = key), ret_tls);
 
     if (err)
-        fprintf(stderr, "no TLS: %s\n", weir_tls_reason()); /* "the key does not belong ..." */
+        fprintf(stderr, "no TLS: %s\n", weir_tls_reason()); /* "the key does not match ..." */
     return err;
 }
 
@@ -262,15 +262,15 @@ static int add_names(weir_tls_context *tls, weir_tls_context *other)
 }
 /* doc:end */
 
-/* doc:begin choose */
-static void choose(weir_tls_sni_request *request, void *user_data)
+/* doc:begin sni */
+static void on_sni(weir_tls_sni_request *request, void *user_data)
 {
-    weir_tls_context *other = user_data; /* or ask a database, and decide when it has answered */
+    weir_tls_context *other = user_data; /* or query a database, and decide later */
 
     if (strcmp(weir_tls_sni_request_server_name(request), "other.test") == 0)
         weir_tls_sni_request_accept(request, other);
     else
-        weir_tls_sni_request_reject(request, "nobody here has that name");
+        weir_tls_sni_request_reject(request, "unknown name");
 }
 /* doc:end */
 
@@ -304,7 +304,7 @@ TEST(guide_tls, somebody_who_chooses)
 
     assert_int_equal(weir_tls_server_create(
                          WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
-                                                  .key_pem = pki()->server.key, .on_sni = choose,
+                                                  .key_pem = pki()->server.key, .on_sni = on_sni,
                                                   .on_sni_data = other),
                          &tls),
                      0);
@@ -325,7 +325,7 @@ TEST(guide_tls, somebody_who_chooses)
 static void on_hangup(weir_tls_context *tls)
 {
     if (weir_tls_context_reload(tls) < 0)
-        fprintf(stderr, "all stays as it was: %s\n", weir_tls_reason());
+        fprintf(stderr, "reload failed, the old certificate stays: %s\n", weir_tls_reason());
 }
 /* doc:end */
 
@@ -389,7 +389,7 @@ static bool begin_tls(weir_ctx *ctx, struct opening *opening)
     weir_pipeline *pipeline = weir_channel_pipeline(weir_ctx_channel(ctx));
 
     opening->has_asked = true;
-    weir_pipeline_remove(pipeline, "lines", NULL); /* what it still has comes to us */
+    weir_pipeline_remove(pipeline, "lines", NULL); /* its buffered bytes are passed to us */
     return weir_tls_add_with(
                pipeline, opening->tls,
                WEIR_TLS_OPTIONS(.start_tls = true, .place = WEIR_PLACE(.first = true))) == 0;
@@ -398,13 +398,14 @@ static bool begin_tls(weir_ctx *ctx, struct opening *opening)
 static void on_line(weir_ctx *ctx, weir_msg *msg)
 {
     struct opening *opening = weir_ctx_state(ctx);
-    bool asks = !opening->has_asked && weir_msg_size(msg) == strlen("STARTTLS");
+    bool is_request = !opening->has_asked && weir_msg_size(msg) == strlen("STARTTLS");
 
     weir_msg_release(msg);
-    if (asks && begin_tls(ctx, opening))
-        tls_send_text(ctx, "220 go ahead\n"); /* the last that goes out in clear */
+    if (is_request && begin_tls(ctx, opening))
+        tls_send_text(ctx, "220 go ahead\n"); /* the last message in clear */
     else
-        weir_close(ctx, NULL); /* also if it stood behind the request: who knows whose it is */
+        weir_close(ctx,
+                   NULL); /* also if bytes follow the request: an attacker may have injected them */
 }
 /* doc:end */
 
@@ -414,7 +415,7 @@ static void on_answerable_line(weir_ctx *ctx, weir_msg *msg)
     tls_send_text(ctx, "250 fine\n");
 }
 
-static const weir_handler pair = {.name = "talk", .read = on_answerable_line};
+static const weir_handler session = {.name = "session", .read = on_answerable_line};
 
 /* doc:begin started */
 static void on_started(weir_ctx *ctx, weir_msg *event)
@@ -423,7 +424,8 @@ static void on_started(weir_ctx *ctx, weir_msg *event)
     weir_pipeline *pipeline = weir_channel_pipeline(weir_ctx_channel(ctx));
 
     if (handshake != NULL && weir_tls_handshake_result(handshake) == 0) {
-        if (weir_lines_add(pipeline, NULL) < 0 || weir_pipeline_add_last(pipeline, &pair, NULL) < 0)
+        if (weir_lines_add(pipeline, NULL) < 0 ||
+            weir_pipeline_add_last(pipeline, &session, NULL) < 0)
             weir_close(ctx, NULL);
         weir_pipeline_remove(pipeline, "opening", NULL);
     }
@@ -521,7 +523,7 @@ TEST(guide_tls, plain_or_not_on_one_port)
 /* ---- looking at it ---- */
 
 /* doc:begin key-log */
-static int make_talkative_client(const char *authorities, weir_tls_context **ret_tls)
+static int make_logging_client(const char *authorities, weir_tls_context **ret_tls)
 {
     return weir_tls_client_create(
         WEIR_TLS_CONTEXT_OPTIONS(.ca_file = authorities, .key_log_file = getenv("SSLKEYLOGFILE")),
@@ -540,7 +542,7 @@ TEST(guide_tls, secrets_for_wireshark)
 
     snprintf(path, sizeof(path), "%s/secrets", pki()->folder);
     setenv("SSLKEYLOGFILE", path, 1);
-    assert_int_equal(make_talkative_client(pki()->ca_file, &call.tls), 0);
+    assert_int_equal(make_logging_client(pki()->ca_file, &call.tls), 0);
     unsetenv("SSLKEYLOGFILE");
     tls_call_run(group, server, &call);
     file = fopen(path, "r");

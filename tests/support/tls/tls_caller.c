@@ -48,7 +48,7 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
     const weir_tls_handshake *handshake = weir_tls_handshake_of(event);
 
     if (handshake != NULL) {
-        remember(call_of(ctx), handshake); /* who the server is, say: weir_tls_handshake_peer */
+        remember(call_of(ctx), handshake); /* the certificate, for example */
         if (weir_tls_handshake_result(handshake) == 0)
             tls_send_text(ctx, call_of(ctx)->text);
     }
