@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What docs/guide/05-reactors.md shows: the same server on each of the models.
+ * What docs/guide/05-threading-models.md shows: the same server on each of the models.
  */
 #include <weir/weir.h>
 
