@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What docs/guide/04-loops.md shows: groups, tasks, choosers, and loops that their owner drives.
+ * The snippets of docs/guide/04-loops.md: groups, tasks, choosers, and loops driven by their owner.
  */
 #include <errno.h>
 #include <limits.h>
@@ -32,7 +32,7 @@ static void count(void *arg, int status)
 
     if (status == 0)
         atomic_fetch_add(counter, 1);
-    /* otherwise it is WEIR_ECANCELED: it will never run, and only frees what it would have freed */
+    /* otherwise WEIR_ECANCELED: it will never run, only free resources here */
 }
 /* doc:end */
 
@@ -98,7 +98,7 @@ static weir_executor *second(void *state, weir_group *group)
 static const weir_chooser always_the_second = {.name = "second", .next = second};
 /* doc:end */
 
-TEST(loops, are_chosen_by_a_chooser_of_your_own)
+TEST(loops, use_a_custom_chooser)
 {
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(.threads = 3, .chooser = &always_the_second));
 
@@ -131,7 +131,7 @@ TEST(loops, scale)
 /* doc:begin turn */
 static int turn(weir_executor *loop, struct pollfd *fds, nfds_t count)
 {
-    int64_t wait_ns = weir_loop_timeout(loop); /* WEIR_NEVER: only the descriptor will tell */
+    int64_t wait_ns = weir_loop_timeout(loop); /* WEIR_NEVER: wait for the descriptor only */
     int wait_ms = wait_ns / 1000000 >= INT_MAX ? -1 : (int)((wait_ns + 999999) / 1000000);
 
     fds[0] = (struct pollfd){.fd = weir_loop_descriptor(loop), .events = POLLIN};
@@ -140,7 +140,7 @@ static int turn(weir_executor *loop, struct pollfd *fds, nfds_t count)
 }
 /* doc:end */
 
-TEST(loops, live_inside_a_main_loop)
+TEST(loops, can_be_embedded)
 {
     weir_executor *loop = NULL;
     struct pollfd fds[1];
@@ -175,7 +175,7 @@ static int run_program(weir_executor *loop, char *const *argv, weir_promise *end
 }
 /* doc:end */
 
-TEST(loops, hear_that_a_program_has_ended)
+TEST(loops, report_the_exit_of_a_program)
 {
     char shell[] = "sh", option[] = "-c", command[] = "exit 3";
     char *argv[] = {shell, option, command, NULL};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What docs/guide/05-threading-models.md shows: the same server on each of the models.
+ * The snippets of docs/guide/05-threading-models.md: the same server in each model.
  */
 #include <weir/weir.h>
 
@@ -39,7 +39,7 @@ static int start_one_acceptor(void)
     int err = weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1), &boss);
 
     if (!err)
-        err = weir_group_create(NULL, &workers); /* two for each CPU */
+        err = weir_group_create(NULL, &workers); /* two per CPU */
     if (!err)
         err = weir_server_start(WEIR_SERVER_OPTIONS(.boss = boss, .workers = workers,
                                                     .address = ADDRESS, .init_child = init_child),
@@ -112,7 +112,7 @@ static void visit(void)
     raw_client_close(peer);
 }
 
-TEST(reactors, one_loop_does_everything)
+TEST(threading_models, one_loop)
 {
     assert_int_equal(start_one_loop(), 0);
     visit();
@@ -120,7 +120,7 @@ TEST(reactors, one_loop_does_everything)
     end();
 }
 
-TEST(reactors, one_accepts_and_others_work)
+TEST(threading_models, one_acceptor_many_workers)
 {
     assert_int_equal(start_one_acceptor(), 0);
     visit();
@@ -128,7 +128,7 @@ TEST(reactors, one_accepts_and_others_work)
     end();
 }
 
-TEST(reactors, many_accept_for_others)
+TEST(threading_models, many_acceptors_many_workers)
 {
     assert_int_equal(start_many_acceptors(), 0);
     assert_int_equal(weir_server_listener_count(server), 2);
@@ -136,7 +136,7 @@ TEST(reactors, many_accept_for_others)
     end();
 }
 
-TEST(reactors, all_accept_for_themselves)
+TEST(threading_models, every_loop_accepts)
 {
     assert_int_equal(start_all_accept(), 0);
     assert_int_equal(weir_server_listener_count(server), 4);
@@ -144,7 +144,7 @@ TEST(reactors, all_accept_for_themselves)
     end();
 }
 
-TEST(reactors, each_has_a_thread)
+TEST(threading_models, a_thread_per_connection)
 {
     weir_group_stats stats;
 
