@@ -7,29 +7,26 @@
  *      the executor    run_inbox: calls members      leave: pushes
  *
  * The loop owns the ring of contexts, the executor the list of members. A change to the ring
- * travels to the executor as a node in the inbox, so the list is always what the ring was when the
- * node that the executor has taken was pushed:
+ * travels to the executor as a node in the inbox, in order with the events:
  *
  *      node        pushed when                     the executor
  *      ADDED       a context was added             links it, calls `added`
  *      REMOVED     a context was removed           calls `removed`, unlinks it; the loop frees it
  *       + FLUSHES  the last one was                also closes the inbox
- *      SPLIT       a context of another executor   moves the members behind it to their new segment
- *                  came between two members        and starts its inbox; the loop starts its outbox
- *      ENDED       the channel has fired all       passes it on; the loop removes the handlers
+ *      SPLIT       a context of another executor   moves the members behind it to a new segment and
+ *                  came between two members        starts its inbox; the loop starts its outbox
+ *      ENDED       the channel's last event was    passes it on; the loop removes the handlers
  *
- * Joining. A handler joins the segment that it is added next to until the first node is pushed
- * there, at the latest by the channel's deferred task. After that it forms a segment of its own,
- * because events that have left the first one may be on the loop, on their way to it. One that is
- * added between two members, or in place of one, always joins.
+ * Joining. A handler joins the segment next to it as long as nothing was pushed there. Later it
+ * forms its own, because events that have left the segment may be on the loop, on their way to the
+ * new handler. A handler that is added between two members, or replaces one, always joins.
  *
- * Closing. When the last member is removed the executor closes the inbox and moves what the loop
- * has pushed meanwhile to the outbox. From then on the loop pushes to the outbox directly. The last
- * context stays in the ring until the outbox is empty.
+ * Closing. The executor moves what is left in the inbox to the outbox. From then on the loop pushes
+ * to the outbox directly. The last context stays in the ring until the outbox is empty.
  *
  * Splitting. Each mailbox of the new segment is stopped until SPLIT has passed that of the old one,
- * so that nothing overtakes what its members got and passed on as members of the old one. What
- * comes out of the old outbox before SPLIT has left the last of them (`splits`).
+ * so that nothing overtakes what the moved members got, and passed on, in the old segment. Inbound
+ * events in the old outbox in front of SPLIT have left the last of them (`splits`).
  *
  * Memory. Events without contents travel in nodes of the mailbox, so pushing them cannot fail. One
  * that is pushed again while it is queued moves to the end: the last `read_complete` follows the
@@ -566,16 +563,35 @@ static weir__segment *segment_of(const weir_ctx *ctx)
     return weir__ctx_is_remote(ctx) ? weir__remote_of(ctx)->segment : NULL;
 }
 
-/* True if the executor has the context in its list, or will have when it comes to ADDED. */
+/* True if the executor has the context in its list when it has taken the nodes that are queued. */
 static bool is_member(const weir_ctx *ctx)
 {
-    const weir__remote *remote = weir__remote_of(ctx);
-
-    return remote->segment->is_sealed && remote->was_added && !remote->is_leaving;
+    return weir__remote_of(ctx)->added.slot != 0 && !weir__remote_of(ctx)->is_leaving;
 }
 
-/* Splits off the contexts from `ctx` on. If none of them is a member yet there is nothing to wait
- * for, since none has had an event. */
+/* Pushes what was added since the last push. Comes before anything else that is pushed. */
+static void announce(weir__segment *segment)
+{
+    weir__remote *remote, *after = NULL;
+
+    if (!segment->has_new)
+        return;
+    segment->has_new = false;
+    segment->is_sealed = true;
+    for (weir_ctx *ctx = segment->first; ctx != segment->last->next; ctx = ctx->next) {
+        remote = weir__remote_of(ctx);
+        if (remote->was_added && remote->added.slot == 0) {
+            remote->added.slot = ADDED;
+            remote->after = after;
+            push(segment, &segment->inbox, &remote->added, ADDED);
+        }
+        if (is_member(ctx))
+            after = remote;
+    }
+}
+
+/* Splits off the contexts from `ctx` on. If none of them is a member there is nothing to wait for.
+ */
 static int split(weir__segment *segment, weir_ctx *prev, weir_ctx *ctx)
 {
     weir__segment *part = segment_create(segment->channel, segment->executor);
@@ -585,6 +601,7 @@ static int split(weir__segment *segment, weir_ctx *prev, weir_ctx *ctx)
     part->first = ctx;
     part->last = segment->last;
     segment->last = prev;
+    part->has_new = segment->has_new;
     for (; ctx != part->last->next; ctx = ctx->next) {
         if (part->split_at == NULL && is_member(ctx))
             part->split_at = weir__remote_of(ctx);
@@ -593,23 +610,26 @@ static int split(weir__segment *segment, weir_ctx *prev, weir_ctx *ctx)
     }
     segment->open -= part->open;
     assert(segment->open > 0 && part->open > 0);
-    if (part->split_at == NULL)
-        return 0;
-    part->is_sealed = part->inbox.is_posted = part->outbox.is_posted = true;
-    weir__list_append(&segment->splits, &part->split_link);
-    part->split.slot = SPLIT;
-    push(segment, &segment->inbox, &part->split, SPLIT);
+    if (part->split_at != NULL) {
+        part->is_sealed = part->inbox.is_posted = part->outbox.is_posted = true;
+        weir__list_append(&segment->splits, &part->split_link);
+        part->split.slot = SPLIT;
+        push(segment, &segment->inbox, &part->split, SPLIT);
+    }
     return 0;
 }
 
 weir_ctx *weir__remote_position(weir_ctx *next)
 {
-    const weir__segment *segment = segment_of(next);
-    weir_ctx *ctx = segment != NULL ? segment->first : next;
+    weir__segment *segment = segment_of(next);
+    weir_ctx *ctx;
 
-    while (ctx != next && weir__remote_of(ctx)->is_leaving)
-        ctx = ctx->next;
-    return ctx == next && segment != NULL ? segment->first : next;
+    if (segment == NULL)
+        return next;
+    for (ctx = segment->first; ctx != next; ctx = ctx->next)
+        if (!weir__remote_of(ctx)->is_leaving)
+            return next;
+    return segment->first;
 }
 
 static bool may_join(const weir__segment *segment, const weir__remote *remote, bool is_inside)
@@ -660,39 +680,16 @@ void weir__remote_unplace(weir_ctx *ctx, weir_ctx *prev)
         segment->last = prev;
 }
 
-static void push_added(weir__segment *segment, weir_ctx *ctx)
-{
-    weir__remote *remote = weir__remote_of(ctx);
-
-    for (weir_ctx *before = segment->first; before != ctx; before = before->next)
-        if (is_member(before))
-            remote->after = weir__remote_of(before);
-    remote->added.slot = ADDED;
-    push(segment, &segment->inbox, &remote->added, ADDED);
-}
-
-/* The contexts that were added until now become members. */
-static void seal(weir__segment *segment)
-{
-    if (segment->is_sealed)
-        return;
-    segment->is_sealed = true;
-    for (weir_ctx *ctx = segment->first; ctx != segment->last->next; ctx = ctx->next)
-        if (weir__remote_of(ctx)->was_added)
-            push_added(segment, ctx);
-}
-
 void weir__remote_add(weir_ctx *ctx)
 {
     weir__remote *remote = weir__remote_of(ctx);
 
     remote->was_added = true;
-    if (remote->segment->is_sealed)
-        push_added(remote->segment, ctx);
-    else
-        weir__channel_defer(ctx->channel, WEIR__DEFERRED_SWEEP);
+    remote->segment->has_new = true;
     if (remote->was_removed)
         weir__remote_remove(ctx);
+    else
+        weir__channel_defer(ctx->channel, WEIR__DEFERRED_SWEEP);
 }
 
 void weir__remote_remove(weir_ctx *ctx)
@@ -702,7 +699,7 @@ void weir__remote_remove(weir_ctx *ctx)
 
     if (!remote->was_added)
         return;
-    seal(segment);
+    announce(segment);
     remote->is_leaving = true;
     remote->removed.slot = --segment->open > 0 ? REMOVED : REMOVED | FLUSHES;
     push(segment, &segment->inbox, &remote->removed, remote->removed.slot);
@@ -714,7 +711,7 @@ bool weir__remote_sweep(weir_ctx *ctx)
     weir__segment *segment = remote->segment;
     bool is_posted;
 
-    seal(segment);
+    announce(segment);
     /* Relaxed: the deferred task comes after the store. */
     if (atomic_load_explicit(&remote->wants_removal, memory_order_relaxed))
         weir__pipeline_remove(ctx);
@@ -735,7 +732,7 @@ void weir__remote_enter(weir_ctx *ctx, const weir__event *event)
 {
     weir__segment *segment = weir__remote_of(ctx)->segment;
 
-    seal(segment);
+    announce(segment);
     if (event->slot != WEIR__REQUEST_READ || !answers_request(segment, &segment->outbox, event))
         push_event(segment, &segment->inbox, event);
 }
@@ -744,7 +741,7 @@ void weir__remote_end(weir_ctx *ctx)
 {
     weir__segment *segment = weir__remote_of(ctx)->segment;
 
-    seal(segment);
+    announce(segment);
     push(segment, &segment->inbox, NULL, ENDED);
 }
 
@@ -792,7 +789,6 @@ void weir__remote_let_free(weir_ctx *ctx)
     weir__channel_defer(channel, WEIR__DEFERRED_SWEEP);
 }
 
-/* After the last member the segment is the loop's: it may not be touched any more. */
 static void remove_member(weir__segment *segment, weir__remote *remote, bool is_last)
 {
     weir_ctx *ctx = weir__remote_ctx(remote);
@@ -826,7 +822,7 @@ static void move_members(weir__segment *segment, weir__segment *part)
     wake(part, &part->inbox);
 }
 
-/* False: the inbox is closed, and the segment may be gone. */
+/* Returns false if the inbox is closed: then the loop may have freed the segment. */
 static bool deliver(weir__segment *segment, weir__remote_node *node, uint32_t slot)
 {
     weir__event event;
@@ -835,7 +831,6 @@ static bool deliver(weir__segment *segment, weir__remote_node *node, uint32_t sl
         add_member(segment, WEIR_CONTAINER_OF(node, weir__remote, added));
     } else if ((slot & REMOVED) != 0) {
         remove_member(segment, WEIR_CONTAINER_OF(node, weir__remote, removed), slot != REMOVED);
-        return slot == REMOVED;
     } else if (slot == SPLIT) {
         move_members(segment, WEIR_CONTAINER_OF(node, weir__segment, split));
     } else if (slot == ENDED) {
@@ -851,7 +846,7 @@ static bool deliver(weir__segment *segment, weir__remote_node *node, uint32_t sl
             event_node_destroy(contents_of(node));
         }
     }
-    return true;
+    return slot != (REMOVED | FLUSHES);
 }
 
 static void run_inbox(void *arg, int status)

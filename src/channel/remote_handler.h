@@ -57,7 +57,8 @@ typedef struct weir__segment {
     /* The loop's. */
     weir_ctx *first; /* the contexts from here to `last`, along `next`, are the segment's */
     weir_ctx *last;
-    bool is_sealed;    /* a node was pushed: handlers next to it do not join any more */
+    bool is_sealed;    /* a node was pushed: handlers that are added next to it do not join */
+    bool has_new;      /* ADDED is to be pushed for some of its contexts */
     unsigned open;     /* contexts that are not leaving */
     weir__list splits; /* segments whose SPLIT is in a mailbox of this one, oldest first */
 
@@ -80,13 +81,13 @@ typedef struct weir__remote {
 
     /* The loop's. */
     weir__segment *segment;
-    bool was_added;     /* the executor is to call `added` */
+    bool was_added;     /* the executor is to call `added`, or has */
     bool was_removed;   /* out of the pipeline */
     bool is_leaving;    /* REMOVED was pushed */
     weir_promise *left; /* a reference: completes when the context is freed; may be NULL */
 
     /* Written by the loop before it pushes the node. */
-    weir__remote_node added;
+    weir__remote_node added;    /* its slot is 0 before */
     struct weir__remote *after; /* the member that it follows; NULL = none */
     weir__remote_node removed;
 
@@ -125,9 +126,8 @@ void weir__remote_forget(struct weir__channel_extra *extra);
 
 /* ---- on the loop ---- */
 
-/* Returns where to insert a context that is to come before `next`, which is not leaving: in front
- * of the segment of `next` if all contexts in between are leaving. So no split leaves a part empty.
- */
+/* Returns the context to insert another one before instead of `next`, which is not leaving: the
+ * first of its segment, if all in between are leaving. So both parts of a split have members. */
 weir_ctx *weir__remote_position(weir_ctx *next);
 
 /*
