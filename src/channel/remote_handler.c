@@ -27,15 +27,6 @@
  * Splitting. Each mailbox of the new segment is stopped until SPLIT has passed that of the old one,
  * so that nothing overtakes what the moved members got, and passed on, in the old segment. Inbound
  * events in the old outbox in front of SPLIT have left the last of them (`splits`).
- *
- * Memory. Events without contents travel in nodes of the mailbox, so pushing them cannot fail. One
- * that is pushed again while it is queued moves to the end: the last `read_complete` follows the
- * last message. A message needs memory for its node; without, the channel is aborted.
- *
- * Demand. While auto-read is off a message passes a mailbox only if one was requested through it,
- * as in handlers that keep messages (demand.h). Read_complete and the end of the input stay behind
- * the messages, other events overtake them. Messages that wait when the channel becomes inactive
- * are released.
  */
 #include "channel/remote_handler.h"
 
@@ -48,52 +39,23 @@
 #include "base/memory.h"
 #include "channel/channel.h"
 #include "channel/demand.h"
-#include "channel/node_pool.h"
 #include "channel/pipeline.h"
 #include "channel/pipeline_change.h"
 #include "executor/group.h"
 
 #define BATCH 64 /* nodes that a task takes before others get their turn */
 
-/* What a node may be besides an event. */
+/* Slots of nodes that are not events. */
 enum {
     ADDED = 1 << 19,
     REMOVED = 1 << 20,
     SPLIT = 1 << 21,
-    ENDED = 1 << 22,
-    DISCARDED = 1 << 23, /* a message of an inactive channel that was not requested */
-    AUTO = 1 << 24,      /* with REQUEST_READ: made by auto-read */
-    FLUSHES = 1 << 25,   /* the messages in front of the node pass, requested or not */
 };
 
-/* Events without contents. The first four are two pairs of a beginning and its end. */
-enum { PAIRED = 4 };
-
-static const uint32_t fixed_slots[WEIR__REMOTE_FIXED] = {
-    WEIR__REGISTERED,  WEIR__UNREGISTERED, WEIR__ACTIVE,       WEIR__INACTIVE, WEIR__READ_COMPLETE,
-    WEIR__WRITABILITY, WEIR__DRAINING,     WEIR__REQUEST_READ, WEIR__FLUSH,    ENDED,
-};
-
-#define FIXED_SLOTS                                                                                \
-    (WEIR__REGISTERED | WEIR__UNREGISTERED | WEIR__ACTIVE | WEIR__INACTIVE | WEIR__READ_COMPLETE | \
-     WEIR__WRITABILITY | WEIR__DRAINING | WEIR__REQUEST_READ | WEIR__FLUSH)
-
-/* An event with contents. */
-struct event_node {
-    weir__remote_node node;
-    int err;
-    weir_msg *msg;
-    weir_promise *done;
-    int64_t bytes;
-    void *extra; /* the detail of an error, or addresses */
-};
-
-_Static_assert(sizeof(struct event_node) <= WEIR__NODE_SIZE, "an event_node is a node");
-
-/* Which executor of a group the handlers of a channel run on. */
+/* The executor of a group that the handlers of a channel run on. */
 struct weir__pin {
     struct weir__pin *next;
-    weir_group *group; /* a reference: it keeps the executors */
+    weir_group *group; /* a reference: it keeps the executors in memory */
     weir_executor *executor;
 };
 
@@ -116,8 +78,7 @@ static int pin_group(weir_channel *channel, weir_group *group, struct weir__pin 
     if (pin == NULL)
         return -ENOMEM;
     *pin = (struct weir__pin){first, weir_group_retain(group), weir_group_next(group)};
-    /* Two threads may pin a group at the same time: then it has two pins, and the later one counts.
-     */
+    /* If two threads pin a group at the same time it has two pins, and the later one counts. */
     while (!atomic_compare_exchange_weak_explicit(&extra->pins, &pin->next, pin,
                                                   memory_order_acq_rel, memory_order_relaxed))
         ;
@@ -159,18 +120,6 @@ void weir__remote_deinit(weir_ctx *ctx)
 
 static weir_task_fn run_inbox, run_outbox;
 
-static void mailbox_init(weir__mailbox *box, weir_task_fn *run, weir__segment *segment)
-{
-    weir__mutex_init(&box->lock);
-    weir__list_init(&box->nodes);
-    weir_task_init(&box->task, run, segment);
-    box->is_asked = true; /* a message may have been requested before */
-    for (int i = 0; i < WEIR__REMOTE_FIXED; i++) {
-        weir__list_init(&box->fixed[i].link);
-        box->fixed[i].is_fixed = true;
-    }
-}
-
 static weir__segment *segment_create(weir_channel *channel, weir_executor *executor)
 {
     weir__segment *segment = weir__zalloc(sizeof(*segment));
@@ -179,8 +128,8 @@ static weir__segment *segment_create(weir_channel *channel, weir_executor *execu
         return NULL;
     segment->channel = channel;
     segment->executor = executor;
-    mailbox_init(&segment->inbox, run_inbox, segment);
-    mailbox_init(&segment->outbox, run_outbox, segment);
+    weir__mailbox_init(&segment->inbox, channel, executor, run_inbox, segment);
+    weir__mailbox_init(&segment->outbox, channel, NULL, run_outbox, segment);
     weir__list_init(&segment->members);
     weir__list_init(&segment->splits);
     return segment;
@@ -188,372 +137,9 @@ static weir__segment *segment_create(weir_channel *channel, weir_executor *execu
 
 static void segment_destroy(weir__segment *segment)
 {
-    assert(weir__list_is_empty(&segment->inbox.nodes));
-    assert(weir__list_is_empty(&segment->outbox.nodes));
-    weir__mutex_deinit(&segment->inbox.lock);
-    weir__mutex_deinit(&segment->outbox.lock);
+    weir__mailbox_deinit(&segment->inbox);
+    weir__mailbox_deinit(&segment->outbox);
     weir__free(segment);
-}
-
-/* ---- bytes in mailboxes: of reads against the marks that pause reading, of writes as queued ----
- */
-
-static int64_t low_mark(const weir_channel *channel)
-{
-    return atomic_load_explicit(&weir__channel_config(channel)->low_mark, memory_order_relaxed);
-}
-
-bool weir__remote_may_read(const weir_channel *channel)
-{
-    const weir__channel_extra *extra = weir__channel_extra_if_any(channel);
-
-    return atomic_load_explicit(&extra->under_way, memory_order_relaxed) < low_mark(channel);
-}
-
-/* Counts before anyone else can uncount. */
-static int count(weir_channel *channel, const struct event_node *node)
-{
-    weir__channel_extra *extra = weir__channel_extra_if_any(channel);
-    int64_t bytes = node->bytes, before;
-
-    if (node->node.slot == WEIR__WRITE)
-        return weir__outbound_reserve(channel, bytes);
-    if (node->node.slot != WEIR__READ)
-        return 0;
-    before = atomic_fetch_add_explicit(&extra->under_way, bytes, memory_order_relaxed);
-    if (weir__channel_in_loop(channel) &&
-        before + bytes > weir__channel_options(channel)->high_mark) {
-        channel->flags |= WEIR__INPUT_THROTTLED;
-        weir__channel_update_reading(channel);
-    }
-    return 0;
-}
-
-/* The thread that crosses the low mark wakes the loop, which may have paused reading. */
-static void uncount(weir_channel *channel, const struct event_node *node)
-{
-    weir__channel_extra *extra = weir__channel_extra_if_any(channel);
-    int64_t bytes = node->bytes, before, low = low_mark(channel);
-
-    if (node->node.slot == WEIR__WRITE)
-        weir__outbound_cancel_reserve(channel, bytes);
-    if (node->node.slot != WEIR__READ)
-        return;
-    before = atomic_fetch_sub_explicit(&extra->under_way, bytes, memory_order_relaxed);
-    if (before >= low && before - bytes < low)
-        weir__channel_defer(channel, WEIR__DEFERRED_READING);
-}
-
-/* ---- events with contents ---- */
-
-/* Copies what is only lent: the detail of an error, the addresses of a bind or connect. */
-static int copy_extra(const weir__event *event, void **ret_extra)
-{
-    weir_address *addresses;
-
-    *ret_extra = NULL;
-    if (event->detail != NULL) {
-        *ret_extra = weir__strdup(event->detail);
-    } else if ((event->slot & (WEIR__BIND | WEIR__CONNECT)) != 0) {
-        *ret_extra = addresses = weir__zalloc(2 * sizeof(*addresses));
-        if (addresses != NULL && event->remote != NULL)
-            addresses[0] = *event->remote;
-        if (addresses != NULL && event->local != NULL)
-            addresses[1] = *event->local;
-    } else {
-        return 0;
-    }
-    return *ret_extra != NULL ? 0 : -ENOMEM;
-}
-
-static int event_node_create(weir_channel *channel, const weir__event *event,
-                             struct event_node **ret_node)
-{
-    struct event_node *node = weir__node_alloc();
-    int err;
-
-    if (node == NULL)
-        return -ENOMEM;
-    *node = (struct event_node){.node.slot = event->slot, .err = event->err, .msg = event->msg};
-    node->bytes = event->msg != NULL ? weir__outbound_cost(event->msg) : 0;
-    err = copy_extra(event, &node->extra);
-    if (err == 0)
-        err = count(channel, node);
-    if (err < 0) {
-        weir__free(node->extra);
-        weir__node_free(node);
-        return err;
-    }
-    node->done = event->done != NULL ? weir_promise_retain(event->done) : NULL;
-    *ret_node = node;
-    return 0;
-}
-
-static struct event_node *contents_of(weir__remote_node *node)
-{
-    return WEIR_CONTAINER_OF(node, struct event_node, node);
-}
-
-/* The event of a node that was taken; `node` is NULL if it has no contents. */
-static weir__event event_of(weir__remote_node *node, uint32_t slot)
-{
-    weir__event event = {.slot = slot & ~(uint32_t)AUTO, .is_auto = (slot & AUTO) != 0};
-    const struct event_node *contents = contents_of(node);
-    const weir_address *addresses;
-
-    if (node == NULL)
-        return event;
-    event.err = contents->err;
-    event.msg = contents->msg;
-    event.done = contents->done;
-    if (slot == WEIR__ERROR) {
-        event.detail = contents->extra;
-    } else if (contents->extra != NULL) {
-        addresses = contents->extra;
-        event.remote = &addresses[0];
-        event.local = addresses[1].length > 0 ? &addresses[1] : NULL;
-    }
-    return event;
-}
-
-static void event_node_destroy(struct event_node *node)
-{
-    weir_promise_release(node->done);
-    weir__free(node->extra);
-    weir__node_free(node);
-}
-
-/* ---- mailboxes ---- */
-
-static bool is_queued(const weir__remote_node *node)
-{
-    return !weir__list_is_empty(&node->link);
-}
-
-/* Both are queued. */
-static bool is_behind(const weir__remote_node *node, const weir__remote_node *other,
-                      const weir__mailbox *box)
-{
-    const weir__list *link = other->link.next;
-
-    while (link != &box->nodes && link != &node->link)
-        link = link->next;
-    return link == &node->link;
-}
-
-/*
- * A node that is queued already moves to the end. Of a beginning and its end there would be three
- * then: begin, end, begin; or end, begin, end. An end and the beginning after it cancel each other:
- * what is left is the first beginning, with all that came after it, or the last end.
- */
-static void append_fixed_locked(weir__mailbox *box, uint32_t slot)
-{
-    weir__remote_node *node, *opposite;
-    unsigned i = 0;
-
-    while ((fixed_slots[i] & slot) == 0)
-        i++;
-    node = &box->fixed[i];
-    opposite = &box->fixed[i ^ 1];
-    if (i < PAIRED && is_queued(node) && is_queued(opposite) && is_behind(opposite, node, box)) {
-        weir__list_remove(&opposite->link);
-        if (i % 2 == 0)
-            return;
-    }
-    /* A request of auto-read does not take the place of one that is not. */
-    if (!is_queued(node) || node->slot != WEIR__REQUEST_READ)
-        node->slot = slot;
-    weir__list_remove(&node->link);
-    weir__list_append(&box->nodes, &node->link);
-}
-
-/* `node` is NULL for an event without contents. */
-static void append_locked(weir__mailbox *box, weir__remote_node *node, uint32_t slot)
-{
-    if ((slot & (WEIR__ACTIVE | WEIR__INACTIVE)) != 0)
-        box->has_ended = slot == WEIR__INACTIVE;
-    if (node == NULL) {
-        append_fixed_locked(box, slot);
-        return;
-    }
-    weir__list_append(&box->nodes, &node->link);
-    if ((slot & FLUSHES) != 0)
-        box->flushing++;
-}
-
-/* An executor that has ended refuses the task: then the global one runs it. */
-static void post(weir_executor *executor, weir_task *task)
-{
-    if (weir__executor_post(executor, task, WEIR__NOW) < 0)
-        (void)weir__executor_post(weir_executor_global(), task, WEIR__NOW);
-}
-
-/* True if the caller has to wake the mailbox when it has unlocked it. */
-static bool claim_locked(weir__mailbox *box)
-{
-    bool was_posted = box->is_posted;
-
-    box->is_posted = true;
-    return !was_posted;
-}
-
-/* The task holds a reference to the channel. */
-static void wake(weir__segment *segment, weir__mailbox *box)
-{
-    weir_channel_retain(segment->channel);
-    post(box == &segment->inbox ? segment->executor : weir__channel_executor(segment->channel),
-         &box->task);
-}
-
-static void push(weir__segment *segment, weir__mailbox *box, weir__remote_node *node, uint32_t slot)
-{
-    bool is_claimed;
-
-    weir__mutex_lock(&box->lock);
-    if (box->is_closed) {
-        weir__mutex_unlock(&box->lock);
-        push(segment, &segment->outbox, node, slot);
-        return;
-    }
-    append_locked(box, node, slot);
-    is_claimed = claim_locked(box);
-    weir__mutex_unlock(&box->lock);
-    if (is_claimed)
-        wake(segment, box);
-}
-
-/* An event that cannot be pushed is lost. If that is for want of memory the channel is aborted. */
-static void push_event(weir__segment *segment, weir__mailbox *box, const weir__event *event)
-{
-    struct event_node *node;
-    int err;
-
-    if ((event->slot & FIXED_SLOTS) != 0) {
-        push(segment, box, NULL, event->slot | (event->is_auto ? AUTO : 0u));
-        return;
-    }
-    err = event_node_create(segment->channel, event, &node);
-    if (err == 0) {
-        push(segment, box, &node->node, event->slot);
-        return;
-    }
-    weir_msg_release(event->msg);
-    weir__channel_fail_posted(segment->channel, event->done, err);
-    if (err == -ENOMEM)
-        weir__channel_defer(segment->channel, WEIR__DEFERRED_ABORT);
-}
-
-static weir__remote_node *first_message_locked(weir__mailbox *box)
-{
-    weir__remote_node *node;
-
-    for (weir__list *link = box->nodes.next; link != &box->nodes; link = link->next) {
-        node = WEIR_CONTAINER_OF(link, weir__remote_node, link);
-        if (node->slot == WEIR__READ)
-            return node;
-    }
-    return NULL;
-}
-
-/* True if the node may not overtake a message. */
-static bool stays_behind(weir__remote_node *node)
-{
-    const weir_msg *msg = contents_of(node)->msg; /* if it is an event */
-
-    if (node->slot != WEIR__EVENT)
-        return node->slot == WEIR__READ || node->slot == WEIR__READ_COMPLETE;
-    return msg == weir_event_input_closed() || msg == weir_event_input_drained();
-}
-
-/* The first node that need not wait: any in front of `waiting`, and some behind it. */
-static weir__remote_node *first_free_locked(weir__mailbox *box, const weir__remote_node *waiting)
-{
-    bool is_waiting = false;
-    weir__remote_node *node;
-
-    for (weir__list *link = box->nodes.next; link != &box->nodes; link = link->next) {
-        node = WEIR_CONTAINER_OF(link, weir__remote_node, link);
-        is_waiting = is_waiting || node == waiting;
-        if (!is_waiting || !stays_behind(node))
-            return node;
-    }
-    return NULL;
-}
-
-/*
- * Removes the next node that need not wait and returns its slot, which may be overwritten as soon
- * as the lock is free. *ret_node is NULL for an event without contents. Returns 0 if there is none:
- * then the mailbox is not posted any more.
- */
-static uint32_t take(weir__mailbox *box, const weir_channel *channel, weir__remote_node **ret_node)
-{
-    weir__remote_node *waiting = NULL, *node;
-    uint32_t slot = 0;
-
-    *ret_node = NULL;
-    weir__mutex_lock(&box->lock);
-    if (!box->is_asked && box->flushing == 0 && !weir_channel_auto_read(channel))
-        waiting = first_message_locked(box);
-    node = waiting != NULL && box->has_ended ? waiting : first_free_locked(box, waiting);
-    if (node != NULL) {
-        weir__list_remove(&node->link);
-        slot = node == waiting ? DISCARDED : node->slot;
-        if (!node->is_fixed)
-            *ret_node = node;
-    } else if (waiting != NULL && box->has_passed) {
-        slot = WEIR__READ_COMPLETE; /* of the messages in front of the one that waits */
-    }
-    if (slot == WEIR__READ) {
-        box->is_asked = false;
-        box->has_passed = true;
-    } else if (slot == WEIR__READ_COMPLETE) {
-        box->has_passed = false;
-    } else if (slot == 0) {
-        box->is_posted = false;
-    } else if ((slot & FLUSHES) != 0) {
-        box->flushing--;
-    }
-    weir__mutex_unlock(&box->lock);
-    return slot;
-}
-
-/* A request to read passes the mailbox. True if a message that waits there is the answer. */
-static bool answers_request(weir__segment *segment, weir__mailbox *box, const weir__event *event)
-{
-    bool asks = !event->is_auto && !weir_channel_auto_read(segment->channel), has_some, is_claimed;
-
-    weir__mutex_lock(&box->lock);
-    if (asks)
-        box->is_asked = true;
-    has_some = first_message_locked(box) != NULL;
-    is_claimed = has_some && claim_locked(box);
-    weir__mutex_unlock(&box->lock);
-    if (is_claimed)
-        wake(segment, box);
-    return has_some && asks;
-}
-
-/* The executor: the last member is gone. */
-static void close_inbox(weir__segment *segment)
-{
-    weir__mailbox *inbox = &segment->inbox, *outbox = &segment->outbox;
-    weir__remote_node *node;
-    weir__list *link;
-    bool is_claimed;
-
-    weir__mutex_lock(&inbox->lock);
-    weir__mutex_lock(&outbox->lock);
-    inbox->is_closed = true;
-    while ((link = weir__list_pop(&inbox->nodes)) != NULL) {
-        node = WEIR_CONTAINER_OF(link, weir__remote_node, link);
-        append_locked(outbox, node->is_fixed ? NULL : node, node->slot);
-    }
-    outbox->flushing++;
-    is_claimed = !weir__list_is_empty(&outbox->nodes) && claim_locked(outbox);
-    weir__mutex_unlock(&outbox->lock);
-    weir__mutex_unlock(&inbox->lock);
-    if (is_claimed)
-        wake(segment, outbox);
 }
 
 /* ---- the ring, on the loop ---- */
@@ -563,13 +149,13 @@ static weir__segment *segment_of(const weir_ctx *ctx)
     return weir__ctx_is_remote(ctx) ? weir__remote_of(ctx)->segment : NULL;
 }
 
-/* True if the executor has the context in its list when it has taken the nodes that are queued. */
+/* True if ADDED was pushed and REMOVED was not. */
 static bool is_member(const weir_ctx *ctx)
 {
     return weir__remote_of(ctx)->added.slot != 0 && !weir__remote_of(ctx)->is_leaving;
 }
 
-/* Pushes what was added since the last push. Comes before anything else that is pushed. */
+/* Pushes ADDED for new contexts, in the order of the ring. Called before an event is pushed. */
 static void announce(weir__segment *segment)
 {
     weir__remote *remote, *after = NULL;
@@ -581,17 +167,15 @@ static void announce(weir__segment *segment)
     for (weir_ctx *ctx = segment->first; ctx != segment->last->next; ctx = ctx->next) {
         remote = weir__remote_of(ctx);
         if (remote->was_added && remote->added.slot == 0) {
-            remote->added.slot = ADDED;
             remote->after = after;
-            push(segment, &segment->inbox, &remote->added, ADDED);
+            weir__mailbox_push(&segment->inbox, &remote->added, ADDED);
         }
         if (is_member(ctx))
             after = remote;
     }
 }
 
-/* Splits off the contexts from `ctx` on. If none of them is a member there is nothing to wait for.
- */
+/* Splits off the contexts from `ctx` on. No node is needed if none of them is a member yet. */
 static int split(weir__segment *segment, weir_ctx *prev, weir_ctx *ctx)
 {
     weir__segment *part = segment_create(segment->channel, segment->executor);
@@ -611,10 +195,11 @@ static int split(weir__segment *segment, weir_ctx *prev, weir_ctx *ctx)
     segment->open -= part->open;
     assert(segment->open > 0 && part->open > 0);
     if (part->split_at != NULL) {
-        part->is_sealed = part->inbox.is_posted = part->outbox.is_posted = true;
+        part->is_sealed = true;
+        weir__mailbox_stop(&part->inbox);
+        weir__mailbox_stop(&part->outbox);
         weir__list_append(&segment->splits, &part->split_link);
-        part->split.slot = SPLIT;
-        push(segment, &segment->inbox, &part->split, SPLIT);
+        weir__mailbox_push(&segment->inbox, &part->split, SPLIT);
     }
     return 0;
 }
@@ -701,15 +286,14 @@ void weir__remote_remove(weir_ctx *ctx)
         return;
     announce(segment);
     remote->is_leaving = true;
-    remote->removed.slot = --segment->open > 0 ? REMOVED : REMOVED | FLUSHES;
-    push(segment, &segment->inbox, &remote->removed, remote->removed.slot);
+    weir__mailbox_push(&segment->inbox, &remote->removed,
+                       --segment->open > 0 ? REMOVED : REMOVED | WEIR__MAIL_FLUSHES);
 }
 
 bool weir__remote_sweep(weir_ctx *ctx)
 {
     weir__remote *remote = weir__remote_of(ctx);
     weir__segment *segment = remote->segment;
-    bool is_posted;
 
     announce(segment);
     /* Relaxed: the deferred task comes after the store. */
@@ -718,12 +302,8 @@ bool weir__remote_sweep(weir_ctx *ctx)
     /* Acquire: after everything that the executor did with the context and the segment. */
     if (!atomic_load_explicit(&remote->is_gone, memory_order_acquire))
         return false;
-    if (segment->first != segment->last)
-        return true;
-    weir__mutex_lock(&segment->outbox.lock);
-    is_posted = segment->outbox.is_posted;
-    weir__mutex_unlock(&segment->outbox.lock);
-    return !is_posted; /* otherwise run_outbox asks for another sweep */
+    /* The last one waits for the outbox: run_outbox asks for another sweep. */
+    return segment->first != segment->last || !weir__mailbox_is_posted(&segment->outbox);
 }
 
 /* ---- to the handlers ---- */
@@ -733,8 +313,8 @@ void weir__remote_enter(weir_ctx *ctx, const weir__event *event)
     weir__segment *segment = weir__remote_of(ctx)->segment;
 
     announce(segment);
-    if (event->slot != WEIR__REQUEST_READ || !answers_request(segment, &segment->outbox, event))
-        push_event(segment, &segment->inbox, event);
+    if (event->slot != WEIR__REQUEST_READ || !weir__mailbox_answers(&segment->outbox, event))
+        weir__mailbox_push_event(&segment->inbox, event);
 }
 
 void weir__remote_end(weir_ctx *ctx)
@@ -742,11 +322,10 @@ void weir__remote_end(weir_ctx *ctx)
     weir__segment *segment = weir__remote_of(ctx)->segment;
 
     announce(segment);
-    push(segment, &segment->inbox, NULL, ENDED);
+    weir__mailbox_push(&segment->inbox, NULL, WEIR__MAIL_ENDED);
 }
 
-/* Brings an event to the next member that has the slot, from this link on; past the last one it
- * leaves the segment. */
+/* Calls the next member that has the slot; behind the last one the event leaves the segment. */
 static void pass_member(weir__segment *segment, const weir__list *link, const weir__event *event)
 {
     bool is_inbound = event->slot < WEIR__BIND;
@@ -762,8 +341,8 @@ static void pass_member(weir__segment *segment, const weir__list *link, const we
             return;
         }
     }
-    if (event->slot != WEIR__REQUEST_READ || !answers_request(segment, &segment->inbox, event))
-        push_event(segment, &segment->outbox, event);
+    if (event->slot != WEIR__REQUEST_READ || !weir__mailbox_answers(&segment->inbox, event))
+        weir__mailbox_push_event(&segment->outbox, event);
 }
 
 static void add_member(weir__segment *segment, weir__remote *remote)
@@ -784,7 +363,7 @@ void weir__remote_let_free(weir_ctx *ctx)
 {
     weir_channel *channel = ctx->channel;
 
-    /* Release: all that was done with the context, before the loop frees it. */
+    /* Release: the loop frees the context after everything that was done with it here. */
     atomic_store_explicit(&weir__remote_of(ctx)->is_gone, true, memory_order_release);
     weir__channel_defer(channel, WEIR__DEFERRED_SWEEP);
 }
@@ -802,7 +381,7 @@ static void remove_member(weir__segment *segment, weir__remote *remote, bool is_
     weir__list_remove(&remote->link);
     remote->home = NULL;
     if (is_last)
-        close_inbox(segment);
+        weir__mailbox_close(&segment->inbox, &segment->outbox);
     if (!weir__ctx_has_offloads(ctx))
         weir__remote_let_free(ctx);
 }
@@ -817,13 +396,12 @@ static void move_members(weir__segment *segment, weir__segment *part)
         weir__list_append(&part->members, link);
         WEIR_CONTAINER_OF(link, weir__remote, link)->home = part;
     }
-    part->split.slot = SPLIT | FLUSHES;
-    push(segment, &segment->outbox, &part->split, SPLIT | FLUSHES);
-    wake(part, &part->inbox);
+    weir__mailbox_push(&segment->outbox, &part->split, SPLIT | WEIR__MAIL_FLUSHES);
+    weir__mailbox_start(&part->inbox);
 }
 
 /* Returns false if the inbox is closed: then the loop may have freed the segment. */
-static bool deliver(weir__segment *segment, weir__remote_node *node, uint32_t slot)
+static bool deliver(weir__segment *segment, weir__mail *node, uint32_t slot)
 {
     weir__event event;
 
@@ -833,43 +411,43 @@ static bool deliver(weir__segment *segment, weir__remote_node *node, uint32_t sl
         remove_member(segment, WEIR_CONTAINER_OF(node, weir__remote, removed), slot != REMOVED);
     } else if (slot == SPLIT) {
         move_members(segment, WEIR_CONTAINER_OF(node, weir__segment, split));
-    } else if (slot == ENDED) {
-        push(segment, &segment->outbox, NULL, ENDED);
+    } else if (slot == WEIR__MAIL_ENDED) {
+        weir__mailbox_push(&segment->outbox, NULL, WEIR__MAIL_ENDED);
     } else {
-        event = event_of(node, slot);
-        if (slot == DISCARDED)
+        event = weir__mail_event(node, slot);
+        if (slot == WEIR__MAIL_DISCARDED)
             weir_msg_release(event.msg);
         else
             pass_member(segment, &segment->members, &event);
         if (node != NULL) {
-            uncount(segment->channel, contents_of(node));
-            event_node_destroy(contents_of(node));
+            weir__mail_uncount(node, segment->channel);
+            weir__mail_free(node);
         }
     }
-    return slot != (REMOVED | FLUSHES);
+    return slot != (REMOVED | WEIR__MAIL_FLUSHES);
 }
 
 static void run_inbox(void *arg, int status)
 {
     weir__segment *segment = arg;
     weir_channel *channel = segment->channel;
-    weir__remote_node *node;
+    weir__mail *node;
     uint32_t slot;
 
-    (void)status; /* run or cancelled: events must arrive */
+    (void)status; /* cancelled tasks run, too: no event may be lost */
     for (int i = 0; i < BATCH; i++) {
-        slot = take(&segment->inbox, channel, &node);
+        slot = weir__mailbox_take(&segment->inbox, &node);
         if (slot == 0 || !deliver(segment, node, slot)) {
             weir_channel_release(channel);
             return;
         }
     }
-    post(segment->executor, &segment->inbox.task);
+    weir__mailbox_repost(&segment->inbox);
 }
 
 /* ---- from the handlers ---- */
 
-/* A handler that is removed passes nothing on after `removed` has returned. */
+/* What a handler passes on after `removed` has returned is released. */
 void weir__remote_leave(weir_ctx *ctx, const weir__event *event)
 {
     weir__remote *remote = weir__remote_of(ctx);
@@ -885,12 +463,12 @@ void weir__remote_leave(weir_ctx *ctx, const weir__event *event)
 
 void weir__remote_ask_removal(weir_ctx *ctx)
 {
-    /* Relaxed: the deferred task orders it. */
+    /* Relaxed: the deferred task comes after it. */
     atomic_store_explicit(&weir__remote_of(ctx)->wants_removal, true, memory_order_relaxed);
     weir__channel_defer(ctx->channel, WEIR__DEFERRED_SWEEP);
 }
 
-/* The context that events of this direction have left. */
+/* Returns the context that the next event from the outbox has left. */
 static weir_ctx *exit_of(weir__segment *segment, bool is_inbound)
 {
     if (!is_inbound)
@@ -900,7 +478,7 @@ static weir_ctx *exit_of(weir__segment *segment, bool is_inbound)
     return segment->last;
 }
 
-static void pass_on(weir__segment *segment, weir__remote_node *node, uint32_t slot)
+static void pass_on(weir__segment *segment, weir__mail *node, uint32_t slot)
 {
     weir__segment *part;
     weir__event event;
@@ -908,19 +486,19 @@ static void pass_on(weir__segment *segment, weir__remote_node *node, uint32_t sl
     if ((slot & SPLIT) != 0) {
         part = WEIR_CONTAINER_OF(node, weir__segment, split);
         weir__list_remove(&part->split_link);
-        wake(part, &part->outbox);
-    } else if (slot == ENDED) {
+        weir__mailbox_start(&part->outbox);
+    } else if (slot == WEIR__MAIL_ENDED) {
         weir__pipeline_teardown_after(exit_of(segment, true));
     } else {
-        event = event_of(node, slot);
+        event = weir__mail_event(node, slot);
         if (node != NULL)
-            uncount(segment->channel, contents_of(node));
-        if (slot == DISCARDED)
+            weir__mail_uncount(node, segment->channel);
+        if (slot == WEIR__MAIL_DISCARDED)
             weir_msg_release(event.msg);
         else
             weir__pass(exit_of(segment, event.slot < WEIR__BIND), &event);
         if (node != NULL)
-            event_node_destroy(contents_of(node));
+            weir__mail_free(node);
     }
 }
 
@@ -934,12 +512,12 @@ static void run_outbox(void *arg, int status)
 {
     weir__segment *segment = arg;
     weir_channel *channel = segment->channel;
-    weir__remote_node *node;
+    weir__mail *node;
     uint32_t slot;
 
     (void)status;
     for (int i = 0; i < BATCH && !has_moved(channel); i++) {
-        slot = take(&segment->outbox, channel, &node);
+        slot = weir__mailbox_take(&segment->outbox, &node);
         if (slot == 0) {
             if (segment->open == 0)
                 weir__channel_defer(channel, WEIR__DEFERRED_SWEEP);
@@ -948,7 +526,5 @@ static void run_outbox(void *arg, int status)
         }
         pass_on(segment, node, slot);
     }
-    weir_channel_retain(channel); /* the task may end before post returns */
-    post(weir__channel_executor(channel), &segment->outbox.task);
-    weir_channel_release(channel);
+    weir__mailbox_repost(&segment->outbox);
 }

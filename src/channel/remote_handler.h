@@ -22,28 +22,7 @@
 #include "base/list.h"
 #include "channel/ctx.h"
 #include "channel/invoke.h"
-#include "os/thread.h"
-
-#define WEIR__REMOTE_FIXED 10
-
-typedef struct weir__remote_node {
-    weir__list link;
-    uint32_t slot; /* a slot, or what remote_handler.c adds to them */
-    bool is_fixed; /* part of its mailbox: an event without contents */
-} weir__remote_node;
-
-typedef struct weir__mailbox {
-    weir__mutex lock; /* guards everything but the task */
-    weir__list nodes;
-    bool is_posted;    /* the task is posted, runs, or waits for SPLIT */
-    bool is_closed;    /* of an inbox: push to the outbox */
-    bool is_asked;     /* a message was requested and has not passed */
-    bool has_passed;   /* a message has, since the last read_complete */
-    bool has_ended;    /* the channel is inactive: messages that wait are released */
-    unsigned flushing; /* nodes with FLUSHES: no message waits */
-    weir_task task;
-    weir__remote_node fixed[WEIR__REMOTE_FIXED];
-} weir__mailbox;
+#include "channel/mailbox.h"
 
 typedef struct weir__segment {
     weir_channel *channel;
@@ -64,7 +43,7 @@ typedef struct weir__segment {
 
     /* Of a segment that was split off. */
     weir__list split_link;
-    weir__remote_node split;
+    weir__mail split;
     struct weir__remote *split_at; /* the first member to move */
 } weir__segment;
 
@@ -87,9 +66,9 @@ typedef struct weir__remote {
     weir_promise *left; /* a reference: completes when the context is freed; may be NULL */
 
     /* Written by the loop before it pushes the node. */
-    weir__remote_node added;    /* its slot is 0 before */
+    weir__mail added;           /* its slot is 0 before */
     struct weir__remote *after; /* the member that it follows; NULL = none */
-    weir__remote_node removed;
+    weir__mail removed;
 
     /* Set by the executor, which then asks for a sweep. */
     atomic_bool wants_removal;
@@ -155,9 +134,6 @@ void weir__remote_enter(weir_ctx *ctx, const weir__event *event);
 /* The channel has fired its last event: when it has left the segment of `ctx`, calls
  * weir__pipeline_teardown_after. */
 void weir__remote_end(weir_ctx *ctx);
-
-/* True if the bytes in mailboxes are below the low mark. */
-bool weir__remote_may_read(const weir_channel *channel);
 
 /* ---- on the handler's executor ---- */
 
