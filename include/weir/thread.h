@@ -28,9 +28,9 @@ typedef struct weir_thread_factory {
 
 /*
  * Calls fn(arg) when the calling thread ends, on any thread: last added first, after the
- * weir_locals of the thread were removed. The thread of an executor also ends when the executor is
- * suspended. On the main thread the hooks run in weir_locals_remove_all and pthread_exit, not in
- * exit. Hooks added by a hook run too, up to eight rounds.
+ * weir_local values of the thread were removed. The thread of an executor also ends when the
+ * executor is suspended. On the main thread the hooks run in weir_locals_remove_all and
+ * pthread_exit, not in exit. Hooks added by a hook run too, up to eight rounds.
  * Thread: any.  Fails: -EINVAL if fn is NULL, -ENOMEM, -EAGAIN if the process has no thread key
  * left.
  */

@@ -9,7 +9,7 @@
 #include "guide/guide_fixture.h"
 
 /* doc:begin make */
-/* A frame: two bytes that say how long it is, then a text. */
+/* A frame: a length of two bytes, then a text. */
 static int make_frame(const char *name, int score, weir_buf **ret_frame)
 {
     weir_buf *buf;
@@ -17,7 +17,7 @@ static int make_frame(const char *name, int score, weir_buf **ret_frame)
 
     if (err < 0)
         return err;
-    err = weir_buf_write_u16(buf, 0); /* we will know later */
+    err = weir_buf_write_u16(buf, 0); /* the length, set below */
     if (!err)
         err = weir_buf_printf(buf, "%s=%d", name, score);
     if (!err)
@@ -31,13 +31,13 @@ static int make_frame(const char *name, int score, weir_buf **ret_frame)
 /* doc:end */
 
 /* doc:begin read */
-/* The next frame's text as a view of `buf`, without copying; -EAGAIN if it has not all come. */
+/* The text of the next frame as a view of `buf`; -EAGAIN if the frame is incomplete. */
 static int read_frame(weir_buf *buf, weir_buf **ret_text)
 {
     uint16_t length;
 
     if (weir_buf_peek_u16(buf, &length) < 0 || weir_buf_readable(buf) < 2u + length)
-        return -EAGAIN; /* peek has moved nothing */
+        return -EAGAIN; /* nothing was consumed */
     (void)weir_buf_skip(buf, 2);
     return weir_buf_read_slice(buf, length, ret_text);
 }
@@ -64,7 +64,7 @@ static int parse(weir_buf *buf, uint8_t *ret_kind, uint32_t *ret_size, uint64_t 
         err = weir_buf_read_u32_le(buf, ret_size);
     if (!err)
         err = weir_buf_read_varint(buf, ret_id);
-    return err; /* WEIR_EBOUNDS: the message is too short. Nobody has read beyond its end. */
+    return err; /* WEIR_EBOUNDS: the message is too short */
 }
 /* doc:end */
 
@@ -83,7 +83,7 @@ TEST(buffers, check_every_access)
 }
 
 /* doc:begin fan-out */
-/* The same bytes to many, without copying: each gets a view with indices of its own. Takes msg. */
+/* Sends the same bytes to several channels, as views with their own indices. Takes msg. */
 static void send_to_all(weir_channel **channels, size_t count, weir_msg *msg)
 {
     weir_msg *share;
@@ -91,7 +91,7 @@ static void send_to_all(weir_channel **channels, size_t count, weir_msg *msg)
     for (size_t i = 0; i < count; i++)
         if (weir_msg_share(msg, &share) == 0)
             weir_channel_write_and_flush(channels[i], share, NULL);
-    weir_msg_release(msg); /* ours; the memory goes when the last view has been sent */
+    weir_msg_release(msg); /* ours; the memory is freed when the last view was sent */
 }
 /* doc:end */
 
@@ -110,7 +110,7 @@ TEST(buffers, are_shared_by_views)
 }
 
 /* doc:begin composite */
-/* A header in front of a body, without copying either. Takes the body. */
+/* Puts a header in front of a body, without copying. Takes the body. */
 static int with_header(weir_msg *body, uint32_t size, weir_msg **ret_whole)
 {
     weir_composite *whole = NULL;
@@ -120,11 +120,11 @@ static int with_header(weir_msg *body, uint32_t size, weir_msg **ret_whole)
     if (!err)
         err = weir_buf_create(4, 4, &header);
     if (!err) {
-        (void)weir_buf_write_u32(header, size); /* there is room */
+        (void)weir_buf_write_u32(header, size); /* fits */
         err = weir_composite_add(whole, weir_buf_msg(header));
     }
     if (!err)
-        err = weir_composite_add(whole, body); /* takes it, also when it fails */
+        err = weir_composite_add(whole, body); /* takes it, even on failure */
     else
         weir_msg_release(body);
     if (!err)
@@ -164,7 +164,7 @@ static int page_of(const char *text, weir_buf **ret_buf)
 
     if (page == NULL)
         return -ENOMEM;
-    return weir_buf_wrap(page, strlen(page), free_page, NULL, ret_buf); /* frees it if it fails */
+    return weir_buf_wrap(page, strlen(page), free_page, NULL, ret_buf); /* frees it on failure */
 }
 /* doc:end */
 
@@ -191,7 +191,7 @@ TEST(buffers, are_watched)
 
     weir_leak_scope_begin(&scope);
     leak_nothing();
-    assert_int_equal(weir_leak_scope_end(&scope), 0); /* how many this thread has forgotten */
+    assert_int_equal(weir_leak_scope_end(&scope), 0); /* the number of leaks */
     /* doc:end */
 }
 
@@ -199,9 +199,9 @@ TEST(buffers, are_limited)
 {
     /* doc:begin limit */
     char table[4096];
-    int err = weir_pool_set_limit(256 << 20); /* then: -ENOMEM, which everything survives */
+    int err = weir_pool_set_limit(256 << 20); /* above it, allocations fail with -ENOMEM */
 
-    weir_pool_describe(table, sizeof(table)); /* where it is: by size, and by thread */
+    weir_pool_describe(table, sizeof(table)); /* memory by size and by thread */
     /* doc:end */
     assert_int_equal(err, 0);
     assert_true(strlen(table) > 0);
@@ -210,7 +210,7 @@ TEST(buffers, are_limited)
 
 /* doc:begin lines */
 struct lines {
-    weir_buf *rest; /* what has come of a line that has not ended; NULL if nothing has */
+    weir_buf *rest; /* the beginning of an incomplete line, or NULL */
 };
 
 static void lines_deinit(void *state)
@@ -218,7 +218,7 @@ static void lines_deinit(void *state)
     weir_buf_release(((struct lines *)state)->rest);
 }
 
-/* Takes buf; gives whole lines to the next handler, as views. */
+/* Takes buf; passes complete lines to the next handler, as views. */
 static int split(weir_ctx *ctx, weir_buf *buf)
 {
     struct lines *self = weir_ctx_state(ctx);
@@ -233,7 +233,7 @@ static int split(weir_ctx *ctx, weir_buf *buf)
             weir_fire_read(ctx, weir_buf_msg(line));
     }
     if (!err && weir_buf_readable(buf) > 0) {
-        self->rest = buf; /* not released: we keep it */
+        self->rest = buf; /* kept, not released */
         return 0;
     }
     weir_buf_release(buf);
@@ -246,7 +246,7 @@ static void lines_read(weir_ctx *ctx, weir_msg *msg)
     weir_buf *buf = weir_buf_of(msg), *rest = self->rest;
     int err = 0;
 
-    if (rest != NULL) { /* a line that came in pieces is copied together */
+    if (rest != NULL) { /* the line arrived in several parts: copy them together */
         self->rest = NULL;
         err = weir_buf_write_buf(rest, buf, weir_buf_readable(buf));
         weir_buf_release(buf);

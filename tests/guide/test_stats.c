@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What docs/guide/17-figures.md shows.
+ * What docs/guide/17-stats.md shows.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -21,12 +21,12 @@ static void print_metric(const weir_metric_value *metric, void *to)
 
 static void print_metrics(FILE *to)
 {
-    weir_metrics_foreach(print_metric, to); /* from any thread, and nobody has to wait for it */
+    weir_metrics_foreach(print_metric, to); /* on any thread, without blocking others */
 }
 /* doc:end */
 
 /* doc:begin own */
-static weir_metric *answers, *answer_ns; /* made once, by whoever starts the program */
+static weir_metric *answers, *answer_ns; /* created once, at the start of the program */
 
 static int make_metrics(void)
 {
@@ -44,7 +44,7 @@ static void count_answer(int64_t took_ns)
 }
 /* doc:end */
 
-TEST(figures, are_printed)
+TEST(stats, metrics_are_printed)
 {
     weir_group *loops = make_loops(1);
     char *text = NULL;
@@ -76,17 +76,17 @@ static void print_loops(weir_group *loops, FILE *to)
 
         weir_executor_read_stats(loop, &tasks);
         if (weir_loop_read_stats(loop, &io) < 0)
-            continue; /* no event loop */
+            continue; /* not an event loop */
         fprintf(to, "%s: busy %.0f %%, %" PRIu64 " descriptors, %.1f system calls a turn, ",
                 weir_executor_name(loop), tasks.utilisation * 100, io.handles,
                 io.turns > 0 ? (double)(io.waits + io.receives + io.sends) / (double)io.turns : 0);
-        fprintf(to, "99 %% of the tasks waited less than %" PRId64 " ns\n",
+        fprintf(to, "queue latency p99 %" PRId64 " ns\n",
                 tasks.queue_latency_ns.p99);
     }
 }
 /* doc:end */
 
-TEST(figures, tell_of_loops)
+TEST(stats, of_loops)
 {
     weir_group *loops = make_loops(1);
     char *text = NULL;
@@ -116,7 +116,7 @@ static int init_child(weir_channel *channel, void *user_data)
     return 0;
 }
 
-TEST(figures, are_not_all_there_is)
+TEST(stats, log_messages)
 {
     weir_group *loops = make_loops(1);
     weir_server *server = NULL;
@@ -146,15 +146,15 @@ static void print_channels(FILE *to)
     fprintf(to, "%" PRIu64 " channels, %" PRIu64 " bytes in, %" PRIu64 " out\n", all.active,
             all.bytes_received, all.bytes_sent);
     if (weir_channel_read_stats_of("tcp", &tcp) == 0 && tcp.turned_away > 0)
-        fprintf(to, "%" PRIu64 " clients came when no descriptor was left\n", tcp.turned_away);
+        fprintf(to, "%" PRIu64 " clients were rejected: no descriptors\n", tcp.turned_away);
     if (all.errors.reset > all.closed / 100)
-        fprintf(to, "more than one in a hundred was reset by its peer\n");
+        fprintf(to, "more than 1 %% of the connections were reset by the peer\n");
 }
 /* doc:end */
 
 static const weir_handler nothing = {.name = "nothing"};
 
-TEST(figures, tell_of_channels)
+TEST(stats, of_channels)
 {
     weir_embedded *embedded = embed(&nothing, NULL);
     weir_channel_stats before, after;
