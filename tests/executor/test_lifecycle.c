@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An executor's life: its thread, its states, and kinds of executors that fail. Suspension, the end
- * and the hooks that run there are in test_lifecycle_suspension.c, test_lifecycle_end.c and test_hooks.c.
+ * and the hooks that run there are in test_lifecycle_suspension.c, test_lifecycle_end.c and
+ * test_hooks.c.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -80,8 +80,7 @@ static void print_loops(weir_group *loops, FILE *to)
         fprintf(to, "%s: busy %.0f %%, %" PRIu64 " descriptors, %.1f system calls a turn, ",
                 weir_executor_name(loop), tasks.utilisation * 100, io.handles,
                 io.turns > 0 ? (double)(io.waits + io.receives + io.sends) / (double)io.turns : 0);
-        fprintf(to, "queue latency p99 %" PRId64 " ns\n",
-                tasks.queue_latency_ns.p99);
+        fprintf(to, "queue latency p99 %" PRId64 " ns\n", tasks.queue_latency_ns.p99);
     }
 }
 /* doc:end */
