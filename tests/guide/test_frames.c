@@ -19,13 +19,13 @@ static void on_line(weir_ctx *ctx, weir_msg *msg)
     weir_string_release(line);
 }
 
-/* Too long, or no UTF-8: that line is lost, the next one will come. */
+/* A line that is too long or not UTF-8 is dropped; the next line is delivered as usual. */
 static void on_error(weir_ctx *ctx, int err, const char *detail)
 {
     weir_string *excuse;
 
     if (err != WEIR_ETOOLONG && err != WEIR_EMALFORMED)
-        weir_fire_error(ctx, err, detail); /* at the tail it closes the channel */
+        weir_fire_error(ctx, err, detail); /* the tail closes the channel */
     else if (weir_string_format(&excuse, "sorry: %s\n", detail) == 0)
         weir_write_and_flush(ctx, weir_string_msg(excuse), NULL);
 }
@@ -112,7 +112,7 @@ static void free_reading(weir_msg *msg)
 
 static const weir_msg_type reading_type = {.name = "reading", .destroy = free_reading};
 
-/* Four bytes: a sensor's number, and what it has measured. */
+/* Four bytes: the number of a sensor, and its measurement. */
 static int decode_reading(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
 {
     struct reading *reading;

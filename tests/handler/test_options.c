@@ -87,11 +87,11 @@ TEST(options, invalid_ones_of_proxy_headers_are_named)
     assert_options_rejected(
         weir_proxy_header_create(WEIR_PROXY_HEADER_OPTIONS(.source = &ipv4, .destination = &ipv6),
                                  &header),
-        "source and destination are of one family");
+        "source and destination must have one family");
     assert_options_rejected(weir_proxy_header_create(
                                 WEIR_PROXY_HEADER_OPTIONS(.version = 1, .checksum = true), &header),
                             "version 1");
     assert_options_rejected(
         weir_proxy_header_create(WEIR_PROXY_HEADER_OPTIONS(.checksum = true), &header),
-        "without addresses");
+        "require addresses");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What docs/guide/21-rates.md shows.
+ * What docs/guide/21-timeouts.md shows.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static int add_heartbeat(weir_pipeline *pipeline)
 }
 /* doc:end */
 
-TEST(rates, of_a_heart)
+TEST(guide_timeouts, heartbeat_pings_and_closes)
 {
     weir_embedded *embedded = NULL;
 
@@ -87,7 +87,7 @@ static int limit(weir_pipeline *pipeline, weir_traffic *all_of_us)
 }
 /* doc:end */
 
-TEST(rates, of_a_song)
+TEST(guide_timeouts, shaped_chunks_are_sent_at_the_rate)
 {
     weir_embedded *embedded = NULL;
     weir_traffic *traffic = NULL;
