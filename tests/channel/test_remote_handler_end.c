@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of a channel whose handlers run on several executors: each of them hears `inactive` and
- * `unregistered`, and only then are they removed, from the tail on.
+ * The end of a channel whose handlers run on several executors: all of them get `inactive` and
+ * `unregistered` before they are removed, from the tail on.
  */
 #include "channel/remote_handler.h"
 
@@ -20,7 +20,7 @@
 #define LAYOUTS 81      /* PLACES to the power of HANDLERS */
 #define NOBODY HANDLERS /* removes itself */
 
-/* Which place each of the handlers is at: a number, with a digit for each. */
+/* A layout is a number in base PLACES: a digit for each handler says where it runs. */
 struct spread {
     struct test_channel tc;
     weir_group *groups[PLACES];
@@ -48,7 +48,7 @@ static void add_handler(struct spread *spread, unsigned i, unsigned place, bool 
                      0);
 }
 
-/* The executors are free: what there is to do is done when it is, and the loop looks for it. */
+/* Runs the loop until the event is logged. The executors run freely. */
 static void run_until(struct spread *spread, const char *word)
 {
     while (event_log_count(&spread->tc.events, word) == 0) {
@@ -78,7 +78,7 @@ static void end_groups(struct spread *spread)
     }
 }
 
-/* One that had no time: on a machine that is busy its threads may come back too late. */
+/* Releases a group that was shut down without a timeout: its threads may still be running. */
 static void release_group(weir_group *group)
 {
     (void)weir_group_await_termination(group, TEST_TIMEOUT_NS);
@@ -101,7 +101,7 @@ static const char *find(struct spread *spread, unsigned handler, const char *wor
     return strstr(spread->tc.events.text, text);
 }
 
-/* All of them have heard all of it, each once, before the first is removed. */
+/* All handlers got both events, once, before the first was removed. */
 static void assert_ended(struct spread *spread)
 {
     const char *last_removed = find(spread, HANDLERS - 1, "removed");
@@ -117,9 +117,9 @@ static void assert_ended(struct spread *spread)
     }
 }
 
-/* ---- everywhere ---- */
+/* ---- all layouts ---- */
 
-TEST(remote_handler_end, comes_to_each_handler_before_any_is_removed_wherever_they_run)
+TEST(remote_handler_end, reaches_each_handler_before_any_is_removed)
 {
     struct spread spread;
 
@@ -132,7 +132,7 @@ TEST(remote_handler_end, comes_to_each_handler_before_any_is_removed_wherever_th
     }
 }
 
-TEST(remote_handler_end, comes_to_each_handler_when_their_executors_have_ended_before)
+TEST(remote_handler_end, reaches_each_handler_whose_executor_has_ended)
 {
     struct spread spread;
 
@@ -146,8 +146,8 @@ TEST(remote_handler_end, comes_to_each_handler_when_their_executors_have_ended_b
     }
 }
 
-/* What is on the way to a handler goes on when its executor gives up what it has. */
-TEST(remote_handler_end, comes_to_each_handler_when_an_executor_ends_meanwhile)
+/* Events in the inbox are delivered although the executor cancels its tasks. */
+TEST(remote_handler_end, reaches_each_handler_while_an_executor_ends)
 {
     struct spread spread;
 
@@ -168,9 +168,9 @@ TEST(remote_handler_end, comes_to_each_handler_when_an_executor_ends_meanwhile)
     }
 }
 
-/* ---- handlers that go ---- */
+/* ---- handlers that remove themselves ---- */
 
-/* One that has left has not heard the rest; the others have heard all of it. */
+/* The others got all events; `leaver` got those before its removal. */
 static void assert_ended_without(struct spread *spread, unsigned leaver)
 {
     for (unsigned i = 0; i < HANDLERS; i++) {
@@ -184,7 +184,7 @@ static void assert_ended_without(struct spread *spread, unsigned leaver)
     }
 }
 
-static bool all_are_gone(struct spread *spread)
+static bool all_are_freed(struct spread *spread)
 {
     unsigned gone = 0;
 
@@ -196,14 +196,14 @@ static bool all_are_gone(struct spread *spread)
     return gone == HANDLERS;
 }
 
-TEST(remote_handler_end, comes_to_the_others_when_a_handler_removes_itself_meanwhile)
+TEST(remote_handler_end, reaches_the_others_when_a_handler_removes_itself)
 {
     struct spread spread;
 
     for (unsigned i = 0; i < LAYOUTS * HANDLERS; i++) {
         spread_open(&spread, i / HANDLERS, i % HANDLERS);
         weir_channel_abort(spread.tc.channel, NULL);
-        while (!all_are_gone(&spread)) {
+        while (!all_are_freed(&spread)) {
             weir__thread_yield();
             tc_run(&spread.tc);
         }
@@ -214,8 +214,8 @@ TEST(remote_handler_end, comes_to_the_others_when_a_handler_removes_itself_meanw
 
 /* ---- without memory ---- */
 
-/* The message may be lost, the end is not. */
-TEST(remote_handler_end, comes_to_each_handler_without_memory)
+/* The error may be lost, the last events are not. */
+TEST(remote_handler_end, reaches_each_handler_without_memory)
 {
     const unsigned layout = 0 + 1 * PLACES + 0 * PLACES * PLACES + 2 * PLACES * PLACES * PLACES;
     struct spread spread;
@@ -236,8 +236,8 @@ TEST(remote_handler_end, comes_to_each_handler_without_memory)
 
 /* ---- the loop's end ---- */
 
-/* The loop's time is up while the end is on its way through a handler elsewhere, which is slow. */
-TEST(remote_handler_end, comes_to_each_handler_when_the_loop_ends_meanwhile)
+/* The loop is shut down while the last events wait for a remote handler. */
+TEST(remote_handler_end, reaches_each_handler_while_the_loop_ends)
 {
     weir_group *loops = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1)),
                *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));

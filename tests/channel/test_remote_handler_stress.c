@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Order between two handlers on one executor, while others come and go between them.
+ * The order of events between two handlers on one executor while others are added and removed
+ * between them.
  */
 #include "channel/remote_handler.h"
 
@@ -15,7 +16,7 @@
 
 #define ROUNDS 20
 #define NUMBERS 400
-#define BETWEEN 3 /* handlers that come and go */
+#define BETWEEN 3 /* handlers that are added and removed */
 
 /* ---- numbers ---- */
 
@@ -42,14 +43,14 @@ static weir_msg *number(unsigned value)
 
 /* ---- handlers ---- */
 
-/* What has come to where it is looked at, in one direction. */
+/* The numbers that have arrived in one direction. */
 struct order {
     unsigned expected;
     unsigned wrong;
     struct call_counter seen;
 };
 
-static void look(struct order *order, weir_msg *msg)
+static void check_order(struct order *order, weir_msg *msg)
 {
     const struct number *came = (const struct number *)msg;
 
@@ -61,17 +62,17 @@ static void look(struct order *order, weir_msg *msg)
 
 static struct order in, out;
 
-static void look_at_event(weir_ctx *ctx, weir_msg *event)
+static void check_event(weir_ctx *ctx, weir_msg *event)
 {
     (void)ctx;
-    look(&in, event);
+    check_order(&in, event);
 }
 
-static void look_at_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+static void check_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
     (void)ctx;
     (void)done;
-    look(&out, msg);
+    check_order(&out, msg);
 }
 
 static void pass_event(weir_ctx *ctx, weir_msg *event)
@@ -84,13 +85,13 @@ static void pass_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
     weir_write(ctx, msg, done);
 }
 
-static const weir_handler front = {.name = "front", .event = pass_event, .write = look_at_write};
-static const weir_handler back = {.name = "back", .event = look_at_event, .write = pass_write};
+static const weir_handler front = {.name = "front", .event = pass_event, .write = check_write};
+static const weir_handler back = {.name = "back", .event = check_event, .write = pass_write};
 static const weir_handler passer = {.name = "passer", .event = pass_event, .write = pass_write};
 
-/* ---- the storm ---- */
+/* ---- load ---- */
 
-/* One that stands between them goes, or one comes: on the loop, on their executor or another. */
+/* Adds or removes a handler between the two: on the loop, on their executor or on another. */
 static void change(weir_channel *channel, weir_group *const groups[], weir__random *random)
 {
     static const char *const names[BETWEEN] = {"x", "y", "z"};
@@ -105,7 +106,7 @@ static void change(weir_channel *channel, weir_group *const groups[], weir__rand
             pipeline, WEIR_PLACE(.name = name, .after = "front", .group = group), &passer, NULL));
 }
 
-static void blow(weir_channel *channel, weir_group *const groups[], uint64_t seed)
+static void run_load(weir_channel *channel, weir_group *const groups[], uint64_t seed)
 {
     weir__random random;
 
@@ -120,10 +121,10 @@ static void blow(weir_channel *channel, weir_group *const groups[], uint64_t see
         if (weir__random_below(&random, 16) == 0)
             (void)call_counter_await(&in.seen, i + 1);
     }
-    weir_channel_flush(channel); /* a write alone wakes nobody */
+    weir_channel_flush(channel); /* a write alone does not wake the loop */
 }
 
-TEST(remote_handler, keeps_the_order_while_handlers_come_and_go_between_two_others)
+TEST(remote_handler, keeps_the_order_while_others_are_added_and_removed)
 {
     weir_group *loops = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1)),
                *groups[] = {NULL, make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1)),
@@ -131,7 +132,7 @@ TEST(remote_handler, keeps_the_order_while_handlers_come_and_go_between_two_othe
     static struct event_log events;
     weir_channel *channel;
 
-    log_capture_start(); /* changes that come to nothing are logged */
+    log_capture_start(); /* changes that fail are logged */
     event_log_open(&events);
     for (unsigned round = 0; round < ROUNDS; round++) {
         assert_int_equal(
@@ -143,7 +144,7 @@ TEST(remote_handler, keeps_the_order_while_handlers_come_and_go_between_two_othe
                                            WEIR_PLACE(.group = groups[1]), &back, NULL),
                          0);
         weir_channel_register(channel, weir_group_at(loops, 0), NULL);
-        blow(channel, groups, round);
+        run_load(channel, groups, round);
         assert_true(call_counter_await(&in.seen, NUMBERS));
         assert_true(call_counter_await(&out.seen, NUMBERS));
         assert_int_equal(in.wrong, 0);
