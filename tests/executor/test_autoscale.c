@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Groups that grow and shrink by themselves. Most tests move a clock by hand and let the monitor
- * look when they say so: its own window is so long that it never comes.
+ * Autoscaling groups. Most tests use a manual clock and call the monitor directly; its own window
+ * is so long that it never runs.
  */
 #include "support/test.h"
 
@@ -82,7 +82,7 @@ static bool has_settled(const weir_executor *executor)
     }
 }
 
-/* Waits until a member is asleep or gone, so that the time that passes next is not its own. */
+/* Waits until a member sleeps or has ended, so that time that passes does not count as awake. */
 static void await_settled(const weir_executor *executor)
 {
     int64_t deadline_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
@@ -98,7 +98,7 @@ static void advance(struct scaled *scaled, int64_t delta_ns)
     assert_int_equal(weir_manual_clock_advance(scaled->clock, delta_ns), 0);
 }
 
-/* The monitor looks; then whoever it has resumed or suspended has its way. */
+/* Runs the monitor, and waits for the members that it resumed or suspended. */
 static void step(struct scaled *scaled, size_t busy)
 {
     weir__autoscale_step(weir__group_chooser_state(scaled->group));
@@ -106,7 +106,7 @@ static void step(struct scaled *scaled, size_t busy)
         await_settled(member(scaled, i));
 }
 
-/* Lets windows pass, in which the first `busy` members stand at a gate. */
+/* Lets windows pass in which the first `busy` members wait at a gate. */
 static void pass(struct scaled *scaled, int windows, size_t busy)
 {
     for (int i = 0; i < windows; i++) {
@@ -125,7 +125,6 @@ static void keep_busy(const struct scaled *scaled, size_t i, struct gate *gate)
 
 /* ---- down ---- */
 
-/* D 33 */
 TEST(autoscale, idle_members_are_suspended_one_by_one_down_to_the_minimum)
 {
     struct scaled scaled;
@@ -141,7 +140,8 @@ TEST(autoscale, idle_members_are_suspended_one_by_one_down_to_the_minimum)
     assert_true(is_active(member(&scaled, 0)));
     pass(&scaled, 20, 0);
     assert_int_equal(count_active(&scaled), 1);
-    assert_int_equal(atomic_load(&scaled.fixture.asked), 0); /* nobody was started to be stopped */
+    assert_int_equal(atomic_load(&scaled.fixture.asked),
+                     0); /* no thread was started only to be stopped */
     close_scaled(&scaled);
 }
 
@@ -188,7 +188,7 @@ TEST(autoscale, a_suspended_member_ends_its_thread_and_a_task_brings_it_back)
     close_scaled(&scaled);
 }
 
-/* Its idle windows before the suspension do not count against it. */
+/* Idle windows before the suspension do not count. */
 TEST(autoscale, a_member_that_a_task_brought_back_has_all_the_patience_again)
 {
     struct call_counter counter = {0};
@@ -256,7 +256,6 @@ TEST(autoscale, a_member_with_a_timer_is_left_active)
 
 /* ---- up ---- */
 
-/* D 34 */
 TEST(autoscale, a_busy_member_gets_one_beside_it_and_two_busy_ones_a_third)
 {
     struct gate gate = {0};
@@ -281,7 +280,7 @@ TEST(autoscale, a_busy_member_gets_one_beside_it_and_two_busy_ones_a_third)
     close_scaled(&scaled);
 }
 
-/* As long as one is busy and one idle nothing changes, and no thread is started or ended. */
+/* While one is busy and one idle nothing changes, and no thread is started or ended. */
 TEST(autoscale, a_group_in_balance_is_left_alone)
 {
     struct gate gate = {0};
@@ -385,7 +384,7 @@ static int count_rejection(weir_executor *executor, weir_task_fn *fn, void *arg,
     return reason;
 }
 
-/* The task that wakes a member is no affair of the user's policy. */
+/* The task that resumes a member does not go through the rejection policy. */
 TEST(autoscale, a_group_that_shuts_down_is_left_alone)
 {
     struct call_counter rejected = {0};
@@ -415,7 +414,7 @@ TEST(autoscale, a_group_that_shuts_down_is_left_alone)
 
 /* ---- thresholds ---- */
 
-/* Lets a window pass of which the member was awake for `busy_ns`. */
+/* Lets a window pass in which the member is awake for `busy_ns`. */
 static void pass_window_with(struct scaled *scaled, size_t i, int64_t busy_ns)
 {
     struct gate gate = {0};
@@ -449,7 +448,7 @@ TEST(autoscale, a_member_below_the_lower_threshold_is_idle)
 
     open_scaled(&scaled, 2,
                 WEIR_AUTOSCALE_OPTIONS(BY_HAND, .patience = WEIR_OFF, .scale_down = 0.5));
-    keep_busy(&scaled, 0, &gate); /* so that it is not the one to go */
+    keep_busy(&scaled, 0, &gate); /* so that it is not suspended */
     gate_open(&gate);
     await_settled(member(&scaled, 0));
     pass_window_with(&scaled, 1, weir_ms(49));
@@ -488,7 +487,6 @@ TEST(autoscale, a_look_when_no_time_has_passed_changes_nothing)
     close_scaled(&scaled);
 }
 
-/* D 36 */
 TEST(autoscale, a_suspended_member_has_no_utilisation)
 {
     struct scaled scaled;
@@ -502,9 +500,8 @@ TEST(autoscale, a_suspended_member_has_no_utilisation)
     close_scaled(&scaled);
 }
 
-/* ---- who is next ---- */
+/* ---- choosing ---- */
 
-/* D 35 */
 TEST(autoscale, a_trickle_of_work_stays_on_the_one_active_member)
 {
     struct call_counter counter = {0};
@@ -545,7 +542,6 @@ TEST(autoscale, work_goes_round_evenly_among_the_active_members)
     close_scaled(&scaled);
 }
 
-/* C.2 */
 TEST(autoscale, work_for_a_group_without_active_members_brings_one_back)
 {
     struct call_counter counter = {0};
@@ -561,7 +557,7 @@ TEST(autoscale, work_for_a_group_without_active_members_brings_one_back)
     close_scaled(&scaled);
 }
 
-/* ---- making one ---- */
+/* ---- creation ---- */
 
 TEST(autoscale, bad_options_are_refused)
 {
@@ -610,7 +606,7 @@ TEST(autoscale, options_made_step_by_step_are_the_defaults)
     close_scaled(&scaled);
 }
 
-/* The global executor's thread allocates too, in its own time: let it begin before we count. */
+/* The thread of the global executor allocates too: start it before counting. */
 TEST(autoscale, without_memory_none_is_made)
 {
     struct call_counter counter = {0};
@@ -642,7 +638,7 @@ TEST(autoscale, without_memory_none_is_made)
     weir_promise_release(pending);
 }
 
-/* ---- with the monitor at work ---- */
+/* ---- with the monitor running ---- */
 
 static weir_group *make_monitored(int64_t window_ns)
 {

@@ -53,7 +53,6 @@ TEST(cascade, passes_an_error_on_with_its_sentence)
     weir_promise_release(target);
 }
 
-/* D 31 */
 TEST(cascade, passes_a_cancellation_back)
 {
     weir_promise *source = new_promise(weir_executor_immediate()),
@@ -289,7 +288,6 @@ static void end_source(weir_promise *source, unsigned round)
     weir_promise_release(source);
 }
 
-/* D 31 */
 TEST(cascade, survives_a_target_cancelled_while_its_source_ends)
 {
     static struct race race;

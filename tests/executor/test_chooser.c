@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The choosers that come with the library. The one that grows and shrinks its group has a file of
- * its own: test_autoscale.c.
+ * The choosers of the library, except autoscaling: see test_autoscale.c.
  */
 #include "support/test.h"
 
@@ -46,7 +45,6 @@ static _Atomic uint64_t *turn_of(weir_group *group)
     return weir__group_chooser_state(group);
 }
 
-/* A 4 */
 TEST(chooser, round_robin_takes_one_after_the_other)
 {
     for (int count = 1; count <= MEMBERS_MAX; count++) {
@@ -67,7 +65,7 @@ TEST(chooser, round_robin_is_the_default)
     weir_group_release(group);
 }
 
-/* A 4: a counter of 32 bits would begin anew here, and take some members twice in a row. */
+/* A 32-bit counter would wrap here, and pick some members twice in a row. */
 TEST(chooser, round_robin_goes_on_where_32_bits_end)
 {
     for (int count = 1; count <= MEMBERS_MAX; count++) {
@@ -225,7 +223,7 @@ TEST(chooser, by_cpu_goes_round_where_nobody_is_pinned)
 
 /* ---- by load ---- */
 
-/* Stands every member at the gate and queues so many tasks behind it. */
+/* Holds every member at the gate and queues these numbers of tasks behind it. */
 static void load(weir_group *group, struct gate *gate, struct call_counter *counter,
                  const int *pending)
 {
@@ -254,7 +252,7 @@ TEST(chooser, least_pending_takes_the_one_with_the_fewest_tasks)
     for (int i = 0; i < 9; i++)
         assert_int_equal(next_index(group), 1);
 
-    /* One more there, and it is level with the last: they take turns. */
+    /* With one more task it is level with the last one, so they alternate. */
     assert_int_equal(weir_group_execute(group, call_counter_task, &counter), 0);
     for (int i = 0; i < 2; i++)
         assert_int_equal(weir_group_execute(group, call_counter_task, &counter), 0);
@@ -317,13 +315,13 @@ TEST(chooser, two_choices_never_takes_the_most_loaded_one)
     for (int i = 0; i < 2000; i++)
         visits[next_index(group)]++;
     assert_int_equal(visits[1], 0);
-    /* The least loaded one is taken whenever it is drawn, 2 times in 5; 8 sigma are 176. */
+    /* The least loaded one is picked whenever it is drawn, 2 times in 5; 8 sigma are 176. */
     assert_in_range(visits[3], 800 - 176, 800 + 176);
     assert_int_equal(visits[0] + visits[2] + visits[3] + visits[4], 2000);
     unload(group, &gate);
 }
 
-/* Equal queues; the thread that stands at the gate is awake while time passes. */
+/* Equal queues; the thread at the gate is awake while time passes. */
 TEST(chooser, two_choices_between_equal_queues_takes_the_one_that_is_less_busy)
 {
     struct gate gate = {0};
@@ -366,7 +364,7 @@ static void submit_often(void *arg)
 
     for (int i = 0; i < 2000; i++)
         if (weir_group_execute(submitter->group, call_counter_task, submitter->counter) < 0)
-            return; /* the count will show it */
+            return; /* checked by the count */
 }
 
 TEST(chooser, all_of_them_serve_several_threads_at_once)

@@ -17,7 +17,7 @@
 
 #define PARTS 3
 
-/* A combiner, what it waits for, and what it tells. */
+/* A combiner, its promises, and its aggregate. */
 struct trio {
     struct stepper stepper;
     weir_combiner *combiner;
@@ -177,7 +177,6 @@ TEST(combiner, leaves_an_aggregate_that_was_completed_by_another)
     trio_close(&trio);
 }
 
-/* D 32 */
 TEST(combiner, that_is_finished_takes_no_more)
 {
     struct trio trio = trio_open();
@@ -208,7 +207,6 @@ static void use_from_elsewhere(void *arg)
     stranger->finish_err = weir_combiner_finish(stranger->trio->combiner, stranger->trio->all);
 }
 
-/* D 32 */
 TEST(combiner, is_for_its_executors_thread_only)
 {
     struct trio trio = trio_open();
@@ -246,7 +244,7 @@ TEST(combiner, that_finds_no_memory_for_a_promise_works_without_it)
     test_memory_fail_at(1);
     assert_int_equal(weir_combiner_create(trio.stepper.executor, &none), -ENOMEM);
     assert_null(none);
-    call_order_listen(trio.parts[0], &letters, 'a'); /* takes the room for the first listener */
+    call_order_listen(trio.parts[0], &letters, 'a'); /* uses the slot of the first listener */
     test_memory_fail_at(1);
     assert_int_equal(weir_combiner_add(trio.combiner, trio.parts[0]), -ENOMEM);
     assert_int_equal(weir_combiner_add(trio.combiner, trio.parts[1]), 0);
@@ -264,7 +262,8 @@ static int answer(void *arg, int status, void **ret_value)
 
 #define CROWD 200
 
-/* Promises of several executors that complete at the same time, seen from the immediate one. */
+/* Promises that complete concurrently on several executors; the combiner is on the immediate one.
+ */
 static void combine_crowd(weir_executor *executors[2], int results[CROWD], int expected)
 {
     weir_promise *all = new_promise(weir_executor_immediate()), *part;
@@ -298,7 +297,7 @@ TEST(combiner, hears_of_promises_that_complete_on_several_threads_at_once)
     single_executor_close(&second);
 }
 
-/* What it waits for may be the executor's last words. */
+/* It may wait for the termination of its executor. */
 TEST(combiner, does_not_keep_its_executor_from_being_released_for_good)
 {
     weir_promise *all = new_promise(NULL), *part;

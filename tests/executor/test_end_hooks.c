@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is done when a group has ended is done once, and before anybody hears of the end.
+ * End hooks run once, when a group has ended, before its termination completes.
  */
 #include "base/end_hooks.h"
 

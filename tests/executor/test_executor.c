@@ -147,8 +147,8 @@ struct submitter {
     weir__thread thread;
     weir_executor *executor;
     struct numbered tasks[TASKS_EACH];
-    int next;     /* the executor's: the number that is to come */
-    int disorder; /* the executor's */
+    int next;     /* accessed by the executor: the next number */
+    int disorder; /* accessed by the executor */
     _Atomic int refused;
 };
 
@@ -200,7 +200,7 @@ TEST(executor, runs_the_tasks_of_each_thread_in_the_order_submitted)
     }
 }
 
-/* Submits b from the executor's thread, then d, each time after the test has done its part. */
+/* Submits b, then d, on the executor's thread, each after the test has done its step. */
 struct dialogue {
     weir_executor *executor;
     struct call_order letters;
@@ -238,7 +238,6 @@ TEST(executor, lets_no_submission_of_its_own_thread_overtake_what_is_queued)
 
 /* ---- lazy tasks ---- */
 
-/* D 7 */
 TEST(executor, runs_lazy_tasks_when_something_else_wakes_it_and_before_that)
 {
     struct single_executor single = single_executor_open(NULL);
@@ -292,7 +291,6 @@ static void submit_both_kinds(void *arg, int status)
     dialogue->err |= call_order_execute(letters, executor, 'b');
 }
 
-/* D 21 */
 TEST(executor, runs_tail_tasks_once_after_all_tasks_of_the_turn)
 {
     struct single_executor single = single_executor_open(NULL);
@@ -307,7 +305,6 @@ TEST(executor, runs_tail_tasks_once_after_all_tasks_of_the_turn)
     single_executor_close(&single);
 }
 
-/* D 21 */
 TEST(executor, runs_the_tail_task_of_another_thread_after_the_tasks_queued_behind_it)
 {
     struct single_executor single = single_executor_open(NULL);
@@ -342,7 +339,7 @@ TEST(executor, is_woken_by_a_tail_task)
     single_executor_close(&single);
 }
 
-/* Which turn it was, seen from within. */
+/* Records the turn in which it runs. */
 struct turns {
     weir_executor *executor;
     uint64_t first, second;

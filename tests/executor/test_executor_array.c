@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stands on a shelf is found by its index, while others are put there.
+ * Executor arrays: elements are found by index while the array grows.
  */
 #include "executor/executor_array.h"
 
@@ -12,7 +12,7 @@
 
 #define MANY 1000
 
-/* Only addresses stand there: nobody looks at what is behind them. */
+/* Only addresses, never dereferenced. */
 static char things[MANY];
 
 static weir_executor *thing(size_t index)
@@ -38,7 +38,7 @@ TEST(executor_array, is_empty_at_first)
     weir__executor_array_deinit(&shelf);
 }
 
-/* Boards of odd lengths, too. */
+/* Blocks of odd lengths, too. */
 TEST(executor_array, finds_what_stands_on_every_board)
 {
     for (size_t first = 1; first <= 17; first += 4) {

@@ -150,7 +150,7 @@ static int64_t behind(const weir_clock *clock)
     return weir__monotonic_now() / 2;
 }
 
-/* The kernel knows one clock only; deadlines are of the executor's. */
+/* The kernel sleeps by one clock; deadlines are of the executor's clock. */
 static void check_sleep_by(int64_t (*now)(const weir_clock *clock))
 {
     weir_clock clock = {.now = now};
@@ -174,7 +174,7 @@ TEST(executor, sleeps_by_whatever_clock_it_has)
     check_sleep_by(behind);
 }
 
-/* A clock that is moved while the thread goes to sleep: it sees that its time has come. */
+/* A clock that is set while the thread goes to sleep: the thread sees that the deadline passed. */
 TEST(executor, misses_no_move_of_a_manual_clock)
 {
     struct single_executor single = single_executor_open_at(1);
@@ -190,9 +190,9 @@ TEST(executor, misses_no_move_of_a_manual_clock)
 }
 
 /*
- * What happens between a thread's decision to sleep and its sleep. The only call that it makes
- * there is a look at its clock; so the clock is a trap that a tail task sets, and that springs when
- * the thread looks: another thread does something then, and finds it still awake.
+ * Events between a thread's decision to sleep and its sleep. The only call it makes there reads the
+ * clock, so the clock is a trap: a tail task arms it, and the next read runs a function on another
+ * thread, which finds the executor still awake.
  */
 struct trap {
     weir_clock clock;
@@ -226,7 +226,7 @@ static void fire_never(weir_timer *timer)
     abort();
 }
 
-/* The last task of a turn. A timer that waits for the time makes the thread look at its clock. */
+/* The last task of a turn. A timer without a deadline makes the thread read its clock. */
 static void set_trap(void *arg, int status)
 {
     struct trap *trap = arg;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an executor says of itself: exact on a stepper, and readable from any thread.
+ * The stats of an executor: exact on a stepper, and readable from any thread.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -44,7 +44,7 @@ static void execute(weir_executor *executor, int count)
         assert_int_equal(weir_execute(executor, do_nothing, NULL), 0);
 }
 
-/* A task that takes as long as it is told. */
+/* A task that takes a given time. */
 struct toil {
     struct stepper *stepper;
     int64_t takes_ns;
@@ -58,7 +58,7 @@ static void do_toil(void *arg, int status)
         assert_int_equal(weir_manual_clock_advance(toil->stepper->clock, toil->takes_ns), 0);
 }
 
-/* Works for a while, then rests for a while. */
+/* Works for a while, then sleeps for a while. */
 static void work_and_rest(struct stepper *stepper, int64_t work_ns, int64_t rest_ns)
 {
     struct toil toil = {stepper, work_ns};
@@ -215,7 +215,7 @@ TEST(executor_stats, count_a_task_that_was_cancelled_when_it_was_due)
     assert_int_equal(weir_manual_clock_advance(stepper.clock, 10), 0);
     run_on_other_thread(cancel_errand, once);
     run_on_other_thread(cancel_errand, repeated);
-    stepper_run(&stepper); /* and the two tasks that were to take the timers out */
+    stepper_run(&stepper); /* and the two tasks that stop the timers */
     assert_int_equal(read_stats(stepper.executor).tasks_run, 2);
     assert_int_equal(read_stats(stepper.executor).tasks_cancelled, 2);
     weir_promise_release(once);
@@ -387,7 +387,6 @@ TEST(executor_stats, forget_a_long_sleep_when_they_tell_the_utilisation)
     stepper_close(&stepper);
 }
 
-/* D 36 */
 TEST(executor_stats, tell_no_utilisation_of_a_suspended_executor)
 {
     struct single_executor single = single_executor_open(NULL);
@@ -600,7 +599,7 @@ static void schedule_nothing(void *arg)
         }
 }
 
-/* What a reader may see: tasks, tasks that start and stop timers, notifications. */
+/* Tasks, tasks that start and stop timers, notifications. */
 #define BURST 300
 #define BURST_PENDING_MAX (BURST + 300)
 
@@ -634,7 +633,7 @@ TEST(executor_stats, may_be_read_by_any_thread_at_any_time)
     single_executor_close(&single);
 }
 
-/* ---- the number of pending tasks is never above the truth ---- */
+/* ---- the number of pending tasks is never too high ---- */
 
 #define READERS 3
 #define ROUND_TRIPS 12000

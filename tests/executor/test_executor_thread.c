@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One life of an executor's thread: waited for, or left to itself.
+ * Executor threads: waited for, or abandoned.
  */
 #include "executor/executor_thread.h"
 
@@ -58,7 +58,7 @@ TEST(executor_thread, says_whether_it_has_ended)
     weir__executor_thread_wait(worker);
 }
 
-/* Both orders: the thread that is left frees the worker, or finds that it has been freed. */
+/* Both orders: the object is freed by the abandoned thread, or by the abandoning one. */
 TEST(executor_thread, abandoned_before_its_end_frees_itself)
 {
     struct thread_factory_fixture fixture;

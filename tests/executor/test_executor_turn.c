@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long an executor's turn is, and how many tasks it takes.
+ * The length of an executor's turn, and the bound of its queue.
  */
 #include <stdlib.h>
 
@@ -15,11 +15,11 @@
 #include "support/test.h"
 
 #define SUBMITTERS 4
-#define BATCH 64 /* tasks between two looks at the clock */
+#define BATCH 64 /* tasks between two clock reads */
 
 /* ---- the length of a turn ---- */
 
-/* Tasks that take a millisecond each, by a clock of the test's. */
+/* Tasks that take a millisecond each, by a manual clock. */
 struct work {
     weir_manual_clock *clock;
     weir_executor *executor;
@@ -75,7 +75,7 @@ static int tasks_of_a_turn(int64_t task_cap_ns)
     return work.done_before_tail;
 }
 
-/* Each batch has a place or two for the task that submitted the work, and for the probe. */
+/* A batch may also contain the task that submitted the work, and the probe. */
 static void assert_batches(int tasks, int batches)
 {
     assert_in_range(tasks, batches * (BATCH - 2), batches * BATCH);
@@ -102,7 +102,6 @@ static void stop_treadmill(void *arg, int status)
     atomic_store(&busy->stop, true);
 }
 
-/* D 9 */
 TEST(executor, fires_a_timer_although_the_queue_is_never_empty)
 {
     const int64_t caps[] = {0, WEIR_OFF};
@@ -147,7 +146,7 @@ TEST(executor, runs_due_timers_before_the_tasks_of_a_turn)
 
 /* ---- the bound of the queue ---- */
 
-/* How many of `tries` tasks an executor takes that is at the gate. */
+/* The number of `tries` tasks that an executor accepts while it waits at the gate. */
 static int count_accepted(struct single_executor *single, struct call_counter *counter, int tries)
 {
     int accepted = 0, err;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an executor asks of its kind, and when: the seam that event loops stand on.
+ * When an executor calls the functions of its type, on which event loops are built.
  */
 #include "support/test.h"
 
@@ -13,16 +13,16 @@
 #include "support/executor/call_counter.h"
 #include "support/executor/call_order.h"
 
-/* The kind under test: it notes what it is asked, and answers as the test likes. */
+/* The type under test: records the calls, and returns what the test sets. */
 static struct {
     weir__executor_type type;
-    struct call_order letters; /* l = look, w = wait, v = wait that does not, d = dispatch */
+    struct call_order letters; /* l = busy_poll, w = wait, v = wait with deadline 0, d = dispatch */
     _Atomic bool records;
-    _Atomic unsigned looks_left;      /* looks that find something */
-    _Atomic unsigned work_left;       /* times that there is something of its own */
-    _Atomic unsigned drains_left;     /* times that something is still open */
-    _Atomic unsigned drains_aborted;  /* times that it was told to abort */
-    _Atomic bool awake_while_looking; /* what the word said, */
+    _Atomic unsigned looks_left;      /* calls of busy_poll that find work */
+    _Atomic unsigned work_left;       /* calls of has_work that return true */
+    _Atomic unsigned drains_left;     /* calls of drain that return false */
+    _Atomic unsigned drains_aborted;  /* calls of drain with `abort` */
+    _Atomic bool awake_while_looking; /* next_wakeup, */
     _Atomic bool awake_in_dispatch;
     _Atomic int64_t dispatched_ns; /* and the clock */
     _Atomic int64_t budget_ns;
@@ -151,7 +151,7 @@ TEST(executor_type, is_asked_to_look_before_it_waits_and_dispatches_after_it)
     kind_close();
 }
 
-/* A thousand tasks that come during I/O cost no wake-up: the word is AWAKE. */
+/* A thousand tasks submitted during I/O cause no wakeup: next_wakeup is AWAKE. */
 TEST(executor_type, dispatches_awake_and_knows_the_time)
 {
     struct call_counter counter = {0};
@@ -199,7 +199,7 @@ TEST(executor_type, that_has_work_of_its_own_neither_looks_nor_sleeps)
     kind_close();
 }
 
-/* A kind that says 0 lets a batch of 64 run; then it is asked again. */
+/* With a budget of 0 one batch of 64 tasks runs; then dispatch is called again. */
 TEST(executor_type, says_how_long_tasks_may_take)
 {
     struct call_counter counter = {0};
@@ -221,7 +221,7 @@ TEST(executor_type, says_how_long_tasks_may_take)
     kind_close();
 }
 
-/* B 4: what is open goes first, and timers go on meanwhile. */
+/* Open handles are closed first, while timers still run. */
 TEST(executor_type, is_drained_before_timers_are_cancelled)
 {
     struct call_counter counter = {0}, late = {0};
@@ -261,7 +261,7 @@ TEST(executor_type, is_told_to_abort_when_only_the_quiet_period_is_left)
     assert_true(took_ns >= weir_ms(25)); /* 20 until then, and a quiet period */
 }
 
-/* Nothing is waited for beyond the deadline. */
+/* Nothing delays the end beyond the deadline. */
 TEST(executor_type, that_is_never_drained_ends_all_the_same)
 {
     struct call_counter counter = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The process's own executor: always there, though its thread is not.
+ * The global executor, whose thread ends when it is idle.
  */
 #include "support/test.h"
 
@@ -113,7 +113,7 @@ struct life {
     _Atomic int64_t ran_ns;
     _Atomic int64_t ended_ns;
     _Atomic int64_t thread_id;
-    _Atomic int state; /* when it ran: a second later, whoever looks then, it may have ended */
+    _Atomic int state; /* at its run: a second later the thread may have ended */
 };
 
 static void on_thread_exit(void *arg)
@@ -135,7 +135,7 @@ static void on_live(void *arg, int status)
     call_counter_task(&life->ran, status);
 }
 
-/* C.10: the one test that waits for real time to pass. */
+/* The only test that waits for real time. */
 TEST(global, ends_its_thread_after_a_second_of_idleness_and_starts_another)
 {
     struct life lives[2] = {0};
@@ -191,7 +191,7 @@ TEST(global, keeps_its_thread_while_a_timer_runs)
     weir_promise_release(promise);
 }
 
-/* ---- its end against its next task ---- */
+/* ---- the end of the thread races with the next task ---- */
 
 #define SUBMITTERS 2
 #define TASKS_EACH 1500
@@ -205,7 +205,7 @@ struct race {
 struct submitter {
     weir__thread thread;
     struct race *race;
-    unsigned next; /* the global executor's own: the number of the task that has to come */
+    unsigned next; /* accessed by the global executor: the number of the next task */
     struct numbered {
         struct submitter *submitter;
         unsigned number;
@@ -269,7 +269,7 @@ TEST(global, loses_no_task_that_comes_while_its_thread_ends)
     assert_int_equal(atomic_load(&race.out_of_order), 0);
 }
 
-/* Each round the task meets the thread at another step of its end. */
+/* In each round the task arrives at another step of the end. */
 TEST(global, starts_exactly_one_thread_for_a_task_that_comes_while_it_ends)
 {
     struct call_counter counter = {0};

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Groups: how many members, which one is next, what they are given, where their threads come from.
- * How they end is in test_group_end.c.
+ * Groups: number of members, choosing, options, threads. Their end is in test_group_end.c.
  */
 #include "support/test.h"
 
@@ -25,7 +24,7 @@
 #include "support/executor/thread_factory.h"
 #include "support/memory.h"
 
-/* ---- how many ---- */
+/* ---- number of members ---- */
 
 TEST(group, has_as_many_executors_as_asked_for)
 {
@@ -86,7 +85,7 @@ TEST(group, ignores_an_environment_that_says_no_count)
     unsetenv("WEIR_LOOP_THREADS");
 }
 
-/* ---- what is refused ---- */
+/* ---- errors ---- */
 
 static weir_executor *first_member(void *state, weir_group *group)
 {
@@ -166,7 +165,6 @@ TEST(group, without_memory_is_not_made)
     weir_group_release(group);
 }
 
-/* A 2 */
 TEST(group, a_member_that_cannot_be_made_ends_the_earlier_ones)
 {
     struct call_counter *destroyed = counted_executor_open();
@@ -187,11 +185,11 @@ TEST(group, a_member_that_cannot_be_made_ends_the_earlier_ones)
         assert_int_equal(test_memory_live(), 0);
     }
     assert_int_equal(err, 0);
-    assert_int_equal(most, 4); /* at the chooser all four were there */
+    assert_int_equal(most, 4); /* the chooser sees all four */
     weir_group_release(group);
 }
 
-/* ---- who is next ---- */
+/* ---- choosing ---- */
 
 struct own_chooser {
     weir_group *group;
@@ -278,7 +276,7 @@ TEST(group, ends_its_members_when_the_chooser_fails)
                      -EIO);
     assert_null(group);
     assert_int_equal(own.deinits, 0);
-    /* They had been started, and were waited for. */
+    /* They were started, and joined. */
     assert_int_equal(atomic_load(&own.tasks.run), 3);
     assert_true(call_counter_await(destroyed, 3));
 }
@@ -294,7 +292,7 @@ TEST(group, takes_a_chooser_that_needs_nothing)
     weir_group_release(group);
 }
 
-/* ---- what goes to the next one ---- */
+/* ---- calls on the next member ---- */
 
 struct visit {
     struct call_counter counter;
@@ -376,7 +374,7 @@ TEST(group, passes_on_what_its_member_refuses)
     weir_group_release(group);
 }
 
-/* ---- what members are given ---- */
+/* ---- options of members ---- */
 
 static int count_rejection(weir_executor *executor, weir_task_fn *fn, void *arg, int reason,
                            void *user_data)
@@ -510,9 +508,8 @@ TEST(group, a_thread_that_cannot_be_pinned_runs_anyway)
     end_group(group);
 }
 
-/* ---- where threads come from ---- */
+/* ---- threads ---- */
 
-/* A 5 */
 TEST(group, takes_its_threads_from_a_factory)
 {
     struct thread_factory_fixture fixture;
@@ -533,7 +530,6 @@ TEST(group, takes_its_threads_from_a_factory)
     thread_factory_close(&fixture);
 }
 
-/* D 4 */
 TEST(group, reports_that_no_thread_can_be_had_and_goes_on_when_one_can)
 {
     struct call_counter counter = {0};
@@ -584,7 +580,7 @@ TEST(group, starts_only_the_threads_that_have_work)
     end_group(group);
 }
 
-/* ---- a kind that is refused ---- */
+/* ---- a type whose creation fails ---- */
 
 static int creations;
 
@@ -594,7 +590,7 @@ static int refuse_the_third(weir_executor *executor)
     return ++creations == 3 ? -EPERM : 0;
 }
 
-/* A 2: what a kind's creation says is what the group's says; a ring may be refused. */
+/* The group fails with the error of the type: io_uring may be unavailable. */
 TEST(group, of_a_kind_that_is_refused_is_not_made)
 {
     struct call_counter *destroyed = counted_executor_open();

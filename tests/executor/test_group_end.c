@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a group ends, and who may keep and release it where.
+ * The end of a group, and its references.
  */
 #include "support/test.h"
 
@@ -20,7 +20,6 @@
 #include "support/executor/log_capture.h"
 #include "support/executor/thread_factory.h"
 
-/* A 2 */
 TEST(group, terminates_after_its_last_member)
 {
     struct call_counter started = {0};
@@ -46,7 +45,6 @@ TEST(group, terminates_after_its_last_member)
     weir_group_release(group);
 }
 
-/* B 4 */
 TEST(group, that_never_started_starts_no_thread_to_stop)
 {
     struct thread_factory_fixture fixture;
@@ -86,7 +84,6 @@ TEST(group, refuses_bad_times_to_shut_down_and_goes_on)
     end_group(group);
 }
 
-/* A 16 */
 TEST(group, is_shut_down_by_the_first_call)
 {
     struct call_counter counter = {0};
@@ -133,11 +130,10 @@ static int cannot_begin(weir_executor *executor)
     return strcmp(weir_executor_name(executor), "weir-2") == 0 ? -EIO : 0;
 }
 
-/* D 10 */
 TEST(group, fails_its_termination_with_the_error_of_a_member)
 {
     struct call_counter ran = {0}, cancelled = {0};
-    static weir__executor_type type; /* may be used until the last reference has gone */
+    static weir__executor_type type; /* valid until the last reference is released */
     weir_group *group;
 
     log_capture_start();
@@ -157,7 +153,7 @@ TEST(group, fails_its_termination_with_the_error_of_a_member)
     assert_int_equal(weir_group_await_termination(group, TEST_TIMEOUT_NS), -EIO);
     assert_int_equal(atomic_load(&ran.run), 2);
     assert_int_equal(atomic_load(&cancelled.run), 0);
-    weir_group_release(group); /* its threads have gone nevertheless: no memory is left */
+    weir_group_release(group); /* its threads have ended: no memory is left */
 }
 
 struct waiting {
@@ -176,7 +172,6 @@ static void on_waiting(void *arg, int status)
     call_counter_task(&waiting->done, status);
 }
 
-/* A 17 */
 TEST(group, cannot_be_waited_for_by_its_own_threads)
 {
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
@@ -279,12 +274,12 @@ TEST(group, can_be_released_for_good_by_its_own_thread)
     weir_group_release(group);
     assert_int_equal(weir_promise_sync(termination, TEST_TIMEOUT_NS), 0);
     assert_true(call_counter_await(destroyed, 3));
-    assert_int_equal(atomic_load(&later.run), 1); /* no quiet period, but nothing is lost */
+    assert_int_equal(atomic_load(&later.run), 1); /* no quiet period, but no task is lost */
     weir_promise_release(termination);
     thread_factory_close(&fixture);
 }
 
-/* The first member is gone for good when the test asks whether it may wait for the second. */
+/* The first member has been freed when the test checks whether it may wait for the second. */
 TEST(group, can_be_waited_for_after_its_release)
 {
     struct call_counter *destroyed = counted_executor_open();
@@ -338,7 +333,7 @@ TEST(group, can_be_released_for_good_by_a_listener_of_its_end)
     assert_int_equal(atomic_load(&counter.run), 2);
 }
 
-/* The last value of a thread may be the last owner of the group that the thread belongs to. */
+/* A thread-local may hold the last reference to the group of its thread. */
 struct keeper {
     weir_group *group;
     weir_local *local;
@@ -440,14 +435,14 @@ TEST(group, is_kept_and_released_by_many_threads)
         assert_int_equal(
             weir__thread_start("holder", hold_and_submit, &holders[i], &holders[i].thread), 0);
     }
-    weir_group_release(group); /* the last of the five ends it, and waits */
+    weir_group_release(group); /* the last of the five shuts it down, and waits */
     for (int i = 0; i < 4; i++)
         weir__thread_join(&holders[i].thread);
     assert_int_equal(atomic_load(&accepted), 2000);
     assert_int_equal(atomic_load(&counter.run), 2000);
 }
 
-/* Tasks that keep their group and submit their successors, until it is shut down. */
+/* Tasks that retain their group and submit successors, until it is shut down. */
 struct relay {
     weir_group *group;
     struct call_counter *ended;
@@ -469,7 +464,7 @@ TEST(group, is_shut_down_while_its_tasks_use_it)
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 3));
     struct relay relay = {group, &ended};
 
-    log_capture_start(); /* relays that are under way at the deadline are cancelled */
+    log_capture_start(); /* tasks queued at the deadline are cancelled */
     for (int i = 0; i < 8; i++)
         assert_int_equal(weir_group_execute(group, on_relay, &relay), 0);
     assert_int_equal(weir_group_shutdown(group, 0, weir_ms(5)), 0);

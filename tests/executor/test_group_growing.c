@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Groups that make an executor for each channel: who gets which, how many there are, what becomes
- * of those that nobody has. A 32.
+ * Groups that create an executor for each channel: leases, bounds, idle and retiring executors.
  */
 #include "executor/group.h"
 
@@ -61,7 +60,7 @@ static void assert_in_use(const weir_group *group, uint64_t active, uint64_t idl
     assert_int_equal(stats.executors, active + idle);
 }
 
-/* ---- who gets which ---- */
+/* ---- leasing ---- */
 
 TEST(group_growing, has_one_executor_for_a_start)
 {
@@ -156,7 +155,7 @@ TEST(group_growing, chooses_by_itself)
     assert_null(group);
 }
 
-/* ---- how many ---- */
+/* ---- bounds ---- */
 
 TEST(group_growing, refuses_more_than_its_bound)
 {
@@ -167,7 +166,7 @@ TEST(group_growing, refuses_more_than_its_bound)
         assert_int_equal(weir__group_lease_next(group, &none), WEIR_ETOOMANY);
     assert_null(none);
     assert_int_equal(stats_of(group).refused, 3);
-    weir__executor_lease(a); /* it is there already */
+    weir__executor_lease(a); /* it exists already */
     weir__executor_unlease(a);
     weir__executor_unlease(b);
     assert_ptr_equal(take(group), b);
@@ -254,7 +253,7 @@ TEST(group_growing, keeps_an_executor_for_as_long_as_it_has_members)
     end_group(group);
 }
 
-/* Who comes by himself, as a watch does, is not asked whether there is room. */
+/* The bound does not apply to a member that joins by itself, like a descriptor watch. */
 TEST(group_growing, counts_a_member_that_nobody_made_room_for)
 {
     weir_group *group = make_growing(WEIR_GROUP_OPTIONS(PLAIN, .max_channels = 1));
@@ -282,7 +281,7 @@ TEST(group_growing, tells_members_of_its_end)
     assert_int_equal(guest.told.calls, 1);
 }
 
-/* ---- threads that idle ---- */
+/* ---- idle threads ---- */
 
 struct idling {
     weir_manual_clock *clock;
@@ -324,7 +323,7 @@ static bool await_threads(const weir_group *group, uint64_t threads)
     return false;
 }
 
-/* It sleeps until then: what was done before has been noted. */
+/* It sleeps until then, so it has seen everything before. */
 static bool await_sleep(const struct idling *idling, int64_t until_ns)
 {
     for (int i = 0; i < 5000; i++) {
@@ -346,7 +345,7 @@ TEST(group_growing, ends_a_thread_after_a_minute_and_makes_another)
     go(&guest);
     assert_true(await_sleep(&idling, weir_seconds(60)));
     advance(&idling, 59);
-    run_on_executor(idling.executor, nothing, NULL); /* it begins to idle anew */
+    run_on_executor(idling.executor, nothing, NULL); /* the idle time starts again */
     assert_true(await_sleep(&idling, weir_seconds(59 + 60)));
     advance(&idling, 60);
     assert_true(await_threads(idling.group, 0));
@@ -361,7 +360,7 @@ TEST(group_growing, ends_a_thread_after_a_minute_and_makes_another)
     idling_close(&idling);
 }
 
-/* It sleeps until it is woken: a deadline that is long past would not let it sleep at all. */
+/* It sleeps until woken: with a past deadline it would not sleep at all. */
 TEST(group_growing, keeps_the_thread_of_one_that_has_a_member)
 {
     struct idling idling;
@@ -375,7 +374,7 @@ TEST(group_growing, keeps_the_thread_of_one_that_has_a_member)
     run_on_executor(idling.executor, nothing, NULL);
     assert_true(await_sleep(&idling, WEIR_NEVER));
     go(&guest);
-    assert_true(await_sleep(&idling, weir_seconds(600 + 60))); /* from the last member's end on */
+    assert_true(await_sleep(&idling, weir_seconds(600 + 60))); /* from when the last member left */
     advance(&idling, 60);
     assert_true(await_threads(idling.group, 0));
     idling_close(&idling);
@@ -393,7 +392,7 @@ static bool await_executors(const weir_group *group, uint64_t executors)
     return false;
 }
 
-/* Each of several executors, besides the first, has had a member, and begins to idle. */
+/* Several executors, besides the first, have had a member and become idle. */
 static void let_several_idle(struct idling *idling, size_t count)
 {
     int64_t now_ns = weir__clock_now(weir_manual_clock_clock(idling->clock));
@@ -440,7 +439,7 @@ TEST(group_growing, gives_back_what_an_executor_has_after_a_minute)
     idling_open(&idling);
     first = idling.executor;
     blocks = blocks_after_retirement(&idling, COUNT, SIZE_MAX);
-    blocks += COUNT; /* of each thread a block may be left, until the next ones are made */
+    blocks += COUNT; /* one block per thread may be left until the next member is created */
     for (int i = 0; i < 3; i++)
         assert_in_range(blocks_after_retirement(&idling, COUNT, blocks), 0, blocks);
     assert_ptr_equal(weir_group_at(idling.group, 0), first);
@@ -476,7 +475,7 @@ TEST(group_growing, keeps_an_idle_executor_that_somebody_refers_to)
     idling_close(&idling);
 }
 
-/* A channel is on its way to it, for longer than a minute. */
+/* A lease for a channel that takes longer than a minute to join. */
 TEST(group_growing, keeps_an_idle_executor_that_is_held)
 {
     struct idling idling;
@@ -525,7 +524,7 @@ TEST(group_growing, an_executor_that_retires_may_be_in_the_middle)
     idling_close(&idling);
 }
 
-/* ---- executors that retire while others are taken ---- */
+/* ---- executors retire while others are leased ---- */
 
 struct rush {
     weir_group *group;
@@ -553,7 +552,7 @@ static void take_and_use(void *arg)
     }
 }
 
-/* Each step of the clock is a minute: whatever is idle then retires, while others take it. */
+/* Each step of the clock is a minute: idle executors retire while other threads lease them. */
 TEST(group_growing, loses_no_task_while_executors_retire)
 {
     struct idling idling;
@@ -626,11 +625,11 @@ TEST(group_growing, ends_without_starting_threads)
     weir__executor_unlease(a);
     end_group(group);
     assert_int_equal(fixture.asked, 0);
-    (void)b; /* held to the end, which is no reason not to end */
+    (void)b; /* leased to the end, which does not prevent it */
     thread_factory_close(&fixture);
 }
 
-/* Its executors may be ended one by one: it goes on with others. */
+/* Executors may be shut down individually; the group continues with others. */
 TEST(group_growing, does_not_end_with_its_executors)
 {
     weir_group *group = make_growing(NULL);
@@ -671,7 +670,7 @@ static void release(void *group)
     weir_group_release(group);
 }
 
-/* Nobody waits for that thread but who has made it; what the group had goes after its last word. */
+/* Only the factory waits for that thread; the group is freed after its last step. */
 TEST(group_growing, may_be_released_on_a_thread_of_its_own)
 {
     struct thread_factory_fixture fixture;
@@ -691,7 +690,7 @@ TEST(group_growing, may_be_released_on_a_thread_of_its_own)
     thread_factory_close(&fixture);
 }
 
-/* ---- when something is refused ---- */
+/* ---- errors ---- */
 
 TEST(group_growing, without_memory_is_not_made)
 {
@@ -712,7 +711,7 @@ TEST(group_growing, without_memory_is_not_made)
         failures++;
     }
     assert_int_equal(err, 0);
-    assert_true(failures >= 6); /* the group, shelf, promise, recipe, roster, and a member */
+    assert_true(failures >= 6); /* the group, array, promise, factory, leases, and a member */
     end_group(group);
 }
 
@@ -761,7 +760,7 @@ TEST(group_growing, takes_an_executor_back_whose_thread_cannot_be_had)
     thread_factory_close(&fixture);
 }
 
-/* What the options pointed to may be gone when the second executor is made. */
+/* The options may be gone when the second executor is created. */
 TEST(group_growing, remembers_what_it_was_told)
 {
     struct thread_factory_fixture fixture;
@@ -791,7 +790,7 @@ TEST(group_growing, remembers_what_it_was_told)
     thread_factory_close(&fixture);
 }
 
-/* ---- many at once ---- */
+/* ---- races ---- */
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define ROUNDS 300
@@ -802,11 +801,11 @@ TEST(group_growing, remembers_what_it_was_told)
 struct crowd {
     weir_group *group;
     unsigned number;
-    uint64_t shared; /* executors that were somebody else's, too */
+    uint64_t shared; /* executors leased twice */
     uint64_t refused;
 };
 
-/* The executor is ours alone: we are its only member, and were the only one to hold it. */
+/* The executor has no other member or lease. */
 static void stay(struct crowd *crowd, weir_executor *executor)
 {
     struct guest guest = {0};
@@ -832,7 +831,7 @@ static void come_and_go(void *arg)
     }
 }
 
-/* A take on one thread, and the part of the last member on another. */
+/* Leasing on one thread while the last member leaves on another. */
 TEST(group_growing, never_gives_an_executor_to_two)
 {
     enum { THREADS = 6, MOST = 4 };
@@ -891,7 +890,7 @@ TEST(group_growing, shuts_down_while_others_come)
     }
 }
 
-/* ---- figures of other groups ---- */
+/* ---- stats of other groups ---- */
 
 TEST(group, tells_how_many_executors_have_something_open)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an executor runs at its end.
+ * Shutdown hooks.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static int remove_hook(struct single_executor *single, struct call_order *letter
                                               call_order_arg(letters, letter));
 }
 
-/* B 4: also without a quiet period, and although there were tasks to the last. */
+/* Also without a quiet period, and with tasks until the end. */
 TEST(lifecycle, runs_its_hooks_in_the_order_added_after_the_tasks)
 {
     struct single_executor single = single_executor_open(NULL);
@@ -201,7 +201,7 @@ TEST(lifecycle, takes_hooks_until_they_have_run)
     assert_string_equal(letters.text, "a");
 }
 
-/* Adds a hook each time the last one has run, which is when there seem to be no more. */
+/* Adds a hook whenever the last one has run, when the list seems to be empty. */
 struct hook_adder {
     weir__thread thread;
     weir_executor *executor;

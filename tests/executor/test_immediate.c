@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The executor that runs tasks where they are submitted.
+ * The immediate executor.
  */
 #include "support/test.h"
 
@@ -179,7 +179,6 @@ static void write_outer(void *arg, int status)
     nest->in_task = false;
 }
 
-/* C.12 */
 TEST(immediate, runs_nested_tasks_after_the_outer_one_in_order)
 {
     struct nest nest = {0};
@@ -217,7 +216,7 @@ TEST(immediate, does_not_grow_the_stack_with_a_chain_of_tasks)
     assert_false(descent.grew);
 }
 
-/* ---- what it does not do ---- */
+/* ---- unsupported calls ---- */
 
 static void on_timer(weir_timer *timer)
 {
@@ -274,8 +273,8 @@ TEST(immediate, refuses_bad_arguments)
 
 struct guest {
     weir__thread thread;
-    pid_t id; /* of the thread that submits */
-    int run;  /* plain: it runs where it is submitted */
+    pid_t id; /* of the submitting thread */
+    int run;  /* not atomic: it runs on the submitting thread */
     bool strayed;
 };
 

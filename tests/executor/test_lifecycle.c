@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An executor's life: its thread, its states, and kinds of executors that fail. Suspension, the end
- * and the hooks that run there are in test_lifecycle_suspension.c, test_lifecycle_end.c and
- * test_hooks.c.
+ * The lifecycle of an executor: its thread, its states, and types that fail. Suspension, shutdown
+ * and hooks are in test_lifecycle_suspension.c, test_lifecycle_end.c and test_hooks.c.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -114,7 +113,6 @@ static void portray_itself(void *arg)
     portrait->err = weir_executor_thread(portrait->executor, &portrait->properties);
 }
 
-/* D 5 */
 TEST(lifecycle, telling_its_thread_starts_the_thread_and_matches_it)
 {
     struct single_executor single = single_executor_open(WEIR_GROUP_OPTIONS(.name = "mill"));
@@ -131,7 +129,7 @@ TEST(lifecycle, telling_its_thread_starts_the_thread_and_matches_it)
     assert_string_equal(portrait.name, "mill-1");
     assert_string_equal(weir_executor_name(single.executor), "mill-1");
     assert_int_equal(portrait.id, properties.id);
-    assert_int_equal(portrait.err, 0); /* asked on its own thread */
+    assert_int_equal(portrait.err, 0); /* called on its own thread */
     assert_int_equal(portrait.properties.id, properties.id);
     single_executor_close(&single);
 }
@@ -232,7 +230,7 @@ TEST(lifecycle, refuses_to_tell_its_thread_where_it_has_none_and_where_nobody_ma
     fake_loop_close(loop);
 }
 
-/* The question is cancelled with the other tasks. */
+/* The query is cancelled with the other tasks. */
 struct question {
     weir__thread thread;
     weir_executor *executor;
@@ -269,7 +267,7 @@ TEST(lifecycle, does_not_tell_its_thread_when_its_time_is_up)
     single_executor_close(&single);
 }
 
-/* D 4; B 4: it never started, so it ends well without. */
+/* It never started, so it ends without an error. */
 TEST(lifecycle, refuses_every_task_while_no_thread_can_be_had)
 {
     struct thread_factory_fixture fixture;
@@ -316,7 +314,7 @@ TEST(lifecycle, takes_tasks_again_when_a_thread_can_be_had_again)
     assert_int_equal(counter.calls, 0);
 }
 
-/* A log function may submit, also when it is told that this is not possible. */
+/* A log function may submit, even while it logs that a submission failed. */
 static void submit_message(void *user_data, enum weir_log_level level, const char *subsystem,
                            const char *object, const char *message)
 {
@@ -367,7 +365,7 @@ static void set_keepsake(void *arg)
     assert_int_equal(weir_local_set(keepsake->local, keepsake), 0);
 }
 
-/* Leaves a task behind: the thread that removes its locals is none of the executor's any more. */
+/* Submits a task: a thread that removes its locals is already detached from the executor. */
 static void remove_keepsake(void *value)
 {
     struct keepsake *keepsake = value;
@@ -388,7 +386,7 @@ TEST(lifecycle, a_suspended_thread_removes_its_locals)
     assert_int_equal(weir_local_create(remove_keepsake, &keepsake.local), 0);
     run_on_executor(single.executor, set_keepsake, &keepsake);
     assert_int_equal(weir_executor_suspend(single.executor), 0);
-    assert_true(call_counter_await(&keepsake.removed, 1)); /* by a task, on a new thread */
+    assert_true(call_counter_await(&keepsake.removed, 1)); /* by a task on a new thread */
     assert_int_equal(weir_executor_state(single.executor), WEIR_EXECUTOR_STARTED);
     single_executor_close(&single);
     assert_int_equal(keepsake.removed.run, 1);
@@ -410,11 +408,11 @@ TEST(lifecycle, terminates_after_its_thread_has_removed_its_locals)
     weir_local_release(keepsake.local);
 }
 
-/* ---- a kind that cannot run ---- */
+/* ---- a type whose begin fails ---- */
 
 static struct call_counter kind_ends;
 
-/* Not before the task that started it is in the queue: a closed one would refuse it. */
+/* Not before the task that started it is queued: a closed queue would reject it. */
 static int fail_to_begin(weir_executor *executor)
 {
     while (weir_executor_pending(executor) == 0)
@@ -428,7 +426,7 @@ static void count_end(weir_executor *executor)
     call_counter_add(&kind_ends);
 }
 
-/* A type is a constant: the executor may outlive the test a little. */
+/* Static: the executor may outlive the test. */
 static weir_executor *create_of_kind(const weir__executor_type *type,
                                      const weir_thread_factory *factory)
 {
@@ -456,7 +454,7 @@ static void count_destruction(weir_executor *executor)
     call_counter_add(&kinds_destroyed);
 }
 
-/* Nobody waits for its thread, which then has the last reference. */
+/* The thread is not waited for, and releases the last reference. */
 TEST(lifecycle, its_thread_frees_it_if_nobody_else_does)
 {
     static weir__executor_type type;
@@ -477,7 +475,6 @@ TEST(lifecycle, its_thread_frees_it_if_nobody_else_does)
     assert_int_equal(kinds_destroyed.calls, 1);
 }
 
-/* D 10 */
 TEST(lifecycle, ends_with_the_error_with_which_its_kind_failed_to_begin)
 {
     static weir__executor_type type;
@@ -531,7 +528,7 @@ TEST(lifecycle, its_kind_ends_with_each_of_its_threads)
     weir_executor_release(single.executor);
 }
 
-/* D 37, as far as it needs no channels */
+/* As far as it needs no channels */
 TEST(lifecycle, a_handle_keeps_it_from_suspension)
 {
     static weir__executor_type type;
@@ -551,7 +548,7 @@ TEST(lifecycle, a_handle_keeps_it_from_suspension)
     weir_executor_release(single.executor);
 }
 
-/* An executor that nobody shut down: only one without a thread can come to that. */
+/* An executor that is released without a shutdown: possible only without a thread. */
 TEST(lifecycle, released_for_good_it_cancels_what_it_was_given)
 {
     struct call_order letters = {0};
@@ -567,9 +564,9 @@ TEST(lifecycle, released_for_good_it_cancels_what_it_was_given)
     assert_string_equal(letters.text, "hAB"); /* hooks always run: B 4 */
 }
 
-/* ---- everything at once ---- */
+/* ---- stress ---- */
 
-/* D 8; ./dev soak executor does more of it */
+/* ./dev soak executor runs larger ones. */
 TEST(lifecycle, each_task_of_a_storm_is_run_cancelled_or_refused_exactly_once)
 {
     log_capture_start();

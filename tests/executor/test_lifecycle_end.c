@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How an executor is shut down: the quiet period, the hard limit, and what is cancelled.
+ * The shutdown of an executor: the quiet period, the timeout, and what is cancelled.
  *
- * Where time matters the clock is the test's own, and the executor's sleep tells how far it got:
- * single_executor_await_sleep.
+ * Where time matters the clock is manual, and single_executor_await_sleep shows how far the
+ * executor has come.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@
 #include "support/executor/thread_factory.h"
 #include "support/test.h"
 
-#define STEP_NS weir_ms(100) /* how often a thread that shuts down looks for lazy tasks */
+#define STEP_NS weir_ms(100) /* how often a thread that shuts down checks for lazy tasks */
 
 TEST(lifecycle, refuses_a_shutdown_with_bad_times_and_changes_nothing)
 {
@@ -59,7 +59,6 @@ TEST(lifecycle, the_immediate_and_the_global_executor_do_not_end)
     assert_true(call_counter_await(&counter, 2));
 }
 
-/* D 11, B 4 */
 TEST(lifecycle, shut_down_before_its_start_it_ends_at_once_and_starts_no_thread)
 {
     struct thread_factory_fixture fixture;
@@ -95,7 +94,6 @@ TEST(lifecycle, shut_down_while_suspended_it_ends_at_once_and_starts_no_thread)
     assert_int_equal(fixture.started, 1);
 }
 
-/* D 16 */
 TEST(lifecycle, runs_all_that_is_queued_when_it_is_shut_down)
 {
     struct single_executor single = single_executor_open(NULL);
@@ -115,7 +113,6 @@ TEST(lifecycle, runs_all_that_is_queued_when_it_is_shut_down)
     single_executor_close(&single);
 }
 
-/* D 19 */
 TEST(lifecycle, the_quiet_period_begins_anew_with_every_task)
 {
     const int64_t quiet_ns = 10 * STEP_NS;
@@ -182,7 +179,7 @@ TEST(lifecycle, what_is_cancelled_does_not_prolong_the_quiet_period)
     assert_int_equal(counter.cancelled, 1);
 }
 
-/* The hard limit comes before the end of the quiet period. */
+/* The timeout comes before the end of the quiet period. */
 TEST(lifecycle, tasks_do_not_keep_it_alive_beyond_its_time)
 {
     const int64_t quiet_ns = 10 * STEP_NS, timeout_ns = 15 * STEP_NS;
@@ -274,7 +271,7 @@ TEST(lifecycle, cancels_its_timers_when_it_begins_to_shut_down)
                                                  call_order_task, call_order_arg(&letters, 'b'),
                                                  &again),
                      0);
-    single_executor_run_one(&single); /* they are filed */
+    single_executor_run_one(&single); /* the timers are started */
     assert_true(single_executor_await_sleep(&single, weir_ms(1)));
     tasks_run = single_executor_stats(&single).tasks_run;
     assert_int_equal(weir_executor_shutdown(single.executor, weir_seconds(1), weir_seconds(2)), 0);
@@ -303,7 +300,7 @@ struct phoenix {
     struct call_counter calls;
 };
 
-/* A timer that starts another one, whatever becomes of it. */
+/* A scheduled task that schedules another, whether run or cancelled. */
 static void rise_again(void *arg, int status)
 {
     struct phoenix *phoenix = arg;
@@ -324,7 +321,6 @@ TEST(lifecycle, ends_although_each_cancelled_timer_starts_another)
     assert_true(phoenix.calls.cancelled > 0);
 }
 
-/* D 20 */
 TEST(lifecycle, ends_at_its_hard_limit_although_the_queue_is_never_empty)
 {
     const int64_t caps[] = {0, WEIR_OFF};
@@ -377,7 +373,7 @@ TEST(lifecycle, cancels_what_is_left_at_its_hard_limit_and_says_how_much)
     single_executor_close(&single);
 }
 
-/* It must not be waited for while its thread is there; afterwards it may go. */
+/* Its termination must not be awaited while its thread runs. */
 TEST(lifecycle, names_a_thread_that_does_not_come_back_and_fails_its_termination)
 {
     struct single_executor single = single_executor_open(WEIR_GROUP_OPTIONS(.name = "stuck"));
@@ -476,7 +472,7 @@ static void see_metric(const weir_metric_value *value, void *user_data)
     ++*(int *)user_data;
 }
 
-/* All that would look at the clock of one that lives: every 64th submission does. */
+/* Calls that would read the clock of a running executor: every 64th submission does. */
 static void use_an_ended(weir_executor *executor)
 {
     weir_executor_stats stats;
@@ -497,7 +493,7 @@ TEST(lifecycle, needs_its_clock_until_its_end_and_no_longer)
     weir_promise *promise;
     struct single_executor single = single_executor_open_at(0);
 
-    assert_int_equal(weir_promise_create(single.executor, &promise), 0); /* keeps the executor */
+    assert_int_equal(weir_promise_create(single.executor, &promise), 0); /* retains the executor */
     single_executor_run_one(&single);
     single_executor_close(&single);
     use_an_ended(weir_promise_executor(promise));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An executor that is suspended: it has no thread until it is needed again.
+ * Suspended executors, which have no thread until the next submission.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -33,7 +33,6 @@ static void watch_thread_exit(void *arg)
     assert_int_equal(weir_thread_on_exit(on_thread_exit, NULL), 0);
 }
 
-/* D 1 */
 TEST(lifecycle, suspended_after_a_task_it_has_no_thread_until_the_next_task)
 {
     struct thread_factory_fixture fixture;
@@ -56,7 +55,6 @@ TEST(lifecycle, suspended_after_a_task_it_has_no_thread_until_the_next_task)
     assert_int_equal(thread_exits.calls, 1);
 }
 
-/* D 2 */
 TEST(lifecycle, suspended_before_its_start_it_is_so_at_once)
 {
     struct thread_factory_fixture fixture;
@@ -75,7 +73,6 @@ TEST(lifecycle, suspended_before_its_start_it_is_so_at_once)
     thread_factory_close(&fixture);
 }
 
-/* D 3 */
 TEST(lifecycle, a_timer_keeps_it_from_suspension_until_it_has_run)
 {
     struct call_order letters = {0};
@@ -95,7 +92,6 @@ TEST(lifecycle, a_timer_keeps_it_from_suspension_until_it_has_run)
     single_executor_close(&single);
 }
 
-/* D 3 */
 TEST(lifecycle, a_timer_keeps_it_from_suspension_until_it_is_cancelled)
 {
     struct call_order letters = {0};

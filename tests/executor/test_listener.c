@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who listens to a promise: where, when and in which order they are called.
+ * Listeners of promises: where, when and in which order they are called.
  *
- * A stepper's owner is the test's own thread, so the test completes promises "on their executor".
+ * A stepper is owned by the test's thread, so the test completes promises on their executor.
  */
 #include <errno.h>
 #include <string.h>
@@ -23,7 +23,6 @@
 
 #define CHAIN_LENGTH 5000
 
-/* D 27 */
 TEST(listener, runs_in_order_inside_a_completion_on_the_executor)
 {
     struct stepper stepper = stepper_open();
@@ -78,7 +77,6 @@ TEST(listener, runs_on_the_promises_executor)
     single_executor_close(&single);
 }
 
-/* D 28 */
 TEST(listener, that_comes_late_is_posted)
 {
     struct stepper stepper = stepper_open();
@@ -129,7 +127,6 @@ static void add_and_execute(weir_promise *promise, void *user_data)
     call_order_listen(promise, nested->letters, 'e');
 }
 
-/* D 27, D 28 */
 TEST(listener, that_a_listener_adds_runs_after_all_others_and_before_later_tasks)
 {
     struct stepper stepper = stepper_open();
@@ -235,7 +232,6 @@ TEST(listener, may_release_the_last_reference)
     assert_int_equal(weir_promise_cancel(promise), 0);
 }
 
-/* B 5 */
 TEST(listener, whose_executor_has_ended_runs_on_the_global_one)
 {
     struct single_executor single = single_executor_open(NULL);
@@ -300,7 +296,7 @@ TEST(listener, runs_where_the_promise_completes_if_no_executor_takes_it)
 
 /* ---- nesting ---- */
 
-/* Promises of which each one's listener completes the next. */
+/* Promises where the listener of each completes the next. */
 struct chain {
     weir_promise *promises[CHAIN_LENGTH];
     unsigned length;
@@ -364,7 +360,6 @@ TEST(listener, nests_eight_deep_and_is_posted_beyond)
     stepper_close(&stepper);
 }
 
-/* D 26 */
 TEST(listener, chains_do_not_grow_the_stack_of_a_loop)
 {
     static struct chain chain;
@@ -378,7 +373,6 @@ TEST(listener, chains_do_not_grow_the_stack_of_a_loop)
     fake_loop_close(loop);
 }
 
-/* D 26 */
 TEST(listener, chains_that_start_elsewhere_do_not_grow_the_stack_of_a_loop)
 {
     static struct chain chain;
@@ -392,7 +386,6 @@ TEST(listener, chains_that_start_elsewhere_do_not_grow_the_stack_of_a_loop)
     chain_close(&chain);
 }
 
-/* D 26 */
 TEST(listener, chains_do_not_grow_the_stack_of_the_immediate_executor)
 {
     static struct chain chain;
@@ -420,7 +413,7 @@ struct crowd {
     weir_promise *promise;
     _Atomic unsigned ready;
     _Atomic bool inside;
-    _Atomic unsigned faults; /* out of order, or two at a time */
+    _Atomic unsigned faults; /* out of order, or concurrent */
     unsigned heard[ADDERS];
     struct added added[ADDERS][ADDS];
     struct call_counter calls;
@@ -489,7 +482,6 @@ static void race_listeners(weir_executor *executor, weir_executor *completer)
     weir_promise_release(crowd.promise);
 }
 
-/* D 27 */
 TEST(listener, runs_once_in_order_and_alone_whoever_adds_it)
 {
     struct single_executor single = single_executor_open(NULL);
@@ -511,7 +503,6 @@ static void wait_at_gate(weir_promise *promise, void *user_data)
     gate_task(user_data, 0);
 }
 
-/* D 28 */
 TEST(listener, that_comes_late_runs_before_later_tasks_though_others_run_at_the_moment)
 {
     struct single_executor single = single_executor_open(NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The executor that its owner drives: who may run it, what one run does, and how it ends. How it
- * sleeps between runs is in test_manual_sleep.c.
+ * Manual executors: ownership, one run, and their end. Sleeping between runs is in
+ * test_manual_sleep.c.
  */
 #include "support/test.h"
 
@@ -35,7 +35,7 @@ static int run_now(weir_executor *executor)
     return weir_manual_run_once(executor, 0, 0);
 }
 
-/* ---- making one ---- */
+/* ---- creation ---- */
 
 TEST(manual, has_defaults)
 {
@@ -110,7 +110,6 @@ static void attempt_all(void *arg)
     attempt->is_inside = weir_in_executor(attempt->executor);
 }
 
-/* D 38 */
 TEST(manual, is_run_by_its_owner_only)
 {
     struct call_counter counter = {0};
@@ -127,7 +126,6 @@ TEST(manual, is_run_by_its_owner_only)
     weir_executor_release(attempt.executor);
 }
 
-/* D 39 */
 TEST(manual, without_an_owner_is_not_run)
 {
     struct attempt attempt = {.executor = make_manual(WEIR_MANUAL_OPTIONS(.claim_later = true))};
@@ -147,7 +145,6 @@ TEST(manual, without_an_owner_is_not_run)
     assert_int_equal(atomic_load(&counter.cancelled), 1);
 }
 
-/* D 39 */
 TEST(manual, is_owned_once)
 {
     weir_executor *executor = make_manual(WEIR_MANUAL_OPTIONS(.claim_later = true));
@@ -182,7 +179,6 @@ TEST(manual, has_no_thread_to_name_or_to_suspend)
 
 /* ---- one run ---- */
 
-/* D 40 */
 TEST(manual, does_not_wait_unless_told_to)
 {
     struct manual_fixture fixture;
@@ -216,7 +212,7 @@ struct submission {
     weir__thread thread;
 };
 
-/* Submits when the owner sleeps inside its run, and not before. */
+/* Submits once the owner sleeps inside its run. */
 static void submit_to_waiting(void *arg)
 {
     struct submission *submission = arg;
@@ -226,7 +222,6 @@ static void submit_to_waiting(void *arg)
     IGNORE_RESULT(weir_execute(submission->executor, call_counter_task, submission->counter));
 }
 
-/* D 40 */
 TEST(manual, waits_until_it_is_woken)
 {
     struct call_counter counter = {0};
@@ -319,7 +314,6 @@ static void on_mark(void *arg, int status)
         marker->seen[0] = weir_executor_current();
 }
 
-/* D 41 */
 TEST(manual, is_current_while_it_runs_tasks)
 {
     struct marker marker = {.executor = make_manual(NULL)};
@@ -343,7 +337,6 @@ static void on_mark_inner(void *arg, int status)
     marker->seen[1] = weir_executor_current();
 }
 
-/* D 41 */
 TEST(manual, gives_back_who_was_current_before)
 {
     struct marker marker = {.executor = make_manual(NULL)};
@@ -397,7 +390,7 @@ static void on_refill(void *arg, int status)
         IGNORE_RESULT(weir_execute(refill->executor, on_refill, refill));
 }
 
-/* C.12: budget 0 drains all */
+/* Budget 0 drains all */
 TEST(manual, without_a_budget_runs_until_nothing_is_left)
 {
     struct stepper stepper = stepper_open();
@@ -410,7 +403,7 @@ TEST(manual, without_a_budget_runs_until_nothing_is_left)
     stepper_close(&stepper);
 }
 
-/* C.12: budget < 0 skips tasks */
+/* Budget < 0 skips tasks */
 TEST(manual, with_a_negative_budget_runs_nothing)
 {
     struct stepper stepper = stepper_open();
@@ -428,7 +421,7 @@ TEST(manual, with_a_negative_budget_runs_nothing)
     stepper_close(&stepper);
 }
 
-/* C.12: budget > 0 looks at the clock after every task */
+/* Budget > 0 looks at the clock after every task */
 TEST(manual, with_a_budget_looks_at_the_clock_after_every_task)
 {
     struct stepper stepper = stepper_open();
@@ -460,7 +453,7 @@ TEST(manual, tells_how_many_tasks_timers_and_tail_tasks_it_ran)
     assert_int_equal(run_now(stepper.executor), 0);
     for (int i = 0; i < 200; i++)
         assert_int_equal(weir_execute(stepper.executor, call_counter_task, &counter), 0);
-    assert_int_equal(run_now(stepper.executor), 200); /* whatever is measured besides */
+    assert_int_equal(run_now(stepper.executor), 200); /* besides the measurements */
     stepper_close(&stepper);
 }
 
@@ -480,7 +473,7 @@ TEST(manual, runs_tail_tasks_at_the_end_of_the_run)
     assert_int_equal(weir_execute(stepper.executor, on_tail_from_task, &refill), 0);
     assert_int_equal(run_now(stepper.executor), 2);
     assert_int_equal(refill.left, 1);
-    assert_int_equal(run_now(stepper.executor), 1); /* what a tail task submits comes next */
+    assert_int_equal(run_now(stepper.executor), 1); /* tasks submitted by a tail task run next */
     assert_int_equal(refill.left, 0);
     stepper_close(&stepper);
 }
@@ -567,7 +560,7 @@ TEST(manual, is_run_until_it_has_ended)
     assert_int_equal(atomic_load(&timer.cancelled), 1);
     assert_int_equal(weir_manual_timeout(fixture.executor), weir_ms(100));
 
-    /* Tasks are still accepted, and the quiet period begins anew with each. */
+    /* Tasks are still accepted, and each restarts the quiet period. */
     assert_int_equal(weir_manual_clock_advance(fixture.clock, weir_ms(200)), 0);
     assert_int_equal(weir_execute(fixture.executor, call_counter_task, &during), 0);
     (void)manual_fixture_run(&fixture);
@@ -598,7 +591,8 @@ TEST(manual, asks_to_be_run_when_it_is_shut_down)
     assert_int_equal(manual_fixture_wakeups(&fixture), 1);
     assert_int_equal(weir_manual_timeout(fixture.executor), 0);
     assert_int_equal(manual_fixture_run(&fixture), 0);
-    assert_int_equal(weir_manual_timeout(fixture.executor), 0); /* its end is still to be heard */
+    assert_int_equal(weir_manual_timeout(fixture.executor),
+                     0); /* run_once has yet to return WEIR_ETERMINATED */
     assert_int_equal(manual_fixture_run(&fixture), WEIR_ETERMINATED);
     assert_true(weir_manual_timeout(fixture.executor) == WEIR_NEVER);
     manual_fixture_close(&fixture);
@@ -615,7 +609,7 @@ TEST(manual, cancels_what_is_left_when_its_time_is_up)
     assert_int_equal(manual_fixture_run(&fixture), 0);
     assert_int_equal(weir_execute(fixture.executor, call_counter_task, &counter), 0);
     assert_int_equal(weir_manual_clock_advance(fixture.clock, weir_seconds(2)), 0);
-    assert_int_equal(weir_manual_run_once(fixture.executor, 0, -1), 1); /* calls it, to cancel it */
+    assert_int_equal(weir_manual_run_once(fixture.executor, 0, -1), 1); /* cancels it */
     assert_int_equal(atomic_load(&counter.cancelled), 1);
     assert_int_equal(weir_executor_state(fixture.executor), WEIR_EXECUTOR_TERMINATED);
     assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);

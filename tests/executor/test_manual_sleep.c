@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A manual executor between its runs: it counts as asleep, asks to be run at most once per sleep,
- * and never fails to ask.
+ * A manual executor between its runs: it counts as asleep, calls `.wakeup` at most once per sleep,
+ * and misses no wakeup.
  */
 #include "support/test.h"
 
@@ -19,7 +19,7 @@
 #include "support/executor/run_on_thread.h"
 #include "support/executor/stepper.h"
 
-/* What another thread does to a sleeping executor. */
+/* Calls from another thread to a sleeping executor. */
 struct outside {
     weir_executor *executor;
     struct call_counter *counter;
@@ -80,7 +80,6 @@ TEST(manual, asks_to_be_run_when_its_owner_submits_between_runs)
     manual_fixture_close(&fixture);
 }
 
-/* D 7 */
 TEST(manual, does_not_ask_for_a_lazy_task)
 {
     struct manual_fixture fixture;
@@ -123,7 +122,6 @@ static void schedule_one(void *arg)
                                 outside->counter, NULL));
 }
 
-/* A 15, B 3 */
 TEST(manual, asks_only_for_a_timer_that_is_earlier_than_its_sleep)
 {
     struct manual_fixture fixture;
@@ -134,7 +132,7 @@ TEST(manual, asks_only_for_a_timer_that_is_earlier_than_its_sleep)
     outside = (struct outside){fixture.executor, &counter, weir_seconds(10)};
     run_on_other_thread(schedule_one, &outside);
     assert_int_equal(manual_fixture_wakeups(&fixture), 1);
-    assert_int_equal(manual_fixture_run(&fixture), 1); /* the task that files it */
+    assert_int_equal(manual_fixture_run(&fixture), 1); /* the task that starts the timer */
     assert_true(weir_manual_timeout(fixture.executor) == weir_seconds(10));
 
     outside.delay_ns = weir_seconds(20);
@@ -194,9 +192,9 @@ TEST(manual, says_how_long_its_owner_may_wait)
     stepper_close(&stepper);
 }
 
-/* ---- no wake-up is lost ---- */
+/* ---- no wakeup is lost ---- */
 
-/* A clock that lets another thread submit while it is read, once. */
+/* A clock whose read lets another thread submit, once. */
 static struct {
     bool armed;
     struct outside outside;
@@ -217,7 +215,7 @@ static void on_timer(weir_timer *timer)
     (void)timer;
 }
 
-/* Starts it as weir_timer_start does with the usual clock: its time is asked for later. */
+/* Starts it as weir_timer_start does on the monotonic clock: its deadline is set later. */
 static void start_timer_and_arm(void *arg, int status)
 {
     weir_timer *timer = arg;
@@ -231,8 +229,8 @@ static void start_timer_and_arm(void *arg, int status)
 }
 
 /*
- * A tail task starts a timer, so the clock is read after the run has seen that the queue is empty
- * and before it says that it sleeps: what is submitted there is found by the second look only.
+ * A tail task starts a timer, so the clock is read after the run has seen the empty queue and
+ * before it publishes its deadline: only the second check finds a task submitted there.
  */
 TEST(manual, looks_once_more_before_it_sleeps)
 {
@@ -264,7 +262,7 @@ struct stress {
     weir_executor *executor;
     _Atomic uint32_t wanted; /* set by .wakeup, reset by the owner before each run */
     _Atomic unsigned wakeups;
-    unsigned run; /* plain: only the owner's tasks touch it */
+    unsigned run; /* not atomic: only the owner's tasks access it */
     weir__thread producers[PRODUCERS];
 };
 
@@ -311,7 +309,7 @@ static void join_producers(struct stress *stress)
         weir__thread_join(&stress->producers[i]);
 }
 
-/* A 19: as the main loop of an application: sleeps until .wakeup, and does not look by itself. */
+/* Like the main loop of an application: sleeps until .wakeup, and does not poll. */
 TEST(manual, loses_no_wake_up_between_runs)
 {
     struct stress stress = {0};

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every allocation of the layer fails in turn. Each scenario is played again and again, and each
- * time a later allocation fails, until none does. Whatever needed that allocation says -ENOMEM and
- * works when it is tried again, or does without; nothing is left behind.
+ * Every allocation of the layer fails in turn: each scenario is repeated, failing the next
+ * allocation, until none fails. A call that needed the allocation returns -ENOMEM and works when
+ * repeated, or does without; nothing leaks.
  *
- * What must not fail on an executor's thread is done on a manual one, which is the test's.
+ * Steps that assert on an executor's thread use a manual executor, which runs on the test's thread.
  */
 #include <errno.h>
 
@@ -25,7 +25,7 @@
 
 #define AN_HOUR_NS weir_seconds(3600)
 
-/* Makes a call that may fail for want of memory, and then not again: only one allocation fails. */
+/* Makes a call that may fail with -ENOMEM, and repeats it: only one allocation fails. */
 #define SURVIVE(call)                               \
     do {                                            \
         int survive_err = (call);                   \
@@ -38,7 +38,7 @@
         assert_int_equal(survive_err, 0);           \
     } while (0)
 
-/* Returns how many allocations were failed. */
+/* Returns the number of allocations that failed. */
 static unsigned fail_each_allocation(void (*play)(void))
 {
     bool failed;
@@ -160,7 +160,7 @@ TEST(out_of_memory, tasks_within_tasks_are_refused_too)
     assert_true(fail_each_allocation(play_offspring) > 10);
 }
 
-/* ---- time ---- */
+/* ---- timers ---- */
 
 static void play_schedules(void)
 {
@@ -191,7 +191,7 @@ TEST(out_of_memory, schedules_are_refused_and_the_next_ones_run)
     assert_true(fail_each_allocation(play_schedules) > 10);
 }
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 static void play_life(void)
 {
@@ -210,7 +210,7 @@ static void play_life(void)
     assert_true(single_executor_await_state(&single, WEIR_EXECUTOR_SUSPENDED));
     SURVIVE(weir_execute(executor, call_counter_task, &tasks)); /* a new thread */
     await_tally(&tasks, 2);
-    assert_int_equal(weir_group_shutdown(group, 0, TEST_TIMEOUT_NS), 0); /* the watch is given up */
+    assert_int_equal(weir_group_shutdown(group, 0, TEST_TIMEOUT_NS), 0); /* without a watchdog */
     assert_int_equal(weir_group_await_termination(group, TEST_TIMEOUT_NS), 0);
     await_tally(&ends, 2);
     SURVIVE(weir_promise_add_listener(weir_executor_termination(executor), hear, &ends));
@@ -246,7 +246,7 @@ static void play_promises(void)
     assert_int_equal(weir_promise_fail(failed, -EIO, "the disk is on fire"), 0);
     await_tally(&heard, 12);
     assert_ptr_equal(weir_promise_value(target), &heard);
-    assert_true(weir_promise_detail(failed)[0] != '\0'); /* if not that sentence, the error's own */
+    assert_true(weir_promise_detail(failed)[0] != '\0'); /* the given text, or that of the error */
     weir_promise_release(source);
     weir_promise_release(target);
     weir_promise_release(failed);

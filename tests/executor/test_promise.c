@@ -102,7 +102,6 @@ TEST(promise, is_not_failed_with_what_is_no_error)
     weir_promise_release(promise);
 }
 
-/* D 25 */
 TEST(promise, that_is_cancelled_says_so)
 {
     weir_promise *promise = new_promise(NULL);
@@ -145,7 +144,6 @@ TEST(promise, is_completed_once)
     assert_cannot_be_completed_again(cancelled);
 }
 
-/* D 29 */
 TEST(promise, that_is_uncancellable_is_not_done_and_can_still_succeed)
 {
     weir_promise *promise = new_promise(NULL);
@@ -266,7 +264,6 @@ TEST(promise, says_when_there_is_no_memory)
     weir_promise_release(promise);
 }
 
-/* D 24 */
 TEST(promise, without_listeners_never_touches_its_executor)
 {
     struct single_executor single = single_executor_open(NULL);
@@ -284,7 +281,7 @@ TEST(promise, without_listeners_never_touches_its_executor)
 #define RIVALS 4
 #define ROUNDS 300
 
-/* Threads that meet at a promise, one of each role, round after round. */
+/* Threads that race for a promise, one of each role, in each round. */
 struct race {
     _Atomic unsigned ready;
     weir_promise *promises[ROUNDS];
@@ -463,7 +460,6 @@ TEST(promise, is_not_waited_for_on_its_own_executor)
     single_executor_close(&single);
 }
 
-/* B 15 */
 TEST(promise, is_not_waited_for_on_any_event_loop)
 {
     weir_executor *loop = fake_loop_open(), *other_loop = fake_loop_open();
@@ -495,7 +491,7 @@ TEST(promise, may_be_waited_for_on_another_plain_executor_and_if_it_has_no_threa
     weir_promise *promises[] = {new_promise(NULL), new_promise(weir_executor_immediate())};
 
     for (int i = 0; i < 2; i++) {
-        weir_promise_retain(promises[i]); /* who completes it may be last */
+        weir_promise_retain(promises[i]); /* the completing thread may be last */
         assert_int_equal(weir_submit(weir_executor_global(), succeed_after_all, promises[i], NULL),
                          0);
         assert_int_equal(wait_on(single.executor, promises[i]), 0);
@@ -510,7 +506,7 @@ static void wait_inside(void *arg, int status)
     wait_errand(arg);
 }
 
-/* A loop's task drives an executor of its own, whose task waits. */
+/* A loop's task runs a manual executor, whose task waits. */
 static void drive_and_wait(void *arg)
 {
     weir_executor *manual;
@@ -522,7 +518,6 @@ static void drive_and_wait(void *arg)
     weir_executor_release(manual);
 }
 
-/* B 15 */
 TEST(promise, is_not_waited_for_further_in_on_an_event_loop)
 {
     weir_executor *loop = fake_loop_open();
@@ -579,7 +574,7 @@ TEST(promise, says_who_may_wait_for_anything)
 
 struct wake_ups {
     weir_promise *promises[WAKE_UPS];
-    _Atomic unsigned waiting; /* the number of the promise that is waited for, and 1 more */
+    _Atomic unsigned waiting; /* the number of the awaited promise, plus 1 */
 };
 
 static void complete_each(void *arg)
@@ -588,14 +583,13 @@ static void complete_each(void *arg)
 
     for (unsigned i = 0; i < WAKE_UPS; i++) {
         while (atomic_load(&wake_ups->waiting) <= i)
-            weir__thread_yield(); /* the other one may have no CPU but this */
+            weir__thread_yield(); /* there may be only one CPU */
         for (unsigned pauses = i % 64; pauses > 0; pauses--)
             weir__cpu_relax();
         (void)weir_promise_succeed(wake_ups->promises[i], NULL);
     }
 }
 
-/* D 30 */
 TEST(promise, loses_no_wake_up)
 {
     static struct wake_ups wake_ups;
@@ -665,7 +659,7 @@ TEST(promise, may_be_released_by_a_listener_as_soon_as_that_is_added)
     single_executor_close(&single);
 }
 
-/* ---- abandoned ones ---- */
+/* ---- abandoned promises ---- */
 
 TEST(promise, that_nobody_will_complete_fails)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What becomes of a task that an executor does not take.
+ * Rejection policies.
  */
 #include <errno.h>
 
@@ -18,7 +18,7 @@
 
 #define BOUND 16
 
-/* An executor whose queue is full: its thread stands at the gate. */
+/* An executor whose queue is full: its thread waits at the gate. */
 static struct single_executor open_full(const weir_group_options *options, struct gate *gate,
                                         struct call_counter *queued)
 {
@@ -56,7 +56,7 @@ TEST(reject, by_default_a_full_queue_refuses_at_once)
     single_executor_close(&single);
 }
 
-/* ---- a policy of the user's ---- */
+/* ---- custom policies ---- */
 
 struct policy {
     int answer;
@@ -152,7 +152,7 @@ TEST(reject, a_policy_is_not_asked_about_bad_arguments_and_want_of_memory)
     single_executor_close(&single);
 }
 
-/* ---- backing off ---- */
+/* ---- backoff ---- */
 
 struct late_comer {
     weir__thread thread;
@@ -222,7 +222,7 @@ TEST(reject, after_backoff_has_defaults)
     single_executor_close(&single);
 }
 
-/* A pause on the executor's own thread would keep it from making room. */
+/* Sleeping on the executor's own thread would prevent it from making room. */
 struct insider {
     weir_executor *executor;
     struct call_counter counter;
@@ -290,7 +290,7 @@ TEST(reject, after_backoff_stops_when_the_executor_ends_meanwhile)
     single_executor_close(&single);
 }
 
-/* Nobody but the one who backs off would wake it. */
+/* Only the backoff wakes it. */
 TEST(reject, after_backoff_wakes_an_executor_whose_queue_is_full_of_lazy_tasks)
 {
     weir_backoff backoff = {.retries = 10000, .delay_ns = weir_us(100)};
@@ -310,7 +310,7 @@ TEST(reject, after_backoff_wakes_an_executor_whose_queue_is_full_of_lazy_tasks)
     assert_int_equal(counter.run, BOUND + 2);
 }
 
-/* The promise of weir_execute_task: never -ENOMEM. */
+/* weir_execute_task never returns -ENOMEM. */
 TEST(reject, after_backoff_without_memory_the_queue_was_full)
 {
     weir_backoff backoff = {.retries = 2, .delay_ns = 1};

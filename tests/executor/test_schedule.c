@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tasks that run later, or again and again. How they are cancelled and what they are to their
- * executor's sleep and end is in test_schedule_cancel.c and test_schedule_end.c.
+ * Scheduled tasks, one-shot and periodic. Cancelling, and their effect on the sleep and end of the
+ * executor, are in test_schedule_cancel.c and test_schedule_end.c.
  *
- * Where a stepper is used, the test's thread is the executor's, and time passes when it says so.
+ * With a stepper, the test's thread is the executor's, and the clock is manual.
  */
 #include <errno.h>
 #include <string.h>
@@ -123,14 +123,13 @@ TEST(schedule, counts_from_the_submission_however_late_the_executor_hears_of_it)
     struct job job = {.stepper = &stepper};
 
     run_on_other_thread(job_schedule, &job);
-    stepper_advance(&stepper, 25); /* is filed, and long due */
+    stepper_advance(&stepper, 25); /* the timer is started, and overdue */
     assert_job_ran(&job, 1, 0);
     assert_int_equal(job.at_ns[0], 25);
     weir_promise_release(job.promise);
     stepper_close(&stepper);
 }
 
-/* D 12 */
 TEST(schedule, never_runs_early)
 {
     struct single_executor single = single_executor_open(NULL);
@@ -182,9 +181,8 @@ TEST(schedule, works_on_the_global_executor)
     weir_promise_release(promise);
 }
 
-/* ---- again and again ---- */
+/* ---- periodic ---- */
 
-/* D 13 */
 TEST(schedule, at_a_fixed_rate_keeps_its_phase_however_long_a_run_takes)
 {
     struct stepper stepper = stepper_open();
@@ -204,7 +202,6 @@ TEST(schedule, at_a_fixed_rate_keeps_its_phase_however_long_a_run_takes)
     stepper_close(&stepper);
 }
 
-/* D 13 */
 TEST(schedule, at_a_fixed_rate_makes_up_for_missed_runs)
 {
     struct stepper stepper = stepper_open();
@@ -225,7 +222,6 @@ TEST(schedule, at_a_fixed_rate_makes_up_for_missed_runs)
     stepper_close(&stepper);
 }
 
-/* D 14 */
 TEST(schedule, with_a_fixed_delay_counts_from_the_end_of_each_run)
 {
     struct stepper stepper = stepper_open();
@@ -360,7 +356,7 @@ TEST(schedule, that_finds_no_thread_is_refused)
 
 #define CROWD 20000
 
-/* Timers of which most are cancelled or started again before they fire. */
+/* Most timers are cancelled or restarted before they fire. */
 struct crowd {
     struct stepper *stepper;
     weir__random random;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tasks that were to run later, or again, and are cancelled.
+ * Cancelling scheduled tasks.
  *
- * Where a stepper is used, the test's thread is the executor's, and time passes when it says so.
+ * With a stepper, the test's thread is the executor's, and the clock is manual.
  */
 #include <errno.h>
 #include <string.h>
@@ -30,7 +30,7 @@ TEST(schedule, that_is_cancelled_calls_its_function_to_clean_up_and_never_to_run
 
     assert_int_equal(weir_schedule(stepper.executor, 10, job_task, &job, &promise), 0);
     assert_int_equal(weir_promise_cancel(promise), 0);
-    assert_job_ran(&job, 0, 1); /* here, at once: this is the executor's thread */
+    assert_job_ran(&job, 0, 1); /* at once: this is the executor's thread */
     assert_int_equal(weir_promise_cancel(promise), WEIR_ECOMPLETED);
     stepper_advance(&stepper, 100);
     assert_job_ran(&job, 0, 1);
@@ -66,7 +66,7 @@ TEST(schedule, that_is_due_when_another_thread_cancels_it_does_not_run)
     assert_int_equal(weir_schedule(stepper.executor, 10, job_task, &job, &promise), 0);
     assert_int_equal(weir_manual_clock_advance(stepper.clock, 10), 0);
     run_on_other_thread(cancel_promise, promise);
-    stepper_run(&stepper); /* it fires before its removal comes up */
+    stepper_run(&stepper); /* it fires before the task that stops it runs */
     assert_job_ran(&job, 0, 1);
     weir_promise_release(promise);
     stepper_close(&stepper);
@@ -130,7 +130,6 @@ TEST(schedule, may_be_cancelled_by_one_that_is_due_at_the_same_time)
     stepper_close(&stepper);
 }
 
-/* D 15 */
 TEST(schedule, that_repeats_stops_when_it_is_cancelled)
 {
     struct stepper stepper = stepper_open();
@@ -270,7 +269,7 @@ TEST(schedule, is_run_or_cancelled_once_when_both_race)
     }
 }
 
-/* A repeated task that must not run after its cancellation was told. */
+/* A periodic task that must not run after its clean-up call. */
 struct repeated {
     weir_promise *promise;
     unsigned cancellations;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How tasks that run later wake their executor, keep it from suspension, and end with it.
+ * How scheduled tasks wake their executor, prevent its suspension, and end with it.
  */
 #include <string.h>
 
@@ -29,7 +29,6 @@ static void schedule_letter(struct single_executor *single, int64_t delay_ns,
                      0);
 }
 
-/* B 3 */
 TEST(schedule, wakes_a_sleeping_executor_only_for_an_earlier_deadline)
 {
     struct single_executor single = single_executor_open_at(START_NS);
@@ -75,7 +74,6 @@ TEST(schedule, wakes_nobody_when_it_is_cancelled)
     single_executor_close(&single);
 }
 
-/* D 3 */
 TEST(schedule, that_is_cancelled_lets_its_executor_be_suspended)
 {
     struct single_executor single = single_executor_open_at(START_NS);
@@ -173,7 +171,7 @@ static void schedule_again(void *arg, int status)
 {
     struct job *job = arg;
 
-    (void)status; /* which it should have looked at */
+    (void)status; /* which it should have read */
     job->runs++;
     IGNORE_RESULT(weir_schedule(job->stepper->executor, 10, schedule_again, job, NULL));
 }

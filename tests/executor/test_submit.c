@@ -17,7 +17,7 @@
 #include "support/memory.h"
 #include "support/test.h"
 
-/* Work that notes how it was called, and answers as it is told. */
+/* Work that records its calls, and returns a given result. */
 struct work {
     int answer;
     void *value;
@@ -216,7 +216,7 @@ TEST(submit, says_when_there_is_no_memory)
     stepper_close(&stepper);
 }
 
-/* A rejection policy that keeps what it gets, to run it later. */
+/* A rejection policy that stores the task, to run it later. */
 struct taken {
     weir_task_fn *fn;
     void *arg;

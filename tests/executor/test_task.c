@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pools of tasks: what is taken comes back, whoever ran it and whoever has ended meanwhile.
+ * Task pools: every task returns to its pool, whichever thread ran it and whichever has ended.
  */
 #include "executor/task.h"
 
@@ -134,7 +134,7 @@ TEST(task, is_not_there_when_there_is_no_memory_and_is_afterwards)
     weir_task *task;
 
     for (unsigned n = 1;; n++) {
-        weir_locals_remove_all(); /* begins without a pool */
+        weir_locals_remove_all(); /* starts without a pool */
         test_memory_fail_at(n);
         task = weir__task_alloc(do_nothing, NULL);
         if (!test_memory_failed())
@@ -203,7 +203,7 @@ static void execute_hundred(struct single_executor *single)
         assert_int_equal(weir_execute(single->executor, call_counter_task, &counter), 0);
     gate_open(&gate);
     assert_true(call_counter_await(&counter, 100));
-    assert_true(single_executor_await_sleep(single, WEIR_NEVER)); /* it has given them back */
+    assert_true(single_executor_await_sleep(single, WEIR_NEVER)); /* it has returned them */
 }
 
 TEST(task, comes_back_from_the_executor_that_ran_it)
@@ -284,7 +284,7 @@ TEST(task, outlives_the_thread_that_submitted_it)
     single_executor_close(&single);
 }
 
-/* More threads than the executor has chains to bring tasks back in. */
+/* More threads than the executor has chains for returning tasks. */
 TEST(task, of_many_threads_in_one_batch_comes_back)
 {
     struct single_executor single = single_executor_open(NULL);
@@ -322,7 +322,7 @@ TEST(task, comes_back_to_each_of_many_threads)
     single_executor_close(&single);
 }
 
-/* A thread that takes tasks and ends, while another gives them back. */
+/* A thread allocates tasks and ends while another returns them. */
 struct relay {
     weir__queue queue;
     int count;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Timers in the caller's memory. The test's thread is the executor's, and moves its clock.
+ * Timers in the caller's memory. The test's thread is the executor's, and sets its clock.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -211,7 +211,7 @@ static void free_own_memory(weir_timer *timer)
 TEST(timer, is_the_callers_again_when_it_fires)
 {
     struct stepper stepper = stepper_open();
-    weir_timer *timer = calloc(1, sizeof(*timer)); /* zeroed is as good as initialised */
+    weir_timer *timer = calloc(1, sizeof(*timer)); /* zeroed is initialized */
 
     assert_non_null(timer);
     assert_int_equal(weir_timer_start(stepper.executor, timer, 1, free_own_memory), 0);
@@ -380,8 +380,8 @@ TEST(timer, fires_on_its_executors_thread_and_never_early)
 }
 
 /*
- * Timers that run for long may count from the end of the batch of tasks that starts them: until
- * then they are running, and yet without a deadline.
+ * Long timers may count from the end of the batch of tasks that starts them: until then they are
+ * running, but have no deadline.
  */
 #define LONG_NS weir_ms(100)
 

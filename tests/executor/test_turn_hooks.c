@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When executors call the turn hooks, and that they sleep no longer than these allow.
+ * When executors call the turn hooks, and that they sleep no longer than the hooks allow.
  */
 #include "base/turn_hooks.h"
 
@@ -76,7 +76,7 @@ TEST(turn, an_executor_that_has_more_to_do_does_not_call_it_a_sleep)
     weir_executor_release(executor);
 }
 
-/* A question is no sleep: the pool's hook would give memory back that is about to be used. */
+/* weir_manual_timeout does not call them: the pool's hook would free memory needed soon. */
 TEST(turn, asking_for_the_timeout_calls_no_hook)
 {
     weir_executor *executor;

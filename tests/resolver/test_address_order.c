@@ -60,7 +60,7 @@ TEST(arrange, keeps_the_order_within_each_family)
     assert_string_equal(letters_of(addresses, COUNT), "aebcd");
 }
 
-/* The ports are set, so the hosts are looked at. */
+/* The ports are overwritten, so compare the hosts. */
 TEST(arrange, turns_round_within_each_family)
 {
     static const size_t orders[4][COUNT] = {

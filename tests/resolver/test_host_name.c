@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What may be a host's name.
+ * Parsing of host names.
  */
 #include "resolver/host_name.h"
 

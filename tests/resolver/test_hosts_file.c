@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hosts files: what stands in them, and that they change.
+ * Hosts files: parsing, and rereading when they change.
  */
 #include "resolver/hosts_file.h"
 
@@ -17,7 +17,7 @@
 
 #define MAX 8
 
-/* The addresses of a host in a text, with spaces between them. */
+/* The addresses of a host in a text, separated by spaces. */
 static const char *find(const char *text, const char *host, char *buffer, size_t size)
 {
     weir_address found[MAX];
@@ -98,7 +98,7 @@ TEST(hosts, reads_a_file_again_when_it_has_changed)
     weir__hosts_init(&hosts, path);
     write_file(path, "192.0.2.1 x\n", 1000);
     assert_int_equal(weir__hosts_find(&hosts, "x", found, MAX), 1);
-    write_file(path, "192.0.2.1 y\n", 1000); /* nobody could know */
+    write_file(path, "192.0.2.1 y\n", 1000); /* the change is not detectable */
     assert_int_equal(weir__hosts_find(&hosts, "x", found, MAX), 1);
     write_file(path, "192.0.2.1 y\n", 1001);
     assert_int_equal(weir__hosts_find(&hosts, "x", found, MAX), 0);

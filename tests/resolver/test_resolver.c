@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Resolvers: from names to addresses, by numbers, the cache, the hosts file and a name server that
- * is the test's own.
+ * Resolvers: numeric addresses, lookups by fake_dns, the cache, the hosts file, custom resolvers.
  */
 #include <weir/resolver.h>
 
@@ -24,7 +23,7 @@
 #include "support/resolver/fake_dns.h"
 #include "support/test.h"
 
-/* ---- what needs no looking up ---- */
+/* ---- without a lookup ---- */
 
 TEST(resolver, answers_numbers_at_once)
 {
@@ -82,7 +81,7 @@ TEST(resolver, refuses_options_that_make_no_sense)
     assert_null(none);
 }
 
-/* ---- looking up ---- */
+/* ---- lookups ---- */
 
 TEST(resolver, looks_names_up)
 {
@@ -160,7 +159,7 @@ TEST(resolver, asks_once_for_all_who_ask_at_once)
     fake_dns_close(resolver);
 }
 
-/* Three workers hang, the fourth goes on. */
+/* Three workers are blocked, the fourth is not. */
 TEST(resolver, is_not_held_up_by_a_name_server_that_hangs)
 {
     weir_resolver *resolver = fake_dns_open(NULL);
@@ -206,7 +205,7 @@ TEST(resolver, saves_a_look_up_that_was_cancelled_before_it_began)
     char told[64];
 
     assert_true(gate_await_arrivals(&fake_dns.gate, 1));
-    assert_int_equal(weir_promise_cancel(first), 0); /* too late: it is looked up all the same */
+    assert_int_equal(weir_promise_cancel(first), 0); /* too late: the lookup runs */
     assert_int_equal(weir_promise_cancel(second), 0);
     gate_open(&fake_dns.gate);
     assert_string_equal(fake_dns_result(first, told, sizeof(told)), "WEIR_ECANCELED");
@@ -261,7 +260,7 @@ static void take_turn(void *arg, int status)
     call_counter_add(&rotation->calls);
 }
 
-/* However many names there are to be looked up. */
+/* Even with many queued names. */
 TEST(resolver, lets_others_have_their_turn_on_its_group)
 {
     struct single_executor single = single_executor_open(NULL);
@@ -481,7 +480,7 @@ TEST(resolver, believes_the_hosts_file_first_and_does_not_cache_it)
     fake_dns_close(resolver);
 }
 
-/* Two hosts that take rotations being asked for do so on their own. */
+/* Two hosts rotate independently of each other. */
 TEST(resolver, goes_round_where_nothing_is_kept)
 {
     char path[] = "/tmp/weir-hosts-XXXXXX";
@@ -500,7 +499,7 @@ TEST(resolver, goes_round_where_nothing_is_kept)
     assert_int_equal(unlink(path), 0);
 }
 
-/* An address of the family that is not wanted is as good as none. */
+/* An address of an excluded family counts as none. */
 TEST(resolver, asks_where_the_hosts_file_has_only_the_other_family)
 {
     char path[] = "/tmp/weir-hosts-XXXXXX";
@@ -515,7 +514,7 @@ TEST(resolver, asks_where_the_hosts_file_has_only_the_other_family)
     assert_int_equal(unlink(path), 0);
 }
 
-/* ---- resolvers of one's own ---- */
+/* ---- custom resolvers ---- */
 
 struct own {
     unsigned resolved, destroyed, flushed;
@@ -576,9 +575,9 @@ TEST(resolver, may_be_of_ones_own)
     assert_int_equal(own.destroyed, 1);
 }
 
-/* ---- the system's own means ---- */
+/* ---- the default resolver ---- */
 
-/* It asks our name server: that of the machine may not be there. */
+/* Uses fake_dns: the machine may have no name server. */
 TEST(resolver, default_one_is_always_there)
 {
     weir_resolver *resolver = weir_resolver_default();
@@ -590,7 +589,8 @@ TEST(resolver, default_one_is_always_there)
     inside->lookup = fake_dns_look_up;
     for (int i = 0; i < 3; i++) {
         assert_resolved(resolver, "v4-2.test:80", "192.0.2.1:80 192.0.2.2:80");
-        while (!weir__resolver_default_cleanup()) /* as at the end of the process; it begins anew */
+        while (!weir__resolver_default_cleanup()) /* as at the end of the process; it can be used
+                                                     again */
             weir__thread_yield();
     }
     inside->lookup = weir__host_lookup;
@@ -676,7 +676,7 @@ struct storm {
     _Atomic unsigned *wrong;
 };
 
-/* Asks, cancels, flushes, in an order of its own. */
+/* Resolves, cancels and flushes in a random order. */
 static void rage(void *arg)
 {
     struct storm *storm = arg;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Round and round.
+ * A task that submits itself.
  */
 #include "support/executor/busy_task.h"
 

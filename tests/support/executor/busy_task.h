@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A task that submits itself again, so that its executor's queue is never empty.
+ * A task that submits itself again, so that the queue of its executor is never empty.
  *
  *     struct busy_task busy = {.executor = executor};
  *     weir_execute(executor, busy_task_run, &busy);
@@ -17,7 +17,7 @@
 struct busy_task {
     weir_executor *executor;
     _Atomic bool stop;
-    int refusal; /* the error that has stopped it, or 0 */
+    int refusal; /* the error of the submission that stopped it, or 0 */
     struct call_counter stopped;
 };
 

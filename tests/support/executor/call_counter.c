@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A counter is its own futex. The wake-up does not touch the counter, which may be gone by then.
+ * The counter is its own futex. The wakeup does not access the counter, which may be freed by then.
  */
 #include "support/executor/call_counter.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The counter is counted after the letter is there, so who awaited it reads all that was written.
+ * Counts after writing the letter, so that a waiter reads all letters.
  */
 #include "support/executor/call_order.h"
 

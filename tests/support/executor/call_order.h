@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tasks that write a letter each, to see in which order they were called: 'a' if run, 'A' if
- * cancelled. All zero is nothing written.
+ * Tasks that write a letter each, to check the order of their calls: 'a' if run, 'A' if cancelled.
+ * Zeroed is empty.
  *
  *     struct call_order letters = {0};
  *     weir_execute(executor, call_order_task, call_order_arg(&letters, 'a'));
  *     assert_true(call_order_await(&letters, 1));
  *     assert_string_equal(letters.text, "a");
  *
- * Tasks that may run at the same time do not share one.
+ * Tasks that may run concurrently must not share a call_order.
  */
 #ifndef WEIR_TEST_CALL_ORDER_H
 #define WEIR_TEST_CALL_ORDER_H
@@ -28,17 +28,17 @@ struct call_order {
     } args[26];
 };
 
-/* The arg of the task that writes this letter, one of a to z. */
+/* The arg of the task that writes this letter, a to z. */
 void *call_order_arg(struct call_order *letters, char letter);
 
-/* A task function; and what submits it. */
+/* The task function, and a function that submits it. */
 void call_order_task(void *arg, int status);
 int call_order_execute(struct call_order *letters, weir_executor *executor, char letter);
 
-/* Writes from within a task of the test's own. */
+/* Writes a letter from another task. */
 void call_order_write(struct call_order *letters, char letter);
 
-/* Waits until so many are written; false if that takes longer than 10 s. */
+/* Waits until `count` letters are written; false after 10 s. */
 bool call_order_await(struct call_order *letters, uint32_t count);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A kind of executor that is like the plain one, but tells when the last reference to it has gone.
+ * A plain executor type that counts its destroyed executors.
  *
  *     struct call_counter *destroyed = counted_executor_open();
  *     weir__group_create(&counted_executor_type, NULL, ...);
@@ -15,7 +15,7 @@
 
 extern weir__executor_type counted_executor_type;
 
-/* Begins to count anew, and makes the type ready. */
+/* Initializes the type and resets the counter. */
 struct call_counter *counted_executor_open(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A plain executor whose type says that it is a loop.
+ * A plain executor whose type has is_loop set.
  */
 #include "support/executor/fake_loop.h"
 

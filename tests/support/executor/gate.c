@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A gate is two tallies: of those who came, and of its being opened.
+ * A gate is two counters: arrivals, and openings.
  */
 #include "support/executor/gate.h"
 

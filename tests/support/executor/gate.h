@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A gate that tasks wait at until the test opens it, so that an executor is busy for as long as the
- * test likes. Zero is closed, with nobody there.
+ * A gate at which tasks wait until the test opens it: keeps an executor busy. Zeroed is closed.
  *
  *     struct gate gate = {0};
  *     weir_execute(executor, gate_task, &gate);
- *     assert_true(gate_await_arrivals(&gate, 1));    the executor's thread stands at the gate
+ *     assert_true(gate_await_arrivals(&gate, 1));    the executor's thread waits at the gate
  *     ...
  *     gate_open(&gate);
  */
@@ -21,13 +20,13 @@ struct gate {
     struct call_counter opened;
 };
 
-/* A task function; its arg is the gate. A cancelled one does not wait. Nobody waits over 10 s. */
+/* A task function; arg is the gate. Waits at most 10 s, and not at all if cancelled. */
 void gate_task(void *arg, int status);
 
 bool gate_await_arrivals(struct gate *gate, uint32_t count);
 void gate_open(struct gate *gate);
 
-/* Has the executor's thread come to the gate, and returns when it is there. */
+/* Submits gate_task and returns when the executor's thread waits at the gate. */
 void gate_hold(struct gate *gate, weir_executor *executor);
 
 #endif

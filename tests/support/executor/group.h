@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Groups that a test makes and ends.
+ * Creating and ending groups in tests.
  */
 #ifndef WEIR_TEST_GROUP_H
 #define WEIR_TEST_GROUP_H
@@ -13,7 +13,7 @@
 
 weir_group *make_group(const weir_group_options *options);
 
-/* Shuts it down, waits for its end, and releases it. */
+/* Shuts the group down, waits for its termination, and releases it. */
 void end_group(weir_group *group);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A job is done on the test's own thread, so it may assert.
+ * A job runs on the test's own thread, so it may assert.
  */
 #include "support/executor/job.h"
 

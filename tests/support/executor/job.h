@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A task on a stepper that notes when it runs, and takes its time for it.
+ * A task on a stepper that records when it runs, and takes a given time.
  *
  *     struct job job = {.stepper = &stepper, .takes_ns = 5};
  *     weir_schedule(stepper.executor, 100, job_task, &job, NULL);
@@ -20,13 +20,13 @@ struct job {
     unsigned runs;
     int64_t at_ns[JOB_RUNS_MAX]; /* since the stepper's start */
     unsigned cancellations;
-    void (*during)(struct job *job); /* NULL = nothing */
+    void (*during)(struct job *job); /* called by each run; may be NULL */
     weir_promise *promise;
 };
 
 void job_task(void *arg, int status);
 
-/* An errand: schedules it to run in 10 ns. */
+/* For run_on_other_thread: schedules the job in 10 ns. */
 void job_schedule(void *arg);
 
 /* The time since the stepper's start. */

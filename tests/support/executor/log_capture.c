@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A log hook that counts, and keeps the last message.
+ * A log hook that counts messages and stores the last one.
  */
 #include "support/executor/log_capture.h"
 
@@ -10,7 +10,7 @@
 #include "os/thread.h"
 #include "support/test.h"
 
-static weir__mutex lock = WEIR__MUTEX_INIT; /* guards what follows */
+static weir__mutex lock = WEIR__MUTEX_INIT; /* guards the following */
 static unsigned counts[WEIR_LOG_OFF];
 static char last[512];
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Catches what the library logs, so that a test can look at it and its output stays clean.
+ * Captures log messages, so that a test can check them and its output stays clean.
  */
 #ifndef WEIR_TEST_LOG_CAPTURE_H
 #define WEIR_TEST_LOG_CAPTURE_H
@@ -12,17 +12,16 @@
 
 #include "support/test.h"
 
-/* From now until the end of the test messages are caught, not written; earlier ones are forgotten.
- */
+/* Captures messages, instead of writing them, until the end of the test; forgets earlier ones. */
 void log_capture_start(void);
 
-/* How many came at this level; any thread may have sent them. */
+/* The number of messages at this level, from any thread. */
 unsigned log_capture_count(enum weir_log_level level);
 
-/* Whether the last one contains the text. */
+/* True if the last message contains the text. */
 bool log_capture_last_contains(const char *text);
 
-/* A call refuses its options, and one message says why. */
+/* Asserts that a call rejects its options with one message that contains the text. */
 #define assert_options_rejected(call, words)                    \
     do {                                                        \
         log_capture_start();                                    \

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A manual executor on a manual clock, both the test's own, that counts how often it asks to be
- * run.
+ * A manual executor on a manual clock, which counts the calls of `.wakeup`.
  */
 #ifndef WEIR_TEST_MANUAL_FIXTURE_H
 #define WEIR_TEST_MANUAL_FIXTURE_H
@@ -17,19 +16,19 @@ struct manual_fixture {
     struct call_counter wakeups;
 };
 
-/* The clock stands at 1 s. The fixture must not move. */
+/* The clock starts at 1 s. The fixture must not be moved. */
 void manual_fixture_open(struct manual_fixture *fixture);
 
-/* Ends the executor, which cancels what is left. */
+/* Releases the executor, which cancels the remaining tasks. */
 void manual_fixture_close(struct manual_fixture *fixture);
 
-/* One run that does not wait and has no budget. */
+/* One run that does not wait, without a budget. */
 int manual_fixture_run(struct manual_fixture *fixture);
 
-/* Calls of .wakeup so far. */
+/* The number of calls of .wakeup. */
 uint32_t manual_fixture_wakeups(const struct manual_fixture *fixture);
 
-/* A task that takes 3 ms of the manual clock that is its arg. */
+/* A task that advances the manual clock, its arg, by 3 ms. */
 void manual_fixture_slow_task(void *arg, int status);
 
 #endif

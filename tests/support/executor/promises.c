@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Listeners note first and counter last, so who awaited the counter reads what they noted.
+ * Listeners count last, so that a waiter reads their records.
  */
 #include "support/executor/promises.h"
 

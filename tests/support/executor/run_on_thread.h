@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sends the test on an errand: a function runs on another thread, and the test waits for it, so
- * that the two may share anything.
+ * Runs a function on another thread while the test waits for it, so that they may share data.
  */
 #ifndef WEIR_TEST_RUN_ON_THREAD_H
 #define WEIR_TEST_RUN_ON_THREAD_H
@@ -12,7 +11,7 @@
 /* Runs fn(arg) as a task of the executor. */
 void run_on_executor(weir_executor *executor, weir_thread_fn *fn, void *arg);
 
-/* Runs fn(arg) on a thread that is nobody's. */
+/* Runs fn(arg) on a thread without an executor. */
 void run_on_other_thread(weir_thread_fn *fn, void *arg);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An executor sleeps, or is about to, when next_wakeup holds a deadline. Waiting for a state or a
- * deadline is looking again and again: nobody tells.
+ * deadline polls.
  */
 #include "support/executor/single_executor.h"
 

@@ -15,32 +15,32 @@
 struct single_executor {
     weir_group *group;
     weir_executor *executor;
-    weir_manual_clock *clock; /* NULL = whatever the options say */
+    weir_manual_clock *clock; /* NULL: the clock of the options */
 };
 
-/* .threads and .io need not be set. NULL: every default. */
+/* .threads and .io need not be set. NULL: all defaults. */
 struct single_executor single_executor_open(const weir_group_options *options);
 
-/* Its clock stands at `now_ns` until the test moves it. */
+/* With a manual clock that starts at `now_ns`. */
 struct single_executor single_executor_open_at(int64_t now_ns);
 
-/* Shuts it down without a quiet period and waits for its end, which must be a good one. */
+/* Shuts it down without a quiet period and asserts that it terminates without an error. */
 void single_executor_end(struct single_executor *single);
 
-/* The same, and then it is gone. */
+/* The same, and releases it. */
 void single_executor_close(struct single_executor *single);
 
-/* Has it run a task; suspends it. */
+/* Runs a task and waits for it; suspends the executor and waits for that. */
 void single_executor_run_one(struct single_executor *single);
 void single_executor_suspend(struct single_executor *single);
 
 /*
- * Waits until the executor's thread has gone to sleep until `deadline_ns` of its clock (WEIR_NEVER:
- * until woken); false if it has not within 10 s. What was submitted before must have run.
+ * Waits until the executor's thread sleeps until `deadline_ns` of its clock (WEIR_NEVER: until
+ * woken); false after 10 s. All submitted tasks must have run.
  */
 bool single_executor_await_sleep(const struct single_executor *single, int64_t deadline_ns);
 
-/* Waits until the executor is in that state; false if it is not within 10 s. */
+/* Waits until the executor is in this state; false after 10 s. */
 bool single_executor_await_state(const struct single_executor *single,
                                  enum weir_executor_state state);
 

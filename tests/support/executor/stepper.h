@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An executor and a clock that move only when the test says so, on the test's own thread: what runs
- * when is exact, and its callbacks may assert.
+ * A manual executor and a manual clock on the test's own thread: the time of each run is exact, and
+ * callbacks may assert.
  *
  *     struct stepper stepper = stepper_open();
- *     weir_schedule(stepper.executor, weir_ms(5), NULL, ...);
+ *     weir_schedule(stepper.executor, weir_ms(5), ...);
  *     stepper_advance(&stepper, weir_ms(5));
  *     stepper_close(&stepper);
  */
@@ -19,17 +19,16 @@ struct stepper {
     weir_executor *executor;
 };
 
-/* The clock stands at 1 s. */
+/* The clock starts at 1 s. */
 struct stepper stepper_open(void);
 
-/* Ends the executor, which cancels what is left. */
+/* Releases the executor, which cancels the remaining tasks. */
 void stepper_close(struct stepper *stepper);
 
-/* Runs what there is to run, until nothing is left or the executor has ended; returns how much that
- * was. */
+/* Runs until there is no work or the executor has ended. Returns the number of tasks and timers. */
 int stepper_run(struct stepper *stepper);
 
-/* Moves the clock, then runs. */
+/* Advances the clock, then runs. */
 int stepper_advance(struct stepper *stepper, int64_t delta_ns);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each task has one byte, its fate, and the address of that byte is its argument. What becomes of
- * the task adds to it; nothing is atomic, because no two things may become of a task. The numbers
- * are such that no sum of several is one of them.
+ * Each task has one byte, its outcome, whose address is the task's argument. Running, cancelling or
+ * rejecting the task adds a number to it. It is not atomic, because only one of them may happen. No
+ * sum of several numbers is one of the numbers.
  */
 #include "support/executor/submit_stress.h"
 
@@ -39,8 +39,9 @@ struct submitter {
     weir__thread thread;
     uint32_t first, end; /* its tasks */
     _Atomic uint32_t next;
-    uint32_t last_called; /* the executor's: the task called last, of those that keep the order */
-    bool disorder;        /* the executor's */
+    uint32_t last_called; /* accessed by the executor: the last task called of those that keep the
+                             order */
+    bool disorder;        /* accessed by the executor */
 };
 
 static struct {
@@ -97,7 +98,7 @@ static int on_work(void *arg, int status, void **ret_value)
     return 0;
 }
 
-/* ---- who submits them ---- */
+/* ---- submitters ---- */
 
 static int submit(uint32_t task)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stress: four threads submit tasks in every way there is, and a fifth shuts the executor down in
- * the midst of it. Each task must be run, cancelled or refused, exactly once, and the tasks of one
- * thread in the order submitted. tests/executor runs small ones, tests/soak large ones.
+ * Stress test of submissions: four threads submit tasks in all ways while a fifth shuts the
+ * executor down. Each task must be run, cancelled or rejected exactly once, and the tasks of one
+ * thread must run in the order submitted. tests/executor runs small ones, tests/soak large ones.
  */
 #ifndef WEIR_TEST_SUBMIT_STRESS_H
 #define WEIR_TEST_SUBMIT_STRESS_H
@@ -12,19 +12,19 @@
 #include <weir/group.h>
 
 struct submit_stress {
-    uint64_t seed; /* decides when the executor is shut down, how, and what else happens to it */
+    uint64_t seed; /* decides when and how the executor is shut down, suspended, ... */
     uint32_t tasks;
 
-    /* Makes a group of one, by these options and others; NULL = of a plain executor. */
+    /* Creates a group of one executor, with these options and others; NULL: a plain executor. */
     int (*make_group)(const weir_group_options *options, weir_group **ret_group);
 
-    /* What became of the tasks. */
+    /* Results. */
     uint32_t run;
     uint32_t cancelled;
     uint32_t refused;
 };
 
-/* Returns what went wrong, NULL if nothing did. One stress at a time. */
+/* Returns the first error, or NULL. Only one may run at a time. */
 const char *submit_stress_run(struct submit_stress *stress);
 
 #endif
