@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as Base64: what is decoded has exactly one form, which is the characters that it was
- * decoded from; and any bytes are what they were when they have been encoded and decoded. Input:
- * the flags, the bytes.
+ * Base64: decoding is strict, so encoding the decoded bytes restores the input text; and encoding
+ * then decoding restores any bytes. Input: flags, bytes.
  */
 #include <weir/text_codecs.h>
 
@@ -18,7 +17,8 @@ static void expect(bool holds)
 
 static void *must_allocate(size_t size)
 {
-    void *memory = malloc(size > 0 ? size : 1); /* exactly so much, for ASan to see a byte more */
+    void *memory =
+        malloc(size > 0 ? size : 1); /* of the exact size, so that ASan detects an overrun */
 
     expect(memory != NULL);
     return memory;

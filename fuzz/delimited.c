@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as frames that end with any delimiters; lines are such frames. What comes out is what a
- * plain reference finds, however the bytes are cut.
+ * Delimited frames and lines: the decoder agrees with a reference implementation however the stream
+ * is split.
  *
- * Input: flags, limit, cuts, four lengths of delimiters, the delimiters, the stream.
+ * Input: flags, limit, split, four delimiter lengths, the delimiters, the stream.
  */
 #include <weir/frames.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as frames of any length: what comes out is what a plain reference finds, however the
- * bytes are cut. Input: the length, the cuts, the stream.
+ * Fixed frames: the decoder agrees with a reference implementation however the stream is split.
+ * Input: frame length, split, the stream.
  */
 #include <weir/frames.h>
 

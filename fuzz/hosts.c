@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a hosts file: a name is found at no more places than there is room for, each is an
- * address, and the lines before and after it do not matter.
+ * The hosts file parser: it returns at most as many addresses as there is room for, all of them
+ * valid, and independent of preceding and following lines.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static size_t find(const char *text, size_t size, const char *host, weir_address
     return count;
 }
 
-/* A line of ours in front of the input is the first to be found. */
+/* A line prepended to the input is found first. */
 static void expect_ours(const uint8_t *data, size_t size)
 {
     static const char ours[] = "192.0.2.250 x host.test # ours\n";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as JSON values: what comes out is what a plain reference finds, however the bytes are
- * cut. Input: the limit, cuts and flags, the stream.
+ * The JSON splitter agrees with a reference implementation however the stream is split. Input:
+ * limit, split and flags, the stream.
  */
 #include <weir/frames.h>
 

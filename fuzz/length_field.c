@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as frames with a length field, under any options: what comes out is what a plain
- * reference finds, however the bytes are cut.
+ * The length field decoder agrees with a reference implementation for any options, however the
+ * stream is split.
  */
 #include "support/codec/reference_frames.h"
 
@@ -14,7 +14,7 @@ static int add(weir_pipeline *pipeline, const void *options)
     return weir_length_field_add(pipeline, options);
 }
 
-/* Only those that make sense, so that most of the time is spent on frames. */
+/* Valid options only, so that most of the time is spent on frames. */
 static weir_length_field_options read_options(const uint8_t *data)
 {
     weir_length_field_options options = {.size = sizeof(options)};

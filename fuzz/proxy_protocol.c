@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as the beginning of a connection behind a proxy. A header is found once, by its first
- * bytes alone; what was read is written and read again as the same; and a pipeline finds the same
- * header, and passes on what is behind it, however the bytes are cut. Input: how they are cut, then
- * the bytes.
+ * The start of a connection behind a proxy. A header is recognized by its own bytes alone; a parsed
+ * header survives writing and parsing again; and a pipeline finds the same header and passes on the
+ * bytes after it, however the stream is split. Input: split, the stream.
  */
 #include <weir/proxy_protocol.h>
 
@@ -49,7 +48,7 @@ static void expect_same(const weir_proxy_header *a, const weir_proxy_header *b)
     expect(memcmp(a->tlvs, b->tlvs, a->tlv_length) == 0);
 }
 
-/* With less it waits, with an error it stays. */
+/* A prefix is incomplete or has the same error. */
 static void expect_prefixes(const uint8_t *bytes, size_t length, ssize_t taken)
 {
     weir_proxy_header *header;
@@ -65,7 +64,7 @@ static void expect_prefixes(const uint8_t *bytes, size_t length, ssize_t taken)
     }
 }
 
-/* A checksum does not survive that what nobody reads is left out. */
+/* Unknown content is not written again, which changes the checksum. */
 static void expect_again(const weir_proxy_header *header)
 {
     weir_proxy_header *again;

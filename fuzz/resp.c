@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as RESP. The first byte chooses the options, the second where the rest is cut: in one
- * piece, in pieces, byte by byte the same comes out; and what came out, written and read again, is
- * the same again.
+ * RESP: the codec produces the same values whether the input arrives whole, split, or byte by byte;
+ * and values survive writing and reading again. Input: options, split, the stream.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +11,7 @@
 #include <weir/error.h>
 #include <weir/resp.h>
 
-#define COUNTS 2 /* bytes before those that are fed */
+#define COUNTS 2 /* bytes before the stream */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -22,8 +21,7 @@ static void expect(bool holds)
         abort();
 }
 
-/* Everything that comes out, as bytes: values in version 3, pieces as they are, errors by number.
- */
+/* All output as bytes: values in version 3, parts of bulks as they are, errors by number. */
 static void note(weir_embedded *embedded, weir_buf *notes)
 {
     weir_msg *msg;
@@ -95,7 +93,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     expect_same(notes, read_in_pieces(&options, bytes, 1 + data[1]));
     if (options.stream_threshold == 0) {
         options.inline_commands = false;
-        options.max_line = options.max_bytes = 0; /* doubles may have become longer */
+        options.max_line = options.max_bytes = 0; /* doubles may become longer */
         expect_same(notes, read_in_pieces(&options, weir_buf_span(notes), SIZE_MAX));
     }
     weir_buf_release(notes);

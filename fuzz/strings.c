@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a string: it comes out if and only if there is no NUL in it and, where that is asked
- * for, it is UTF-8; and goes out as the bytes that it was. Input: whether it is asked for, the
- * bytes.
+ * The string codec accepts a message if and only if it has no NUL and, with .utf8, is valid UTF-8;
+ * and encodes it back to the same bytes. Input: .utf8, the bytes.
  */
 #include <weir/text_codecs.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as the beginning of a TLS connection. A hello is found by its own bytes alone, and by
- * who looks at them as they come; less of them is no other hello; what it says can be printed; and
- * a pipeline tells of the same hello, and passes all bytes on, however they are cut. Input: the
- * size of the pieces, then the bytes.
+ * The start of a TLS connection. A ClientHello is recognized by its own bytes alone, also if they
+ * arrive one by one; a prefix is not another hello; its fields can be printed; and a pipeline
+ * reports the same hello and passes all bytes on, however they are split. Input: the size of the
+ * pieces, the bytes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +42,8 @@ static void expect_sound(const weir_tls_hello *hello)
     expect(hello->version == 0 || hello->version >> 8 == 3);
 }
 
-/* As they come: it stays with what it has said, and does not wake up before it is needed. */
+/* Byte by byte: the result does not change, and the parser is not called before it has enough
+ * bytes. */
 static void expect_in_pieces(weir_span bytes, size_t piece, int result, const weir_tls_hello *hello)
 {
     weir__tls_hello_scan scan = {0};

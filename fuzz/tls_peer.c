@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A peer that does what it likes to a TLS handler, as a server or as a client. It is OpenSSL's own,
- * so it gets beyond the hello; what it sends lies on a wire for a while, where the input may change
- * it. Chance is fixed, and so are the keys: the same input is the same play.
+ * An arbitrary TLS peer against the TLS handler, as a server or as a client. The peer is OpenSSL,
+ * so it gets beyond the hello; the input may modify its records on a simulated wire. Random numbers
+ * and keys are fixed, so that runs are reproducible.
  *
  *      OpenSSL  ->  wire: flip, drop, repeat, swap, insert, cut  ->  handler  ->  witness
  *      OpenSSL  <-------------------------------------------------  handler  <-  writes
  *
- * Input: what they are (see `begin`), then what happens, a letter each and its numbers (see `act`).
- * Whatever it is: how the handshake went is told once, an error once at the most and in words; what
- * comes out plain is what the peer has said, from its beginning; every write completes; what we
- * send is bounded by what we got, and what waits to be sent by what we wrote; the channel closes,
- * and nothing is left. A play that changes nothing goes well.
+ * Input: the configuration (see `begin`), then actions, each a letter with its numbers (see `act`).
+ * For every input: the result of the handshake is reported exactly once, an error at most once and
+ * with a detail; the plain text received is a prefix of what the peer sent; every write completes;
+ * our output is bounded by our input, and pending bytes by our writes; the channel closes, and
+ * nothing leaks. A run without modifications succeeds.
  */
-#define OPENSSL_SUPPRESS_DEPRECATED /* RAND_METHOD: a provider of chance takes a hundred lines */
+#define OPENSSL_SUPPRESS_DEPRECATED /* RAND_METHOD: a RAND provider takes a hundred lines */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,13 +28,13 @@
 #include <weir/tls.h>
 
 #define WIRE_SIZE ((size_t)128 * 1024)
-#define FLIGHTS_MAX ((size_t)16 * 1024) /* of a handshake, and of the end */
-#define RENEWALS_MAX 24                 /* more may be refused as a flood of records without data */
-#define ANSWERS_MAX ((int64_t)64 * 1024) /* that wait to be sent, besides writes */
-#define NARROW 4096                      /* what a socket takes that the peer does not read from */
+#define FLIGHTS_MAX ((size_t)16 * 1024)  /* of a handshake, and of the end */
+#define RENEWALS_MAX 24                  /* more may be rejected as a flood of empty records */
+#define ANSWERS_MAX ((int64_t)64 * 1024) /* pending, in addition to writes */
+#define NARROW 4096                      /* capacity of a socket whose peer does not read */
 #define RECORD_HEADER 5
-#define SHORT_RECORD 512 /* the shortest that OpenSSL may be told to send, */
-#define LONG_TICKET 1500 /* and a ticket that is longer: it comes in several */
+#define SHORT_RECORD 512 /* the minimum that OpenSSL can be configured to send, */
+#define LONG_TICKET 1500 /* and a ticket that is longer, so that it is fragmented */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -46,7 +46,7 @@ static void expect(bool holds)
 
 /* ---- who they are ---- */
 
-/* Both, and its own authority. Of Ed25519, whose signatures are all of one length. */
+/* Certificate and authority. Ed25519, because its signatures have one length. */
 static const char identity[] = "-----BEGIN PRIVATE KEY-----\n"
                                "MC4CAQAwBQYDK2VwBCIEIF7y70Zj3IY8yNCp2LHLfwzlkcFpta7QMuEo9vEx7H2F\n"
                                "-----END PRIVATE KEY-----\n"
@@ -83,29 +83,29 @@ static const RAND_METHOD fixed_chance = {
 
 struct play {
     SSL *peer;
-    BIO *to_peer, *from_peer; /* the peer's own */
+    BIO *to_peer, *from_peer; /* of the peer */
     weir_tls_context *context;
     weir_embedded *ours;
     weir_channel *channel;
 
-    uint8_t *wire; /* on its way to us */
+    uint8_t *wire; /* in flight to the handler */
     size_t length;
-    size_t piece; /* is read at once; 0 = all */
+    size_t piece; /* bytes per read; 0 = all */
 
     size_t handshakes, errors, ends;
-    size_t heard, said;       /* plain bytes of the peer */
-    size_t written, answered; /* plain bytes of ours, and those of them that the peer has */
-    size_t received, sent;    /* by us, on the wire */
+    size_t heard, said;       /* plain text sent by the peer */
+    size_t written, answered; /* plain text sent by the handler, and received by the peer */
+    size_t received, sent;    /* sent by the handler, on the wire */
     size_t writes, completed;
     int result; /* of the handshake */
     bool is_server, is_tls_1_2, has_half_closure, is_narrow, has_long_tickets;
-    bool is_changed; /* what the peer sent is not what we get, */
-    bool is_closed;  /* or not all of it: we close, */
+    bool is_changed; /* the handler does not receive what the peer sent, */
+    bool is_closed;  /* or not all of it: the handler closes, */
     unsigned renewals;
-    bool is_unusual; /* or the peer does what may be refused */
+    bool is_unusual; /* or the peer does something that may be rejected */
 };
 
-/* What stands where, in either direction. */
+/* Positions in both directions. */
 static uint8_t plain_at(size_t position)
 {
     return (uint8_t)(position * 31 + position / 256);
@@ -200,7 +200,7 @@ static SSL_CTX *create_peer_context(const struct play *play)
     return ctx;
 }
 
-/* Made once, since that takes longer than a play. It remembers nothing of them. */
+/* Created once, since this takes longer than a run. It keeps no sessions. */
 static SSL_CTX *peer_context(const struct play *play)
 {
     static SSL_CTX *contexts[2];
@@ -253,7 +253,7 @@ static void create_ours(struct play *play, bool is_mutual)
     expect(weir_embedded_register(play->ours) == 0);
 }
 
-/* The first byte says who they are, the second how much is read at once. */
+/* The first byte is the configuration, the second the size of reads. */
 static void begin(struct play *play, const uint8_t *header)
 {
     chance = 1;
@@ -282,7 +282,7 @@ static void end(struct play *play)
 
 /* ---- the peer ---- */
 
-/* Takes what we have sent. */
+/* Delivers the handler's output. */
 static void hand_over(struct play *play)
 {
     weir_msg *msg;
@@ -296,7 +296,7 @@ static void hand_over(struct play *play)
     }
 }
 
-/* What the peer has to say goes onto the wire, what finds no room is lost. */
+/* Puts the peer's output on the wire. What exceeds it is lost. */
 static void collect(struct play *play)
 {
     int length =
@@ -342,7 +342,7 @@ static void let_peer_say(struct play *play, size_t length)
     collect(play);
 }
 
-/* Of TLS 1.3 new keys, or a ticket; of TLS 1.2 another handshake. */
+/* A key update or a ticket in TLS 1.3, a renegotiation in TLS 1.2. */
 static void let_peer_renew(struct play *play, unsigned how)
 {
     if (!SSL_is_init_finished(play->peer))
@@ -392,7 +392,7 @@ static void drop(struct play *play, size_t at, size_t length)
     play->is_changed = true;
 }
 
-/* NULL bytes: zeros. */
+/* NULL = zeros. */
 static void insert(struct play *play, size_t at, const uint8_t *bytes, size_t length)
 {
     if (at > play->length)
@@ -408,7 +408,7 @@ static void insert(struct play *play, size_t at, const uint8_t *bytes, size_t le
     play->is_changed = true;
 }
 
-/* Where the record that begins at `at` ends; all of the rest is one if it seems to be longer. */
+/* The end of the record at `at`; the end of the wire if the record is longer. */
 static size_t record_end(const struct play *play, size_t at)
 {
     size_t left = play->length - at, length;
@@ -431,7 +431,7 @@ static void repeat(struct play *play, size_t times)
     free(record);
 }
 
-/* The first record comes after the second. */
+/* Swaps the first two records. */
 static void swap(struct play *play)
 {
     size_t first = record_end(play, 0);
@@ -607,7 +607,7 @@ static void act(struct play *play, struct script *script)
         act_by_themselves(play, letter, script);
 }
 
-/* All that is under way arrives; then the peer goes, and the longest time passes. */
+/* Delivers everything in flight; then the peer leaves, and all timeouts expire. */
 static void finish(struct play *play)
 {
     size_t before;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as UTF-8: the check agrees with a decoder that knows code points instead of byte
- * ranges, and does so wherever the text is cut.
+ * UTF-8 validation agrees with a decoder based on code points, wherever the text is split.
  */
 #include <stdlib.h>
 
@@ -15,7 +14,7 @@ static void expect(bool holds)
         abort();
 }
 
-/* How long a character is that begins with this byte, 0 if none does. */
+/* The length of a character by its first byte; 0 = invalid. */
 static size_t length_of(uint8_t first)
 {
     return first < 0x80         ? 1

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Variable-length integers out of any bytes: what is read has exactly one form, which is the bytes
- * that it was read from; what is refused is left alone.
+ * Varints: a decoded value encodes to the same bytes; a rejected one leaves the buffer unchanged.
  */
 #include <stdlib.h>
 
@@ -31,7 +30,7 @@ static void expect_same_when_written(const weir_buf *buf, size_t from, uint64_t 
     weir_buf_release(again);
 }
 
-/* Why it was refused can be seen in the bytes. */
+/* The reason for a rejection follows from the bytes. */
 static void expect_reason(const weir_buf *buf, int err)
 {
     weir_span span = weir_buf_span(buf);

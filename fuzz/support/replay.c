@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The main() of a fuzz target that is not being fuzzed: gives it every file of the folder named on
- * the command line, so that whatever a fuzzer once found is tried in every ordinary test run.
+ * The main() of a fuzz target outside of fuzzing: runs every file of the given folder, so that all
+ * inputs found by fuzzers are part of each test run.
  */
 #include <dirent.h>
 #include <stdint.h>
@@ -11,7 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The input gets a block of exactly its size, so that ASan sees a read past its end. */
+/* The input is copied to a block of exactly its size, so that ASan detects an overrun. */
 static int replay(const char *path, size_t size)
 {
     FILE *file = fopen(path, "rb");

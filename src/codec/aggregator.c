@@ -66,7 +66,7 @@ static void report_too_long(weir_ctx *ctx, weir_msg *msg)
     weir_fire_error(ctx, WEIR_ETOOLONG, detail);
 }
 
-/* ---- the parts ---- */
+/* ---- aggregation ---- */
 
 static int64_t size_of(const weir_ctx *ctx, const weir_msg *part)
 {

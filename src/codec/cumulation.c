@@ -52,7 +52,7 @@ int weir__cumulation_add(weir_cumulation *cumulation, weir_msg *msg)
     return 0;
 }
 
-/* ---- putting together ---- */
+/* ---- merging pieces ---- */
 
 /*
  * The capacity for `length` bytes: what the decoder needs, if known, but at most twice the length.
@@ -216,7 +216,7 @@ void weir__cumulation_retry(weir_cumulation *cumulation)
     cumulation->need = 0;
 }
 
-/* ---- resting, and the end ---- */
+/* ---- shrinking and clearing ---- */
 
 WEIR__NO_STACK_PROTECTOR void weir__cumulation_shrink(weir_cumulation *cumulation)
 {

@@ -31,7 +31,7 @@ void weir__delimiters_init(struct weir__delimiters *delimiters, const weir_span 
     delimiters->count = count;
 }
 
-/* ---- finding ---- */
+/* ---- searching ---- */
 
 enum found {
     NONE,

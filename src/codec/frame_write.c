@@ -21,7 +21,7 @@ int64_t weir__frame_content_length(weir_msg *msg)
     return -1;
 }
 
-/* ---- as one message ---- */
+/* ---- buffers and composites ---- */
 
 static int add_bytes(weir_composite *whole, weir_span bytes)
 {
@@ -53,7 +53,7 @@ static int build_composite(weir_span head, weir_msg *msg, weir_span tail,
     return err;
 }
 
-/* ---- as three ---- */
+/* ---- file ranges ---- */
 
 /* Runs on the channel's loop, unless the channel has moved. A channel that is closing ends after
  * its earlier writes in any case. */
@@ -173,7 +173,7 @@ static int write_file(weir_ctx *ctx, weir_span head, weir_msg *file, weir_span t
     return 0;
 }
 
-/* ---- either ---- */
+/* ---- entry point ---- */
 
 static int write_composite(weir_ctx *ctx, weir_span head, weir_msg *msg, weir_span tail,
                            weir_promise *done)

@@ -21,7 +21,7 @@ struct json_splitter {
     weir_byte_set quotes; /* the bytes to look for in a string */
 };
 
-/* ---- finding ---- */
+/* ---- searching ---- */
 
 static size_t count_space(weir_span in)
 {

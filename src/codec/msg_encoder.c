@@ -14,7 +14,7 @@
 #include "codec/encoding.h"
 #include "codec/msg_list.h"
 
-/* ---- several with one promise ---- */
+/* ---- several messages with one promise ---- */
 
 static int make_promises(weir_ctx *ctx, weir_combiner *combiner, weir_promise **promises,
                          size_t count)

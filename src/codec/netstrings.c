@@ -12,7 +12,7 @@
 
 #define DIGITS_MAX 19 /* always fit into a uint64_t */
 
-/* ---- in ---- */
+/* ---- inbound ---- */
 
 static int fail(weir_ctx *ctx, const char *detail)
 {
@@ -82,7 +82,7 @@ static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
     return weir__frames_take(ctx, in, whole, digits + 1, 1, ret_msg);
 }
 
-/* ---- out ---- */
+/* ---- outbound ---- */
 
 static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {

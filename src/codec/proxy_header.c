@@ -27,7 +27,7 @@ weir_proxy_header *weir__proxy_header_alloc(size_t tlv_length)
     return header;
 }
 
-/* ---- making one ---- */
+/* ---- creating ---- */
 
 static bool is_supported_family(int family)
 {
@@ -140,7 +140,7 @@ int weir_proxy_header_create(const weir_proxy_header_options *options,
     return err < 0 ? err : create(&own, ret_header);
 }
 
-/* ---- looking at one ---- */
+/* ---- accessors ---- */
 
 const weir_proxy_header *weir_proxy_header_of(const weir_msg *msg)
 {
@@ -195,7 +195,7 @@ weir_span weir_proxy_header_tlvs(const weir_proxy_header *header)
     return (weir_span){header->tlvs, header->tlv_length};
 }
 
-/* ---- tlvs ---- */
+/* ---- TLVs ---- */
 
 /* Removes the first TLV. False if there is none, or if it is truncated. */
 static bool next_tlv(weir_span *tlvs, weir_proxy_tlv *ret_tlv)

@@ -17,7 +17,7 @@
 #define DETAIL_SIZE 96
 #define SEND_FAILED "cannot send the PROXY header"
 
-/* ---- what has come ---- */
+/* ---- received headers ---- */
 
 static void release_header(void *header)
 {

@@ -11,7 +11,7 @@
 
 #define VARINT32_MAX 5 /* bytes */
 
-/* ---- in ---- */
+/* ---- inbound ---- */
 
 static int fail(weir_ctx *ctx)
 {
@@ -38,7 +38,7 @@ static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
     return weir__frames_take(ctx, in, header + (size_t)length, header, 0, ret_msg);
 }
 
-/* ---- out ---- */
+/* ---- outbound ---- */
 
 static size_t put_varint(uint64_t value, uint8_t *ret_bytes)
 {

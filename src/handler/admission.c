@@ -93,7 +93,7 @@ void weir__admission_inactive(weir_ctx *ctx)
         weir_fire_inactive(ctx);
 }
 
-/* ---- what would send something before that ---- */
+/* ---- operations that may precede `active` ---- */
 
 static void admit_early(weir_ctx *ctx)
 {

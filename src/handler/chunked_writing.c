@@ -46,7 +46,7 @@ _Static_assert(sizeof(struct piece) <= WEIR__NODE_SIZE, "a piece is a node");
 
 static void pump(weir_ctx *ctx);
 
-/* ---- the end of chunks ---- */
+/* ---- completion ---- */
 
 static void report(weir_channel *channel, weir_chunks *chunks, int err, const char *detail)
 {

@@ -57,7 +57,7 @@ struct counting {
     int64_t unpublished[COUNTER_COUNT];
 };
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 static int register_metrics(weir_counters *counters, const char *name)
 {

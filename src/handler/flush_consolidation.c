@@ -120,7 +120,7 @@ static void on_shutdown_output(weir_ctx *ctx, weir_promise *done)
     weir_shutdown_output(ctx, done);
 }
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 static int init(void *state, const void *options)
 {

@@ -11,7 +11,7 @@
 #include "channel/last_sent.h"
 #include "handler/idle_watch.h"
 
-/* ---- events: one of each, of which the library holds a reference for ever ---- */
+/* ---- events: static, with a permanent reference ---- */
 
 struct weir_idle_event {
     weir_msg msg; /* first */

@@ -89,7 +89,7 @@ void weir__idle_watch_stop(weir_ctx *ctx)
         (void)weir_timer_stop(&watch_of(ctx)->timers[kind]);
 }
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 static int64_t limit_of(int64_t given_ns)
 {

@@ -142,7 +142,7 @@ weir__ip weir__pcap_placeholder(unsigned side)
     return (weir__ip){.family = AF_INET, .bytes = {127, 0, 0, (uint8_t)(1 + side)}};
 }
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 static int check_options(const weir_pcap_options *options)
 {

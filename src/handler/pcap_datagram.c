@@ -11,7 +11,7 @@
 #include "handler/pcap.h"
 #include "handler/udp_packet.h"
 
-/* ---- who and to whom ---- */
+/* ---- addresses ---- */
 
 static weir__udp_endpoint endpoint_of(const weir_address *address)
 {
@@ -70,7 +70,7 @@ static weir__udp_path path_of(weir_channel *channel, unsigned from, const weir_d
     return (weir__udp_path){.from = local, .to = remote};
 }
 
-/* ---- what ---- */
+/* ---- packets ---- */
 
 static void add_packet(weir_pcap *pcap, const weir__udp_path *path, weir_msg *content,
                        size_t offset, size_t length)

@@ -228,7 +228,7 @@ void weir_pending_writes_fail_shutdown_output(weir_ctx *ctx, weir_pending_writes
     weir_promise_release(done);
 }
 
-/* ---- both ---- */
+/* ---- deferred operations ---- */
 
 bool weir_pending_writes_is_ending(const weir_pending_writes *writes)
 {

@@ -37,7 +37,7 @@ struct weir_timing {
     weir_metric metrics[KINDS];
 };
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 static int add_kind(weir_timing *timing, size_t kind, const char *name)
 {
@@ -98,7 +98,7 @@ const weir_histogram *weir_timing_histogram(const weir_timing *timing, enum weir
     return (size_t)kind < KINDS ? timing->histograms[kind] : NULL;
 }
 
-/* ---- the handler: it may be gone when those behind are through, and its state with it ---- */
+/* ---- the handler: an event may remove it, and free its state ---- */
 
 struct state {
     weir_timing *timing;

@@ -40,7 +40,7 @@ struct weir_traffic {
     _Atomic int64_t bytes_waiting;
 };
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 static int read_options(const weir_traffic_options *given, weir_traffic_options *ret_options)
 {
@@ -85,7 +85,7 @@ void weir_traffic_release(weir_traffic *traffic)
         weir__free(traffic);
 }
 
-/* ---- rates. Relaxed, as all of it: times and numbers say nothing of other memory. ---- */
+/* ---- rates: all accesses are relaxed, since no other memory depends on them ---- */
 
 int weir_traffic_set_rates(weir_traffic *traffic, int64_t read_rate, int64_t write_rate)
 {
@@ -151,7 +151,7 @@ int64_t weir__traffic_charge(weir_traffic *traffic, int64_t bytes, int64_t now_n
     return after;
 }
 
-/* ---- figures ---- */
+/* ---- stats ---- */
 
 void weir__traffic_count_written(weir_traffic *traffic, int64_t bytes)
 {

@@ -221,7 +221,7 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
     weir_fire_read(ctx, msg);
 }
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 static int init(void *state, const void *options)
 {

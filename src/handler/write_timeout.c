@@ -156,7 +156,7 @@ static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
     weir_promise_release(promise);
 }
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 static int init(void *state, const void *options)
 {

@@ -43,7 +43,7 @@ static int init(void *state, const void *options)
     return weir__options_read(&client->options, sizeof(client->options), options);
 }
 
-/* ---- out ---- */
+/* ---- outbound ---- */
 
 static void send_request(weir_ctx *ctx, weir__redis_request *request, weir_promise *done)
 {
@@ -128,7 +128,7 @@ static void reset_subscriptions(struct client *client)
     client->is_resp3 = false;
 }
 
-/* ---- in ---- */
+/* ---- inbound ---- */
 
 static weir__redis_request *first_pending(const struct client *client)
 {
@@ -223,7 +223,7 @@ static void on_read_complete(weir_ctx *ctx)
     weir_fire_read_complete(ctx);
 }
 
-/* ---- the end ---- */
+/* ---- completion ---- */
 
 static void fail_all(struct client *client, int err, const char *detail)
 {

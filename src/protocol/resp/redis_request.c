@@ -87,7 +87,7 @@ int weir__redis_request_create(weir_executor *executor, const weir_span *argumen
     return err;
 }
 
-/* ---- the end ---- */
+/* ---- completion ---- */
 
 static weir_promise *take_promise(weir__redis_request *request)
 {

@@ -192,7 +192,7 @@ int weir_resp_create_aggregate(enum weir_resp_kind kind, weir_resp **ret_value)
     return weir__resp_kind_is_aggregate(kind) ? create(kind, ret_value) : -EINVAL;
 }
 
-/* ---- putting together ---- */
+/* ---- appending ---- */
 
 static int grow(weir_resp *value)
 {
@@ -234,7 +234,7 @@ int weir_resp_set_attributes(weir_resp *value, weir_resp *attributes)
     return 0;
 }
 
-/* ---- looking ---- */
+/* ---- reading ---- */
 
 enum weir_resp_kind weir_resp_kind(const weir_resp *value)
 {

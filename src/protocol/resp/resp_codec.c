@@ -72,7 +72,7 @@ static void deinit(void *state)
     weir__resp_reader_deinit(&((struct codec *)state)->reader);
 }
 
-/* ---- in ---- */
+/* ---- inbound ---- */
 
 static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
 {
@@ -91,7 +91,7 @@ static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
     return !weir_ctx_is_removed(ctx);
 }
 
-/* ---- out ---- */
+/* ---- outbound ---- */
 
 /*
  * The number of bytes of a part of a bulk: bytes, a file range or chunks. -1 for other messages,

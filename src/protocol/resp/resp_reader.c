@@ -15,7 +15,7 @@
 
 #define LINE_END 2 /* CR LF */
 
-/* ---- life, and failing ---- */
+/* ---- lifecycle and errors ---- */
 
 void weir__resp_reader_init(weir__resp_reader *reader, const weir_resp_options *limits)
 {
@@ -148,7 +148,7 @@ static int put(weir__resp_reader *reader, weir_resp *value, uint64_t elements, w
     return 1;
 }
 
-/* ---- lines: what each kind makes of its own ---- */
+/* ---- lines: parsing by kind ---- */
 
 struct line {
     enum weir_resp_kind kind;
@@ -365,7 +365,7 @@ static int read_inline(weir__resp_reader *reader, const struct line *line, weir_
     return 1;
 }
 
-/* ---- lines: finding them ---- */
+/* ---- lines: splitting ---- */
 
 static bool is_inline(const weir__resp_reader *reader, uint8_t first)
 {
@@ -582,7 +582,7 @@ static int skip_line(weir__resp_reader *reader, weir_buf *in)
     return 1;
 }
 
-/* ---- all of it ---- */
+/* ---- entry point ---- */
 
 static int step(weir__resp_reader *reader, weir_buf *in, weir_msg **ret_msg, size_t *ret_need)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A decoder on an embedded channel, with somebody behind it who hears of its errors; and what has
- * to hold for every decoder of frames.
+ * A decoder on an embedded channel whose errors are recorded, and checks that apply to every frame
+ * decoder.
  */
 #ifndef WEIR_TEST_DECODER_FIXTURE_H
 #define WEIR_TEST_DECODER_FIXTURE_H
@@ -14,21 +14,20 @@ void fixture_write(weir_embedded *embedded, const void *bytes, size_t length);
 
 #define fixture_write_text(embedded, text) fixture_write(embedded, text, strlen(text))
 
-/* The last error since fixture_open in words: "WEIR_ETOOLONG: a line is ..."; "" if there was none.
- */
+/* The last error since fixture_open: "WEIR_ETOOLONG: line over ..."; "" if there was none. */
 const char *fixture_error(void);
 
-/* What adding it with these options returns. */
+/* Adds the decoder with these options, and returns the result. */
 int fixture_try_add(transcript_add_fn *add, const void *options);
 
-/* However often these bytes are put in, it keeps no more memory. */
+/* Asserts that writing these bytes repeatedly does not increase memory. */
 void fixture_assert_no_growth(weir_embedded *embedded, const void *bytes, size_t length);
 
-/* The n-th message of the stream, from 0 on, is a slice that begins at that offset of it. */
+/* Asserts that message `n` of the stream, from 0, is a slice at this offset. */
 void fixture_assert_slice(transcript_add_fn *add, const void *options, const void *bytes,
                           size_t length, size_t n, size_t offset);
 
-/* Adds it and feeds it in small pieces, while each allocation fails in turn. */
+/* Adds the decoder and feeds it in small pieces, failing each allocation in turn. */
 void fixture_assert_survives(transcript_add_fn *add, const void *options, const void *bytes,
                              size_t length);
 

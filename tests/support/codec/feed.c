@@ -66,7 +66,7 @@ static void collect(const struct feed *feed, weir_embedded *embedded, char *text
     }
 }
 
-/* An error is a note among the messages: so there is a handler that makes one of it. */
+/* Records errors among the messages. */
 static void on_error(weir_ctx *ctx, int err, const char *detail)
 {
     char word[128];

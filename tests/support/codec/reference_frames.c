@@ -5,7 +5,7 @@
 
 #include <weir/error.h>
 
-#define HUGE_LENGTH (INT64_MAX / 4) /* whatever is added: longer than any limit */
+#define HUGE_LENGTH (INT64_MAX / 4) /* a length above any limit */
 
 /* ---- length field ---- */
 
@@ -82,7 +82,7 @@ void reference_fixed_frames(size_t frame, const uint8_t *bytes, size_t length,
         transcript_add_message(transcript, bytes, frame);
 }
 
-/* A frame of known length that is there, or is not, or is too long. Whether another may follow. */
+/* Handles a frame of known length: complete, incomplete or too long. True if another may follow. */
 static bool plain_body(const uint8_t *body, uint64_t length, size_t left, size_t limit,
                        struct transcript *transcript)
 {
@@ -146,7 +146,7 @@ static bool plain_netstring(const uint8_t **bytes, size_t *length, size_t limit,
     if (i == 0 || from[i] != ':')
         return plain_malformed(transcript);
     left = *length - i - 1;
-    if (value <= limit && value >= left) /* without its comma, it is not there */
+    if (value <= limit && value >= left) /* incomplete without its comma */
         return false;
     if (value <= limit && from[i + 1 + value] != ',')
         return plain_malformed(transcript);
@@ -168,7 +168,7 @@ void reference_netstrings(size_t limit, const uint8_t *bytes, size_t length,
 
 /* ---- JSON ---- */
 
-/* How long a string is that begins here, or a value in brackets; 0 if it does not end. */
+/* The length of the string or bracketed value that starts here; 0 if it is incomplete. */
 static size_t plain_json_string(const uint8_t *bytes, size_t length)
 {
     for (size_t i = 1; i < length; i++)

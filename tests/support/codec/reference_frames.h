@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the decoders of frames ought to find, each written plainly over flat memory.
+ * Reference implementations of the frame decoders over contiguous memory.
  */
 #ifndef WEIR_TEST_REFERENCE_FRAMES_H
 #define WEIR_TEST_REFERENCE_FRAMES_H

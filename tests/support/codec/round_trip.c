@@ -15,7 +15,7 @@
 #define STEPS 20
 #define BYTES_MAX 4096 /* of a message, encoded or not */
 
-static const struct round_trip *current; /* a property's steps have no argument */
+static const struct round_trip *current; /* steps of a property have no argument */
 
 struct ends {
     weir_embedded *encoder;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is encoded, cut at random and decoded is what it was: for random messages, one after the
- * other through the same pair of pipelines; buffers, and composites of two.
+ * Checks that encoding, splitting at random and decoding restores random messages, buffers and
+ * composites, one after the other through the same two pipelines.
  */
 #ifndef WEIR_TEST_ROUND_TRIP_H
 #define WEIR_TEST_ROUND_TRIP_H
@@ -15,7 +15,7 @@ struct round_trip {
     transcript_add_fn *add_decoder;
     const void *decoder;
     size_t length_max;  /* of messages */
-    const char *spared; /* characters that messages do not have; NULL = they have any byte */
+    const char *spared; /* bytes that messages do not contain; NULL = they contain any byte */
 };
 
 void check_round_trip(const struct round_trip *round_trip);

@@ -125,7 +125,7 @@ static size_t next_piece(uint32_t *cuts, size_t left)
     return piece < left ? piece : left;
 }
 
-/* What comes out when these bytes come in, cut like that, and then the end of the stream. */
+/* The output for these bytes, split in this way and followed by the end of the stream. */
 static void transcribe(struct transcript *ret_transcript, transcript_add_fn *add,
                        const void *options, const void *bytes, size_t length, uint32_t cuts)
 {

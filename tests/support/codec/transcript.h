@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What has come out of a pipeline, as a row of records: messages with their bytes, and errors. Of a
- * decoder it is compared with the transcript of a plain reference, or with its own of other cuts.
- * Fuzz targets use it too, so it knows nothing of tests: what cannot go on aborts.
+ * The output of a pipeline as a sequence of records: messages with their bytes, and errors. It is
+ * compared with the output of a reference implementation, or of other splits. Fuzz targets use it
+ * too, so failures abort.
  */
 #ifndef WEIR_TEST_TRANSCRIPT_H
 #define WEIR_TEST_TRANSCRIPT_H
@@ -23,17 +23,17 @@ void transcript_clear(struct transcript *transcript);
 typedef int transcript_add_fn(weir_pipeline *pipeline, const void *options);
 
 enum {
-    TRANSCRIPT_WHOLE = 0,    /* all bytes come at once */
-    TRANSCRIPT_BYTEWISE = 1, /* each byte alone */
-    /* any other number: cut at random by it */
+    TRANSCRIPT_WHOLE = 0,    /* all bytes at once */
+    TRANSCRIPT_BYTEWISE = 1, /* byte by byte */
+    /* any other number: seed of a random split */
 };
 
-/* Whether the same comes out however the bytes are cut: whole, in drips, and like that. */
+/* True if the output is as expected for the bytes whole, byte by byte, and split by this seed. */
 bool transcript_is_same_for_cuts(const struct transcript *expected, transcript_add_fn *add,
                                  const void *options, const void *bytes, size_t length,
                                  uint32_t cuts);
 
-/* For fuzz targets: aborts if that is not so. Frees the records of `expected`. */
+/* For fuzz targets: aborts if the output differs. Frees the records of `expected`. */
 void transcript_expect(struct transcript *expected, transcript_add_fn *add, const void *options,
                        const void *bytes, size_t length, uint32_t cuts);
 

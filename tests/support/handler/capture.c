@@ -22,7 +22,7 @@ void capture_open(struct capture *capture, uint64_t max_bytes)
 
 void capture_end(struct capture *capture)
 {
-    assert_int_equal(weir_pcap_flush(capture->pcap), 0); /* a loop may have the last reference */
+    assert_int_equal(weir_pcap_flush(capture->pcap), 0); /* a loop may hold the last reference */
     weir_pcap_release(capture->pcap);
     capture->pcap = NULL;
 }
@@ -38,8 +38,8 @@ void capture_needs_tshark(void)
         WEIR_TEST_SKIP("tshark is missing");
 }
 
-/* What is inside is only bytes: a port that the system chose may be that of a protocol which tshark
- * knows, and would find malformed. */
+/* Treats payloads as plain bytes: otherwise tshark may dissect a random port as some protocol, and
+ * report malformed packets. */
 void capture_read_back(const struct capture *capture, const char *fields, char *text, size_t size)
 {
     char command[1024];

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Capture files of a test, and what tshark, which is the dissectors of Wireshark, reads out of
- * them.
+ * Capture files for tests, and their content as tshark reads it.
  */
 #ifndef WEIR_TEST_CAPTURE_H
 #define WEIR_TEST_CAPTURE_H
@@ -17,14 +16,14 @@ struct capture {
 
 void capture_open(struct capture *capture, uint64_t max_bytes);
 
-/* Gives the file up; and removes it. */
+/* Releases the capture; and deletes the file. */
 void capture_end(struct capture *capture);
 void capture_remove(struct capture *capture);
 
-/* Skips the test where there is no tshark. */
+/* Skips the test without tshark. */
 void capture_needs_tshark(void);
 
-/* What it says of these fields: a line for each packet. */
+/* Reads these fields of all packets, one line per packet. */
 void capture_read_back(const struct capture *capture, const char *fields, char *text, size_t size);
 
 #define assert_read_back(capture, fields, expected)               \

@@ -23,7 +23,7 @@ static void run(const struct redis_server *server, int output)
     _exit(127);
 }
 
-/* Whether it has said so, or ended. */
+/* True once the server is ready, or has exited. */
 static bool await_ready(int output)
 {
     struct pollfd ready = {.fd = output, .events = POLLIN};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A real redis-server, on a Unix socket in a folder of its own, with nothing kept on disk.
+ * A real redis-server on a Unix socket in a temporary folder, without persistence.
  */
 #ifndef WEIR_TEST_REDIS_SERVER_H
 #define WEIR_TEST_REDIS_SERVER_H
@@ -14,11 +14,11 @@ struct redis_server {
     int output;
 };
 
-/* Returns when it accepts connections. Skips the test if there is no redis-server here. */
+/* Returns when the server accepts connections. Skips the test without redis-server. */
 void redis_server_start(struct redis_server *server);
 void redis_server_stop(struct redis_server *server);
 
-/* At once, whatever it is doing. */
+/* Kills the server with SIGKILL. */
 void redis_server_kill(struct redis_server *server);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values of RESP as text, and random ones.
+ * RESP values as text, and random values.
  *
  *      +OK   :5   $bytes   _   #t   ,1.5   *(:1 $two)   %($key $value)   |($ttl :9)$about
  */
@@ -11,10 +11,10 @@
 
 #include "os/random.h"
 
-/* For struct feed; other messages are "bytes(N)". */
+/* Formatter for struct feed; other messages are "bytes(N)". */
 void resp_format(const weir_msg *msg, char *text, size_t size);
 
-/* A value of at most so many levels, of any kind but a head. */
+/* A random value of any kind except a bulk header, with at most `depth` levels. */
 weir_resp *resp_random(weir__random *random, unsigned depth);
 
 #endif
