@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+<<<<<<< HEAD
  * The lifecycle of an executor: its thread, its states, and types that fail. Suspension, shutdown
  * and hooks are in test_lifecycle_suspension.c, test_lifecycle_end.c and test_hooks.c.
+=======
+ * An executor's life: its thread, its states, and kinds of executors that fail. Suspension, the end
+ * and the hooks that run there are in test_lifecycle_suspension.c, test_lifecycle_end.c and
+ * test_hooks.c.
+>>>>>>> 9544679 (guide: chapters 1-3 and 12-15 in plain words)
  */
 #include <errno.h>
 #include <pthread.h>

@@ -225,23 +225,12 @@ TEST(datagrams, are_for_many)
 /* ---- on a loop of the program's own ---- */
 
 /* doc:begin own-loop */
-/* On the thread that drives `loop`. */
-static int listen_on(weir_executor *loop, const weir_address *address, const weir_handler *handler,
-                     weir_channel **ret_channel)
+/* On the thread that runs `loop`. */
+static int listen_on(weir_executor *loop, const char *address, weir_server **ret_server)
 {
-    weir_channel *channel = NULL;
-    int err = weir_udp_create(NULL, &channel);
-
-    if (!err)
-        err = weir_pipeline_add_last(weir_channel_pipeline(channel), handler, NULL);
-    if (err) {
-        weir_channel_release(channel);
-        return err;
-    }
-    weir_channel_register(channel, loop, NULL);
-    weir_channel_bind(channel, address, NULL); /* an error of it comes to the handler, and closes */
-    *ret_channel = channel;
-    return 0;
+    return weir_server_start(WEIR_SERVER_OPTIONS(.kind = WEIR_KIND_DATAGRAM, .loop = loop,
+                                                 .address = address, .init_server = init_server),
+                             ret_server);
 }
 /* doc:end */
 
@@ -258,25 +247,19 @@ static void await_bytes(weir_executor *loop, int peer)
 TEST(datagrams, come_to_a_loop_of_the_programs_own)
 {
     weir_executor *loop = NULL;
-    weir_channel *channel = NULL;
+    weir_server *server = NULL;
     weir_address address;
     int peer = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
     assert_int_equal(weir_loop_create(NULL, &loop), 0);
-    assert_int_equal(weir_address_parse(ADDRESS, &address), 0);
-    assert_int_equal(listen_on(loop, &address, &echo, &channel), 0);
-    while (!weir_channel_is_active(channel))
-        assert_true(weir_loop_run_once(loop, 0) >= 0);
-    assert_int_equal(weir_channel_local_address(channel, &address), 0);
+    assert_int_equal(listen_on(loop, ADDRESS, &server), 0);
+    assert_int_equal(weir_channel_local_address(weir_server_listener(server, 0), &address), 0);
     assert_int_equal(connect(peer, weir_address_sockaddr(&address), address.length), 0);
     assert_int_equal(send(peer, "hello", 5, 0), 5);
     await_bytes(loop, peer);
     raw_client_receive(peer, "hello");
     close(peer);
-    weir_channel_close(channel, NULL);
-    weir_channel_release(channel);
-    assert_int_equal(weir_executor_shutdown(loop, 0, weir_seconds(10)), 0);
-    while (weir_loop_run_once(loop, weir_ms(100)) >= 0)
-        continue;
+    assert_int_equal(weir_server_stop(server, 0, weir_seconds(10)), 0);
+    weir_server_release(server);
     weir_executor_release(loop);
 }
