@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A block's cookie is its header, which stands before it and knows whether the block is out.
+ * The cookie of a block is its header, which precedes it and records whether the block is in use.
  */
 #include "support/loop/counted_memory.h"
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The turn of a loop, and nothing else of one.
- */
+/* A minimal loop: turns only. */
 #include "support/loop/driver.h"
 
 #include <stdarg.h>
@@ -13,8 +11,8 @@
 
 #define TURN_NS weir_ms(10)
 #define REST_NS weir_ms(3)
-#define REST_TURNS 3   /* so many in a row without a word are a rest */
-#define SLEEP_TURNS 50 /* more in a short time are no sleep */
+#define REST_TURNS 3   /* consecutive turns without a callback that count as idle */
+#define SLEEP_TURNS 50 /* more turns in a short time are a spin */
 
 int driver_open(struct driver *driver, const struct backend *backend, char *reason, size_t size)
 {
@@ -46,7 +44,7 @@ static bool any_attached(const struct driver *driver)
     return false;
 }
 
-/* A handle that is left keeps the backend alive: destroying it would hide who is to blame. */
+/* A handle that is left keeps the backend alive: destroying it would hide the culprit. */
 const char *driver_close(struct driver *driver)
 {
     int64_t give_up_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;

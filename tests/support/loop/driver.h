@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Drives a backend on the test's own thread: a turn is a bounded wait and a dispatch. The owners of
- * its handles are peers (peer.h), which know the rules of loop/io.h; whoever sees one broken
- * complains to the driver, and a test with a complaint fails.
+ * its handles are peers (peer.h), which check the rules of loop/io.h; a violation is reported to
+ * the driver and fails the test.
  */
 #ifndef WEIR_TEST_DRIVER_H
 #define WEIR_TEST_DRIVER_H
@@ -16,38 +16,42 @@ struct driver {
     const struct backend *backend;
     weir__io *io;
     struct counted_memory memory;
-    weir__list peers;    /* the driver frees them at its end */
-    weir__list notified; /* those that were told something this turn */
+    weir__list peers;    /* freed by driver_close */
+    weir__list notified; /* peers notified in this turn */
     uint64_t turn;
     bool dispatching;
-    bool more;        /* the last dispatch left something */
-    size_t callbacks; /* call-backs of this turn */
+    bool more;        /* the last dispatch left events */
+    size_t callbacks; /* in this turn */
     char failure[200];
 };
 
-/* An error leaves a sentence in `reason`. The driver must not move. */
+/* On an error writes a `reason`. The driver must not move. */
 int driver_open(struct driver *driver, const struct backend *backend, char *reason, size_t size);
 
-/* Closes what is still attached, waits for the last `detached`, and destroys the backend; returns
- * the complaint, NULL if there is none. */
+/*
+ * Closes what is still attached, waits for the last `detached`, and destroys the backend. Returns
+ * the first failure, or NULL.
+ */
 const char *driver_close(struct driver *driver);
 
-/* Keeps the first. */
+/* Records the first failure. */
 void driver_fail(struct driver *driver, const char *format, ...) WEIR_PRINTF(2, 3);
 
-/* One turn that waits so long at most; returns whether there was nothing to complain about. Asserts
- * nothing, for properties and soaks. */
+/*
+ * One turn that waits at most `wait_ns`. Returns true if there is no failure. Does not assert, for
+ * property tests and soaks.
+ */
 bool driver_step(struct driver *driver, int64_t wait_ns);
 
-/* One turn; a complaint fails the test. */
+/* One turn; a failure fails the test. */
 void driver_turn(struct driver *driver);
 
-/* Turns until nothing happens any more: for what must not come. */
+/* Turns until nothing happens any more: for what must not happen. */
 void driver_run_until_idle(struct driver *driver);
 
 /*
- * Lets it sleep for so long, and fails the test if it does not: a few turns are interrupted waits,
- * as the end of a ring causes them on its thread, or tries to get memory; hundreds are a spin.
+ * Lets the backend sleep and fails the test if it does not. A few turns are allowed: waits
+ * interrupted by the end of a ring, or retries for memory; hundreds are a spin.
  */
 void driver_sleep(struct driver *driver, int64_t duration_ns);
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Everything fails once.
- */
+/* Every call and allocation fails once. */
 #include "support/loop/fault_sweep.h"
 
 #include <errno.h>

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A play that is put on again and again, and each time something else fails in it: a system call
- * (support/loop/faults.h) or an allocation.
+ * Runs a scenario again and again; each time another system call (support/loop/faults.h) or
+ * allocation fails.
  *
- *     struct sweep sweep = {.backend = backend, .scenario = play, .places = 40, .stride =
- * SWEEP_STRIDE};
+ *     struct sweep sweep = {.backend = backend, .scenario = play, .places = 40,
+ *                           .stride = SWEEP_STRIDE};
  *
  *     sweep_calls(&sweep);
  *     sweep_allocations(&sweep);
  *
- * The play asserts whatever must hold, and ends the trouble before it ends itself.
+ * The scenario asserts its invariants, and stops the faults before it ends.
  */
 #ifndef WEIR_TEST_FAULT_SWEEP_H
 #define WEIR_TEST_FAULT_SWEEP_H
@@ -18,7 +18,7 @@
 
 #include "support/loop/backend.h"
 
-/* Only every so many errors and places where it is slow. */
+/* Under slow sanitizers, only every n-th error and call. */
 #if defined(__SANITIZE_THREAD__)
 #define SWEEP_STRIDE 9
 #elif defined(__SANITIZE_ADDRESS__)
@@ -29,28 +29,31 @@
 
 struct sweep {
     const struct backend *backend;
-    int (*scenario)(struct sweep *sweep); /* returns the error that kept it from beginning */
-    const void *arg;                      /* the play's */
-    unsigned places; /* calls of one kind to fail, at the most, or a little more */
+    int (*scenario)(struct sweep *sweep); /* returns the error that kept it from starting */
+    const void *arg;                      /* for the scenario */
+    unsigned places; /* maximum number of calls of one kind to fail, approximately */
     unsigned stride;
-    bool takes_turns;     /* at each place a call fails once or a few times, instead of both */
-    bool ring_fails_once; /* its enter never a few times in a row */
-    int allowed_error;    /* an error that may keep a play from beginning whatever has failed */
+    bool takes_turns;     /* each call fails once or a few times, alternately, instead of both */
+    bool ring_fails_once; /* io_uring_enter never fails several times in a row */
+    int allowed_error;    /* may keep a scenario from starting whatever has failed */
 
-    char fault[128]; /* what fails now, for the report */
+    char fault[128]; /* the current fault, for messages */
     bool memory_failed;
 };
 
-/* Each kind of call that the play makes: the first with each of its errors, and others. */
+/*
+ * For each kind of call that the scenario makes: fails the first with each of its errors, and later
+ * ones.
+ */
 void sweep_calls(struct sweep *sweep);
 
-/* Each of the first allocations, then fewer and fewer: later ones are much alike. */
+/* Fails each of the first allocations, then fewer: later ones are alike. */
 void sweep_allocations(struct sweep *sweep);
 
-/* From now on nothing fails. */
+/* Stops the faults. */
 void sweep_stop_faults(struct sweep *sweep);
 
-/* Whether something was made to fail in this play. */
+/* True if a fault was injected in this run. */
 bool sweep_has_failed(const struct sweep *sweep);
 
 /* Fails the test. */

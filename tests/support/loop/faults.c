@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All that threads share here is relaxed: an order would hide the library's races from TSan.
+ * All shared state is relaxed: a stronger order would hide races of the library from TSan.
  *
- * The errors are those of the manual pages, section ERRORS, and what tcp(7), udp(7) and unix(7) add
- * to them. Left out are lies, which no kernel tells:
- *   - EAGAIN although there is something to read, or room: who hears only of changes waits for the
- *     next one with good reason. Full and empty sockets say it often enough by themselves.
- *   - errors of the write that wakes a loop, but for EINTR and EAGAIN (the counter is full, so the
- *     loop is awake): an eventfd has no other.
- *   - ECANCELED of an operation that nobody has cancelled.
+ * The errors are those of the ERRORS sections of the manual pages, and of tcp(7), udp(7) and
+ * unix(7), except those that a kernel never returns:
+ *   - EAGAIN although there is data or space: an edge-triggered backend rightly waits for the next
+ *     change. Full and empty sockets return it often enough by themselves.
+ *   - errors of the write that wakes a loop, other than EINTR and EAGAIN (the counter is full, so
+ * the loop is awake): an eventfd has no others.
+ *   - ECANCELED for an operation that was not cancelled.
  */
 #include "support/loop/faults.h"
 
@@ -126,8 +126,8 @@ static _Atomic uint64_t calls[FAULT_COUNT];
 static struct {
     _Atomic int call; /* FAULT_COUNT = none */
     _Atomic int err;
-    _Atomic uint64_t seen;        /* of its kind, while it is the one */
-    _Atomic uint64_t first, last; /* of those, the ones that fail */
+    _Atomic uint64_t seen;        /* calls of that kind so far */
+    _Atomic uint64_t first, last; /* the calls that fail */
     _Atomic uint64_t injected;
 } fault = {.call = FAULT_COUNT};
 
@@ -146,7 +146,7 @@ int faults_account(enum fault_call call)
     return atomic_load_explicit(&fault.err, memory_order_relaxed);
 }
 
-/* Whether the kernel does its work although it reports this. */
+/* True if the kernel completes the call although it reports this error. */
 static bool is_done_anyway(enum fault_call call, int err)
 {
     switch (call) {
@@ -177,7 +177,7 @@ FAULT_CALLS(SHIM)
 
 void faults_install(void)
 {
-    if (weir__sys.close != shim_close) /* a test that failed has left them in place */
+    if (weir__sys.close != shim_close) /* left by a test that failed */
         real = weir__sys;
     for (int i = 0; i < FAULT_COUNT; i++)
         atomic_store_explicit(&calls[i], 0, memory_order_relaxed);
@@ -194,8 +194,7 @@ void faults_remove(void)
     faults_remove_ring();
 }
 
-/* The calls are counted from its last line on: one that comes in between is none of them, and as
- * many fail as were asked for. */
+/* Counting starts with the last line: a call that comes before it is not counted. */
 void faults_inject(enum fault_call call, uint64_t n, uint64_t count, int err)
 {
     faults_end();

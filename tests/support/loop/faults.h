@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the kernel is asked for fails on demand: a layer between the library and weir__sys, and a
- * second one around its rings (faults_ring.c), count what is asked of each kind, and fail some.
+ * Makes the kernel fail on demand: a layer between the library and weir__sys, and another around
+ * rings (faults_ring.c), counts the calls of each kind and fails some.
  *
  *     faults_install();                               no other thread runs yet
- *     faults_inject(FAULT_ACCEPT4, 3, 1, EMFILE);     the third from now on fails
+ *     faults_inject(FAULT_ACCEPT4, 3, 1, EMFILE);     the third call from now on fails
  *     ...
  *     assert_int_equal(faults_injected(), 1);
  *     faults_remove();
  *
- * Fixtures make their system calls themselves, so that only the library's fail. What may be
- * injected is data: faults_errors. All but installing and removing may be done on any thread.
+ * Fixtures call the system directly, so that only calls of the library fail. faults_errors is the
+ * table of possible errors. All but installing and removing may be done on any thread.
  */
 #ifndef WEIR_TEST_FAULTS_H
 #define WEIR_TEST_FAULTS_H
@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Every call of os/system.h: its name here, what it returns, its name, parameters, arguments. */
+/* Every call of os/system.h: constant, return type, name, parameters, arguments. */
 #define FAULT_CALLS(XX)                                                                            \
     XX(SOCKET, int, socket, (int domain, int type, int protocol), (domain, type, protocol))        \
     XX(BIND, int, bind, (int fd, const struct sockaddr *address, socklen_t length),                \
@@ -95,7 +95,7 @@
 enum fault_call {
     FAULT_CALLS(FAULT_ENUMERATOR) FAULT_SYSTEM_COUNT,
 
-    /* Calls of liburing, */
+    /* Calls of liburing */
     FAULT_RING_SETUP = FAULT_SYSTEM_COUNT,
     FAULT_RING_ENABLE,
     FAULT_RING_ENTER,
@@ -115,26 +115,26 @@ void faults_install(void);
 void faults_remove(void);
 
 /*
- * Of the calls of this kind from now on, the n-th fails with `err`, and `count` - 1 after it; 1 is
- * the next. One fault at a time: this ends the one before.
+ * Fails the n-th call of this kind from now on with `err`, and `count` - 1 calls after it; 1 is the
+ * next call. Replaces the previous fault.
  */
 void faults_inject(enum fault_call call, uint64_t n, uint64_t count, int err);
 void faults_end(void);
 
-/* How many calls have failed since faults_inject because of it. */
+/* Number of calls failed since faults_inject. */
 uint64_t faults_injected(void);
 
-/* How many of this kind there were since faults_install. */
+/* Number of calls of this kind since faults_install. */
 uint64_t faults_calls(enum fault_call call);
 
 /*
- * The call's name, and the errors that it can return, ended by 0. A negative one is no error, but a
- * result that says little: operations of a ring may end by such.
+ * The name of the call and its possible errors, terminated by 0. A negative value is a result, not
+ * an error, for operations of a ring.
  */
 const char *faults_name(enum fault_call call);
 const int *faults_errors(enum fault_call call);
 
-/* For the layers: counts a call; returns the error that it has to fail with, or 0. */
+/* For the layers: counts a call. Returns the error to fail with, or 0. */
 int faults_account(enum fault_call call);
 
 /* faults_ring.c, for faults.c. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Faults of rings. An operation that has to fail is made a no-op just before the kernel sees it: so
- * the kernel completes it at once, for good and without an effect, as it does with one that fails.
- * Where completions are handed out its result becomes the error.
+ * Faults of rings. An operation that has to fail is turned into a no-op just before the kernel sees
+ * it, so the kernel completes it at once and without effect, as it does a failing one. Its result
+ * becomes the error when the completion is taken.
  *
- * An operation is known by its user_data, of which one is under way at a time.
+ * An operation is identified by its user_data, which is unique among those in flight.
  */
 #include "support/loop/faults.h"
 
@@ -24,11 +24,11 @@ _Static_assert(FAULT_RING_POLL + WEIR__URING_RECEIVE == FAULT_RING_RECEIVE &&
 
 static weir__uring_calls real;
 
-/* Rings that were made since the installation; one that is closed is replaced by its successor. */
+/* Rings created since the installation; a closed ring is replaced by its successor. */
 static struct {
     struct io_uring *ring;
     int descriptor;
-    unsigned seen; /* operations that were looked at */
+    unsigned seen; /* operations inspected */
 } rings[RINGS_MAX];
 static unsigned ring_count;
 
@@ -79,7 +79,7 @@ static void look_at_all(unsigned descriptor, unsigned submit)
     }
 }
 
-/* What has been taken out of the kernel's hands already. */
+/* The operations already turned into no-ops. */
 static void on_completion(struct io_uring_cqe *completion)
 {
     for (unsigned i = 0; i < doomed_count; i++) {
@@ -116,7 +116,7 @@ static int shim_setup(unsigned entries, struct io_uring *ring, struct io_uring_p
         return -err;
     err = real.setup(entries, ring, params);
     if (err >= 0) {
-        doomed_count = 0; /* a ring takes what is under way with it */
+        doomed_count = 0; /* closing a ring ends its operations */
         note_ring(ring);
     }
     return err;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A event on a loop: a descriptor that the loop watches, and that anybody may ring.
+ * A descriptor watched by a loop that any thread can make readable.
  *
  *     struct fd_event event;
  *     fd_event_open(&event, loop);
@@ -8,7 +8,7 @@
  *     assert_true(call_counter_await(&event.triggered, 1));
  *     fd_event_close(&event);
  *
- * It is a member of the loop, and taken down when that shuts down.
+ * It is a member of the loop, and closed when the loop shuts down.
  */
 #ifndef WEIR_TEST_FD_EVENT_H
 #define WEIR_TEST_FD_EVENT_H
@@ -20,33 +20,35 @@ struct fd_event {
     weir__io_handle handle;
     weir__member member;
     weir_executor *loop;
-    int descriptor;                /* what it is rung by */
-    struct call_counter triggered; /* times that the loop has heard it */
-    struct call_counter failed;    /* the backend has lost it */
-    struct call_counter closed;    /* it is gone */
+    int descriptor;                /* written by fd_event_trigger */
+    struct call_counter triggered; /* times the loop saw it */
+    struct call_counter failed;    /* the backend failed it */
+    struct call_counter closed;    /* it is detached */
 
-    /* The test's: called on the loop's thread each time that it is rung. NULL = nothing. */
+    /* Set by the test: called on the loop's thread for each trigger. NULL = nothing. */
     void (*on_event)(struct fd_event *event);
     void *user_data;
-    bool waits_for_abort; /* it stays at a shutdown, until it is aborted */
+    bool waits_for_abort; /* stays open at shutdown until it is aborted */
     struct call_counter shut_down;
     struct call_counter aborted;
 };
 
-/* Zeroes it but for what is the test's, and attaches it: as a task of the loop, or at once if this
- * is the loop's thread. It must not move. */
+/*
+ * Clears all fields but those set by the test, and attaches the event: by a task of the loop, or at
+ * once on the loop's thread. It must not move.
+ */
 void fd_event_open(struct fd_event *event, weir_executor *loop);
 
 /* Any thread. */
 void fd_event_trigger(struct fd_event *event);
 
-/* From elsewhere than the loop: waits until it is gone. */
+/* On other threads than the loop's: waits until it is closed. */
 void fd_event_close(struct fd_event *event);
 
-/* On the loop's thread; `down` follows. */
+/* On the loop's thread; `closed` follows. */
 void fd_event_detach(struct fd_event *event);
 
-/* After the loop's end: closes the rope. */
+/* After the loop's end: closes the descriptor. */
 void fd_event_free(struct fd_event *event);
 
 #endif

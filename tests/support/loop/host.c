@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What stands around every test on a loop.
- */
+/* Setup and teardown of tests on a loop. */
 #include "support/loop/host.h"
 
 #include "support/executor/call_counter.h"
@@ -9,7 +7,7 @@
 #include "support/executor/group.h"
 #include "support/loop/sockets.h"
 
-/* Asked first, so that a backend which cannot be had gives its reason. */
+/* Created first, so that an unavailable backend reports its reason. */
 static void skip_if_refused(const struct backend *backend)
 {
     char reason[256] = "";
@@ -52,7 +50,7 @@ void host_run(enum backend_id id, void (*body)(struct host *host))
     host_open(&host, id);
     body(&host);
     host_close(&host);
-    global_executor_stop(); /* it may hold the loop that it was to watch over */
+    global_executor_stop(); /* it may retain the loop */
     assert_int_equal(descriptors_open(), descriptors);
 }
 
@@ -64,7 +62,7 @@ static uint64_t turns_of(const weir_executor *loop)
     return stats.turns;
 }
 
-/* A turn is counted at its end: the first of them may have looked before this began. */
+/* A turn is counted at its end: the first one may have polled before this call. */
 static void turn(weir_executor *loop, unsigned turns)
 {
     uint64_t end = turns_of(loop) + turns + 1;

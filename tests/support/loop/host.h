@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests of what lives on an event loop, each run on a loop of every backend:
+ * Tests on an event loop, each run on a loop of every backend:
  *
- *     TEST_EACH_LOOP(fd_watch, tells_of_a_byte)
+ *     TEST_EACH_LOOP(fd_watch, reports_a_byte)
  *     {
  *         weir_fd_watch_create(host->loop, ...);
  *         ...
  *     }
  *
- * The `host` is a group of one loop. It is shut down when the body returns, unless the body did
- * that; then no descriptor may be left. One with a thread per channel has more: `loop` is the first
- * of them, and channels are registered with the group.
+ * The `host` is a group of one loop. It is shut down when the body returns, unless the body did so;
+ * then no descriptor may be left open. A host with a thread per channel has several loops: `loop`
+ * is the first, and channels are registered with the group.
  */
 #ifndef WEIR_TEST_HOST_H
 #define WEIR_TEST_HOST_H
@@ -30,21 +30,23 @@ struct host {
     BACKEND_TESTS(BACKEND_LOOPS, host_run, struct host *host, noun##_##sentence, \
                   #noun "." #sentence)
 
-/* The same, and on one with a thread per channel. */
+/* The same, and also with a thread per channel. */
 #define TEST_EACH_HOST(noun, sentence)                                           \
     BACKEND_TESTS(BACKEND_HOSTS, host_run, struct host *host, noun##_##sentence, \
                   #noun "." #sentence)
 
 void host_run(enum backend_id id, void (*body)(struct host *host));
 
-/* Another one, of whatever backend; skips the test if it cannot be had. */
+/* Opens another host of the given backend; skips the test if it is not available. */
 void host_open(struct host *host, enum backend_id id);
 void host_close(struct host *host);
 
-/* Shuts it down and waits for its end. */
+/* Shuts down and waits for the end. */
 void host_end(struct host *host);
 
-/* Returns when its loops have made so many turns from now on, each with a look at its descriptors.
+/*
+ * Returns when the loops have made this number of turns from now on, each of which polled the
+ * descriptors.
  */
 void host_turn(struct host *host, unsigned turns);
 

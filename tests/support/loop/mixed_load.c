@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The caller's thread is the director: it plays one scene after the other and waits for the end of
- * each. What the loops' threads write of a scene it reads after that.
+ * The caller's thread directs: it runs one scene after the other and waits for the end of each.
+ * Only then it reads what the loops' threads wrote.
  */
 #include "support/loop/mixed_load.h"
 
@@ -29,9 +29,9 @@
 #define RESTS_MIN 2
 #define FAILURE_EVERY 8          /* the same */
 #define BURST_MAX 64             /* tasks */
-#define BACKLOG_MAX 256          /* the same: pools keep what a backlog once took */
-#define GROWTH_BYTES (16u << 20) /* of resident memory that is no growth, */
-#define GROWTH_BLOCKS 1024       /* and of blocks: pools are not equally full at each rest */
+#define BACKLOG_MAX 256          /* the same: pools keep memory that a backlog once needed */
+#define GROWTH_BYTES (16u << 20) /* resident memory that does not count as growth */
+#define GROWTH_BLOCKS 1024       /* the same for blocks: pools are not equally full in each pause */
 
 struct submitter {
     weir__thread thread;
@@ -56,12 +56,12 @@ static struct {
     weir__random random;
     struct act acts[WORKLOADS];
     struct alarm alarms[ALARMS];
-    struct call_counter over; /* acts and alarms of the scene */
+    struct call_counter over; /* workloads and alarms of the scene */
     bool has_failed;          /* a backend, in this scene */
     struct submitter submitters[SUBMITTERS];
     _Atomic uint64_t tasks;
-    _Atomic bool quiet; /* submitters rest, */
-    _Atomic bool ended; /* or go home */
+    _Atomic bool quiet; /* submitters pause */
+    _Atomic bool ended; /* or end */
     _Atomic int resting;
 } town;
 
@@ -253,7 +253,7 @@ static void note_footprint(struct footprint *footprint)
     footprint->blocks = greater(footprint->blocks, test_memory_live());
 }
 
-/* A loop that still has tasks or handles puts it off. */
+/* Deferred by a loop that still has tasks or handles. */
 static bool suspend(weir_executor *loop)
 {
     int64_t end_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
@@ -297,7 +297,7 @@ static const char *compare_footprints(const struct mixed_load *load)
         return "there are more and more descriptors";
     if (late->blocks > early->blocks + GROWTH_BLOCKS)
         return "there are more and more blocks of memory";
-#ifndef __SANITIZE_ADDRESS__ /* whose quarantine grows for long */
+#ifndef __SANITIZE_ADDRESS__ /* its quarantine keeps growing */
     if (late->resident > early->resident + early->resident / 10 + GROWTH_BYTES)
         return "the process becomes larger and larger";
 #endif
@@ -361,7 +361,7 @@ static const char *end(struct mixed_load *load)
     return refused || load->tasks != submitted ? "a task was refused or lost" : NULL;
 }
 
-/* After a fault everything is left as it is: the program ends with it. */
+/* After a fault everything is left as it is: the program ends. */
 const char *mixed_load_run(struct mixed_load *load)
 {
     const char *fault = begin(load);

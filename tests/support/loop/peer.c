@@ -16,7 +16,7 @@
 #define CHUNK_SIZE (64 * 1024)
 #define ELEMENTS_MAX 64
 
-/* What the backend has of a peer. */
+/* The part of a peer that the backend uses. */
 struct seat {
     weir__io_handle handle;
     struct peer *peer;
@@ -39,7 +39,7 @@ static struct peer *record(weir__io_handle *handle, enum peer_event event)
     if (peer->turn != driver->turn) {
         peer->turn = driver->turn;
         peer->turn_reads = peer->turn_ends = peer->turn_completes = peer->turn_polls = 0;
-        weir__list_remove(&peer->notified_link); /* of a turn that was not the driver's own */
+        weir__list_remove(&peer->notified_link); /* of a turn not made by this driver */
         weir__list_append(&driver->notified, &peer->notified_link);
     }
     driver->callbacks++;
@@ -301,7 +301,7 @@ static bool refill(struct peer *peer)
         return true;
     if (count == 0)
         return false;
-    free(peer->chunk); /* it is lent to nobody: a sanitizer sees who still reads it */
+    free(peer->chunk); /* not lent any more: a sanitizer detects a late read */
     peer->chunk = malloc(count);
     assert_non_null(peer->chunk);
     stream_write(&peer->out, peer->chunk, count);
@@ -311,7 +311,7 @@ static bool refill(struct peer *peer)
     return true;
 }
 
-/* The rest of the chunk as so many elements, the last of which has what does not divide evenly. */
+/* Splits the rest of the chunk into elements; the last one takes the remainder. */
 static size_t split(const struct peer *peer, struct iovec vector[ELEMENTS_MAX])
 {
     size_t total = peer->chunk_end - peer->chunk_at;

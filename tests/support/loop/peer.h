@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The owner of a handle: asks the backend for things, notes what it is told, and complains to the
- * driver about whatever loop/io.h does not allow - a word out of place, too many reads in a turn, a
- * byte that is not the next one of the stream, anything after close. Its handle is freed inside
- * `detached`, so that a sanitizer sees who still uses it.
+ * The owner of a handle: starts operations, records callbacks, and reports to the driver whatever
+ * loop/io.h does not allow: an unexpected callback, too many reads in a turn, a byte that is not
+ * the next one of the stream, anything after close. Its handle is freed inside `detached`, so that
+ * a sanitizer detects later use.
  *
- * What is sent either way is a stream (stream.h); the other end of the socket is often not a peer,
- * but the test's own: `remote`.
+ * Both directions carry a stream (stream.h). The other end of the socket is often not a peer but
+ * the test itself: `remote`.
  *
- * A test that wants to do something inside a call-back sets `react`.
+ * A test that wants to act inside a callback sets `react`.
  */
 #ifndef WEIR_TEST_PEER_H
 #define WEIR_TEST_PEER_H
@@ -20,7 +20,7 @@
 #define PEER_HISTORY_MAX 63
 #define PEER_DESCRIPTORS_MAX 128
 
-/* What a peer is told, as the letters of its story. */
+/* Callbacks, as letters of the history. */
 enum peer_event {
     PEER_ACCEPTED = 'a',
     PEER_CONNECTED = 'c',
@@ -39,14 +39,14 @@ struct peer {
     weir__list link;
     weir__list notified_link;
     weir__io_handle *handle; /* NULL = not attached */
-    int descriptor;          /* -1 = given to the backend to be closed */
-    int remote;              /* -1 = there is none; closed at the end */
+    int descriptor;          /* -1 = the backend closes it */
+    int remote;              /* -1 = none; closed at the end */
     void (*react)(struct peer *peer, enum peer_event event);
     void (*on_datagram)(struct peer *peer, const weir__io_datagram *datagram);
-    void *arg; /* the test's */
+    void *arg; /* for the test */
 
-    /* What it was told. */
-    char history[PEER_HISTORY_MAX + 1]; /* the beginning of it */
+    /* Recorded callbacks. */
+    char history[PEER_HISTORY_MAX + 1]; /* the first ones */
     unsigned accepts;
     unsigned connects;
     unsigned receives;
@@ -60,16 +60,16 @@ struct peer {
     int accept_error;
     int connect_result;
     int end_error;
-    int send_error;    /* of a send, at once or by `sent` */
-    ssize_t last_sent; /* what `sent` said last */
+    int send_error;    /* of a send, direct or by `sent` */
+    ssize_t last_sent; /* last argument of `sent` */
     int fail_error;
     unsigned poll_events;
     uint64_t bytes;                        /* received */
     uint64_t bytes_sent;                   /* by peer_send */
-    size_t largest;                        /* of what was received at a time */
-    int descriptors[PEER_DESCRIPTORS_MAX]; /* accepted, the first of them; closed at the end */
+    size_t largest;                        /* largest amount received at once */
+    int descriptors[PEER_DESCRIPTORS_MAX]; /* the first accepted ones; closed at the end */
 
-    /* What it asked for. */
+    /* Operations started. */
     bool accepting;
     bool connecting;
     bool receiving;
@@ -77,7 +77,7 @@ struct peer {
     bool detaching;
     bool closed;
     unsigned polling;
-    size_t lent; /* of a send that was not taken whole */
+    size_t lent; /* rest of a partial send */
     bool awaits_writable;
 
     /* Of this turn. */
@@ -92,9 +92,9 @@ struct peer {
     struct stream remote_in;
     struct stream remote_out;
 
-    /* What peer_send is about. */
+    /* State of peer_send. */
     uint64_t to_send;
-    unsigned elements; /* of each vector; 0 is 1 */
+    unsigned elements; /* of each vector; 0 means 1 */
     char *chunk;
     size_t chunk_at;
     size_t chunk_end;
@@ -102,20 +102,20 @@ struct peer {
 
 /* ---- coming and going ---- */
 
-/* A peer whose handle is attached; the descriptor is closed with it. */
+/* Creates a peer with an attached handle, which closes the descriptor. */
 struct peer *peer_open(struct driver *driver, int descriptor);
 struct peer *peer_open_datagrams(struct driver *driver, int descriptor);
 
-/* The same for one end of a pair, whose other end is `remote`. */
+/* The same for one end of a pair; `remote` is the other end. */
 struct peer *peer_open_pair(struct driver *driver, enum pair_kind kind);
 
-/* Attaches one that was detached, to this driver's backend. Asserts nothing: returns the error. */
+/* Attaches a detached peer to this driver's backend. Does not assert: returns the error. */
 int peer_attach(struct peer *peer, struct driver *driver);
 
 void peer_detach(struct peer *peer);
-void peer_close(struct peer *peer); /* does nothing the second time */
+void peer_close(struct peer *peer); /* no effect the second time */
 
-/* For the driver: the turn in which it was told something is over; and its end. */
+/* For the driver: called at the end of a turn in which the peer was notified; and to free it. */
 void peer_end_turn(struct peer *peer);
 void peer_free(struct peer *peer);
 
@@ -132,15 +132,15 @@ ssize_t peer_send_vector(struct peer *peer, const struct iovec *vector, size_t c
 ssize_t peer_send_file(struct peer *peer, int file, off_t offset, size_t count);
 ssize_t peer_send_datagrams(struct peer *peer, struct mmsghdr *messages, size_t count);
 
-/* Sends so many more bytes of its stream, however long that takes: goes on when `sent` says so. */
+/* Sends `count` more bytes of its stream; continues when `sent` is called. */
 void peer_send(struct peer *peer, uint64_t count);
 
 /* ---- the other end ---- */
 
-/* Sends the next bytes of the stream, as many as the socket takes of so many; returns how many. */
+/* Sends up to `count` more bytes of the stream, as many as the socket takes. Returns the number. */
 size_t peer_remote_send(struct peer *peer, size_t count);
 
-/* Receives what is there, and checks it; returns how much that was. */
+/* Receives and checks available data. Returns the number of bytes. */
 size_t peer_remote_receive(struct peer *peer);
 
 void peer_remote_close(struct peer *peer);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The kernel of a scripted backend is an array.
- */
+/* The kernel of a scripted backend is an array. */
 #include "support/loop/scripted.h"
 
 #include <stdio.h>

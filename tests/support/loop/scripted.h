@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A backend without a kernel: its events are written by the test. Everything else is that of a
- * backend which hears of readiness, so that io.c and ready.c can be watched one event at a time,
- * and as if events were edges.
+ * A backend without a kernel: the test writes its events. Otherwise it is a readiness backend, so
+ * that io.c and readiness.c can be tested one event at a time, level-triggered or edge-triggered.
  */
 #ifndef WEIR_TEST_SCRIPTED_H
 #define WEIR_TEST_SCRIPTED_H
@@ -16,26 +15,26 @@ struct scripted {
     struct scripted_event {
         weir__io_handle *handle;
         unsigned events;
-    } batch[SCRIPTED_EVENTS_MAX]; /* of the next dispatch */
+    } batch[SCRIPTED_EVENTS_MAX]; /* for the next dispatch */
     unsigned count;
     unsigned cursor;
-    unsigned max_events; /* events that one dispatch does at most; 0 = all */
-    unsigned arms;       /* how often a handle's interest was changed */
+    unsigned max_events; /* maximum per dispatch; 0 = all */
+    unsigned arms;       /* changes of a handle's interest */
     unsigned dispatches; /* calls */
     int64_t deadline_ns; /* of the last wait */
     int rebuild_error;
-    bool defers_detach; /* detach is not through before weir__io_detach_done */
+    bool defers_detach; /* detach completes by weir__io_detach_done only */
 };
 
 extern const struct backend scripted_level;
 extern const struct backend scripted_edge;
 
-/* What opening returns from now on. */
+/* Sets the result of opening. */
 void scripted_refuse(int err);
 
 struct scripted *scripted_of(weir__io *io);
 
-/* An event for the next dispatch. */
+/* Adds an event for the next dispatch. */
 void scripted_event(weir__io_handle *handle, unsigned events);
 
 #endif

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Counts a signal. Its handler does not restart what it interrupts.
- */
+/* Counts a signal. The handler is installed without SA_RESTART. */
 #ifndef WEIR_TEST_SIGNALS_H
 #define WEIR_TEST_SIGNALS_H
 
-/* From now until the end of the program, beginning with none. */
+/* Starts counting, from zero, until the end of the program. */
 void signals_count(int number);
 
-/* How many have come, of whichever signal was counted last. */
+/* The count of the signal passed last. */
 int signals_counted(void);
 
 #endif

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Straight calls of the system, not through weir__sys: what a test makes fail there are the
- * backend's calls.
- */
+/* Calls the system directly, not through weir__sys: only calls of the library fail there. */
 #include "support/loop/sockets.h"
 
 #include <dirent.h>
@@ -19,7 +16,7 @@
 #include "os/thread.h"
 #include "support/test.h"
 
-/* 127.64.0.0/10 has room for every process: they have 22 bits. */
+/* 127.64.0.0/10 has an address for every process id of 22 bits. */
 uint32_t own_loopback(void)
 {
     return (127u << 24) | (64u << 16) | ((uint32_t)getpid() & 0x3fffff);
@@ -236,8 +233,10 @@ static int lowest_free(void)
     return lowest;
 }
 
-/* The limit is on numbers: the lowest free one is the first that cannot be had. Others may have one
- * below it for a moment: so it must be found many times in a row. */
+/*
+ * The limit applies to numbers: the lowest free one is the first to fail. Other threads may use a
+ * lower one for a moment, so it must be found many times in a row.
+ */
 rlim_t descriptors_forbid(void)
 {
     int lowest = lowest_free(), found;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Sockets for tests: non-blocking, on the loopback interface or without a name. What cannot be had
- * fails the test.
- */
+/* Non-blocking sockets for tests, on the loopback interface or unnamed. Failures fail the test. */
 #ifndef WEIR_TEST_SOCKETS_H
 #define WEIR_TEST_SOCKETS_H
 
@@ -24,55 +21,54 @@ enum pair_kind {
     PAIR_UDP,
 };
 
-/* A socket that is bound to an address of its own, AF_INET or AF_UNIX (abstract). */
+/* A socket bound to an unused address, AF_INET or AF_UNIX (abstract). */
 int socket_bind(int family, int type, struct address *ret_address);
 
 /*
- * A loopback address that other processes' tests do not bind to, in the host's order and with port
- * 0 in words: a port of it that was let go of is nobody's for as long as this process wants it so.
+ * A loopback address that tests of other processes do not bind to, in host order, and as text with
+ * port 0: a port of it that is closed stays free as long as this process wants.
  */
 uint32_t own_loopback(void);
 const char *own_loopback_text(void);
 
-/* A stream socket that listens there. */
+/* A listening stream socket. */
 int socket_listen(int family, int backlog, struct address *ret_address);
 
-/* A socket of that family that is not bound. */
+/* An unbound socket of this family. */
 int socket_new(int family, int type);
 
-/* A stream socket that is connected, or about to be if that does not happen at once. */
+/* A stream socket that is connected or connecting. */
 int socket_connect(const struct address *address);
 
-/* Two sockets that are connected to each other. */
+/* Two connected sockets. */
 void socket_pair(enum pair_kind kind, int ret_pair[2]);
 
-/* Makes both buffers small; the kernel doubles this. */
+/* Shrinks both buffers; the kernel doubles the size. */
 void socket_shrink(int descriptor, int size);
 
-/* Closes it so that the peer sees a reset. */
+/* Closes it with a reset. */
 void socket_reset(int descriptor);
 
-/* Bytes that have come and were not received. */
+/* Bytes that can be received. */
 size_t socket_waiting(int descriptor);
 
-/* Sends until the socket is full; returns how many bytes it took. */
+/* Sends until the socket is full. Returns the number of bytes. */
 size_t socket_fill(int descriptor);
 
-/* Receives and forgets what is there; returns how many bytes that was. */
+/* Receives and discards available data. Returns the number of bytes. */
 size_t socket_drain(int descriptor);
 
-/* How many descriptors the process has open; and what they are, on the standard output. */
+/* The number of open descriptors; prints what they are. */
 size_t descriptors_open(void);
 void descriptors_print(void);
 
 /* Sets the soft limit of descriptors. */
 void descriptors_limit(rlim_t limit);
 
-/* From now on none can be opened, though the process keeps those it has; returns what the limit
- * was. */
+/* Makes opening further descriptors fail. Returns the previous limit. */
 rlim_t descriptors_forbid(void);
 
-/* As many as the hard limit allows, from now on. */
+/* Raises the limit to the hard limit. */
 void descriptors_allow_all(void);
 
 #endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Eight bytes at a time are the hash of their number (the finisher of splitmix64).
- */
+/* Each eight bytes are the hash of their index (the finalizer of splitmix64). */
 #include "support/loop/stream.h"
 
 #include <string.h>
@@ -15,7 +13,7 @@ static uint64_t word_at(const struct stream *stream, uint64_t position)
     return word ^ (word >> 31);
 }
 
-/* The bytes from `position` to the end of their word, `length` at most; returns how many. */
+/* The bytes from `position` to the end of their word, at most `length`. Returns the number. */
 static size_t piece_at(const struct stream *stream, uint64_t position, size_t length,
                        unsigned char piece[8])
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What stands around every test of the suite.
- */
+/* Setup and teardown of tests on a backend. */
 #include "support/loop/suite.h"
 
 void suite_open(struct driver *driver, enum backend_id id)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tests of what loop/io.h promises, each run on every backend:
+ * Tests of the contract in loop/io.h, each run on every backend:
  *
- *     TEST_EACH_BACKEND(receive, tells_the_end_after_the_data)
+ *     TEST_EACH_BACKEND(receive, reports_the_end_after_the_data)
  *     {
  *         struct peer *peer = peer_open_pair(driver, PAIR_TCP);
  *         ...
  *         driver_until(driver, peer->ends == 1);
  *     }
  *
- * It has the `driver` of a backend that has begun, and registers as receive.sentence@epoll, @uring,
- * @uring-ring and @poll. A backend that cannot be had here is skipped with its reason. Whatever is
- * still attached when the body returns is closed; then no descriptor, no block to receive into and
- * no memory may be left.
+ * The body has the `driver` of a started backend. The test is registered as receive.sentence@epoll,
+ * @uring, @uring-ring and @poll. An unavailable backend is skipped with its reason. Handles still
+ * attached when the body returns are closed; then no descriptor, receive block or memory may be
+ * left.
  */
 #ifndef WEIR_TEST_SUITE_H
 #define WEIR_TEST_SUITE_H
@@ -28,10 +28,10 @@
 
 void suite_run(enum backend_id id, void (*body)(struct driver *driver));
 
-/* For tests that need a second one, of whatever backend; skips the test if it cannot be had. */
+/* Opens a second driver; skips the test if the backend is not available. */
 void suite_open(struct driver *driver, enum backend_id id);
 
-/* Closes it; fails the test if it has a complaint. */
+/* Closes it; a failure fails the test. */
 void suite_close(struct driver *driver);
 
 #endif

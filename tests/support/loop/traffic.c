@@ -8,14 +8,14 @@
 
 #define TURN_NS weir_ms(10)
 #define STALL_NS weir_seconds(3) /* without a byte; short, because shrinking meets many stalls */
-#define BACKLOG_MAX (1u << 20)   /* an end that has so much to send gets no more */
+#define BACKLOG_MAX (1u << 20)   /* an end with this much to send gets no more */
 
 static bool is_fine(const struct traffic *traffic)
 {
     return traffic->driver->failure[0] == '\0';
 }
 
-/* Small ones are as frequent as large ones; 256 KiB at most. */
+/* Small sizes are as frequent as large ones; at most 256 KiB. */
 static uint32_t scaled(const uint32_t numbers[3])
 {
     return numbers[2] % (1u << (1 + numbers[1] % 18));
@@ -94,7 +94,7 @@ static void send_some(struct traffic_end *end, uint32_t count)
     peer_send(end->peer, count);
 }
 
-/* It goes on as it was, elsewhere. */
+/* The stream continues on the new loop. */
 static bool move(struct traffic *traffic, struct peer *peer)
 {
     bool receiving = peer->receiving;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests of rings that replace some of weir__uring_system: what it was at the beginning, and how
- * it becomes so again. Included by test_uring*.c alone, which are built only if there are rings.
+ * For tests that replace functions of weir__uring_system: saves and restores the original. Included
+ * by test_uring*.c only, which are built only with liburing.
  */
 #ifndef WEIR_TEST_URING_SEAM_H
 #define WEIR_TEST_URING_SEAM_H
@@ -15,8 +15,10 @@ __attribute__((constructor)) static void uring_seam_begin(void)
     uring_real = weir__uring_system;
 }
 
-/* Begins each test that replaces something, since one that fails leaves what it has replaced; and
- * ends it. */
+/*
+ * Called at the start of each test that replaces something, because a failed test does not restore
+ * it; and at its end.
+ */
 static inline void uring_seam_restore(void)
 {
     weir__uring_system = uring_real;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The owner of a watch that only counts, and reacts.
- */
+/* The owner of a watch: counts and reacts. */
 #include "support/loop/watch_recorder.h"
 
 #include <fcntl.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An end is a handle and how far it has come. What all ends of a part have to do is counted in
- * `left`; the first error, or the last thing done, closes every end of the part.
+ * An end is a handle and its progress. `left` counts the work of all ends of a part; the first
+ * error, or the last item of work, closes every end of the part.
  *
- * All streams carry the same bytes from their beginning, and datagram i is a piece of them that i
- * determines, so that whoever receives knows what has to come.
+ * All streams carry the same bytes, and datagram i is a piece of them determined by i, so the
+ * receiver knows what to expect.
  */
 #include "support/loop/workload.h"
 
@@ -25,14 +25,14 @@
 
 #define CLIENTS 3              /* the first by TCP, the others by Unix sockets */
 #define BYTES (100 * 1024)     /* of each stream */
-#define SEND_BUFFER (8 * 1024) /* so that sends are taken in pieces */
+#define SEND_BUFFER (8 * 1024) /* so that sends are partial */
 #define FILE_OFFSET 1000
 #define DATAGRAMS 60
 #define BATCH 16
 #define POLLS 3
-#define RETRIES 3 /* after errors that end nothing */
+#define RETRIES 3 /* after errors that do not end the part */
 
-/* How each end comes by its descriptor. */
+/* Where the descriptor of each end comes from. */
 enum end_id {
     TCP_LISTENER,
     UNIX_LISTENER,
@@ -52,15 +52,15 @@ struct end {
     struct workload *workload;
     enum workload_part part;
     bool attached;
-    bool under_way;  /* `sent` will say when to go on */
+    bool under_way;  /* continues when `sent` is called */
     size_t sent;     /* bytes, datagrams, or polls */
     size_t received; /* the same */
     unsigned retries;
-    uint8_t *echo; /* CHILD: what has come and goes back */
+    uint8_t *echo; /* CHILD: received and not sent back yet */
 };
 
 struct part {
-    unsigned left; /* what has still to be done */
+    unsigned left; /* work left */
     bool ended;
     int err;
 };
@@ -69,7 +69,7 @@ struct workload {
     weir__io *io;
     void (*over)(void *arg);
     void *arg;
-    unsigned attached; /* ends, and one more while it starts */
+    unsigned attached; /* ends, plus one while starting */
     unsigned accepted;
     int file;
     int descriptors[END_COUNT]; /* until they are attached */
@@ -119,7 +119,7 @@ static void end_with(struct end *end, int err)
     end_part(end->workload, end->part, err);
 }
 
-/* The library has told what cannot be. */
+/* The library reported something impossible. */
 static void accuse(struct end *end, const char *fault)
 {
     if (end->workload->fault == NULL)
@@ -133,7 +133,7 @@ static void finish(struct end *end)
         end_part(end->workload, end->part, 0);
 }
 
-/* One end more or less is attached, and the last says that it is over. */
+/* Counts attached ends; the last one ends the workload. */
 static void leave(struct workload *workload)
 {
     if (--workload->attached == 0)
@@ -174,7 +174,7 @@ static bool is_child(const struct end *end)
     return end->echo != NULL;
 }
 
-/* In two pieces, when there is enough: a vector is sent otherwise than a piece of memory. */
+/* Two pieces if there is enough: a vector is sent by another call than a single block. */
 static ssize_t send_bytes(struct end *end, const uint8_t *from, size_t length)
 {
     size_t half = end == &end->workload->ends[CLIENT] ? length / 2 : 0;
@@ -270,7 +270,9 @@ static void on_receive_ended(weir__io_handle *handle, int err)
 {
     struct end *end = end_of(handle);
 
-    end_with(end, err < 0 ? err : -ENODATA); /* whoever has all closes first: this is too early */
+    end_with(end, err < 0
+                      ? err
+                      : -ENODATA); /* the end that has everything closes first: this is too early */
 }
 
 static void on_connected(weir__io_handle *handle, int err)
@@ -387,7 +389,7 @@ static const weir__io_owner datagram_owner = {
 
 /* ---- polls ---- */
 
-/* A kernel may say that something is ready which is not, as poll(2) warns. */
+/* Readiness may be spurious, as poll(2) warns. */
 static void on_polled(weir__io_handle *handle, unsigned events)
 {
     struct end *end = end_of(handle);
@@ -428,13 +430,13 @@ static struct end *attach(struct workload *workload, enum end_id id, const weir_
         end_with(end, err);
         return NULL;
     }
-    workload->descriptors[id] = -1; /* it is the handle's now */
+    workload->descriptors[id] = -1; /* owned by the handle now */
     workload->attached++;
     end->attached = true;
     return end;
 }
 
-/* By TCP a small buffer would wait for acknowledgements, and those for a timer. */
+/* With TCP a small buffer would wait for acknowledgements, and those for a timer. */
 static void tune(int descriptor, int family)
 {
     int size = SEND_BUFFER, yes = 1;
