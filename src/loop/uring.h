@@ -210,7 +210,7 @@ static inline bool weir__uring_has_counted(const weir__uring *self)
 /* Processes the next of these completions. False if there is none. */
 bool weir__uring_complete_next(weir__uring *self);
 
-/* ---- telling owners (uring_tell.c) ---- */
+/* ---- delivering events (uring_deliver.c) ---- */
 
 /* The result of an operation done by the ring. */
 struct weir__uring_event {
@@ -245,7 +245,7 @@ void weir__uring_poll_writable(weir__io_handle *handle);
 void weir__uring_on_poll(weir__io_handle *handle, const weir__uring_completion *completion);
 void weir__uring_on_writable(weir__io_handle *handle, const weir__uring_completion *completion);
 
-/* ---- whether something is left in a Unix socket (uring_doubts.c) ---- */
+/* ---- rechecks of Unix sockets (uring_recheck.c) ---- */
 
 /*
  * Called before a read that may be cut short without notice: schedules a recheck, true if it could.
@@ -265,7 +265,7 @@ static inline bool weir__uring_has_rechecks(const weir__uring *self)
     return self->rechecks.count > 0;
 }
 
-/* ---- receiving by a ring of buffers (uring_receive.c) ---- */
+/* ---- receiving by a buffer ring (uring_receive.c) ---- */
 
 int weir__uring_buffers_open(weir__uring *self);
 

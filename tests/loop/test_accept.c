@@ -43,7 +43,7 @@ static void accept_many(struct driver *driver, int family)
     close_all(clients, CLIENTS);
 }
 
-TEST_EACH_BACKEND(accept, tells_all_connections_sixteen_a_turn_at_most)
+TEST_EACH_BACKEND(accept, delivers_all_connections_at_most_sixteen_per_turn)
 {
     accept_many(driver, AF_INET);
 }
@@ -53,7 +53,7 @@ TEST_EACH_BACKEND(accept, works_on_unix_sockets)
     accept_many(driver, AF_UNIX);
 }
 
-TEST_EACH_BACKEND(accept, tells_connections_as_they_come)
+TEST_EACH_BACKEND(accept, delivers_connections_as_they_arrive)
 {
     struct address address;
     struct peer *listener = open_listener(driver, AF_INET, &address);
@@ -94,7 +94,7 @@ static void no_word(weir__io_handle *handle)
     (void)handle;
 }
 
-TEST_EACH_BACKEND(accept, tells_the_peers_address_if_it_tells_any)
+TEST_EACH_BACKEND(accept, passes_the_peers_address_if_any)
 {
     static const weir__io_owner owner = {
         .accepted = note_address,
@@ -118,8 +118,7 @@ TEST_EACH_BACKEND(accept, tells_the_peers_address_if_it_tells_any)
 
 /* ---- stopping ---- */
 
-/* D 96 */
-TEST_EACH_BACKEND(accept, tells_nothing_before_it_starts_and_after_it_stops)
+TEST_EACH_BACKEND(accept, delivers_nothing_before_start_and_after_stop)
 {
     struct address address;
     struct peer *listener = open_listener(driver, AF_INET, &address);
@@ -191,7 +190,7 @@ static void close_listener(struct peer *peer, enum peer_event event)
 }
 
 /* Those that the kernel had handed out already are closed with it: the descriptors are counted. */
-TEST_EACH_BACKEND(accept, tells_nothing_after_a_close_in_the_call_back)
+TEST_EACH_BACKEND(accept, delivers_nothing_after_a_close_in_the_callback)
 {
     struct address address;
     struct peer *listener = open_listener(driver, AF_INET, &address);
@@ -263,7 +262,7 @@ TEST_EACH_BACKEND(accept, stops_with_the_error_when_descriptors_run_out)
     (void)close(client);
 }
 
-TEST_EACH_BACKEND(accept, tells_those_before_the_error_too)
+TEST_EACH_BACKEND(accept, delivers_connections_before_the_error_too)
 {
     struct address address;
     struct peer *listener = open_listener(driver, AF_INET, &address);
@@ -326,7 +325,7 @@ static void refuse_next(const int *errors, unsigned count)
         refusals.errors[i] = errors[i];
 }
 
-TEST_EACH_BACKEND(accept, keeps_quiet_about_connections_that_were_aborted)
+TEST_EACH_BACKEND(accept, does_not_report_aborted_connections)
 {
     static const int aborted[] = {ECONNABORTED, EPROTO, EINTR, ENETDOWN, EHOSTUNREACH};
     struct address address;

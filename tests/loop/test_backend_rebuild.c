@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Beginning anew with another kernel object, on each backend: what was started stays started, and
- * nothing is lost.
+ * Replacing the kernel object, on each backend: started operations stay started, and nothing is
+ * lost.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@ TEST_EACH_BACKEND(rebuild, of_nothing)
     }
 }
 
-/* ---- in the midst of traffic ---- */
+/* ---- during traffic ---- */
 
 static struct peer *open_talker(struct driver *driver, int descriptor)
 {
@@ -38,7 +38,7 @@ static struct peer *open_talker(struct driver *driver, int descriptor)
     return peer;
 }
 
-/* A handle either goes on to the last byte, or is told that it failed: none hangs. */
+/* A handle continues to the last byte, or gets `failed`: none hangs. */
 static bool is_settled(const struct peer *peer, const struct peer *other)
 {
     return peer->fails > 0 || other->fails > 0 ||
@@ -222,8 +222,10 @@ TEST_EACH_BACKEND(rebuild, a_failed_handle_may_be_closed_in_the_call_back)
     assert_string_equal(bad->history, "fx");
 }
 
-/* Not even the descriptor that the old kernel object gives back can be had. poll needs none, but is
- * not allowed to look at more of them than one may have. */
+/*
+ * No descriptor is available, not even the one that the old kernel object used. poll needs none,
+ * but may not poll more descriptors than the limit.
+ */
 static int rebuild_in_vain(struct driver *driver)
 {
     rlim_t limit = descriptors_forbid();

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Processes that are started from a loop of each backend, what they are given, and how their end is
- * exited.
- */
+/* Processes started from a loop of each backend: their arguments and their exit. */
 #include <weir/watch.h>
 
 #include <errno.h>
@@ -68,7 +65,7 @@ static int try_to_spawn(weir_executor *loop, const weir_child_options *options)
 
 /* ---- the end ---- */
 
-TEST_EACH_LOOP(child, tells_on_the_loop_what_it_returned)
+TEST_EACH_LOOP(child, reports_its_status_on_the_loop)
 {
     struct ending ending = {0};
     weir_child *child =
@@ -84,7 +81,7 @@ TEST_EACH_LOOP(child, tells_on_the_loop_what_it_returned)
     weir_child_release(child);
 }
 
-TEST_EACH_LOOP(child, tells_which_signal_has_killed_it)
+TEST_EACH_LOOP(child, reports_the_signal_that_killed_it)
 {
     struct ending ending = {0};
     weir_child *child =
@@ -102,7 +99,7 @@ TEST_EACH_LOOP(child, tells_which_signal_has_killed_it)
     weir_child_release(child);
 }
 
-TEST_EACH_LOOP(child, is_heard_of_though_nobody_holds_it)
+TEST_EACH_LOOP(child, reports_its_exit_without_a_reference)
 {
     struct ending ending = {0};
 
@@ -142,9 +139,9 @@ TEST_EACH_LOOP(child, ends_on_a_loop_that_its_owner_drives)
     weir_executor_release(loop);
 }
 
-/* ---- processes that were started elsewhere ---- */
+/* ---- watching running processes ---- */
 
-TEST_EACH_LOOP(child, that_was_started_elsewhere_is_watched)
+TEST_EACH_LOOP(child, already_running_is_watched)
 {
     struct ending ending = {0};
     weir_child *child = NULL;
@@ -163,7 +160,7 @@ TEST_EACH_LOOP(child, that_was_started_elsewhere_is_watched)
 }
 
 /* A grandchild: its parent ends first, so that it is nobody's that we know. */
-TEST_EACH_LOOP(child, of_somebody_else_is_only_known_to_have_ended)
+TEST_EACH_LOOP(child, of_another_process_has_no_status)
 {
     struct ending ending = {0};
     weir_child *child = NULL;
@@ -207,7 +204,7 @@ TEST_EACH_LOOP(child, that_is_gone_cannot_be_watched)
 
 /* ---- what it is given ---- */
 
-/* What a script writes; its end is heard of, too. */
+/* Runs a script and returns its output, after its exit. */
 static void run_script(struct host *host, weir_child_options options, char *ret_text, size_t size)
 {
     struct ending ending = {0};
@@ -310,7 +307,7 @@ TEST_EACH_LOOP(child, keeps_ignoring_hangups_as_nohup_asks)
     assert_string_equal(text, "here\n");
 }
 
-TEST_EACH_LOOP(child, is_told_of_listeners_as_systemd_does)
+TEST_EACH_LOOP(child, gets_listeners_by_the_systemd_protocol)
 {
     char text[256];
 
@@ -333,7 +330,7 @@ TEST_EACH_LOOP(child, is_told_of_listeners_as_systemd_does)
 
 /* ---- what cannot be started ---- */
 
-TEST_EACH_LOOP(child, that_cannot_run_is_an_error_in_words)
+TEST_EACH_LOOP(child, that_cannot_run_is_a_logged_error)
 {
     log_capture_start();
     assert_int_equal(
@@ -380,7 +377,7 @@ TEST_EACH_LOOP(child, that_makes_no_sense_is_refused)
 
 /* ---- failures ---- */
 
-/* 0 if it was started: then it is heard of, once. */
+/* 0 if it was started: then `exited` is called once. */
 static int start_and_wait(struct host *host, bool *ret_memory_failed)
 {
     struct ending ending = {0};

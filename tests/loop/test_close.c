@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Closing, on each backend: with everything in flight, in the midst of a batch, with the number of
- * the descriptor reused at once. After close a peer is told `detached` and nothing else.
+ * Closing, on each backend: with operations in flight, inside a batch, with the descriptor's number
+ * reused at once. After close the only callback is `detached`.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -130,7 +130,7 @@ TEST_EACH_BACKEND(close, has_closed_the_descriptor_when_it_is_detached)
     driver_until(driver, peer->detaches == 1);
 }
 
-/* ---- in the midst of a batch ---- */
+/* ---- inside a batch ---- */
 
 struct group {
     struct peer *members[20];
@@ -273,7 +273,6 @@ static void reuse_a_number(struct driver *driver, enum pair_kind kind)
     }
 }
 
-/* A 24 */
 TEST_EACH_BACKEND(close, a_reused_number_gets_no_event_of_the_closed_one)
 {
     for (int i = 0; i < 10; i++)
@@ -291,7 +290,6 @@ static void close_and_reopen(struct peer *peer, enum peer_event event)
     open_heirs(peer->driver, reuse, 4);
 }
 
-/* D 102 */
 TEST_EACH_BACKEND(close, in_the_call_back_never_reads_from_the_reused_number)
 {
     struct reuse reuse = {.count = 0};

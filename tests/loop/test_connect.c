@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Connecting, on each backend. That no result comes from inside the call is the peer's to see.
- */
+/* Connecting, on each backend. The peer checks that no result comes from inside the call. */
 #include <errno.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -152,7 +150,7 @@ TEST_EACH_BACKEND(connect, is_followed_by_the_receive_that_was_started_meanwhile
 }
 
 /* A socket that is not connected has hung up, says the kernel: that is not the result. */
-TEST_EACH_BACKEND(connect, after_a_receive_was_started_is_told_when_it_is_there)
+TEST_EACH_BACKEND(connect, after_a_receive_was_started_is_reported)
 {
     struct crowd crowd;
     struct peer *client = open_client(driver, AF_INET);
@@ -191,7 +189,7 @@ TEST_EACH_BACKEND(connect, is_established_when_the_backlog_has_room_again)
 
 /* ---- failure ---- */
 
-TEST_EACH_BACKEND(connect, refused_is_told)
+TEST_EACH_BACKEND(connect, refused_is_reported)
 {
     struct address address;
     struct peer *client = open_client(driver, AF_INET);
@@ -230,7 +228,7 @@ TEST_EACH_BACKEND(connect, to_an_unknown_family_fails)
     assert_true(client->connect_result < 0);
 }
 
-TEST_EACH_BACKEND(connect, to_a_missing_path_says_so)
+TEST_EACH_BACKEND(connect, to_a_missing_path_fails)
 {
     struct address address = {.length = sizeof(struct sockaddr_un)};
     struct sockaddr_un *local = (struct sockaddr_un *)&address.storage;
@@ -254,7 +252,7 @@ TEST_EACH_BACKEND(connect, to_a_full_unix_backlog_is_an_error)
 
 /* ---- giving up ---- */
 
-TEST_EACH_BACKEND(connect, to_a_full_backlog_tells_nothing_until_closed)
+TEST_EACH_BACKEND(connect, to_a_full_backlog_reports_nothing_until_closed)
 {
     struct crowd crowd;
     struct peer *client = open_client(driver, AF_INET);
@@ -270,7 +268,7 @@ TEST_EACH_BACKEND(connect, to_a_full_backlog_tells_nothing_until_closed)
     disperse(&crowd);
 }
 
-TEST_EACH_BACKEND(connect, closed_before_its_result_tells_nothing)
+TEST_EACH_BACKEND(connect, closed_before_its_result_reports_nothing)
 {
     struct address address;
     int listener = socket_listen(AF_INET, 8, &address);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Datagrams, on each backend. Each one's first bytes are its number; the rest is of the stream that
- * has that number for its seed.
+ * Datagrams, on each backend. The first bytes of each are its number; the rest is from the stream
+ * with that seed.
  */
 #include <errno.h>
 #include <string.h>
@@ -111,7 +111,7 @@ static void expect_cut(struct peer *peer, const weir__io_datagram *datagram)
                     (unsigned)datagram->header->msg_flags);
 }
 
-TEST_EACH_BACKEND(datagram, longer_than_the_window_is_cut_and_says_so)
+TEST_EACH_BACKEND(datagram, longer_than_the_window_is_marked_truncated)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_UDP);
 
@@ -126,7 +126,7 @@ TEST_EACH_BACKEND(datagram, longer_than_the_window_is_cut_and_says_so)
     }
 }
 
-TEST_EACH_BACKEND(datagram, once_tells_one_batch)
+TEST_EACH_BACKEND(datagram, once_delivers_one_batch)
 {
     struct peer *peer = open_receiver(driver, PAIR_UDP);
     uint32_t before;
@@ -173,7 +173,7 @@ static void close_peer(struct peer *peer, enum peer_event event)
         peer_close(peer);
 }
 
-TEST_EACH_BACKEND(datagram, nothing_is_told_after_a_close_in_the_call_back)
+TEST_EACH_BACKEND(datagram, nothing_is_delivered_after_a_close_in_the_callback)
 {
     struct peer *peer = open_receiver(driver, PAIR_UDP);
 
@@ -244,7 +244,7 @@ static void receive_with_address(struct driver *driver, int family)
     }
 }
 
-TEST_EACH_BACKEND(datagram, say_who_sent_them)
+TEST_EACH_BACKEND(datagram, carry_the_sender)
 {
     receive_with_address(driver, AF_INET);
     receive_with_address(driver, AF_UNIX);
@@ -278,7 +278,7 @@ TEST_EACH_BACKEND(datagram, bring_their_ancillary_data)
 
 /* ---- errors ---- */
 
-TEST_EACH_BACKEND(datagram, go_on_after_an_error_was_told)
+TEST_EACH_BACKEND(datagram, continue_after_an_error)
 {
     struct peer *peer = open_receiver(driver, PAIR_UDP);
     struct address there;
@@ -408,7 +408,7 @@ TEST_EACH_BACKEND(datagram, that_cannot_be_sent_is_the_first_ones_error)
     assert_int_equal(taken, BATCH - 4);
 }
 
-TEST_EACH_BACKEND(datagram, go_where_their_addresses_say)
+TEST_EACH_BACKEND(datagram, go_to_their_addresses)
 {
     struct address here;
     struct address there[2];

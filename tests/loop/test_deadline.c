@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Waiting until a deadline, on each backend: from a nanosecond to days, and never back too early.
- */
+/* Waiting until a deadline, on each backend: from a nanosecond to days, and never too short. */
 #include <unistd.h>
 
 #include "os/thread.h"

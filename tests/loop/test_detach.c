@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Taking a handle from one backend and giving it to another, of the same kind and of each other
- * kind, in the midst of traffic: nothing is lost.
+ * Moving a handle from one backend to another, of the same and of each other kind, during traffic:
+ * nothing is lost.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -33,7 +33,7 @@ TEST_EACH_BACKEND(detach, leaves_the_descriptor_open)
     assert_int_equal(socket_drain(peer->descriptor), 10);
 }
 
-TEST_EACH_BACKEND(detach, tells_nothing_more_of_what_waits_in_the_socket)
+TEST_EACH_BACKEND(detach, leaves_data_in_the_socket)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
@@ -91,7 +91,7 @@ TEST_EACH_BACKEND(detach, while_it_waits_for_memory)
     driver_until(driver, peer->bytes == 100);
 }
 
-TEST_EACH_BACKEND(detach, then_close_tells_nothing_more)
+TEST_EACH_BACKEND(detach, then_close_delivers_nothing)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
@@ -140,7 +140,7 @@ static void stop_accepting(struct peer *peer, enum peer_event event)
         peer_accept_stop(peer);
 }
 
-/* The kernel may have handed out more than was told before it stopped. */
+/* The kernel may have accepted more than was delivered before the stop. */
 TEST_EACH_BACKEND(detach, of_a_listener_that_was_stopped_loses_no_connection)
 {
     struct address address;
@@ -186,7 +186,7 @@ TEST_EACH_BACKEND(detach, may_be_answered_by_attach_in_the_call_back)
 }
 
 /* Something of it is lost, perhaps: whoever moves it on has to know. */
-TEST_EACH_BACKEND(detach, of_a_handle_that_has_failed_tells_so_before)
+TEST_EACH_BACKEND(detach, of_a_failed_handle_delivers_the_failure_first)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
@@ -222,8 +222,8 @@ TEST_EACH_BACKEND(detach, of_a_handle_that_has_failed_may_be_answered_by_close)
 
 /* ---- sends ---- */
 
-/* `sent` tells before `detached` how much had been taken: the rest goes out elsewhere. */
-TEST_EACH_BACKEND(detach, with_a_send_under_way_tells_how_much_was_sent)
+/* `sent` reports before `detached` how much was sent: the rest is sent on the other loop. */
+TEST_EACH_BACKEND(detach, during_a_send_reports_how_much_was_sent)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_UNIX);
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What is special of the epoll backend: which calls it makes, and which it does not.
- */
+/* Specific to the epoll backend: which calls it makes, and which it does not. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -121,7 +119,7 @@ TEST(epoll, takes_interest_in_room_back)
     suite_close(&driver);
 }
 
-/* A hang-up cannot be masked: it would be told for ever. */
+/* A hang-up cannot be masked: it would be reported forever. */
 TEST(epoll, is_quiet_about_a_hang_up_that_nobody_wants)
 {
     struct driver driver;
@@ -142,7 +140,7 @@ TEST(epoll, is_quiet_about_a_hang_up_that_nobody_wants)
     suite_close(&driver);
 }
 
-TEST(epoll, is_quiet_about_who_has_no_memory)
+TEST(epoll, does_not_report_handles_without_memory)
 {
     struct driver driver;
     struct peer *peer;
@@ -183,7 +181,7 @@ TEST(epoll, fails_what_it_cannot_watch)
 
 /* ---- descriptors that live on ---- */
 
-TEST(epoll, hears_nothing_of_a_closed_descriptor_that_lives_on_elsewhere)
+TEST(epoll, ignores_a_closed_descriptor_open_in_another_process)
 {
     struct driver driver;
     struct peer *peer;
@@ -364,7 +362,6 @@ TEST(epoll, asks_for_a_deadline_only_if_there_is_one)
     suite_close(&driver);
 }
 
-/* D 98 */
 TEST(epoll, never_reads_its_eventfd)
 {
     struct driver driver;
@@ -388,7 +385,7 @@ TEST(epoll, never_reads_its_eventfd)
 
 /* ---- beginning ---- */
 
-TEST(epoll, that_is_refused_says_why)
+TEST(epoll, that_is_refused_gives_a_reason)
 {
     static const enum fault_call calls[] = {FAULT_EPOLL_CREATE1, FAULT_EPOLL_CTL};
     size_t descriptors = descriptors_open();

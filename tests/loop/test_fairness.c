@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * I/O does not starve tasks, and tasks do not starve I/O: whoever waits is served within the cap of
- * a turn, or two of them, one for each. The loops here are never idle, so how long that takes is
- * measured by the CPU time of their threads: a busy machine adds nothing to it.
+ * I/O does not starve tasks, and tasks do not starve I/O: each is served within the cap of one
+ * turn, or of two. The loops here are never idle, so time is measured as CPU time of their threads,
+ * which a busy machine does not change.
  */
 #include <poll.h>
 #include <stdlib.h>
@@ -326,7 +326,7 @@ static weir_group *make_loop(const struct backend *backend)
     return group;
 }
 
-/* The last to let go of a loop, and of its descriptors, may be the global executor. */
+/* The global executor may be the last to release a loop and its descriptors. */
 static void end_loop(weir_group *group)
 {
     end_group(group);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each system call of a backend fails with each error that it can return, and each allocation in
- * turn, while a workload runs (support/loop/workload.h): over a backend alone, and over a loop.
+ * Each system call of a backend fails with each of its possible errors, and each allocation in
+ * turn, while a workload runs (support/loop/workload.h): on a backend alone, and on a loop.
  *
- * Whatever fails, the workload comes to its end within bounds, and every handle is told that it is
- * detached. A part of it goes on, or is told the very error. Neither memory nor a descriptor is
- * left.
+ * Whatever fails, the workload ends within bounds, and every handle is detached. A part of it
+ * continues, or gets exactly this error. No memory and no descriptor is leaked.
  */
 #include <errno.h>
 #include <signal.h>
@@ -30,7 +29,7 @@
 #define A_WHILE 1000 /* calls in a row that fail: nothing is tried as often */
 #define A_FEW 3      /* the same of what costs a rebuild each */
 
-/* Only every so many errors and places where it is slow. */
+/* Under slow sanitizers, only every n-th error and call. */
 #if defined(__SANITIZE_THREAD__)
 #define STRIDE 9
 #elif defined(__SANITIZE_ADDRESS__)
@@ -199,7 +198,7 @@ static void expect_the_same(const struct backend *backend, const char *what, siz
                  what, after);
 }
 
-/* The error that a workload was told, 0 if it is complete or was never started. */
+/* The error that a workload got; 0 if it is complete or was never started. */
 static int judge(const struct play *play, int act)
 {
     struct workload *workload = play->workloads[act];
@@ -214,7 +213,7 @@ static int judge(const struct play *play, int act)
     return err;
 }
 
-/* All but the failure itself; returns the first error that was told, 0 if all is complete. */
+/* All but the failure itself. Returns the first error reported, 0 if all is complete. */
 static int play_once(const struct backend *backend, play_fn *play_it)
 {
     size_t descriptors = descriptors_open(), blocks = test_memory_live();
@@ -248,13 +247,13 @@ static bool is_of_backend(enum fault_call call)
            (call >= FAULT_RING_SETUP && call <= FAULT_RING_BUFFERS);
 }
 
-/* Where nobody has a reason to be told, it goes on. */
+/* If no handle is affected, the workload completes. */
 static bool must_go_on(enum fault_call call, int err)
 {
     return err == EINTR || call == FAULT_CLOSE || call == FAULT_READ || call == FAULT_WRITE;
 }
 
-/* Whether somebody has to be woken depends on who is faster. */
+/* Whether a wake-up is needed depends on timing. */
 static bool is_certain(enum fault_call call)
 {
     return call != FAULT_READ && call != FAULT_WRITE;
@@ -334,12 +333,12 @@ static void fail_calls(const struct backend *backend, play_fn *play_it)
     faults_remove();
 }
 
-TEST_EACH_BACKEND(faults, of_each_call_are_told_or_survived)
+TEST_EACH_BACKEND(faults, of_each_call_are_reported_or_survived)
 {
     fail_calls(driver->backend, play_on_backend);
 }
 
-TEST_EACH_BACKEND(faults, of_each_call_are_told_or_survived_by_a_loop)
+TEST_EACH_BACKEND(faults, of_each_call_are_reported_or_survived_by_a_loop)
 {
     fail_calls(driver->backend, play_on_loop);
 }
@@ -367,12 +366,12 @@ static void fail_allocations(const struct backend *backend, play_fn *play_it)
     faults_remove();
 }
 
-TEST_EACH_BACKEND(faults, of_each_allocation_are_told_or_survived)
+TEST_EACH_BACKEND(faults, of_each_allocation_are_reported_or_survived)
 {
     fail_allocations(driver->backend, play_on_backend);
 }
 
-TEST_EACH_BACKEND(faults, of_each_allocation_are_told_or_survived_by_a_loop)
+TEST_EACH_BACKEND(faults, of_each_allocation_are_reported_or_survived_by_a_loop)
 {
     fail_allocations(driver->backend, play_on_loop);
 }
@@ -412,7 +411,7 @@ static int hear(weir_executor *loop, struct hearing *hearing, weir_signals **ret
 }
 
 /* A loop that polls also reads what wakes it: whichever read fails, the signal is heard. */
-TEST_EACH_LOOP(faults, of_signals_are_told_or_survived)
+TEST_EACH_LOOP(faults, of_signals_are_reported_or_survived)
 {
     struct hearing hearing;
     weir_signals *signals;

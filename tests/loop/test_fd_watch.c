@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What watches over descriptors of the user's tell, and what may be watched, on a loop of each
+ * Watches on the user's descriptors: what they report, and what may be watched, on a loop of each
  * backend.
  */
 #include <weir/watch.h>
@@ -19,9 +19,9 @@
 #include "support/loop/sockets.h"
 #include "support/loop/watch_recorder.h"
 
-/* ---- what is told ---- */
+/* ---- events ---- */
 
-TEST_EACH_LOOP(fd_watch, tells_that_a_pipe_can_be_read)
+TEST_EACH_LOOP(fd_watch, reports_a_readable_pipe)
 {
     struct watch_record seen = {.reaction = DRAIN};
     weir_fd_watch *watch;
@@ -41,7 +41,7 @@ TEST_EACH_LOOP(fd_watch, tells_that_a_pipe_can_be_read)
     pipe_close(ends);
 }
 
-TEST_EACH_LOOP(fd_watch, tells_again_what_was_not_read)
+TEST_EACH_LOOP(fd_watch, reports_unread_data_again)
 {
     struct watch_record seen = {.reaction = LEAVE};
     weir_fd_watch *watch;
@@ -132,7 +132,7 @@ TEST_EACH_LOOP(fd_watch, works_with_whatever_can_be_waited_for)
     }
 }
 
-TEST_EACH_LOOP(fd_watch, tells_that_there_is_room)
+TEST_EACH_LOOP(fd_watch, reports_a_writable_pipe)
 {
     struct watch_record seen = {.reaction = PAUSE};
     weir_fd_watch *watch;
@@ -150,7 +150,7 @@ TEST_EACH_LOOP(fd_watch, tells_that_there_is_room)
     pipe_close(ends);
 }
 
-TEST_EACH_LOOP(fd_watch, tells_of_urgent_data)
+TEST_EACH_LOOP(fd_watch, reports_urgent_data)
 {
     struct watch_record seen = {.reaction = PAUSE};
     weir_fd_watch *watch;
@@ -186,7 +186,7 @@ TEST_EACH_LOOP(fd_watch, does_not_call_ordinary_bytes_urgent)
     pipe_close(ends);
 }
 
-TEST_EACH_LOOP(fd_watch, tells_that_the_other_end_has_gone)
+TEST_EACH_LOOP(fd_watch, reports_a_hangup)
 {
     struct watch_record seen = {.reaction = PAUSE};
     weir_fd_watch *watch;
@@ -203,7 +203,7 @@ TEST_EACH_LOOP(fd_watch, tells_that_the_other_end_has_gone)
     (void)close(ends[0]);
 }
 
-TEST_EACH_LOOP(fd_watch, tells_of_the_end_of_sending_if_asked)
+TEST_EACH_LOOP(fd_watch, reports_a_half_close_if_requested)
 {
     struct watch_record asked = {.reaction = PAUSE}, unasked = {.reaction = PAUSE};
     weir_fd_watch *watches[2];
@@ -224,7 +224,7 @@ TEST_EACH_LOOP(fd_watch, tells_of_the_end_of_sending_if_asked)
     (void)close(twin);
 }
 
-TEST_EACH_LOOP(fd_watch, tells_of_an_error_alone)
+TEST_EACH_LOOP(fd_watch, reports_an_error_alone)
 {
     struct watch_record seen = {.reaction = PAUSE};
     weir_fd_watch *watch;
@@ -307,7 +307,7 @@ TEST_EACH_LOOP(fd_watch, is_refused_by_a_loop_that_has_shut_down)
     (void)close(descriptor);
 }
 
-TEST_EACH_LOOP(fd_watch, closes_a_descriptor_that_was_given_to_it)
+TEST_EACH_LOOP(fd_watch, closes_a_descriptor_it_owns)
 {
     struct watch_record seen = {0};
     weir_fd_watch *watch;
@@ -328,7 +328,7 @@ TEST_EACH_LOOP(fd_watch, closes_a_descriptor_that_was_given_to_it)
 
 /* ---- changes ---- */
 
-TEST_EACH_LOOP(fd_watch, may_change_its_events_when_told)
+TEST_EACH_LOOP(fd_watch, may_change_its_events_in_the_callback)
 {
     struct watch_record seen = {.reaction = WRITE_ONLY};
     weir_fd_watch *watch;
@@ -343,7 +343,7 @@ TEST_EACH_LOOP(fd_watch, may_change_its_events_when_told)
     pipe_close(ends);
 }
 
-TEST_EACH_LOOP(fd_watch, tells_nothing_while_it_is_paused)
+TEST_EACH_LOOP(fd_watch, reports_nothing_while_paused)
 {
     struct watch_record seen = {.reaction = PAUSE};
     weir_fd_watch *watch;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How watches over descriptors of the user's end, and live through other ends, on a loop of each
+ * The end of watches on the user's descriptors, and other ends that they survive, on a loop of each
  * backend.
  */
 #include <weir/watch.h>
@@ -29,7 +29,7 @@
 
 /* ---- the end ---- */
 
-TEST_EACH_LOOP(fd_watch, may_be_closed_when_told)
+TEST_EACH_LOOP(fd_watch, may_be_closed_in_the_callback)
 {
     struct watch_record seen = {.reaction = END};
     weir_fd_watch *watch;
@@ -45,8 +45,8 @@ TEST_EACH_LOOP(fd_watch, may_be_closed_when_told)
     pipe_close(ends);
 }
 
-/* Whichever of the two is told first closes the other, whose event waits in the same batch. */
-TEST_EACH_LOOP(fd_watch, is_not_told_an_event_that_waits_when_it_is_closed)
+/* The first of the two to be called closes the other, whose event is in the same batch. */
+TEST_EACH_LOOP(fd_watch, ignores_a_queued_event_after_close)
 {
     struct watch_record seen[2] = {{.reaction = END}, {.reaction = END}};
     weir_fd_watch *watches[2];
@@ -85,7 +85,7 @@ static void close_here(void *arg)
     closing->told_inside = closing->seen->closed.calls;
 }
 
-TEST_EACH_LOOP(fd_watch, never_tells_the_end_from_inside_the_call)
+TEST_EACH_LOOP(fd_watch, never_calls_closed_from_inside_the_call)
 {
     struct watch_record seen = {0};
     struct closing closing = {.seen = &seen};
@@ -115,7 +115,7 @@ TEST_EACH_LOOP(fd_watch, can_be_waited_for)
     pipe_close(ends);
 }
 
-TEST_EACH_LOOP(fd_watch, that_never_began_is_told_its_end)
+TEST_EACH_LOOP(fd_watch, that_never_began_is_closed)
 {
     struct watch_record seen = {.reaction = LEAVE};
     struct gate gate = {0};
@@ -361,7 +361,6 @@ TEST_EACH_LOOP(fd_watch, ends_with_a_loop_that_is_quiet_first)
     shut_down_with_watches(host, weir_ms(20), TEST_TIMEOUT_NS);
 }
 
-/* D 37 */
 TEST_EACH_LOOP(fd_watch, keeps_its_loop_from_being_suspended)
 {
     struct watch_record seen = {.reaction = DRAIN};
@@ -389,7 +388,7 @@ static void rebuild(void *arg)
     (void)weir__io_rebuild(weir__loop_io(loop));
 }
 
-TEST_EACH_LOOP(fd_watch, goes_on_when_the_backend_begins_anew)
+TEST_EACH_LOOP(fd_watch, survives_a_rebuild_of_the_backend)
 {
     struct watch_record seen = {.reaction = DRAIN};
     weir_fd_watch *watch;
@@ -531,12 +530,12 @@ static void fail_each_allocation(struct host *host, bool on_loop)
     pipe_close(ends);
 }
 
-TEST_EACH_LOOP(fd_watch, says_that_there_is_no_memory)
+TEST_EACH_LOOP(fd_watch, fails_without_memory)
 {
     fail_each_allocation(host, false);
 }
 
-TEST_EACH_LOOP(fd_watch, says_that_there_is_no_memory_on_the_loop)
+TEST_EACH_LOOP(fd_watch, fails_without_memory_on_the_loop)
 {
     fail_each_allocation(host, true);
 }

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Watches on a loop that its owner drives, who is the test: between two runs nothing happens but
- * what the test does.
- */
+/* Watches on a loop driven by the test: between two runs nothing happens but what the test does. */
 #include <weir/watch.h>
 
 #include <errno.h>
@@ -61,7 +58,7 @@ TEST_EACH_LOOP(fd_watch, begins_with_its_owners_next_run)
     pipe_close(ends);
 }
 
-TEST_EACH_LOOP(fd_watch, is_not_told_after_its_owner_has_closed_it)
+TEST_EACH_LOOP(fd_watch, reports_nothing_after_its_owner_closed_it)
 {
     struct watch_record seen = {.reaction = DRAIN};
     weir_executor *loop = make_loop(host);
@@ -80,7 +77,7 @@ TEST_EACH_LOOP(fd_watch, is_not_told_after_its_owner_has_closed_it)
     pipe_close(ends);
 }
 
-TEST_EACH_LOOP(fd_watch, is_told_only_what_its_owner_wants_by_now)
+TEST_EACH_LOOP(fd_watch, reports_only_events_still_wanted)
 {
     struct watch_record seen = {.reaction = PAUSE};
     weir_executor *loop = make_loop(host);
@@ -137,7 +134,7 @@ static void close_here(void *arg)
     weir_fd_watch_close(arg);
 }
 
-TEST_EACH_LOOP(fd_watch, of_a_sleeping_owner_may_be_closed_elsewhere)
+TEST_EACH_LOOP(fd_watch, of_a_sleeping_owner_may_be_closed_by_another_thread)
 {
     struct watch_record seen = {.reaction = DRAIN};
     weir_executor *loop = make_loop(host);
@@ -192,7 +189,10 @@ TEST_EACH_LOOP(fd_watch, that_was_closed_first_does_not_blame_the_loop)
     pipe_close(ends);
 }
 
-/* The kernel's set names a descriptor that is gone, and cannot be waited in: still all is told. */
+/*
+ * The kernel's set has a descriptor that is closed, and cannot be waited in: all events are still
+ * reported.
+ */
 TEST_EACH_LOOP(fd_watch, of_a_descriptor_closed_behind_its_back_ends_with_its_loop)
 {
     struct watch_record seen = {.reaction = DRAIN};

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Options of groups and loops that make no sense: each is refused, and the log says which it was.
- */
+/* Invalid options of groups and loops: each is rejected, and the log names it. */
 #include <weir/group.h>
 
 #include <weir/loop.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What all backends share, on one whose events are written by the test: in which order handles are
- * told, what a wait waits for, and how a handle leaves.
+ * Code shared by all backends, tested on one whose events are written by the test: the order of
+ * callbacks, what a wait waits for, and how a handle leaves.
  */
 #include "loop/io.h"
 
@@ -22,7 +22,7 @@
 
 #define NOTES_MAX 64
 
-/* What was told, a letter for the handle and one for the word. */
+/* Callbacks so far: a letter for the handle and one for the callback. */
 static char history[512];
 
 struct note {
@@ -129,7 +129,7 @@ static void want_polled(struct note *note)
 
 /* ---- the order ---- */
 
-TEST(io, what_is_due_is_told_before_the_batch_and_who_is_detached_after_it)
+TEST(io, pending_handles_come_before_the_batch_and_detached_after_it)
 {
     struct stage stage;
 
@@ -152,7 +152,7 @@ static void close_other(struct note *note)
 
 /* The batch names handles: none of them goes before it is through, however many calls that takes.
  */
-TEST(io, nobody_is_told_detached_while_a_batch_is_under_way)
+TEST(io, detached_is_not_called_during_a_batch)
 {
     struct stage stage;
 
@@ -235,7 +235,7 @@ TEST(io, a_wait_does_not_block_while_something_is_due)
     stage_close(&stage);
 }
 
-TEST(io, who_is_late_leaves_what_is_due_but_not_the_batch)
+TEST(io, a_late_dispatch_leaves_pending_handles_but_not_the_batch)
 {
     struct stage stage;
 
@@ -254,7 +254,7 @@ TEST(io, who_is_late_leaves_what_is_due_but_not_the_batch)
 
 /* ---- memory ---- */
 
-TEST(io, who_is_parked_is_tried_again_when_it_is_time)
+TEST(io, parked_handles_are_retried_in_time)
 {
     struct stage stage;
     int64_t before_ns = weir__monotonic_now();
@@ -276,7 +276,7 @@ TEST(io, who_is_parked_is_tried_again_when_it_is_time)
     stage_close(&stage);
 }
 
-TEST(io, who_is_parked_is_tried_again_when_memory_returns)
+TEST(io, parked_handles_are_retried_when_memory_returns)
 {
     struct stage stage;
 
@@ -292,7 +292,7 @@ TEST(io, who_is_parked_is_tried_again_when_memory_returns)
     stage_close(&stage);
 }
 
-TEST(io, who_is_due_already_is_tried_again_with_the_rest)
+TEST(io, a_pending_handle_is_not_parked)
 {
     struct stage stage;
 
@@ -306,7 +306,7 @@ TEST(io, who_is_due_already_is_tried_again_with_the_rest)
     stage_close(&stage);
 }
 
-TEST(io, who_is_parked_may_be_due_fail_and_close)
+TEST(io, a_parked_handle_may_become_pending_fail_and_close)
 {
     struct stage stage;
 
@@ -325,7 +325,7 @@ TEST(io, who_is_parked_may_be_due_fail_and_close)
 
 /* ---- leaving ---- */
 
-TEST(io, a_failure_is_the_last_word_but_one)
+TEST(io, only_detached_follows_a_failure)
 {
     struct stage stage;
     struct note *note = &stage.notes[0];
@@ -460,7 +460,7 @@ TEST(io, a_broken_backend_still_sleeps_and_wakes_and_lets_handles_go)
     stage_close(&stage);
 }
 
-TEST(io, a_backend_that_cannot_be_made_says_why)
+TEST(io, a_backend_that_cannot_be_created_gives_a_reason)
 {
     char reason[128] = "";
     weir__io *io;
@@ -480,7 +480,7 @@ TEST(io, a_backend_that_cannot_be_made_says_why)
     assert_string_equal(reason, "the script says no");
 }
 
-TEST(io, memory_to_receive_into_is_plain_until_somebody_says_otherwise)
+TEST(io, receive_memory_comes_from_malloc_by_default)
 {
     struct stage stage;
     weir__io_block block = {0};

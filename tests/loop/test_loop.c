@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The turn of an event loop: tasks, timers and I/O on one thread, what each gets of it, and what
- * waking it costs. How it ends is in test_loop_end.c, how it heals in test_loop_mend.c.
+ * The turn of an event loop: tasks, timers and I/O on one thread, the share of each, and the cost
+ * of waking it. Its end is in test_loop_end.c, rebuilds in test_loop_rebuild.c.
  */
 #include "loop/loop.h"
 
@@ -56,7 +56,6 @@ static void look_round(void *arg)
     }
 }
 
-/* B 15 */
 TEST_EACH_LOOP(loop, runs_tasks_on_a_thread_that_may_not_wait)
 {
     struct place place = {0};
@@ -67,7 +66,7 @@ TEST_EACH_LOOP(loop, runs_tasks_on_a_thread_that_may_not_wait)
     assert_int_equal(place.waited, -EDEADLK);
 }
 
-TEST_EACH_LOOP(loop, says_what_it_waits_in)
+TEST_EACH_LOOP(loop, reports_its_backend)
 {
     assert_int_equal(weir_loop_io(host->loop), weir__loop_of(host->loop)->options.io);
     assert_ptr_equal(weir__loop_io(host->loop)->type, host->backend->type);
@@ -78,7 +77,7 @@ TEST_EACH_LOOP(loop, says_what_it_waits_in)
 
 /* ---- one turn ---- */
 
-TEST_EACH_LOOP(loop, hears_of_io)
+TEST_EACH_LOOP(loop, dispatches_io)
 {
     struct fd_event event = {0};
 
@@ -90,7 +89,6 @@ TEST_EACH_LOOP(loop, hears_of_io)
     fd_event_close(&event);
 }
 
-/* D 12 */
 TEST_EACH_LOOP(loop, fires_timers_and_never_early)
 {
     int64_t start_ns = weir__monotonic_now();
@@ -178,7 +176,6 @@ TEST_EACH_LOOP(loop, asleep_is_woken_once)
     }
 }
 
-/* B 1, B 3 */
 TEST_EACH_LOOP(loop, sleeps_on_while_nothing_earlier_comes)
 {
     struct call_counter late = {0}, later = {0};
@@ -219,7 +216,7 @@ static void grind(void *arg, int status)
 }
 
 /* Must hold 5 */
-TEST_EACH_LOOP(loop, hears_of_io_although_its_tasks_never_end)
+TEST_EACH_LOOP(loop, dispatches_io_although_its_tasks_never_end)
 {
     struct mill mill = {.loop = host->loop};
     struct fd_event event = {0};
@@ -274,7 +271,6 @@ static void await_state(const weir_executor *loop, enum weir_executor_state stat
         weir__thread_yield();
 }
 
-/* D 1, D 37 */
 TEST_EACH_LOOP(loop, with_a_handle_is_not_suspended)
 {
     struct fd_event event = {0};
@@ -299,7 +295,7 @@ static void part(void *arg)
     weir__member_leave(arg);
 }
 
-/* D 37: what has no handle of its own may still be at home there. */
+/* A member without a handle keeps the loop from being suspended. */
 TEST_EACH_LOOP(loop, with_a_member_is_not_suspended)
 {
     static const weir__member_type type = {.shut_down = NULL};
@@ -315,7 +311,7 @@ TEST_EACH_LOOP(loop, with_a_member_is_not_suspended)
     await_state(host->loop, WEIR_EXECUTOR_SUSPENDED);
 }
 
-/* D 1: on a new thread, with a new ring, and the same eventfd. */
+/* Resumes on a new thread, with a new ring and the same eventfd. */
 TEST_EACH_LOOP(loop, comes_back_from_a_suspension)
 {
     weir_thread_properties before, after;
@@ -337,7 +333,6 @@ TEST_EACH_LOOP(loop, comes_back_from_a_suspension)
     }
 }
 
-/* D 2 */
 TEST_EACH_LOOP(loop, that_never_ran_is_suspended_at_once)
 {
     assert_int_equal(weir_executor_suspend(host->loop), 0);

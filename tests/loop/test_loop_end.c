@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of an event loop: what is open on it goes first, then timers and the quiet period.
+ * The end of an event loop: open handles are closed first, then come timers and the quiet period.
  */
 #include "loop/loop.h"
 
@@ -24,7 +24,6 @@ static void await_end(struct host *host)
     assert_int_equal(weir_executor_await_termination(host->loop, TEST_TIMEOUT_NS), 0);
 }
 
-/* D 16 */
 TEST_EACH_LOOP(loop_end, runs_the_tasks_that_are_left)
 {
     struct gate gate = {0};
@@ -39,7 +38,6 @@ TEST_EACH_LOOP(loop_end, runs_the_tasks_that_are_left)
     assert_int_equal(atomic_load(&counter.run), 1000);
 }
 
-/* D 11 */
 TEST_EACH_LOOP(loop_end, needs_no_thread_if_there_was_none)
 {
     assert_int_equal(weir_executor_shutdown(host->loop, 0, TEST_TIMEOUT_NS), 0);
@@ -47,7 +45,6 @@ TEST_EACH_LOOP(loop_end, needs_no_thread_if_there_was_none)
     assert_int_equal(weir_execute(host->loop, call_counter_task, NULL), WEIR_EREJECTED);
 }
 
-/* D 22 */
 TEST_EACH_LOOP(loop_end, lets_go_of_what_is_open)
 {
     struct fd_event events[20] = {0};
@@ -83,8 +80,8 @@ static void drop_bell(struct fd_event *event)
     fd_event_detach(event);
 }
 
-/* B 4: timers and tasks go on until what is open has said its last words. */
-TEST_EACH_LOOP(loop_end, waits_for_who_needs_time)
+/* Timers and tasks run until everything open is closed. */
+TEST_EACH_LOOP(loop_end, waits_for_members_that_need_time)
 {
     struct fd_event event = {.waits_for_abort = true, .on_event = drop_bell};
     struct call_counter timer = {0}, late = {0}, task = {0};
@@ -109,7 +106,7 @@ TEST_EACH_LOOP(loop_end, waits_for_who_needs_time)
 }
 
 /* At the deadline minus the quiet period. */
-TEST_EACH_LOOP(loop_end, aborts_who_takes_too_long)
+TEST_EACH_LOOP(loop_end, aborts_members_that_take_too_long)
 {
     struct fd_event event = {.waits_for_abort = true};
     int64_t start_ns = weir__monotonic_now(), took_ns;
@@ -131,7 +128,7 @@ static void hang_another(struct fd_event *event)
     fd_event_detach(event);
 }
 
-TEST_EACH_LOOP(loop_end, tells_who_comes_late)
+TEST_EACH_LOOP(loop_end, shuts_down_members_that_join_late)
 {
     struct fd_event late = {0};
     struct fd_event event = {.waits_for_abort = true, .on_event = hang_another, .user_data = &late};
@@ -185,7 +182,6 @@ TEST_EACH_LOOP(loop_end, runs_its_hooks_when_nothing_is_open_any_more)
     fd_event_free(&event);
 }
 
-/* D 19 */
 TEST_EACH_LOOP(loop_end, is_quiet_after_the_last_handle)
 {
     struct fd_event event = {.waits_for_abort = true, .on_event = drop_bell};

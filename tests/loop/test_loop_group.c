@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Groups of event loops: which backend they get, and that they start, grow and shrink as groups of
- * plain executors do.
+ * Groups of event loops: their backend, and that they start, grow and shrink like groups of plain
+ * executors.
  */
 #include "executor/group.h"
 
@@ -140,7 +140,7 @@ TEST(loop_group, by_default_is_on_epoll_under_valgrind)
 }
 
 #ifdef WEIR_WITH_URING
-/* The rule is fixed; which refusal it was is told once in a process. */
+/* The rule is fixed; the refusal is logged once per process. */
 TEST(loop_group, takes_epoll_where_io_uring_is_refused)
 {
     weir_group *group;
@@ -160,7 +160,7 @@ TEST(loop_group, takes_epoll_where_io_uring_is_refused)
     faults_remove();
 }
 
-TEST(loop_group, that_asks_for_io_uring_hears_why_it_is_refused)
+TEST(loop_group, that_requests_io_uring_logs_why_it_is_refused)
 {
     weir_group *group = NULL;
 
@@ -174,7 +174,7 @@ TEST(loop_group, that_asks_for_io_uring_hears_why_it_is_refused)
     faults_remove();
 }
 #else
-TEST(loop_group, that_asks_for_io_uring_hears_that_it_was_left_out)
+TEST(loop_group, that_requests_io_uring_logs_that_it_was_not_built)
 {
     weir_group *group = NULL;
 
@@ -186,7 +186,6 @@ TEST(loop_group, that_asks_for_io_uring_hears_that_it_was_left_out)
 }
 #endif
 
-/* A 2 */
 TEST(loop_group, is_not_made_if_a_backend_is_refused)
 {
     weir_group *group = NULL;
@@ -270,7 +269,7 @@ static int suspended_in(const weir_group *group)
     return count;
 }
 
-/* D 33, D 37: idle loops are suspended, but not one that has a handle. */
+/* Idle loops are suspended, but not one that has a handle. */
 TEST_EACH_LOOP(loop_group, that_scales_by_itself_keeps_loops_with_handles)
 {
     weir_autoscale_options scale;

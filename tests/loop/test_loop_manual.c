@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Event loops that their owner drives: who may run them, what one run does, and how they live
- * inside another main loop, which knows nothing but a descriptor and a timeout.
+ * Event loops driven by their owner: which thread may run them, what one run does, and how they
+ * work inside another main loop that sees only a descriptor and a timeout.
  */
 #include <errno.h>
 #include <poll.h>
@@ -133,7 +133,6 @@ static void attempt_all(void *arg)
     attempt->own = weir_loop_claim(attempt->loop);
 }
 
-/* D 38 */
 TEST_EACH_LOOP(manual_loop, is_run_by_its_owner_only)
 {
     struct attempt attempt = {.loop = make_plain_loop(host)};
@@ -171,7 +170,6 @@ static void own_and_use(void *arg)
     }
 }
 
-/* D 39 */
 TEST_EACH_LOOP(manual_loop, is_owned_once)
 {
     weir_loop_options options = {.claim_later = true};
@@ -222,7 +220,6 @@ static void look_inside(void *arg, int status)
     inside->run = run_now(inside->current);
 }
 
-/* D 41 */
 TEST_EACH_LOOP(manual_loop, is_current_while_it_runs)
 {
     weir_executor *loop = make_plain_loop(host);
@@ -236,8 +233,7 @@ TEST_EACH_LOOP(manual_loop, is_current_while_it_runs)
     weir_executor_release(loop);
 }
 
-/* D 40 */
-TEST_EACH_LOOP(manual_loop, does_not_wait_unless_told_to)
+TEST_EACH_LOOP(manual_loop, does_not_wait_by_default)
 {
     weir_executor *loop = make_plain_loop(host);
     struct call_counter timer = {0};
@@ -264,7 +260,7 @@ TEST_EACH_LOOP(manual_loop, waits_until_its_next_timer)
     weir_executor_release(loop);
 }
 
-TEST_EACH_LOOP(manual_loop, waits_no_longer_than_told)
+TEST_EACH_LOOP(manual_loop, waits_at_most_the_given_time)
 {
     weir_executor *loop = make_plain_loop(host);
     int64_t start_ns = weir__monotonic_now();
@@ -294,7 +290,6 @@ static void submit_to_waiting(void *arg)
         IGNORE_RESULT(weir_execute(submission->loop, call_counter_task, submission->counter));
 }
 
-/* D 40 */
 TEST_EACH_LOOP(manual_loop, waits_until_it_is_woken)
 {
     struct call_counter counter = {0};
@@ -403,7 +398,7 @@ static bool is_readable(const weir_executor *loop)
     return ready > 0;
 }
 
-TEST_EACH_LOOP(manual_loop, has_a_descriptor_or_says_that_it_has_several)
+TEST_EACH_LOOP(manual_loop, has_a_descriptor_unless_it_uses_poll)
 {
     weir_executor *loop = make_plain_loop(host);
     struct pollfd entry = {.fd = -1};
@@ -419,7 +414,7 @@ TEST_EACH_LOOP(manual_loop, has_a_descriptor_or_says_that_it_has_several)
     weir_executor_release(loop);
 }
 
-TEST_EACH_LOOP(manual_loop, says_of_how_many_descriptors_it_wants_to_hear)
+TEST_EACH_LOOP(manual_loop, returns_the_number_of_its_descriptors)
 {
     weir_executor *loop = make_plain_loop(host);
     struct pollfd entry = {.fd = -1};
@@ -462,7 +457,7 @@ TEST_EACH_LOOP(manual_loop, shows_tasks_and_io_on_its_descriptors)
 }
 
 /* Its owner may ask for something at any time, not only from inside a run. */
-TEST_EACH_LOOP(manual_loop, hears_of_what_its_owner_began_between_two_runs)
+TEST_EACH_LOOP(manual_loop, sees_operations_started_between_two_runs)
 {
     weir_executor *loop = make_plain_loop(host);
     struct listener listener = {0};
@@ -520,7 +515,7 @@ static int sleep_outside(weir_executor *loop, struct late *late)
 }
 
 /* It is one thing that a descriptor is found readable, and another that it wakes who sleeps. */
-TEST_EACH_LOOP(manual_loop, wakes_who_sleeps_on_its_descriptors)
+TEST_EACH_LOOP(manual_loop, wakes_a_thread_that_sleeps_on_its_descriptors)
 {
     weir_executor *loop = make_plain_loop(host);
     struct call_counter counter = {0};
@@ -551,7 +546,7 @@ TEST_EACH_LOOP(manual_loop, shows_what_it_has_left)
     for (int i = 0; i < 100; i++)
         assert_int_equal(weir_execute(loop, call_counter_task, &counter), 0);
     count = run_now(loop);
-    assert_in_range(count, 60, 64); /* nothing was ready (A 20); a probe may be among them */
+    assert_in_range(count, 60, 64); /* nothing was ready; a probe may be among them */
     assert_int_equal(weir_loop_timeout(loop), 0);
     if (host->backend->type->descriptor != NULL)
         assert_true(is_readable(loop));
@@ -673,7 +668,6 @@ static void check_share(const struct host *host, int io_ratio, int64_t cap_ns, u
     assert_in_range(tasks_beside_io(host, io_ratio, cap_ns), 64 * batches - 8, 64 * batches);
 }
 
-/* A 20 */
 TEST_EACH_LOOP(manual_loop, gives_tasks_their_share)
 {
     check_share(host, 0, WEIR_OFF, 2);                            /* 100 ms */
@@ -683,7 +677,6 @@ TEST_EACH_LOOP(manual_loop, gives_tasks_their_share)
     assert_int_equal(tasks_beside_io(host, 100, WEIR_OFF), 1000); /* all of them */
 }
 
-/* B 2 */
 TEST_EACH_LOOP(manual_loop, caps_the_share_of_tasks)
 {
     check_share(host, 1, weir_ms(200), 4);

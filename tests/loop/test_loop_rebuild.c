@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A loop whose backend fails: it is made anew, and nothing ends the loop (B 6).
- */
+/* A loop whose backend fails: it is rebuilt, and no failure ends the loop. */
 #include "loop/loop.h"
 
 #include <errno.h>
@@ -55,7 +53,6 @@ static void run_one(struct host *host)
     assert_true(call_counter_await(&counter, 1));
 }
 
-/* A 21 */
 TEST_EACH_LOOP(loop_rebuild, a_wait_that_fails_is_followed_by_a_rebuild)
 {
     struct fd_event event = {0};
@@ -253,7 +250,6 @@ static bool has_calls_to_replace(const struct host *host)
     return weir_loop_io(host->loop) != WEIR_IO_URING;
 }
 
-/* A 21 */
 TEST_EACH_LOOP(loop_rebuild, waits_that_end_for_no_reason_are_followed_by_a_rebuild)
 {
     struct fd_event event = {0};

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What a loop says of itself.
- */
+/* Statistics of a loop. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -82,7 +80,7 @@ static void take_task_time(void *arg, int status)
 }
 
 /* By a clock that stands still: every nanosecond is somewhere. */
-TEST_EACH_LOOP(loop_stats, say_where_the_time_went)
+TEST_EACH_LOOP(loop_stats, account_for_the_time)
 {
     struct fd_event event = {.on_event = take_io_time};
     struct call_counter counter = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Timers of a loop are never early, however finely they are set, whoever sets them, and whatever
- * wakes the loop meanwhile. How late they are is a matter for the benchmark.
+ * Timers of a loop are never early, at any resolution, set from any thread, and whatever wakes the
+ * loop meanwhile. The benchmark measures how late they are.
  */
 #include <weir/timer.h>
 
@@ -72,7 +72,6 @@ static void await_all(struct fd_event *event)
         assert_true(set.each[i].fired_ns >= set.each[i].due_ns);
 }
 
-/* D 12 */
 TEST_EACH_LOOP(loop_timers, of_other_threads_are_never_early)
 {
     weir__random random;
@@ -102,7 +101,6 @@ static void start_timers(void *arg)
     }
 }
 
-/* D 12 */
 TEST_EACH_LOOP(loop_timers, of_its_own_thread_are_never_early)
 {
     struct fd_event event = {0};

@@ -89,7 +89,7 @@ TEST_EACH_BACKEND(many, handles_come_and_go)
     free(peers);
 }
 
-/* ---- a dispatch that is told to stop ---- */
+/* ---- a dispatch that has to stop ---- */
 
 static void read_it(struct peer *peer, enum peer_event event)
 {
@@ -98,7 +98,7 @@ static void read_it(struct peer *peer, enum peer_event event)
 }
 
 /* Its time is up at once: it goes on where it was the next time, and passes nobody over. */
-TEST_EACH_BACKEND(many, ready_ones_are_told_over_several_dispatches)
+TEST_EACH_BACKEND(many, ready_ones_are_delivered_over_several_dispatches)
 {
     struct peer *peers[500];
     unsigned told = 0;

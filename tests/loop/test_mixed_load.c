@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A short bustle on each backend; ./dev soak loop has long ones. And storms: what the executors'
- * own tests do to an executor is done to a loop that has I/O meanwhile.
+ * A short mixed load on each backend; ./dev soak loop runs long ones. And stress: the stress tests
+ * of executors on a loop with I/O.
  */
 #include "support/loop/mixed_load.h"
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What is special of the poll backend: its slots.
- */
+/* Specific to the poll backend: its slots. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -45,7 +43,7 @@ static void close_another(struct peer *peer, enum peer_event event)
     peer_receive_start(peer_open_pair(peer->driver, PAIR_UNIX), false);
 }
 
-TEST(poll, keeps_everybodys_slot_while_others_leave_and_come)
+TEST(poll, keeps_slots_while_others_leave_and_join)
 {
     struct peer *peers[MANY];
     struct driver driver;
@@ -76,7 +74,7 @@ static void close_a_neighbour(struct peer *peer, enum peer_event event)
     peer_close(peers[(i * 7 + 3) % MANY]);
 }
 
-TEST(poll, tells_nobody_twice_while_others_leave)
+TEST(poll, delivers_nothing_twice_while_others_leave)
 {
     struct peer *peers[MANY];
     struct driver driver;
@@ -118,7 +116,7 @@ static size_t told(struct peer *peers[MANY])
     return count;
 }
 
-/* The last slots move while a part of the batch is still to be told. */
+/* The last slots move while a part of the batch is not dispatched yet. */
 TEST(poll, goes_on_with_a_batch_where_it_stopped)
 {
     struct peer *peers[MANY];
@@ -139,7 +137,7 @@ TEST(poll, goes_on_with_a_batch_where_it_stopped)
     suite_close(&driver);
 }
 
-TEST(poll, forgets_a_batch_all_of_whose_handles_have_left)
+TEST(poll, drops_a_batch_whose_handles_have_all_left)
 {
     struct peer *peers[MANY];
     struct driver driver;
@@ -189,7 +187,7 @@ TEST(poll, fails_what_is_no_descriptor)
     suite_close(&driver);
 }
 
-TEST(poll, rebuilt_fails_what_is_no_descriptor_and_keeps_the_others)
+TEST(poll, rebuild_fails_invalid_descriptors_and_keeps_the_others)
 {
     struct driver driver;
     struct peer *peer, *other;
@@ -235,7 +233,7 @@ TEST(poll, has_no_room_without_memory)
     suite_close(&driver);
 }
 
-TEST(poll, that_is_refused_says_why)
+TEST(poll, that_is_refused_gives_a_reason)
 {
     size_t descriptors = descriptors_open();
     char reason[128];

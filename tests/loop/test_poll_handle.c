@@ -44,9 +44,9 @@ static struct peer *open_pipe(struct driver *driver)
     return peer;
 }
 
-/* ---- what is told ---- */
+/* ---- events ---- */
 
-TEST_EACH_BACKEND(poll_handle, tells_that_it_can_be_read)
+TEST_EACH_BACKEND(poll_handle, reports_readable)
 {
     struct peer *peer = open_pipe(driver);
 
@@ -58,7 +58,7 @@ TEST_EACH_BACKEND(poll_handle, tells_that_it_can_be_read)
     assert_int_equal(peer->poll_events, POLLIN);
 }
 
-TEST_EACH_BACKEND(poll_handle, tells_that_it_can_be_written)
+TEST_EACH_BACKEND(poll_handle, reports_writable)
 {
     struct peer *peer = peer_open(driver, make_eventfd(0));
 
@@ -68,7 +68,7 @@ TEST_EACH_BACKEND(poll_handle, tells_that_it_can_be_written)
 }
 
 /* Once a turn, for as long as nobody reads it: level, not edge. */
-TEST_EACH_BACKEND(poll_handle, tells_it_every_turn_until_it_is_read)
+TEST_EACH_BACKEND(poll_handle, reports_every_turn_until_read)
 {
     struct peer *peer = peer_open(driver, make_eventfd(0));
 
@@ -86,7 +86,7 @@ TEST_EACH_BACKEND(poll_handle, tells_it_every_turn_until_it_is_read)
     }
 }
 
-TEST_EACH_BACKEND(poll_handle, tells_what_was_ready_before_it_started)
+TEST_EACH_BACKEND(poll_handle, reports_readiness_from_before_the_start)
 {
     struct peer *peer = peer_open(driver, make_eventfd(1));
 
@@ -96,7 +96,7 @@ TEST_EACH_BACKEND(poll_handle, tells_what_was_ready_before_it_started)
     assert_int_equal(peer->poll_events, POLLIN | POLLOUT);
 }
 
-TEST_EACH_BACKEND(poll_handle, tells_that_the_other_end_hung_up)
+TEST_EACH_BACKEND(poll_handle, reports_a_hangup)
 {
     struct peer *peer = open_pipe(driver);
 
@@ -107,7 +107,7 @@ TEST_EACH_BACKEND(poll_handle, tells_that_the_other_end_hung_up)
     assert_true((peer->poll_events & POLLHUP) != 0);
 }
 
-TEST_EACH_BACKEND(poll_handle, tells_that_nobody_will_read)
+TEST_EACH_BACKEND(poll_handle, reports_a_pipe_without_readers)
 {
     int pair[2];
     struct peer *peer;
@@ -121,7 +121,7 @@ TEST_EACH_BACKEND(poll_handle, tells_that_nobody_will_read)
     driver_until(driver, (peer->poll_events & POLLERR) != 0);
 }
 
-TEST_EACH_BACKEND(poll_handle, tells_a_half_close)
+TEST_EACH_BACKEND(poll_handle, reports_a_half_close)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
@@ -134,7 +134,7 @@ TEST_EACH_BACKEND(poll_handle, tells_a_half_close)
 }
 
 /* Nor does it spin on what is there, but was not asked for. */
-TEST_EACH_BACKEND(poll_handle, tells_nothing_else_than_was_asked_for)
+TEST_EACH_BACKEND(poll_handle, reports_only_requested_events)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
@@ -149,7 +149,7 @@ TEST_EACH_BACKEND(poll_handle, tells_nothing_else_than_was_asked_for)
     assert_int_equal(peer->poll_events, POLLIN);
 }
 
-TEST_EACH_BACKEND(poll_handle, tells_urgent_data)
+TEST_EACH_BACKEND(poll_handle, reports_urgent_data)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
@@ -178,7 +178,7 @@ TEST_EACH_BACKEND(poll_handle, follows_changes_of_its_events)
     driver_run_until_idle(driver);
 }
 
-TEST_EACH_BACKEND(poll_handle, tells_nothing_after_it_is_stopped)
+TEST_EACH_BACKEND(poll_handle, reports_nothing_after_stop)
 {
     struct peer *peer = peer_open(driver, make_eventfd(1));
 

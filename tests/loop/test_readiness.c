@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Readiness made into completions, one event at a time: which calls are made for it, what is
- * remembered of it, and what the kernel is asked to watch for.
+ * Readiness turned into completions, one event at a time: which calls are made, what is noted, and
+ * what the kernel is asked to watch for.
  */
 #include "loop/readiness.h"
 
@@ -38,7 +38,7 @@ static void tell(struct peer *peer, unsigned events)
     driver_turn(peer->driver);
 }
 
-/* A peer that receives, with so many bytes to receive. */
+/* A peer that receives, with `count` bytes waiting. */
 static struct peer *open_receiver(struct driver *driver, uint32_t window, size_t bytes)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
@@ -50,7 +50,7 @@ static struct peer *open_receiver(struct driver *driver, uint32_t window, size_t
     return peer;
 }
 
-/* A vector of so many parts of one byte. */
+/* A vector of `count` elements of one byte. */
 static void fill_vector(struct iovec *vector, size_t count)
 {
     static char byte = 'x';
@@ -240,7 +240,7 @@ TEST(readiness, what_once_leaves_of_an_edge_is_remembered)
 }
 
 /* A short read says nothing of the end behind it: the edge does, once. */
-TEST(readiness, an_edge_that_tells_of_the_end_is_read_up_to_it)
+TEST(readiness, an_edge_that_reports_the_end_is_read_up_to_it)
 {
     struct driver driver;
     struct peer *peer;
@@ -254,7 +254,7 @@ TEST(readiness, an_edge_that_tells_of_the_end_is_read_up_to_it)
     suite_close(&driver);
 }
 
-TEST(readiness, the_end_is_found_again_by_who_starts_again)
+TEST(readiness, the_end_is_reported_again_after_a_restart)
 {
     struct driver driver;
     struct peer *peer;
@@ -293,7 +293,7 @@ static void tell_one_end(const struct backend *backend, enum pair_kind kind)
     suite_close(&driver);
 }
 
-TEST(readiness, the_end_is_told_once_a_turn_to_who_starts_again_inside)
+TEST(readiness, the_end_is_reported_once_per_turn_after_a_restart_inside)
 {
     tell_one_end(&scripted_level, PAIR_UNIX);
     tell_one_end(&scripted_edge, PAIR_UNIX);
@@ -342,7 +342,7 @@ TEST(readiness, a_stop_leaves_the_kernel_alone)
     suite_close(&driver);
 }
 
-TEST(readiness, who_connects_is_not_read_from)
+TEST(readiness, a_connecting_handle_is_not_read)
 {
     struct driver driver;
     struct address address;
@@ -376,7 +376,7 @@ static void send_to_full(struct peer *peer, enum peer_event event)
     assert_int_equal(peer_send_vector(peer, &vector, 1), 0);
 }
 
-TEST(readiness, the_room_of_a_new_connection_is_not_told_twice)
+TEST(readiness, a_new_connection_is_not_reported_writable_twice)
 {
     struct driver driver;
     struct address address;
@@ -395,7 +395,7 @@ TEST(readiness, the_room_of_a_new_connection_is_not_told_twice)
     suite_close(&driver);
 }
 
-TEST(readiness, who_has_no_memory_watches_for_nothing)
+TEST(readiness, a_handle_without_memory_watches_for_nothing)
 {
     struct driver driver;
     struct peer *peer;
@@ -576,7 +576,7 @@ TEST(readiness, an_error_after_a_success_is_the_next_sends)
     suite_close(&driver);
 }
 
-TEST(readiness, room_is_told_once_and_after_it_was_waited_for)
+TEST(readiness, writable_is_reported_once_after_waiting)
 {
     struct driver driver;
     struct peer *peer;
@@ -607,7 +607,7 @@ static ssize_t sendfile_slowly(int descriptor, int file, off_t *offset, size_t c
     return 1;
 }
 
-TEST(readiness, a_file_to_a_reader_that_keeps_up_is_put_off)
+TEST(readiness, a_file_to_a_fast_reader_yields)
 {
     struct driver driver;
     struct peer *peer;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Receiving from streams, on each backend: what comes, and that all of it comes, in order. What
- * ends a stream is in test_receive_end.c.
+ * Receiving from streams, on each backend: all data arrives, in order. The end of streams is in
+ * test_receive_end.c.
  */
 #include <string.h>
 
@@ -18,7 +18,7 @@ static void exchange(struct driver *driver, struct peer *peer, uint64_t count)
 
 /* ---- data ---- */
 
-TEST_EACH_BACKEND(receive, tells_what_has_come)
+TEST_EACH_BACKEND(receive, delivers_data)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
@@ -28,7 +28,7 @@ TEST_EACH_BACKEND(receive, tells_what_has_come)
     assert_string_equal(peer->history, "r.");
 }
 
-TEST_EACH_BACKEND(receive, tells_what_came_before_it_started)
+TEST_EACH_BACKEND(receive, delivers_data_from_before_the_start)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
@@ -181,7 +181,7 @@ TEST_EACH_BACKEND(receive, counts_on_no_more_of_a_block_than_it_asked_for)
 
 /* ---- once ---- */
 
-TEST_EACH_BACKEND(receive, once_tells_once_and_leaves_the_rest_in_the_socket)
+TEST_EACH_BACKEND(receive, once_delivers_once_and_leaves_the_rest_in_the_socket)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
@@ -268,7 +268,7 @@ TEST_EACH_BACKEND(receive, once_after_for_good)
 
 /* ---- stopping ---- */
 
-TEST_EACH_BACKEND(receive, tells_nothing_while_stopped_and_loses_nothing)
+TEST_EACH_BACKEND(receive, delivers_nothing_while_stopped_and_loses_nothing)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
     uint64_t before;
@@ -313,7 +313,7 @@ static void stop_receiving(struct peer *peer, enum peer_event event)
         peer_receive_stop(peer);
 }
 
-TEST_EACH_BACKEND(receive, stopped_in_the_call_back_tells_no_more_of_the_batch)
+TEST_EACH_BACKEND(receive, stopped_in_the_callback_ends_the_batch)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * How receiving ends, on each backend: the peer's end of stream, a reset, a close of our own.
- */
+/* How receiving ends, on each backend: end of stream, a reset, our own close. */
 #include <errno.h>
 
 #include "support/loop/suite.h"
@@ -94,7 +92,7 @@ TEST_EACH_BACKEND(receive_end, is_kept_when_stopped_in_the_call_back_before_it)
     expect_end(driver, peer, 100, 0);
 }
 
-TEST_EACH_BACKEND(receive_end, comes_to_who_reads_once)
+TEST_EACH_BACKEND(receive_end, is_reported_to_a_single_read)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
@@ -136,7 +134,7 @@ TEST_EACH_BACKEND(receive_end, while_a_send_is_under_way)
 
 /* ---- errors ---- */
 
-TEST_EACH_BACKEND(receive_end, tells_a_reset)
+TEST_EACH_BACKEND(receive_end, reports_a_reset)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
@@ -146,7 +144,7 @@ TEST_EACH_BACKEND(receive_end, tells_a_reset)
     expect_end(driver, peer, 0, -ECONNRESET);
 }
 
-TEST_EACH_BACKEND(receive_end, tells_a_reset_that_came_before_it_started)
+TEST_EACH_BACKEND(receive_end, reports_a_reset_from_before_the_start)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
@@ -156,7 +154,7 @@ TEST_EACH_BACKEND(receive_end, tells_a_reset_that_came_before_it_started)
     expect_end(driver, peer, 0, -ECONNRESET);
 }
 
-TEST_EACH_BACKEND(receive_end, tells_a_reset_that_came_while_stopped)
+TEST_EACH_BACKEND(receive_end, reports_a_reset_that_came_while_stopped)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
@@ -172,7 +170,7 @@ TEST_EACH_BACKEND(receive_end, tells_a_reset_that_came_while_stopped)
 }
 
 /* How much of the data survives the reset is the kernel's affair. */
-TEST_EACH_BACKEND(receive_end, tells_a_reset_after_data)
+TEST_EACH_BACKEND(receive_end, reports_a_reset_after_data)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
@@ -212,7 +210,7 @@ TEST_EACH_BACKEND(receive_end, of_what_is_not_connected_is_an_error)
 
 /* ---- closing ---- */
 
-TEST_EACH_BACKEND(receive_end, nothing_is_told_after_a_close_while_data_waits)
+TEST_EACH_BACKEND(receive_end, nothing_is_delivered_after_a_close_while_data_waits)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
@@ -225,7 +223,7 @@ TEST_EACH_BACKEND(receive_end, nothing_is_told_after_a_close_while_data_waits)
 }
 
 /* The wait has seen the event, but the dispatch has not. */
-TEST_EACH_BACKEND(receive_end, nothing_is_told_after_a_close_between_wait_and_dispatch)
+TEST_EACH_BACKEND(receive_end, nothing_is_delivered_after_a_close_between_wait_and_dispatch)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 

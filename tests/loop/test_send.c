@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Sending over streams, on each backend: vectors. Files are in test_send_file.c.
- */
+/* Sending vectors over streams, on each backend. Files are in test_send_file.c. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -51,7 +49,7 @@ static size_t advance(struct iovec *vector, size_t count, size_t taken)
 
 /* ---- whole and short ---- */
 
-TEST_EACH_BACKEND(send, takes_a_small_vector_whole)
+TEST_EACH_BACKEND(send, sends_a_small_vector_at_once)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
@@ -62,7 +60,7 @@ TEST_EACH_BACKEND(send, takes_a_small_vector_whole)
     assert_string_equal(peer->history, "");
 }
 
-TEST_EACH_BACKEND(send, an_empty_vector_is_taken_whole)
+TEST_EACH_BACKEND(send, an_empty_vector_sends_nothing)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
     const struct iovec nothing = {NULL, 0};
@@ -99,7 +97,7 @@ TEST_EACH_BACKEND(send, gathers_what_is_left_of_a_vector)
     send_megabytes(driver, PAIR_UNIX, 17);
 }
 
-TEST_EACH_BACKEND(send, tells_room_only_when_there_is_some)
+TEST_EACH_BACKEND(send, reports_writable_only_when_it_is)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_UNIX);
     size_t filled = socket_fill(peer->handle->descriptor);
@@ -216,8 +214,8 @@ TEST_EACH_BACKEND(send, call_back_may_stop_receiving)
     assert_int_equal(peer->bytes, 0);
 }
 
-/* The peer will send no more, which is no reason to believe that there is room. */
-TEST_EACH_BACKEND(send, to_who_has_ended_its_own_stream_waits_for_room)
+/* The peer will send no more, which does not mean that the socket is writable. */
+TEST_EACH_BACKEND(send, to_a_half_closed_peer_waits_until_writable)
 {
     static const enum pair_kind kinds[] = {PAIR_TCP, PAIR_UNIX};
 
@@ -249,7 +247,7 @@ static void expect_gone(struct driver *driver, struct peer *peer)
     assert_int_equal(signals_counted(), 0);
 }
 
-TEST_EACH_BACKEND(send, to_who_has_closed_is_an_error_and_no_signal)
+TEST_EACH_BACKEND(send, to_a_closed_peer_is_an_error_and_no_signal)
 {
     static const enum pair_kind kinds[] = {PAIR_TCP, PAIR_UNIX};
 
@@ -261,7 +259,7 @@ TEST_EACH_BACKEND(send, to_who_has_closed_is_an_error_and_no_signal)
     }
 }
 
-TEST_EACH_BACKEND(send, to_who_has_reset_is_an_error_and_no_signal)
+TEST_EACH_BACKEND(send, to_a_reset_peer_is_an_error_and_no_signal)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 
@@ -293,7 +291,7 @@ static void lose_while_sending(struct driver *driver, enum pair_kind kind, bool 
     driver_run_until_idle(driver);
 }
 
-TEST_EACH_BACKEND(send, under_way_learns_that_the_peer_is_gone)
+TEST_EACH_BACKEND(send, in_progress_fails_when_the_peer_is_gone)
 {
     lose_while_sending(driver, PAIR_TCP, false);
     lose_while_sending(driver, PAIR_TCP, true);
@@ -309,7 +307,7 @@ static void free_lent(struct peer *peer, enum peer_event event)
         free(peer->arg);
 }
 
-TEST_EACH_BACKEND(send, under_way_is_given_up_by_close)
+TEST_EACH_BACKEND(send, in_progress_is_ended_by_close)
 {
     static const enum pair_kind kinds[] = {PAIR_TCP, PAIR_UNIX};
 

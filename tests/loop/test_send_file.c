@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Sending ranges of files, on each backend. The file holds the stream from its beginning.
- */
+/* Sending ranges of files, on each backend. The file contains the stream from its beginning. */
 #include <errno.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -57,7 +55,7 @@ TEST_EACH_BACKEND(send_file, sends_a_whole_file)
     (void)close(file);
 }
 
-TEST_EACH_BACKEND(send_file, begins_where_it_is_told_to)
+TEST_EACH_BACKEND(send_file, begins_at_the_offset)
 {
     static const off_t offsets[] = {1, 4095, 4096, 1000000, FILE_SIZE - 1};
     int file = make_file();
@@ -142,7 +140,7 @@ TEST_EACH_BACKEND(send_file, follows_a_send_that_was_short)
     (void)close(file);
 }
 
-TEST_EACH_BACKEND(send_file, to_who_is_gone_is_an_error_and_no_signal)
+TEST_EACH_BACKEND(send_file, to_a_closed_peer_is_an_error_and_no_signal)
 {
     static const enum pair_kind kinds[] = {PAIR_TCP, PAIR_UNIX};
     int file = make_file();
@@ -161,7 +159,7 @@ TEST_EACH_BACKEND(send_file, to_who_is_gone_is_an_error_and_no_signal)
     (void)close(file);
 }
 
-TEST_EACH_BACKEND(send_file, closed_while_it_waits_tells_nothing)
+TEST_EACH_BACKEND(send_file, closed_while_it_waits_reports_nothing)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_UNIX);
     int file = make_file();

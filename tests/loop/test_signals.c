@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Signals as events, on a loop of each backend. The signals are sent to the whole process, whose
- * other threads are weir's, and have all blocked.
+ * other threads belong to weir and block all signals.
  */
 #include <weir/watch.h>
 
@@ -108,9 +108,9 @@ static bool take_signal(int number)
     return sigtimedwait(&signals, NULL, &none) == number;
 }
 
-/* ---- what is told ---- */
+/* ---- delivery ---- */
 
-TEST_EACH_LOOP(signals, are_told_on_the_loop)
+TEST_EACH_LOOP(signals, are_delivered_on_the_loop)
 {
     struct heard heard = {0};
     weir_signals *signals =
@@ -128,7 +128,7 @@ TEST_EACH_LOOP(signals, are_told_on_the_loop)
     stop_hearing(signals, &heard);
 }
 
-TEST_EACH_LOOP(signals, of_several_kinds_are_told_together)
+TEST_EACH_LOOP(signals, of_several_kinds_are_delivered_together)
 {
     struct heard heard = {0}, other = {0};
     weir_signals *signals = hear(
@@ -147,7 +147,7 @@ TEST_EACH_LOOP(signals, of_several_kinds_are_told_together)
     stop_hearing(others, &other);
 }
 
-TEST_EACH_LOOP(signals, that_came_before_are_told)
+TEST_EACH_LOOP(signals, already_pending_are_delivered)
 {
     struct heard heard = {0};
     weir_signals *signals;
@@ -160,8 +160,8 @@ TEST_EACH_LOOP(signals, that_came_before_are_told)
     block(SIG_UNBLOCK, SIGUSR1);
 }
 
-/* More than are told in a turn. */
-TEST_EACH_LOOP(signals, that_queue_are_told_one_by_one_in_order)
+/* More than are delivered in a turn. */
+TEST_EACH_LOOP(signals, that_queue_are_delivered_one_by_one_in_order)
 {
     struct heard heard = {0};
     struct gate gate = {0};
@@ -180,7 +180,7 @@ TEST_EACH_LOOP(signals, that_queue_are_told_one_by_one_in_order)
     stop_hearing(signals, &heard);
 }
 
-TEST_EACH_LOOP(signals, tell_of_a_child)
+TEST_EACH_LOOP(signals, report_a_child)
 {
     struct heard heard = {0};
     weir_signals *signals =
@@ -227,7 +227,7 @@ TEST_EACH_LOOP(signals, that_make_no_sense_are_refused)
     weir_signals_release(NULL);
 }
 
-TEST_EACH_LOOP(signals, are_heard_by_one_at_a_time)
+TEST_EACH_LOOP(signals, belong_to_one_receiver_at_a_time)
 {
     struct heard heard = {0}, next = {0};
     weir_signals *signals =
@@ -248,7 +248,7 @@ TEST_EACH_LOOP(signals, are_heard_by_one_at_a_time)
 
 /* ---- the mask ---- */
 
-TEST_EACH_LOOP(signals, are_blocked_as_long_as_they_are_heard)
+TEST_EACH_LOOP(signals, are_blocked_until_released)
 {
     struct heard heard = {0};
     weir_signals *signals;
@@ -282,7 +282,7 @@ TEST_EACH_LOOP(signals, stay_blocked_when_another_thread_ends_it)
     block(SIG_UNBLOCK, SIGUSR1);
 }
 
-TEST_EACH_LOOP(signals, that_were_not_told_stay_with_the_kernel)
+TEST_EACH_LOOP(signals, that_were_not_delivered_stay_in_the_kernel)
 {
     struct heard heard = {.release = true};
     struct gate gate = {0};
@@ -408,7 +408,7 @@ TEST_EACH_LOOP(signals, leave_nothing_when_there_is_no_descriptor)
     assert_false(is_blocked(SIGUSR1));
 }
 
-/* It may be told, and release itself, before its creator hears of it. */
+/* `received` may be called, and release the signals, before weir_signals_create returns. */
 TEST_EACH_LOOP(signals, may_be_released_before_they_are_returned)
 {
     for (int i = 0; i < 50; i++) {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The credit that says whether a loop looks before it sleeps, as arithmetic; then the strategies on
- * loops.
- */
+/* The arithmetic of the credit for busy polling; then the strategies on loops. */
 #include "loop/strategy.h"
 
 #include <errno.h>
@@ -43,7 +40,7 @@ TEST(adaptive, begins_without_credit)
     assert_int_equal(adaptive.credit_ns, 0);
 }
 
-TEST(adaptive, looks_when_a_whole_look_is_affordable)
+TEST(adaptive, polls_if_a_whole_poll_is_affordable)
 {
     begin();
     assert_int_equal(allowed_after(500 * LIMIT_NS - 1), 0);
@@ -67,7 +64,7 @@ TEST(adaptive, has_a_most_that_idling_brings)
     assert_int_equal(adaptive.credit_ns, weir_us(200));
 }
 
-TEST(adaptive, pays_for_what_it_looked_in_vain)
+TEST(adaptive, pays_for_a_futile_poll)
 {
     begin();
     (void)allowed_after(weir_seconds(1));
@@ -115,7 +112,7 @@ TEST(adaptive, stops_after_a_miss)
 }
 
 /* A thread that was not allowed to run has not looked: the worst is 150 ms from the next look. */
-TEST(adaptive, pays_no_more_than_for_a_whole_look)
+TEST(adaptive, pays_at_most_for_a_whole_poll)
 {
     begin();
     adaptive.hit = true;
@@ -125,7 +122,7 @@ TEST(adaptive, pays_no_more_than_for_a_whole_look)
     assert_int_equal(allowed_after(1000), LIMIT_NS);
 }
 
-TEST(adaptive, affords_a_look_that_is_longer_than_usual)
+TEST(adaptive, affords_a_poll_that_is_longer_than_usual)
 {
     begin();
     weir__adaptive_init(&adaptive, weir_ms(1), WORTH_NS, now_ns);
@@ -213,7 +210,7 @@ TEST_EACH_LOOP(strategy, busy_wait_can_be_suspended)
 }
 
 /* Work that comes while the loop looks is found, and nobody makes a call. */
-TEST_EACH_LOOP(strategy, adaptive_looks_before_it_sleeps)
+TEST_EACH_LOOP(strategy, adaptive_polls_before_it_sleeps)
 {
     weir_group_options options = {
         .strategy = WEIR_STRATEGY_ADAPTIVE,
@@ -238,7 +235,7 @@ TEST_EACH_LOOP(strategy, adaptive_looks_before_it_sleeps)
     end_group(group);
 }
 
-TEST_EACH_LOOP(strategy, select_does_not_look)
+TEST_EACH_LOOP(strategy, select_does_not_poll)
 {
     exercise(host->loop);
     assert_int_equal(stats_of(host->loop).busy_polls, 0);

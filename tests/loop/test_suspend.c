@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Backends whose thread goes and comes back, or another one, and those that sleep in somebody
- * else's main loop or do not want to sleep, on each backend.
+ * Backends whose thread ends and comes back, or another one; backends that sleep in another main
+ * loop; and backends that do not sleep. On each backend.
  */
 #include <errno.h>
 #include <poll.h>
@@ -175,7 +175,7 @@ static bool becomes_readable(struct driver *driver, int timeout_ms)
     return readable.revents != 0;
 }
 
-TEST_EACH_BACKEND(io_descriptor, is_readable_when_there_is_something_to_tell)
+TEST_EACH_BACKEND(io_descriptor, is_readable_when_there_are_events)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
 

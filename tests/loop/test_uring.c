@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is special about rings: queues that are full, threads of the kernel's, requests that do not
- * end. What they have in common with the other backends is in the suite.
+ * Specific to rings: full queues, kernel threads, operations that do not end. What they have in
+ * common with other backends is tested there.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -175,7 +175,7 @@ static void look(struct driver *driver)
     driver_until(driver, peer->bytes == 10);
 }
 
-TEST(uring, looks_without_a_system_call)
+TEST(uring, polls_without_a_system_call)
 {
     suite_run(BACKEND_URING, look);
 }
@@ -311,7 +311,7 @@ static void rebuild_around_a_stuck_one(struct driver *driver)
     peer_receive_start(stuck, false);
     peer_receive_start(good, false);
     driver_run_until_idle(driver);
-    silenced = stuck->handle; /* its last completion is never heard of */
+    silenced = stuck->handle; /* its last completion never arrives */
     begin_ns = weir__monotonic_now();
     assert_int_equal(weir__io_rebuild(driver->io), 0);
     assert_true(weir__monotonic_now() - begin_ns < TEST_TIMEOUT_NS);
@@ -343,7 +343,10 @@ TEST(uring, a_request_that_does_not_end_costs_its_handle_alone)
 
 /* ---- accepting ---- */
 
-/* The kernel accepts all that come; they are told so many a turn, and those after a stop later. */
+/*
+ * The kernel accepts all connections; a limited number is delivered per turn, and those after a
+ * stop later.
+ */
 static void accept_many(struct driver *driver)
 {
     struct address address;
@@ -418,7 +421,7 @@ TEST(uring, a_stall_during_a_rebuild_costs_no_handle)
     uring_seam_restore();
 }
 
-TEST(uring, keeps_connections_that_are_not_wanted_yet)
+TEST(uring, queues_connections_that_are_not_wanted_yet)
 {
     suite_run(BACKEND_URING, accept_many);
     suite_run(BACKEND_URING, close_with_connections_kept);
@@ -436,7 +439,7 @@ static void accept_on_datagrams(struct driver *driver)
     driver_run_until_idle(driver);
 }
 
-TEST(uring, says_that_a_socket_cannot_accept)
+TEST(uring, reports_that_a_socket_cannot_accept)
 {
     suite_run(BACKEND_URING, accept_on_datagrams);
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Receiving by a ring of buffers: the change to poll and back, what is kept, and too few buffers.
- */
+/* Receiving by a buffer ring: switching to poll and back, queued events, and too few buffers. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -151,7 +149,7 @@ static void stop_and_start(struct driver *driver)
     driver_until(driver, peer->ends == 1);
 }
 
-TEST(uring_receive, keeps_what_has_come_when_it_is_stopped)
+TEST(uring_receive, queues_received_data_when_stopped)
 {
     suite_run(BACKEND_URING_RING, stop_and_start);
 }
@@ -187,14 +185,14 @@ static void rebuild_stopped(struct driver *driver)
     exchange(driver, peer, 100);
 }
 
-TEST(uring_receive, gives_away_or_hands_over_what_is_kept)
+TEST(uring_receive, frees_or_delivers_queued_data)
 {
     suite_run(BACKEND_URING_RING, close_stopped);
     suite_run(BACKEND_URING_RING, detach_stopped);
     suite_run(BACKEND_URING_RING, rebuild_stopped);
 }
 
-/* There is no ring to be had: what is kept is told all the same. */
+/* No new ring is available: queued events are still delivered. */
 static int refuse_ring(unsigned entries, struct io_uring *ring, struct io_uring_params *params)
 {
     (void)entries;
@@ -243,13 +241,15 @@ static void detach_failed(struct driver *driver)
     assert_string_equal(peer->history, "fx");
 }
 
-TEST(uring_receive, tells_nothing_more_of_a_handle_that_failed_and_is_detached)
+TEST(uring_receive, delivers_nothing_for_a_failed_and_detached_handle)
 {
     suite_run(BACKEND_URING_RING, detach_failed);
 }
 
-/* A batch that is left unfinished, as when the time is up, ends in the rebuild: nobody is told
- * inside of that, but later that the reading is complete. */
+/*
+ * An unfinished batch, as when the time is up, ends in the rebuild: no callback is made inside the
+ * rebuild, and `read_complete` follows later.
+ */
 static void rebuild_within_batch(struct driver *driver)
 {
     struct address address;

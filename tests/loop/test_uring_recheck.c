@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Unix sockets whose peers pass descriptors that nobody wants: a read ends with the bytes that came
- * with one, though there is more behind them, and of that no edge tells. It is the same for every
- * backend; how a ring finds out depends on how many sockets a turn reads from.
+ * Unix sockets whose peers pass unwanted descriptors: a read ends at the bytes that came with one,
+ * though more data follows, and no edge reports that. The result is the same on every backend; how
+ * a ring finds out depends on the number of sockets that a turn reads from.
  */
 #include <errno.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static void open_crowd(struct driver *driver, struct peer **peers, unsigned coun
         peers[i]->handle->unix_socket = true;
         peer_receive_start(peers[i], false);
     }
-    driver_run_until_idle(driver); /* what tells of edges is there */
+    driver_run_until_idle(driver); /* the edge is reported */
 }
 
 static void send_hidden(struct peer **peers, unsigned count)
@@ -136,8 +136,8 @@ TEST_EACH_BACKEND(uring_recheck, end_with_the_handle)
                                  peers[i + 2]->bytes == 200);
 }
 
-/* One that is attached again, here or elsewhere, misses nothing. */
-TEST_EACH_BACKEND(uring_recheck, do_not_keep_what_is_left_from_another_loop)
+/* A handle that is attached again, here or on another loop, misses nothing. */
+TEST_EACH_BACKEND(uring_recheck, do_not_withhold_data_from_another_loop)
 {
     struct peer *peers[8];
 
@@ -199,8 +199,8 @@ static void send_to_busy(struct peer *peer, enum peer_event event)
 }
 
 /*
- * A ring is woken for what was read meanwhile, and finds nothing to tell of: that it was to be
- * woken does not mean that it will not sleep.
+ * A ring is woken for data that was read meanwhile, and finds nothing: that must not keep it from
+ * sleeping.
  */
 TEST_EACH_BACKEND(uring_recheck, do_not_sleep)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Getting a ring: from a kernel that offers less, and from one that refuses.
- */
+/* Setting up a ring: on a kernel with fewer features, and on one that refuses. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,7 +76,7 @@ TEST(uring_setup, does_without_what_the_kernel_refuses)
     uring_seam_restore();
 }
 
-TEST(uring_setup, says_what_it_has)
+TEST(uring_setup, reports_its_features)
 {
     struct driver driver;
     char features[128];
@@ -118,7 +116,7 @@ static int say_release(struct utsname *ret_kernel)
     return 0;
 }
 
-/* The error is told, with a sentence that has all of these words, which are separated by '|'. */
+/* Expects the error, and a reason with all of these words, which are separated by '|'. */
 static void expect_refusal(int err, const char *words)
 {
     const weir__io_options options = {.name = "refused"};
@@ -137,7 +135,7 @@ static void expect_refusal(int err, const char *words)
     }
 }
 
-TEST(uring_setup, says_why_it_was_refused_and_what_to_do)
+TEST(uring_setup, explains_a_refusal)
 {
     static const struct {
         int err;
@@ -166,7 +164,7 @@ TEST(uring_setup, says_why_it_was_refused_and_what_to_do)
     uring_seam_restore();
 }
 
-TEST(uring_setup, says_the_limit_of_locked_memory)
+TEST(uring_setup, reports_the_limit_of_locked_memory)
 {
     struct rlimit before;
     struct rlimit small = {64 * 1024, 64 * 1024};

@@ -37,7 +37,7 @@ TEST_EACH_BACKEND(wake, before_the_wait_ends_it)
     }
 }
 
-TEST_EACH_BACKEND(wake, is_seen_by_a_wait_that_only_looks)
+TEST_EACH_BACKEND(wake, is_seen_by_a_wait_that_does_not_block)
 {
     for (int i = 0; i < 100; i++) {
         weir__io_wake(driver->io);
@@ -140,7 +140,7 @@ static void ring_often(void *arg)
 }
 
 /* What a thread did before its wake-up is seen after the wait that it has ended. */
-TEST_EACH_BACKEND(wake, from_many_threads_leaves_none_unheard)
+TEST_EACH_BACKEND(wake, from_many_threads_is_never_lost)
 {
     const unsigned all = THREADS * (ROUNDS / 4);
     struct bell bell = {.io = driver->io};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * idle SECONDS: sleeps that long beside two executors of each kind that sleep too, and says `begin`
- * and `end` to whoever traces its system calls. The first of each kind sleeps for ever, a loop with
- * a socket that receives nothing; the second until a timer in an hour.
+ * idle SECONDS: sleeps next to two sleeping executors of each kind, and writes `begin` and `end`
+ * for a tracer of system calls. The first of each kind sleeps forever, as a loop with a socket that
+ * receives nothing; the second has a timer of an hour.
  */
 #include <stdio.h>
 #include <stdlib.h>
