@@ -574,6 +574,27 @@ TEST(remote_handler, lets_messages_pass_that_wait_when_its_segment_is_split)
     rt_close(&rt);
 }
 
+TEST(remote_handler, lets_messages_pass_that_wait_when_the_last_of_a_segment_is_removed)
+{
+    struct remote_test rt;
+
+    rt_open_segment(&rt, "e");
+    tc_add(&rt.tc, "z");
+    (void)tc_receive(&rt.tc, "0");
+    (void)tc_receive(&rt.tc, "1");
+    rt_run_executor(&rt);
+    (void)tc_receive(&rt.tc, "2");
+    weir_channel_set_auto_read(rt.tc.channel, false);
+    rt_settle(&rt);
+    assert_int_equal(event_log_count(&rt.tc.events, "z.read(1)"), 0);
+    assert_int_equal(event_log_count(&rt.tc.events, "e.read(2)"), 0);
+    remove_named(&rt, "e");
+    rt_settle(&rt);
+    assert_non_null(strstr(rt.tc.events.text, "e.removed z.read(1) z.read_complete z.read(2)"));
+    assert_int_equal(event_log_count(&rt.tc.events, "e.deinit"), 1);
+    rt_close(&rt);
+}
+
 /* "e" and "f" are on their way out: what is added between "f" and "g" comes in front of both. */
 TEST(remote_handler, is_not_split_off_from_handlers_that_are_being_removed)
 {
