@@ -155,7 +155,7 @@ TEST(autoscale, never_fewer_are_active_than_asked_for)
     close_scaled(&scaled);
 }
 
-TEST(autoscale, several_go_at_once_if_the_ramp_says_so)
+TEST(autoscale, suspends_several_at_once_with_a_larger_ramp)
 {
     struct scaled scaled;
 
@@ -314,7 +314,7 @@ TEST(autoscale, never_more_are_active_than_asked_for)
     close_scaled(&scaled);
 }
 
-TEST(autoscale, as_many_come_at_once_as_are_busy_and_the_ramp_says)
+TEST(autoscale, resumes_as_many_at_once_as_are_busy_up_to_the_ramp)
 {
     struct gate gate = {0};
     struct scaled scaled;
@@ -336,7 +336,7 @@ TEST(autoscale, as_many_come_at_once_as_are_busy_and_the_ramp_says)
     close_scaled(&scaled);
 }
 
-TEST(autoscale, no_more_come_at_once_than_the_ramp_says)
+TEST(autoscale, resumes_no_more_at_once_than_the_ramp)
 {
     struct gate gate = {0};
     struct scaled scaled;
@@ -354,7 +354,7 @@ TEST(autoscale, no_more_come_at_once_than_the_ramp_says)
     close_scaled(&scaled);
 }
 
-TEST(autoscale, a_thread_that_cannot_be_had_is_asked_for_again)
+TEST(autoscale, retries_when_a_thread_cannot_be_started)
 {
     struct gate gate = {0};
     struct scaled scaled;
@@ -385,7 +385,7 @@ static int count_rejection(weir_executor *executor, weir_task_fn *fn, void *arg,
 }
 
 /* The task that resumes a member does not go through the rejection policy. */
-TEST(autoscale, a_group_that_shuts_down_is_left_alone)
+TEST(autoscale, does_not_change_a_group_that_shuts_down)
 {
     struct call_counter rejected = {0};
     struct gate gate = {0};
@@ -470,7 +470,7 @@ TEST(autoscale, a_member_is_busy_above_the_upper_threshold_and_not_at_it)
     close_scaled(&scaled);
 }
 
-TEST(autoscale, a_look_when_no_time_has_passed_changes_nothing)
+TEST(autoscale, a_step_without_elapsed_time_changes_nothing)
 {
     struct scaled scaled;
 

@@ -23,7 +23,7 @@ static void count_free(void *value)
     ++*(int *)value;
 }
 
-TEST(cascade, passes_a_value_on_that_stays_the_sources)
+TEST(cascade, passes_on_a_value_that_the_source_owns)
 {
     weir_promise *source = new_promise(weir_executor_immediate()),
                  *target = new_promise(weir_executor_immediate());
@@ -40,7 +40,7 @@ TEST(cascade, passes_a_value_on_that_stays_the_sources)
     assert_int_equal(frees, 1);
 }
 
-TEST(cascade, passes_an_error_on_with_its_sentence)
+TEST(cascade, passes_an_error_on_with_its_detail)
 {
     weir_promise *source = new_promise(weir_executor_immediate()),
                  *target = new_promise(weir_executor_immediate());
@@ -134,7 +134,7 @@ TEST(cascade, takes_promises_that_are_complete)
     weir_promise_release(target);
 }
 
-TEST(cascade, refuses_nothing_and_itself)
+TEST(cascade, rejects_null_and_itself)
 {
     weir_promise *promise = new_promise(weir_executor_immediate());
 
@@ -144,7 +144,7 @@ TEST(cascade, refuses_nothing_and_itself)
     weir_promise_release(promise);
 }
 
-TEST(cascade, tells_of_a_source_that_is_abandoned)
+TEST(cascade, passes_on_that_its_source_was_abandoned)
 {
     weir_promise *source = new_promise(weir_executor_immediate()),
                  *target = new_promise(weir_executor_immediate());
@@ -188,7 +188,7 @@ TEST(cascade, may_have_several_targets)
     weir_promise_release(second);
 }
 
-TEST(cascade, says_when_there_is_no_memory)
+TEST(cascade, fails_without_memory)
 {
     weir_promise *source = new_promise(weir_executor_immediate()),
                  *target = new_promise(weir_executor_immediate());
@@ -217,7 +217,7 @@ static void cascade_close(weir_promise **promises, unsigned count)
         weir_promise_release(promises[i]);
 }
 
-TEST(cascade, of_cascades_keeps_the_value_and_the_sentence_of_the_first)
+TEST(cascade, of_cascades_has_the_value_and_detail_of_the_first)
 {
     weir_promise *promises[4];
     int frees = 0;

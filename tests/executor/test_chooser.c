@@ -45,7 +45,7 @@ static _Atomic uint64_t *turn_of(weir_group *group)
     return weir__group_chooser_state(group);
 }
 
-TEST(chooser, round_robin_takes_one_after_the_other)
+TEST(chooser, round_robin_picks_each_in_turn)
 {
     for (int count = 1; count <= MEMBERS_MAX; count++) {
         weir_group *group = make_group(count, weir_chooser_round_robin());
@@ -66,7 +66,7 @@ TEST(chooser, round_robin_is_the_default)
 }
 
 /* A 32-bit counter would wrap here, and pick some members twice in a row. */
-TEST(chooser, round_robin_goes_on_where_32_bits_end)
+TEST(chooser, round_robin_does_not_wrap_at_32_bits)
 {
     for (int count = 1; count <= MEMBERS_MAX; count++) {
         weir_group *group = make_group(count, weir_chooser_round_robin());
@@ -79,7 +79,7 @@ TEST(chooser, round_robin_goes_on_where_32_bits_end)
     }
 }
 
-TEST(chooser, round_robin_over_a_power_of_two_goes_on_where_64_bits_end)
+TEST(chooser, round_robin_over_a_power_of_two_survives_a_wrap_at_64_bits)
 {
     for (int count = 1; count <= 8; count *= 2) {
         weir_group *group = make_group(count, weir_chooser_round_robin());
@@ -148,7 +148,7 @@ static uint64_t handles_of(const weir_executor *executor)
     return handles[executor->name[5] - '1'];
 }
 
-TEST(chooser, least_handles_takes_the_one_with_the_fewest)
+TEST(chooser, least_handles_picks_the_one_with_the_fewest)
 {
     static weir__executor_type type;
     weir_group *group = NULL;
@@ -191,7 +191,7 @@ static void choose_on_cpu(void *arg)
         stay->seen[i] = next_index(stay->group);
 }
 
-TEST(chooser, by_cpu_takes_one_that_is_pinned_to_the_callers)
+TEST(chooser, by_cpu_picks_one_pinned_to_the_callers_cpu)
 {
     const int cpus[] = {weir__cpu_nth(0), weir__cpu_nth(1)};
     struct stay stay = {0};
@@ -212,7 +212,7 @@ TEST(chooser, by_cpu_takes_one_that_is_pinned_to_the_callers)
     weir_group_release(stay.group);
 }
 
-TEST(chooser, by_cpu_goes_round_where_nobody_is_pinned)
+TEST(chooser, by_cpu_is_round_robin_where_no_member_is_pinned)
 {
     weir_group *group = make_group(3, weir_chooser_by_cpu());
 
@@ -241,7 +241,7 @@ static void unload(weir_group *group, struct gate *gate)
     weir_group_release(group);
 }
 
-TEST(chooser, least_pending_takes_the_one_with_the_fewest_tasks)
+TEST(chooser, least_pending_picks_the_one_with_the_fewest_tasks)
 {
     static const int pending[] = {5, 2, 9, 3};
     struct call_counter counter = {0};

@@ -177,7 +177,7 @@ TEST(combiner, leaves_an_aggregate_that_was_completed_by_another)
     trio_close(&trio);
 }
 
-TEST(combiner, that_is_finished_takes_no_more)
+TEST(combiner, rejects_promises_once_it_is_finished)
 {
     struct trio trio = trio_open();
     weir_promise *other = new_promise(trio.stepper.executor);
@@ -281,7 +281,7 @@ static void combine_crowd(weir_executor *executors[2], int results[CROWD], int e
     weir_promise_release(all);
 }
 
-TEST(combiner, hears_of_promises_that_complete_on_several_threads_at_once)
+TEST(combiner, counts_promises_that_complete_on_several_threads_at_once)
 {
     struct single_executor first = single_executor_open(NULL), second = single_executor_open(NULL);
     weir_executor *executors[2] = {first.executor, second.executor};
@@ -298,7 +298,7 @@ TEST(combiner, hears_of_promises_that_complete_on_several_threads_at_once)
 }
 
 /* It may wait for the termination of its executor. */
-TEST(combiner, does_not_keep_its_executor_from_being_released_for_good)
+TEST(combiner, holds_only_a_weak_reference_to_its_executor)
 {
     weir_promise *all = new_promise(NULL), *part;
     weir_combiner *combiner;

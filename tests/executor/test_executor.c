@@ -85,7 +85,7 @@ static void submit_again(void *arg, int status)
     call_counter_task(&again->runs, status);
 }
 
-TEST(executor, takes_a_task_of_the_users_memory_again_from_its_own_function)
+TEST(executor, accepts_a_task_again_from_its_own_function)
 {
     struct single_executor single = single_executor_open(NULL);
     struct again again = {.executor = single.executor, .left = 3};
@@ -218,7 +218,7 @@ static void speak_twice(void *arg, int status)
     dialogue->err |= call_order_execute(&dialogue->letters, dialogue->executor, 'd');
 }
 
-TEST(executor, lets_no_submission_of_its_own_thread_overtake_what_is_queued)
+TEST(executor, runs_submissions_of_its_own_thread_after_queued_tasks)
 {
     struct single_executor single = single_executor_open(NULL);
     struct dialogue dialogue = {.executor = single.executor};

@@ -39,7 +39,7 @@ TEST(executor_array, is_empty_at_first)
 }
 
 /* Blocks of odd lengths, too. */
-TEST(executor_array, finds_what_stands_on_every_board)
+TEST(executor_array, finds_elements_in_every_block)
 {
     for (size_t first = 1; first <= 17; first += 4) {
         weir__executor_array shelf;
@@ -56,7 +56,7 @@ TEST(executor_array, finds_what_stands_on_every_board)
     }
 }
 
-TEST(executor_array, is_as_before_when_there_is_no_memory_for_a_board)
+TEST(executor_array, is_unchanged_when_there_is_no_memory_for_a_block)
 {
     weir__executor_array shelf;
 

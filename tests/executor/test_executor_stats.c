@@ -80,7 +80,7 @@ TEST(executor_stats, begin_with_nothing)
     single_executor_close(&single);
 }
 
-TEST(executor_stats, tell_the_state)
+TEST(executor_stats, include_the_state)
 {
     struct single_executor single = single_executor_open(NULL);
     weir_executor *executor = weir_executor_retain(single.executor);
@@ -340,7 +340,7 @@ static void assert_utilisation(const struct stepper *stepper, double low, double
     assert_true(utilisation == read_stats(stepper->executor).utilisation);
 }
 
-TEST(executor_stats, tell_the_utilisation_of_the_last_second_or_so)
+TEST(executor_stats, measure_the_utilisation_of_the_last_second_or_so)
 {
     struct stepper stepper = stepper_open();
 
@@ -359,7 +359,7 @@ TEST(executor_stats, tell_the_utilisation_of_the_last_second_or_so)
     stepper_close(&stepper);
 }
 
-TEST(executor_stats, tell_the_utilisation_from_the_beginning)
+TEST(executor_stats, measure_the_utilisation_from_the_start)
 {
     struct stepper stepper = stepper_open();
 
@@ -373,7 +373,7 @@ TEST(executor_stats, tell_the_utilisation_from_the_beginning)
     stepper_close(&stepper);
 }
 
-TEST(executor_stats, forget_a_long_sleep_when_they_tell_the_utilisation)
+TEST(executor_stats, ignore_an_old_sleep_in_the_utilisation)
 {
     struct stepper stepper = stepper_open();
 
@@ -387,7 +387,7 @@ TEST(executor_stats, forget_a_long_sleep_when_they_tell_the_utilisation)
     stepper_close(&stepper);
 }
 
-TEST(executor_stats, tell_no_utilisation_of_a_suspended_executor)
+TEST(executor_stats, have_no_utilisation_while_suspended)
 {
     struct single_executor single = single_executor_open(NULL);
 

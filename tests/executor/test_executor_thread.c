@@ -46,7 +46,7 @@ TEST(executor_thread, runs_its_function_on_a_named_thread)
     weir__executor_thread_wait(worker);
 }
 
-TEST(executor_thread, says_whether_it_has_ended)
+TEST(executor_thread, reports_whether_it_has_ended)
 {
     struct job job = {0};
     weir__executor_thread *worker = start(NULL, &job);
@@ -160,7 +160,7 @@ TEST(executor_thread, that_does_not_end_in_time_is_abandoned)
     assert_int_equal(test_memory_live(), 0);
 }
 
-TEST(executor_thread, takes_its_thread_from_a_factory)
+TEST(executor_thread, uses_a_thread_factory)
 {
     struct thread_factory_fixture fixture;
     struct job job = {0};
@@ -175,7 +175,7 @@ TEST(executor_thread, takes_its_thread_from_a_factory)
     thread_factory_close(&fixture);
 }
 
-TEST(executor_thread, does_not_start_when_the_factory_refuses)
+TEST(executor_thread, does_not_start_when_the_factory_fails)
 {
     weir__executor_thread *worker = NULL;
     struct thread_factory_fixture fixture;

@@ -181,7 +181,7 @@ static void check_bound(int64_t max_pending, int expected)
     assert_int_equal(counter.run, 2 * expected);
 }
 
-TEST(executor, with_a_bound_takes_exactly_as_many_tasks)
+TEST(executor, with_a_bound_accepts_exactly_that_many_tasks)
 {
     check_bound(17, 17);
     check_bound(100, 100);

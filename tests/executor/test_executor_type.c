@@ -134,7 +134,7 @@ static void run(weir_task_fn *fn, void *arg)
     assert_int_equal(weir_execute(kind.executor, fn, arg), 0);
 }
 
-TEST(executor_type, is_asked_to_look_before_it_waits_and_dispatches_after_it)
+TEST(executor_type, is_polled_before_it_waits_and_dispatches_after_it)
 {
     struct call_counter counter = {0};
 
@@ -152,7 +152,7 @@ TEST(executor_type, is_asked_to_look_before_it_waits_and_dispatches_after_it)
 }
 
 /* A thousand tasks submitted during I/O cause no wakeup: next_wakeup is AWAKE. */
-TEST(executor_type, dispatches_awake_and_knows_the_time)
+TEST(executor_type, dispatches_awake_with_an_updated_time)
 {
     struct call_counter counter = {0};
     int64_t before_ns;
@@ -190,7 +190,7 @@ static void on_record_with_work(void *arg, int status)
     atomic_store(&kind.work_left, 3);
 }
 
-TEST(executor_type, that_has_work_of_its_own_neither_looks_nor_sleeps)
+TEST(executor_type, that_has_work_neither_polls_nor_sleeps)
 {
     kind_open();
     run(on_record_with_work, NULL);
@@ -200,7 +200,7 @@ TEST(executor_type, that_has_work_of_its_own_neither_looks_nor_sleeps)
 }
 
 /* With a budget of 0 one batch of 64 tasks runs; then dispatch is called again. */
-TEST(executor_type, says_how_long_tasks_may_take)
+TEST(executor_type, limits_the_time_of_tasks)
 {
     struct call_counter counter = {0};
     weir_executor_stats before, after;
@@ -244,7 +244,7 @@ TEST(executor_type, is_drained_before_timers_are_cancelled)
     assert_int_equal(atomic_load(&kind.drains_aborted), 0);
 }
 
-TEST(executor_type, is_told_to_abort_when_only_the_quiet_period_is_left)
+TEST(executor_type, is_aborted_when_only_the_quiet_period_is_left)
 {
     int64_t start_ns = weir__monotonic_now(), took_ns;
     struct call_counter counter = {0};
@@ -262,7 +262,7 @@ TEST(executor_type, is_told_to_abort_when_only_the_quiet_period_is_left)
 }
 
 /* Nothing delays the end beyond the deadline. */
-TEST(executor_type, that_is_never_drained_ends_all_the_same)
+TEST(executor_type, that_is_never_drained_still_ends)
 {
     struct call_counter counter = {0};
 

@@ -66,7 +66,7 @@ TEST(group, takes_its_default_from_the_environment)
     unsetenv("WEIR_LOOP_THREADS");
 }
 
-TEST(group, ignores_an_environment_that_says_no_count)
+TEST(group, ignores_an_invalid_environment_variable)
 {
     static const char *const wrong[] = {"",   "0",          "-1",   "x",
                                         "3x", "2147483648", "1e99", "99999999999999999999"};
@@ -144,7 +144,7 @@ TEST(group, options_made_step_by_step_are_the_defaults)
     weir_group_release(group);
 }
 
-TEST(group, without_memory_is_not_made)
+TEST(group, is_not_created_without_memory)
 {
     weir_group *group = NULL;
     unsigned failures = 0;
@@ -165,7 +165,7 @@ TEST(group, without_memory_is_not_made)
     weir_group_release(group);
 }
 
-TEST(group, a_member_that_cannot_be_made_ends_the_earlier_ones)
+TEST(group, ends_its_members_when_another_cannot_be_created)
 {
     struct call_counter *destroyed = counted_executor_open();
     uint32_t ended_before = 0, most = 0;
@@ -242,7 +242,7 @@ static const weir_chooser own_chooser = {
     .deinit = own_deinit,
 };
 
-TEST(group, asks_a_chooser_of_the_callers_own)
+TEST(group, calls_a_custom_chooser)
 {
     static const char options[] = "options";
     weir_group *group;
@@ -281,7 +281,7 @@ TEST(group, ends_its_members_when_the_chooser_fails)
     assert_true(call_counter_await(destroyed, 3));
 }
 
-TEST(group, takes_a_chooser_that_needs_nothing)
+TEST(group, accepts_a_chooser_without_state)
 {
     static const weir_chooser first = {.name = "first", .next = first_member};
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2, .chooser = &first));
@@ -344,7 +344,7 @@ TEST(group, runs_scheduled_and_submitted_work_on_the_next_member)
     weir_promise_release(periodic[1]);
 }
 
-TEST(group, passes_on_what_its_member_refuses)
+TEST(group, returns_the_errors_of_its_member)
 {
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
     weir_promise *promise = NULL;
@@ -386,7 +386,7 @@ static int count_rejection(weir_executor *executor, weir_task_fn *fn, void *arg,
     return reason;
 }
 
-TEST(group, gives_its_bound_and_its_rejection_policy_to_each_member)
+TEST(group, passes_its_bound_and_rejection_policy_to_each_member)
 {
     struct call_counter ran = {0}, rejected = {0};
     struct gate gate = {0};
@@ -409,7 +409,7 @@ TEST(group, gives_its_bound_and_its_rejection_policy_to_each_member)
     assert_int_equal(atomic_load(&ran.run), 40);
 }
 
-TEST(group, gives_its_clock_to_each_member)
+TEST(group, passes_its_clock_to_each_member)
 {
     struct call_counter counter = {0};
     weir_manual_clock *clock;
@@ -530,7 +530,7 @@ TEST(group, takes_its_threads_from_a_factory)
     thread_factory_close(&fixture);
 }
 
-TEST(group, reports_that_no_thread_can_be_had_and_goes_on_when_one_can)
+TEST(group, reports_that_no_thread_starts_and_recovers)
 {
     struct call_counter counter = {0};
     struct thread_factory_fixture fixture;
@@ -555,7 +555,7 @@ TEST(group, reports_that_no_thread_can_be_had_and_goes_on_when_one_can)
     assert_int_equal(atomic_load(&counter.calls), 1);
 }
 
-TEST(group, whose_factory_is_dead_still_ends)
+TEST(group, whose_factory_always_fails_still_ends)
 {
     static const weir_thread_factory dead = {.start = start_nothing};
     struct call_counter counter = {0};
@@ -591,7 +591,7 @@ static int refuse_the_third(weir_executor *executor)
 }
 
 /* The group fails with the error of the type: io_uring may be unavailable. */
-TEST(group, of_a_kind_that_is_refused_is_not_made)
+TEST(group, fails_with_the_error_of_its_type)
 {
     struct call_counter *destroyed = counted_executor_open();
     weir_group *group = NULL;

@@ -69,7 +69,7 @@ TEST(group, released_before_it_started_starts_no_thread)
     assert_int_equal(atomic_load(&fixture.asked), 0);
 }
 
-TEST(group, refuses_bad_times_to_shut_down_and_goes_on)
+TEST(group, rejects_invalid_shutdown_times)
 {
     struct call_counter counter = {0};
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
@@ -110,7 +110,7 @@ TEST(group, is_shut_down_by_the_first_call)
     weir_manual_clock_release(clock);
 }
 
-TEST(group, says_the_least_advanced_state_of_its_members)
+TEST(group, has_the_lowest_state_of_its_members)
 {
     struct call_counter counter = {0};
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 3));
@@ -216,7 +216,7 @@ TEST(group, released_while_it_runs_runs_what_was_submitted_first)
     weir_promise_release(termination);
 }
 
-TEST(group, lives_as_long_as_somebody_keeps_it)
+TEST(group, lives_as_long_as_it_is_retained)
 {
     struct call_counter counter = {0};
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
@@ -228,7 +228,7 @@ TEST(group, lives_as_long_as_somebody_keeps_it)
     weir_group_release(group);
 }
 
-TEST(group, outlived_by_a_kept_executor_that_refuses)
+TEST(group, is_outlived_by_a_retained_executor_that_rejects_tasks)
 {
     struct call_counter counter = {0};
     weir_executor_stats stats;
@@ -253,7 +253,7 @@ static void on_release(void *arg, int status)
     weir_group_release(arg);
 }
 
-TEST(group, can_be_released_for_good_by_its_own_thread)
+TEST(group, may_lose_its_last_reference_on_its_own_thread)
 {
     struct call_counter *destroyed = counted_executor_open();
     struct thread_factory_fixture fixture;
@@ -315,7 +315,7 @@ static void on_terminated(weir_promise *termination, void *user_data)
     weir_group_release(user_data);
 }
 
-TEST(group, can_be_released_for_good_by_a_listener_of_its_end)
+TEST(group, may_lose_its_last_reference_in_a_listener_of_its_termination)
 {
     struct call_counter *destroyed = counted_executor_open();
     struct call_counter counter = {0};
@@ -353,7 +353,7 @@ static void on_keep(void *arg, int status)
     call_counter_task(&keeper->kept, status);
 }
 
-TEST(group, can_be_released_for_good_by_a_thread_local_of_its_own_thread)
+TEST(group, may_lose_its_last_reference_in_a_thread_local_of_its_thread)
 {
     struct call_counter *destroyed = counted_executor_open();
     struct thread_factory_fixture fixture;
@@ -376,7 +376,7 @@ TEST(group, can_be_released_for_good_by_a_thread_local_of_its_own_thread)
     thread_factory_close(&fixture);
 }
 
-TEST(group, can_be_released_for_good_by_a_thread_local_of_a_suspended_thread)
+TEST(group, may_lose_its_last_reference_in_a_thread_local_of_a_suspended_thread)
 {
     struct call_counter *destroyed = counted_executor_open();
     struct thread_factory_fixture fixture;
@@ -421,7 +421,7 @@ static void hold_and_submit(void *arg)
     weir_group_release(holder->group);
 }
 
-TEST(group, is_kept_and_released_by_many_threads)
+TEST(group, is_retained_and_released_by_many_threads)
 {
     struct holder holders[4];
     struct call_counter counter = {0};

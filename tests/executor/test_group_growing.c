@@ -62,7 +62,7 @@ static void assert_in_use(const weir_group *group, uint64_t active, uint64_t idl
 
 /* ---- leasing ---- */
 
-TEST(group_growing, has_one_executor_for_a_start)
+TEST(group_growing, starts_with_one_executor)
 {
     weir_group *group = make_growing(WEIR_GROUP_OPTIONS(PLAIN, .threads = 7));
 
@@ -73,7 +73,7 @@ TEST(group_growing, has_one_executor_for_a_start)
     end_group(group);
 }
 
-TEST(group_growing, gives_each_an_executor_of_its_own)
+TEST(group_growing, leases_each_executor_once)
 {
     enum { COUNT = 50 };
     weir_group *group = make_growing(WEIR_GROUP_OPTIONS(PLAIN, .name = "each"));
@@ -94,7 +94,7 @@ TEST(group_growing, gives_each_an_executor_of_its_own)
     end_group(group);
 }
 
-TEST(group_growing, gives_away_first_what_came_back_last)
+TEST(group_growing, leases_the_latest_idle_executor_first)
 {
     weir_group *group = make_growing(NULL);
     weir_executor *a = take(group), *b = take(group), *c = take(group);
@@ -112,7 +112,7 @@ TEST(group_growing, gives_away_first_what_came_back_last)
     end_group(group);
 }
 
-TEST(group_growing, has_no_next_one)
+TEST(group_growing, has_no_next_executor)
 {
     weir_group *group = make_growing(NULL);
     struct call_counter counter = {0};
@@ -134,7 +134,7 @@ TEST(group_growing, has_no_next_one)
     end_group(group);
 }
 
-TEST(group_growing, chooses_by_itself)
+TEST(group_growing, rejects_a_chooser)
 {
     weir_group *group = NULL;
     weir_autoscale_options autoscale;
@@ -176,7 +176,7 @@ TEST(group_growing, refuses_more_than_its_bound)
     end_group(group);
 }
 
-TEST(group_growing, counts_one_that_is_held_directly)
+TEST(group_growing, counts_a_direct_lease)
 {
     weir_group *group = make_growing(WEIR_GROUP_OPTIONS(PLAIN, .max_channels = 1));
     weir_executor *first = weir_group_at(group, 0), *none = NULL;
@@ -232,7 +232,7 @@ static void go(struct guest *guest)
     run_on_executor(guest->executor, part, guest);
 }
 
-TEST(group_growing, keeps_an_executor_for_as_long_as_it_has_members)
+TEST(group_growing, keeps_an_executor_in_use_while_it_has_members)
 {
     weir_group *group = make_growing(NULL);
     weir_executor *executor = take(group), *other;
@@ -254,7 +254,7 @@ TEST(group_growing, keeps_an_executor_for_as_long_as_it_has_members)
 }
 
 /* The bound does not apply to a member that joins by itself, like a descriptor watch. */
-TEST(group_growing, counts_a_member_that_nobody_made_room_for)
+TEST(group_growing, counts_a_member_that_joins_without_a_lease)
 {
     weir_group *group = make_growing(WEIR_GROUP_OPTIONS(PLAIN, .max_channels = 1));
     weir_executor *first = weir_group_at(group, 0), *none = NULL;
@@ -269,7 +269,7 @@ TEST(group_growing, counts_a_member_that_nobody_made_room_for)
     end_group(group);
 }
 
-TEST(group_growing, tells_members_of_its_end)
+TEST(group_growing, shuts_its_members_down)
 {
     weir_group *group = make_growing(NULL);
     struct guest guest = {0};
@@ -429,7 +429,7 @@ static size_t blocks_after_retirement(struct idling *idling, size_t count, size_
     return test_memory_live();
 }
 
-TEST(group_growing, gives_back_what_an_executor_has_after_a_minute)
+TEST(group_growing, frees_an_idle_executor_after_a_minute)
 {
     enum { COUNT = 10 };
     struct idling idling;
@@ -454,7 +454,7 @@ TEST(group_growing, gives_back_what_an_executor_has_after_a_minute)
     idling_close(&idling);
 }
 
-TEST(group_growing, keeps_an_idle_executor_that_somebody_refers_to)
+TEST(group_growing, keeps_an_idle_executor_that_is_referenced)
 {
     struct idling idling;
     weir_executor *first, *kept;
@@ -476,7 +476,7 @@ TEST(group_growing, keeps_an_idle_executor_that_somebody_refers_to)
 }
 
 /* A lease for a channel that takes longer than a minute to join. */
-TEST(group_growing, keeps_an_idle_executor_that_is_held)
+TEST(group_growing, keeps_an_idle_executor_that_is_leased)
 {
     struct idling idling;
     weir_executor *first, *held;
@@ -596,7 +596,7 @@ TEST(group_growing, may_end_while_executors_retire)
 
 /* ---- the end ---- */
 
-TEST(group_growing, gives_nothing_away_when_it_shuts_down)
+TEST(group_growing, leases_nothing_when_it_shuts_down)
 {
     weir_group *group = make_growing(NULL);
     weir_executor *held = take(group), *none = NULL;
@@ -646,7 +646,7 @@ TEST(group_growing, does_not_end_with_its_executors)
     end_group(group);
 }
 
-TEST(group_growing, survives_an_executor_that_is_kept_for_longer)
+TEST(group_growing, may_end_before_a_retained_executor)
 {
     struct call_counter *destroyed = counted_executor_open();
     weir_executor *kept = NULL;
@@ -692,7 +692,7 @@ TEST(group_growing, may_be_released_on_a_thread_of_its_own)
 
 /* ---- errors ---- */
 
-TEST(group_growing, without_memory_is_not_made)
+TEST(group_growing, is_not_created_without_memory)
 {
     const int cpus[] = {0};
     weir_group_options options = {
@@ -715,7 +715,7 @@ TEST(group_growing, without_memory_is_not_made)
     end_group(group);
 }
 
-TEST(group_growing, is_as_before_when_it_cannot_grow)
+TEST(group_growing, is_unchanged_when_it_cannot_grow)
 {
     weir_group *group = make_growing(NULL);
     weir_executor *taken[40];
@@ -737,7 +737,7 @@ TEST(group_growing, is_as_before_when_it_cannot_grow)
     end_group(group);
 }
 
-TEST(group_growing, takes_an_executor_back_whose_thread_cannot_be_had)
+TEST(group_growing, recovers_an_executor_whose_thread_does_not_start)
 {
     struct thread_factory_fixture fixture;
     struct call_counter counter = {0};
@@ -761,7 +761,7 @@ TEST(group_growing, takes_an_executor_back_whose_thread_cannot_be_had)
 }
 
 /* The options may be gone when the second executor is created. */
-TEST(group_growing, remembers_what_it_was_told)
+TEST(group_growing, copies_its_options)
 {
     struct thread_factory_fixture fixture;
     weir_thread_factory factory;
@@ -832,7 +832,7 @@ static void come_and_go(void *arg)
 }
 
 /* Leasing on one thread while the last member leaves on another. */
-TEST(group_growing, never_gives_an_executor_to_two)
+TEST(group_growing, never_leases_an_executor_twice)
 {
     enum { THREADS = 6, MOST = 4 };
     weir_group *group = make_growing(WEIR_GROUP_OPTIONS(PLAIN, .max_channels = MOST));
@@ -869,7 +869,7 @@ static void come_until_rejected(void *arg)
     }
 }
 
-TEST(group_growing, shuts_down_while_others_come)
+TEST(group_growing, shuts_down_while_executors_are_leased)
 {
     enum { THREADS = 4 };
 
@@ -892,7 +892,7 @@ TEST(group_growing, shuts_down_while_others_come)
 
 /* ---- stats of other groups ---- */
 
-TEST(group, tells_how_many_executors_have_something_open)
+TEST(group, counts_executors_with_open_handles)
 {
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 3));
     struct guest guest = {0};

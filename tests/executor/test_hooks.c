@@ -46,7 +46,7 @@ TEST(lifecycle, runs_its_hooks_in_the_order_added_after_the_tasks)
     assert_string_equal(letters.text, "abxyz");
 }
 
-TEST(lifecycle, removes_the_first_hook_that_was_added_so)
+TEST(lifecycle, removes_the_first_matching_hook)
 {
     struct single_executor single = single_executor_open(NULL);
     struct call_order letters = {0};
@@ -168,7 +168,7 @@ TEST(lifecycle, runs_hooks_where_it_is_shut_down_if_it_is_suspended)
     check_hooks_without_thread(&single);
 }
 
-TEST(lifecycle, runs_its_hooks_at_its_hard_limit_too)
+TEST(lifecycle, runs_its_hooks_at_its_timeout_too)
 {
     struct single_executor single = single_executor_open(NULL);
     struct busy_task busy = {.executor = single.executor};
@@ -182,7 +182,7 @@ TEST(lifecycle, runs_its_hooks_at_its_hard_limit_too)
     assert_string_equal(letters.text, "a");
 }
 
-TEST(lifecycle, takes_hooks_until_they_have_run)
+TEST(lifecycle, accepts_hooks_until_they_have_run)
 {
     struct single_executor single = single_executor_open(NULL);
     struct call_order letters = {0};

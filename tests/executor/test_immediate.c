@@ -352,7 +352,7 @@ static void complete(void *promise)
     (void)weir_promise_succeed(promise, NULL);
 }
 
-TEST(immediate, does_not_keep_anybody_from_waiting)
+TEST(immediate, does_not_prevent_waiting)
 {
     weir_promise *promise;
 

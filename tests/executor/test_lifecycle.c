@@ -119,7 +119,7 @@ static void portray_itself(void *arg)
     portrait->err = weir_executor_thread(portrait->executor, &portrait->properties);
 }
 
-TEST(lifecycle, telling_its_thread_starts_the_thread_and_matches_it)
+TEST(lifecycle, returns_its_thread_and_starts_it)
 {
     struct single_executor single = single_executor_open(WEIR_GROUP_OPTIONS(.name = "mill"));
     struct self_portrait portrait = {.executor = single.executor};
@@ -166,7 +166,7 @@ TEST(lifecycle, a_pinned_thread_runs_on_its_cpu_only)
     single_executor_close(&single);
 }
 
-TEST(lifecycle, a_thread_that_cannot_be_pinned_runs_anywhere_and_says_so)
+TEST(lifecycle, a_thread_that_cannot_be_pinned_runs_anywhere_and_logs_it)
 {
     int cpu = CPU_SETSIZE - 1;
     struct single_executor single =
@@ -217,7 +217,7 @@ static void ask_about_another(void *arg)
     portrait->err = weir_executor_thread(portrait->executor, &portrait->properties);
 }
 
-TEST(lifecycle, refuses_to_tell_its_thread_where_it_has_none_and_where_nobody_may_wait)
+TEST(lifecycle, does_not_return_a_thread_without_one_or_where_waiting_is_refused)
 {
     struct single_executor single = single_executor_open(NULL);
     struct self_portrait portrait = {.executor = single.executor};
@@ -251,7 +251,7 @@ static void ask(void *arg)
     question->err = weir_executor_thread(question->executor, &properties);
 }
 
-TEST(lifecycle, does_not_tell_its_thread_when_its_time_is_up)
+TEST(lifecycle, does_not_return_its_thread_after_its_timeout)
 {
     struct call_counter counter = {0};
     struct gate gate = {0};
@@ -274,7 +274,7 @@ TEST(lifecycle, does_not_tell_its_thread_when_its_time_is_up)
 }
 
 /* It never started, so it ends without an error. */
-TEST(lifecycle, refuses_every_task_while_no_thread_can_be_had)
+TEST(lifecycle, rejects_tasks_while_no_thread_starts)
 {
     struct thread_factory_fixture fixture;
     struct call_counter counter = {0};
@@ -302,7 +302,7 @@ TEST(lifecycle, refuses_every_task_while_no_thread_can_be_had)
     assert_int_equal(fixture.started, 0);
 }
 
-TEST(lifecycle, takes_tasks_again_when_a_thread_can_be_had_again)
+TEST(lifecycle, accepts_tasks_again_when_a_thread_starts_again)
 {
     struct thread_factory_fixture fixture;
     struct call_counter counter = {0};
@@ -461,7 +461,7 @@ static void count_destruction(weir_executor *executor)
 }
 
 /* The thread is not waited for, and releases the last reference. */
-TEST(lifecycle, its_thread_frees_it_if_nobody_else_does)
+TEST(lifecycle, its_thread_may_release_the_last_reference)
 {
     static weir__executor_type type;
     struct thread_factory_fixture fixture;
@@ -481,7 +481,7 @@ TEST(lifecycle, its_thread_frees_it_if_nobody_else_does)
     assert_int_equal(kinds_destroyed.calls, 1);
 }
 
-TEST(lifecycle, ends_with_the_error_with_which_its_kind_failed_to_begin)
+TEST(lifecycle, ends_with_the_error_of_its_type)
 {
     static weir__executor_type type;
     struct call_order letters = {0};
@@ -514,7 +514,7 @@ static uint64_t one_handle(const weir_executor *executor)
     return 1;
 }
 
-TEST(lifecycle, its_kind_ends_with_each_of_its_threads)
+TEST(lifecycle, its_type_ends_with_each_of_its_threads)
 {
     static weir__executor_type type;
     struct single_executor single = {0};
@@ -535,7 +535,7 @@ TEST(lifecycle, its_kind_ends_with_each_of_its_threads)
 }
 
 /* As far as it needs no channels */
-TEST(lifecycle, a_handle_keeps_it_from_suspension)
+TEST(lifecycle, a_handle_prevents_suspension)
 {
     static weir__executor_type type;
     struct single_executor single = {0};
@@ -555,7 +555,7 @@ TEST(lifecycle, a_handle_keeps_it_from_suspension)
 }
 
 /* An executor that is released without a shutdown: possible only without a thread. */
-TEST(lifecycle, released_for_good_it_cancels_what_it_was_given)
+TEST(lifecycle, cancels_its_tasks_with_the_last_reference)
 {
     struct call_order letters = {0};
     weir_executor *manual;
@@ -573,7 +573,7 @@ TEST(lifecycle, released_for_good_it_cancels_what_it_was_given)
 /* ---- stress ---- */
 
 /* ./dev soak executor runs larger ones. */
-TEST(lifecycle, each_task_of_a_storm_is_run_cancelled_or_refused_exactly_once)
+TEST(lifecycle, each_task_is_run_cancelled_or_rejected_exactly_once)
 {
     log_capture_start();
     for (uint64_t seed = 1; seed <= 24; seed++) {

@@ -113,7 +113,7 @@ TEST(lifecycle, runs_all_that_is_queued_when_it_is_shut_down)
     single_executor_close(&single);
 }
 
-TEST(lifecycle, the_quiet_period_begins_anew_with_every_task)
+TEST(lifecycle, every_task_restarts_the_quiet_period)
 {
     const int64_t quiet_ns = 10 * STEP_NS;
     struct single_executor single = single_executor_open_at(0);
@@ -159,7 +159,7 @@ TEST(lifecycle, without_a_quiet_period_it_ends_as_soon_as_nothing_is_left)
     single_executor_close(&single);
 }
 
-TEST(lifecycle, what_is_cancelled_does_not_prolong_the_quiet_period)
+TEST(lifecycle, cancelled_tasks_do_not_extend_the_quiet_period)
 {
     const int64_t quiet_ns = 10 * STEP_NS;
     struct call_counter counter = {0};
@@ -180,7 +180,7 @@ TEST(lifecycle, what_is_cancelled_does_not_prolong_the_quiet_period)
 }
 
 /* The timeout comes before the end of the quiet period. */
-TEST(lifecycle, tasks_do_not_keep_it_alive_beyond_its_time)
+TEST(lifecycle, tasks_do_not_keep_it_alive_beyond_its_timeout)
 {
     const int64_t quiet_ns = 10 * STEP_NS, timeout_ns = 15 * STEP_NS;
     struct call_counter counter = {0};
@@ -200,7 +200,7 @@ TEST(lifecycle, tasks_do_not_keep_it_alive_beyond_its_time)
     assert_int_equal(counter.calls, 0);
 }
 
-TEST(lifecycle, looks_for_lazy_tasks_while_it_shuts_down)
+TEST(lifecycle, checks_for_lazy_tasks_while_it_shuts_down)
 {
     struct call_order letters = {0};
     struct single_executor single = single_executor_open_at(0);
@@ -321,7 +321,7 @@ TEST(lifecycle, ends_although_each_cancelled_timer_starts_another)
     assert_true(phoenix.calls.cancelled > 0);
 }
 
-TEST(lifecycle, ends_at_its_hard_limit_although_the_queue_is_never_empty)
+TEST(lifecycle, ends_at_its_timeout_although_the_queue_is_never_empty)
 {
     const int64_t caps[] = {0, WEIR_OFF};
 
@@ -341,7 +341,7 @@ TEST(lifecycle, ends_at_its_hard_limit_although_the_queue_is_never_empty)
     }
 }
 
-TEST(lifecycle, cancels_what_is_left_at_its_hard_limit_and_says_how_much)
+TEST(lifecycle, cancels_remaining_tasks_at_its_timeout_and_logs_their_number)
 {
     struct call_counter counter = {0}, tail = {0};
     struct gate gate = {0};
@@ -374,7 +374,7 @@ TEST(lifecycle, cancels_what_is_left_at_its_hard_limit_and_says_how_much)
 }
 
 /* Its termination must not be awaited while its thread runs. */
-TEST(lifecycle, names_a_thread_that_does_not_come_back_and_fails_its_termination)
+TEST(lifecycle, logs_a_thread_that_does_not_end_and_fails_its_termination)
 {
     struct single_executor single = single_executor_open(WEIR_GROUP_OPTIONS(.name = "stuck"));
     weir_executor *executor = weir_executor_retain(single.executor);
@@ -443,7 +443,7 @@ TEST(lifecycle, its_own_thread_and_event_loops_may_not_wait_for_its_end)
     fake_loop_close(loop);
 }
 
-TEST(lifecycle, a_kept_executor_outlives_its_group_and_refuses_tasks)
+TEST(lifecycle, a_retained_executor_outlives_its_group_and_rejects_tasks)
 {
     struct single_executor single = single_executor_open(NULL);
     weir_executor *executor = weir_executor_retain(single.executor);

@@ -73,7 +73,7 @@ TEST(lifecycle, suspended_before_its_start_it_is_so_at_once)
     thread_factory_close(&fixture);
 }
 
-TEST(lifecycle, a_timer_keeps_it_from_suspension_until_it_has_run)
+TEST(lifecycle, a_timer_prevents_suspension_until_it_has_run)
 {
     struct call_order letters = {0};
     struct single_executor single = single_executor_open_at(0);
@@ -92,7 +92,7 @@ TEST(lifecycle, a_timer_keeps_it_from_suspension_until_it_has_run)
     single_executor_close(&single);
 }
 
-TEST(lifecycle, a_timer_keeps_it_from_suspension_until_it_is_cancelled)
+TEST(lifecycle, a_timer_prevents_suspension_until_it_is_cancelled)
 {
     struct call_order letters = {0};
     struct single_executor single = single_executor_open_at(0);
@@ -190,7 +190,7 @@ TEST(lifecycle, may_be_suspended_by_a_task_of_its_own)
     single_executor_close(&single);
 }
 
-TEST(lifecycle, refuses_suspension_where_there_is_nothing_to_suspend)
+TEST(lifecycle, rejects_suspension_without_a_thread)
 {
     struct single_executor single = single_executor_open(NULL);
     weir_executor *manual;

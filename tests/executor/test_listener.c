@@ -45,7 +45,7 @@ static void succeed_errand(void *arg)
     (void)weir_promise_succeed(arg, NULL);
 }
 
-TEST(listener, of_a_promise_that_completes_elsewhere_runs_as_a_task)
+TEST(listener, of_a_promise_that_completes_on_another_thread_runs_as_a_task)
 {
     struct stepper stepper = stepper_open();
     weir_promise *promise = new_promise(stepper.executor);
@@ -277,7 +277,7 @@ static weir_executor *ended_executor(void)
     return executor;
 }
 
-TEST(listener, runs_where_the_promise_completes_if_no_executor_takes_it)
+TEST(listener, runs_on_the_completing_thread_if_no_executor_accepts_it)
 {
     weir_executor *ended = ended_executor();
     weir_promise *promise = new_promise(ended);
@@ -373,7 +373,7 @@ TEST(listener, chains_do_not_grow_the_stack_of_a_loop)
     fake_loop_close(loop);
 }
 
-TEST(listener, chains_that_start_elsewhere_do_not_grow_the_stack_of_a_loop)
+TEST(listener, chains_that_start_on_another_thread_do_not_grow_the_stack_of_a_loop)
 {
     static struct chain chain;
     weir_executor *loop = fake_loop_open();
@@ -482,7 +482,7 @@ static void race_listeners(weir_executor *executor, weir_executor *completer)
     weir_promise_release(crowd.promise);
 }
 
-TEST(listener, runs_once_in_order_and_alone_whoever_adds_it)
+TEST(listener, runs_once_in_order_and_alone_when_many_threads_add)
 {
     struct single_executor single = single_executor_open(NULL);
     weir_executor *ended = ended_executor();

@@ -145,7 +145,7 @@ TEST(manual, without_an_owner_is_not_run)
     assert_int_equal(atomic_load(&counter.cancelled), 1);
 }
 
-TEST(manual, is_owned_once)
+TEST(manual, is_claimed_once)
 {
     weir_executor *executor = make_manual(WEIR_MANUAL_OPTIONS(.claim_later = true));
     struct call_counter counter = {0};
@@ -157,7 +157,7 @@ TEST(manual, is_owned_once)
     weir_executor_release(executor);
 }
 
-TEST(manual, functions_refuse_other_kinds)
+TEST(manual, functions_reject_other_types)
 {
     assert_int_equal(weir_manual_claim(weir_executor_global()), -EINVAL);
     assert_int_equal(weir_manual_claim(NULL), -EINVAL);
@@ -179,7 +179,7 @@ TEST(manual, has_no_thread_to_name_or_to_suspend)
 
 /* ---- one run ---- */
 
-TEST(manual, does_not_wait_unless_told_to)
+TEST(manual, does_not_wait_by_default)
 {
     struct manual_fixture fixture;
     struct call_counter timer = {0};
@@ -238,7 +238,7 @@ TEST(manual, waits_until_it_is_woken)
     weir_executor_release(submission.executor);
 }
 
-TEST(manual, waits_no_longer_than_told)
+TEST(manual, waits_no_longer_than_max_wait)
 {
     weir_executor *executor = make_manual(NULL);
     int64_t start_ns = weir__monotonic_now(), took_ns;
@@ -285,7 +285,7 @@ static void advance_when_waiting(void *arg)
     (void)weir_manual_clock_advance(fixture->clock, weir_seconds(60));
 }
 
-TEST(manual, waits_on_a_clock_that_is_moved_by_hand)
+TEST(manual, waits_on_a_manual_clock)
 {
     struct manual_fixture fixture;
     struct call_counter timer = {0};
@@ -337,7 +337,7 @@ static void on_mark_inner(void *arg, int status)
     marker->seen[1] = weir_executor_current();
 }
 
-TEST(manual, gives_back_who_was_current_before)
+TEST(manual, restores_the_current_executor)
 {
     struct marker marker = {.executor = make_manual(NULL)};
     weir_executor *outer = make_manual(NULL);
@@ -422,7 +422,7 @@ TEST(manual, with_a_negative_budget_runs_nothing)
 }
 
 /* Budget > 0 looks at the clock after every task */
-TEST(manual, with_a_budget_looks_at_the_clock_after_every_task)
+TEST(manual, with_a_budget_reads_the_clock_after_every_task)
 {
     struct stepper stepper = stepper_open();
 
@@ -438,7 +438,7 @@ TEST(manual, with_a_budget_looks_at_the_clock_after_every_task)
     stepper_close(&stepper);
 }
 
-TEST(manual, tells_how_many_tasks_timers_and_tail_tasks_it_ran)
+TEST(manual, returns_the_number_of_tasks_timers_and_tail_tasks)
 {
     struct stepper stepper = stepper_open();
     struct call_counter counter = {0};
@@ -582,7 +582,7 @@ TEST(manual, is_run_until_it_has_ended)
     manual_fixture_close(&fixture);
 }
 
-TEST(manual, asks_to_be_run_when_it_is_shut_down)
+TEST(manual, calls_wakeup_when_it_is_shut_down)
 {
     struct manual_fixture fixture;
 
@@ -663,7 +663,7 @@ static void on_termination(weir_promise *promise, void *user_data)
     call_counter_task(user_data, weir_promise_result(promise));
 }
 
-TEST(manual, released_for_good_runs_its_hooks)
+TEST(manual, runs_its_hooks_with_the_last_reference)
 {
     weir_executor *executor = make_manual(NULL);
     struct call_counter hook = {0};
@@ -673,7 +673,7 @@ TEST(manual, released_for_good_runs_its_hooks)
     assert_int_equal(atomic_load(&hook.run), 1);
 }
 
-TEST(manual, released_for_good_cancels_what_was_queued)
+TEST(manual, cancels_queued_tasks_with_the_last_reference)
 {
     weir_executor *executor = make_manual(NULL);
     struct call_counter task = {0}, tail = {0}, scheduled = {0}, later = {0}, ended = {0};
@@ -710,7 +710,7 @@ static void release_executor(void *executor)
     weir_executor_release(executor);
 }
 
-TEST(manual, released_for_good_elsewhere_cancels_what_was_queued)
+TEST(manual, cancels_queued_tasks_when_another_thread_releases_it)
 {
     weir_executor *executor = make_manual(NULL);
     struct call_counter counter = {0};
@@ -734,7 +734,7 @@ static void on_tail_submit(void *arg, int status)
         IGNORE_RESULT(weir_execute(submission->executor, call_counter_task, submission->counter));
 }
 
-TEST(manual, released_for_good_by_its_own_task_ends_after_the_run)
+TEST(manual, released_by_its_own_task_ends_after_the_run)
 {
     weir_executor *executor = make_manual(NULL);
     struct call_counter before = {0}, after = {0};
@@ -762,7 +762,7 @@ static void on_cancelled_submit(void *arg, int status)
     tail_end->accepted = weir_execute(tail_end->executor, call_counter_task, tail_end->counter);
 }
 
-TEST(manual, released_for_good_takes_nothing_from_what_it_cancels)
+TEST(manual, rejects_tasks_from_tasks_that_it_cancels)
 {
     struct call_counter counter = {0};
     struct tail_end tail_end = {make_manual(NULL), &counter, 0};

@@ -45,7 +45,7 @@ static void submit_lazily(void *arg)
     IGNORE_RESULT(weir_execute_lazy(outside->executor, call_counter_task, outside->counter));
 }
 
-TEST(manual, asks_to_be_run_once_per_sleep)
+TEST(manual, calls_wakeup_once_per_sleep)
 {
     struct manual_fixture fixture;
     struct call_counter counter = {0};
@@ -67,7 +67,7 @@ TEST(manual, asks_to_be_run_once_per_sleep)
     manual_fixture_close(&fixture);
 }
 
-TEST(manual, asks_to_be_run_when_its_owner_submits_between_runs)
+TEST(manual, calls_wakeup_when_its_owner_submits_between_runs)
 {
     struct manual_fixture fixture;
     struct call_counter counter = {0};
@@ -80,7 +80,7 @@ TEST(manual, asks_to_be_run_when_its_owner_submits_between_runs)
     manual_fixture_close(&fixture);
 }
 
-TEST(manual, does_not_ask_for_a_lazy_task)
+TEST(manual, does_not_call_wakeup_for_a_lazy_task)
 {
     struct manual_fixture fixture;
     struct call_counter counter = {0};
@@ -96,7 +96,7 @@ TEST(manual, does_not_ask_for_a_lazy_task)
     manual_fixture_close(&fixture);
 }
 
-TEST(manual, asks_again_if_a_run_leaves_work)
+TEST(manual, calls_wakeup_if_a_run_leaves_work)
 {
     struct manual_fixture fixture;
 
@@ -122,7 +122,7 @@ static void schedule_one(void *arg)
                                 outside->counter, NULL));
 }
 
-TEST(manual, asks_only_for_a_timer_that_is_earlier_than_its_sleep)
+TEST(manual, calls_wakeup_only_for_a_timer_before_its_deadline)
 {
     struct manual_fixture fixture;
     struct call_counter counter = {0};
@@ -147,7 +147,7 @@ TEST(manual, asks_only_for_a_timer_that_is_earlier_than_its_sleep)
     assert_int_equal(atomic_load(&counter.cancelled), 3);
 }
 
-TEST(manual, asks_when_a_clock_moved_by_hand_reaches_its_deadline)
+TEST(manual, calls_wakeup_when_a_manual_clock_reaches_its_deadline)
 {
     struct manual_fixture fixture;
     struct call_counter counter = {0};
@@ -166,7 +166,7 @@ TEST(manual, asks_when_a_clock_moved_by_hand_reaches_its_deadline)
     manual_fixture_close(&fixture);
 }
 
-TEST(manual, says_how_long_its_owner_may_wait)
+TEST(manual, returns_how_long_its_owner_may_wait)
 {
     struct stepper stepper = stepper_open();
     struct call_counter counter = {0};
@@ -232,7 +232,7 @@ static void start_timer_and_arm(void *arg, int status)
  * A tail task starts a timer, so the clock is read after the run has seen the empty queue and
  * before it publishes its deadline: only the second check finds a task submitted there.
  */
-TEST(manual, looks_once_more_before_it_sleeps)
+TEST(manual, checks_once_more_before_it_sleeps)
 {
     static weir_clock clock = {.now = read_into_ambush};
     struct call_counter counter = {0}, asked = {0};

@@ -253,7 +253,7 @@ static void play_promises(void)
     weir_promise_release(complete);
 }
 
-TEST(out_of_memory, promises_are_heard)
+TEST(out_of_memory, listeners_of_promises_run)
 {
     assert_true(fail_each_allocation(play_promises) > 10);
 }
@@ -324,7 +324,7 @@ static void play_manual(void)
     weir_manual_clock_release(clock);
 }
 
-TEST(out_of_memory, a_manual_executor_goes_on)
+TEST(out_of_memory, a_manual_executor_continues)
 {
     assert_true(fail_each_allocation(play_manual) > 10);
 }
@@ -377,7 +377,7 @@ static void play_groups(void)
     }
 }
 
-TEST(out_of_memory, a_group_is_made_whole_or_not_at_all)
+TEST(out_of_memory, a_group_is_created_completely_or_not_at_all)
 {
     assert_true(fail_each_allocation(play_groups) > 30);
 }
@@ -398,7 +398,7 @@ static void play_global(void)
     assert_int_equal(counter.run, 3);
 }
 
-TEST(out_of_memory, the_global_executor_comes_back)
+TEST(out_of_memory, the_global_executor_restarts)
 {
     assert_true(fail_each_allocation(play_global) > 3);
 }

@@ -43,7 +43,7 @@ TEST(promise, without_an_executor_notifies_on_the_global_one)
     weir_promise_release(promise);
 }
 
-TEST(promise, keeps_its_executor)
+TEST(promise, retains_its_executor)
 {
     struct single_executor single = single_executor_open(NULL);
     weir_promise *promise = new_promise(single.executor);
@@ -67,7 +67,7 @@ TEST(promise, that_succeeds_has_its_value)
     weir_promise_release(promise);
 }
 
-TEST(promise, that_fails_has_its_error_and_a_copy_of_the_sentence)
+TEST(promise, that_fails_has_its_error_and_a_copy_of_the_detail)
 {
     weir_promise *promise = new_promise(NULL);
     char detail[] = "the disk is full";
@@ -82,7 +82,7 @@ TEST(promise, that_fails_has_its_error_and_a_copy_of_the_sentence)
     weir_promise_release(promise);
 }
 
-TEST(promise, that_fails_without_a_sentence_has_the_errors_own)
+TEST(promise, that_fails_without_a_detail_has_the_text_of_the_error)
 {
     weir_promise *promise = new_promise(NULL);
 
@@ -102,7 +102,7 @@ TEST(promise, is_not_failed_with_what_is_no_error)
     weir_promise_release(promise);
 }
 
-TEST(promise, that_is_cancelled_says_so)
+TEST(promise, that_is_cancelled_has_that_error)
 {
     weir_promise *promise = new_promise(NULL);
 
@@ -193,7 +193,7 @@ static void count_free(void *value)
     ++*(int *)value;
 }
 
-TEST(promise, frees_a_value_that_it_owns_when_it_goes)
+TEST(promise, frees_a_value_that_it_owns)
 {
     weir_promise *promise = new_promise(NULL);
     int frees = 0;
@@ -241,7 +241,7 @@ TEST(promise, can_be_created_complete)
     assert_null(promise);
 }
 
-TEST(promise, says_when_there_is_no_memory)
+TEST(promise, is_not_created_without_memory)
 {
     weir_promise *promise = NULL;
     struct call_counter counter = {0};
@@ -411,7 +411,7 @@ static void wait_errand(void *arg)
     waiting->err = weir_promise_sync(waiting->promise, waiting->timeout_ns);
 }
 
-TEST(promise, wakes_everybody_who_waits)
+TEST(promise, wakes_all_waiters)
 {
     struct waiting waiting[3];
     weir__thread threads[3];
@@ -535,7 +535,7 @@ static bool is_guarded(const void *arg)
     return *(const bool *)arg;
 }
 
-TEST(promise, with_a_guard_asks_that_instead)
+TEST(promise, with_a_guard_calls_it_instead)
 {
     struct single_executor single = single_executor_open(NULL);
     weir_promise *promise = new_promise(NULL);
@@ -555,7 +555,7 @@ static void ask_to_wait(void *arg)
     *(int *)arg = weir__promise_may_wait(NULL);
 }
 
-TEST(promise, says_who_may_wait_for_anything)
+TEST(promise, reports_whether_a_thread_may_wait)
 {
     struct single_executor single = single_executor_open(NULL);
     weir_executor *loop = fake_loop_open();
@@ -615,7 +615,7 @@ static void complete_borrowed(void *arg, int status)
     (void)weir_promise_succeed(arg, NULL);
 }
 
-TEST(promise, may_be_released_by_who_waited_as_soon_as_it_is_complete)
+TEST(promise, may_be_released_by_a_waiter_as_soon_as_it_is_complete)
 {
     struct single_executor single = single_executor_open(NULL);
 
@@ -661,7 +661,7 @@ TEST(promise, may_be_released_by_a_listener_as_soon_as_that_is_added)
 
 /* ---- abandoned promises ---- */
 
-TEST(promise, that_nobody_will_complete_fails)
+TEST(promise, that_is_abandoned_fails)
 {
     struct stepper stepper = stepper_open();
     weir_promise *promise = new_promise(stepper.executor);
@@ -682,7 +682,7 @@ static void abandon(void *arg)
     weir_promise_release(arg);
 }
 
-TEST(promise, that_is_abandoned_elsewhere_fails_on_its_executor)
+TEST(promise, that_is_abandoned_on_another_thread_fails_on_its_executor)
 {
     struct stepper stepper = stepper_open();
     weir_promise *promise = new_promise(stepper.executor);
@@ -704,7 +704,7 @@ static void keep(weir_promise *promise, void *user_data)
     *(weir_promise **)user_data = weir_promise_retain(promise);
 }
 
-TEST(promise, that_is_abandoned_can_be_kept_by_a_listener)
+TEST(promise, that_is_abandoned_can_be_retained_by_a_listener)
 {
     weir_promise *promise = new_promise(weir_executor_immediate()), *kept = NULL;
 

@@ -90,7 +90,7 @@ static void check_policy(struct policy *policy, int reason, weir_executor *execu
     policy->calls = 0;
 }
 
-TEST(reject, a_policy_of_the_users_is_told_everything_and_has_the_last_word)
+TEST(reject, a_custom_policy_gets_all_arguments_and_decides)
 {
     struct policy policy = {.answer = -EXDEV};
     struct call_counter queued = {0}, refused = {0};
@@ -114,7 +114,7 @@ TEST(reject, a_policy_of_the_users_is_told_everything_and_has_the_last_word)
     single_executor_close(&single);
 }
 
-TEST(reject, a_policy_that_answers_0_has_taken_the_task_over)
+TEST(reject, a_policy_that_returns_0_takes_the_task_over)
 {
     struct policy policy = {.answer = 0};
     struct call_counter queued = {0}, taken_over = {0};
@@ -138,7 +138,7 @@ TEST(reject, a_policy_that_answers_0_has_taken_the_task_over)
     weir_promise_release(promise);
 }
 
-TEST(reject, a_policy_is_not_asked_about_bad_arguments_and_want_of_memory)
+TEST(reject, a_policy_is_not_called_for_other_errors)
 {
     struct policy policy = {.answer = 0};
     struct call_counter queued = {0};
@@ -170,7 +170,7 @@ static void come_late(void *arg)
     comer->err = weir_execute(comer->executor, call_counter_task, &comer->counter);
 }
 
-TEST(reject, after_backoff_a_task_is_taken_when_there_is_room)
+TEST(reject, after_backoff_a_task_is_accepted_when_there_is_room)
 {
     weir_backoff backoff = {.retries = 100000, .delay_ns = weir_us(100)};
     struct call_counter queued = {0};
@@ -191,7 +191,7 @@ TEST(reject, after_backoff_a_task_is_taken_when_there_is_room)
     assert_int_equal(queued.run, BOUND);
 }
 
-TEST(reject, after_backoff_gives_up_when_its_tries_are_used_up)
+TEST(reject, after_backoff_rejects_after_its_last_retry)
 {
     weir_backoff backoff = {.retries = 3, .delay_ns = weir_ms(1)};
     struct call_counter queued = {0}, refused = {0};
@@ -241,7 +241,7 @@ static void submit_inside(void *arg)
     insider->took_ns = weir__monotonic_now() - start_ns;
 }
 
-TEST(reject, after_backoff_does_not_pause_on_the_executors_own_thread)
+TEST(reject, after_backoff_does_not_sleep_on_the_executors_own_thread)
 {
     weir_backoff backoff = {.retries = 1, .delay_ns = TEST_TIMEOUT_NS};
     struct single_executor single = single_executor_open(
@@ -269,7 +269,7 @@ TEST(reject, after_backoff_does_not_wait_for_an_executor_that_has_ended)
     assert_int_equal(refused.calls, 0);
 }
 
-TEST(reject, after_backoff_stops_when_the_executor_ends_meanwhile)
+TEST(reject, after_backoff_stops_when_the_executor_ends)
 {
     weir_backoff backoff = {.retries = 1000000, .delay_ns = weir_us(100)};
     struct call_counter queued = {0};

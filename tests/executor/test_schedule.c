@@ -43,7 +43,7 @@ TEST(schedule, runs_once_when_due_and_completes_its_promise)
     assert_job_ran(&job, 1, 0);
 }
 
-TEST(schedule, takes_a_negative_delay_for_none)
+TEST(schedule, treats_a_negative_delay_as_0)
 {
     struct stepper stepper = stepper_open();
     struct job job = {.stepper = &stepper};
@@ -55,7 +55,7 @@ TEST(schedule, takes_a_negative_delay_for_none)
     stepper_close(&stepper);
 }
 
-TEST(schedule, runs_though_nobody_wants_the_promise)
+TEST(schedule, runs_without_a_promise)
 {
     struct stepper stepper = stepper_open();
     struct job job = {.stepper = &stepper};
@@ -117,7 +117,7 @@ TEST(schedule, from_another_thread_keeps_the_order_too)
     stepper_close(&stepper);
 }
 
-TEST(schedule, counts_from_the_submission_however_late_the_executor_hears_of_it)
+TEST(schedule, counts_from_the_submission_however_late_the_executor_sees_it)
 {
     struct stepper stepper = stepper_open();
     struct job job = {.stepper = &stepper};
@@ -313,7 +313,7 @@ TEST(schedule, refuses_bad_arguments)
     stepper_close(&stepper);
 }
 
-TEST(schedule, says_when_there_is_no_memory)
+TEST(schedule, fails_without_memory)
 {
     struct stepper stepper = stepper_open();
     struct job job = {.stepper = &stepper};
@@ -333,7 +333,7 @@ TEST(schedule, says_when_there_is_no_memory)
     stepper_close(&stepper);
 }
 
-TEST(schedule, that_finds_no_thread_is_refused)
+TEST(schedule, that_finds_no_thread_is_rejected)
 {
     struct single_executor single = single_executor_open(NULL);
     struct call_counter counter = {0};

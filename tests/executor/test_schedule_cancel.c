@@ -72,7 +72,7 @@ TEST(schedule, that_is_due_when_another_thread_cancels_it_does_not_run)
     stepper_close(&stepper);
 }
 
-TEST(schedule, may_be_cancelled_before_the_executor_has_heard_of_it)
+TEST(schedule, may_be_cancelled_before_the_executor_has_seen_it)
 {
     struct stepper stepper = stepper_open();
     struct job job = {.stepper = &stepper};

@@ -53,7 +53,7 @@ TEST(schedule, wakes_a_sleeping_executor_only_for_an_earlier_deadline)
     single_executor_close(&single);
 }
 
-TEST(schedule, wakes_nobody_when_it_is_cancelled)
+TEST(schedule, does_not_wake_its_executor_when_it_is_cancelled)
 {
     struct single_executor single = single_executor_open_at(START_NS);
     struct call_counter counter = {0}, task = {0};
@@ -133,7 +133,7 @@ TEST(schedule, is_cancelled_when_its_executor_shuts_down)
     stepper_close(&stepper);
 }
 
-TEST(schedule, that_the_executor_has_not_heard_of_is_cancelled_with_its_queue)
+TEST(schedule, that_the_executor_has_not_seen_is_cancelled_with_its_queue)
 {
     struct stepper stepper = stepper_open();
     struct job job = {.stepper = &stepper};

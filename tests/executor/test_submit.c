@@ -41,7 +41,7 @@ static int do_work(void *arg, int status, void **ret_value)
     return work->answer;
 }
 
-TEST(submit, gives_the_value_of_the_work)
+TEST(submit, completes_with_the_value_of_the_work)
 {
     struct single_executor single = single_executor_open(NULL);
     struct work work = {.value = &work};
@@ -72,7 +72,7 @@ TEST(submit, has_no_value_unless_the_work_sets_one)
     stepper_close(&stepper);
 }
 
-TEST(submit, gives_the_error_of_the_work)
+TEST(submit, completes_with_the_error_of_the_work)
 {
     struct stepper stepper = stepper_open();
     struct work work = {.answer = -EIO, .value = &work};
@@ -86,7 +86,7 @@ TEST(submit, gives_the_error_of_the_work)
     stepper_close(&stepper);
 }
 
-TEST(submit, runs_though_nobody_wants_the_result)
+TEST(submit, runs_without_a_promise)
 {
     struct stepper stepper = stepper_open();
     struct work work = {0};
@@ -194,7 +194,7 @@ TEST(submit, refuses_bad_arguments)
     assert_null(promise);
 }
 
-TEST(submit, says_when_there_is_no_memory)
+TEST(submit, fails_without_memory)
 {
     struct stepper stepper = stepper_open();
     struct work work = {0};

@@ -62,7 +62,7 @@ TEST(task, that_was_not_used_is_taken_again)
     assert_int_equal(test_memory_allocations(), allocations);
 }
 
-TEST(task, given_back_by_its_owner_is_taken_again)
+TEST(task, freed_by_its_owner_is_reused)
 {
     weir__task_returns returns = {0};
     weir_task *task = take();
@@ -97,7 +97,7 @@ TEST(task, comes_with_63_others_in_one_allocation)
         weir__task_free_own(tasks[i]);
 }
 
-TEST(task, beyond_what_a_pool_keeps_is_freed_when_it_comes_back)
+TEST(task, beyond_the_limit_of_the_pool_is_freed_when_it_returns)
 {
     const int count = POOL_MAX + 10;
     weir_task **tasks = malloc((size_t)count * sizeof(*tasks));
@@ -147,7 +147,7 @@ TEST(task, is_not_there_when_there_is_no_memory_and_is_afterwards)
     weir__task_free_own(task);
 }
 
-TEST(task, is_refused_for_want_of_memory_without_a_trace)
+TEST(task, is_rejected_without_memory)
 {
     struct single_executor single = single_executor_open(NULL);
     struct call_counter counter = {0};
@@ -169,7 +169,7 @@ TEST(task, is_refused_for_want_of_memory_without_a_trace)
 
 /* A tail task of another thread takes two: the pool has one, and there is no memory for the other.
  */
-TEST(task, refuses_a_tail_task_that_cannot_be_brought)
+TEST(task, rejects_a_tail_task_that_cannot_be_carried)
 {
     weir_task **tasks = malloc(POOL_MAX * sizeof(*tasks));
     struct single_executor single = single_executor_open(NULL);

@@ -38,7 +38,7 @@ static const char *arranged(enum weir_family family)
     return letters_of(addresses, weir__address_order(family, addresses, COUNT));
 }
 
-TEST(arrange, prefers_a_family_and_leaves_the_rest_as_it_is)
+TEST(address_order, prefers_a_family_and_leaves_the_rest_as_it_is)
 {
     assert_string_equal(arranged(WEIR_FAMILY_ANY), "abcde");
     assert_string_equal(arranged(WEIR_FAMILY_IPV4_FIRST), "adebc");
@@ -48,7 +48,7 @@ TEST(arrange, prefers_a_family_and_leaves_the_rest_as_it_is)
 }
 
 /* 4 a, 6 b, 6 c, 6 d, 4 e */
-TEST(arrange, keeps_the_order_within_each_family)
+TEST(address_order, keeps_the_order_within_each_family)
 {
     static const char *const hosts[COUNT] = {"192.0.2.1:97", "[2001:db8::1]:98", "[2001:db8::2]:99",
                                              "[2001:db8::3]:100", "192.0.2.2:101"};
@@ -61,7 +61,7 @@ TEST(arrange, keeps_the_order_within_each_family)
 }
 
 /* The ports are overwritten, so compare the hosts. */
-TEST(arrange, turns_round_within_each_family)
+TEST(address_order, turns_round_within_each_family)
 {
     static const size_t orders[4][COUNT] = {
         {0, 1, 2, 3, 4}, {3, 2, 1, 4, 0}, {4, 1, 2, 0, 3}, {0, 2, 1, 3, 4}};

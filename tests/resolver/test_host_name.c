@@ -32,7 +32,7 @@ TEST(host, is_a_name_and_a_port)
     assert_int_equal(host.port, 80);
 }
 
-TEST(host, refuses_what_cannot_be_a_name)
+TEST(host, rejects_invalid_names)
 {
     weir__host host;
 

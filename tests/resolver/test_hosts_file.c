@@ -108,7 +108,7 @@ TEST(hosts, reads_a_file_again_when_it_has_changed)
     weir__hosts_clear(&hosts);
 }
 
-TEST(hosts, keeps_what_it_has_when_a_file_cannot_be_read)
+TEST(hosts, keeps_the_old_text_when_the_file_cannot_be_read)
 {
     char path[] = "/tmp/weir-hosts-XXXXXX";
     weir_address found[MAX];

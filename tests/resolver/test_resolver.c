@@ -65,7 +65,7 @@ TEST(resolver, refuses_what_is_neither_a_name_nor_an_address)
     fake_dns_close(resolver);
 }
 
-TEST(resolver, refuses_options_that_make_no_sense)
+TEST(resolver, rejects_invalid_options)
 {
     weir_resolver *none = NULL;
     const weir_resolver_type no_type = {.name = "none"};
@@ -106,7 +106,7 @@ TEST(resolver, prefers_a_family)
     fake_dns_close(only);
 }
 
-TEST(resolver, tells_what_is_not_there_from_what_may_come)
+TEST(resolver, distinguishes_unknown_hosts_from_failed_lookups)
 {
     weir_resolver *resolver = fake_dns_open(NULL);
     weir_promise *resolving = fake_dns_resolve(resolver, "none.test:80");
@@ -119,7 +119,7 @@ TEST(resolver, tells_what_is_not_there_from_what_may_come)
     fake_dns_close(resolver);
 }
 
-TEST(resolver, tells_on_the_executor_that_was_asked_for)
+TEST(resolver, runs_listeners_on_the_given_executor)
 {
     struct single_executor single = single_executor_open(NULL);
     struct completion_record record = {0};
@@ -137,7 +137,7 @@ TEST(resolver, tells_on_the_executor_that_was_asked_for)
     single_executor_close(&single);
 }
 
-TEST(resolver, asks_once_for_all_who_ask_at_once)
+TEST(resolver, shares_a_lookup_among_concurrent_requests)
 {
     weir_resolver *resolver = fake_dns_open(NULL);
     weir_promise *resolving[10];
@@ -195,7 +195,7 @@ TEST(resolver, bounds_what_waits)
     fake_dns_close(resolver);
 }
 
-TEST(resolver, saves_a_look_up_that_was_cancelled_before_it_began)
+TEST(resolver, skips_a_lookup_that_was_cancelled_before_it_began)
 {
     struct single_executor single = single_executor_open(NULL);
     weir_resolver *resolver = fake_dns_open(WEIR_RESOLVER_OPTIONS(.group = single.group));
@@ -370,7 +370,7 @@ TEST(resolver, does_not_remember_what_may_be_better_next_time)
     fake_dns_close(resolver);
 }
 
-TEST(resolver, remembers_nothing_if_told_so)
+TEST(resolver, caches_nothing_if_caching_is_off)
 {
     weir_resolver *resolver =
         fake_dns_open(WEIR_RESOLVER_OPTIONS(.cache_ttl_ns = WEIR_OFF, .negative_ttl_ns = WEIR_OFF));
@@ -396,7 +396,7 @@ TEST(resolver, forgets_when_flushed)
     fake_dns_close(resolver);
 }
 
-TEST(resolver, does_not_keep_what_it_was_looking_up_when_it_was_flushed)
+TEST(resolver, does_not_cache_lookups_that_were_running_at_a_flush)
 {
     weir_resolver *resolver = fake_dns_open(NULL);
     weir_promise *resolving = fake_dns_resolve(resolver, "gate-1.test:80");
@@ -440,7 +440,7 @@ TEST(resolver, goes_round_within_each_family)
     fake_dns_close(resolver);
 }
 
-TEST(resolver, stays_in_order_unless_told_otherwise)
+TEST(resolver, keeps_the_order_by_default)
 {
     weir_resolver *resolver = fake_dns_open(NULL);
 
@@ -481,7 +481,7 @@ TEST(resolver, believes_the_hosts_file_first_and_does_not_cache_it)
 }
 
 /* Two hosts rotate independently of each other. */
-TEST(resolver, goes_round_where_nothing_is_kept)
+TEST(resolver, rotates_without_a_cache)
 {
     char path[] = "/tmp/weir-hosts-XXXXXX";
     weir_resolver *resolver;
@@ -548,7 +548,7 @@ static void own_flush(void *user_data)
 static const weir_resolver_type own_type = {
     .name = "own", .resolve = own_resolve, .destroy = own_destroy, .flush = own_flush};
 
-TEST(resolver, may_be_of_ones_own)
+TEST(resolver, may_be_custom)
 {
     struct own own = {0};
     weir_resolver *resolver = NULL;
@@ -597,7 +597,7 @@ TEST(resolver, default_one_is_always_there)
     weir_resolver_release(weir_resolver_retain(resolver));
 }
 
-TEST(resolver, default_one_is_left_alone_while_it_looks_up)
+TEST(resolver, default_is_not_cleaned_up_during_a_lookup)
 {
     weir_resolver *resolver = weir_resolver_default();
     weir__system_resolver *inside = resolver->user_data;
