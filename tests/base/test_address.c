@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Addresses in words and in bytes.
+ * Parsing, formatting and parts of addresses.
  */
 #include <weir/address.h>
 
@@ -27,7 +27,7 @@ static void assert_format(const weir_address *address, const char *text)
     assert_string_equal(weir_address_format(address, buffer, sizeof(buffer)), text);
 }
 
-TEST(address, is_written_as_it_was_read)
+TEST(address, is_formatted_as_it_was_parsed)
 {
     static const char *const texts[] = {
         "127.0.0.1:8007", "0.0.0.0:0",   "255.255.255.255:65535", "[::1]:8007",    "[::]:0",
@@ -48,7 +48,7 @@ TEST(address, without_a_host_is_every_ipv4_address)
     assert_format(&address, "0.0.0.0:80");
 }
 
-TEST(address, that_is_none_is_refused_and_writes_nothing)
+TEST(address, that_is_invalid_is_rejected_without_output)
 {
     static const char *const texts[] = {
         "",        "80",       "localhost:80", "127.0.0.1",    "127.0.0.1:",    "1.2.3:80", "[::1]",
@@ -64,7 +64,7 @@ TEST(address, that_is_none_is_refused_and_writes_nothing)
     assert_int_equal(address.length, 7);
 }
 
-TEST(address, has_names_only_so_long)
+TEST(address, rejects_names_that_are_too_long)
 {
     char text[256];
     weir_address address;
@@ -116,7 +116,7 @@ TEST(address, has_a_family_and_perhaps_a_port)
     assert_format(&none, "-");
 }
 
-TEST(address, is_copied_from_the_system)
+TEST(address, is_converted_from_a_sockaddr)
 {
     struct sockaddr_un unnamed = {.sun_family = AF_UNIX};
     weir_address there = parsed("[fe80::1%3]:80"), here;
@@ -136,7 +136,7 @@ TEST(address, is_copied_from_the_system)
     assert_int_equal(weir_address_from_sockaddr((struct sockaddr *)large, 1, &here), -EINVAL);
 }
 
-TEST(address, equals_another_if_it_leads_to_the_same_place)
+TEST(address, equality_ignores_undefined_members)
 {
     weir_address a = parsed("[::1]:80"), b = parsed("[0:0::1]:80");
 
@@ -154,7 +154,7 @@ TEST(address, equals_another_if_it_leads_to_the_same_place)
     assert_true(weir_address_equal(&a, &b));
 }
 
-TEST(address, is_made_of_its_parts)
+TEST(address, is_built_from_its_parts)
 {
     const uint8_t host4[] = {192, 0, 2, 1}, host6[16] = {0x20, 0x01, 0x0d, 0xb8, [15] = 1};
     char text[WEIR_ADDRESS_TEXT_SIZE];

@@ -17,7 +17,7 @@ static weir_address address_of(const char *text)
     return address;
 }
 
-TEST(addresses, are_copied_and_kept_by_whoever_keeps_them)
+TEST(addresses, are_copied_and_reference_counted)
 {
     weir_address given[] = {address_of("192.0.2.1:80"), address_of("[2001:db8::1]:81")};
     weir_addresses *addresses = NULL, *kept;
@@ -37,7 +37,7 @@ TEST(addresses, are_copied_and_kept_by_whoever_keeps_them)
     weir_addresses_release(NULL);
 }
 
-TEST(addresses, are_refused_if_there_are_none_or_no_memory)
+TEST(addresses, fail_if_empty_or_without_memory)
 {
     const weir_address given = address_of("192.0.2.1:80");
     weir_addresses *addresses = NULL;

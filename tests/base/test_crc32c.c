@@ -22,7 +22,7 @@ TEST(crc32c, is_that_of_rfc_3720)
     assert_int_equal(weir__crc32c(0, "123456789", 9), 0xe3069283);
 }
 
-TEST(crc32c, goes_on_where_it_was)
+TEST(crc32c, can_be_computed_incrementally)
 {
     assert_int_equal(weir__crc32c(0, "", 0), 0);
     assert_int_equal(weir__crc32c(weir__crc32c(0, "1234", 4), "56789", 5), 0xe3069283);

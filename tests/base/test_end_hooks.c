@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hooks that are called when a group has ended.
+ * Hooks that run when a group has ended.
  */
 #include "base/end_hooks.h"
 
@@ -19,13 +19,13 @@ static void second(void)
     second_calls++;
 }
 
-TEST(ending, without_hooks_does_nothing)
+TEST(end_hooks, run_does_nothing_without_hooks)
 {
     weir__end_hooks_run();
     assert_int_equal(first_calls, 0);
 }
 
-TEST(ending, calls_each_hook_once_in_the_order_added)
+TEST(end_hooks, calls_each_hook_once_in_the_order_added)
 {
     weir__end_hook_add(first);
     weir__end_hook_add(second);

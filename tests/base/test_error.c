@@ -32,7 +32,7 @@ TEST(error, our_codes_have_their_name_and_text)
     assert_string_equal(weir_error_text(WEIR_EFULL), "queue is full");
 }
 
-TEST(error, our_codes_lie_beyond_errno_and_differ)
+TEST(error, our_codes_are_unique_and_outside_the_range_of_errno)
 {
     for (size_t i = 0; i < OURS_COUNT; i++) {
         assert_true(ours[i].err < -4095);
@@ -74,7 +74,7 @@ TEST(error, zero_is_success)
     assert_string_equal(weir_error_text(0), "success");
 }
 
-TEST(error, what_is_no_error_code_is_unknown)
+TEST(error, other_numbers_are_unknown)
 {
     const int unknown[] = {1, ENOMEM, INT_MAX, INT_MIN, -4096, -9999, -10000, -10999};
 

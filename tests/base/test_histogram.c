@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Buckets, percentiles against a sorted list, and readers beside writers.
+ * Buckets, percentiles compared with a sorted list, merge and reset, concurrent readers and
+ * writers.
  */
 #include "support/test.h"
 
@@ -47,7 +48,7 @@ TEST(histogram, an_empty_one_is_all_zero)
     weir_histogram_release(NULL);
 }
 
-TEST(histogram, without_memory_there_is_none)
+TEST(histogram, create_fails_without_memory)
 {
     weir_histogram *histogram = NULL;
 
@@ -145,7 +146,7 @@ TEST(histogram, a_percentile_is_the_upper_bound_of_its_bucket)
     weir_histogram_release(histogram);
 }
 
-TEST(histogram, a_percentile_out_of_range_is_an_end)
+TEST(histogram, a_percentile_out_of_range_is_the_minimum_or_maximum)
 {
     weir_histogram *histogram = create();
 

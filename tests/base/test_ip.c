@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Subnets: what they contain, and what is none.
+ * Subnets: parsing and matching.
  */
 #include "base/ip.h"
 
@@ -22,20 +22,20 @@ static bool contains(const char *subnet, const char *address)
     return weir__subnet_contains(&net, &ip);
 }
 
-TEST(ip, is_in_a_subnet_whose_bits_it_has)
+TEST(ip, is_in_a_subnet_with_the_same_prefix)
 {
     assert_true(contains("10.0.0.0/8", "10.255.1.2:80"));
     assert_false(contains("10.0.0.0/8", "11.0.0.0:80"));
     assert_true(contains("192.0.2.128/25", "192.0.2.128:1"));
     assert_false(contains("192.0.2.128/25", "192.0.2.127:1"));
-    assert_true(contains("10.1.2.3/8", "10.9.9.9:1")); /* what is behind the bits does not count */
+    assert_true(contains("10.1.2.3/8", "10.9.9.9:1")); /* bits behind the prefix are ignored */
     assert_true(contains("0.0.0.0/0", "255.255.255.255:1"));
     assert_true(contains("2001:db8::/33", "[2001:db8:7fff::1]:1"));
     assert_false(contains("2001:db8::/33", "[2001:db8:8000::1]:1"));
     assert_true(contains("::/0", "[::1]:1"));
 }
 
-TEST(ip, alone_is_a_subnet_of_one)
+TEST(ip, without_a_prefix_is_a_subnet_of_one_address)
 {
     assert_true(contains("192.0.2.7", "192.0.2.7:1"));
     assert_false(contains("192.0.2.7", "192.0.2.6:1"));
@@ -51,7 +51,7 @@ TEST(ip, of_one_family_is_in_no_subnet_of_the_other)
     assert_false(contains("::/0", "inproc:x"));
 }
 
-TEST(ip, v4_in_the_clothes_of_v6_is_v4)
+TEST(ip, a_mapped_ipv4_address_is_an_ipv4_address)
 {
     assert_true(contains("10.0.0.0/8", "[::ffff:10.1.1.1]:1"));
     assert_false(contains("::/0", "[::ffff:10.1.1.1]:1"));
@@ -59,7 +59,7 @@ TEST(ip, v4_in_the_clothes_of_v6_is_v4)
     assert_false(contains("::ffff:10.0.0.0/104", "11.1.1.1:1"));
 }
 
-/* Every length of prefix against a plain look at each bit. */
+/* Every prefix length, compared bit by bit. */
 TEST(ip, is_compared_bit_by_bit)
 {
     const char *address = "[2001:db8:5555:aaaa:1234:8000:1:ffff]:1";
@@ -77,7 +77,7 @@ TEST(ip, is_compared_bit_by_bit)
         }
 }
 
-TEST(ip, subnets_that_are_none_are_refused)
+TEST(ip, invalid_subnets_are_rejected)
 {
     static const char *const bad[] = {"",
                                       "/",

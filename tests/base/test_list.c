@@ -10,7 +10,7 @@ struct item {
     weir__list link;
 };
 
-/* What the list holds, as digits: 1, 2, 3 -> 123. */
+/* The contents of the list as digits: 1, 2, 3 -> 123. */
 static int digits(weir__list *list)
 {
     int answer = 0;

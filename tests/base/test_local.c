@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Indexed thread-locals and their removal.
+ * Thread-local variables and their removal.
  */
 #include "support/test.h"
 
@@ -177,7 +177,7 @@ TEST(local, an_index_is_not_used_twice)
 
 #define MANY 200
 
-TEST(local, there_may_be_many)
+TEST(local, grows_to_many_variables)
 {
     weir_local *many[MANY];
     int values[MANY];
@@ -301,7 +301,7 @@ TEST(local, values_set_by_a_destructor_of_another_key_are_removed)
     weir_local_release(late_local);
 }
 
-TEST(local, without_memory_it_stays_as_it_was)
+TEST(local, set_fails_without_memory)
 {
     weir_local *local = NULL;
     int x, y;
@@ -317,7 +317,7 @@ TEST(local, without_memory_it_stays_as_it_was)
     assert_int_equal(weir_local_set(local, &x), 0);
 
     test_memory_fail_at(1);
-    assert_int_equal(weir_local_set(local, &y), 0); /* a set one needs none */
+    assert_int_equal(weir_local_set(local, &y), 0); /* a variable that is set needs no memory */
     assert_false(test_memory_failed());
     test_memory_fail_at(0);
     weir_locals_remove_all();
@@ -325,8 +325,8 @@ TEST(local, without_memory_it_stays_as_it_was)
     weir_local_release(local);
 }
 
-/* Stays the last of this file: it uses the indices up. */
-TEST(local, indices_come_to_an_end)
+/* Must be the last test of this file: it uses all indices. */
+TEST(local, runs_out_of_indices)
 {
     weir_local *local, *last = NULL;
     int err, count = 0, x;
@@ -338,7 +338,7 @@ TEST(local, indices_come_to_an_end)
     }
     assert_int_equal(err, -ENOSPC);
     assert_int_equal(weir_local_create(NULL, &local), -ENOSPC);
-    assert_int_equal(weir_local_set(last, &x), 0); /* the largest index of all */
+    assert_int_equal(weir_local_set(last, &x), 0); /* the largest index */
     assert_ptr_equal(weir_local_get(last), &x);
     weir_local_remove(last);
     weir_local_release(last);

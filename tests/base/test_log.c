@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Levels, the hook, and what standard error gets without one.
+ * Levels, the hook, and the writer to standard error.
  */
 #include "support/test.h"
 
@@ -60,7 +60,7 @@ TEST(log, the_hook_gets_level_subsystem_object_and_message)
     assert_string_equal(record.message, "3 tasks of four");
 }
 
-TEST(log, libraries_on_top_write_there_too)
+TEST(log, weir_log_write_is_public)
 {
     struct record record = {0};
 
@@ -96,7 +96,7 @@ TEST(log, warn_is_the_default_level)
     assert_true(weir_log_enabled(WEIR_LOG_ERROR));
 }
 
-TEST(log, the_level_decides_what_is_seen)
+TEST(log, messages_below_the_level_are_dropped)
 {
     struct record record = {0};
 
@@ -112,7 +112,7 @@ TEST(log, the_level_decides_what_is_seen)
     assert_false(weir_log_enabled(WEIR_LOG_OFF));
 }
 
-TEST(log, a_long_message_is_cut_and_says_so)
+TEST(log, a_long_message_is_truncated)
 {
     struct record record = {0};
     char text[600];
@@ -170,7 +170,7 @@ TEST(log, levels_have_names)
     assert_string_equal(weir_log_level_name(WEIR_LOG_OFF), "OFF");
 }
 
-/* What fn writes to standard error, which is read back through a pipe. */
+/* Captures what fn writes to standard error. */
 static void capture_stderr(void (*fn)(void), char *ret_text, size_t size)
 {
     int saved = dup(STDERR_FILENO);
@@ -189,7 +189,7 @@ static void capture_stderr(void (*fn)(void), char *ret_text, size_t size)
     ret_text[length] = '\0';
 }
 
-/* A line at `text` is a time, and then this. */
+/* Asserts that the line at `text` is a timestamp followed by `rest`. */
 static void assert_line(const char *text, const char *expected)
 {
     static const char form[] = "dddd-dd-ddTdd:dd:dd.dddZ ";
@@ -224,7 +224,7 @@ static void warn_about_a_long_object(void)
     weir__warn("executor", object, "message");
 }
 
-TEST(log, a_line_that_does_not_fit_still_ends)
+TEST(log, a_truncated_line_ends_with_a_newline)
 {
     char text[2048];
 
@@ -237,7 +237,7 @@ TEST(log, a_line_that_does_not_fit_still_ends)
 
 #define FLOOD 5000
 
-/* Standard error is the pipe from now on, until the end of the test. */
+/* Redirects standard error to the pipe until the end of the test. */
 static int saved_stderr = -1;
 
 static void restore_stderr(void)
@@ -274,7 +274,7 @@ static void log_flood(void *arg)
 
 struct lines {
     uint64_t count;    /* of the flood */
-    uint64_t reported; /* as dropped, by any line */
+    uint64_t reported; /* as dropped, in any line */
     bool are_whole;
 };
 
@@ -305,7 +305,7 @@ static struct lines read_lines(int end)
     return lines;
 }
 
-TEST(log, a_pipe_that_nobody_reads_does_not_block)
+TEST(log, a_pipe_without_a_reader_does_not_block)
 {
     uint64_t before = weir_log_dropped(), missing;
     int end = open_stalled_stderr();
@@ -331,7 +331,7 @@ TEST(log, a_pipe_that_nobody_reads_does_not_block)
     close(end);
 }
 
-TEST(log, lines_that_many_threads_drop_are_all_counted)
+TEST(log, lines_dropped_by_many_threads_are_all_counted)
 {
     uint64_t before = weir_log_dropped();
     int end = open_stalled_stderr();
@@ -364,8 +364,7 @@ TEST(log, a_closed_standard_error_drops_every_line)
     assert_int_equal(weir_log_dropped() - before, 1);
 }
 
-/* Two hooks, each with a user_data of its own; a hook that gets the other's has seen half a change.
- */
+/* Two hooks, each with its own user_data; a hook that gets the other's has seen half a change. */
 static int owner_a, owner_b;
 static _Atomic int mixed, delivered;
 
@@ -390,7 +389,7 @@ static void log_much(void *arg)
         weir__warn("a", NULL, "message");
 }
 
-TEST(log, a_change_of_hook_is_seen_whole_by_threads_that_log)
+TEST(log, a_change_of_the_hook_is_atomic)
 {
     weir__thread threads[2];
 

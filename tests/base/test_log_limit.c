@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages that a peer can cause as often as it likes.
+ * Rate limits of messages.
  */
 #include "base/log_limit.h"
 
@@ -35,7 +35,7 @@ static void use_up(weir__log_limit *limit, int64_t now_ns)
         assert_true(weir__log_limit_take(limit, now_ns) >= 0);
 }
 
-TEST(log_limit, admits_so_many_in_a_period_and_counts_the_others)
+TEST(log_limit, admits_ten_per_period_and_counts_the_others)
 {
     weir__log_limit limit = {0};
 
@@ -47,7 +47,7 @@ TEST(log_limit, admits_so_many_in_a_period_and_counts_the_others)
     assert_int_equal(weir__log_limit_take(&limit, START_NS + PERIOD_NS), 0);
 }
 
-TEST(log_limit, does_not_limit_messages_that_are_rare)
+TEST(log_limit, does_not_limit_rare_messages)
 {
     weir__log_limit limit = {0};
 
@@ -55,7 +55,7 @@ TEST(log_limit, does_not_limit_messages_that_are_rare)
         assert_int_equal(weir__log_limit_take(&limit, START_NS + i * PERIOD_NS), 0);
 }
 
-TEST(log_limit, has_a_note_about_what_was_left_out)
+TEST(log_limit, reports_the_number_of_suppressed_messages)
 {
     weir__log_limit limit = {0};
     weir__log_note note;
@@ -64,14 +64,14 @@ TEST(log_limit, has_a_note_about_what_was_left_out)
     use_up(&limit, START_NS);
     for (int i = 0; i < 12; i++)
         assert_int_equal(weir__log_limit_take(&limit, START_NS), -1);
-    /* By the real clock the period of START_NS is long over. */
+    /* In real time the period of START_NS is long over. */
     assert_true(weir__log_admit(&limit, WEIR_LOG_WARN, &note));
     assert_string_equal(note.text, " (12 similar messages suppressed)");
     assert_true(weir__log_admit(&limit, WEIR_LOG_WARN, &note));
     assert_string_equal(note.text, "");
 }
 
-TEST(log_limit, counts_nothing_at_a_level_that_is_off)
+TEST(log_limit, does_not_count_at_a_disabled_level)
 {
     weir__log_limit limit = {0};
     weir__log_note note;
@@ -94,7 +94,7 @@ TEST(log_limit, does_not_limit_debugging)
         assert_true(weir__log_admit(&limit, WEIR_LOG_DEBUG, &note));
 }
 
-TEST(log_limit, begins_again_with_a_new_log_function)
+TEST(log_limit, is_reset_by_a_new_log_function)
 {
     weir__log_limit limit = {0};
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory hook and what is built on it; and the test allocator itself.
+ * The allocator hook and functions built on it; and the test allocator.
  */
 #include "support/test.h"
 
@@ -35,7 +35,7 @@ TEST(memory, realloc_keeps_the_contents)
     weir__free(text);
 }
 
-TEST(memory, libraries_on_top_have_their_memory_from_there_too)
+TEST(memory, public_functions_use_the_hook)
 {
     size_t before = test_memory_live();
     char *text = weir_memory_alloc(4), *longer;
@@ -61,7 +61,7 @@ TEST(memory, realloc_that_fails_leaves_the_block)
     weir__free(text);
 }
 
-TEST(memory, every_function_survives_having_none)
+TEST(memory, every_function_returns_null_without_memory)
 {
     test_memory_fail_at(1);
     assert_null(weir__alloc(1));
@@ -88,9 +88,9 @@ TEST(memory, aligned_memory_is_aligned_and_zero)
     }
 }
 
-TEST(memory, an_impossible_size_is_no_memory)
+TEST(memory, a_size_that_overflows_fails)
 {
-    volatile size_t huge = SIZE_MAX - 8; /* not a constant: the compiler would object */
+    volatile size_t huge = SIZE_MAX - 8; /* not a constant, which the compiler would reject */
 
     assert_null(weir__aligned_zalloc(64, huge));
     assert_null(weir__alloc(huge));
@@ -135,7 +135,7 @@ TEST(memory, everything_goes_through_the_hook)
     assert_int_equal(counts.frees, 3);
 }
 
-TEST(memory, null_brings_malloc_back)
+TEST(memory, null_restores_malloc)
 {
     assert_int_equal(weir_memory_set(NULL), 0);
     weir__free(weir__alloc(8));

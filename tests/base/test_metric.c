@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The registry: kinds, sources, names, and readers beside those who register.
+ * The registry: kinds, sources, names, and readers concurrent with registration.
  */
 #include "support/test.h"
 
@@ -58,7 +58,7 @@ TEST(metric, a_gauge_goes_up_and_down)
     weir_metric_release(metric);
 }
 
-TEST(metric, a_histogram_sums_up)
+TEST(metric, a_histogram_is_summarized)
 {
     weir_metric *metric = create(WEIR_METRIC_HISTOGRAM, "latency");
     weir_metric_value value;
@@ -74,7 +74,7 @@ TEST(metric, a_histogram_sums_up)
     weir_metric_release(metric);
 }
 
-TEST(metric, what_does_not_suit_the_kind_is_refused)
+TEST(metric, operations_of_another_kind_are_rejected)
 {
     weir_metric *counter = create(WEIR_METRIC_COUNTER, "counter");
     weir_metric *gauge = create(WEIR_METRIC_GAUGE, "gauge");
@@ -254,7 +254,7 @@ static void create_many(weir_metric *many[MANY])
     }
 }
 
-TEST(metric, each_registered_one_is_visited_once)
+TEST(metric, foreach_reports_each_metric_once)
 {
     struct visits visits = {.others = 0};
     weir_metric *many[MANY];
@@ -310,7 +310,7 @@ static void release_all(const weir_metric_value *value, void *user_data)
         }
 }
 
-TEST(metric, a_visitor_may_release_what_it_visits)
+TEST(metric, foreach_may_release_the_metric)
 {
     weir_metric *metrics[] = {create(WEIR_METRIC_GAUGE, "a"), create(WEIR_METRIC_GAUGE, "b"),
                               create(WEIR_METRIC_GAUGE, "c")};
@@ -343,7 +343,7 @@ static void read_until_stopped(void *arg)
 }
 
 struct owner {
-    _Atomic int64_t value; /* destroyed as soon as deinit is back */
+    _Atomic int64_t value; /* destroyed as soon as deinit returns */
     weir_metric metric;
 };
 
@@ -421,8 +421,8 @@ static void sum_table(const weir_metric_value *value, void *sum)
         *(int64_t *)sum += value->value;
 }
 
-/* The last one of the file: a table is there for good. */
-TEST(metric, a_row_of_a_table_is_found_and_visited_and_its_name_taken)
+/* Must be the last test of this file: a table is permanent. */
+TEST(metric, a_row_of_a_table_is_a_metric)
 {
     weir_metric_value value;
     weir_metric *metric;

@@ -50,11 +50,11 @@ TEST(options, those_of_the_same_version_are_copied)
     assert_memory_equal(&options, &given, sizeof(given));
 }
 
-TEST(options, what_an_old_caller_does_not_know_is_zero)
+TEST(options, members_that_an_older_caller_lacks_are_zero)
 {
     struct {
         struct old given;
-        uint32_t behind; /* what follows an old caller's struct is none of ours */
+        uint32_t behind; /* memory behind an older caller's struct must not be read */
     } caller = {{offsetof(struct current, second), 1}, 77};
     struct current options;
 
@@ -65,7 +65,7 @@ TEST(options, what_an_old_caller_does_not_know_is_zero)
     assert_null(options.third);
 }
 
-TEST(options, a_newer_caller_may_leave_the_new_ones_zero)
+TEST(options, a_newer_caller_may_leave_new_members_zero)
 {
     struct newer given = {sizeof(given), 1, 2, "x", 0};
     struct current options;
@@ -75,7 +75,7 @@ TEST(options, a_newer_caller_may_leave_the_new_ones_zero)
     assert_int_equal(options.second, 2);
 }
 
-TEST(options, a_newer_caller_that_sets_a_new_one_is_refused)
+TEST(options, a_newer_caller_that_sets_a_new_member_is_rejected)
 {
     struct newer given = {sizeof(given), 1, 2, "x", UINT64_C(1) << 56};
     struct current options = {7, 7, 7, NULL};
@@ -85,7 +85,7 @@ TEST(options, a_newer_caller_that_sets_a_new_one_is_refused)
     assert_int_equal(options.first, 7);
 }
 
-TEST(options, an_impossible_size_is_refused)
+TEST(options, an_invalid_size_is_rejected)
 {
     struct current given = {0, 1, 2, "x"};
     struct current options = {7, 7, 7, NULL};

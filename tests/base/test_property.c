@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The property tests' own machinery: a planted fault is found, and what is left of the sequence is
- * as short as it can be.
+ * The property test framework: a planted fault is found, and the sequence is shrunk to a minimum.
  */
 #include "support/property.h"
 
@@ -80,7 +79,7 @@ TEST(property, that_holds_finds_nothing)
     assert_int_equal(open_states, 0);
 }
 
-TEST(property, that_is_broken_is_shrunk_to_the_least_that_breaks_it)
+TEST(property, that_is_broken_is_shrunk_to_a_minimal_example)
 {
     struct property_step steps[STEPS];
     struct property property = property_of(step_faulty);

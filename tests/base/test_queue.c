@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The queue of many producers, its closing, and the chain that it is taken into.
+ * The queue, closing it, and the chain that it is taken into.
  */
 #include "base/queue.h"
 
@@ -125,7 +125,7 @@ TEST(queue, taken_when_empty_leaves_the_chain_alone)
     assert_int_equal(pop(&chain), 7);
 }
 
-TEST(queue, that_is_closed_gives_what_it_held_and_takes_nothing_more)
+TEST(queue, close_returns_its_nodes_and_rejects_pushes)
 {
     struct item items[3], late = {.number = 9};
     weir__chain chain = {0};
@@ -234,7 +234,7 @@ struct producer {
     weir__thread thread;
     weir__queue *queue;
     struct item *items;
-    int pushed; /* how many before the queue was closed */
+    int pushed; /* pushed before the queue was closed */
     _Atomic bool *go;
     _Atomic int *total;
 };
@@ -285,7 +285,7 @@ static struct producer *producer_of(struct producer *producers, const struct ite
     return NULL;
 }
 
-/* Each producer's items come in its order and without a gap; `seen` counts them. */
+/* The items of each producer arrive in order and without gaps; `seen` counts them. */
 static void check_chain(weir__chain *chain, struct producer *producers, int *seen)
 {
     weir_queue_node *node;
@@ -327,7 +327,7 @@ TEST(queue, keeps_the_order_of_each_of_several_producers)
     free_items(producers);
 }
 
-/* A push that succeeded came before the close, and the closer has its item: none is lost. */
+/* A push that succeeded precedes the close, and the closer has its item: none is lost. */
 TEST(queue, closed_among_pushes_holds_exactly_those_that_succeeded)
 {
     for (int round = 1; round <= 20; round++) {

@@ -8,7 +8,7 @@
 #include "base/refcount.h"
 #include "os/thread.h"
 
-TEST(refcount, the_maker_is_the_last_if_nobody_retained)
+TEST(refcount, a_sole_owner_releases_the_last_reference)
 {
     weir__refs refs;
 
@@ -53,7 +53,7 @@ static void release_one(struct shared *object)
     weir__free(object);
 }
 
-/* Every other time by way of a second reference, so that both ways to be the last are taken. */
+/* Every other time with a second reference, so that both ways to be the last are tested. */
 static void write_and_release(void *arg)
 {
     int me = *(int *)arg;

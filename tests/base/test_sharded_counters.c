@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Accounts: what is counted in one, in the rest, and across the end of one.
+ * Counts in a shard, in the shared counters, and across the closing of a shard.
  */
 #include "base/sharded_counters.h"
 
@@ -28,7 +28,7 @@ TEST(shard, is_part_of_the_sum)
     weir__counter_shard_close(&two);
 }
 
-TEST(shard, leaves_its_figures_to_the_rest)
+TEST(shard, adds_its_counts_to_the_shared_ones_on_close)
 {
     uint64_t first = weir__counter_shard_sum(0), last = weir__counter_shard_sum(LAST);
     weir__counter_shard shard = {0};
@@ -48,7 +48,7 @@ enum { WRITERS = 3, ACCOUNTS = 200, ADDITIONS = 50, TAKEN = 10, GIVEN = 11 };
 static _Atomic bool is_over;
 static _Atomic unsigned mistakes;
 
-/* Each addition to TAKEN comes after one to GIVEN, in another shard or in the rest. */
+/* Each addition to TAKEN follows one to GIVEN, in another shard or in the shared counters. */
 static void write_accounts(void *arg)
 {
     (void)arg;
@@ -78,7 +78,7 @@ static void read_sums(void *arg)
     }
 }
 
-TEST(shard, never_makes_a_sum_go_back_nor_shows_the_second_without_the_first)
+TEST(shard, sums_never_decrease_and_respect_release_order)
 {
     weir__thread writers[WRITERS], reader;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hash tables of names.
+ * Hash maps by string.
  */
 #include "base/string_map.h"
 
@@ -45,7 +45,7 @@ TEST(string_map, finds_what_is_in_it)
 }
 
 /* Two names, one hash (FNV-1a). */
-TEST(string_map, tells_names_apart_that_share_a_number)
+TEST(string_map, distinguishes_names_with_the_same_hash)
 {
     static const char *const names[2] = {"8yn0iYCKYHlIj4-BwPqk", "GReLUrM4wMqfg9yzV3KQ"};
     weir__string_node nodes[2];

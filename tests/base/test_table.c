@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The hash table, against an array that knows what is in it.
+ * The hash table, compared with an array.
  */
 #include "base/table.h"
 

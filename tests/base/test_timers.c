@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The timer store: first what a caller sees, case by case, then a million random steps beside a
- * model that scans an array. A failure of these names its seed; WEIR_SEED repeats it.
+ * The timer wheel: first single cases, then a million random steps compared with a model that scans
+ * an array. A failure of these prints its seed; WEIR_SEED repeats it.
  */
 #include "base/timers.h"
 
@@ -117,7 +117,7 @@ TEST(timers, with_equal_deadlines_expire_in_order_of_start)
     }
 }
 
-TEST(timers, are_in_order_of_start_when_the_count_of_starts_begins_anew)
+TEST(timers, keep_their_order_when_the_sequence_wraps_around)
 {
     weir__timers timers;
     weir_timer_node nodes[6] = {0};
@@ -252,8 +252,9 @@ TEST(timers, started_between_two_expirations_take_their_place_among_the_due)
 
     weir__timers_start(&timers, &nodes[0], 500); /* now */
     weir__timers_start(&timers, &nodes[1], 115);
-    weir__timers_start(&timers, &nodes[2], 110); /* as one that waits, but started later */
-    weir__timers_start(&timers, &nodes[3], 50);  /* before one that was handed out already */
+    weir__timers_start(&timers, &nodes[2],
+                       110); /* the same deadline as a ready timer, but started later */
+    weir__timers_start(&timers, &nodes[3], 50); /* earlier than one that has expired */
     assert_next(&timers, 50);
     assert_ptr_equal(weir__timers_expire(&timers, 500), &nodes[3]);
     assert_ptr_equal(weir__timers_expire(&timers, 500), &waiting[1]);
@@ -279,7 +280,7 @@ TEST(timers, started_in_the_past_are_due_at_once_in_order)
     assert_expire_in_order(&timers, nodes, 1000, SECOND);
 }
 
-TEST(timers, before_the_beginning_of_time_count_as_its_beginning)
+TEST(timers, with_a_negative_deadline_expire_at_zero)
 {
     weir__timers timers;
     weir_timer_node nodes[3] = {{0}};
@@ -323,7 +324,7 @@ TEST(timers, can_be_postponed_to_never)
     assert_int_equal(weir__timers_count(&timers), 1);
 }
 
-TEST(timers, survive_a_clock_that_goes_back)
+TEST(timers, tolerate_a_clock_that_goes_backwards)
 {
     weir__timers timers;
     weir_timer_node nodes[3] = {{0}};
@@ -346,7 +347,7 @@ TEST(timers, survive_a_clock_that_goes_back)
     assert_expire_in_order(&timers, nodes, 2, 4 * SECOND);
 }
 
-TEST(timers, started_after_a_delay_count_from_the_time_that_is_told)
+TEST(timers, started_with_a_delay_count_from_the_next_resolve)
 {
     weir__timers timers;
     weir_timer_node nodes[3] = {{0}, {0}, {0}};
@@ -367,7 +368,7 @@ TEST(timers, started_after_a_delay_count_from_the_time_that_is_told)
     assert_int_equal(weir__timers_count(&timers), 1);
 }
 
-TEST(timers, that_wait_for_the_time_can_be_stopped_and_restarted)
+TEST(timers, that_are_relative_can_be_stopped_and_restarted)
 {
     weir__timers timers;
     weir_timer_node stopped = {0}, restarted = {0}, again = {0};
@@ -387,7 +388,7 @@ TEST(timers, that_wait_for_the_time_can_be_stopped_and_restarted)
     assert_int_equal(weir__timers_count(&timers), 0);
 }
 
-TEST(timers, can_all_be_taken_whatever_their_deadline)
+TEST(timers, can_all_be_popped_at_any_deadline)
 {
     static const int64_t at_ns[] = {0, 5, 300, MS, 4 * MS, SECOND, DAY, YEAR, WEIR_NEVER};
     weir__timers timers;
@@ -407,7 +408,8 @@ TEST(timers, can_all_be_taken_whatever_their_deadline)
     assert_next(&timers, WEIR_NEVER);
 }
 
-/* Sleeps until `next` says, as an executor does; returns how often nothing was due then. */
+/* Sleeps until `next`, as an executor does; returns the number of wake-ups without an expired
+ * timer. */
 static int sleep_until_first(weir__timers *timers, weir_timer_node **ret_node)
 {
     int early = 0;
@@ -486,8 +488,8 @@ TEST(timers, stopped_in_a_crowded_slot_do_not_keep_the_sleeper_awake)
 }
 
 /*
- * The random steps. A trial keeps beside each node what a caller believes of it, and finds the
- * timer that is due next by looking at all of them.
+ * Random steps. A trial stores the expected state of each node, and finds the next timer by
+ * scanning all of them.
  */
 
 #define TRIAL_TIMERS_MAX 400
@@ -557,7 +559,7 @@ static void start(struct trial *trial, struct subject *subject, int64_t at_ns)
     subject->started = trial->starts++;
 }
 
-/* Its deadline counts from the time that is told next, which is the trial's: see tell(). */
+/* Its deadline counts from the time of the next resolve. */
 static void start_after(struct trial *trial, struct subject *subject, int64_t delay_ns)
 {
     weir__timers_start_after(&trial->timers, &subject->node, delay_ns);
@@ -567,7 +569,7 @@ static void start_after(struct trial *trial, struct subject *subject, int64_t de
     subject->started = trial->starts++;
 }
 
-static void tell(struct trial *trial)
+static void resolve(struct trial *trial)
 {
     weir__timers_resolve(&trial->timers, trial->now_ns);
 }
@@ -621,7 +623,7 @@ static void step_next(struct trial *trial)
     struct subject *first = first_running(trial);
     int64_t next_ns;
 
-    tell(trial);
+    resolve(trial);
     next_ns = weir__timers_next(&trial->timers);
     if (first == NULL)
         require(trial, next_ns == WEIR_NEVER, "next is never without timers");
@@ -674,7 +676,7 @@ static void expire_all(struct trial *trial, int64_t now_ns)
     for (;;) {
         struct subject *first = first_running(trial);
 
-        tell(trial);
+        resolve(trial);
         node = weir__timers_expire(&trial->timers, now_ns);
         if (first == NULL || first->at_ns > now_ns)
             break;
@@ -691,9 +693,10 @@ static void expire_all(struct trial *trial, int64_t now_ns)
 
 static void step_expire(struct trial *trial)
 {
-    tell(trial);
+    resolve(trial);
     if (draw(trial, 16) == 0)
-        expire_all(trial, trial->now_ns - trial->draw_duration(trial)); /* the clock went back */
+        expire_all(trial,
+                   trial->now_ns - trial->draw_duration(trial)); /* the clock went backwards */
     trial->now_ns = draw_now(trial);
     expire_all(trial, trial->now_ns);
 }
@@ -753,7 +756,7 @@ static void run_trial(size_t subject_count, int64_t (*draw_duration)(struct tria
     take_all(&trial);
 }
 
-/* Of every order of magnitude, from nothing to 46 days. */
+/* Durations of every order of magnitude, from 0 to 46 days. */
 static int64_t draw_any_duration(struct trial *trial)
 {
     int64_t duration_ns = draw(trial, INT64_C(1) << draw(trial, 53));
@@ -766,7 +769,7 @@ static int64_t draw_short_duration(struct trial *trial)
     return draw(trial, 3 * MS);
 }
 
-/* To one of a few moments, so that very many timers share a slot, or a nanosecond. */
+/* One of a few times, so that very many timers share a slot or a nanosecond. */
 static int64_t draw_crowded_duration(struct trial *trial)
 {
     int64_t grain_ns = INT64_C(1) << (draw(trial, 2) == 0 ? 20 : 28);

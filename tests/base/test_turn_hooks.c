@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hooks that are called at the end of a turn.
+ * Hooks that run at the end of a turn.
  */
 #include "base/turn_hooks.h"
 
@@ -25,12 +25,12 @@ static int64_t second(bool sleeps, int64_t now_ns)
     return now_ns + 10;
 }
 
-TEST(turn, without_hooks_ends_and_may_sleep)
+TEST(turn_hooks, run_returns_never_without_hooks)
 {
     assert_true(weir__turn_hooks_run(true, 5) == WEIR_NEVER);
 }
 
-TEST(turn, a_hook_hears_of_it_once_however_often_it_was_added)
+TEST(turn_hooks, a_hook_added_twice_runs_once)
 {
     weir__turn_hook_add(first);
     weir__turn_hook_add(first);
@@ -43,7 +43,7 @@ TEST(turn, a_hook_hears_of_it_once_however_often_it_was_added)
     assert_false(last_sleeps);
 }
 
-TEST(turn, the_earliest_wish_counts)
+TEST(turn_hooks, run_returns_the_earliest_time)
 {
     weir__turn_hook_add(first);
     weir__turn_hook_add(second);

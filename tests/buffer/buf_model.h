@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A buffer as plainly as it can be said, for test_buf_model.c to hold the real one against: bytes
- * one by one, no sharing of code or tricks with src/buffer.
- *
- * What the model cannot know it is told: which capacity the pool gave, and what was in memory that
- * nobody has written to. From then on it knows.
+ * A simple model of a buffer for test_buf_model.c: byte by byte, without shared code or tricks of
+ * src/buffer. The test passes what the model cannot compute: the capacity of a block, and the
+ * contents of memory that was never written.
  */
 #ifndef WEIR_TEST_BUFFER_BUF_MODEL_H
 #define WEIR_TEST_BUFFER_BUF_MODEL_H
@@ -21,10 +19,10 @@
 struct model_memory {
     unsigned users;
     uint8_t *bytes;
-    bool *known; /* whether the byte is what the real memory has */
+    bool *known; /* the byte is known */
 };
 
-/* The references to the buffer that views keep alive: its holders' and its views'. */
+/* References to the buffer that views keep alive: those of holders and of views. */
 struct model_root {
     unsigned refs;
 };
@@ -32,7 +30,7 @@ struct model_root {
 struct model {
     struct model_memory *memory;
     struct model_root *root;
-    size_t offset; /* where in the memory index 0 is */
+    size_t offset; /* position of index 0 in the memory */
     size_t read, write, capacity, max;
     unsigned holders;
     bool is_view;
@@ -97,7 +95,7 @@ static void model_retain(struct model *model)
         model->root->refs++;
 }
 
-/* Whether that was the last holder. */
+/* True if that was the last holder. */
 static bool model_release(struct model *model)
 {
     bool is_last = --model->holders == 0;
@@ -137,7 +135,7 @@ static bool model_knows(const struct model *model, size_t index)
     return model->memory->known[model->offset + index];
 }
 
-/* Bytes up to `end` can be seen: the model learns what is at `data` where it does not know. */
+/* Bytes up to `end` are visible: copies unknown ones from `data`. */
 static void model_learn(struct model *model, const uint8_t *data, size_t end)
 {
     for (size_t i = 0; i < end; i++)
@@ -194,7 +192,7 @@ static int model_may_move_bytes(const struct model *model)
 
 /* ---- memory ---- */
 
-/* The buffer has got other memory, to which its bytes have moved. */
+/* The buffer has moved to other memory. */
 static void model_move(struct model *model, size_t capacity)
 {
     struct model_memory *memory = model_memory_create(capacity);
@@ -219,7 +217,7 @@ static void model_discard(struct model *model)
 
 /* ---- numbers ---- */
 
-/* The byte of a number of `size` bytes that stands at place `i` in memory. */
+/* Byte `i` in memory of a number of `size` bytes. */
 static uint8_t model_byte_of(uint64_t value, size_t size, bool is_little, size_t i)
 {
     size_t place = is_little ? i : size - 1 - i;
@@ -236,7 +234,7 @@ static uint64_t model_number(const struct model *model, size_t index, size_t siz
     return value;
 }
 
-/* Sums up, where the real one shifts and masks. */
+/* By addition, where the implementation shifts and masks. */
 static int model_varint(const struct model *model, size_t index, uint64_t *ret_value,
                         size_t *ret_length)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Buffers: life, indices, views; each with its borders. Their memory is in test_buf_memory.c; what
- * is done with the bytes has tests of its own; long random sequences are in test_buf_model.c.
+ * Buffers: lifecycle, indices and views, with their limits. Growth is in test_buf_memory.c, random
+ * sequences in test_buf_model.c.
  */
 #undef NDEBUG /* misuse is caught by the asserts of the headers */
 
@@ -18,7 +18,7 @@
 
 /* ---- life ---- */
 
-TEST(buf, a_new_one_is_empty_and_has_the_room_that_was_asked_for)
+TEST(buf, a_new_buffer_is_empty_and_has_the_requested_capacity)
 {
     const size_t capacities[] = {0, 1, 63, 64, 65, 1000, 4096, 65536, MIB, MIB + 1, 5 * MIB};
 
@@ -45,7 +45,7 @@ TEST(buf, capacity_is_never_beyond_max)
     weir_buf_release(buf);
 }
 
-TEST(buf, cannot_be_created_with_impossible_sizes)
+TEST(buf, create_rejects_invalid_sizes)
 {
     weir_buf *buf = NULL;
 
@@ -147,7 +147,7 @@ TEST(buf, wrapping_frees_the_memory_when_it_fails)
     assert_null(buf);
 }
 
-TEST(buf, nothing_at_all_can_be_wrapped)
+TEST(buf, an_empty_range_can_be_wrapped)
 {
     struct freed freed = {&freed, 0};
     weir_buf *wrapped, *fixed, *slice;
@@ -234,7 +234,7 @@ TEST(buf, skip_and_advance_stop_at_what_is_there)
     weir_buf_release(buf);
 }
 
-TEST(buf, holds_what_lies_before_the_write_index)
+TEST(buf, in_bounds_ends_at_the_write_index)
 {
     weir_buf *buf = make_buf_of("hello");
 
@@ -252,7 +252,7 @@ TEST(buf, holds_what_lies_before_the_write_index)
 
 /* ---- views ---- */
 
-TEST(buf, a_slice_shares_memory_and_has_indices_of_its_own)
+TEST(buf, a_slice_shares_memory_and_has_its_own_indices)
 {
     weir_buf *buf = make_buf_of("hello, world");
     weir_buf *slice;
@@ -295,7 +295,7 @@ TEST(buf, slices_stop_at_the_write_index)
     weir_buf_release(buf);
 }
 
-TEST(buf, read_slice_skips_what_it_gives)
+TEST(buf, read_slice_consumes_its_bytes)
 {
     weir_buf *buf = make_buf_of("hello, world");
     weir_buf *first, *second;
@@ -406,8 +406,8 @@ static void read_and_release(void *arg)
     }
 }
 
-/* Plain reads over there, plain writes here: only the count keeps them apart. */
-TEST(buf, what_another_thread_did_to_a_view_is_over_when_it_has_released_it)
+/* Plain reads on the other thread, plain writes here: ordered only by the reference count. */
+TEST(buf, accesses_through_a_view_happen_before_its_release)
 {
     struct other_holder other = {.sum = 0};
     weir_buf *bufs[ROUNDS];
@@ -420,7 +420,7 @@ TEST(buf, what_another_thread_did_to_a_view_is_over_when_it_has_released_it)
     }
     assert_int_equal(weir__thread_start("other", read_and_release, &other, &thread), 0);
     for (int i = 0; i < ROUNDS; i++) {
-        if (i % 2 == 0) /* the other way: what it reads stays behind */
+        if (i % 2 == 0) /* the other way: reading it does not affect the original */
             assert_int_equal(weir_buf_reserve(bufs[i], 1000), 0);
         while (weir_buf_discard(bufs[i]) == -EBUSY)
             sched_yield();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory of buffers: how they grow, give back, are compacted, and do without.
+ * The memory of buffers: growing, shrinking, compacting, and running out.
  */
 #include "support/buffer/buf.h"
 
@@ -76,7 +76,7 @@ TEST(buf, can_be_as_large_as_the_largest)
     weir_buf *buf, *slice;
 
     if (weir_buf_create(WEIR_BUF_MAX, 0, &buf) == -ENOMEM)
-        return; /* the system does not promise what it does not have */
+        return; /* the system does not overcommit */
     assert_int_equal(weir_buf_capacity(buf), WEIR_BUF_MAX);
     assert_int_equal(weir_buf_advance(buf, WEIR_BUF_MAX - 1), 0);
     weir_buf_space(buf)[0] = 'x';
@@ -134,7 +134,7 @@ TEST(buf, shared_memory_does_not_shrink)
     weir_buf_release(buf);
 }
 
-TEST(buf, discard_makes_room_of_what_was_read)
+TEST(buf, discard_reuses_the_space_of_consumed_bytes)
 {
     weir_buf *buf = make_buf_of("hello, world");
     size_t capacity = weir_buf_capacity(buf);
@@ -152,7 +152,7 @@ TEST(buf, discard_makes_room_of_what_was_read)
     weir_buf_release(buf);
 }
 
-TEST(buf, compact_gives_back_what_the_readable_bytes_do_not_need)
+TEST(buf, compact_shrinks_to_the_readable_bytes)
 {
     weir_buf *buf = make_buf(0, 0);
 
@@ -195,7 +195,7 @@ TEST(buf, bytes_do_not_move_under_another_holder)
 
 /* ---- no memory ---- */
 
-/* Everything that takes memory, once; `err` of what failed, and all is as before. */
+/* Does everything that allocates once; returns the error, and checks that nothing has changed. */
 static int grow_and_shrink(void)
 {
     weir_buf *buf;
@@ -275,7 +275,8 @@ static int wrap_memory(void)
     return err;
 }
 
-/* The thread's cache is thrown away before each try, so that every try needs all of its memory. */
+/* The cache of the thread is emptied before each try, so that every try allocates all of its
+ * memory. */
 static void fail_each_allocation(int (*operation)(void))
 {
     for (unsigned n = 1;; n++) {
@@ -295,13 +296,13 @@ static void fail_each_allocation(int (*operation)(void))
     test_memory_fail_at(0);
 }
 
-TEST(buf, survives_that_there_is_no_memory)
+TEST(buf, fails_without_memory)
 {
     fail_each_allocation(grow_and_shrink);
     fail_each_allocation(wrap_memory);
 }
 
-TEST(buf, views_survive_that_there_is_no_memory)
+TEST(buf, views_fail_without_memory)
 {
     int (*const makers[])(weir_buf *, weir_buf **) = {
         slice_all, read_slice_of_all, copy_all, weir_buf_duplicate, weir_buf_read_only,

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Buffers beside their model (buf_model.h): long random sequences of everything that can be done to
- * them, on a few at a time, of which some are views of others. Contents, indices, counts and errors
- * must be the same after every step.
- *
- * The cases one by one are in test_buf.c and its neighbours.
+ * Buffers compared with their model (buf_model.h): long random sequences of all operations on a few
+ * buffers, some of which are views of others. Contents, indices, counts and errors must agree after
+ * every step. test_buf.c and others have single cases.
  */
 #include <stdio.h>
 
@@ -16,19 +14,19 @@
 #include "support/test.h"
 
 #define SIDES 4
-#define SIZE_LIMIT 700 /* of what a single step asks for */
+#define SIZE_LIMIT 700 /* requested by a single step */
 
-/* A buffer and its model; nothing yet if buf is NULL. */
+/* A buffer and its model; empty if buf is NULL. */
 struct side {
     struct side *all; /* of the same test */
     weir_buf *buf;
-    const uint8_t *base; /* where its index 0 was when we last looked */
+    const uint8_t *base; /* its data pointer when last checked */
     struct model model;
 };
 
 /* ---- arguments ---- */
 
-/* Mostly within `end`, now and then a little or far beyond. */
+/* Mostly within `end`, sometimes a little or far beyond. */
 static size_t around(uint32_t number, size_t end)
 {
     return number % 32 == 31 ? SIZE_MAX - number / 32 % 12 : number % (end + 3);
@@ -67,7 +65,7 @@ static const uint8_t *base_of(const weir_buf *buf)
     return weir_buf_bytes(buf) - weir_buf_read_index(buf);
 }
 
-/* The model has followed; whether the real one has moved to other memory is seen here. */
+/* The model was updated; checks whether the buffer has moved to other memory. */
 static bool follow(struct side *side)
 {
     const uint8_t *base = base_of(side->buf);
@@ -127,7 +125,7 @@ static void empty(struct side *side)
         (void)release(side, NULL);
 }
 
-/* A new root; the model hears of the capacity. */
+/* A new root; the model gets its capacity. */
 static bool settle(struct side *side, size_t capacity, size_t max)
 {
     PROPERTY(weir_buf_capacity(side->buf) >= capacity);
@@ -480,7 +478,7 @@ static bool read_number(struct side *side, const uint32_t *numbers)
     return true;
 }
 
-/* The real one has room now, and perhaps other memory; the model appends what it has appended. */
+/* The buffer has room now, perhaps in other memory; the model appends the same. */
 static bool append_number(struct side *side, size_t size, bool is_little, uint64_t value)
 {
     PROPERTY(follow(side));
@@ -729,7 +727,7 @@ static bool set_bytes(struct side *side, const uint32_t *numbers)
     return true;
 }
 
-/* The real one has appended these. */
+/* The buffer has appended these bytes. */
 static bool append_bytes(struct side *side, const uint8_t *bytes, size_t length)
 {
     PROPERTY(follow(side));
@@ -833,7 +831,7 @@ static bool read_string(struct side *side, const uint32_t *numbers)
 
 /* ---- search ---- */
 
-/* The first index from `from` on where the `length` bytes are, by looking at every one. */
+/* The first index from `from` on with these `length` bytes, by checking every one. */
 static ssize_t find_plainly(const struct model *model, size_t from, const uint8_t *bytes,
                             size_t length)
 {
@@ -859,7 +857,7 @@ static bool find(struct side *side, const uint32_t *numbers)
     return true;
 }
 
-/* A piece of what is there, mostly, with another end, now and then. */
+/* Mostly a part of the contents, sometimes with another end. */
 static bool find_sequence(struct side *side, const uint32_t *numbers)
 {
     size_t from = around(numbers[0], side->model.write);

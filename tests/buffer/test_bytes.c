@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs of bytes: each function within its borders, at them and beyond.
+ * Bytes: each function within its bounds, at them and beyond.
  */
 #include "support/buffer/buf.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Composites case by case, each with its borders; their components are in
- * test_composite_components.c. Long random sequences are in test_composite_model.c.
+ * Composites: single cases with their limits. test_composite_components.c tests their components,
+ * test_composite_model.c random sequences.
  */
 #include <weir/composite.h>
 
@@ -380,7 +380,7 @@ static int consolidate_large(weir_composite *composite)
     return err < 0 ? err : weir_composite_consolidate(composite);
 }
 
-/* Whatever fails, the composite is one that "buf" can be read from as often as it was added. */
+/* After any failure "buf" can be read from the composite as often as it was added. */
 static void assert_whole(weir_composite *composite)
 {
     char bytes[3];
@@ -413,7 +413,7 @@ TEST(composite, survives_every_failed_allocation)
     for (unsigned n = 1;; n++) {
         int err;
 
-        weir_locals_remove_all(); /* so that every try needs all of its memory */
+        weir_locals_remove_all(); /* so that every try allocates all of its memory */
         (void)weir_pool_trim();
         test_memory_fail_at(n);
         err = use_all();
@@ -427,7 +427,7 @@ TEST(composite, survives_every_failed_allocation)
     test_memory_fail_at(0);
 }
 
-TEST(composite, a_component_that_there_is_no_view_for_stays)
+TEST(composite, remove_without_memory_for_a_view_changes_nothing)
 {
     weir_composite *composite = make_composite(0), *other = make_composite(0);
     weir_buf *removed;
@@ -447,7 +447,7 @@ TEST(composite, a_component_that_there_is_no_view_for_stays)
     weir_composite_release(composite);
 }
 
-TEST(composite, a_shared_buffer_that_there_is_no_view_for_is_released)
+TEST(composite, add_without_memory_for_a_view_releases_the_buffer)
 {
     weir_composite *composite = make_composite(0);
     weir_buf *buf = make_buf_of("shared");
@@ -462,7 +462,7 @@ TEST(composite, a_shared_buffer_that_there_is_no_view_for_is_released)
     weir_composite_release(composite);
 }
 
-TEST(composite, that_cannot_be_consolidated_goes_on_without)
+TEST(composite, is_usable_if_consolidation_fails)
 {
     weir_composite *composite = make_composite(1);
     weir_buf *buf = make_buf(100000, 0);

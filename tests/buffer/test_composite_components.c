@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is added to a composite, taken from it, and put together: its components, case by case.
+ * Adding, removing and consolidating components.
  */
 #include <weir/composite.h>
 
@@ -94,7 +94,7 @@ TEST(composite, insert_at_the_read_index_can_be_read)
     weir_composite_release(composite);
 }
 
-TEST(composite, takes_what_it_refuses)
+TEST(composite, releases_messages_that_it_rejects)
 {
     static const weir_msg_type other_type = {.name = "other"};
     weir_composite *composite = make_one_two_three();
@@ -158,7 +158,7 @@ TEST(composite, an_empty_nested_one_adds_nothing)
     weir_composite_release(outer);
 }
 
-TEST(composite, remove_gives_the_buffer_back)
+TEST(composite, remove_returns_the_buffer)
 {
     weir_composite *composite = make_composite(0);
     weir_buf *buf = make_buf_of("..body"), *removed;
@@ -191,7 +191,7 @@ TEST(composite, remove_of_a_buffer_that_others_have_gives_a_view)
     weir_composite_release(composite);
 }
 
-TEST(composite, remove_gives_the_component_whatever_became_of_the_buffer)
+TEST(composite, remove_returns_the_component_after_changes_of_the_buffer)
 {
     weir_composite *composite = make_composite(0);
     weir_buf *buf = make_buf(64, 0), *removed;
@@ -303,7 +303,7 @@ TEST(composite, has_the_limit_that_was_asked_for)
     weir_composite_release(many);
 }
 
-/* Lies about its length: nobody may look at these bytes. */
+/* Its length is wrong: these bytes must not be read. */
 static weir_msg *make_vast(void)
 {
     weir_buf *buf = NULL;

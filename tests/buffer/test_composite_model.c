@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A composite beside a flat array and the list of its components' lengths: long random sequences of
- * everything that can be done to it. test_composite.c has the cases one by one.
+ * A composite compared with a flat array and the lengths of its components: long random sequences
+ * of all operations. test_composite.c has single cases.
  */
 #include <weir/composite.h>
 
@@ -50,7 +50,7 @@ static const char *const kind_names[KIND_COUNT] = {
     "find",        "find any",    "find sequence",
 };
 
-/* A part that was taken out: it must stay as it was, whatever becomes of the composite. */
+/* A part that was taken out: it must not change, whatever happens to the composite. */
 struct kept {
     weir_msg *msg;
     size_t length;
@@ -77,7 +77,7 @@ static size_t up_to(uint32_t number, size_t limit)
     return number % (limit + 1);
 }
 
-/* One beyond what is there, now and then. */
+/* Sometimes one beyond the end. */
 static size_t index_from(uint32_t number, size_t end)
 {
     return up_to(number, end + 1);
@@ -189,7 +189,7 @@ static bool has_bytes(weir_msg *msg, const uint8_t *bytes, size_t length)
            memcmp(found, bytes, length) == 0;
 }
 
-/* Takes msg; what it takes the place of must still be what it was. */
+/* Takes msg; the message that it replaces must be unchanged. */
 static bool keep(struct pair *pair, weir_msg *msg, const uint8_t *bytes, size_t length)
 {
     struct kept *kept = &pair->kept[pair->next_kept++ % KEPT_MAX];
@@ -207,7 +207,7 @@ static bool keep(struct pair *pair, weir_msg *msg, const uint8_t *bytes, size_t 
 
 /* ---- what is added ---- */
 
-/* Few different bytes, so that searches find something, and nearly something. */
+/* Few different bytes, so that searches find matches and near-matches. */
 static void draw_bytes(uint32_t number, uint8_t *bytes, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
@@ -216,14 +216,14 @@ static void draw_bytes(uint32_t number, uint8_t *bytes, size_t length)
     }
 }
 
-/* What the test itself needs does not fail. */
+/* Allocations of the test itself do not fail. */
 static void must(int err)
 {
     if (err < 0)
         abort();
 }
 
-/* A buffer with these bytes readable, and others around them; of a kind that `number` says. */
+/* A buffer with these readable bytes and others around them, of a kind chosen by `number`. */
 static weir_buf *make_buf(struct pair *pair, const uint8_t *bytes, size_t length, uint32_t number)
 {
     uint8_t padded[COMPONENT_BYTES_MAX + 8] = "........";
@@ -238,7 +238,7 @@ static weir_buf *make_buf(struct pair *pair, const uint8_t *bytes, size_t length
         weir_buf_release(buf);
         return view;
     }
-    if (number % 3 == 1) /* somebody else has it too */
+    if (number % 3 == 1) /* has another holder */
         (void)keep(pair, weir_buf_msg(weir_buf_retain(buf)), bytes, length);
     return buf;
 }
@@ -302,7 +302,7 @@ static weir_composite *make_nested(struct pair *pair, const struct pieces *piece
     return nested;
 }
 
-/* Components of the nested one that were read to their end do not come along. */
+/* Components of the nested composite that were read completely are not inserted. */
 static void model_insert_pieces(struct pair *pair, size_t component, const struct pieces *pieces)
 {
     const uint8_t *bytes = pieces->bytes + pieces->skipped;
@@ -526,7 +526,7 @@ static bool find_any(struct pair *pair, size_t from, const char *bytes)
     return true;
 }
 
-/* Sequences that are there, with one byte changed now and then. */
+/* Sequences of the contents, sometimes with one byte changed. */
 static bool find_sequence(struct pair *pair, const uint32_t *numbers)
 {
     size_t from = index_from(numbers[0], pair->length);

@@ -93,7 +93,7 @@ TEST(datagram, can_be_readdressed)
     assert_int_equal(weir_datagram_create(NULL, &first, &datagram), 0);
     weir_datagram_set_recipient(datagram, &second);
     assert_true(weir_address_equal(weir_datagram_recipient(datagram), &second));
-    weir_datagram_make_reply(datagram); /* who is not known */
+    weir_datagram_make_reply(datagram); /* unknown */
     assert_int_equal(weir_datagram_recipient(datagram)->length, 0);
     weir_datagram_set_recipient(datagram, NULL);
     assert_int_equal(weir_datagram_recipient(datagram)->length, 0);
@@ -118,7 +118,7 @@ TEST(datagram, is_shared_with_bytes_addresses_and_segments)
     weir_msg_release(share);
 }
 
-TEST(datagram, survives_that_it_cannot_be_shared)
+TEST(datagram, share_fails_without_memory)
 {
     weir_datagram *datagram;
     weir_msg *share;
@@ -147,7 +147,7 @@ TEST(datagram, that_is_sent_from_an_address_keeps_it)
 
     assert_int_equal(weir_datagram_create(NULL, &there, &datagram), 0);
     weir_datagram_set_sender(datagram, &here);
-    weir_datagram_make_reply(datagram); /* it is on its way there already */
+    weir_datagram_make_reply(datagram); /* already a reply */
     assert_true(weir_address_equal(weir_datagram_recipient(datagram), &there));
     assert_int_equal(weir_msg_share(weir_datagram_msg(datagram), &other), 0);
     assert_true(weir_datagram_of(other)->has_source);
@@ -158,7 +158,7 @@ TEST(datagram, that_is_sent_from_an_address_keeps_it)
     weir_datagram_release(datagram);
 }
 
-TEST(datagram, goes_back_from_where_it_has_come_to)
+TEST(datagram, a_reply_is_sent_from_the_address_of_arrival)
 {
     weir_address here = address("127.0.0.2:1"), there = address("127.0.0.3:3");
     weir_datagram *datagram;

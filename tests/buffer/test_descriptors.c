@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Descriptors as messages: what can be one, who closes what, and what a share is.
+ * Messages with descriptors: validation, ownership, sharing.
  */
 #include "buffer/descriptors.h"
 
@@ -90,7 +90,7 @@ TEST(descriptors, are_sent_once)
     assert_false(is_open(number));
 }
 
-TEST(descriptors, are_closed_also_if_they_cannot_be_a_message)
+TEST(descriptors, are_closed_if_create_fails)
 {
     int numbers[] = {open_file(), -1}, many[WEIR_DESCRIPTORS_MAX + 1];
     weir_descriptors *descriptors = NULL;
@@ -131,7 +131,7 @@ TEST(descriptors, are_shared_and_closed_with_the_last)
     assert_false(is_open(number));
 }
 
-TEST(descriptors, survive_that_there_is_no_memory)
+TEST(descriptors, fail_without_memory)
 {
     for (unsigned n = 1;; n++) {
         int number = open_file();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parts of files as messages: what can be one, how far it has been sent, whose the descriptor is.
+ * File ranges: validation, progress, ownership of the descriptor.
  */
 #include <weir/file_range.h>
 
@@ -36,7 +36,7 @@ static weir_file_range *make_range(int descriptor, int64_t offset, int64_t lengt
     return range;
 }
 
-TEST(file_range, says_what_it_is_a_part_of)
+TEST(file_range, has_a_descriptor_offset_and_length)
 {
     int descriptor = open_file();
     weir_file_range *range = make_range(descriptor, 100, 50, 0);
@@ -87,7 +87,7 @@ TEST(file_range, can_be_empty_and_can_reach_to_the_end_of_all_files)
     close(descriptor);
 }
 
-TEST(file_range, that_cannot_be_is_refused)
+TEST(file_range, rejects_invalid_ranges)
 {
     weir_file_range *range = NULL;
     int descriptor = open_file();
@@ -104,7 +104,7 @@ TEST(file_range, that_cannot_be_is_refused)
     close(descriptor);
 }
 
-TEST(file_range, closes_a_descriptor_that_it_was_given_with_its_last_reference)
+TEST(file_range, with_the_flag_closes_the_descriptor_with_its_last_reference)
 {
     int descriptor = open_file();
     weir_file_range *range = make_range(descriptor, 0, 1, WEIR_FILE_RANGE_CLOSE);
@@ -117,7 +117,7 @@ TEST(file_range, closes_a_descriptor_that_it_was_given_with_its_last_reference)
     weir_file_range_release(NULL);
 }
 
-TEST(file_range, leaves_a_descriptor_open_that_it_was_only_shown)
+TEST(file_range, without_the_flag_leaves_the_descriptor_open)
 {
     int descriptor = open_file();
 
@@ -126,7 +126,7 @@ TEST(file_range, leaves_a_descriptor_open_that_it_was_only_shown)
     close(descriptor);
 }
 
-TEST(file_range, closes_a_descriptor_that_it_was_given_also_on_failure)
+TEST(file_range, with_the_flag_closes_the_descriptor_on_failure)
 {
     weir_file_range *range = NULL;
     int descriptor = open_file();
@@ -151,13 +151,13 @@ static void on_log(void *user_data, enum weir_log_level level, const char *subsy
     snprintf(user_data, 128, "%s: %s", object, message);
 }
 
-TEST(file_range, says_in_the_log_that_closing_failed)
+TEST(file_range, logs_a_failed_close)
 {
     int descriptor = open_file();
     weir_file_range *range = make_range(descriptor, 0, 1, WEIR_FILE_RANGE_CLOSE);
     char line[128] = "", name[16];
 
-    close(descriptor); /* a mistake of the user's */
+    close(descriptor); /* an error of the user */
     weir_log_set(on_log, line);
     weir_file_range_release(range);
     weir_log_set(NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocks that are released on another thread, and heaps whose thread has ended.
+ * Blocks released on another thread, and heaps of ended threads.
  */
 #include "buffer/heaps.h"
 
@@ -36,14 +36,15 @@ static uint64_t orphan_count(void)
 
 /* ---- the way home ---- */
 
-/* Blocks of the main thread's heap that another thread gives; what that thread saw of them. */
+/* Blocks of the main thread's heap that another thread frees, and the counts that this thread saw.
+ */
 struct delivery {
     weir_buf *blocks[100];
     size_t count;
     weir__heap *owner;
-    uint32_t delivered;   /* what had come home before the thread ended */
+    uint32_t delivered;   /* blocks returned before the thread ended */
     uint32_t after_flush; /* and after its turn */
-    weir__heap *heap;     /* the thread's own, when it was through */
+    weir__heap *heap;     /* of the thread itself, at its end */
 };
 
 static uint32_t delivered_to(const weir__heap *heap)
@@ -72,7 +73,7 @@ static struct delivery deliver_from_thread(size_t count, size_t payload)
     return delivery;
 }
 
-TEST(heaps, what_another_thread_gives_comes_home_and_is_counted)
+TEST(heaps, blocks_freed_by_another_thread_are_returned_and_counted)
 {
     weir_buf *block;
 
@@ -84,7 +85,7 @@ TEST(heaps, what_another_thread_gives_comes_home_and_is_counted)
     assert_blocks(0, 100, 0);
 }
 
-TEST(heaps, blocks_come_home_to_their_own_class)
+TEST(heaps, blocks_are_returned_to_their_class)
 {
     weir_buf *blocks[2];
     struct delivery delivery = {.count = 2};
@@ -138,7 +139,7 @@ TEST(heaps, trim_delivers_what_is_in_the_outboxes)
     assert_int_equal(delivery.delivered, 3);
 }
 
-#define OWNERS (3 * WEIR__OUTBOX_COUNT) /* so that some must share an outbox */
+#define OWNERS (3 * WEIR__OUTBOX_COUNT) /* some must share an outbox */
 
 struct owners {
     weir_buf *blocks[OWNERS];
@@ -146,7 +147,7 @@ struct owners {
     unsigned count;
 };
 
-/* Threads that live at the same time, each with a heap; when they end, a block of each is out. */
+/* Concurrent threads, each with a heap; when they end, a block of each is still allocated. */
 static void take_and_start_the_next(void *arg)
 {
     struct owners *owners = arg;
@@ -166,7 +167,7 @@ TEST(heaps, many_owners_all_get_their_blocks)
     for (unsigned round = 0; round < 2; round++)
         for (unsigned i = round; i < OWNERS; i += 2)
             weir__pool_free(owners.blocks[i]);
-    assert_blocks(0, 1, OWNERS - 1); /* one of the heaps is this thread's now */
+    assert_blocks(0, 1, OWNERS - 1); /* this thread has adopted one of the heaps */
     (void)weir__turn_hooks_run(false, 0);
     for (unsigned i = 0; i < OWNERS; i++)
         if (owners.heaps[i] != weir__heap_current)
@@ -184,7 +185,7 @@ static void give_without_memory(void *arg)
     delivery->delivered = delivered_to(delivery->owner);
 }
 
-TEST(heaps, a_thread_without_memory_for_a_heap_still_gives)
+TEST(heaps, a_thread_without_memory_for_a_heap_can_free)
 {
     struct delivery delivery = {.count = 1};
 
@@ -209,13 +210,13 @@ static void take_some(void *arg)
     delivery->heap = weir__heap_current;
 }
 
-TEST(heaps, a_thread_that_has_all_its_blocks_leaves_nothing)
+TEST(heaps, a_thread_without_allocated_blocks_leaves_no_memory)
 {
     (void)deliver_from_thread(10, 100);
     assert_int_equal(orphan_count(), 0);
 }
 
-TEST(heaps, blocks_that_are_out_make_an_orphan_that_the_next_thread_adopts)
+TEST(heaps, a_heap_with_allocated_blocks_is_orphaned_and_adopted)
 {
     struct delivery first = {.count = 2}, second = {.count = 1};
 
@@ -228,7 +229,7 @@ TEST(heaps, blocks_that_are_out_make_an_orphan_that_the_next_thread_adopts)
     assert_int_equal(orphan_count(), 1);
     assert_blocks(3, 0, 0);
 
-    weir__pool_free(first.blocks[0]); /* now it is this thread's, and so are the blocks */
+    weir__pool_free(first.blocks[0]); /* now the heap and its blocks belong to this thread */
     assert_ptr_equal(weir__heap_current, first.heap);
     assert_int_equal(orphan_count(), 0);
     assert_blocks(2, 1, 0);
@@ -282,11 +283,11 @@ static void keep_until_exit(void *arg)
 {
     int *err = arg;
 
-    *err = weir_thread_on_exit(give_kept, NULL); /* called after the heap's own hook */
+    *err = weir_thread_on_exit(give_kept, NULL); /* runs after the exit hook of the heap */
     kept = weir__pool_alloc(100);
 }
 
-TEST(heaps, a_block_given_while_the_thread_ends_is_not_lost)
+TEST(heaps, a_block_freed_while_the_thread_ends_is_not_lost)
 {
     int err = -1;
 
@@ -296,7 +297,7 @@ TEST(heaps, a_block_given_while_the_thread_ends_is_not_lost)
     assert_blocks(0, 0, 0);
 }
 
-TEST(heaps, a_cache_says_whose_it_is)
+TEST(heaps, cache_stats_name_their_thread)
 {
     struct delivery delivery = {.count = 2};
     weir_buf *own = weir__pool_alloc(100);
@@ -350,7 +351,7 @@ static void give_all(void *arg)
     give_blocks(delivery->blocks, delivery->count);
 }
 
-TEST(heaps, what_came_home_makes_room_at_once_after_a_failure)
+TEST(heaps, returned_blocks_are_usable_immediately_after_a_failure)
 {
     struct delivery delivery;
     weir_buf *large;
@@ -388,7 +389,7 @@ TEST(heaps, other_threads_trim_when_their_turn_ends)
 
 /* ---- all at once ---- */
 
-TEST(heaps, four_threads_pass_buffers_round_and_all_memory_comes_home)
+TEST(heaps, four_threads_pass_buffers_and_all_memory_is_returned)
 {
     struct relay relay = {.seed = 7, .buffers = 20000};
     const char *fault = relay_run(&relay);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Leak records: who is watched, what is found, what a report says. One of the reports is the one
- * that docs/internals/buffer.md shows.
+ * Leak detection: sampling, searching, reports. One report is shown in docs/internals/buffer.md.
  */
 #include <weir/pool.h>
 
@@ -25,7 +24,7 @@
 
 #define TEXT_SIZE 20000
 
-/* What was reported since listen_at; not on a stack that a failed test leaves behind. */
+/* Reports since listen_at; static, because a failed test leaves its stack. */
 static struct {
     int count;
     weir_leak_report last; /* `thread` and `text` are copied below */
@@ -54,7 +53,7 @@ static bool is_watched(const weir_buf *buf)
     return (buf->msg.flags & WEIR__LEAK_WATCHED) != 0;
 }
 
-/* One that the samples of the level have hit. */
+/* A message that was sampled at the current level. */
 __attribute__((noinline)) static weir_buf *make_sampled(void)
 {
     weir_buf *buf = make_buf(64, 0);
@@ -74,7 +73,7 @@ static void run_on_thread(weir_thread_fn *fn, void *arg)
     weir__thread_join(&thread);
 }
 
-/* Not inlined, so that it is one place whoever calls it. */
+/* Not inlined, so that all callers share one site. */
 __attribute__((noinline)) static void forget(void *arg)
 {
     weir_buf **ret_buf = arg;
@@ -102,7 +101,7 @@ TEST(leak, level_is_what_was_set)
     assert_int_equal(weir_leak_level(), WEIR_LEAK_ADVANCED);
 }
 
-TEST(leak, level_is_read_as_a_word)
+TEST(leak, level_is_parsed)
 {
     static const char *const words[] = {"off", "simple", "Advanced", "PARANOID"};
     enum weir_leak_level level;
@@ -170,7 +169,7 @@ TEST(leak, one_in_128_is_watched)
     assert_in_range(sum / 400, 98, 160);
 }
 
-TEST(leak, a_thread_in_a_hurry_is_sampled_less_often)
+TEST(leak, a_busy_thread_is_sampled_less_often)
 {
     assert_int_equal(weir_leak_set_level(WEIR_LEAK_SIMPLE), 0);
     assert_in_range(count_watched(200000), 1, 200000 / 256);
@@ -266,7 +265,7 @@ TEST(leak, samples_are_found_at_the_simple_level)
     weir_buf_release(buf);
 }
 
-TEST(leak, whoever_touches_a_message_has_it)
+TEST(leak, touching_a_message_makes_the_thread_its_holder)
 {
     weir_buf *buf;
 
@@ -295,14 +294,14 @@ TEST(leak, a_place_is_reported_once)
     assert_int_equal(weir_leak_check_all(), 5);
     assert_int_equal(reports.count, 1);
 
-    assert_int_equal(weir_leak_set_level(WEIR_LEAK_PARANOID), 0); /* forgets the places */
+    assert_int_equal(weir_leak_set_level(WEIR_LEAK_PARANOID), 0); /* forgets the sites */
     assert_int_equal(weir_leak_check(), 5);
     assert_int_equal(reports.count, 2);
     for (int i = 0; i < 5; i++)
         weir_buf_release(bufs[i]);
 }
 
-/* Five calls that the compiler must not make one of: each path through them is a place. */
+/* Five calls that must not be merged: each path through them is a site. */
 __attribute__((noinline)) static weir_buf *make_on_path(unsigned path, int left)
 {
     weir_buf *buf = NULL;
@@ -418,7 +417,7 @@ TEST(leak, of_many_touches_the_first_four_and_the_last_are_kept)
         assert_int_equal(count_of(reports.text, where[i]), 1);
     assert_int_equal(count_of(reports.text, "touched by last"), 1);
     kept = count_of(reports.text, "touched by between") + 5;
-    assert_int_equal(kept, 8); /* that a thousand touches leave fewer has a chance of 2^-100 */
+    assert_int_equal(kept, 8); /* fewer after a thousand touches has a probability of 2^-100 */
     assert_non_null(strstr(reports.text, "992 more touches were not kept"));
     weir_buf_release(buf);
 }
@@ -439,7 +438,7 @@ TEST(leak, a_report_that_is_too_long_is_cut)
     weir_buf_release(buf);
 }
 
-TEST(leak, a_composite_hands_touches_on)
+TEST(leak, a_composite_touches_its_components)
 {
     weir_composite *composite;
     weir_buf *buf;
@@ -528,7 +527,7 @@ TEST(leak, a_scope_is_about_its_own_thread)
 
 /* ---- no memory, many threads ---- */
 
-/* Ages are the only figures with a point: from report to report they differ. */
+/* Ages are the only numbers with a decimal point, and differ between reports. */
 static void forget_ages(char *text)
 {
     for (char *point = strchr(text, '.'); point != NULL; point = strchr(point + 1, '.')) {
@@ -548,7 +547,7 @@ TEST(leak, without_memory_for_a_record_a_message_is_not_watched)
         weir_buf *buf;
 
         (void)weir_leak_set_level(WEIR_LEAK_OFF);
-        weir_buf_release(make_buf(0, 0)); /* so that what fails is not the buffer's */
+        weir_buf_release(make_buf(0, 0)); /* so that the allocation of the buffer does not fail */
         (void)weir_leak_set_level(WEIR_LEAK_PARANOID);
         test_memory_fail_at(++n);
         buf = make_buf(0, 0);
@@ -560,13 +559,13 @@ TEST(leak, without_memory_for_a_record_a_message_is_not_watched)
     assert_in_range(n, 2, 10);
 }
 
-TEST(leak, a_touch_that_there_is_no_memory_for_is_not_seen)
+TEST(leak, a_touch_without_memory_is_ignored)
 {
     weir_buf *buf;
 
     listen_at(WEIR_LEAK_PARANOID);
     buf = forget_on_thread();
-    weir_locals_remove_all(); /* what is known of this thread goes */
+    weir_locals_remove_all(); /* the thread_ref of this thread is freed */
     test_memory_fail_at(1);
     weir_msg_touch(weir_buf_msg(buf), "unseen");
     assert_true(test_memory_failed());
@@ -576,7 +575,7 @@ TEST(leak, a_touch_that_there_is_no_memory_for_is_not_seen)
     weir_buf_release(buf);
 }
 
-TEST(leak, without_memory_for_names_a_report_is_the_same)
+TEST(leak, a_report_without_memory_for_the_name_cache_is_the_same)
 {
     static char expected[TEXT_SIZE];
     weir_buf *buf;
@@ -597,7 +596,7 @@ TEST(leak, without_memory_for_names_a_report_is_the_same)
     weir_buf_release(buf);
 }
 
-TEST(leak, a_table_that_cannot_grow_still_holds_all)
+TEST(leak, a_table_that_cannot_grow_holds_all_records)
 {
     enum { COUNT = 130 };
     weir_buf *bufs[COUNT];
@@ -605,7 +604,7 @@ TEST(leak, a_table_that_cannot_grow_still_holds_all)
     assert_int_equal(weir_leak_set_level(WEIR_LEAK_PARANOID), 0);
     for (int i = 0; i < COUNT - 2; i++)
         bufs[i] = make_buf(0, 0);
-    test_memory_fail_at(2); /* the first is the record's */
+    test_memory_fail_at(2); /* the first is that of the record */
     bufs[COUNT - 2] = make_buf(0, 0);
     assert_true(test_memory_failed());
     bufs[COUNT - 1] = make_buf(0, 0);
@@ -630,7 +629,7 @@ static void use_and_drop(void *arg)
     atomic_fetch_sub(running, 1);
 }
 
-TEST(leak, can_be_looked_for_while_threads_work)
+TEST(leak, can_be_searched_concurrently)
 {
     weir__thread threads[3];
     _Atomic int running = 3;
@@ -661,7 +660,7 @@ static void on_log(void *user_data, enum weir_log_level level, const char *subsy
     snprintf(text + length, TEXT_SIZE - length, "%s\n", message);
 }
 
-/* A small server: the router forgets a request that no route fits. */
+/* A small server whose router forgets a request that matches no route. */
 __attribute__((noinline)) static void route_request(weir_buf *request)
 {
     weir_msg_touch(weir_buf_msg(request), "router");
@@ -709,7 +708,7 @@ static bool is_steady_frame(const char *line)
     return false;
 }
 
-/* Drops the other frames, and writes # for every number. */
+/* Removes the other frames, and writes # for every number. */
 static void reduce_to_shape(char *text)
 {
     char *to = text;
@@ -756,7 +755,7 @@ static bool read_documented(char *text, size_t size)
     return true;
 }
 
-/* What the log says of it, without the words in front of each line. */
+/* The log lines of a report, without their prefixes. */
 static void cut_prefixes(char *text)
 {
     static const char prefix[] = "weir WARN  leak buf: ";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What all messages have in common, with a type of the test's own.
+ * Functions of all messages, with a type of the test.
  */
 #undef NDEBUG /* misuse is caught by the asserts of the header */
 
@@ -70,7 +70,7 @@ TEST(msg, has_no_references_when_it_is_destroyed)
     assert_int_equal(sole.refs_at_the_end, 0);
 }
 
-TEST(msg, releasing_none_is_fine)
+TEST(msg, releasing_null_is_ignored)
 {
     weir_msg_release(NULL);
 }
@@ -94,7 +94,7 @@ TEST(msg, size_is_what_the_type_says_or_8)
     assert_int_equal(weir_msg_size(&greeting.msg), 8);
 }
 
-TEST(msg, a_touch_reaches_the_type_that_wants_it)
+TEST(msg, a_touch_is_passed_to_the_type)
 {
     struct greeting greeting = {.touched = NULL};
 
@@ -106,7 +106,7 @@ TEST(msg, a_touch_reaches_the_type_that_wants_it)
     assert_string_equal(greeting.touched, "here");
 }
 
-TEST(msg, that_nobody_changes_is_shared_as_it_is)
+TEST(msg, of_an_immutable_type_is_shared_by_retaining)
 {
     struct greeting greeting = {.destroyed = 0};
     weir_msg *share = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers: the bytes that they are, and their borders, for every row of WEIR_NUMBER_MAP.
+ * Numbers: encoding and bounds, for every row of WEIR_NUMBER_MAP.
  */
 #include "support/buffer/buf.h"
 
@@ -57,7 +57,7 @@ TEST(number, bytes_of_the_widest_and_of_floats)
     weir_buf_release(buf);
 }
 
-/* One per row of the map: all that can be done with a number of that name. */
+/* All operations on a number, one function per row of the map. */
 #define CHECK_NUMBER(NAME, type, width, order)                                      \
     static void check_##NAME(type value)                                            \
     {                                                                               \
@@ -146,7 +146,7 @@ TEST(number, floats_keep_what_is_not_a_number)
     check_f64_le(DBL_MAX);
 }
 
-TEST(number, each_stays_within_the_bytes_that_are_there)
+TEST(number, each_is_bounds_checked)
 {
 #define CHECK_BORDERS(NAME, type, width, order) check_borders_of_##NAME();
     WEIR_NUMBER_MAP(CHECK_BORDERS)
@@ -210,7 +210,7 @@ TEST(number, the_largest_of_each_size_fits_and_one_more_does_not)
     }
 }
 
-TEST(number, any_size_stays_within_the_bytes_that_are_there)
+TEST(number, any_size_is_bounds_checked)
 {
     const size_t no_sizes[] = {0, 9, SIZE_MAX};
     weir_buf *buf = make_buf(0, 4);
@@ -288,7 +288,7 @@ TEST(number, a_varint_has_7_bits_a_byte_and_the_lowest_first)
     }
 }
 
-TEST(number, a_varint_that_is_not_all_there_is_left_alone)
+TEST(number, an_incomplete_varint_is_not_consumed)
 {
     for (size_t i = 0; i < VARINTS; i++) {
         for (size_t length = 0; length < varints[i].length; length++) {
@@ -321,7 +321,7 @@ static int read_varint_of(const char *bytes, size_t length)
     return err;
 }
 
-TEST(number, a_varint_of_more_than_64_bits_is_refused)
+TEST(number, a_varint_of_more_than_64_bits_is_rejected)
 {
     const char *endless = "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff";
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Taking and giving blocks on one thread: what a block is, the limit, trimming, having no memory.
+ * Allocating and freeing blocks on one thread: blocks, limit, trimming, lack of memory.
  */
 #include "buffer/pool.h"
 
@@ -77,14 +77,14 @@ TEST(pool, a_header_alone_has_no_capacity)
     weir__pool_free(block);
 }
 
-TEST(pool, more_than_a_buffer_can_hold_is_refused)
+TEST(pool, alloc_rejects_more_than_the_maximum)
 {
     assert_null(weir__pool_alloc(WEIR_BUF_MAX + 1));
     assert_null(weir__pool_alloc(SIZE_MAX));
     assert_true(weir__pool_capacity_for(WEIR_BUF_MAX) <= UINT32_MAX);
 }
 
-TEST(pool, the_last_one_given_is_the_next_one_taken)
+TEST(pool, the_block_freed_last_is_allocated_next)
 {
     weir_buf *blocks[3], *again[3];
 
@@ -96,7 +96,7 @@ TEST(pool, the_last_one_given_is_the_next_one_taken)
     give_blocks(again, 3);
 }
 
-TEST(pool, what_users_did_to_a_header_is_forgotten)
+TEST(pool, alloc_initializes_the_header)
 {
     weir_buf *block = weir__pool_alloc(100), *again;
     uint8_t elsewhere[1];
@@ -123,7 +123,7 @@ TEST(pool, a_block_finds_its_heap_although_its_owner_was_overwritten)
     weir__pool_free(block);
 }
 
-TEST(pool, a_given_block_has_no_references)
+TEST(pool, a_freed_block_has_no_references)
 {
     weir_buf *block = weir__pool_alloc(100);
 
@@ -152,7 +152,7 @@ TEST(pool, blocks_do_not_overlap)
     give_blocks(blocks, COUNT);
 }
 
-TEST(pool, a_huge_block_comes_from_the_system_and_goes_back_at_once)
+TEST(pool, a_huge_block_is_mapped_and_unmapped_immediately)
 {
     uint64_t before = mapped_bytes();
     weir_buf *block = weir__pool_alloc(3 * MIB);
@@ -169,7 +169,7 @@ TEST(pool, a_huge_block_comes_from_the_system_and_goes_back_at_once)
 
 /* ---- the limit ---- */
 
-TEST(pool, refuses_a_limit_below_off)
+TEST(pool, rejects_a_limit_below_off)
 {
     assert_int_equal(weir_pool_set_limit(WEIR_OFF - 1), -EINVAL);
     assert_int_equal(weir_pool_set_limit(WEIR_OFF), 0);
@@ -233,7 +233,7 @@ TEST(pool, memory_that_is_cached_makes_room_within_the_limit)
     assert_int_equal(weir_pool_set_limit(WEIR_OFF), 0);
 }
 
-TEST(pool, memory_that_is_given_makes_room_at_once_after_a_failure)
+TEST(pool, freed_memory_is_usable_immediately_after_a_failure)
 {
     weir_buf *blocks[64];
     size_t count;
@@ -247,7 +247,7 @@ TEST(pool, memory_that_is_given_makes_room_at_once_after_a_failure)
     assert_int_equal(weir_pool_set_limit(WEIR_OFF), 0);
 }
 
-TEST(pool, the_peak_stays_when_memory_has_gone)
+TEST(pool, the_peak_stays_when_memory_was_unmapped)
 {
     weir_pool_stats stats;
     weir_buf *block = weir__pool_alloc(40 * MIB);
@@ -262,7 +262,7 @@ TEST(pool, the_peak_stays_when_memory_has_gone)
 
 /* ---- trimming ---- */
 
-TEST(pool, trim_gives_back_what_is_wholly_free)
+TEST(pool, trim_unmaps_unused_slabs)
 {
     enum { COUNT = 500 };
     weir_buf *blocks[COUNT];
@@ -290,11 +290,11 @@ TEST(pool, one_block_in_use_keeps_its_slab_and_no_other)
     assert_int_equal(mapped_bytes(), weir__slab_of(blocks[COUNT / 2])->bytes);
     assert_int_equal(count_blocks().in_use, 1);
 
-    take_blocks(blocks, COUNT / 2, 4000); /* its neighbours are still good */
+    take_blocks(blocks, COUNT / 2, 4000); /* its neighbours are unchanged */
     give_blocks(blocks, COUNT / 2 + 1);
 }
 
-TEST(pool, a_thread_that_sleeps_on_little_is_left_alone)
+TEST(pool, a_sleeping_thread_with_little_memory_keeps_it)
 {
     weir_buf *blocks[8];
 
@@ -313,7 +313,7 @@ static uint64_t slabs_of(size_t payload)
     return stats.classes[weir__class_of(payload)].slabs;
 }
 
-TEST(pool, a_thread_that_sleeps_on_much_gives_it_back_by_and_by)
+TEST(pool, a_sleeping_thread_with_much_memory_unmaps_it_gradually)
 {
     enum { COUNT = 512 };
     weir_buf *blocks[COUNT];
@@ -326,7 +326,7 @@ TEST(pool, a_thread_that_sleeps_on_much_gives_it_back_by_and_by)
     assert_int_equal(weir__turn_hooks_run(true, now_ns), now_ns + SECOND);
     assert_int_equal(weir__turn_hooks_run(true, now_ns + SECOND - 1), now_ns + SECOND);
 
-    now_ns += SECOND; /* a second ago these were needed */
+    now_ns += SECOND; /* these were needed a second ago */
     assert_int_equal(weir__turn_hooks_run(true, now_ns), now_ns + SECOND);
     assert_int_equal(slabs_of(64 * KIB), idle + 2);
     for (; idle > 1; idle /= 2) {
@@ -334,7 +334,7 @@ TEST(pool, a_thread_that_sleeps_on_much_gives_it_back_by_and_by)
         assert_int_equal(weir__turn_hooks_run(true, now_ns), now_ns + SECOND);
         assert_int_equal(slabs_of(64 * KIB), idle / 2 + 2);
     }
-    now_ns += SECOND; /* the rest is in use: it looks ever more seldom */
+    now_ns += SECOND; /* the rest is in use: it backs off */
     assert_int_equal(weir__turn_hooks_run(true, now_ns), now_ns + 2 * SECOND);
     assert_int_equal(weir__turn_hooks_run(true, now_ns + 2 * SECOND), now_ns + 6 * SECOND);
     assert_int_equal(slabs_of(64 * KIB), 2);
@@ -353,7 +353,7 @@ static void give_all(void *arg)
         weir__pool_free(blocks[i]);
 }
 
-TEST(pool, what_comes_home_to_a_sleeper_is_given_back_too)
+TEST(pool, blocks_returned_to_a_sleeping_thread_are_unmapped_too)
 {
     enum { COUNT = 64 };
     weir_buf *blocks[COUNT + 1] = {NULL};
@@ -375,7 +375,7 @@ TEST(pool, what_comes_home_to_a_sleeper_is_given_back_too)
     (void)weir_pool_trim();
 }
 
-TEST(pool, what_runs_dry_in_every_second_is_kept)
+TEST(pool, classes_that_need_refills_are_kept)
 {
     enum { COUNT = 64 };
     weir_buf *blocks[COUNT + 64];
@@ -405,7 +405,7 @@ TEST(pool, a_turn_that_goes_on_keeps_what_is_cached)
     assert_int_equal(mapped_bytes(), before);
 }
 
-TEST(pool, a_clock_that_was_set_back_or_stands_at_its_end_does_no_harm)
+TEST(pool, tolerates_a_clock_that_goes_backwards_or_stands_at_never)
 {
     enum { COUNT = 64 };
     weir_buf *blocks[COUNT];
@@ -442,7 +442,7 @@ TEST(pool, each_allocation_may_fail)
     for (unsigned n = 1;; n++) {
         int err;
 
-        end_thread_heap(); /* so that it begins with nothing */
+        end_thread_heap(); /* starts without memory */
         test_memory_fail_at(n);
         err = take_one_of_each();
         if (!test_memory_failed())
@@ -455,7 +455,7 @@ TEST(pool, each_allocation_may_fail)
     test_memory_fail_at(0);
 }
 
-TEST(pool, a_system_without_memory_gets_back_what_is_cached_first)
+TEST(pool, cached_memory_is_unmapped_before_an_allocation_fails)
 {
     weir_buf *blocks[8];
     uint64_t failures_before = failures();
@@ -491,7 +491,7 @@ TEST(pool, everything_that_is_mapped_is_accounted_for)
     weir__pool_free(huge);
 }
 
-TEST(pool, a_class_says_what_it_has)
+TEST(pool, class_stats_count_their_blocks)
 {
     weir_buf *blocks[3];
     weir_pool_stats stats;
@@ -520,7 +520,7 @@ static weir_pool_cache_stats own_cache(void)
 
 TEST(pool, a_class_and_a_cache_have_a_peak_that_stays)
 {
-    const size_t payload = 448 * KIB; /* no other test's, for the peak of a class is of all time */
+    const size_t payload = 448 * KIB; /* not used by another test, because peaks are never reset */
     uint64_t slab = weir__slab_bytes(weir__class_of(payload)), in_cache;
     weir_buf *blocks[6];
     weir_pool_stats stats;
@@ -592,12 +592,12 @@ TEST(pool, describes_itself_in_a_table)
                                  "      64 KiB "));
     assert_non_null(
         strstr(text, "                    huge         1         0         0         0"));
-    assert_null(strstr(text, " 896 KiB ")); /* no test has needed it */
+    assert_null(strstr(text, " 896 KiB ")); /* not used by any test */
     weir__pool_free(blocks[0]);
     weir__pool_free(huge);
 }
 
-TEST(pool, a_description_without_room_is_cut_and_says_how_long_it_is)
+TEST(pool, a_description_is_truncated_and_returns_its_length)
 {
     char text[200], whole[8192];
     size_t length = weir_pool_describe(whole, sizeof(whole));
@@ -609,7 +609,7 @@ TEST(pool, a_description_without_room_is_cut_and_says_how_long_it_is)
     assert_int_equal(weir_pool_describe(NULL, 0), length);
 }
 
-TEST(pool, its_figures_are_in_the_metric_registry_as_long_as_there_is_a_cache)
+TEST(pool, its_metrics_are_registered_while_there_is_a_cache)
 {
     weir_buf *block = weir__pool_alloc(2000);
     weir_metric_value value;
@@ -629,7 +629,7 @@ TEST(pool, its_figures_are_in_the_metric_registry_as_long_as_there_is_a_cache)
     assert_int_equal(weir_metric_read("pool.mapped_bytes", &value), -ENOENT);
 }
 
-TEST(pool, a_name_that_is_taken_costs_a_figure_and_no_buffer)
+TEST(pool, a_name_that_is_taken_costs_a_metric_but_no_buffer)
 {
     weir_metric_value value;
     weir_metric *taken;
@@ -704,7 +704,7 @@ static void give_twice(void)
     weir__pool_free(block);
 }
 
-TEST(pool, asan_sees_through_it)
+TEST(pool, asan_detects_use_of_free_blocks)
 {
     assert_true(child_survives(use_while_taken));
     assert_false(child_survives(read_payload_after_give));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finding, comparing, hashing: the quick ways beside plain ones, at every length and place around
- * the width of a vector, and within the borders.
+ * Finding, comparing and hashing: vector and scalar code compared, at every length and offset
+ * around the width of a vector, and within bounds.
  */
 #include "buffer/search.h"
 
@@ -20,7 +20,7 @@ static weir_byte_set set_of(const char *bytes)
 
 /* ---- sets ---- */
 
-TEST(search, a_set_has_what_it_was_made_of)
+TEST(search, a_set_contains_its_bytes)
 {
     weir_byte_set none, all;
     uint8_t bytes[256];
@@ -68,14 +68,14 @@ TEST(search, any_of_a_set_is_found_at_every_place_of_every_length)
             memset(bytes, 'x', sizeof(bytes));
             assert_int_equal(weir_span_find_any(weir_span_of(bytes, length), &set), -ENOENT);
             for (size_t at = length; sets[s][0] != '\0' && at-- > 0;) {
-                bytes[at] = sets[s][at % strlen(sets[s])]; /* what comes later is found no more */
+                bytes[at] = sets[s][at % strlen(sets[s])]; /* later matches are not found */
                 assert_int_equal(weir_span_find_any(weir_span_of(bytes, length), &set), at);
             }
         }
     }
 }
 
-TEST(search, quick_and_plain_ways_find_the_same)
+TEST(search, vector_and_scalar_search_agree)
 {
     weir__random random;
     uint8_t memory[LENGTH_MAX + 16];
@@ -108,7 +108,7 @@ static ssize_t find_sequence_plain(weir_span span, weir_span sequence)
     return -ENOENT;
 }
 
-/* Two letters: sequences are found, and nearly found, all the time. */
+/* Two letters, so that there are many matches and near-matches. */
 TEST(search, sequences_are_found_where_a_plain_search_finds_them)
 {
     weir__random random;
@@ -129,7 +129,7 @@ TEST(search, sequences_are_found_where_a_plain_search_finds_them)
     }
 }
 
-TEST(search, sequences_have_borders)
+TEST(search, sequences_of_extreme_lengths)
 {
     weir_span hello = weir_span_of_text("hello"), none = weir_span_of(NULL, 0);
 
@@ -157,7 +157,7 @@ TEST(search, a_byte_is_found_first_to_last)
     assert_int_equal(weir_span_find(weir_span_of(NULL, 0), 'a'), -ENOENT);
 }
 
-TEST(search, a_buffer_answers_with_an_index)
+TEST(search, a_buffer_returns_an_index)
 {
     weir_buf *buf = make_buf_of("hello, hello");
     weir_byte_set set = set_of(",o");
@@ -181,7 +181,7 @@ TEST(search, a_buffer_is_searched_up_to_the_write_index)
     weir_buf *buf = make_buf_of("hello");
     weir_byte_set set = set_of("o");
 
-    assert_int_equal(weir_buf_set_write_index(buf, 4), 0); /* the 'o' is in memory still */
+    assert_int_equal(weir_buf_set_write_index(buf, 4), 0); /* the 'o' is still in memory */
     assert_int_equal(weir_buf_find(buf, 0, 'o'), -ENOENT);
     assert_int_equal(weir_buf_find_any(buf, 0, &set), -ENOENT);
     assert_int_equal(weir_buf_find_sequence(buf, 0, weir_span_of_text("lo")), -ENOENT);
@@ -255,7 +255,8 @@ TEST(search, a_hash_depends_on_bytes_length_and_seed_but_not_on_the_place)
                 weir_span_hash(weir_span_of(bytes, 0), 7));
 }
 
-/* Counters are what bad hashes choke on. Of 65,536 in 4,096 buckets, 16 are expected in each. */
+/* Consecutive numbers, which bad hashes handle badly. Of 65,536 in 4,096 buckets, 16 are expected
+ * in each. */
 TEST(search, hashes_are_spread_evenly)
 {
     static unsigned low[4096], high[4096];

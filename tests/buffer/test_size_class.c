@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sizes that the pool knows.
+ * Size classes.
  */
 #include "buffer/size_class.h"
 

@@ -39,7 +39,7 @@ TEST(text, a_string_is_read_with_an_end)
     weir_buf_release(buf);
 }
 
-TEST(text, a_string_needs_room_and_bytes)
+TEST(text, a_string_is_bounds_checked)
 {
     weir_buf *buf = make_buf_of("hello");
     char text[6] = "......";
@@ -116,7 +116,7 @@ TEST(text, printf_touches_no_byte_behind_what_it_writes)
     weir_buf_release(buf);
 }
 
-TEST(text, printf_refuses_what_cannot_be_printed)
+TEST(text, printf_rejects_invalid_formats)
 {
     weir_buf *buf = make_buf(0, 0);
 
@@ -149,7 +149,7 @@ TEST(text, vprintf_leaves_the_arguments_as_they_were)
     weir_buf_release(buf);
 }
 
-TEST(text, printf_survives_that_there_is_no_memory)
+TEST(text, printf_fails_without_memory)
 {
     weir_buf *buf = make_buf(1000, 0);
 
@@ -185,7 +185,7 @@ TEST(text, a_hex_dump_looks_as_that_of_hexdump)
     weir_buf_release(buf);
 }
 
-TEST(text, a_hex_dump_is_cut_off_where_the_room_ends)
+TEST(text, a_hex_dump_is_truncated)
 {
     weir_span span = weir_span_of(twenty, sizeof(twenty));
     char text[sizeof(dump_of_20) + 1];
@@ -218,7 +218,7 @@ TEST(text, a_hex_dump_has_the_length_it_says)
 
 /* ---- UTF-8 ---- */
 
-/* Made from code points, to have every one of them. Returns the length. */
+/* Encodes a code point. Returns the length. */
 static size_t encode(uint32_t point, size_t length, uint8_t *bytes)
 {
     static const uint8_t marks[] = {0, 0, 0xc0, 0xe0, 0xf0};
@@ -246,7 +246,7 @@ TEST(text, utf8_is_every_character_in_its_shortest_form)
     }
 }
 
-TEST(text, utf8_is_not_longer_than_it_need_be)
+TEST(text, utf8_rejects_overlong_forms)
 {
     uint8_t bytes[4];
 
@@ -255,7 +255,7 @@ TEST(text, utf8_is_not_longer_than_it_need_be)
             assert_false(weir_span_is_utf8(weir_span_of(bytes, encode(point, length, bytes))));
 }
 
-TEST(text, utf8_begins_and_goes_on_with_certain_bytes)
+TEST(text, utf8_rejects_invalid_lead_and_continuation_bytes)
 {
     for (int first = 0x80; first < 0x100; first++) {
         for (int second = 0; second < 0x100; second++) {
@@ -284,7 +284,7 @@ TEST(text, utf8_can_be_cut_anywhere)
     }
 }
 
-/* Wherever it stands among words of plain text that are skipped at once. */
+/* At any position among words of ASCII that are skipped. */
 TEST(text, utf8_sees_a_wrong_byte_anywhere)
 {
     for (size_t length = 1; length <= 40; length++) {
@@ -299,7 +299,7 @@ TEST(text, utf8_sees_a_wrong_byte_anywhere)
     }
 }
 
-TEST(text, utf8_that_has_failed_fails)
+TEST(text, utf8_keeps_failing_after_a_failure)
 {
     weir_utf8 utf8 = {0, 0, 0};
 

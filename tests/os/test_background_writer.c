@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files that are written by a thread of their own, and pipes whose reader has stopped.
+ * Files written by a background thread, and pipes whose reader has stopped.
  */
 #include "os/background_writer.h"
 
@@ -55,7 +55,7 @@ static bool put(weir__background_writer *writer, uint32_t number)
     return true;
 }
 
-/* Until the queue takes no more. Returns how many it has taken. */
+/* Writes pieces until the queue is full. Returns their number. */
 static uint32_t put_all(weir__background_writer *writer)
 {
     uint32_t count = 0;
@@ -156,7 +156,7 @@ TEST(background_writer, writes_a_full_chunk_and_what_is_pushed_by_itself)
     close(ends[0]);
 }
 
-TEST(background_writer, refuses_whole_pieces_while_its_queue_is_full)
+TEST(background_writer, rejects_pieces_while_its_queue_is_full)
 {
     weir__background_writer *writer;
     uint32_t count;
@@ -177,7 +177,7 @@ TEST(background_writer, refuses_whole_pieces_while_its_queue_is_full)
     close(ends[0]);
 }
 
-TEST(background_writer, goes_on_by_itself_if_nobody_waits_for_its_end)
+TEST(background_writer, finishes_in_the_background)
 {
     weir__background_writer *writer;
     uint32_t count;
@@ -194,7 +194,7 @@ TEST(background_writer, goes_on_by_itself_if_nobody_waits_for_its_end)
     close(ends[0]);
 }
 
-TEST(background_writer, does_not_wait_for_ever_for_a_file_that_takes_nothing)
+TEST(background_writer, close_gives_up_on_a_file_that_accepts_nothing)
 {
     weir__background_writer *writer;
     uint32_t count;
@@ -212,7 +212,7 @@ TEST(background_writer, does_not_wait_for_ever_for_a_file_that_takes_nothing)
     close(ends[0]);
 }
 
-/* In a process of its own. */
+/* In a separate process. */
 static void fill_and_exit(int file)
 {
     weir__background_writer *writer = make_writer(file);
@@ -307,7 +307,7 @@ TEST(background_writer, keeps_the_pieces_of_many_threads_whole)
     close(file);
 }
 
-TEST(background_writer, survives_want_of_memory)
+TEST(background_writer, create_fails_without_memory)
 {
     weir__background_writer *writer = NULL;
     unsigned n = 0;

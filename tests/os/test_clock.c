@@ -74,7 +74,7 @@ TEST(clock, a_manual_one_stops_at_never)
     weir_manual_clock_release(manual);
 }
 
-TEST(clock, without_memory_there_is_no_manual_one)
+TEST(clock, create_fails_without_memory)
 {
     weir_manual_clock *manual = NULL;
 
@@ -99,7 +99,7 @@ static void on_moved(weir_clock_observer *observer)
     watcher->seen_ns = weir__clock_now(watcher->clock);
 }
 
-TEST(clock, observers_hear_of_each_move_after_it)
+TEST(clock, observers_are_called_after_each_move)
 {
     weir_manual_clock *manual;
     struct watcher watchers[3];
@@ -156,7 +156,7 @@ static void advance_once(void *manual)
     weir_manual_clock_advance(manual, 1);
 }
 
-TEST(clock, unsubscribe_waits_for_a_call_under_way)
+TEST(clock, unsubscribe_waits_for_a_call_in_progress)
 {
     struct slow_watcher watcher = {.observer = {.moved = on_moved_slowly}};
     weir_manual_clock *manual;

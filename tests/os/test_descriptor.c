@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What can be done with descriptors.
+ * Operations on descriptors.
  */
 #include "os/descriptor.h"
 
@@ -19,7 +19,7 @@ TEST(descriptor, is_closed)
     assert_int_equal(fcntl(descriptor, F_GETFD), -1);
 }
 
-TEST(descriptor, that_is_none_is_an_error)
+TEST(descriptor, that_is_invalid_is_an_error)
 {
     assert_int_equal(weir__descriptor_close(-1), -EBADF);
 }
@@ -34,7 +34,7 @@ TEST(descriptor, gets_another_and_flags)
     assert_int_equal(fcntl(descriptor, F_GETFD), FD_CLOEXEC);
     assert_int_equal(weir__descriptor_set_nonblocking(descriptor), 0);
     assert_int_equal(weir__descriptor_set_nonblocking(copy), 0);
-    assert_true((fcntl(copy, F_GETFL) & O_NONBLOCK) != 0); /* it is the file's */
+    assert_true((fcntl(copy, F_GETFL) & O_NONBLOCK) != 0); /* a property of the open file */
     assert_int_equal(weir__descriptor_close(copy), 0);
     assert_int_equal(weir__descriptor_close(descriptor), 0);
     assert_int_equal(weir__descriptor_duplicate(descriptor, &copy), -EBADF);

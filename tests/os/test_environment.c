@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Environments for processes to be.
+ * Environments for new processes.
  */
 #include "os/environment.h"
 
@@ -54,7 +54,7 @@ TEST(environment, has_names)
     weir__environment_deinit(&environment);
 }
 
-TEST(environment, leaves_nothing_when_there_is_no_memory)
+TEST(environment, fails_without_memory)
 {
     bool failed = true;
 

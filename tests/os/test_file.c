@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files that are read whole.
+ * Reading and writing files.
  */
 #include "os/file.h"
 
@@ -16,7 +16,7 @@
 
 #define SIZE 10000
 
-/* A file of SIZE bytes, each its place. */
+/* A file of SIZE bytes, each its offset. */
 static void make(char *path)
 {
     char bytes[SIZE];
@@ -84,7 +84,7 @@ static ssize_t read_badly(int descriptor, void *memory, size_t size)
     return real_read(descriptor, memory, size < 1000 ? size : 1000);
 }
 
-TEST(file, is_read_in_spite_of_signals_and_not_in_spite_of_errors)
+TEST(file, read_retries_after_signals_and_fails_on_errors)
 {
     char path[] = "/tmp/weir-file-XXXXXX";
     char *text = NULL;
@@ -125,7 +125,7 @@ TEST(file, has_versions)
 
 static unsigned writes;
 
-/* Interrupts every other call, and takes three bytes at the most. */
+/* Interrupts every other call, and writes at most three bytes. */
 static ssize_t write_slowly(int file, const void *memory, size_t size)
 {
     if (writes++ % 2 == 0) {
@@ -144,7 +144,7 @@ static ssize_t write_nothing(int file, const void *memory, size_t size)
     return -1;
 }
 
-TEST(file, is_written_whole_however_little_the_system_takes)
+TEST(file, write_continues_after_partial_writes)
 {
     char path[] = "/tmp/weir-file-XXXXXX";
     ssize_t (*write_as_ever)(int, const void *, size_t) = weir__sys.write;
@@ -153,7 +153,7 @@ TEST(file, is_written_whole_however_little_the_system_takes)
     int file = -1;
 
     make(path);
-    assert_int_equal(weir__file_create(path, &file), 0); /* what was there is gone */
+    assert_int_equal(weir__file_create(path, &file), 0); /* the old contents are gone */
     weir__sys.write = write_slowly;
     assert_int_equal(weir__file_write(file, "hello, world", 12), 0);
     weir__sys.write = write_nothing;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sleeping on a word.
+ * Futexes.
  */
 #include "support/test.h"
 
@@ -37,7 +37,7 @@ TEST(futex, the_deadline_ends_the_sleep)
         weir__futex_wait(&word, 0, deadline);
         waits++;
     }
-    assert_true(waits < 100); /* it did sleep: signals apart, once */
+    assert_true(waits < 100); /* slept once, unless interrupted by signals */
 }
 
 static _Atomic uint32_t turn;

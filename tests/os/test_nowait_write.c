@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files whose readers do not read. A way that waits would not come back, and the test would be
- * ended by its time limit.
+ * Writing to files without a reader. A write that blocks would run into the time limit of the test.
  */
 #include "os/nowait_write.h"
 
@@ -35,7 +34,7 @@ static ssize_t write_line(int descriptor, unsigned number, unsigned ways)
     return weir__nowait_write(descriptor, line, LINE_SIZE, ways);
 }
 
-/* Returns the number of whole lines that it takes, and what it said to the next. */
+/* Writes lines until one fails. Returns the number of complete lines, and the error. */
 static unsigned fill(int descriptor, unsigned ways, ssize_t *ret_answer)
 {
     unsigned count = 0;
@@ -55,13 +54,13 @@ static void read_lines(int descriptor, unsigned first, unsigned count)
     }
 }
 
-/* RWF_NOWAIT is not known to every kernel, for every kind of file. */
+/* RWF_NOWAIT is not supported by every kernel and kind of file. */
 static bool is_unsupported(unsigned ways, ssize_t answer)
 {
     return ways == WEIR__NOWAIT_FLAG && answer < 0 && answer != -EAGAIN;
 }
 
-TEST(instant_write, fills_a_pipe_with_whole_lines_and_does_not_wait)
+TEST(nowait_write, fills_a_pipe_with_whole_lines_and_does_not_wait)
 {
     for (size_t i = 0; i < WAYS_COUNT; i++) {
         unsigned count;
@@ -82,7 +81,7 @@ TEST(instant_write, fills_a_pipe_with_whole_lines_and_does_not_wait)
     }
 }
 
-TEST(instant_write, leaves_the_flags_of_the_file_alone)
+TEST(nowait_write, leaves_the_flags_of_the_file_alone)
 {
     ssize_t answer;
     int ends[2];
@@ -96,14 +95,14 @@ TEST(instant_write, leaves_the_flags_of_the_file_alone)
     close(ends[1]);
 }
 
-TEST(instant_write, does_not_wait_for_the_peer_of_a_socket)
+TEST(nowait_write, does_not_wait_for_the_peer_of_a_socket)
 {
     for (size_t i = 0; i < WAYS_COUNT; i++) {
         unsigned count;
         ssize_t answer;
         int ends[2];
 
-        if (each_way[i] == WEIR__NOWAIT_REOPEN) /* no socket can be opened */
+        if (each_way[i] == WEIR__NOWAIT_REOPEN) /* a socket cannot be reopened */
             continue;
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
         count = fill(ends[0], each_way[i], &answer);
@@ -140,7 +139,7 @@ static void close_terminal(struct terminal terminal)
     close(terminal.master);
 }
 
-TEST(instant_write, does_not_wait_for_a_terminal_that_is_stopped)
+TEST(nowait_write, does_not_wait_for_a_terminal_that_is_stopped)
 {
     struct terminal terminal = open_terminal();
     char byte[LINE_SIZE + 1];
@@ -155,8 +154,8 @@ TEST(instant_write, does_not_wait_for_a_terminal_that_is_stopped)
     close_terminal(terminal);
 }
 
-/* The last line may be cut. */
-TEST(instant_write, does_not_wait_for_a_terminal_that_nobody_reads)
+/* The last line may be truncated. */
+TEST(nowait_write, does_not_wait_for_a_terminal_that_nobody_reads)
 {
     struct terminal terminal = open_terminal();
     ssize_t answer;
@@ -167,7 +166,7 @@ TEST(instant_write, does_not_wait_for_a_terminal_that_nobody_reads)
     close_terminal(terminal);
 }
 
-TEST(instant_write, writes_a_regular_file_where_its_writers_stand)
+TEST(nowait_write, writes_a_regular_file_at_its_offset)
 {
     char path[] = "/tmp/weir-instant-write-XXXXXX", text[2 * LINE_SIZE + 8] = "";
     int file = mkstemp(path);
@@ -183,7 +182,7 @@ TEST(instant_write, writes_a_regular_file_where_its_writers_stand)
     unlink(path);
 }
 
-TEST(instant_write, reports_a_file_that_has_no_reader_or_is_not_open)
+TEST(nowait_write, reports_a_file_that_has_no_reader_or_is_not_open)
 {
     void (*before)(int) = signal(SIGPIPE, SIG_IGN);
     int ends[2];

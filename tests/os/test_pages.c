@@ -53,7 +53,7 @@ TEST(pages, count_as_an_allocation_of_the_test)
     assert_non_null(pages);
     assert_null(weir__pages_map(size));
     assert_true(test_memory_failed());
-    assert_null(weir__pages_map(size)); /* asked again at once */
+    assert_null(weir__pages_map(size)); /* a second attempt */
     test_memory_fail_at(0);
     weir__pages_unmap(pages, size);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs by PATH, and processes as descriptors. What a process is given is tested where users
- * start one: tests/loop/test_child.c.
+ * Programs in PATH, and pidfds. tests/loop/test_child.c tests the start of processes.
  */
 #include "os/process.h"
 
@@ -35,7 +34,7 @@ TEST(process, is_found_by_path)
     assert_int_equal(weir__process_find("no-such-program", &found), -ENOENT);
     assert_int_equal(weir__process_find("", &found), -ENOENT);
     assert_int_equal(chdir("/bin"), 0);
-    assert_int_equal(setenv("PATH", "/no/such:", 1), 0); /* an empty one is the current */
+    assert_int_equal(setenv("PATH", "/no/such:", 1), 0); /* an empty directory is the current one */
     assert_found("sh", "./sh");
     assert_int_equal(unsetenv("PATH"), 0);
     assert_int_equal(weir__process_find("sh", &found), 0);

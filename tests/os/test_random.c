@@ -77,8 +77,7 @@ TEST(random, below_is_even)
         assert_in_range(counts[i], 9600, 10400); /* four standard deviations; the seed is fixed */
 }
 
-/* With a limit of 3 * 2^62 and nothing thrown away, multiples of three would come twice as often.
- */
+/* With a limit of 3 * 2^62 and without rejection, multiples of three would be twice as frequent. */
 TEST(random, below_has_no_bias_at_large_limits)
 {
     unsigned counts[3] = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sets of signals, and the calling thread's mask.
+ * Sets of signals, and the signal mask of a thread.
  */
 #include "os/signal_set.h"
 
@@ -38,7 +38,7 @@ TEST(signal_set, holds_what_was_added)
                          number == SIGHUP || number == SIGRTMAX);
 }
 
-TEST(signal_set, refuses_what_a_thread_cannot_do_without)
+TEST(signal_set, rejects_signals_that_cannot_be_blocked)
 {
     static const int refused[] = {SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP,
                                   SIGSYS,  0,       -1,      32,     65,     1000};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Backtraces, and what their addresses are called.
+ * Backtraces and symbols.
  */
 #include "os/symbol.h"
 
@@ -17,13 +17,13 @@ static size_t taken_in_here(void **frames, size_t count)
 {
     size_t found = weir__backtrace(frames, count);
 
-    __asm__ volatile(""); /* so that this is no tail call */
+    __asm__ volatile(""); /* prevents a tail call */
     return found;
 }
 
 static const int some_data = 1;
 
-/* Through a pointer that the compiler cannot see through, so that it is a frame of its own. */
+/* Through a volatile pointer, so that it has its own frame. */
 static size_t (*volatile take)(void **frames, size_t count) = taken_in_here;
 
 TEST(backtrace, begins_with_the_caller)
@@ -107,7 +107,7 @@ static void describe(const void *address, char *text, size_t size)
     weir__symbol_describe(&symbol, text, size);
 }
 
-TEST(symbol, is_described_as_far_as_it_is_known)
+TEST(symbol, describes_what_is_known)
 {
     char text[160], expected[160];
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The system calls that are more than libc's.
+ * System calls with wrappers.
  */
 #include "os/system.h"
 
@@ -52,7 +52,7 @@ TEST(system, sendfile_raises_no_signal)
     (void)close(file);
 }
 
-/* Goes as soon as there is something to read. */
+/* Closes as soon as there is something to read. */
 static void read_one_and_go(void *arg)
 {
     const int *socket = arg;
@@ -63,7 +63,7 @@ static void read_one_and_go(void *arg)
     (void)close(*socket);
 }
 
-/* The kernel sends a file in pieces, and now and then the peer goes between two of them. */
+/* The kernel sends a file in parts, and sometimes the peer closes between two of them. */
 TEST(system, sendfile_raises_no_signal_with_a_success_either)
 {
     int file = memfd_create("file", MFD_CLOEXEC), room = FILE_SIZE, pair[2];

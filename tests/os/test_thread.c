@@ -42,7 +42,7 @@ TEST(thread, runs_its_function_under_its_name)
     weir__thread_join(&thread);
     assert_string_equal(properties.name, "weir-1");
     assert_int_not_equal(properties.id, weir__thread_id());
-    assert_int_equal(weir__thread_id(), getpid()); /* the main thread's number */
+    assert_int_equal(weir__thread_id(), getpid()); /* the id of the main thread */
 }
 
 static void tell_name(void *arg)
@@ -59,7 +59,7 @@ TEST(thread, knows_its_name)
     weir__thread_join(&thread);
     assert_string_equal(name, "weir-1");
     weir__thread_name(start, sizeof(start));
-    assert_int_equal(strlen(start), 3); /* cut: the main thread is called as the program is */
+    assert_int_equal(strlen(start), 3); /* truncated: the main thread has the name of the program */
 }
 
 TEST(thread, a_long_name_is_cut)
@@ -169,7 +169,7 @@ TEST(thread, can_be_pinned_to_each_cpu_it_may_use)
     assert_int_equal(weir__thread_set_affinity(CPU_SETSIZE), -EINVAL);
 }
 
-/* Somebody else's doing: taskset, a container. */
+/* Changed from outside: taskset, a container. */
 static void count_confined(void *arg)
 {
     unsigned *count = arg;
@@ -183,7 +183,7 @@ static void count_confined(void *arg)
     count[1] = (unsigned)(weir__cpu_nth(0) == second && weir__cpu_nth(5) == second);
 }
 
-TEST(thread, cpus_are_those_it_may_use_counted_round_and_round)
+TEST(thread, cpu_nth_wraps_around_the_usable_cpus)
 {
     unsigned count = weir__cpu_count(), confined[2];
     weir__thread thread;
@@ -231,7 +231,7 @@ static void start_while_pinned(void *arg)
     weir__thread_join(&inner);
 }
 
-TEST(thread, one_that_is_started_by_a_pinned_one_is_not_pinned)
+TEST(thread, started_by_a_pinned_thread_is_not_pinned)
 {
     weir__thread outer;
     int cpus = 0;
@@ -241,7 +241,7 @@ TEST(thread, one_that_is_started_by_a_pinned_one_is_not_pinned)
     assert_int_equal(cpus, weir__cpu_count());
 }
 
-TEST(thread, a_mutex_lets_one_in)
+TEST(thread, a_mutex_admits_one_thread)
 {
     weir__thread threads[3];
 
@@ -281,7 +281,7 @@ TEST(thread, once_runs_once_and_all_see_it)
         assert_int_equal(seen[i], 1);
 }
 
-/* What ran at a thread's end, as letters in order. */
+/* The hooks that ran at the end of a thread, as letters in order. */
 struct trail {
     char text[32];
     size_t length;

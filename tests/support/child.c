@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A child that may end badly, quietly.
+ * Child processes that may crash, without output.
  */
 #include "support/child.h"
 
@@ -13,12 +13,12 @@
 
 #include "support/test.h"
 
-#define RETURNED 42 /* no sanitizer ends a program with it */
+#define RETURNED 42 /* not an exit status of a sanitizer */
 
-/* Where the child's stderr goes. */
+/* Runs fn with stderr redirected to `errors`; -1 = discarded. */
 static void run_with_stderr(int errors, void (*fn)(void))
 {
-    /* cmocka catches these and would go on with the next test. */
+    /* cmocka catches these signals and would continue with the next test. */
     const int caught[] = {SIGFPE, SIGILL, SIGSEGV, SIGBUS, SIGSYS};
     const struct rlimit no_core = {0, 0};
     int nowhere = open("/dev/null", O_WRONLY);
@@ -55,7 +55,7 @@ bool child_survives(void (*fn)(void))
     return has_returned(start_child(-1, fn));
 }
 
-/* The beginning of what the child writes, as text; the rest is read and thrown away. */
+/* Reads the beginning of the output of the child as text, and discards the rest. */
 static void read_output(int from, char *text, size_t size)
 {
     char rest[1024];

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Doing in a child process what must end it: a failed assert, an access that a sanitizer reports.
+ * Running code in a child process that is expected to crash: a failed assert, a sanitizer report.
  */
 #ifndef WEIR_TEST_CHILD_H
 #define WEIR_TEST_CHILD_H
 
 #include <stdbool.h>
 
-/* Whether a copy of this process comes back from fn. What it prints meanwhile is thrown away. */
+/* True if fn returns in a child process. Its output is discarded. */
 bool child_survives(void (*fn)(void));
 
 /*
- * True if fn ends a copy of this process, and its last words contain the text. Under ASan a report
- * of it will do: it comes first where fn touches memory that was freed.
+ * True if fn terminates a child process and its stderr contains `text`. Any ASan report is accepted
+ * too: it comes first if fn accesses freed memory.
  */
 bool child_dies_with_output(void (*fn)(void), const char *text);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs the tests that have registered themselves.
+ * Runs the registered tests.
  *
- * The leak check is part of the test, not of its teardown, so that a leak counts as a failed test;
- * a test that failed by itself is not checked.
+ * The leak check is part of the test, not of its teardown, so that a leak fails the test. A test
+ * that has failed is not checked.
  */
 #include "support/test.h"
 

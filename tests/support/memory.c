@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each block has a header in a list, so that a leak can be described. A block belongs to the test
- * that was running when it was allocated: what a failed test left behind does not fail the next.
+ * Each block has a header in a list, so that leaks can be described. A block belongs to the test
+ * that allocated it: leaks of a failed test do not fail the next.
  */
 #include "support/memory.h"
 
@@ -37,7 +37,7 @@ static size_t live;
 static size_t live_bytes;
 static size_t mapped_before;
 static unsigned fail_countdown;
-static size_t refused_map; /* which allocation it was, 0 = none */
+static size_t refused_map; /* index of the allocation, 0 = none */
 static bool failed;
 static bool fail_all;
 

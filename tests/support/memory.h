@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The allocator that every test runs on: counts, fails on demand, and knows what was left behind.
- * New memory is filled with junk, a grown block always moves. All of it may be used on any thread.
+ * The allocator of all tests: it counts, fails on demand, and detects leaks. New memory is filled
+ * with junk, and a grown block always moves. Thread-safe.
  *
  * Failing every allocation of an operation in turn:
  *
@@ -21,28 +21,27 @@
 #include <stddef.h>
 
 /*
- * The n-th allocation from now on fails, once; 0 = none. Mapped pages (os/pages.h) count too, and
- * are refused again to who asks again at once, after having made room.
+ * Makes the n-th allocation from now on fail, once; 0 = none. Mapped pages (os/pages.h) count too;
+ * an immediate second attempt, after trimming, fails as well.
  */
 void test_memory_fail_at(unsigned n);
 
-/* Every allocation fails from now on, until it is switched off: memory has run out. */
+/* Makes every allocation fail, until it is switched off. */
 void test_memory_fail_all(bool all);
 
-/* Whether an allocation has failed since. */
+/* True if an allocation has failed since. */
 bool test_memory_failed(void);
 
-/* Allocations since the test began, failed ones and growing ones too. */
+/* Allocations since the start of the test, including failed ones and reallocations. */
 size_t test_memory_allocations(void);
 
-/* Blocks that were allocated since the test began and are not free. */
+/* Blocks allocated since the start of the test and not freed. */
 size_t test_memory_live(void);
 
 /* Bytes in those blocks, without the pool's pages. */
 size_t test_memory_live_bytes(void);
 
-/* For main.c: makes the library use this allocator; begins a test; fails it if blocks or pages are
- * left. */
+/* For main.c: installs this allocator; starts a test; fails it if blocks or pages are leaked. */
 void test_memory_install(void);
 void test_memory_begin(void);
 void test_memory_check(void);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Generating, running and shrinking sequences of steps.
+ * Generates, runs and shrinks sequences of steps.
  *
- * Shrinking is greedy: a change that still fails is kept. First runs of steps are left out, half of
- * all at a time, then ever fewer, down to single ones; then each number is made 0, half, one less.
- * Again from the start until nothing helps any more, or the patience is over.
+ * Shrinking is greedy: a change that still fails is kept. First, runs of steps are removed, half of
+ * all at a time, then ever fewer, down to single ones; then each number is reduced to 0, half, or
+ * one less. This repeats until nothing helps any more, or the number of tries is exhausted.
  */
 #include "support/property.h"
 
@@ -50,7 +50,7 @@ static void *allocate(size_t count, size_t size)
     return memory;
 }
 
-/* How many steps were done when it failed, 0 if it did not. */
+/* The number of steps until the failure, 0 if there was none. */
 static size_t run(const struct property *property, const struct property_step *steps, size_t count)
 {
     void *state = allocate(1, property->state_size);
@@ -65,7 +65,7 @@ static size_t run(const struct property *property, const struct property_step *s
     return failed_at;
 }
 
-/* Numbers of every magnitude are equally likely: small ones meet borders, large ones overflow. */
+/* Numbers of every magnitude are equally likely: small ones hit limits, large ones overflow. */
 static uint32_t draw_number(weir__random *random)
 {
     return (uint32_t)(weir__random_next(random) >> (32 + weir__random_below(random, 32)));
@@ -81,7 +81,7 @@ static void draw_steps(const struct property *property, weir__random *random,
     }
 }
 
-/* Takes the candidate over if it fails, without the steps that come after its failure. */
+/* Accepts the candidate if it fails, without the steps after its failure. */
 static bool accept(struct search *search, size_t count)
 {
     size_t failed_at;
@@ -159,7 +159,7 @@ static size_t shrink(const struct property *property, struct property_step *step
     while (shorten(&search) || lessen(&search))
         continue;
     free(search.candidate);
-    (void)run(property, steps, search.count); /* what is broken is broken by this */
+    (void)run(property, steps, search.count); /* this condition broke it */
     return search.count;
 }
 
@@ -198,7 +198,7 @@ static void print_steps(const struct property *property, const struct property_s
     }
 }
 
-/* TSan finds nothing in one thread: there a tenth of the runs is enough. */
+/* TSan finds nothing in a single thread: a tenth of the runs is sufficient. */
 #ifdef __SANITIZE_THREAD__
 #define RUNS(runs) ((runs) / 10 + 1)
 #else
@@ -211,7 +211,7 @@ void property_check(const struct property *property, size_t runs, size_t steps)
     uint64_t seed = weir__random_process_seed();
     size_t count;
 
-    /* Before the run, so that also a crash can be repeated. */
+    /* Printed before the run, so that a crash can be repeated, too. */
     print_message("[   seed   ] %s: WEIR_SEED=%" PRIu64 "\n", property->name, seed);
     count = property_find(property, seed, RUNS(runs) * times_as_long(), sequence, steps);
     if (count > 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Property tests: random steps are done to the thing itself and to a plain model of it, and the two
- * must agree after each. When they do not, the sequence is shrunk - steps are left out, numbers
- * made smaller, as long as it still fails - and what remains is printed, a line per step.
+ * Property tests: random steps are applied to an implementation and to a simple model, which must
+ * agree after each step. If they do not, the sequence is shrunk (steps are removed and numbers
+ * reduced as long as it fails), and the result is printed, one line per step.
  *
  *     static const struct property same_as_flat = {
  *         .name = "composite",
@@ -15,9 +15,9 @@
  *     };
  *     TEST(composite, behaves_like_one_flat_array) { property_check(&same_as_flat, 500, 200); }
  *
- * A step is a kind and three random numbers, which its interpreter scales to the state it finds; so
- * any part of a sequence is a sequence. WEIR_SEED repeats a run, WEIR_PROPERTY_RUNS=100 makes it a
- * hundred times as long.
+ * A step is a kind and three random numbers, which are scaled to the current state; so any
+ * subsequence is valid. WEIR_SEED repeats a run, WEIR_PROPERTY_RUNS=100 makes it a hundred times as
+ * long.
  */
 #ifndef WEIR_TEST_PROPERTY_H
 #define WEIR_TEST_PROPERTY_H
@@ -35,30 +35,30 @@ struct property {
     const char *name;
     size_t state_size;
     uint32_t kinds;             /* step->kind is below it */
-    void (*begin)(void *state); /* of zeroed memory */
-    /* Whether all is well: PROPERTY returns false from it. No cmocka asserts, they would jump out.
-     */
+    void (*begin)(void *state); /* the memory is zeroed */
+    /* False if the property is broken, by PROPERTY. Must not use cmocka asserts, which would
+     * longjmp. */
     bool (*step)(void *state, const struct property_step *step);
     void (*describe)(const struct property_step *step, char *text, size_t size);
     void (*end)(void *state);
 };
 
-/* In a function that returns bool: what must hold, or else the sequence has failed here. */
+/* In a function that returns bool: fails the sequence unless the condition holds. */
 #define PROPERTY(condition)                                         \
     do {                                                            \
         if (!(condition))                                           \
             return property_broken(#condition, __FILE__, __LINE__); \
     } while (0)
 
-/* Remembers what did not hold; returns false. */
+/* Records the broken condition; returns false. */
 bool property_broken(const char *condition, const char *file, int line);
 
-/* Runs so many sequences of so many steps; fails the test with the shortest that fails. */
+/* Runs `runs` sequences of `steps` steps; fails the test with the shortest failing sequence. */
 void property_check(const struct property *property, size_t runs, size_t steps);
 
 /*
- * The part of property_check that looks: the first of these sequences that fails, shrunk, in
- * `steps`, which has room for `count`. Returns how many steps are left, 0 if all is well.
+ * Finds the first failing sequence and shrinks it in `steps`, which has room for `count`. Returns
+ * the number of steps left, 0 if none fails.
  */
 size_t property_find(const struct property *property, uint64_t seed, size_t runs,
                      struct property_step *steps, size_t count);

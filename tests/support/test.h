@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a test is written: include this, say TEST(noun, a_sentence_about_it), assert with cmocka.
+ * Writing tests: include this, define TEST(noun, a_sentence_about_it), assert with cmocka.
  *
  *     TEST(promise, a_listener_added_late_still_runs)
  *     {
@@ -8,8 +8,8 @@
  *     }
  *
  * Tests register themselves; support/main.c runs those of the program, or with an argument those
- * whose name contains it. Each runs on a counting allocator and fails if it leaves memory behind.
- * Assert only on the test's own thread: cmocka leaves a failed test by longjmp.
+ * whose name contains it. Each runs on a counting allocator and fails if it leaks memory. Assert
+ * only on the thread of the test: cmocka leaves a failed test by longjmp.
  */
 #ifndef WEIR_TEST_H
 #define WEIR_TEST_H
@@ -46,7 +46,7 @@ void test_register(struct test_case *test);
 #define IGNORE_RESULT(call) ((void)((call) == 0))
 
 /*
- * Leaves a test that cannot run here and says why. With WEIR_REQUIRE=all in the environment, as in
+ * Skips a test that cannot run here, with a reason. With WEIR_REQUIRE=all in the environment, as in
  * CI, the test fails instead.
  */
 #define WEIR_TEST_SKIP(reason) test_skip(reason, __FILE__, __LINE__)
@@ -54,8 +54,8 @@ void test_register(struct test_case *test);
 void test_skip(const char *reason, const char *file, int line);
 
 /*
- * Calls fn after each test, before memory is counted: for fixtures with state that outlives a test,
- * such as a thread that is about to end by itself. Call it from a constructor.
+ * Calls fn after each test, before the leak check: for fixtures whose state outlives a test, such
+ * as a thread that is about to end. Call it from a constructor.
  */
 void test_before_leak_check(void (*fn)(void));
 

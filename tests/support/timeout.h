@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long a test waits for what must come. Nobody waits so long unless something is wrong, so it
- * is ample: a machine that runs a dozen other tests beside, under a sanitizer, may leave a thread
- * without a CPU for seconds. Half of it is less than the 30 s that connecting may take by default.
+ * The time that a test waits for an expected event. It only expires if something is wrong, so it is
+ * long: on a loaded machine, under a sanitizer, a thread may get no CPU for seconds. Half of it is
+ * less than the default connect timeout of 30 s.
  */
 #ifndef WEIR_TEST_TIMEOUT_H
 #define WEIR_TEST_TIMEOUT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each runner has a lane from the one before it: slots that the one fills and the other empties, in
- * turn. When it is time to end, runners make no more buffers, and go on until all are released.
+ * Each runner has a lane from the one before it: slots that one fills and the other empties, in
+ * turn. At the end runners create no more buffers, and continue until all are released.
  */
 #include "support/buffer/buf_relay.h"
 
@@ -24,7 +24,7 @@
 #define LANE_SLOTS 256
 #define HOPS_MAX 12
 #define SENSE_MAX ((uint64_t)64 << 30) /* bytes; a count below zero would be more */
-#define TURN_STEPS 16 /* after so many, as after an executor's turn, outboxes are emptied */
+#define TURN_STEPS 16                  /* steps per turn, after which outboxes are flushed */
 
 struct course;
 
@@ -52,7 +52,7 @@ struct course {
     struct runner runners[RUNNERS];
 };
 
-/* Stands in front of a buffer's bytes, which are all its mark. */
+/* In front of the bytes of a buffer, which are all `mark`. */
 struct stamp {
     uint32_t hops;
     uint32_t mark;
@@ -123,7 +123,8 @@ static void finish(struct runner *runner, weir_buf *buf)
     atomic_fetch_sub(&runner->course->live, 1);
 }
 
-/* Goes on with a view of it instead: the root's last reference goes somewhere else. */
+/* Continues with a view of it, so that the last reference of the root is released on another
+ * thread. */
 static weir_buf *slice(weir_buf *buf)
 {
     weir_buf *view;
@@ -224,7 +225,7 @@ static void check_totals(struct course *course)
     if (blocks.in_use > 0)
         fail(course, "blocks are in use although all buffers were released");
     if (blocks.in_transit > 0)
-        fail(course, "blocks have not come home");
+        fail(course, "blocks were not returned");
     if (blocks.cached > 0)
         fail(course, "a slab is held although all of its blocks are free");
 }
@@ -238,9 +239,9 @@ static void run(void *arg)
     do {
         step(runner);
     } while (may_make(runner) || atomic_load(&course->live) > 0);
-    (void)weir_pool_trim(); /* all that is not of this thread's heap is on its way, */
+    (void)weir_pool_trim(); /* returns all blocks of other heaps */
     pthread_barrier_wait(&course->barrier);
-    (void)weir_pool_trim(); /* and all that is has come home */
+    (void)weir_pool_trim(); /* all blocks of this heap were returned */
     pthread_barrier_wait(&course->barrier);
     if (runner == &course->runners[0] && !has_failed(course))
         check_totals(course);
@@ -258,9 +259,9 @@ static void watch(void *arg)
     while (atomic_load(&course->watched)) {
         weir_pool_read_stats(&stats);
         if (stats.in_use_bytes > SENSE_MAX || stats.in_transit_bytes > SENSE_MAX)
-            fail(course, "the pool's figures make no sense");
+            fail(course, "the stats of the pool are invalid");
         if (weir_pool_describe(text, sizeof(text)) == 0)
-            fail(course, "the pool has nothing to say");
+            fail(course, "the description of the pool is empty");
         weir__thread_yield();
     }
 }
