@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Slow work off the event loop, in two ways: a handler on executors of its own, or single offloaded
- * tasks.
+ * Slow work off the event loop, in two ways: a handler on another group, or single offloaded tasks.
  *     offload [--way handler|task] [--port 8010] [--io auto|epoll|uring|poll] [--threads N]
  *             [--boss-threads N]
  *
@@ -46,7 +45,7 @@ static void answer(weir_ctx *ctx, uint64_t sum)
     weir_write_and_flush(ctx, weir_buf_msg(buf), NULL);
 }
 
-/* ---- one way: a handler on a group of its own ---- */
+/* ---- one way: a handler on another group ---- */
 
 /* doc:begin handler */
 /* On a thread of `slow`: it may block, and the channel's loop does not notice. What comes meanwhile
@@ -57,11 +56,11 @@ static void on_request(weir_ctx *ctx, weir_msg *msg)
     weir_msg_release(msg);
 }
 
-static const weir_handler checksum_elsewhere = {.name = "checksum", .read = on_request};
+static const weir_handler remote_checksum = {.name = "checksum", .read = on_request};
 
 static int add_handler(weir_pipeline *pipeline)
 {
-    return weir_pipeline_add(pipeline, WEIR_PLACE(.group = slow), &checksum_elsewhere, NULL);
+    return weir_pipeline_add(pipeline, WEIR_PLACE(.group = slow), &remote_checksum, NULL);
 }
 /* doc:end */
 
@@ -130,7 +129,7 @@ static const weir_handler checksum_by_task = {
 
 /* ---- on the loop ---- */
 
-/* What is quick is done here; the rest is passed on. */
+/* Answers quick requests here, and passes the others on. */
 static void on_ping(weir_ctx *ctx, weir_msg *msg)
 {
     weir_buf *buf = weir_buf_of(msg);

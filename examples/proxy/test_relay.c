@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The proxy between real peers: what it holds, what it passes on, and how it ends.
+ * The proxy between real peers: what it buffers and passes on, and how connections end.
  */
 #include "support/relay.h"
 
@@ -17,7 +17,7 @@
 #include "support/loop/sockets.h"
 #include "support/loop/stream.h"
 
-/* ---- a proxy; client and target are sockets of the test's own ---- */
+/* ---- a proxy between two sockets of the test ---- */
 
 struct scene {
     struct host *host;
@@ -96,7 +96,7 @@ static void await(int descriptor, short events)
 }
 
 /* A client. */
-static void come(struct scene *scene, struct host *host, bool reads_first)
+static void connect_client(struct scene *scene, struct host *host, bool reads_first)
 {
     struct address address;
     int listener = socket_listen(AF_INET, 10, &address);
@@ -114,20 +114,19 @@ static void come(struct scene *scene, struct host *host, bool reads_first)
     await(scene->client, POLLOUT);
 }
 
-/* What the target accepts for it. */
-static void be_reached(struct scene *scene)
+/* Accepts the connection at the target. */
+static void accept_at_target(struct scene *scene)
 {
     await(scene->listener, POLLIN);
     scene->server = accept4(scene->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     assert_true(scene->server >= 0);
-    assert_true(
-        call_counter_await(&scene->fronts, 1)); /* it is there: and what it has written, too */
+    assert_true(call_counter_await(&scene->fronts, 1)); /* so `front` can be read */
 }
 
 static void open_scene(struct scene *scene, struct host *host)
 {
-    come(scene, host, false);
-    be_reached(scene);
+    connect_client(scene, host, false);
+    accept_at_target(scene);
 }
 
 static void close_scene(struct scene *scene)
@@ -190,7 +189,7 @@ static void transfer(struct scene *scene, uint64_t bytes)
     }
 }
 
-/* What the proxy holds now. */
+/* What the proxy buffers. */
 struct held {
     struct scene *scene;
     bool reads;      /* from the client */
@@ -246,7 +245,7 @@ TEST_EACH_LOOP(relay, holds_no_more_than_the_marks_for_a_reader_that_has_stopped
     assert_in_range(full.pending, RELAY_MARK / 2, 2 * RELAY_MARK); /* between its two marks */
     assert_in_range(full.pool - before.pool, 1, 2 * RELAY_MARK);
 
-    transfer(&scene, scene.sent.position + (8 << 20)); /* the reader goes on */
+    transfer(&scene, scene.sent.position + (8 << 20)); /* the reader resumes */
     after = look_at(&scene);
     assert_true(after.reads);
     assert_int_equal(after.pending, 0);
@@ -272,18 +271,18 @@ static void await_end(int descriptor)
     assert_int_equal(recv(descriptor, &byte, 1, 0), 0);
 }
 
-static void say(int descriptor, const char *text)
+static void send_text(int descriptor, const char *text)
 {
     assert_int_equal(send(descriptor, text, strlen(text), MSG_NOSIGNAL), strlen(text));
 }
 
-static void hear(int descriptor, const char *text)
+static void assert_receives(int descriptor, const char *text)
 {
-    char heard[16] = "";
+    char received[16] = "";
 
     await(descriptor, POLLIN);
-    assert_int_equal(recv(descriptor, heard, strlen(text), MSG_WAITALL), strlen(text));
-    assert_string_equal(heard, text);
+    assert_int_equal(recv(descriptor, received, strlen(text), MSG_WAITALL), strlen(text));
+    assert_string_equal(received, text);
 }
 
 TEST_EACH_LOOP(relay, passes_half_closure_on)
@@ -291,31 +290,31 @@ TEST_EACH_LOOP(relay, passes_half_closure_on)
     struct scene scene;
 
     open_scene(&scene, host);
-    say(scene.client, "request");
+    send_text(scene.client, "request");
     shutdown(scene.client, SHUT_WR);
-    hear(scene.server, "request");
+    assert_receives(scene.server, "request");
     await_end(scene.server);
-    say(scene.server, "reply"); /* that direction is still open */
-    hear(scene.client, "reply");
+    send_text(scene.server, "reply"); /* that direction is still open */
+    assert_receives(scene.client, "reply");
     shutdown(scene.server, SHUT_WR);
     await_end(scene.client);
     assert_int_equal(weir_channel_await_closed(scene.front, TEST_TIMEOUT_NS), 0);
     close_scene(&scene);
 }
 
-/* As a proxy does that has to know what the client wants. */
+/* As a proxy that chooses the target by the first bytes. */
 TEST_EACH_LOOP(relay, that_begins_late_passes_on_what_has_been_read)
 {
     struct scene scene;
 
-    come(&scene, host, true);
-    say(scene.client, "first words");
-    be_reached(&scene);
-    hear(scene.server, "first words");
-    say(scene.client, "more");
-    hear(scene.server, "more");
-    say(scene.server, "reply");
-    hear(scene.client, "reply");
+    connect_client(&scene, host, true);
+    send_text(scene.client, "first words");
+    accept_at_target(&scene);
+    assert_receives(scene.server, "first words");
+    send_text(scene.client, "more");
+    assert_receives(scene.server, "more");
+    send_text(scene.server, "reply");
+    assert_receives(scene.client, "reply");
     close_scene(&scene);
 }
 
@@ -323,14 +322,14 @@ TEST_EACH_LOOP(relay, that_begins_late_passes_on_that_nothing_more_comes)
 {
     struct scene scene;
 
-    come(&scene, host, true);
-    say(scene.client, "only words");
+    connect_client(&scene, host, true);
+    send_text(scene.client, "only words");
     shutdown(scene.client, SHUT_WR);
-    be_reached(&scene);
-    hear(scene.server, "only words");
+    accept_at_target(&scene);
+    assert_receives(scene.server, "only words");
     await_end(scene.server);
-    say(scene.server, "reply");
-    hear(scene.client, "reply");
+    send_text(scene.server, "reply");
+    assert_receives(scene.client, "reply");
     close_scene(&scene);
 }
 
@@ -339,9 +338,9 @@ TEST_EACH_LOOP(relay, ends_when_the_target_does)
     struct scene scene;
 
     open_scene(&scene, host);
-    say(scene.server, "bye");
+    send_text(scene.server, "bye");
     close(scene.server);
-    hear(scene.client, "bye");
+    assert_receives(scene.client, "bye");
     await_end(scene.client);
     scene.server = -1;
     close_scene(&scene);
@@ -368,20 +367,20 @@ TEST_EACH_LOOP(relay, resets_one_when_the_other_is_reset)
     close_scene(&scene);
 }
 
-/* Its stream had ended by then: what it sent is complete. */
-TEST_EACH_LOOP(relay, is_not_broken_by_who_has_ended_and_takes_no_reply)
+/* The stream had ended before, so it is complete. */
+TEST_EACH_LOOP(relay, is_not_broken_by_a_peer_that_has_ended_and_takes_no_reply)
 {
     struct scene scene;
     int err = -1;
 
     open_scene(&scene, host);
-    say(scene.client, "request");
+    send_text(scene.client, "request");
     shutdown(scene.client, SHUT_WR);
-    hear(scene.server, "request");
+    assert_receives(scene.server, "request");
     await_end(scene.server);
     socket_reset(scene.client);
     scene.client = -1;
-    say(scene.server, "reply");
+    send_text(scene.server, "reply");
     assert_int_equal(weir_channel_await_closed(scene.front, TEST_TIMEOUT_NS), 0);
     assert_int_equal(
         getsockopt(scene.server, SOL_SOCKET, SO_ERROR, &err, &(socklen_t){sizeof(err)}), 0);
@@ -389,7 +388,7 @@ TEST_EACH_LOOP(relay, is_not_broken_by_who_has_ended_and_takes_no_reply)
     close_scene(&scene);
 }
 
-/* What was taken for a reader is sent, though the sender has gone. */
+/* Data that was read is sent although the sender has disconnected. */
 TEST_EACH_LOOP(relay, loses_nothing_of_a_sender_that_has_gone)
 {
     struct scene scene;
@@ -426,7 +425,7 @@ TEST_EACH_LOOP(relay, that_is_connecting_does_not_keep_the_proxy_from_ending)
     start_proxy(&scene, host, &silent.address, false);
     peer = raw_client_connect(scene.proxy);
     assert_true(call_counter_await(&scene.fronts, 1));
-    raw_client_close(peer); /* which the proxy, that does not read, does not hear */
+    raw_client_close(peer); /* the proxy does not read, so it does not notice */
     stop_proxy(&scene);
     silent_address_deinit(&silent);
 }

@@ -90,7 +90,7 @@ static void think(weir_ctx *ctx, uint32_t id, uint32_t number)
     }
     if (err) {
         free(job);
-        weir_fire_error(ctx, err, "nobody is there to think");
+        weir_fire_error(ctx, err, "the request cannot be offloaded");
     } else {
         caller->under_way++;
         choose_whether_to_read(ctx);
