@@ -66,21 +66,15 @@ static void count_down(weir_combiner *combiner)
         (void)weir_promise_succeed(combiner->aggregate, NULL);
 }
 
-static void note_failure(weir_combiner *combiner, weir_promise *promise)
-{
-    weir_promise *none = NULL;
-
-    if (atomic_compare_exchange_strong_explicit(&combiner->failed, &none, promise,
-                                                memory_order_relaxed, memory_order_relaxed))
-        weir_promise_retain(promise);
-}
-
 static void on_promise_done(weir_promise *promise, void *user_data)
 {
     weir_combiner *combiner = user_data;
+    weir_promise *none = NULL;
 
-    if (weir_promise_result(promise) < 0)
-        note_failure(combiner, promise);
+    if (weir_promise_result(promise) < 0 &&
+        atomic_compare_exchange_strong_explicit(&combiner->failed, &none, promise,
+                                                memory_order_relaxed, memory_order_relaxed))
+        weir_promise_retain(promise);
     count_down(combiner);
     weir_combiner_release(combiner);
 }

@@ -487,38 +487,29 @@ static void sleep_until(weir_executor *executor, int64_t deadline_ns)
     weir__executor_stats_awake(executor);
 }
 
-static bool busy_poll(weir_executor *executor, int64_t deadline_ns)
-{
-    return executor->type->busy_poll != NULL && executor->type->busy_poll(executor, deadline_ns);
-}
-
 /* Updates the time for the following dispatch. */
 static void wait_for_work(weir_executor *executor, int64_t limit_ns)
 {
+    const weir__executor_type *type = executor->type;
     int64_t deadline_ns = weir__executor_deadline(executor, limit_ns);
 
-    if (deadline_ns > 0 && !busy_poll(executor, deadline_ns)) {
+    if (deadline_ns > 0 && (type->busy_poll == NULL || !type->busy_poll(executor, deadline_ns))) {
         sleep_until(executor, deadline_ns);
         return;
     }
     if (deadline_ns == 0)
-        executor->type->wait(executor, 0);
-    if (executor->type->dispatch != NULL)
+        type->wait(executor, 0);
+    if (type->dispatch != NULL)
         update_time(executor);
-}
-
-static int64_t dispatch(weir_executor *executor)
-{
-    return executor->type->dispatch != NULL ? executor->type->dispatch(executor)
-                                            : executor->options.task_cap_ns;
 }
 
 void weir__executor_turn(weir_executor *executor, int64_t limit_ns, int64_t budget_ns)
 {
-    int64_t type_budget_ns;
+    int64_t type_budget_ns = executor->options.task_cap_ns;
 
     wait_for_work(executor, limit_ns);
-    type_budget_ns = dispatch(executor);
+    if (executor->type->dispatch != NULL)
+        type_budget_ns = executor->type->dispatch(executor);
     executor->turn.last_taken = 0;
     if (budget_ns == WEIR__TYPE_BUDGET)
         budget_ns = type_budget_ns;

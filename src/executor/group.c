@@ -293,13 +293,6 @@ static int create_empty(const weir__executor_type *type, const void *type_option
     return 0;
 }
 
-static void undo_create(weir_group *group)
-{
-    if (weir_group_count(group) > 0)
-        end_members(group);
-    group_weak_release(group);
-}
-
 int weir__group_create(const weir__executor_type *type, const void *type_options,
                        const weir_group_options *options, weir_group **ret_group)
 {
@@ -315,7 +308,9 @@ int weir__group_create(const weir__executor_type *type, const void *type_options
     if (err == 0)
         err = create_chooser(group, options);
     if (err < 0) {
-        undo_create(group);
+        if (weir_group_count(group) > 0)
+            end_members(group);
+        group_weak_release(group);
         return err;
     }
     *ret_group = group;

@@ -112,13 +112,7 @@ void weir__executor_init(weir_executor *executor, const weir__executor_type *typ
     weir__counter_shard_open(&executor->shard);
 }
 
-static weir_executor *alloc_memory(const weir__executor_type *type, bool in_pages)
-{
-    return in_pages ? weir__pages_map(weir__pages_round(type->size))
-                    : weir__aligned_zalloc(alignof(weir_executor), type->size);
-}
-
-/* Undoes weir__executor_init. */
+/* Undoes weir__executor_init, and frees the memory. */
 static void free_memory(weir_executor *executor)
 {
     weir__counter_shard_close(&executor->shard);
@@ -138,7 +132,9 @@ static bool is_own_thread(const void *executor)
 int weir__executor_create(const weir__executor_type *type, const weir__executor_options *options,
                           weir_executor **ret_executor)
 {
-    weir_executor *executor = alloc_memory(type, options->in_pages);
+    weir_executor *executor = options->in_pages
+                                  ? weir__pages_map(weir__pages_round(type->size))
+                                  : weir__aligned_zalloc(alignof(weir_executor), type->size);
     int err;
 
     if (executor == NULL)
@@ -724,26 +720,9 @@ static void on_thread_query(void *arg, int status)
     weir_promise_release(promise);
 }
 
-static int query_thread(weir_executor *executor, weir_thread_properties *ret_thread)
-{
-    struct thread_query query = {.ret_thread = ret_thread};
-    int err = weir_promise_create(executor, &query.promise);
-
-    if (err < 0)
-        return err;
-    weir_task_init(&query.task, on_thread_query, &query);
-    weir_promise_retain(query.promise); /* the task's */
-    err = weir__executor_post(executor, &query.task, WEIR__NOW);
-    if (err < 0)
-        weir_promise_release(query.promise);
-    else
-        err = weir_promise_sync(query.promise, WEIR_NEVER);
-    weir_promise_release(query.promise);
-    return err;
-}
-
 int weir_executor_thread(weir_executor *executor, weir_thread_properties *ret_thread)
 {
+    struct thread_query query = {.ret_thread = ret_thread};
     int err;
 
     if (executor == NULL || ret_thread == NULL)
@@ -755,5 +734,17 @@ int weir_executor_thread(weir_executor *executor, weir_thread_properties *ret_th
         return 0;
     }
     err = weir__promise_may_wait(NULL);
-    return err < 0 ? err : query_thread(executor, ret_thread);
+    if (err == 0)
+        err = weir_promise_create(executor, &query.promise);
+    if (err < 0)
+        return err;
+    weir_task_init(&query.task, on_thread_query, &query);
+    weir_promise_retain(query.promise); /* the task's */
+    err = weir__executor_post(executor, &query.task, WEIR__NOW);
+    if (err < 0)
+        weir_promise_release(query.promise);
+    else
+        err = weir_promise_sync(query.promise, WEIR_NEVER);
+    weir_promise_release(query.promise);
+    return err;
 }

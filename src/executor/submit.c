@@ -15,14 +15,6 @@ struct submission {
     void *arg;
 };
 
-static void complete(weir_promise *promise, int err, void *value)
-{
-    if (err < 0)
-        (void)weir_promise_fail(promise, err, NULL);
-    else
-        (void)weir_promise_succeed(promise, value);
-}
-
 static void on_task(void *arg, int status)
 {
     struct submission *submission = arg;
@@ -33,7 +25,12 @@ static void on_task(void *arg, int status)
     if (status == 0 && !weir_promise_set_uncancellable(promise))
         status = WEIR_ECANCELED;
     err = submission->work(submission->arg, status, &value);
-    complete(promise, status < 0 ? status : err, value);
+    if (status < 0)
+        err = status;
+    if (err < 0)
+        (void)weir_promise_fail(promise, err, NULL);
+    else
+        (void)weir_promise_succeed(promise, value);
     weir_promise_release(promise);
 }
 
