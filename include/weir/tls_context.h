@@ -67,7 +67,7 @@ typedef struct weir_tls_context_options {
                                     only */
 
     /* The trusted authorities: PEM; NULL = those of the system. A server that verifies clients
-     * should set them: the system's vouch for anybody who has a domain. */
+     * should set them: the system authorities certify any domain owner. */
     const char *ca_file;
     const char *ca_pem;
     enum weir_tls_verify verify;
