@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A server that asks first: what it is told, and that all of what is chosen holds.
+ * A server that pauses at the hello: what it reads there, and that the chosen context applies.
  */
 #include <string.h>
 
@@ -39,7 +39,7 @@ static void begin(struct session_pair *pair, const char *name, const char *proto
 
 static SSL *ssl_of(const struct session_side *side)
 {
-    return ((weir__openssl_session *)(void *)side->session)->ssl;
+    return side->session->ssl;
 }
 
 static void assert_wish(struct session_pair *pair, const char *name, const char *protocols)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Peers that do not do as they should: each is told what, and so are we.
+ * Errors of peers: the alert that the peer gets, and the reason on our side.
  */
 #include <string.h>
 
@@ -252,7 +252,7 @@ TEST(openssl_error, what_came_before_a_bad_record_is_delivered)
 
 static SSL *ssl_of(const struct session_side *side)
 {
-    return ((weir__openssl_session *)(void *)side->session)->ssl;
+    return side->session->ssl;
 }
 
 /* The server goes on as it was, the client hears that it cannot have one. */

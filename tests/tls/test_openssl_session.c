@@ -268,9 +268,7 @@ TEST(openssl, keys_may_change)
 
     session_pair_open_connected(&pair, WEIR_TLS_VERSION_1_3);
     chat(&pair);
-    assert_int_equal(SSL_key_update(((weir__openssl_session *)(void *)pair.client.session)->ssl,
-                                    SSL_KEY_UPDATE_REQUESTED),
-                     1);
+    assert_int_equal(SSL_key_update(pair.client.session->ssl, SSL_KEY_UPDATE_REQUESTED), 1);
     assert_int_equal(session_side_seal(&pair.client, "with a new key", 14), 0);
     session_side_expect(&pair.server, "with a new key", 14);
     chat(&pair);

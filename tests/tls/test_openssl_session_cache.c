@@ -14,7 +14,7 @@
 
 #define LIFETIME_S 100L
 
-/* As if made so many seconds ago. */
+/* Created `age_s` seconds ago. */
 static SSL_SESSION *session_of(int version, int64_t age_s)
 {
     SSL_SESSION *session = SSL_SESSION_new();

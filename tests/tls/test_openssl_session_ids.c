@@ -16,7 +16,7 @@
 
 static SSL *ssl_of(const struct session_side *side)
 {
-    return ((weir__openssl_session *)(void *)side->session)->ssl;
+    return side->session->ssl;
 }
 
 #define SERVER_OPTIONS(...)                                                \

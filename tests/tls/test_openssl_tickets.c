@@ -19,7 +19,7 @@ static const enum weir_tls_version versions[] = {WEIR_TLS_VERSION_1_2, WEIR_TLS_
 
 static SSL *ssl_of(const struct session_side *side)
 {
-    return ((weir__openssl_session *)(void *)side->session)->ssl;
+    return side->session->ssl;
 }
 
 static weir_tls_context *server_of(enum weir_tls_version version)

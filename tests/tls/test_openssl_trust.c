@@ -6,7 +6,7 @@
 #include "support/tls/pki.h"
 #include "tls/openssl/internal.h"
 
-/* How many authorities a client hears of, from a server that wants its certificate. */
+/* The number of authorities that a server sends with its certificate request. */
 static int authorities_told(const char *ca_file, const char *ca_pem)
 {
     weir_tls_context *client = handshake_client(WEIR_TLS_VERSION_DEFAULT), *server;

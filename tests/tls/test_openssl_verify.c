@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whom a session believes, what it says otherwise, and what the other side hears of it.
+ * Which peers a session trusts, its reason for others, and the alert that these get.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a connection with a real program goes on, and how it ends: by whom, and properly or not.
+ * How connections to real programs end: closed by either side, with close_notify or without.
  */
 #include <weir/buf.h>
 #include <weir/handler.h>

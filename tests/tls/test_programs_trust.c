@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whom real programs and we believe: certificates that are wrong, in both directions, and what
- * either side says of them.
+ * Verification between real programs and us: invalid certificates in both directions, and the
+ * errors of both sides.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 /* ---- a server's certificate ---- */
 
-/* A server that should not be believed, and what is said of it. */
+/* A server that must not be trusted, and the expected reason. */
 struct flaw {
     const struct pki_leaf *leaf;
     const char *we_say;
@@ -77,7 +77,7 @@ TEST_EACH_LOOP(programs, s_server_is_believed_by_each_of_its_names)
     const struct {
         const struct pki_leaf *leaf;
         const char *name;
-        const char *refusal; /* NULL: it is believed */
+        const char *refusal; /* NULL = it is trusted */
     } visits[] = {
         {&pki()->server, "127.0.0.1", NULL},
         {&pki()->server, "::1", NULL},
@@ -194,7 +194,7 @@ TEST_EACH_LOOP(programs, s_client_reaches_our_server_by_an_rsa_key)
     tls_endpoint_close(endpoint);
 }
 
-/* For trying things out: who has the certificate may believe it. */
+/* A self-signed certificate is trusted by a client that has it. */
 TEST_EACH_LOOP(programs, s_client_may_believe_a_certificate_that_we_made_ourselves)
 {
     struct tls_endpoint *endpoint;
@@ -265,7 +265,7 @@ TEST_EACH_LOOP(programs, s_server_has_a_wrong_pin)
 
 /* ---- a client's certificate ---- */
 
-/* What s_client is told to be somebody. */
+/* Arguments of s_client for a client certificate. */
 #define AS(leaf)                                                                      \
     "-cert", (leaf).certificate_file, "-cert_chain", (leaf).certificate_file, "-key", \
         (leaf).key_file

@@ -309,7 +309,7 @@ TEST(tls, goes_on_with_new_keys)
     struct tls_pair pair;
 
     tls_pair_open(&pair, NULL);
-    session = (weir__openssl_session *)(void *)tls_side_state(&pair.client)->session;
+    session = tls_side_state(&pair.client)->session;
     assert_int_equal(SSL_key_update(session->ssl, SSL_KEY_UPDATE_REQUESTED), 1);
     tls_side_send_text(&pair.client, "hello");
     tls_pair_run(&pair);
@@ -320,7 +320,7 @@ TEST(tls, goes_on_with_new_keys)
     tls_pair_close(&pair);
 }
 
-/* A bit is wrong: who reads it says so, and the other hears that. */
+/* A flipped bit is an error for the reader, and an alert for the other side. */
 TEST(tls, tells_both_of_a_record_that_was_changed)
 {
     struct tls_pair pair;
@@ -450,7 +450,7 @@ TEST(tls, may_be_removed_by_who_reads)
     tls_pair_close(&pair);
 }
 
-/* ALPN does this: who hears of the handshake adds a handler, which gets all bytes behind it. */
+/* As with ALPN: a handler added on the handshake event gets all bytes after it. */
 static void upper_case(weir_ctx *ctx, weir_msg *msg)
 {
     weir_buf *buf = weir_buf_of(msg);
@@ -584,7 +584,7 @@ TEST(tls, is_not_added_without_memory)
 
 #define WRITES 6
 
-/* Who has shaken hands with a server knows its certificate. */
+/* After a handshake the server's certificate is known. */
 static void check_server(weir_ctx *ctx, const weir_tls_handshake *handshake)
 {
     (void)ctx;
@@ -592,7 +592,7 @@ static void check_server(weir_ctx *ctx, const weir_tls_handshake *handshake)
         assert_non_null(weir_tls_handshake_peer(handshake));
 }
 
-/* A whole life: whatever fails, everybody hears of everything once. */
+/* A whole connection: whatever fails, each event is reported once. */
 static bool live_without_memory(unsigned n)
 {
     weir_promise *promises[WRITES];

@@ -24,8 +24,8 @@ static void close_channel(struct tls_side *side, const char *name)
     weir_embedded_run(side->embedded);
 }
 
-/* Both have shaken hands, and nobody remembers it. */
-static void open_duet(struct tls_pair *pair, const struct tls_pair_options *options)
+/* The handshake is complete, and its events are cleared. */
+static void open_pair(struct tls_pair *pair, const struct tls_pair_options *options)
 {
     tls_pair_open(pair, options);
     assert_events(&pair->client.events, "handshake(ok)");
@@ -47,7 +47,7 @@ TEST(tls_closing, sends_all_that_was_written_before)
 {
     struct tls_pair pair;
 
-    open_duet(&pair, NULL);
+    open_pair(&pair, NULL);
     tls_side_write(&pair.client, tls_pair_bytes(1000), "a");
     weir_channel_flush(pair.client.channel);
     tls_side_write(&pair.client, tls_pair_bytes(2000), "b"); /* not flushed */
@@ -62,7 +62,7 @@ TEST(tls_closing, takes_no_writes_afterwards)
 {
     struct tls_pair pair;
 
-    open_duet(&pair, &(const struct tls_pair_options){
+    open_pair(&pair, &(const struct tls_pair_options){
                          .client_channel = WEIR_EMBEDDED_OPTIONS(.peer_stays = true)});
     close_channel(&pair.client, NULL);
     tls_side_write(&pair.client, tls_pair_bytes(1), "w");
@@ -184,7 +184,7 @@ TEST(tls_closing, may_be_by_disconnect)
 {
     struct tls_pair pair;
 
-    open_duet(&pair, NULL);
+    open_pair(&pair, NULL);
     tls_side_write(&pair.client, tls_pair_bytes(200), "w");
     weir_channel_disconnect(pair.client.channel, NULL);
     tls_pair_run(&pair);
@@ -212,7 +212,7 @@ TEST(tls_closing, gives_a_peer_up_that_takes_nothing)
 {
     struct tls_pair pair;
 
-    open_duet(&pair,
+    open_pair(&pair,
               &(const struct tls_pair_options){
                   .client_channel =
                       WEIR_EMBEDDED_OPTIONS(.socket_space = 10000,
@@ -236,7 +236,7 @@ TEST(tls_closing, gives_a_peer_up_whose_end_it_waits_for)
 {
     struct tls_pair pair;
 
-    open_duet(&pair, &(const struct tls_pair_options){
+    open_pair(&pair, &(const struct tls_pair_options){
                          .client = WEIR_TLS_OPTIONS(.server_name = "localhost",
                                                     .peer_close_timeout_ns = weir_seconds(1)),
                          .client_channel =
@@ -258,7 +258,7 @@ TEST(tls_closing, is_patient_as_long_as_something_moves)
 {
     struct tls_pair pair;
 
-    open_duet(&pair,
+    open_pair(&pair,
               &(const struct tls_pair_options){
                   .client = WEIR_TLS_OPTIONS(.server_name = "localhost",
                                              .close_timeout_ns = weir_ms(100)),
@@ -283,7 +283,7 @@ TEST(tls_closing, is_patient_as_long_as_something_moves)
     tls_pair_close(&pair);
 }
 
-/* A handler in front that holds back all that is written, until it is told otherwise. */
+/* A handler in front that queues all writes until it is released. */
 static weir_ctx *dam;
 
 static void dam_added(weir_ctx *ctx)
@@ -336,7 +336,7 @@ TEST(tls_closing, is_patient_with_a_handler_in_front_that_holds_records_back)
 {
     struct tls_pair pair;
 
-    open_duet(&pair, NULL);
+    open_pair(&pair, NULL);
     assert_int_equal(
         weir_pipeline_add(pair.client.pipeline, WEIR_PLACE(.first = true), &dam_handler, NULL), 0);
     tls_side_write(&pair.client, tls_pair_bytes(200), "w");
@@ -370,7 +370,7 @@ TEST(tls_closing, waits_for_the_peers_end)
 {
     struct tls_pair pair;
 
-    open_duet(&pair, &(const struct tls_pair_options){.client = patient()});
+    open_pair(&pair, &(const struct tls_pair_options){.client = patient()});
     tls_side_write(&pair.client, tls_pair_bytes(200), "w");
     close_channel(&pair.client, "close");
     assert_true(weir_channel_is_open(pair.client.channel));
@@ -386,7 +386,7 @@ TEST(tls_closing, reads_on_until_the_peers_end)
 {
     struct tls_pair pair;
 
-    open_duet(&pair, &(const struct tls_pair_options){.client = patient()});
+    open_pair(&pair, &(const struct tls_pair_options){.client = patient()});
     close_channel(&pair.client, "close");
     tls_side_send_text(&pair.server, "not yet");
     tls_pair_run(&pair);
@@ -398,7 +398,7 @@ TEST(tls_closing, waits_for_the_peers_end_no_longer_than_it_is_to)
 {
     struct tls_pair pair;
 
-    open_duet(&pair, &(const struct tls_pair_options){.client = patient()});
+    open_pair(&pair, &(const struct tls_pair_options){.client = patient()});
     close_channel(&pair.client, "close");
     close_channel(&pair.client, "again");
     tls_pair_advance(&pair, weir_seconds(1) - 1);
@@ -414,7 +414,7 @@ TEST(tls_closing, waits_for_the_peers_end_only_from_when_its_own_was_sent)
 {
     struct tls_pair pair;
 
-    open_duet(&pair, &(const struct tls_pair_options){
+    open_pair(&pair, &(const struct tls_pair_options){
                          .client = patient(),
                          .client_channel = WEIR_EMBEDDED_OPTIONS(.socket_space = 10000)});
     tls_side_write(&pair.client, tls_pair_bytes(20000), "w");
@@ -428,12 +428,12 @@ TEST(tls_closing, waits_for_the_peers_end_only_from_when_its_own_was_sent)
     tls_pair_close(&pair);
 }
 
-/* Without memory our end cannot be told, and the peer does not answer what it does not hear. */
-TEST(tls_closing, waits_for_nothing_if_it_cannot_tell_its_own_end)
+/* Without memory close_notify is not sent, and the peer does not answer it. */
+TEST(tls_closing, does_not_wait_if_close_notify_cannot_be_sent)
 {
     struct tls_pair pair;
 
-    open_duet(&pair, &(const struct tls_pair_options){.client = patient()});
+    open_pair(&pair, &(const struct tls_pair_options){.client = patient()});
     tls_side_state(&pair.client)->session->is_close_sent = true;
     close_channel(&pair.client, "close");
     assert_events(&pair.client.events, "close=ok inactive");
@@ -444,7 +444,7 @@ TEST(tls_closing, of_both_at_once_waits_for_nobody)
 {
     struct tls_pair pair;
 
-    open_duet(&pair, &(const struct tls_pair_options){
+    open_pair(&pair, &(const struct tls_pair_options){
                          .client = patient(),
                          .server = WEIR_TLS_OPTIONS(.peer_close_timeout_ns = weir_seconds(1))});
     close_channel(&pair.client, "close");
@@ -459,7 +459,7 @@ TEST(tls_closing, asks_for_the_peers_end_where_reads_are_on_demand)
 {
     struct tls_pair pair;
 
-    open_duet(&pair, &(const struct tls_pair_options){.client = patient()});
+    open_pair(&pair, &(const struct tls_pair_options){.client = patient()});
     weir_channel_set_auto_read(pair.client.channel, false);
     weir_embedded_run(pair.client.embedded);
     close_channel(&pair.client, "close");
@@ -472,7 +472,7 @@ TEST(tls_closing, waits_for_nothing_when_it_is_removed)
 {
     struct tls_pair pair;
 
-    open_duet(&pair, &(const struct tls_pair_options){
+    open_pair(&pair, &(const struct tls_pair_options){
                          .client = patient(),
                          .client_channel = WEIR_EMBEDDED_OPTIONS(.socket_space = 2000)});
     tls_side_write(&pair.client, tls_pair_bytes(20000), NULL);
@@ -508,7 +508,7 @@ TEST(tls_closing, swallows_a_reset_after_its_own_end)
 {
     struct tls_pair pair;
 
-    open_duet(&pair, &(const struct tls_pair_options){.client = patient()});
+    open_pair(&pair, &(const struct tls_pair_options){.client = patient()});
     weir_pipeline_fire_error(pair.client.pipeline, -ECONNRESET, NULL);
     assert_events(&pair.client.events, "error(ECONNRESET)");
     close_channel(&pair.client, NULL);
@@ -519,7 +519,7 @@ TEST(tls_closing, swallows_a_reset_after_its_own_end)
 
 /* ---- the peer's ---- */
 
-/* Who hears of it may still write: that goes out first. */
+/* A handler may still write on that event: this is sent first. */
 static void say_good_bye(weir_ctx *ctx)
 {
     weir_write(ctx, tls_pair_bytes(300), NULL);
@@ -529,7 +529,7 @@ TEST(tls_closing, answers_the_peers_end_and_closes)
 {
     struct tls_pair pair;
 
-    open_duet(&pair, &(const struct tls_pair_options){.client = patient()});
+    open_pair(&pair, &(const struct tls_pair_options){.client = patient()});
     pair.server.on_ended = say_good_bye;
     close_channel(&pair.client, NULL);
     tls_pair_run(&pair);
@@ -538,7 +538,7 @@ TEST(tls_closing, answers_the_peers_end_and_closes)
     tls_pair_close(&pair);
 }
 
-/* What came before it can be answered by who waits for read_complete. */
+/* A handler may answer in read_complete what came before it. */
 static void answer(weir_ctx *ctx)
 {
     if (tls_side_of(ctx)->received == 5)
@@ -549,7 +549,7 @@ TEST(tls_closing, comes_after_the_answer_to_what_came_with_the_peers_end)
 {
     struct tls_pair pair;
 
-    open_duet(&pair, &(const struct tls_pair_options){.client = patient()});
+    open_pair(&pair, &(const struct tls_pair_options){.client = patient()});
     pair.server.on_read_complete = answer;
     pair.is_joined = true;
     tls_side_send_text(&pair.client, "hello");
@@ -564,7 +564,7 @@ TEST(tls_closing, by_the_peer_leaves_a_channel_with_half_closure_open)
 {
     struct tls_pair pair;
 
-    open_duet(&pair, &(const struct tls_pair_options){
+    open_pair(&pair, &(const struct tls_pair_options){
                          .client = patient(),
                          .server_channel =
                              WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.half_closure =
@@ -588,7 +588,7 @@ TEST(tls_closing, tells_an_end_of_stream_without_an_end_of_tls)
 {
     struct tls_pair pair;
 
-    open_duet(&pair, NULL);
+    open_pair(&pair, NULL);
     tls_side_send_text(&pair.client, "hello");
     tls_pair_run(&pair);
     weir_embedded_end_input(pair.server.embedded);
@@ -602,7 +602,7 @@ TEST(tls_closing, tells_of_a_record_that_was_cut_off)
     struct tls_pair pair;
     weir_msg *msg;
 
-    open_duet(&pair, NULL);
+    open_pair(&pair, NULL);
     tls_side_send_text(&pair.client, "hello");
     msg = weir_embedded_read_outbound(pair.client.embedded);
     assert_int_equal(weir_buf_slice(weir_buf_of(msg), 0, 12, &half), 0);
@@ -619,12 +619,12 @@ static void stay(weir_ctx *ctx, int err)
     (void)err;
 }
 
-/* With half closure it is told with the end of the input, once; then it may go on sending. */
+/* With half closure it is reported once, with the end of the input; sending may continue. */
 TEST(tls_closing, tells_that_it_was_cut_off_with_half_closure_too)
 {
     struct tls_pair pair;
 
-    open_duet(&pair, &(const struct tls_pair_options){
+    open_pair(&pair, &(const struct tls_pair_options){
                          .server_channel =
                              WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.half_closure =
                                                                                        true))});
@@ -643,7 +643,7 @@ TEST(tls_closing, tells_nothing_of_the_kind_after_its_own_end)
 {
     struct tls_pair pair;
 
-    open_duet(&pair, &(const struct tls_pair_options){
+    open_pair(&pair, &(const struct tls_pair_options){
                          .client_channel = WEIR_EMBEDDED_OPTIONS(.peer_stays = true)});
     close_channel(&pair.client, NULL);
     lose(&pair.client);
@@ -656,7 +656,7 @@ TEST(tls_closing, tells_nothing_of_the_kind_when_it_is_aborted)
 {
     struct tls_pair pair;
 
-    open_duet(&pair, NULL);
+    open_pair(&pair, NULL);
     tls_side_write(&pair.client, tls_pair_bytes(1), "w");
     weir_channel_abort(pair.client.channel, NULL);
     weir_embedded_run(pair.client.embedded);
@@ -675,7 +675,7 @@ TEST(tls_closing, may_be_asked_for_by_who_hears_of_the_peers_end)
 {
     struct tls_pair pair;
 
-    open_duet(&pair, NULL);
+    open_pair(&pair, NULL);
     pair.server.on_ended = close_again;
     close_channel(&pair.client, NULL);
     tls_pair_run(&pair);
@@ -692,7 +692,7 @@ TEST(tls_closing, does_nothing_more_if_it_is_removed_by_who_hears_of_the_peers_e
 {
     struct tls_pair pair;
 
-    open_duet(&pair, &(const struct tls_pair_options){.client = patient()});
+    open_pair(&pair, &(const struct tls_pair_options){.client = patient()});
     pair.server.on_ended = remove_tls;
     close_channel(&pair.client, NULL);
     tls_pair_run(&pair);
@@ -711,7 +711,7 @@ TEST(tls_closing, may_be_asked_for_by_who_hears_that_the_marks_are_crossed)
 {
     struct tls_pair pair;
 
-    open_duet(&pair,
+    open_pair(&pair,
               &(const struct tls_pair_options){
                   .client_channel =
                       WEIR_EMBEDDED_OPTIONS(.socket_space = 10000,
@@ -741,7 +741,7 @@ TEST(tls_closing, by_removal_in_the_middle_of_sealing_fails_what_is_not_sealed)
 {
     struct tls_pair pair;
 
-    open_duet(&pair,
+    open_pair(&pair,
               &(const struct tls_pair_options){
                   .client_channel =
                       WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.low_mark = 100000,

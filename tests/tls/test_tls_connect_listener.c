@@ -207,7 +207,7 @@ TEST_EACH_CONNECTION(tls_connect_listener, ends_the_output_behind_the_handshake_
 struct attack {
     weir_group *group;
     struct tls_setup *setup; /* between proxy and upstream; NULL = plain */
-    struct event_log events; /* what upstream believes */
+    struct event_log events; /* recorded by the upstream */
     struct call_counter notes;
     char upstream[WEIR_ADDRESS_TEXT_SIZE];
 };
@@ -247,7 +247,7 @@ static int upstream_init(weir_channel *channel, void *attack_)
     return err == 0 ? weir_pipeline_add_last(pipeline, &reader, NULL) : err;
 }
 
-/* The proxy's side to upstream; the header says who is at its other side. */
+/* The proxy's connection to the upstream, with the client's address in the header. */
 static int back_init(weir_channel *channel, void *front)
 {
     weir_pipeline *pipeline = weir_channel_pipeline(channel);

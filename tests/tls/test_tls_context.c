@@ -52,7 +52,7 @@ static void choose_nothing(weir_tls_sni_request *request, void *user_data)
     (void)user_data;
 }
 
-TEST(tls_context, names_the_invalid_option_of_a_server)
+TEST(tls_context, names_the_invalid_certificate_or_key_of_a_server)
 {
     const struct wrong rows[] = {
         {{0}, -EINVAL, "a server needs a certificate"},
@@ -86,6 +86,16 @@ TEST(tls_context, names_the_invalid_option_of_a_server)
           .passphrase = "wrong horse"},
          -EINVAL,
          ": wrong passphrase"},
+    };
+
+    log_capture_start();
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        assert_wrong(&rows[i], true);
+}
+
+TEST(tls_context, names_the_invalid_option_of_a_server)
+{
+    const struct wrong rows[] = {
         {{OURS, .ca_file = "/nowhere/ca.pem"}, -ENOENT, "/nowhere/ca.pem: No such file"},
         {{OURS, .ca_pem = "hello"}, WEIR_ETLS, "ca_pem: no certificate found"},
         {{OURS, .verify = (enum weir_tls_verify)9}, -EINVAL, "verify: invalid value 9"},
@@ -621,7 +631,7 @@ TEST(tls_context, a_client_without_a_common_version_is_refused)
     weir_tls_context_release(server);
 }
 
-/* ---- figures ---- */
+/* ---- stats ---- */
 
 TEST(tls_context, handshakes_are_counted)
 {
@@ -719,7 +729,7 @@ static void swap_many_times(void *arg)
     atomic_store(&self->is_over, true);
 }
 
-TEST(tls_context, threads_swap_settings_while_hands_are_shaken)
+TEST(tls_context, threads_replace_options_during_handshakes)
 {
     weir_tls_context *server = handshake_server(WEIR_TLS_VERSION_DEFAULT);
     weir_tls_context *client = handshake_client(WEIR_TLS_VERSION_DEFAULT);
@@ -744,7 +754,7 @@ TEST(tls_context, threads_swap_settings_while_hands_are_shaken)
     weir_tls_context_release(server);
 }
 
-/* One after the other: who verifies does not ask, who asks does not verify. */
+/* In turn: with verification and without on_sni, and the other way round. */
 static void replace_many_times(void *arg)
 {
     struct swapper *self = arg;

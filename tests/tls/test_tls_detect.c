@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plain or TLS: what the first bytes decide, as soon as they can, and who is then there.
+ * Plain or TLS: what the first bytes decide, when, and which handlers are added.
  */
 #include <weir/tls.h>
 
@@ -51,7 +51,7 @@ static int init_echo(weir_channel *channel, bool is_tls, void *user_data)
     return weir_pipeline_add_last(weir_channel_pipeline(channel), &handler, NULL);
 }
 
-/* In front of who notes errors, so that the echo is the last. */
+/* In front of the handler that records errors, so that the echo is last. */
 static int add_to(weir_pipeline *pipeline, const weir_tls_detect_options *options)
 {
     weir_tls_detect_options own;

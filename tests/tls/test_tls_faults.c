@@ -3,9 +3,9 @@
  * Each system call of a TLS server fails with the errors that it can return, while clients -
  * OpenSSL on plain sockets, whose calls do not fail - shake hands, are echoed, and leave.
  *
- * Whatever fails: no client is left waiting, one that is not served is so for an error, how its
- * handshake went is told once, the next client is served again, and neither memory nor a descriptor
- * is left.
+ * Whatever fails: no client is left waiting, one that is not served is so for an error, the result
+ * of its handshake is reported once, the next client is served again, and neither memory nor a
+ * descriptor is left.
  */
 #include <errno.h>
 #include <poll.h>
@@ -232,7 +232,7 @@ static bool is_broken(const struct faulty_server *faulty)
     return sweep_has_failed(faulty->sweep) || atomic_load(&faulty->errors.calls) > 0;
 }
 
-/* Without descriptors a listener turns away whoever waits, and may still be at it. */
+/* Without descriptors a listener rejects waiting clients, possibly still now. */
 static bool serves_again(const struct faulty_server *faulty, SSL_CTX *ctx)
 {
     enum outcome outcome = TURNED_AWAY;
@@ -263,8 +263,8 @@ static void serve(struct faulty_server *faulty, SSL_CTX *ctx)
  * global executor's by global_executor_stop, and what has a descriptor closes it before its memory
  * goes, of which nothing is left when this is called. Nor did it show again when closes, locks and
  * ends of threads were delayed by chance. So it must have been somebody else's (the C library's,
- * say, of a thread that was just leaving): it is waited for, and if it comes again it is told what
- * it is.
+ * say, of a thread that was just leaving): it is waited for, and reported if it happens
+ * again.
  */
 static bool await_descriptors(size_t count)
 {

@@ -187,8 +187,8 @@ TEST(tls_flood, of_tickets_among_data_is_borne)
     raw_peer_close(&raw);
 }
 
-/* A server of TLS 1.2 wants another handshake, again and again. It is told each time that it does
- * not get one, and then refused. */
+/* A server of TLS 1.2 wants another handshake, again and again. Each request is
+ * rejected, then the connection. */
 TEST(tls_flood, of_demands_for_another_handshake_is_refused)
 {
     struct raw_peer raw;

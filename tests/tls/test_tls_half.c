@@ -39,8 +39,8 @@ static void close_channel(struct tls_side *side, const char *name)
     ask(side, weir_channel_close, name);
 }
 
-/* Both have shaken hands, and nobody remembers it. */
-static void open_duet(struct tls_pair *pair, const struct tls_pair_options *options)
+/* The handshake is complete, and its events are cleared. */
+static void open_pair(struct tls_pair *pair, const struct tls_pair_options *options)
 {
     tls_pair_open(pair, options);
     assert_events(&pair->client.events, "handshake(ok)");
@@ -49,12 +49,12 @@ static void open_duet(struct tls_pair *pair, const struct tls_pair_options *opti
 
 static void open_half(struct tls_pair *pair)
 {
-    open_duet(pair,
+    open_pair(pair,
               &(const struct tls_pair_options){.server_channel = HALF, .client_channel = HALF});
 }
 
-/* Neither has shaken hands, and the client's first word is on its way. */
-static void begin_duet(struct tls_pair *pair)
+/* Before the handshake, with the client's hello on its way. */
+static void begin_pair(struct tls_pair *pair)
 {
     tls_pair_prepare(
         pair, &(const struct tls_pair_options){.server_channel = HALF, .client_channel = STAYS});
@@ -68,7 +68,7 @@ static void check_half(enum weir_tls_version version)
 {
     struct tls_pair pair;
 
-    open_duet(&pair, &(const struct tls_pair_options){
+    open_pair(&pair, &(const struct tls_pair_options){
                          .client_context =
                              WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca, .max_version = version),
                          .server_channel = HALF,
@@ -122,7 +122,7 @@ TEST(tls_half, is_too_late_after_a_close)
 {
     struct tls_pair pair;
 
-    open_duet(&pair, &(const struct tls_pair_options){
+    open_pair(&pair, &(const struct tls_pair_options){
                          .client_channel = WEIR_EMBEDDED_OPTIONS(.peer_stays = true)});
     close_channel(&pair.client, NULL);
     shut(&pair.client, "shut");
@@ -134,7 +134,7 @@ TEST(tls_half, is_too_late_while_a_close_waits)
 {
     struct tls_pair pair;
 
-    begin_duet(&pair);
+    begin_pair(&pair);
     tls_side_write(&pair.client, tls_pair_bytes(200), "w");
     close_channel(&pair.client, "close");
     shut(&pair.client, "shut");
@@ -149,7 +149,7 @@ TEST(tls_half, waits_as_long_as_the_peer_takes_nothing)
 {
     struct tls_pair pair;
 
-    open_duet(&pair, &(const struct tls_pair_options){
+    open_pair(&pair, &(const struct tls_pair_options){
                          .server_channel = HALF,
                          .client_channel =
                              WEIR_EMBEDDED_OPTIONS(.socket_space = 10000, .peer_stays = true)});
@@ -195,7 +195,7 @@ TEST(tls_half, waits_for_the_handshake)
 {
     struct tls_pair pair;
 
-    begin_duet(&pair);
+    begin_pair(&pair);
     tls_side_write(&pair.client, tls_pair_bytes(200), "w");
     shut(&pair.client, "shut");
     tls_side_write(&pair.client, tls_pair_bytes(200), "late");
@@ -212,7 +212,7 @@ TEST(tls_half, waits_for_the_handshake_also_if_nothing_was_written)
 {
     struct tls_pair pair;
 
-    begin_duet(&pair);
+    begin_pair(&pair);
     shut(&pair.client, "shut");
     tls_pair_run(&pair);
     assert_events(&pair.client.events, "handshake(ok) shut=ok");
@@ -227,7 +227,7 @@ TEST(tls_half, fails_with_the_handshake)
 {
     struct tls_pair pair;
 
-    begin_duet(&pair);
+    begin_pair(&pair);
     shut(&pair.client, "shut");
     tls_pair_advance(&pair, weir_seconds(10));
     assert_events(&pair.client.events, "shut=ETIMEDOUT handshake(ETIMEDOUT) error(ETIMEDOUT)");
@@ -238,7 +238,7 @@ TEST(tls_half, fails_with_a_close_that_waits_for_no_handshake)
 {
     struct tls_pair pair;
 
-    begin_duet(&pair);
+    begin_pair(&pair);
     shut(&pair.client, "shut");
     close_channel(&pair.client, "close");
     weir_embedded_end_input(pair.client.embedded);
@@ -251,7 +251,7 @@ TEST(tls_half, goes_before_a_close_that_waits_for_the_handshake)
 {
     struct tls_pair pair;
 
-    begin_duet(&pair);
+    begin_pair(&pair);
     tls_side_write(&pair.client, tls_pair_bytes(200), "w");
     shut(&pair.client, "shut");
     close_channel(&pair.client, "close");
@@ -266,7 +266,7 @@ TEST(tls_half, fails_when_the_handler_is_removed)
 {
     struct tls_pair pair;
 
-    begin_duet(&pair);
+    begin_pair(&pair);
     shut(&pair.client, "shut");
     assert_int_equal(weir_pipeline_remove(pair.client.pipeline, "tls", NULL), 0);
     weir_embedded_run(pair.client.embedded);
@@ -278,7 +278,7 @@ TEST(tls_half, fails_when_the_channel_is_aborted)
 {
     struct tls_pair pair;
 
-    begin_duet(&pair);
+    begin_pair(&pair);
     tls_side_write(&pair.client, tls_pair_bytes(200), "w");
     shut(&pair.client, "shut");
     weir_channel_abort(pair.client.channel, NULL);
@@ -397,7 +397,7 @@ TEST(tls_half, is_followed_by_a_close_that_waits_for_the_peers_end)
 {
     struct tls_pair pair;
 
-    open_duet(&pair, &(const struct tls_pair_options){
+    open_pair(&pair, &(const struct tls_pair_options){
                          .client = WEIR_TLS_OPTIONS(.server_name = "localhost",
                                                     .peer_close_timeout_ns = weir_seconds(1)),
                          .server_channel = HALF,
@@ -418,7 +418,7 @@ TEST(tls_half, is_followed_by_a_close_that_does_not_wait_for_ever)
 {
     struct tls_pair pair;
 
-    open_duet(&pair, &(const struct tls_pair_options){
+    open_pair(&pair, &(const struct tls_pair_options){
                          .client = WEIR_TLS_OPTIONS(.server_name = "localhost",
                                                     .peer_close_timeout_ns = weir_seconds(1)),
                          .server_channel = HALF,
@@ -445,7 +445,7 @@ TEST(tls_half, changes_keys_and_does_not_answer)
     open_half(&pair);
     shut(&pair.client, "shut");
     tls_pair_run(&pair);
-    server = ((weir__openssl_session *)(void *)tls_side_state(&pair.server)->session)->ssl;
+    server = tls_side_state(&pair.server)->session->ssl;
     for (int i = 0; i < 3; i++) {
         assert_int_equal(SSL_key_update(server, SSL_KEY_UPDATE_REQUESTED), 1);
         tls_side_send_text(&pair.server, "new");
@@ -477,7 +477,7 @@ TEST(tls_half, tells_that_the_peer_was_cut_off)
 {
     struct tls_pair pair;
 
-    open_duet(&pair,
+    open_pair(&pair,
               &(const struct tls_pair_options){.server_channel = HALF, .client_channel = STAYS});
     shut(&pair.client, "shut");
     tls_side_send_text(&pair.server, "some of it");
@@ -509,7 +509,7 @@ TEST(tls_half, of_the_peer_closes_without_the_option)
 {
     struct tls_pair pair;
 
-    open_duet(&pair, &(const struct tls_pair_options){.client_channel = STAYS});
+    open_pair(&pair, &(const struct tls_pair_options){.client_channel = STAYS});
     tls_side_write(&pair.server, tls_pair_bytes(300), "w");
     shut(&pair.client, "shut");
     tls_pair_run(&pair);
@@ -547,7 +547,7 @@ TEST(tls_half, may_be_asked_for_by_who_hears_that_the_marks_are_crossed)
 {
     struct tls_pair pair;
 
-    open_duet(&pair,
+    open_pair(&pair,
               &(const struct tls_pair_options){
                   .server_channel = HALF,
                   .client_channel =

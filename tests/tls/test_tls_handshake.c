@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Handshakes that wait for somebody: for who chooses what a client gets, and for work that is done
- * elsewhere.
+ * Handshakes that wait: for on_sni, and for steps on another executor.
  */
 #include <errno.h>
 #include <sched.h>
@@ -328,20 +327,20 @@ TEST(tls_handshake, with_a_choice_survives_every_lack_of_memory)
     weir_tls_context_release(other);
 }
 
-/* ---- elsewhere ---- */
+/* ---- offloaded steps ---- */
 
-static weir_group *elsewhere;
+static weir_group *workers;
 
 static void prepare_offload(struct tls_pair *pair, weir_tls_sni_fn *choose)
 {
-    assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1), &elsewhere), 0);
+    assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1), &workers), 0);
     tls_pair_prepare(
         pair, &(const struct tls_pair_options){
                   .server_context =
                       WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
                                                .key_pem = pki()->server.key, .on_sni = choose),
-                  .client = WEIR_TLS_OPTIONS(.server_name = "localhost", .offload = elsewhere),
-                  .server = WEIR_TLS_OPTIONS(.offload = elsewhere)});
+                  .client = WEIR_TLS_OPTIONS(.server_name = "localhost", .offload = workers),
+                  .server = WEIR_TLS_OPTIONS(.offload = workers)});
 }
 
 /* Plays until both have written so much down. */
@@ -359,7 +358,7 @@ static void await(struct tls_pair *pair, const char *client, const char *server)
     assert_events(&pair->server.events, server);
 }
 
-TEST(tls_handshake, may_be_done_elsewhere)
+TEST(tls_handshake, may_be_done_offloaded)
 {
     struct tls_pair pair;
 
@@ -370,10 +369,10 @@ TEST(tls_handshake, may_be_done_elsewhere)
     tls_side_send_text(&pair.server, "you too");
     await(&pair, "read(you too)", "");
     tls_pair_close(&pair);
-    end_group(elsewhere);
+    end_group(workers);
 }
 
-TEST(tls_handshake, may_be_done_elsewhere_byte_by_byte)
+TEST(tls_handshake, may_be_done_offloaded_byte_by_byte)
 {
     struct tls_pair pair;
 
@@ -383,10 +382,10 @@ TEST(tls_handshake, may_be_done_elsewhere_byte_by_byte)
     tls_side_send_text(&pair.client, "hello");
     await(&pair, "handshake(ok)", "handshake(ok) read(hello)");
     tls_pair_close(&pair);
-    end_group(elsewhere);
+    end_group(workers);
 }
 
-TEST(tls_handshake, may_be_done_elsewhere_and_wait_for_a_choice)
+TEST(tls_handshake, may_be_offloaded_and_wait_for_a_choice)
 {
     struct tls_pair pair;
 
@@ -395,7 +394,7 @@ TEST(tls_handshake, may_be_done_elsewhere_and_wait_for_a_choice)
     tls_side_send_text(&pair.client, "hello");
     await(&pair, "handshake(ok)", "handshake(ok) read(hello)");
     tls_pair_close(&pair);
-    end_group(elsewhere);
+    end_group(workers);
 }
 
 TEST(tls_handshake, is_done_here_if_nobody_else_does_it)
@@ -403,24 +402,24 @@ TEST(tls_handshake, is_done_here_if_nobody_else_does_it)
     struct tls_pair pair;
 
     prepare_offload(&pair, NULL);
-    end_group(weir_group_retain(elsewhere));
+    end_group(weir_group_retain(workers));
     begin(&pair);
     assert_events(&pair.client.events, "handshake(ok)");
     assert_events(&pair.server.events, "handshake(ok)");
     tls_pair_close(&pair);
-    weir_group_release(elsewhere);
+    weir_group_release(workers);
 }
 
-/* All that the client has to say comes while the last step is done elsewhere, and then its end. */
-TEST(tls_handshake, elsewhere_keeps_the_end_of_the_input_behind_what_came_before)
+/* All data of the client, and its end, arrive while the last step is offloaded. */
+TEST(tls_handshake, offloaded_keeps_the_end_of_the_input_behind_what_came_before)
 {
     struct tls_pair pair;
 
-    assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1), &elsewhere), 0);
+    assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1), &workers), 0);
     tls_pair_prepare(
         &pair,
         &(const struct tls_pair_options){
-            .server = WEIR_TLS_OPTIONS(.offload = elsewhere),
+            .server = WEIR_TLS_OPTIONS(.offload = workers),
             .server_channel =
                 WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.half_closure = true))});
     begin(&pair);
@@ -428,7 +427,7 @@ TEST(tls_handshake, elsewhere_keeps_the_end_of_the_input_behind_what_came_before
     weir_channel_close(pair.client.channel, NULL);
     await(&pair, "handshake(ok) inactive", "handshake(ok) read(200) ended input-closed");
     tls_pair_close(&pair);
-    end_group(elsewhere);
+    end_group(workers);
 }
 
 static sem_t gate;
@@ -442,26 +441,26 @@ static void wait_at_gate(void *arg, int status)
 }
 
 /* A client has the right to go on as soon as it has said all of its own part. */
-TEST(tls_handshake, elsewhere_stops_reading_while_it_waits_for_the_last_step)
+TEST(tls_handshake, offloaded_stops_reading_while_it_waits_for_the_last_step)
 {
     int64_t deadline_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
     struct tls_pair pair;
 
     assert_int_equal(sem_init(&gate, 0, 0), 0);
-    assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1), &elsewhere), 0);
+    assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1), &workers), 0);
     tls_pair_prepare(
-        &pair, &(const struct tls_pair_options){.server = WEIR_TLS_OPTIONS(.offload = elsewhere)});
+        &pair, &(const struct tls_pair_options){.server = WEIR_TLS_OPTIONS(.offload = workers)});
     pair.server.is_long = true;
     assert_int_equal(weir_embedded_register(pair.server.embedded), 0);
     assert_int_equal(weir_embedded_register(pair.client.embedded), 0);
     tls_side_write(&pair.client, tls_pair_bytes(1000000), NULL);
     weir_channel_flush(pair.client.channel);
     assert_true(tls_pair_transfer(&pair, &pair.client, &pair.server));
-    while (!tls_pair_transfer(&pair, &pair.server, &pair.client)) { /* a step, elsewhere */
+    while (!tls_pair_transfer(&pair, &pair.server, &pair.client)) { /* an offloaded step */
         assert_true(weir__monotonic_now() < deadline_ns);
         weir_embedded_run(pair.server.embedded);
     }
-    assert_int_equal(weir_execute(weir_group_next(elsewhere), wait_at_gate, NULL), 0);
+    assert_int_equal(weir_execute(weir_group_next(workers), wait_at_gate, NULL), 0);
     while (tls_pair_transfer(&pair, &pair.client, &pair.server))
         ;
     assert_events(&pair.server.events, "");
@@ -474,7 +473,7 @@ TEST(tls_handshake, elsewhere_stops_reading_while_it_waits_for_the_last_step)
     assert_int_equal(pair.server.received, 1000000);
     assert_int_equal(event_log_count(&pair.server.events, "handshake(ok)"), 1);
     tls_pair_close(&pair);
-    end_group(elsewhere);
+    end_group(workers);
     (void)sem_destroy(&gate);
 }
 
@@ -485,17 +484,17 @@ static void open_gate(void *arg, int status)
     (void)sem_post(&gate);
 }
 
-TEST(tls_handshake, elsewhere_is_through_while_its_channel_has_no_loop)
+TEST(tls_handshake, offloaded_is_through_while_its_channel_has_no_loop)
 {
     struct tls_pair pair;
 
     assert_int_equal(sem_init(&gate, 0, 0), 0);
-    assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1), &elsewhere), 0);
+    assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1), &workers), 0);
     tls_pair_prepare(
-        &pair, &(const struct tls_pair_options){.server = WEIR_TLS_OPTIONS(.offload = elsewhere)});
+        &pair, &(const struct tls_pair_options){.server = WEIR_TLS_OPTIONS(.offload = workers)});
     tls_pair_begin(&pair);
     assert_true(tls_pair_transfer(&pair, &pair.client, &pair.server));
-    assert_int_equal(weir_execute(weir_group_next(elsewhere), open_gate, NULL), 0);
+    assert_int_equal(weir_execute(weir_group_next(workers), open_gate, NULL), 0);
     weir_channel_deregister(pair.server.channel, NULL);
     wait_at_gate(NULL, 0); /* the step has been done by now */
     weir_embedded_run(pair.server.embedded);
@@ -503,29 +502,29 @@ TEST(tls_handshake, elsewhere_is_through_while_its_channel_has_no_loop)
     await(&pair, "handshake(ok)", "handshake(ok)");
     assert_hears(&pair);
     tls_pair_close(&pair);
-    end_group(elsewhere);
+    end_group(workers);
     (void)sem_destroy(&gate);
 }
 
 /* Reading was stopped for the work, and goes on while somebody chooses: no further than it may. */
-TEST(tls_handshake, elsewhere_keeps_no_more_than_it_must_while_it_waits_for_a_choice)
+TEST(tls_handshake, offloaded_keeps_no_more_than_it_must_while_it_waits_for_a_choice)
 {
     int64_t deadline_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
     struct tls_pair pair;
     unsigned count = 0;
 
     assert_int_equal(sem_init(&gate, 0, 0), 0);
-    assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1), &elsewhere), 0);
+    assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1), &workers), 0);
     tls_pair_prepare(
         &pair,
         &(const struct tls_pair_options){
             .server_context =
                 WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
                                          .key_pem = pki()->server.key, .on_sni = choose_later),
-            .server = WEIR_TLS_OPTIONS(.offload = elsewhere)});
+            .server = WEIR_TLS_OPTIONS(.offload = workers)});
     chosen_later = NULL;
     tls_pair_begin(&pair);
-    assert_int_equal(weir_execute(weir_group_next(elsewhere), wait_at_gate, NULL), 0);
+    assert_int_equal(weir_execute(weir_group_next(workers), wait_at_gate, NULL), 0);
     assert_true(tls_pair_transfer(&pair, &pair.client, &pair.server));
     (void)weir_embedded_write_inbound(pair.server.embedded, tls_pair_bytes(10));
     assert_int_equal(sem_post(&gate), 0);
@@ -539,7 +538,7 @@ TEST(tls_handshake, elsewhere_keeps_no_more_than_it_must_while_it_waits_for_a_ch
     assert_events(&pair.server.events, "handshake(WEIR_ETOOLONG) error(WEIR_ETOOLONG) inactive");
     weir_tls_sni_request_accept(chosen_later, NULL);
     tls_pair_close(&pair);
-    end_group(elsewhere);
+    end_group(workers);
     (void)sem_destroy(&gate);
 }
 
@@ -550,7 +549,7 @@ static void remove_tls(weir_ctx *ctx, const weir_tls_handshake *handshake)
 }
 
 /* What it has taken is not passed on, as what it has not is. */
-TEST(tls_handshake, elsewhere_keeps_what_it_has_taken_when_it_is_removed)
+TEST(tls_handshake, offloaded_keeps_what_it_has_taken_when_it_is_removed)
 {
     struct tls_pair pair;
 
@@ -559,11 +558,11 @@ TEST(tls_handshake, elsewhere_keeps_what_it_has_taken_when_it_is_removed)
     begin(&pair);
     await(&pair, "handshake(ok)", "handshake(ok)");
     tls_pair_close(&pair);
-    end_group(elsewhere);
+    end_group(workers);
 }
 
 /* The session comes back to nobody, and ends there. */
-TEST(tls_handshake, elsewhere_survives_the_removal_of_its_handler)
+TEST(tls_handshake, offloaded_survives_the_removal_of_its_handler)
 {
     struct tls_pair pair;
 
@@ -571,11 +570,11 @@ TEST(tls_handshake, elsewhere_survives_the_removal_of_its_handler)
     assert_int_equal(weir_embedded_register(pair.client.embedded), 0);
     assert_int_equal(weir_pipeline_remove(pair.client.pipeline, "tls", NULL), 0);
     await(&pair, "handshake(WEIR_ECLOSED)", "");
-    end_group(elsewhere);
+    end_group(workers);
     tls_pair_close(&pair);
 }
 
-TEST(tls_handshake, elsewhere_survives_the_end_of_its_channel)
+TEST(tls_handshake, offloaded_survives_the_end_of_its_channel)
 {
     struct tls_pair pair;
 
@@ -583,11 +582,11 @@ TEST(tls_handshake, elsewhere_survives_the_end_of_its_channel)
     assert_int_equal(weir_embedded_register(pair.client.embedded), 0);
     weir_channel_abort(pair.client.channel, NULL);
     await(&pair, "handshake(WEIR_ECLOSED) inactive", "");
-    end_group(elsewhere);
+    end_group(workers);
     tls_pair_close(&pair);
 }
 
-TEST(tls_handshake, elsewhere_survives_a_close_and_a_timeout)
+TEST(tls_handshake, offloaded_survives_a_close_and_a_timeout)
 {
     struct tls_pair pair;
 
@@ -598,6 +597,6 @@ TEST(tls_handshake, elsewhere_survives_a_close_and_a_timeout)
     weir_embedded_advance(pair.server.embedded, weir_seconds(10));
     await(&pair, "handshake(WEIR_ECLOSED) inactive",
           "handshake(ETIMEDOUT) error(ETIMEDOUT) inactive");
-    end_group(elsewhere);
+    end_group(workers);
     tls_pair_close(&pair);
 }

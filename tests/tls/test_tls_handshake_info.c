@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The handshake of the TLS handler between two embedded channels: what is told of it, and how it
- * fails. Those that wait for somebody are in test_tls_handshake.c.
+ * Handshakes between two embedded channels: what is reported, and how they fail. Those that wait
+ * are in test_tls_handshake.c.
  */
 #include <weir/tls.h>
 

@@ -14,7 +14,7 @@
 #include "support/property.h"
 #include "support/tls/client_hello.h"
 
-static int read_draft(const struct hello_wire *wire, weir_tls_hello *ret_hello)
+static int read_wire(const struct hello_wire *wire, weir_tls_hello *ret_hello)
 {
     return weir_tls_hello_read(weir_span_of(wire->bytes, wire->length), ret_hello);
 }
@@ -24,7 +24,7 @@ static int read_extensions(const struct hello_wire *extensions, weir_tls_hello *
     struct hello_wire wire;
 
     hello_make(&wire, extensions, 16384);
-    return read_draft(&wire, ret_hello);
+    return read_wire(&wire, ret_hello);
 }
 
 static int read_name(const void *name, size_t length, weir_tls_hello *ret_hello)
@@ -41,13 +41,13 @@ TEST(tls_hello, of_openssl_is_read)
     weir_tls_hello hello;
 
     hello_make_openssl(&wire, "Www.Example.COM", "\x02h2\x08http/1.1", TLS1_3_VERSION);
-    assert_int_equal(read_draft(&wire, &hello), 1);
+    assert_int_equal(read_wire(&wire, &hello), 1);
     assert_string_equal(hello.server_name, "www.example.com");
     assert_string_equal(hello.alpn, "h2,http/1.1");
     assert_int_equal(hello.version, 0x0304);
 
     hello_make_openssl(&wire, NULL, "", TLS1_2_VERSION);
-    assert_int_equal(read_draft(&wire, &hello), 1);
+    assert_int_equal(read_wire(&wire, &hello), 1);
     assert_string_equal(hello.server_name, "");
     assert_string_equal(hello.alpn, "");
     assert_int_equal(hello.version, 0x0303);
@@ -62,7 +62,7 @@ TEST(tls_hello, is_not_complete_before_its_last_byte)
     for (size_t length = 0; length < wire.length; length++)
         assert_int_equal(weir_tls_hello_read(weir_span_of(wire.bytes, length), &hello), 0);
     hello_put(&wire, "\x14\x03\x03\x00\x01\x01", 6); /* what follows is nothing to us */
-    assert_int_equal(read_draft(&wire, &hello), 1);
+    assert_int_equal(read_wire(&wire, &hello), 1);
 }
 
 TEST(tls_hello, may_lie_in_records_of_any_size)
@@ -74,11 +74,11 @@ TEST(tls_hello, may_lie_in_records_of_any_size)
     for (size_t record = 1; record < whole.length; record++) {
         wire.length = 0;
         hello_put_records(&wire, whole.bytes + 5, whole.length - 5, record);
-        assert_int_equal(read_draft(&wire, &hello), 1);
+        assert_int_equal(read_wire(&wire, &hello), 1);
         assert_string_equal(hello.server_name, "example.com");
         assert_string_equal(hello.alpn, "h2");
         wire.length--;
-        assert_int_equal(read_draft(&wire, &hello), 0);
+        assert_int_equal(read_wire(&wire, &hello), 0);
     }
 }
 
@@ -243,7 +243,7 @@ TEST(tls_hello, of_old_clients_has_no_extensions)
 
     hello_put_beginning(&body);
     hello_put_hello(&wire, &body, 16384);
-    assert_int_equal(read_draft(&wire, &hello), 1);
+    assert_int_equal(read_wire(&wire, &hello), 1);
     assert_int_equal(hello.version, 0x0303);
     assert_string_equal(hello.server_name, "");
 }
@@ -263,7 +263,7 @@ static int read_body(unsigned version, size_t session, size_t suites, size_t com
     hello_put_block(&body, 2, zeroes, suites);
     hello_put_block(&body, 1, zeroes, compressions);
     hello_put_hello(&wire, &body, 16384);
-    result = read_draft(&wire, &hello);
+    result = read_wire(&wire, &hello);
     return result == 1 ? hello.version : result;
 }
 
@@ -299,7 +299,7 @@ TEST(tls_hello, whose_lengths_lie_is_refused)
 
     hello_put_name(&extensions, "example.com", 11);
     hello_make(&wire, &extensions, 16384);
-    assert_int_equal(read_draft(&wire, &hello), 1);
+    assert_int_equal(read_wire(&wire, &hello), 1);
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
         for (int change = 1; change < 256; change++) {
             uint8_t *place = &wire.bytes[places[i]], before = *place;
@@ -327,12 +327,12 @@ TEST(tls_hello, with_something_behind_its_end_is_refused)
     hello_put_block(&body, 2, extensions.bytes, extensions.length);
     hello_put(&body, "!", 1);
     hello_put_hello(&wire, &body, 16384);
-    assert_int_equal(read_draft(&wire, &hello), WEIR_EMALFORMED);
+    assert_int_equal(read_wire(&wire, &hello), WEIR_EMALFORMED);
 
     hello_make(&wire, &extensions, 16384); /* and in its record */
     hello_put(&wire, "\x02\x00\x00\x00", 4);
     wire.bytes[4] = (uint8_t)(wire.bytes[4] + 4);
-    assert_int_equal(read_draft(&wire, &hello), WEIR_EMALFORMED);
+    assert_int_equal(read_wire(&wire, &hello), WEIR_EMALFORMED);
 }
 
 static int read_bytes(const void *bytes, size_t length)
@@ -375,14 +375,14 @@ TEST(tls_hello, that_is_too_long_is_refused_as_soon_as_it_says_so)
     hello_put_number(&extensions, 2, 60000);
     extensions.length += 60000;
     hello_make(&wire, &extensions, 16384);
-    assert_int_equal(read_draft(&wire, &hello), 1);
+    assert_int_equal(read_wire(&wire, &hello), 1);
     wire.length = 49167; /* three of its records; the next one would end too far away */
     hello_put(&wire, "\x16\x03\x01\x3f\xed", 5);
-    assert_int_equal(read_draft(&wire, &hello), WEIR_ETOOLONG);
+    assert_int_equal(read_wire(&wire, &hello), WEIR_ETOOLONG);
     wire.bytes[wire.length - 1]--;
-    assert_int_equal(read_draft(&wire, &hello), 0);
-    hello_make(&wire, &extensions, 40); /* in so many records that they are too long */
-    assert_int_equal(read_draft(&wire, &hello), WEIR_ETOOLONG);
+    assert_int_equal(read_wire(&wire, &hello), 0);
+    hello_make(&wire, &extensions, 40); /* too long because of the many record headers */
+    assert_int_equal(read_wire(&wire, &hello), WEIR_ETOOLONG);
 }
 
 /* ---- the same as OpenSSL ---- */
@@ -458,7 +458,7 @@ static bool change_and_compare(void *state, const struct property_step *step)
     else
         wire->bytes[step->kind == CHANGE_BYTE ? place : 80 + place % 80] =
             (uint8_t)(step->numbers[1] % 7 == 0 ? step->numbers[2] : step->numbers[2] % 5);
-    if (read_draft(wire, &hello) == 1 && openssl_reads(wire, name))
+    if (read_wire(wire, &hello) == 1 && openssl_reads(wire, name))
         PROPERTY(is_same_name(hello.server_name, name));
     return true;
 }

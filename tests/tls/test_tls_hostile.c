@@ -15,7 +15,7 @@
 #include "support/tls/raw_peer.h"
 #include "tls/tls.h"
 
-/* Only every so many positions where it is slow. */
+/* Skips positions where it is slow. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define STRIDE 2
 #else

@@ -42,7 +42,7 @@ static int call(const struct tls_endpoint *endpoint)
     return client;
 }
 
-/* In so many bytes at once; the server may have had enough before all of them. */
+/* Sends `piece` bytes at once; the server may close before the end. */
 static void throw(int client, const void *bytes, size_t length, size_t piece)
 {
     const uint8_t *at = bytes;

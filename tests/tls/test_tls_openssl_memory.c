@@ -4,9 +4,8 @@
  * sessions, handshakes that are full or take a session up, both certificates, an echo and both
  * ends.
  *
- * Whichever fails: how the handshake went is told once to both, an error once at the most, both
- * close, and the next connection of the same contexts goes well. What OpenSSL leaves behind,
- * test_openssl_sweep.c looks at.
+ * Whichever fails: the handshake is reported once to both, an error at most once, both close, and
+ * the next connection of the same contexts succeeds. test_openssl_sweep.c checks for leaks.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -115,7 +114,7 @@ static void count(weir_ctx *ctx, weir_msg *msg)
     weir_msg_release(msg);
 }
 
-/* Whoever has shaken hands knows with whom, for both demand it. */
+/* After a handshake the peer's certificate is known, since both require it. */
 static void check_client(weir_ctx *ctx, const weir_tls_handshake *handshake)
 {
     (void)ctx;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Options of the TLS handlers that make no sense: each is refused, and the log says which it was.
+ * Invalid options of the TLS handlers: each is rejected and named in the log.
  */
 #include <weir/tls.h>
 
@@ -21,8 +21,8 @@ static int init(weir_channel *channel, bool is_tls, void *user_data)
     return 0;
 }
 
-/* The words of another error would lead astray. */
-TEST(tls_options, that_make_no_sense_are_the_reason)
+/* The reason of an earlier error would be misleading. */
+TEST(tls_options, that_are_invalid_are_the_reason)
 {
     weir_embedded *embedded = NULL;
     weir_pipeline *pipeline;
@@ -42,7 +42,7 @@ TEST(tls_options, that_make_no_sense_are_the_reason)
     weir_embedded_release(embedded);
 }
 
-TEST(tls_options, that_make_no_sense_are_named)
+TEST(tls_options, that_are_invalid_are_named)
 {
     weir_tls_context *client = NULL;
     weir_embedded *embedded = NULL;

@@ -327,7 +327,7 @@ TEST_EACH_CONNECTION(tls_socket, tells_when_the_peer_is_cut_off)
     tls_line_close(connection);
 }
 
-/* ---- elsewhere ---- */
+/* ---- other threads ---- */
 
 static void decide(void *arg, int status)
 {
@@ -335,7 +335,7 @@ static void decide(void *arg, int status)
     weir_tls_sni_request_accept(arg, NULL);
 }
 
-static void decide_elsewhere(weir_tls_sni_request *request, void *user_data)
+static void decide_on_another_thread(weir_tls_sni_request *request, void *user_data)
 {
     (void)user_data;
     if (weir_execute(weir_executor_global(), decide, request) < 0)
@@ -349,9 +349,9 @@ TEST_EACH_CONNECTION(tls_socket, takes_a_choice_from_another_thread)
     tls_setup_open(&setup);
     assert_int_equal(
         weir_tls_context_replace(
-            setup.server,
-            WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
-                                     .key_pem = pki()->server.key, .on_sni = decide_elsewhere)),
+            setup.server, WEIR_TLS_CONTEXT_OPTIONS(.certificate_pem = pki()->server.certificate,
+                                                   .key_pem = pki()->server.key,
+                                                   .on_sni = decide_on_another_thread)),
         0);
     echo_all(connection, &setup, 20, 10000);
     tls_setup_close(&setup);
@@ -412,7 +412,7 @@ static void add_patient_client(weir_ctx *ctx)
         weir_close(ctx, NULL);
 }
 
-/* Its end of TLS is sent on another loop than the one that has asked to be told. */
+/* Its close_notify is sent on another loop than the one that created the promise. */
 TEST_EACH_CONNECTION(tls_socket, waits_for_the_peers_end_where_its_channel_has_moved)
 {
     weir_promise *closed;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many connections at once whose handshakes are done elsewhere and wait for choices, and which end
- * in every way, at any time, on any thread. Of each is told once how its handshake went; each
- * closes, and nothing is left.
+ * Many connections at once, with offloaded handshakes that wait for on_sni, and that end in every
+ * way, at any time, on any thread. Each reports its handshake once and closes, and nothing leaks.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How plain bytes become records, where that is not seen from outside: who goes with whom, and what
- * happens to a record that nobody takes. What is sent as such is in test_tls.c.
+ * How writes become records: which writes share a record, and what happens to records that are not
+ * accepted. What is sent is in test_tls.c.
  */
 #include <errno.h>
 
@@ -13,20 +13,20 @@
 #include "channel/outbound.h"
 #include "support/tls/tls_pair.h"
 
-static void open_duet(struct tls_pair *pair, const struct tls_pair_options *options)
+static void open_pair(struct tls_pair *pair, const struct tls_pair_options *options)
 {
     tls_pair_open(pair, options);
     assert_events(&pair->client.events, "handshake(ok)");
     assert_events(&pair->server.events, "handshake(ok)");
 }
 
-/* The record has bytes of others, who do not wait: they must not go with who has left. */
-TEST(tls_writes, a_write_that_was_cancelled_takes_nobody_with_it)
+/* The record has bytes of other writes, which must not be cancelled with it. */
+TEST(tls_writes, a_cancelled_write_does_not_cancel_others)
 {
     struct tls_pair pair;
     weir_promise *promise;
 
-    open_duet(&pair, NULL);
+    open_pair(&pair, NULL);
     promise = tls_side_promise(&pair.client, "b");
     tls_side_write(&pair.client, tls_pair_bytes(3), NULL);
     weir_channel_write(pair.client.channel, tls_pair_bytes(1000), promise);
@@ -47,7 +47,7 @@ TEST(tls_writes, the_cap_is_for_what_is_written_and_not_for_records)
 {
     struct tls_pair pair;
 
-    open_duet(&pair,
+    open_pair(&pair,
               &(const struct tls_pair_options){
                   .client_channel = WEIR_EMBEDDED_OPTIONS(
                           .socket_space = 20000,
@@ -75,7 +75,7 @@ TEST(tls_writes, many_small_pieces_need_no_more_room_than_few)
     struct tls_pair pair;
     weir_msg *sent;
 
-    open_duet(&pair, NULL);
+    open_pair(&pair, NULL);
     assert_int_equal(weir_composite_create(SIZE_MAX, &composite), 0);
     for (int i = 0; i < 5000; i++)
         assert_int_equal(weir_composite_add(composite, tls_pair_bytes(1)), 0);
@@ -111,7 +111,7 @@ static void check_refused(size_t length, const char *name, const char *client)
 {
     struct tls_pair pair;
 
-    open_duet(&pair, NULL);
+    open_pair(&pair, NULL);
     assert_int_equal(
         weir_pipeline_add(pair.client.pipeline, WEIR_PLACE(.first = true), &refuser, NULL), 0);
     refuses = true;
@@ -135,7 +135,7 @@ TEST(tls_writes, that_share_a_record_share_its_failure)
 {
     struct tls_pair pair;
 
-    open_duet(&pair, NULL);
+    open_pair(&pair, NULL);
     assert_int_equal(
         weir_pipeline_add(pair.client.pipeline, WEIR_PLACE(.first = true), &refuser, NULL), 0);
     refuses = true;
@@ -151,7 +151,7 @@ TEST(tls_writes, fail_quietly_when_the_output_is_closed)
 {
     struct tls_pair pair;
 
-    open_duet(&pair, &(const struct tls_pair_options){
+    open_pair(&pair, &(const struct tls_pair_options){
                          .client_channel = WEIR_EMBEDDED_OPTIONS(.peer_stays = true)});
     weir_channel_shutdown_output(pair.client.channel, NULL);
     tls_side_write(&pair.client, tls_pair_bytes(10), "w");

@@ -111,7 +111,8 @@ bool weir__openssl_client_hello_has_name(SSL *ssl, const char *name);
 /* Sets how the sessions of an SSL_CTX verify their peers. */
 void weir__openssl_verify_prepare(weir__openssl_context *context);
 
-/* The server name of a client: verified, and sent unless it is an address. Fails: -ENOMEM, -EINVAL. */
+/* The server name of a client: verified, and sent unless it is an address. Fails: -ENOMEM, -EINVAL.
+ */
 int weir__openssl_verify_set_server_name(weir__openssl_session *session, const char *name);
 
 /* Records why this certificate of the peer's chain is not trusted. */

@@ -79,18 +79,18 @@ void hello_make(struct hello_wire *wire, const struct hello_wire *extensions, si
     hello_put_hello(wire, &body, record);
 }
 
-static void take(SSL *ssl, struct hello_wire *ret_draft)
+static void take(SSL *ssl, struct hello_wire *ret_wire)
 {
     char *bytes;
     long length;
 
     (void)SSL_connect(ssl);
     length = BIO_get_mem_data(SSL_get_wbio(ssl), &bytes);
-    ret_draft->length = 0;
-    hello_put(ret_draft, bytes, (size_t)length);
+    ret_wire->length = 0;
+    hello_put(ret_wire, bytes, (size_t)length);
 }
 
-void hello_make_openssl(struct hello_wire *ret_draft, const char *name, const char *alpn,
+void hello_make_openssl(struct hello_wire *ret_wire, const char *name, const char *alpn,
                         int version)
 {
     SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
@@ -102,7 +102,7 @@ void hello_make_openssl(struct hello_wire *ret_draft, const char *name, const ch
     assert_true(name == NULL || SSL_set_tlsext_host_name(ssl, copy) == 1);
     assert_int_equal(SSL_set_alpn_protos(ssl, (const uint8_t *)alpn, (unsigned)strlen(alpn)), 0);
     SSL_set_bio(ssl, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
-    take(ssl, ret_draft);
+    take(ssl, ret_wire);
     SSL_free(ssl);
     SSL_CTX_free(ctx);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client of one context visits a server of another, in memory: a handshake, and what a server
- * says behind it (tickets). All visits have the same cache key.
+ * A handshake in memory between a client and a server context, including the tickets that follow.
+ * All of them have the same cache key.
  */
 #ifndef WEIR_TEST_TLS_MEMORY_HANDSHAKE_H
 #define WEIR_TEST_TLS_MEMORY_HANDSHAKE_H
@@ -12,17 +12,17 @@
 
 #define HANDSHAKE_SERVER_NAME "example.test"
 
-/* A server that is HANDSHAKE_SERVER_NAME, and a client that believes it, of at most `version`. */
+/* A server with the name HANDSHAKE_SERVER_NAME, and a client that trusts it; at most `version`. */
 weir_tls_context *handshake_server(enum weir_tls_version version);
 weir_tls_context *handshake_client(enum weir_tls_version version);
 
-/* Whether the handshake succeeded; the visit goes on until session_pair_close. */
+/* True if the handshake succeeded; the pair stays open until session_pair_close. */
 bool handshake_run(struct session_pair *pair, weir_tls_context *client, weir_tls_context *server);
 
-/* All of a visit, which succeeds: whether a session was taken up again. */
+/* Runs a handshake, which must succeed. True if a session was resumed. */
 bool handshake_resumes(weir_tls_context *client, weir_tls_context *server);
 
-/* The same at a server that asks, and then goes on as `chosen`. */
+/* The same with a server that pauses at the hello, and continues with `chosen`. */
 bool handshake_resumes_with(weir_tls_context *client, weir_tls_context *server,
                             weir_tls_context *chosen);
 

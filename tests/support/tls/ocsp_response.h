@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An OCSP response to be stapled.
+ * OCSP responses to be stapled.
  */
 #ifndef WEIR_TEST_OCSP_RESPONSE_H
 #define WEIR_TEST_OCSP_RESPONSE_H
@@ -10,13 +10,13 @@
 #include "support/tls/pki.h"
 
 /*
- * Writes a response of this status (OCSP_RESPONSE_STATUS_...) to a file: its authority says that
- * the server's certificate is good. Returns its length and, if they are wanted, its bytes, to be
- * freed by OPENSSL_free.
+ * Writes a response of this status (OCSP_RESPONSE_STATUS_...) to a file, in which the authority
+ * says that the server's certificate is good. Returns its length and, unless ret_der is NULL, its
+ * bytes, to be freed by OPENSSL_free.
  */
 int ocsp_response_write(const char *path, int status, uint8_t **ret_der);
 
-/* What is said of a certificate (V_OCSP_CERTSTATUS_...), by whom, for how long from now on. */
+/* The status of a certificate (V_OCSP_CERTSTATUS_...), its signer, and how long it is valid. */
 struct ocsp_response_options {
     const struct pki_leaf *about;
     const struct pki_leaf *by;

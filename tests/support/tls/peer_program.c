@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every one of them is told, and what a test has to say besides.
+ * Common arguments, followed by those of the test.
  */
 #include "support/tls/peer_program.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The programs at the other end, told where a endpoint is and whom to believe.
+ * Programs as peers, with arguments for the address and the trusted authority.
  *
  *     struct program *client = s_client(endpoint, "-tls1_3");
  *     struct program *server = s_server(&port, "-tls1_2", "-rev");
  *
- * What they are told last takes the place of what was said before. Clients believe the authority of
- * our PKI, and want "localhost"; servers are that, unless they are told of another certificate.
+ * Later arguments override earlier ones. Clients trust the authority of our PKI and ask for
+ * "localhost"; servers have its certificate, unless another is given.
  */
 #ifndef WEIR_TEST_PEER_PROGRAM_H
 #define WEIR_TEST_PEER_PROGRAM_H
@@ -16,12 +16,12 @@
 
 #define PROGRAM_ARGS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-/* What the versions of TLS are called. */
+/* The names of a version of TLS. */
 struct tls_version_names {
     const char *flag;     /* of openssl */
     const char *priority; /* of gnutls */
     const char *number;   /* of curl */
-    const char *name;     /* in our facts */
+    const char *name;     /* in a weir_tls_handshake */
 };
 
 #define TLS_VERSION_COUNT 2
@@ -32,7 +32,7 @@ extern const struct tls_version_names tls_versions[TLS_VERSION_COUNT];
     version < tls_versions + TLS_VERSION_COUNT;             \
     version++
 
-/* Each has one argument at the least. */
+/* Each takes at least one argument. */
 #define s_client(endpoint, ...) s_client_start(endpoint, PROGRAM_ARGS(__VA_ARGS__))
 #define gnutls_cli(endpoint, ...) gnutls_cli_start(endpoint, PROGRAM_ARGS(__VA_ARGS__))
 #define curl(endpoint, scheme, ...) curl_start(endpoint, scheme, PROGRAM_ARGS(__VA_ARGS__))

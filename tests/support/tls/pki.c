@@ -172,7 +172,7 @@ static int remove_one(const char *path, const struct stat *status, int kind, str
     return remove(path);
 }
 
-/* Children that were forked leave it to who made it. */
+/* Only in the process that created it, not in forked children. */
 static void remove_folder(void)
 {
     if (getpid() == made.owner)

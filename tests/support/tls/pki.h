@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Certificates to test with: an authority, one between it and the leaves, and leaves that are right
- * or wrong in one way each. They are made at the first call, in memory and as files of a folder
- * that goes away with the process.
+ * Test certificates: an authority, an intermediate, and leaves that are valid or invalid in one way
+ * each. They are created by the first call, in memory and as files in a folder that is removed when
+ * the process exits.
  *
  *      authority -> intermediate -> server, other, rsa, expired, ...
  *
@@ -13,7 +13,7 @@
 
 #define PKI_PASSPHRASE "correct horse"
 
-/* A certificate, those between it and the authority, and its key: in PEM, and files of these. */
+/* A certificate with its chain, and its key: as PEM, and as files. */
 struct pki_leaf {
     const char *certificate;
     const char *key;
@@ -24,12 +24,12 @@ struct pki_leaf {
 struct pki {
     const char *folder; /* tests may put files of their own there */
 
-    const char *ca; /* whom to trust */
+    const char *ca; /* to be trusted */
     const char *ca_file;
-    const char *strange_ca; /* whom nobody trusts */
+    const char *strange_ca; /* not to be trusted */
     const char *strange_ca_file;
 
-    struct pki_leaf intermediate;   /* who vouches for the leaves */
+    struct pki_leaf intermediate;   /* issues the leaves */
     struct pki_leaf server;         /* localhost, 127.0.0.1, ::1, example.test */
     struct pki_leaf renewed;        /* the same names, another key */
     struct pki_leaf stapled;        /* the same, and it demands an OCSP response with it */

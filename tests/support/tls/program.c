@@ -219,7 +219,7 @@ void program_end_input(struct program *program)
 
 /* ---- hearing ---- */
 
-/* What is waited for: these bytes, or (NULL) so many on the first output, or its end. */
+/* What is waited for: these bytes; NULL = `length` bytes on standard output, or its end. */
 struct sought {
     const void *bytes;
     size_t length;

@@ -32,7 +32,7 @@ void program_say(struct program *program, const char *text);
 void program_feed(struct program *program, const void *bytes, size_t length);
 void program_end_input(struct program *program);
 
-/* Waits until it has printed this, on either of its outputs; or so many bytes on the first. */
+/* Waits until it has printed this, on either output; or `length` bytes on standard output. */
 void program_await(struct program *program, const char *text);
 void program_await_bytes(struct program *program, const void *bytes, size_t length);
 void program_await_output(struct program *program, size_t length);
@@ -51,10 +51,10 @@ size_t program_output_length(struct program *program);
  * the signal that has ended it. */
 int program_wait(struct program *program);
 
-/* Lets go of a program that has been waited for, or kills it first. */
+/* Releases a program; kills it unless it has been waited for. */
 void program_release(struct program *program);
 
-/* Nothing more to read, waits, lets go. */
+/* Ends its input, waits, releases. */
 int program_end(struct program *program);
 
 /* It has printed this. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OpenSSL's own peer of one that plays alone: it does what ours never would. What it sends may be
- * changed, or cut off, on its way.
+ * A bare OpenSSL peer of one of our sides: it can do what ours never does. What it sends may be
+ * damaged or truncated on the way.
  *
  *     struct raw_peer raw;
  *     raw_peer_open(&raw, &(const struct raw_peer_options){.is_server = true});
  *     raw.flip_at = 17;
  *     raw_peer_run(&raw);
- *     raw_peer_end_stream(&raw);                   the end of its stream
+ *     raw_peer_end_stream(&raw);
  *     assert_events(&raw.ours.events, "handshake(WEIR_ETLS) error(WEIR_ETLS) inactive");
  *     raw_peer_close(&raw);
  */
@@ -23,8 +23,8 @@ struct raw_peer_options {
     enum weir_tls_version max_version;
     weir_tls_context *context;            /* of ours; NULL: one that raw_peer_context makes */
     const weir_embedded_options *channel; /* of ours */
-    const char *text;                     /* says this when the handshake is over, */
-    bool ends;                            /* and ends TLS */
+    const char *text;                     /* sent after the handshake, */
+    bool ends;                            /* followed by close_notify */
 };
 
 struct raw_peer {
@@ -34,32 +34,32 @@ struct raw_peer {
     const char *text;
     bool ends;
 
-    size_t piece;     /* bytes that are received at once; 0 = all */
-    size_t delivered; /* bytes that have come to ours */
-    size_t flip_at;   /* of these, one that is changed, by these bits; SIZE_MAX: none */
+    size_t piece;     /* bytes received at once; 0 = all */
+    size_t delivered; /* bytes received by ours */
+    size_t flip_at;   /* of these, one that is changed, by flip_mask; SIZE_MAX = none */
     uint8_t flip_mask;
-    size_t cut_at;      /* nothing comes from there on; SIZE_MAX: all */
-    bool stops_reading; /* does not take what ours sends */
+    size_t cut_at;      /* nothing arrives from there on; SIZE_MAX = all arrives */
+    bool stops_reading; /* does not read what ours sends */
 };
 
-/* A context for ours, which takes up no session again. */
+/* A context for ours, without resumption. */
 weir_tls_context *raw_peer_context(const struct raw_peer_options *options);
 
-/* Ours has begun, and nothing has been brought to either. */
+/* Ours has started its handshake, and nothing has been transferred yet. */
 void raw_peer_open(struct raw_peer *raw, const struct raw_peer_options *options);
 void raw_peer_close(struct raw_peer *raw);
 
-/* Each hears what the other says, until neither says anything. */
+/* Transfers in both directions, until neither sends anything. */
 void raw_peer_run(struct raw_peer *raw);
 
-/* Only to ours: what OpenSSL has to say; or these bytes. */
+/* Transfers to ours only: what OpenSSL has sent; or these bytes. */
 void raw_peer_transfer(struct raw_peer *raw);
 void raw_peer_inject(struct raw_peer *raw, const void *bytes, size_t length);
 
-/* Says something, after the handshake. */
+/* Sends a text, after the handshake. */
 void raw_peer_send_text(struct raw_peer *raw, const char *text);
 
-/* Ends its stream, and lets the longest time pass. */
+/* Ends its stream, and advances the clock beyond all timeouts. */
 void raw_peer_end_stream(struct raw_peer *raw);
 
 #endif

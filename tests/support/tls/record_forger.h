@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Seals records in the name of an OpenSSL peer, of any type and with anything in them: what OpenSSL
+ * Seals records of any type and content with the keys of an OpenSSL peer: records that OpenSSL
  * itself would never send.
  *
  *     struct record_forger forger;
- *     record_forger_prepare(&forger, ssl);                        before the handshake
+ *     record_forger_prepare(&forger, ssl);          before the handshake
  *     ...
- *     record_forger_begin(&forger);                               it is over, and the peer itself
- * writes no more length = record_forger_seal(&forger, SSL3_RT_ALERT, warning, 2, record);
+ *     record_forger_begin(&forger);                 after it; the peer itself writes no more
+ *     length = record_forger_seal(&forger, SSL3_RT_ALERT, warning, 2, record);
  *     record_forger_end(&forger);
  *
- * It knows one cipher, AES-128-GCM with SHA-256, which the peer is told to insist on.
+ * It supports one cipher, AES-128-GCM with SHA-256, which the peer is configured to use.
  */
 #ifndef WEIR_TEST_RECORD_FORGER_H
 #define WEIR_TEST_RECORD_FORGER_H
@@ -43,7 +43,7 @@ void record_forger_end(struct record_forger *forger);
 size_t record_forger_seal(struct record_forger *forger, uint8_t type, const void *bytes,
                           size_t length, uint8_t *ret_record);
 
-/* Of TLS 1.3: goes on with new keys, as who has sent a KeyUpdate has to. */
+/* TLS 1.3: switches to new keys, as after sending a KeyUpdate. */
 void record_forger_update_keys(struct record_forger *forger);
 
 #endif

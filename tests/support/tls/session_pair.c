@@ -10,12 +10,12 @@
 weir__openssl_context *session_pair_context(const weir_tls_context_options *options, bool is_server)
 {
     char reason[WEIR__TLS_REASON_SIZE] = "";
-    weir__openssl_context *settings = NULL;
-    int err = weir__openssl_context_create(options, is_server, reason, &settings);
+    weir__openssl_context *context = NULL;
+    int err = weir__openssl_context_create(options, is_server, reason, &context);
 
     if (err < 0)
-        fail_msg("settings: %s: %s", weir_error_name(err), reason);
-    return settings;
+        fail_msg("context: %s: %s", weir_error_name(err), reason);
+    return context;
 }
 
 weir__openssl_context *session_pair_server_context(enum weir_tls_version version)
@@ -33,7 +33,7 @@ weir__openssl_context *session_pair_client_context(enum weir_tls_version version
 }
 
 static void begin(struct session_side *side, struct session_side *other,
-                  weir__openssl_context *settings, const weir__openssl_session_options *peer)
+                  weir__openssl_context *context, const weir__openssl_session_options *peer)
 {
     *side = (struct session_side){
         .other = other,
@@ -42,9 +42,9 @@ static void begin(struct session_side *side, struct session_side *other,
         .cut_at = SIZE_MAX,
         .status = WEIR__OPENSSL_WANT_READ,
     };
-    assert_int_equal(weir__openssl_session_create(settings, peer, &side->session), 0);
+    assert_int_equal(weir__openssl_session_create(context, peer, &side->session), 0);
     assert_int_equal(weir_buf_create(64, 0, &side->received), 0);
-    weir__openssl_context_release(settings);
+    weir__openssl_context_release(context);
 }
 
 void session_pair_open(struct session_pair *pair, weir__openssl_context *client,
@@ -56,11 +56,11 @@ void session_pair_open(struct session_pair *pair, weir__openssl_context *client,
 
 void session_pair_open_with(struct session_pair *pair, weir__openssl_context *client,
                             weir__openssl_context *server,
-                            const weir__openssl_session_options *client_peer, bool asks)
+                            const weir__openssl_session_options *client_peer, bool pauses)
 {
     begin(&pair->client, &pair->server, client, client_peer);
     begin(&pair->server, &pair->client, server,
-          &(weir__openssl_session_options){.pause_at_hello = asks});
+          &(weir__openssl_session_options){.pause_at_hello = pauses});
 }
 
 void session_pair_open_default(struct session_pair *pair, enum weir_tls_version version)
@@ -76,12 +76,12 @@ void session_pair_open_pausing(struct session_pair *pair, weir__openssl_context 
                            &(weir__openssl_session_options){.server_name = server_name}, true);
 }
 
-void session_pair_set_context(struct session_pair *pair, weir__openssl_context *settings)
+void session_pair_set_context(struct session_pair *pair, weir__openssl_context *context)
 {
     assert_int_equal(pair->server.status, WEIR__OPENSSL_WANT_CONTEXT);
-    weir__openssl_session_set_context(pair->server.session, settings);
-    if (settings != NULL)
-        weir__openssl_context_release(settings);
+    weir__openssl_session_set_context(pair->server.session, context);
+    if (context != NULL)
+        weir__openssl_context_release(context);
     (void)session_side_step(&pair->server);
 }
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client that calls a TLS server: it says something when the handshake is over, and closes when
- * it has heard as much.
+ * A TLS client: it sends a text after the handshake, and closes when it has received as many bytes.
  *
  *     struct tls_call call = {.tls = client, .text = "hello"};
  *     tls_call_run(group, server, &call);
- *     assert_string_equal(call.heard, "hello");
+ *     assert_string_equal(call.received, "hello");
  */
 #ifndef WEIR_TEST_TLS_CALLER_H
 #define WEIR_TEST_TLS_CALLER_H
@@ -20,7 +19,7 @@ struct tls_call {
     weir_tls_context *tls;
     const char *server_name; /* NULL = "localhost" */
     const char *text;
-    bool starts_plainly; /* says "STARTTLS", and begins with the answer */
+    bool starts_plainly; /* sends "STARTTLS", and starts TLS after the answer */
     char received[256];
     char subject[256]; /* the server's */
     int result;        /* of the handshake */

@@ -93,7 +93,7 @@ static void on_error(weir_ctx *ctx, int err, const char *detail)
     struct tls_endpoint *endpoint = tls_endpoint_of(ctx);
 
     weir__mutex_lock(&endpoint->lock);
-    copy(endpoint->words, sizeof(endpoint->words), detail);
+    copy(endpoint->detail, sizeof(endpoint->detail), detail);
     weir__mutex_unlock(&endpoint->lock);
     note(endpoint, "error", weir_error_name(err));
     weir_close(ctx, NULL);
@@ -391,7 +391,7 @@ void tls_endpoint_check_detail(struct tls_endpoint *endpoint, const char *words,
     char said[TLS_ENDPOINT_DETAIL_SIZE];
 
     weir__mutex_lock(&endpoint->lock);
-    copy(said, sizeof(said), endpoint->words);
+    copy(said, sizeof(said), endpoint->detail);
     weir__mutex_unlock(&endpoint->lock);
     if (strstr(said, words) != NULL)
         return;

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Our side of TLS connections whose other side is a program: a server, or a client that connects
- * as often as it likes.
+ * Our side of TLS connections to a program: a server, or a client that may connect several times.
  *
  *     struct tls_endpoint *endpoint = tls_endpoint_listen(host, WEIR_TLS_CONTEXT_OPTIONS(...));
- *     ... a program comes to endpoint->port, and leaves ...
+ *     ... a program connects to endpoint->port, and disconnects ...
  *     assert_endpoint(endpoint, "handshake(OK) ended inactive");
  *     assert_string_equal(tls_endpoint_handshake(endpoint).alpn, "h2");
  *     tls_endpoint_close(endpoint);
  *
- * Its handler takes notes: "handshake(RESULT)", "ended" if the peer has ended TLS, "error(NAME)",
- * "inactive"; what has come is kept. A server sends it back, unless it has other manners. Handlers
- * run on the loop: they do not assert.
+ * Its handler records events: "handshake(RESULT)", "ended" for the peer's close_notify,
+ * "error(NAME)", "inactive"; received bytes are collected. A server echoes them, unless `on_msg` is
+ * changed. Handlers run on the loop: they do not assert.
  */
 #ifndef WEIR_TEST_TLS_ENDPOINT_H
 #define WEIR_TEST_TLS_ENDPOINT_H
@@ -26,7 +25,7 @@
 
 struct tls_endpoint;
 
-/* How a handshake went, which may be the last of several. */
+/* The result of the last handshake. */
 struct tls_endpoint_handshake {
     int result;
     bool is_resumed;
@@ -35,24 +34,24 @@ struct tls_endpoint_handshake {
     char cipher[64];
     char alpn[64];
     char server_name[256];
-    char peer[256]; /* the subject of its certificate, "" if it has shown none */
+    char peer[256]; /* the subject of its certificate, "" if it sent none */
     char detail[TLS_ENDPOINT_DETAIL_SIZE];
 };
 
-/* What is done with bytes that have come, besides being kept; takes msg. */
+/* Handles received bytes, besides collecting them; takes msg. */
 typedef void tls_endpoint_read_fn(weir_ctx *ctx, weir_msg *msg);
 
-/* Gives a connection its handlers. */
+/* Adds the handlers of a connection. */
 typedef int tls_endpoint_init_fn(struct tls_endpoint *endpoint, weir_pipeline *pipeline);
 
 struct tls_endpoint {
     struct host *host;
     weir_tls_context *tls;
     weir_channel *listener;
-    weir_channel *client; /* the last that has connected */
+    weir_channel *client; /* the last connection */
     unsigned port;        /* where the server is */
 
-    /* May be changed before somebody comes. */
+    /* May be changed before the first connection. */
     weir_tls_options options; /* of each connection's handler */
     tls_endpoint_read_fn *_Atomic on_msg;
     tls_endpoint_init_fn *_Atomic init;
@@ -61,18 +60,18 @@ struct tls_endpoint {
     struct call_counter notes;
     weir__mutex lock; /* guards all below */
     struct tls_endpoint_handshake facts;
-    char words[TLS_ENDPOINT_DETAIL_SIZE]; /* of the last error */
-    char *received;                       /* what has come, with a 0 behind it; NULL: nothing */
+    char detail[TLS_ENDPOINT_DETAIL_SIZE]; /* of the last error */
+    char *received;                        /* bytes, zero-terminated; NULL = none */
     size_t received_length;
 };
 
-/* Makes one that listens at a port of its own; or one that may connect. */
+/* Creates a server on a free port; or a client. */
 struct tls_endpoint *tls_endpoint_listen(struct host *host,
                                          const weir_tls_context_options *options);
 struct tls_endpoint *tls_endpoint_create_client(struct host *host,
                                                 const weir_tls_context_options *options);
 
-/* The usual: a server that is "localhost" by our PKI, and a client that believes it. */
+/* The default: a server for "localhost", and a client that trusts it. */
 struct tls_endpoint *tls_endpoint_listen_localhost(struct host *host);
 struct tls_endpoint *tls_endpoint_create_localhost_client(struct host *host);
 
@@ -92,39 +91,39 @@ void tls_endpoint_disconnect(struct tls_endpoint *endpoint);
 void tls_endpoint_send_text(struct tls_endpoint *endpoint, const char *text);
 void tls_endpoint_send(struct tls_endpoint *endpoint, const void *bytes, size_t length);
 
-/* Gives a connection its handlers: TLS if there is a context, and the one that takes notes. */
+/* Adds TLS if there is a context, and the recording handler. */
 int tls_endpoint_init(struct tls_endpoint *endpoint, weir_pipeline *pipeline);
 int tls_endpoint_add_recorder(struct tls_endpoint *endpoint, weir_pipeline *pipeline);
 
-/* The endpoint of the handler that takes notes. */
+/* The endpoint of the recording handler. */
 struct tls_endpoint *tls_endpoint_of(weir_ctx *ctx);
 
-/* Manners: sends it back; or nothing. */
+/* For on_msg: echoes; or does nothing. */
 void tls_endpoint_echo(weir_ctx *ctx, weir_msg *msg);
 void tls_endpoint_collect(weir_ctx *ctx, weir_msg *msg);
 
 /* Writes a text on behalf of a handler. */
 void tls_endpoint_write(weir_ctx *ctx, const char *text);
 
-/* Waits for bytes that have this among them; or for so many. A client that connects has forgotten
- * what came before. */
+/* Waits until the received bytes contain this text; or for `length` bytes. A connect clears them.
+ */
 void tls_endpoint_await_text(struct tls_endpoint *endpoint, const char *text);
 void tls_endpoint_await_length(struct tls_endpoint *endpoint, size_t length);
 
 void tls_endpoint_clear(struct tls_endpoint *endpoint);
 
-/* Whether this is among the bytes that have come; or is all of them. */
+/* True if the received bytes contain this; or are exactly this. */
 bool tls_endpoint_has_received(struct tls_endpoint *endpoint, const char *text);
 bool tls_endpoint_has_received_only(struct tls_endpoint *endpoint, const void *bytes,
                                     size_t length);
 
-/* Waits for a note that begins with this word. */
+/* Waits for an event that begins with this word. */
 void tls_endpoint_await(struct tls_endpoint *endpoint, const char *word);
 
-/* As of the last handshake; the words of the last error. */
+/* The last handshake, with the detail of the last error. */
 struct tls_endpoint_handshake tls_endpoint_handshake(struct tls_endpoint *endpoint);
 
-/* Waits for the last of these notes; then they are all, and are forgotten. */
+/* Waits for these events, asserts that there are no others, and clears them. */
 #define assert_endpoint(endpoint, notes_)                                                      \
     do {                                                                                       \
         char said_[EVENT_LOG_SIZE];                                                            \
@@ -132,9 +131,9 @@ struct tls_endpoint_handshake tls_endpoint_handshake(struct tls_endpoint *endpoi
             events_await_all(&(endpoint)->events, &(endpoint)->notes, notes_, said_), notes_); \
     } while (0)
 
-/* The last error, or the handshake's, has these among its words. */
-#define assert_detail(endpoint, words_) \
-    tls_endpoint_check_detail(endpoint, words_, __FILE__, __LINE__)
+/* Asserts that the detail of the last error, or handshake, contains this. */
+#define assert_detail(endpoint, detail_) \
+    tls_endpoint_check_detail(endpoint, detail_, __FILE__, __LINE__)
 
 void tls_endpoint_check_detail(struct tls_endpoint *endpoint, const char *words, const char *file,
                                int line);

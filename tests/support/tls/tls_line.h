@@ -21,7 +21,7 @@ struct tls_setup {
     weir_group *offload; /* or only the handshake's steps */
 };
 
-/* The usual certificates, and no groups; they are the caller's to make, and ended with it. */
+/* Default certificates, and no groups; the caller may set these, and close releases them. */
 void tls_setup_open(struct tls_setup *setup);
 void tls_setup_close(struct tls_setup *setup);
 

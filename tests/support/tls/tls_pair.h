@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client and a server of TLS that talk to each other without a network: two embedded channels,
- * and what the one sends is what the other receives. Time stands still unless it is advanced.
+ * A TLS client and a TLS server without a network: two embedded channels, each of which receives
+ * what the other sends. The clock is manual.
  *
  *     struct tls_pair pair;
  *     tls_pair_open(&pair, NULL);
@@ -20,8 +20,8 @@
 #include "support/channel/event_log.h"
 
 /*
- * One of both. The last handler of its pipeline writes down what it hears: "handshake(ok)" or the
- * error's name, "read(text)" (a long one's length), "ended" for the peer's end of TLS,
+ * One side. The last handler of its pipeline records events: "handshake(ok)" or the error's name,
+ * "read(text)" (or its length, if it is long), "ended" for the peer's close_notify,
  * "error(NAME)", "inactive", "writable(no)".
  */
 struct tls_side {
@@ -29,12 +29,12 @@ struct tls_side {
     weir_channel *channel;
     weir_pipeline *pipeline;
     struct event_log events;
-    char detail[256];  /* of the last error, or handshake that has failed */
+    char detail[256];  /* of the last error, or failed handshake */
     uint64_t received; /* plain bytes */
     uint64_t sent;     /* bytes on the wire */
-    bool is_long;      /* what is read is only counted */
+    bool is_long;      /* reads are only counted */
 
-    /* Instead of, or besides, writing it down. */
+    /* Called instead of, or besides, recording. */
     void (*on_handshake)(weir_ctx *ctx, const weir_tls_handshake *handshake);
     void (*on_read)(weir_ctx *ctx, weir_msg *msg); /* takes msg */
     void (*on_read_complete)(weir_ctx *ctx);
@@ -57,45 +57,44 @@ struct tls_pair {
     struct tls_side client;
     weir_tls_context *server_context;
     weir_tls_context *client_context;
-    size_t piece;   /* bytes that are received at once; 0 = as they were sent */
-    bool is_joined; /* all that was sent is received at once */
+    size_t piece;   /* bytes received at once; 0 = as they were sent */
+    bool is_joined; /* everything sent is received at once */
 };
 
-/* Makes one alone, the handshake not begun: for another peer. */
+/* Creates one side alone, before its handshake: for another peer. */
 void tls_side_prepare(struct tls_side *side, weir_tls_context *context,
                       const weir_tls_options *options, const weir_embedded_options *channel);
 void tls_side_close(struct tls_side *side);
 
-/* Makes both, the handshake not begun; begins it; all of it, and plays until it is over. */
+/* Creates both sides; starts the handshake; or both, and completes it. */
 void tls_pair_prepare(struct tls_pair *pair, const struct tls_pair_options *options);
 void tls_pair_begin(struct tls_pair *pair);
 void tls_pair_open(struct tls_pair *pair, const struct tls_pair_options *options);
 void tls_pair_close(struct tls_pair *pair);
 
-/* Brings what each has sent to the other, until neither has anything to say; the end of a stream
- * too. */
+/* Transfers what each side has sent, until neither sends anything; also the end of a stream. */
 void tls_pair_run(struct tls_pair *pair);
 
 /* The same in one direction, once. False if there was nothing. */
 bool tls_pair_transfer(struct tls_pair *pair, struct tls_side *from, struct tls_side *to);
 
-/* Lets time pass for both. */
+/* Advances the clock of both. */
 void tls_pair_advance(struct tls_pair *pair, int64_t duration_ns);
 
-/* Writes and flushes a text; so many bytes that depend on where they are. */
+/* Writes and flushes a text; returns `length` bytes that depend on their position. */
 void tls_side_send_text(struct tls_side *side, const char *text);
 weir_msg *tls_pair_bytes(size_t length);
 
-/* A promise that is written down: "name=ok" or the error's name. Owned by the side. */
+/* A promise whose result is recorded: "name=ok" or the error's name. Owned by the side. */
 weir_promise *tls_side_promise(struct tls_side *side, const char *name);
 
 /* Writes a message with such a promise, and does not flush. Takes: msg. */
 void tls_side_write(struct tls_side *side, weir_msg *msg, const char *name);
 
-/* The one whose last handler this is. */
+/* The side whose last handler this is. */
 struct tls_side *tls_side_of(weir_ctx *ctx);
 
-/* A handler's state, of the TLS handler of a pipeline. */
+/* The state of its TLS handler. */
 struct weir__tls *tls_side_state(struct tls_side *side);
 
 #endif
