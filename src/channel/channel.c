@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A channel's memory, and what anyone may ask it.
+ * The memory of a channel, and the functions that any thread may call.
  */
 #include "channel/channel.h"
 
@@ -17,11 +17,11 @@
 #include "channel/posted_call.h"
 #include "os/thread.h"
 
-#define LOCKS 16 /* a power of two; for all channels together */
+#define LOCKS 16 /* a power of two; shared by all channels */
 
 static _Atomic uint64_t last_id;
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 static void destroy(weir_msg *msg);
 
@@ -50,7 +50,7 @@ int weir__channel_create(const weir__transport *transport, weir__config *config,
     return 0;
 }
 
-/* For assertions. In Debug builds destroy leaves none. */
+/* For assertions. Debug builds clear the transport in destroy. */
 static bool is_held(const weir_channel *channel)
 {
     return channel->transport != NULL;
@@ -83,8 +83,8 @@ weir_channel *weir_channel_of(weir_msg *msg)
 }
 
 /*
- * Released for good while it was open, and out of its loop. If its handlers were told that they are
- * there they are told that they are not: on the loop, which gets one more reference to do it with.
+ * The last reference was released while the channel was open and without a loop. If `added` was
+ * called, `removed` has to be called, too: on the loop, which gets a new reference for that.
  */
 static void close_unowned(weir_channel *channel)
 {
@@ -123,7 +123,7 @@ static void destroy(weir_msg *msg)
     weir__free(channel);
 }
 
-/* ---- what it is ---- */
+/* ---- state ---- */
 
 uint64_t weir_channel_id(const weir_channel *channel)
 {
@@ -160,7 +160,7 @@ bool weir_channel_has_peer_ended(const weir_channel *channel)
     return weir__channel_is(channel, WEIR__PEER_ENDED);
 }
 
-/* Relaxed: whoever sets it asks for the close later, and that is passed on with an order. */
+/* Relaxed: the close that follows is passed on with its own ordering. */
 void weir_channel_skip_linger(weir_channel *channel)
 {
     atomic_store_explicit(&channel->skip_linger, true, memory_order_relaxed);
@@ -209,7 +209,7 @@ static int ask_transport(weir_channel *channel, address_fn *ask, weir_address *r
     return err;
 }
 
-/* An address that was found is remembered, if there is memory: for later, when it is closed. */
+/* Caches an address, if there is memory, for calls after the close. */
 static void remember(_Atomic(weir_address *) *place, const weir_address *address)
 {
     weir_address *copy = weir__alloc(sizeof(*copy)), *none = NULL;
@@ -239,7 +239,7 @@ static int find_address(weir_channel *channel, address_fn *ask, bool remote,
         return 0;
     }
     err = ask_transport(channel, ask, ret_address);
-    if (err == 0 && weir_channel_is_active(channel)) /* it will not change any more */
+    if (err == 0 && weir_channel_is_active(channel)) /* final from here on */
         remember(place, ret_address);
     return err;
 }
@@ -333,8 +333,9 @@ void weir_channel_get_options(weir_channel *channel, weir_channel_options *ret_o
 }
 
 /*
- * A config that others share is left to them; they may be reading it right now, so it is kept. From
- * then on the channel has one of its own, which changes: then what was lent of it is kept.
+ * A shared config is left to the other channels and kept, because threads may be reading it. From
+ * then on the channel has its own config, which is changed in place: then the options that were
+ * lent from it are kept.
  */
 static int change_config(weir_channel *channel, weir__config *config)
 {
@@ -359,7 +360,7 @@ static int change_config(weir_channel *channel, weir__config *config)
     return 0;
 }
 
-/* What was switched by hand stays so, unless that very option is another. */
+/* auto_read that was switched by hand stays, unless read_on_demand changes. */
 static int apply_config(weir_channel *channel, weir__config *config)
 {
     bool on_demand = weir__channel_options(channel)->read_on_demand;
@@ -372,7 +373,7 @@ static int apply_config(weir_channel *channel, weir__config *config)
     if (on_demand != weir__channel_options(channel)->read_on_demand)
         weir_channel_set_auto_read(channel, on_demand);
     weir__outbound_check_marks(channel);
-    if (weir__channel_executor(channel) != NULL) /* otherwise the registration does */
+    if (weir__channel_executor(channel) != NULL) /* otherwise the registration does it */
         weir__channel_update_auto_read(channel);
     return channel->transport->configure != NULL ? channel->transport->configure(channel) : 0;
 }
@@ -385,7 +386,7 @@ static void on_options(weir_channel *channel, weir__posted_call *call, int statu
     }
     status = apply_config(channel, call->arg);
     if (status < 0)
-        weir_fire_error(weir__channel_head_tail(channel), status, "options could not be set");
+        weir_fire_error(weir__channel_head_tail(channel), status, "the options could not be set");
 }
 
 int weir_channel_set_options(weir_channel *channel, const weir_channel_options *options)
@@ -410,10 +411,10 @@ bool weir_channel_auto_read(const weir_channel *channel)
 }
 
 /*
- * Before the first registration the channel is its maker's, and this thread may be another: then
- * only the switch is touched, and the registration looks at it. Sequentially consistent, as there:
- * the switch is set and then the loop looked for, the loop is given and then the switch looked at;
- * so one of the two sees the other.
+ * Before the first registration this thread may be another than the one that created the channel:
+ * then only the switch is set, and the registration reads it. Sequentially consistent, as there:
+ * this sets the switch and then reads the executor, the registration sets the executor and then
+ * reads the switch, so one of the two sees the other's write.
  */
 void weir_channel_set_auto_read(weir_channel *channel, bool on)
 {
@@ -426,7 +427,7 @@ void weir_channel_set_auto_read(weir_channel *channel, bool on)
         weir__channel_defer(channel, WEIR__DEFERRED_READING);
 }
 
-/* ---- flow ---- */
+/* ---- flow control ---- */
 
 int64_t weir_channel_pending_bytes(const weir_channel *channel)
 {
@@ -461,13 +462,13 @@ int weir_channel_set_user_writable(weir_channel *channel, unsigned reason, bool 
 
 /* ---- reports ---- */
 
-/* Apart: every operation passes the function below, and the name would need a stack of its own. */
+/* Out of line: every operation passes may_begin, and the name needs stack. */
 static __attribute__((noinline, cold)) void log_complete_promise(weir_channel *channel)
 {
     char name[WEIR__CHANNEL_LOG_NAME_SIZE];
 
     weir__error("channel", weir__channel_log_name(channel, name),
-                "was asked to do something with a promise that is complete");
+                "an operation was started with a promise that is already complete");
 }
 
 bool weir__channel_may_begin(weir_channel *channel, weir_promise *done)
@@ -479,7 +480,7 @@ bool weir__channel_may_begin(weir_channel *channel, weir_promise *done)
     return false;
 }
 
-/* Nobody would hear of it, knows of it already, or expects anything else. */
+/* The failure need not be fired: it is expected, was fired before, or no handler would see it. */
 static bool is_unreported(const weir_channel *channel, int err)
 {
     return err == 0 || err == WEIR_ECLOSED || weir__channel_phase(channel) != WEIR__OPEN ||
@@ -512,17 +513,17 @@ void weir__channel_fail_posted(weir_channel *channel, weir_promise *done, int er
         weir__channel_defer(channel, WEIR__DEFERRED_ABORT);
         return;
     }
-    /* Relaxed: the bit that is set next publishes it. */
+    /* Relaxed: setting the bit publishes it. */
     atomic_store_explicit(&extra->posted_err, err, memory_order_relaxed);
     weir__channel_defer(channel, WEIR__DEFERRED_REPORT);
 }
 
-/* ---- the end, as a promise ---- */
+/* ---- the closed promise ---- */
 
 /*
- * Made by the first who asks. It is published, in two steps, before the state is looked at, and the
- * loop looks for it after it has changed the state; all that is sequentially consistent, so one of
- * the two completes it.
+ * Created on first use. It is published, in two steps, before the state is read; the loop reads it
+ * after it has changed the state. All of that is sequentially consistent, so one of the two
+ * completes it.
  */
 static weir_promise *find_closed(weir_channel *channel)
 {
@@ -560,7 +561,7 @@ int weir_channel_await_closed(weir_channel *channel, int64_t timeout_ns)
 
     if (closed == NULL)
         return -ENOMEM;
-    /* The promise may be of an executor that the channel had before, or of none. */
+    /* The promise may belong to a previous executor of the channel, or to none. */
     if (executor != NULL && weir__in_executor(executor) && !weir_promise_is_done(closed))
         return -EDEADLK;
     return weir_promise_await(closed, timeout_ns);

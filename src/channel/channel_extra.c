@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What few channels need, and promises that wait together.
+ * Fields that few channels need, and lists of promises.
  */
 #include <errno.h>
 
@@ -14,9 +14,9 @@ struct weir__promise_node {
     weir_promise *promise;
 };
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
-/* Whoever is first publishes its own; release and acquire carry what is in it. */
+/* The first thread publishes its allocation; release and acquire order its content. */
 weir__channel_extra *weir__channel_extra_get(weir_channel *channel)
 {
     weir__channel_extra *extra = weir__channel_extra_if_any(channel), *before = NULL;
@@ -70,7 +70,7 @@ void weir__channel_extra_destroy(weir__channel_extra *extra)
     weir__free(extra);
 }
 
-/* ---- waiting ---- */
+/* ---- promise lists ---- */
 
 int weir__promise_list_add(weir__promise_list *waiting, weir_promise *promise)
 {
@@ -89,7 +89,7 @@ int weir__promise_list_add(weir__promise_list *waiting, weir_promise *promise)
     return 0;
 }
 
-/* A listener may add another: it is completed, too. */
+/* A listener may add a promise: it is completed, too. */
 void weir__promise_list_complete(weir__promise_list *waiting, int err, const char *detail)
 {
     struct weir__promise_node *waiter;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Binding, connecting, disconnecting.
+ * Bind, connect and disconnect.
  *
- * A connection attempt is a promise and a timer. The promise may be cancelled: a listener hears of
- * that. It runs on the promise's executor, and maybe late, so its memory is its own.
+ * A connection attempt is a promise and a timer. A listener handles the cancellation of the
+ * promise. It runs on the promise's executor, possibly late, so it has its own allocation.
  */
 #include "channel/channel.h"
 
@@ -16,7 +16,7 @@
 
 struct cancel_watch {
     weir_listener listener;
-    weir_channel *channel; /* kept */
+    weir_channel *channel; /* retained */
 };
 
 bool weir__channel_is_connecting(const weir_channel *channel)
@@ -50,7 +50,7 @@ static int watch_cancel(weir_channel *channel, weir_promise *done)
     return 0;
 }
 
-/* Backends read the address until they are through, which is after the finish_attempt of the
+/* Backends read the address until the connect operation has finished, which may be after the
  * attempt. */
 static bool set_destination(weir__channel_extra *extra, const weir_address *remote)
 {
@@ -74,7 +74,7 @@ static int begin_attempt(weir_channel *channel, const weir_address *remote, weir
     return 0;
 }
 
-/* The attempt is over. Gives its promise, or NULL. */
+/* Ends the attempt. Returns its promise, or NULL, to the caller. */
 static weir_promise *finish_attempt(weir_channel *channel)
 {
     weir__channel_extra *extra = weir__channel_extra_if_any(channel);
@@ -114,7 +114,7 @@ static void on_timeout(weir_timer *timer)
 {
     weir_channel *channel = WEIR_CONTAINER_OF(timer, weir__channel_extra, timer)->channel;
 
-    fail_attempt(channel, -ETIMEDOUT, "the connection was not made in time");
+    fail_attempt(channel, -ETIMEDOUT, "connection attempt timed out");
     weir__channel_begin_closing(channel, -ETIMEDOUT);
 }
 
@@ -152,7 +152,7 @@ static int check_connect(const weir_channel *channel, const weir_address *remote
                : 0;
 }
 
-/* A channel that could not be connected is of no use: it is closed. */
+/* A channel whose connection attempt failed is closed. */
 void weir__channel_do_connect(weir_channel *channel, const weir_address *remote,
                               const weir_address *local, weir_promise *done)
 {
@@ -175,8 +175,8 @@ void weir__channel_do_connect(weir_channel *channel, const weir_address *remote,
 }
 
 /*
- * The promise is told before the handlers are; who closes the channel there, or has cancelled it,
- * still sees it become active first.
+ * The promise completes before `active` is fired. If a listener closes the channel, or the promise
+ * was cancelled, `active` is still fired first.
  */
 void weir__channel_connected(weir_channel *channel, int err)
 {
@@ -189,9 +189,9 @@ void weir__channel_connected(weir_channel *channel, int err)
         weir__channel_begin_closing(channel, err);
         return;
     }
-    weir__channel_do_inactive(channel); /* of a disconnect whose task has not come yet */
+    weir__channel_do_inactive(channel); /* of a disconnect, if its deferred task has not run yet */
     if (!weir__channel_is_connecting(channel))
-        return; /* whoever heard of that has closed it */
+        return; /* a handler has closed the channel */
     done = finish_attempt(channel);
     forget_destination(channel);
     weir__stats_count(channel, WEIR__STAT_CONNECTED, 1);
@@ -208,7 +208,7 @@ static bool is_active_when_bound(const weir_channel *channel)
     return channel->transport->accepts || channel->transport->connectionless;
 }
 
-/* The handlers of what is active once it is bound hear of that in a task of its own. */
+/* If bind makes the channel active, `active` is fired by the deferred task. */
 void weir__channel_do_bind(weir_channel *channel, const weir_address *local, weir_promise *done)
 {
     int err = check_state(channel);

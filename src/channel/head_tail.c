@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ends of a pipeline, which are one context: the head, that what goes out arrives at, hands it
- * to the channel; the tail, that what came in arrives at, releases it and says so.
+ * Head and tail of a pipeline, which are one context. The head performs outbound operations. The
+ * tail releases unhandled messages and logs unhandled errors.
  */
 #include "channel/pipeline.h"
 
@@ -29,7 +29,7 @@ static __attribute__((noinline, cold)) void log_unhandled(weir_channel *channel,
                 "a %s reached the tail of the pipeline and was released", msg->type->name);
 }
 
-/* A connection that no handler of the listener wants is turned away. */
+/* An accepted connection that no handler takes is closed. */
 static void on_unhandled(weir_ctx *ctx, weir_msg *msg)
 {
     weir_channel *channel = ctx->channel, *accepted = weir_channel_of(msg);
@@ -49,7 +49,7 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
     weir_msg_release(event);
 }
 
-/* What a peer does to us is its business, and no news. */
+/* Errors that peers cause in normal operation. */
 static bool is_routine(const weir_channel *channel, int err)
 {
     return err == -ECONNRESET || err == -EPIPE || err == -ETIMEDOUT ||
@@ -65,7 +65,7 @@ static bool is_peer_error(int err)
     case WEIR_EUNTRUSTED:
     case WEIR_ECUTOFF:
     case WEIR_ENOTTLS:
-    case WEIR_ENOHOST: /* a client has asked for a name that is not served here */
+    case WEIR_ENOHOST: /* a client requested a name that is not served here */
     case WEIR_ETOOLONG:
     case WEIR_EMALFORMED:
     case -EPROTO:
@@ -79,9 +79,9 @@ static bool is_peer_error(int err)
 }
 
 /*
- * The mistakes of clients are not the server's: they are below the default level. A peer that this
- * program has connected to is expected to work. Datagrams can come from anywhere, and in any
- * number: only the first error of a channel is a warning.
+ * Errors of clients are not the server's: they are logged below the default level. A peer that this
+ * program has connected to is expected to work. Datagrams can come from anywhere in any number:
+ * only the first error of a channel is a warning.
  */
 static enum weir_log_level level_of(weir_channel *channel, int err)
 {
@@ -99,7 +99,7 @@ static enum weir_log_level level_of(weir_channel *channel, int err)
 #define WEIR_ERRORS_FIRST 10001
 #define WEIR_ERRORS_MAX 64
 
-/* Messages of one level and one error are of a kind; errors that have no number here share one. */
+/* Rate limits are per level and error; errors outside of the ranges share one. */
 static weir__log_limit *limit_of(enum weir_log_level level, int err)
 {
     static weir__log_limit limits[2][ERRNO_MAX + WEIR_ERRORS_MAX];
@@ -123,13 +123,13 @@ static void log_error(weir_channel *channel, int err, const char *detail)
     weir_log_write(level, "channel", weir__channel_log_name(channel, name),
                    "an error reached the tail of the pipeline: %s%s%s",
                    detail != NULL ? detail : weir_error_text(err),
-                   channel->transport->connectionless ? " (further ones are logged for debugging)"
+                   channel->transport->connectionless ? " (further errors are logged at DEBUG)"
                                                       : "",
                    note.text);
 }
 
-/* A listener stays open: its errors are those of connections that did not come to be. So does what
- * has no connection: its errors are those of single messages. */
+/* A listener stays open: its errors concern connections that failed. So does a connectionless
+ * channel: its errors concern single messages. */
 static bool closes_on_error(const weir_channel *channel)
 {
     return weir__channel_phase(channel) == WEIR__OPEN && !channel->transport->accepts &&

@@ -14,7 +14,7 @@ int weir__last_sent_watch(weir_channel *channel)
     return 0;
 }
 
-/* Relaxed, as all of it: a time says nothing of other memory. */
+/* Relaxed, as all of these: the time guards no other memory. */
 int64_t weir__last_sent_of_bytes(const weir_channel *channel)
 {
     const weir__channel_extra *extra = weir__channel_extra_if_any(channel);

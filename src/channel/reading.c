@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading: when the transport reads, and where what it reads goes.
+ * Reading: when the transport reads, and where its data goes.
  *
- * Reading begins when a request for it arrives at the head. With auto_read the channel makes it
+ * Reading starts when a request arrives at the head. With auto_read the channel makes the request
  * itself, from the tail, when it becomes active and after each read_complete, and it holds until
- * auto_read is switched off; otherwise it is the user's, and holds for one message. A channel that
- * closes reads to the end by itself, and throws away what comes.
+ * auto_read is switched off. Otherwise the user makes it, for one message. A closing channel reads
+ * to the end of the stream by itself and discards the data.
  *
- *      wanted_flags:  active, on a loop, the stream has not ended; and
- *               OPEN: requested, not paused for what is under way to handlers elsewhere, and not
- *                     held by a handler
- *               SENDING, LINGERING: always
+ *      reads if:  active, registered, the stream has not ended; and
+ *                 OPEN: requested, not throttled for remote handlers, not paused by a handler
+ *                 SENDING, LINGERING: always
  */
 #include "channel/channel.h"
 
@@ -64,8 +63,8 @@ void weir__channel_update_reading(weir_channel *channel)
         channel->transport->read_start(channel, (now & WEIR__READING_ONCE) != 0);
 }
 
-/* Another thread may have switched auto-read off and on again meanwhile: handlers that saw it off
- * keep messages, and have to be told. */
+/* Another thread may have switched auto-read off and on again: handlers that saw it off hold
+ * back messages and need a request. */
 static bool needs_request(const weir_channel *channel)
 {
     return !weir__channel_has(channel, WEIR__AUTO_READING) ||
@@ -121,13 +120,13 @@ void weir__channel_start_reading(weir_channel *channel)
 {
     if (weir__channel_has(channel, WEIR__AUTO_READING))
         weir__auto_request_read(weir__channel_head_tail(channel));
-    weir__channel_update_reading(channel); /* one may have been asked for before */
+    weir__channel_update_reading(channel); /* for a request that was made before */
 }
 
 void weir__channel_do_active(weir_channel *channel)
 {
     if (weir__channel_has(channel, WEIR__FIRED_ACTIVE))
-        return; /* bound by who heard of the registration */
+        return; /* a `registered` handler has bound it */
     channel->flags |= WEIR__FIRED_ACTIVE;
     weir_fire_active(weir__channel_head_tail(channel));
     weir__channel_start_reading(channel);
@@ -139,9 +138,9 @@ void weir__channel_do_request_read(weir_channel *channel)
     weir__channel_update_reading(channel);
 }
 
-/* ---- what the transport tells ---- */
+/* ---- notifications of the transport ---- */
 
-/* The handler may make the next request. */
+/* The flags are cleared first: the handler may make the next request. */
 static void answer_request(weir_channel *channel, weir_msg *msg)
 {
     channel->flags &= ~(uint32_t)(WEIR__READING | WEIR__READING_ONCE | WEIR__READ_REQUESTED);
@@ -176,7 +175,7 @@ void weir__channel_read_complete(weir_channel *channel)
         weir__auto_request_read(weir__channel_head_tail(channel));
 }
 
-/* The library's reference stays: what is fired is one more. */
+/* The event is static: the fired reference is an additional one. */
 static void fire_event(weir_channel *channel, weir_msg *event)
 {
     if (weir__channel_phase(channel) == WEIR__OPEN)
@@ -211,7 +210,7 @@ void weir__channel_input_ended(weir_channel *channel, int err)
     end_of_stream(channel);
 }
 
-/* ---- shutting ---- */
+/* ---- shutting down the input ---- */
 
 void weir__channel_do_shut_input(weir_channel *channel, weir_promise *done)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a transport does for a channel, and what it tells it. Life cycle, pipeline, promises, marks
- * and options are the channel's (channel.c, life.c); a transport only moves bytes or messages.
+ * The interface between channels and transports. Lifecycle, pipeline, promises, marks and options
+ * are the channel's (channel.c, lifecycle.c); a transport only moves bytes or messages.
  *
- * Thread: the channel's loop, unless a slot says otherwise. The weir__channel_... functions below
- * are called from the loop's dispatch or from a task, never from inside a slot.
+ * Thread: the channel's loop, unless a slot says otherwise. A transport calls the weir__channel_...
+ * functions below from the loop's dispatch or from a task, never from inside a slot.
  *
- * Everything that a transport tells, and every promise that outbound.h completes for it, runs
- * handlers and listeners, and those may close the channel: its `close` slot then runs inside the
- * call. From there on there is nothing to send (outbound.h says so) and nothing is to be told but
- * weir__channel_detached; the memory stays at least until that has returned.
+ * Every such call, and every promise that outbound.h completes for the transport, runs handlers and
+ * listeners, which may close the channel: its `close` slot then runs inside the call. After that
+ * there is nothing to send, and the transport may call only weir__channel_detached. The channel's
+ * memory stays valid at least until that returns.
  */
 #ifndef WEIR_CHANNEL_TRANSPORT_H
 #define WEIR_CHANNEL_TRANSPORT_H
@@ -18,7 +18,7 @@
 
 #include "channel/config.h"
 
-/* Whose figures a channel counts in (channel_stats.h): where those begin in an account. */
+/* The counters of a transport (channel_stats.h): the index of its first one in a shard. */
 #define WEIR__STATS_SIZE 32
 
 enum {
@@ -33,85 +33,84 @@ enum {
 typedef struct weir__transport {
     const char *name;
     uint16_t stats;      /* WEIR__STATS_... */
-    size_t size;         /* of the whole channel, whose first member is the weir_channel */
-    int socket_family;   /* AF_UNIX; AF_UNSPEC = what the address says, but not that */
-    int socket_type;     /* SOCK_STREAM, ... of those that carry a connection */
-    bool accepts;        /* its reads are channels; it is active when bound */
-    bool connectionless; /* the same, and it may be connected then; its errors are those of single
-                            messages, and its addresses may change */
-    bool has_disconnect; /* otherwise disconnect closes */
-    bool lingers;        /* the peer's end of stream says that it has got what was sent */
+    size_t size;         /* of the whole channel, which begins with the weir_channel */
+    int socket_family;   /* AF_UNIX; AF_UNSPEC = the address's, except AF_UNIX */
+    int socket_type;     /* SOCK_STREAM, ... of connections */
+    bool accepts;        /* a listener: it reads channels, and is active when bound */
+    bool connectionless; /* active when bound, and may be connected then; an error concerns a single
+                            message, and addresses may change */
+    bool has_disconnect; /* otherwise a disconnect closes */
+    bool lingers;        /* the peer's end of stream confirms what was sent */
 
-    /* Any thread: whether the channel can live on that executor. */
+    /* Any thread: true if the channel can run on that executor. */
     bool (*suits)(const weir_channel *channel, const weir_executor *executor);
 
-    /* The loop takes the channel. An error fails the registration and closes the channel. */
+    /* Attaches the channel to its loop. An error fails the registration and closes the channel. */
     int (*attach)(weir_channel *channel);
 
     /*
-     * The loop lets go of it; what was received is told first. True: it is through already.
-     * Otherwise weir__channel_detached follows.
+     * Detaches it, after it has delivered received data. Returns true if that has finished;
+     * otherwise weir__channel_detached follows.
      */
     bool (*detach)(weir_channel *channel);
 
-    /* Whether it is connected (or bound, if that is enough) at registration: an accepted channel
-     * is; and after a disconnect. */
+    /* True if it is connected, or bound if that is enough. Asked on registration (an accepted
+     * channel is) and after a disconnect. */
     bool (*is_active)(const weir_channel *channel);
 
     int (*bind)(weir_channel *channel, const weir_address *local);
 
     /*
-     * An error is told at once; otherwise weir__channel_connected follows. `remote` is lent until
-     * then, or until `close` is through; `local`, which may be NULL, for the call.
+     * Returns an error, or weir__channel_connected follows. `remote` is lent until then, or until
+     * `close` has finished; `local`, which may be NULL, for the call.
      */
     int (*connect)(weir_channel *channel, const weir_address *remote, const weir_address *local);
     int (*disconnect)(weir_channel *channel); /* NULL unless has_disconnect */
 
     /*
-     * Ends everything and gives the descriptor back; a detach that is under way ends with it. True:
-     * it is through already. Otherwise weir__channel_detached follows. Of a channel that is not
-     * attached it is always through, and may be called on any thread: by who held it last.
+     * Closes the socket, and finishes a detach in progress. Returns true if that has finished;
+     * otherwise weir__channel_detached follows. For a channel that is not attached it always
+     * finishes at once, and may be called on any thread: the one that released the last reference.
      */
     bool (*close)(weir_channel *channel);
 
-    /* `close` follows at once, and the peer is to see a reset. NULL = there is no such thing. */
+    /* Makes the `close` that follows at once reset the connection. NULL = not possible. */
     void (*reset)(weir_channel *channel);
 
-    /* Bytes that were sent and that the peer has not acknowledged; an upper bound. NULL = what is
-     * sent cannot be lost any more, or nobody knows. */
+    /* Sent bytes that the peer has not acknowledged; an upper bound. NULL = sent data cannot be
+     * lost, or it is unknown. */
     int64_t (*unacknowledged)(const weir_channel *channel);
 
-    /* The end of stream for the peer; and nothing more is received. NULL = there is no such thing.
-     */
+    /* Shuts down sending, or receiving. NULL = not possible. */
     int (*shut_output)(weir_channel *channel);
     int (*shut_input)(weir_channel *channel);
 
     /*
-     * Reading until stopped, or one message. Starting again changes between the two. Stop is
-     * immediate: nothing is told after it.
+     * Reads until stopped, or one message. Starting again switches between the two. Stopping is
+     * immediate: nothing is delivered after it.
      */
     void (*read_start)(weir_channel *channel, bool once);
     void (*read_stop)(weir_channel *channel);
 
-    /* Whether it can send such a message: an error fails the write. NULL = it can. */
+    /* Returns 0 if it can send the message, or an error, which fails the write. NULL = it can. */
     int (*admit)(weir_channel *channel, const weir_msg *msg);
 
     /*
-     * Sends what is flushed of the channel's outbound queue (outbound.h): until that is empty, or
-     * nothing more is taken for now - then it calls weir__channel_writable later - or the budget of
-     * writes_per_flush is used up - then the channel flushes again in a task. Returns an error of
-     * the whole channel, 0, or 1 for a used-up budget.
+     * Sends the flushed part of the outbound queue (outbound.h) until it is empty, or nothing more
+     * is taken for now (then the transport calls weir__channel_writable later), or the budget of
+     * writes_per_flush is used up (then the channel flushes again in a task). Returns an error that
+     * closes the channel, 0, or 1 for a used-up budget.
      */
     int (*flush)(weir_channel *channel);
 
     /*
-     * Somebody, on whatever thread, has asked for WEIR__DEFERRED_TRANSPORT (weir__channel_defer):
-     * the transport may tell now what has come. Also when it is detached or closed meanwhile. NULL
-     * = nobody ever asks.
+     * A thread has deferred WEIR__DEFERRED_TRANSPORT (weir__channel_defer): the transport may
+     * deliver now. Also called if the channel was detached or closed meanwhile. NULL = never
+     * deferred.
      */
     void (*deferred)(weir_channel *channel);
 
-    /* Any thread, while the channel has not been closed: a lock of the channel's sees to that. */
+    /* Any thread, until the channel is closed, which the channel's lock ensures. */
     int (*local_address)(weir_channel *channel, weir_address *ret_address);
     int (*remote_address)(weir_channel *channel, weir_address *ret_address);
     int (*set_socket_option)(weir_channel *channel, int level, int name, const void *value,
@@ -120,63 +119,63 @@ typedef struct weir__transport {
                              size_t *length);
 
     /*
-     * Before the first registration: a socket that is connected, bound or listening already becomes
-     * the channel's, with its options. On an error it stays the caller's. NULL = it has no socket.
+     * Before the first registration: adopts a connected, bound or listening socket and sets its
+     * options. On an error the caller keeps it. NULL = the transport has no socket.
      */
     int (*adopt)(weir_channel *channel, int descriptor);
 
-    /* The same thread rule as for the addresses: its socket, or -1. NULL = it never has one. */
+    /* Any thread, as the addresses: its socket, or -1. NULL = the transport has none. */
     int (*descriptor)(const weir_channel *channel);
 
-    /* The channel has other options than before: applies them to what there is; NULL = nothing. */
+    /* The options have changed: applies them. NULL = nothing to do. */
     int (*configure)(weir_channel *channel);
 
-    /* A message or an error has reached the tail. True: the message is taken, the error need not be
-     * logged. NULL = false. */
+    /* A message or an error has reached the tail. Returns true if the transport took the
+     * message, or if the error must not be logged. NULL = false. */
     bool (*unhandled)(weir_channel *channel, weir_msg *msg);
     bool (*unhandled_error)(weir_channel *channel, int err, const char *detail);
 
-    /* Any thread: the last reference has gone, `close` is through. NULL = nothing to free. */
+    /* Any thread: the channel is freed; `close` has finished. NULL = nothing to free. */
     void (*destroy)(weir_channel *channel);
 } weir__transport;
 
 /*
- * Makes a channel of that kind: open, not registered, all of the transport's own part zero. Fails
- * with -ENOMEM. Keeps: config, parent (NULL = it was not accepted).
+ * Creates a channel: open, not registered, with the part of the transport zeroed. Fails with
+ * -ENOMEM. Keeps: config, parent (NULL = not accepted).
  */
 int weir__channel_create(const weir__transport *transport, weir__config *config,
                          weir_channel *parent, weir_channel **ret_channel);
 
-/* An accepted channel as the message that travels through the listener's pipeline. */
+/* The channel as the message that the listener's handlers read. */
 weir_msg *weir__channel_msg(weir_channel *channel);
 
-/* ---- what a transport tells ---- */
+/* ---- notifications of the transport ---- */
 
-/* A connection attempt has ended. */
+/* A connection attempt has succeeded or failed. */
 void weir__channel_connected(weir_channel *channel, int err);
 
-/* A message has come: takes it. False: stop telling, the channel does not want more now. */
+/* A message was received. Takes: msg. False: deliver no more for now. */
 bool weir__channel_received(weir_channel *channel, weir_msg *msg);
 
-/* The last of this turn's messages has been told. */
+/* The last message of this turn has been delivered. */
 void weir__channel_read_complete(weir_channel *channel);
 
-/* The peer sends no more (0), or receiving has failed. Reading has stopped. */
+/* The peer has ended its stream (0), or receiving has failed. Reading has stopped. */
 void weir__channel_input_ended(weir_channel *channel, int err);
 
-/* There is room to send again after a flush that was not taken whole; or sending has failed. */
+/* The socket is writable again after a partial flush; or sending has failed. */
 void weir__channel_writable(weir_channel *channel, int err);
 
-/* There may be: it is worth a try. */
+/* The socket may be writable again. */
 void weir__channel_maybe_writable(weir_channel *channel);
 
-/* The transport has let go of the channel, after detach or close. */
+/* A detach or a close has finished. */
 void weir__channel_detached(weir_channel *channel);
 
-/* The transport cannot go on: the channel gets the error and is aborted. */
+/* A fatal error: fires it and closes the channel. */
 void weir__channel_failed(weir_channel *channel, int err, const char *detail);
 
-/* An error that the channel survives, such as that of an accept: goes through the pipeline. */
+/* An error that does not close the channel, such as of an accept: fires it. */
 void weir__channel_nonfatal_error(weir_channel *channel, int err, const char *detail);
 
 #endif

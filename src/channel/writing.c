@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing: when the transport sends what is flushed.
+ * Writing: when the transport sends flushed messages.
  *
- * A flush goes to the transport at once, unless that is sending already - further out on the stack,
- * and takes what has come meanwhile - or waits for room. When its budget is used up it goes on in a
- * task, so that others get their turn.
+ * A flush goes to the transport at once, unless it is sending already, further out on the stack,
+ * and takes what was added meanwhile; or unless it waits for room. When its budget is used up it
+ * continues in a task, so that other channels get their turn.
  */
 #include "channel/channel.h"
 
@@ -15,7 +15,7 @@
 
 #include "channel/channel_stats.h"
 
-/* ---- the end of output ---- */
+/* ---- shutting down the output ---- */
 
 static void fire_output_closed(weir_channel *channel)
 {
@@ -24,7 +24,7 @@ static void fire_output_closed(weir_channel *channel)
                         weir_msg_retain(weir_event_output_closed()));
 }
 
-/* What was written before has gone out. */
+/* Everything written before has been sent. */
 static void shut_output(weir_channel *channel)
 {
     weir__channel_extra *extra = weir__channel_extra_if_any(channel);
@@ -46,7 +46,7 @@ static int check_shut(const weir_channel *channel)
     return channel->transport->shut_output != NULL ? 0 : -ENOTSUP;
 }
 
-/* As a close: nobody has to flush what was written before. */
+/* Flushes, as a close does. */
 static void send_rest(weir_channel *channel)
 {
     weir__outbound_flush(channel);
@@ -57,13 +57,15 @@ static void send_rest(weir_channel *channel)
         shut_output(channel);
 }
 
-/* Handlers have done their part by now: without memory to remember who waits it is shut anyway. */
+/* Without memory for the waiter the output is shut down nonetheless: the handlers have been
+ * passed. */
 static void add_shutdown_waiter(weir_channel *channel, weir_promise *done)
 {
     weir__channel_extra *extra = weir__channel_extra_get(channel);
 
     if (extra == NULL || weir__promise_list_add(&extra->shutdown_waiters, done) < 0)
-        weir__channel_report(channel, done, -ENOMEM, "the output is shut all the same");
+        weir__channel_report(channel, done, -ENOMEM,
+                             "no memory to wait for the shutdown, which continues");
     else if (weir__channel_has(channel, WEIR__OUTPUT_SHUT))
         weir__promise_list_complete(&extra->shutdown_waiters, 0, NULL);
 }
@@ -87,7 +89,7 @@ void weir__channel_do_shut_output(weir_channel *channel, weir_promise *done)
 }
 
 /*
- * Sending has failed, and so has all that was flushed. A channel that is to stay open can still
+ * Sending has failed: fails all flushed messages. With keep_open_on_error the channel can still
  * receive.
  */
 static void fail_output(weir_channel *channel, int err)
@@ -113,7 +115,7 @@ static void fail_output(weir_channel *channel, int err)
 
 /* ---- flushing ---- */
 
-/* Something has been sent: is that what somebody waits for? */
+/* Continues a close or a half closure that waits for the queue. */
 static void check_sent(weir_channel *channel)
 {
     if (weir__outbound_has_flushed(&channel->outbound))
@@ -161,7 +163,7 @@ void weir__channel_resume_sending(weir_channel *channel)
 void weir__channel_do_flush(weir_channel *channel)
 {
     if (weir__channel_phase(channel) >= WEIR__CLOSING)
-        return; /* what is left fails; and of one that never had a loop this may be any thread */
+        return; /* the queue fails; without a loop this may be any thread */
     weir__outbound_flush(channel);
     if (!weir__channel_is(channel, WEIR__IS_ACTIVE))
         weir__outbound_fail_flushed(channel, -ENOTCONN, NULL);
