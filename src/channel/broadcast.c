@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is asked of all members of a channel group.
+ * Operations on all members of a channel group.
  *
- *      walk, match           -> receivers, sorted into runs of one loop each
- *      other loops' runs     -> one task for each, which asks its receivers there
- *      this loop's batch       -> at once, when the tasks are under way
+ *      walk, match            -> receivers, sorted into batches of one loop each
+ *      batches of other loops -> one task each, which applies the operation there
+ *      this loop's batch      -> applied at once, after the tasks were posted
  *
- * Asking is the channel's own function, wherever it is called: a channel that has moved meanwhile
- * gets it forwarded, and a loop that takes no task leaves each of its channels to say what becomes
- * of that. So nothing can fail here but for want of memory before the first is asked.
+ * Each receiver gets the operation through the channel's own function, which works on any thread:
+ * it forwards to a channel that has moved, and reports for a loop that takes no task. So the only
+ * failure here is want of memory before the first receiver.
  *
- * A message on its way to another loop counts against each receiver's marks from the start, as that
- * of a single write does. Each batch has a share of it, of which its loop makes further ones.
+ * A message on its way to another loop counts against each receiver's marks from the start, as a
+ * single write does. Each batch has a share of the message, of which its loop makes further ones.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -24,40 +24,41 @@
 #include "channel/channel.h"
 #include "channel/channel_group.h"
 
-/* What is asked, of whom, and who hears of it. */
+/* An operation, the members it applies to, and its promise. */
 struct operation {
-    void (*send)(weir_channel *channel, weir_msg *msg, weir_promise *done); /* one of the two */
+    void (*send)(weir_channel *channel, weir_msg *msg,
+                 weir_promise *done); /* one of send and act is set */
     void (*act)(weir_channel *channel, weir_promise *done);
     bool is_lazy;
-    weir_msg *msg;      /* taken */
+    weir_msg *msg;      /* owned */
     weir_promise *done; /* may be NULL */
     weir_match_fn *match;
     void *user_data;
 };
 
 struct receiver {
-    weir_channel *channel; /* kept */
+    weir_channel *channel; /* retained */
     weir_executor *executor;
-    bool is_counted; /* its marks know of the message */
+    bool is_counted; /* its marks count the message */
 };
 
 struct broadcast {
     weir__refs refs;            /* the caller's, each task's, each promise's */
-    struct operation operation; /* `done` is kept */
+    struct operation operation; /* `done` is retained */
     int64_t cost;
 
-    /* Counted if somebody waits. Who makes `waiting` zero completes `done`: it is acquire-release,
-     * so that this comes after all failures. */
-    _Atomic size_t waiting; /* receivers, and one more until all have been asked */
+    /* Counted if there is a promise. The thread that makes `waiting` zero completes `done`:
+     * acquire-release, so that it sees all failures. */
+    _Atomic size_t waiting; /* receivers, plus one until all were reached */
     _Atomic size_t failed;
-    _Atomic int err;  /* the first */
-    char reason[160]; /* of who has set `err` */
+    _Atomic int err;  /* the first error */
+    char reason[160]; /* its text */
 
     size_t count;
     struct receiver receivers[];
 };
 
-/* Receivers of one loop. */
+/* The receivers of one loop. */
 struct batch {
     struct broadcast *broadcast;
     struct receiver *receivers;
@@ -65,13 +66,13 @@ struct batch {
     weir_msg *msg;
 };
 
-/* One that is on its way there: all of it is kept. */
+/* A batch on its way to its loop. It owns references to everything in it. */
 struct batch_task {
     weir_task task;
     struct batch batch;
 };
 
-/* ---- the end ---- */
+/* ---- completion ---- */
 
 static void release(struct broadcast *broadcast)
 {
@@ -128,7 +129,7 @@ static void on_receiver_done(weir_promise *promise, void *user_data)
     release(broadcast);
 }
 
-/* It is heard where it completes: counting needs no thread of its own. */
+/* Listeners run where the promise completes: counting needs no thread. */
 static int make_promise(struct broadcast *broadcast, weir_promise **ret_promise)
 {
     weir_promise *promise;
@@ -141,7 +142,7 @@ static int make_promise(struct broadcast *broadcast, weir_promise **ret_promise)
     return weir_promise_add_listener(promise, on_receiver_done, broadcast); /* 0: needs no memory */
 }
 
-/* It will not be asked. */
+/* The receiver is not reached. */
 static void skip(struct broadcast *broadcast, weir_channel *channel, int err)
 {
     if (broadcast->operation.done == NULL) {
@@ -152,7 +153,7 @@ static void skip(struct broadcast *broadcast, weir_channel *channel, int err)
     count_down(broadcast);
 }
 
-/* What the channel is given: a share of the message, and a promise if somebody waits. */
+/* Prepares a share of the message, and a promise if there is one to complete. */
 static int prepare(const struct batch *batch, weir_msg **ret_msg, weir_promise **ret_promise)
 {
     const weir_promise *done = batch->broadcast->operation.done;
@@ -188,7 +189,7 @@ static void apply(const struct batch *batch, weir_channel *channel)
     weir_promise_release(promise);
 }
 
-/* The message has come to the channel's loop, which counts it anew; or to where that was. */
+/* The message has reached the channel's loop, which counts it again; or the previous one. */
 static void apply_counted(const struct batch *batch, weir_channel *channel)
 {
     if (weir__channel_in_loop(channel)) {
@@ -223,7 +224,7 @@ static void destroy_batch_task(struct batch_task *batch_task)
     weir__free(batch_task);
 }
 
-/* Cancelled or not: the channels know what to do without a loop. */
+/* Runs on cancellation, too: the channels report that they have no loop. */
 static void on_batch_task(void *arg, int status)
 {
     struct batch_task *batch_task = arg;
@@ -261,7 +262,7 @@ static void reserve_bytes(const struct batch *batch)
     }
 }
 
-/* Posts the batch to its loop; false if that has to be asked channel by channel. */
+/* Posts a batch to its loop. Returns false if its channels have to be called one by one. */
 static bool post_batch(const struct batch *batch)
 {
     weir_executor *executor = batch->receivers->executor;
@@ -272,7 +273,8 @@ static bool post_batch(const struct batch *batch)
         return false;
     if (batch->msg != NULL)
         reserve_bytes(batch);
-    weir__executor_weak_retain(executor); /* its channels may be through before us, and gone */
+    weir__executor_weak_retain(
+        executor); /* the task may free the channels before the post returns */
     err = batch->broadcast->operation.is_lazy ? weir_execute_task_lazy(executor, &batch_task->task)
                                               : weir_execute_task(executor, &batch_task->task);
     weir__executor_weak_release(executor);
@@ -291,7 +293,8 @@ static void swap(struct receiver *a, struct receiver *b)
     *b = other;
 }
 
-/* Brings those of the first one's loop to the front; returns how many. There are few loops. */
+/* Moves the receivers of the first one's loop to the front and returns their number. There are
+ * few loops. */
 static size_t gather_batch(struct receiver *receivers, size_t count)
 {
     const weir_executor *executor = receivers->executor;
@@ -320,8 +323,8 @@ static void dispatch(struct broadcast *broadcast)
     apply_batch(&here);
 }
 
-/* The members that match, each kept: matching runs the user's code, so it is done without a lock.
- */
+/* Collects the members that match, retained. The match function is user code, so no lock is
+ * held. */
 static void collect(struct broadcast *broadcast, weir__member_walk *walk)
 {
     const struct operation *operation = &broadcast->operation;
@@ -355,7 +358,7 @@ static struct broadcast *make_broadcast(const struct operation *operation, size_
     return broadcast;
 }
 
-/* There is no memory to apply them. Where nobody hears of that, they do. */
+/* Without memory no member is reached. Without a promise each member reports it. */
 static void give_up(weir__member_walk *walk, const struct operation *operation)
 {
     weir_channel *channel;
@@ -369,7 +372,7 @@ static void give_up(weir__member_walk *walk, const struct operation *operation)
     weir_msg_release(operation->msg);
     if (operation->done != NULL)
         (void)weir_promise_fail(operation->done, -ENOMEM,
-                                "no memory to apply the members: none was");
+                                "no memory: no member was reached");
 }
 
 static bool may_begin(const weir_channel_group *group, const weir_promise *done)
@@ -378,7 +381,7 @@ static bool may_begin(const weir_channel_group *group, const weir_promise *done)
         return true;
     if (!weir_promise_is_cancelled(done))
         weir__error("channel_group", weir_channel_group_name(group),
-                    "it was asked to do something with a promise that is complete");
+                    "an operation was started with a promise that is already complete");
     return false;
 }
 
@@ -404,7 +407,7 @@ static void broadcast_to(weir_channel_group *group, const struct operation *oper
     release(broadcast);
 }
 
-/* ---- what can be asked ---- */
+/* ---- public ---- */
 
 void weir_channel_group_write(weir_channel_group *group, weir_msg *msg, weir_promise *done,
                               weir_match_fn *match, void *user_data)
@@ -427,7 +430,7 @@ void weir_channel_group_write_and_flush(weir_channel_group *group, weir_msg *msg
                                                   .user_data = user_data});
 }
 
-/* Nobody waits for a flush. */
+/* A flush has no promise. */
 static void flush(weir_channel *channel, weir_promise *done)
 {
     (void)done;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who is in a channel group.
+ * The members of a channel group.
  *
- * A member has a member, which the group finds by the channel's id, and the channel, when it
- * closes, in a list of its own: that one is under the channel's lock, which is taken inside the
- * group's. Whoever takes a member out of the channel's list frees it; the other of the two, who may
- * come first, has only made it nobody's (`channel` is NULL).
+ * A member is in the group's table, by the channel's id, and in the channel's own list, for when
+ * the channel closes. That list is guarded by the channel's lock, which is taken inside the
+ * group's. The thread that takes a member out of the channel's list frees it. If the other side
+ * comes first, it only detaches the member (`channel` is NULL).
  *
- * Nothing is called, and no channel released, with a lock held.
+ * No callback runs, and no channel is released, while a lock is held.
  */
 #include "channel/channel_group.h"
 
@@ -26,11 +26,11 @@ struct weir_channel_group {
     char *name;
     bool stays_closed;
     weir__refs users;
-    weir__refs refs;  /* of its memory: the users' together, and each member's */
+    weir__refs refs;  /* of the memory: one for all users, one per member */
     weir__mutex lock; /* guards the rest */
     bool is_shut;
     weir__table members; /* by channel id */
-    weir__list order;    /* of members, in the order in which they joined, and of cursors */
+    weir__list order;    /* members in the order in which they joined, and cursors */
     size_t count;        /* of members */
     uint64_t last_number;
 };
@@ -39,11 +39,11 @@ struct member {
     weir__table_item item;
     weir__member_place place;
     weir__list membership;     /* in the channel's list */
-    weir_channel_group *group; /* its memory is kept */
-    weir_channel *channel;     /* kept; NULL = it has left */
+    weir_channel_group *group; /* its memory is retained */
+    weir_channel *channel;     /* retained; NULL = left the group */
 };
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 int weir_channel_group_create(const weir_channel_group_options *given,
                               weir_channel_group **ret_group)
@@ -96,10 +96,10 @@ static void free_member(struct member *member)
     weir__free(member);
 }
 
-/* What a member has left behind, when it was found under the lock. */
+/* A member that was removed under the lock: to be released without it. */
 struct departed {
     weir_channel *channel;
-    struct member *member; /* NULL = it is in the hands of who closes the channel */
+    struct member *member; /* NULL = the thread that closes the channel frees it */
 };
 
 static void release_departed(const struct departed *departed)
@@ -130,7 +130,7 @@ static struct departed pop_member(weir_channel_group *group)
     struct departed departed = {.channel = NULL};
 
     weir__mutex_lock(&group->lock);
-    if (!weir__list_is_empty(&group->order)) /* no user is left, and so no cursor */
+    if (!weir__list_is_empty(&group->order)) /* without users there are no cursors */
         departed = leave(WEIR_CONTAINER_OF(group->order.next, struct member, place.link));
     weir__mutex_unlock(&group->lock);
     return departed;
@@ -194,9 +194,8 @@ void weir__channel_leave_groups(weir_channel *channel, weir__channel_extra *extr
 }
 
 /*
- * The state is looked at after the list was published, and the loop looks for that after it has
- * changed the state; both are sequentially consistent. Where the list was there before, the lock
- * does the same.
+ * The state is read after the list was published; the loop reads the list after it has changed the
+ * state. Both are sequentially consistent. If the list existed before, the lock orders them.
  */
 static int add_membership(weir_channel *channel, weir__channel_extra *extra, struct member *member)
 {
@@ -211,8 +210,8 @@ static int add_membership(weir_channel *channel, weir__channel_extra *extra, str
     return is_closed ? WEIR_ECLOSED : 0;
 }
 
-/* Locked. On an error the member is still the caller's. As soon as the channel has it, who closes
- * that may take it, and waits for our lock: it has to know the group by then. */
+/* Locked. On an error the caller keeps the member. Once it is in the channel's list, a close may
+ * take it and wait for our lock: its group must be set by then. */
 static int join(weir_channel_group *group, weir_channel *channel, weir__channel_extra *extra,
                 struct member *member)
 {
@@ -255,7 +254,7 @@ int weir_channel_group_add(weir_channel_group *group, weir_channel *channel)
     if (err < 0)
         weir__free(member);
     if (err == WEIR_ECLOSED)
-        weir_channel_close(channel, NULL); /* which does nothing if that is why */
+        weir_channel_close(channel, NULL); /* no effect if the channel is closed */
     return err;
 }
 
@@ -318,7 +317,7 @@ void weir__channel_group_shut(weir_channel_group *group)
 
 void weir__member_walk_begin(weir__member_walk *walk, weir_channel_group *group)
 {
-    walk->group = weir_channel_group_retain(group); /* who is visited may let go of it */
+    walk->group = weir_channel_group_retain(group); /* a callback may release the last reference */
     walk->cursor.number = 0;
     weir__mutex_lock(&group->lock);
     walk->last = group->last_number;
@@ -327,7 +326,7 @@ void weir__member_walk_begin(weir__member_walk *walk, weir_channel_group *group)
     weir__mutex_unlock(&group->lock);
 }
 
-/* Locked: the next place that is a member's; NULL if there is none. */
+/* Locked: the next member, skipping cursors; NULL at the end. */
 static weir__member_place *next_place(const weir__member_walk *walk)
 {
     weir__list *link = walk->cursor.link.next;
@@ -371,7 +370,7 @@ void weir_channel_group_foreach(weir_channel_group *group, weir_member_fn *fn, v
     }
 }
 
-/* ---- matches ---- */
+/* ---- match functions ---- */
 
 bool weir_match_is(weir_channel *channel, void *user_data)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which account a channel's figures go to, and reading them.
+ * The statistics of channels.
  *
- * The account is that of the executor that runs on this thread, whosever the channel is: only this
- * thread writes that one. Where none runs it is the rest, which has many writers.
+ * Counters are in the shard of the executor that runs on this thread, whichever loop owns the
+ * channel: only this thread writes that shard. Threads without an executor share one with many
+ * writers.
  *
- * That a difference is never negative: a channel is counted as created before it is counted as
- * closed, whichever threads that happens on, since it was handed from the one to the other. Who
- * reads sums up the closed first; what it sees there was created before, and it sees that, too
- * (weir__counter_shard_add).
+ * A difference of two counters is never negative: a channel is counted as created before it is
+ * counted as closed, on whichever threads, because it was handed from one to the other. A reader
+ * sums up `closed` first; every channel that it finds there was created before, and it sees that,
+ * too (weir__counter_shard_add).
  */
 #include "channel/channel_stats.h"
 
@@ -81,7 +82,7 @@ void weir__stats_error(const weir_channel *channel, int err)
         weir__stats_count(channel, cause_of(err), 1);
 }
 
-/* Of a pair of figures the second is the listeners'. */
+/* The second counter of a pair is the listeners'. */
 static void count_channel(const weir_channel *channel, enum weir__stat stat)
 {
     weir__stats_count(channel, stat + (channel->transport->accepts ? 1 : 0), 1);
@@ -108,7 +109,7 @@ void weir__stats_created(const weir_channel *channel)
 
 #define WEIR__STAT_NONE WEIR__STAT_COUNT
 
-/* XX(field of weir_channel_stats, kind of metric, figure, what is taken away from it) */
+/* XX(field of weir_channel_stats, kind of metric, counter, counter to subtract) */
 #define ROWS(XX)                                                            \
     XX(open, GAUGE, CREATED, CLOSED)                                        \
     XX(active, GAUGE, ACTIVATED, DEACTIVATED)                               \
@@ -163,7 +164,8 @@ static const struct {
 
 #define KIND_COUNT (sizeof(kinds) / sizeof(kinds[0]))
 
-_Static_assert(KIND_COUNT *WEIR__STATS_SIZE <= WEIR__SHARD_COUNTERS, "all kinds have room");
+_Static_assert(KIND_COUNT *WEIR__STATS_SIZE <= WEIR__SHARD_COUNTERS,
+               "the counters of all transports fit");
 
 static uint64_t sum_of_kinds(enum weir__stat stat)
 {

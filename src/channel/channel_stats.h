@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counting what channels do, for weir/channel.h.
+ * Counting of channel events, for weir_channel_stats.
  *
- * Each kind of transport has figures of its own in each account (base/sharded_counters.h). The
- * channel layer counts almost everything; a transport calls weir__stats_received, or
- * weir__stats_message, for what it tells weir__channel_received. What is counted is counted before
- * anybody is told of it.
+ * Each transport has its own counters in each shard (base/sharded_counters.h). The channel layer
+ * counts almost everything; a transport calls weir__stats_received or weir__stats_message for what
+ * it passes to weir__channel_received. Events are counted before they are delivered.
  */
 #ifndef WEIR_CHANNEL_CHANNEL_STATS_H
 #define WEIR_CHANNEL_CHANNEL_STATS_H
@@ -13,8 +12,9 @@
 #include "channel/channel.h"
 
 /*
- * The figures of one kind. What is taken away comes before what it is taken from, and is summed up
- * first: so the difference is never negative. Those of listeners follow those of other channels.
+ * The counters of a transport. Those that are subtracted come before those that they are subtracted
+ * from and are summed up first, so a difference is never negative. A counter of listeners follows
+ * the one of other channels.
  */
 enum weir__stat {
     WEIR__STAT_CLOSED,
@@ -50,35 +50,35 @@ enum weir__stat {
     WEIR__STAT_COUNT,
 };
 
-_Static_assert(WEIR__STAT_COUNT <= WEIR__STATS_SIZE, "the figures of a kind have room");
+_Static_assert(WEIR__STAT_COUNT <= WEIR__STATS_SIZE, "the counters of a transport fit");
 
 /* Any thread. */
 void weir__stats_count(const weir_channel *channel, enum weir__stat stat, uint64_t n);
 
-/* Any thread: an error of the channel's, by its cause; not of who has closed it. */
+/* Any thread: counts an error by its cause; WEIR_ECLOSED and WEIR_ECANCELED are none. */
 void weir__stats_error(const weir_channel *channel, int err);
 
-/* A channel has been made; its state changes: for the figures that count channels. */
+/* A channel was created; its state has changed. */
 void weir__stats_created(const weir_channel *channel);
 void weir__stats_state(const weir_channel *channel, uint32_t before, uint32_t after);
 
-/* Any thread: one message has been received; or sent. */
+/* Any thread: counts a received or sent message. */
 void weir__stats_message(const weir_channel *channel, enum weir__stat messages, uint64_t bytes);
 
 /*
- * The channel's loop, which is an event loop: other executors may have no thread of their own. For
- * sockets, where each instruction counts.
+ * On the channel's event loop only: other executors may have no thread of their own. Saves
+ * instructions for sockets.
  */
 static inline void weir__stats_moved(const weir_channel *channel, enum weir__stat messages,
                                      uint64_t count, uint64_t bytes)
 {
-    /* Relaxed: on its loop a channel has had it for long. */
-    _Atomic uint64_t *figures =
+    /* Relaxed: on its loop the channel has had its executor for long. */
+    _Atomic uint64_t *counters =
         atomic_load_explicit(&channel->executor, memory_order_relaxed)->shard.counters +
         channel->stats;
 
-    weir__counter_add(figures[messages], count);
-    weir__counter_add(figures[messages + 1], bytes);
+    weir__counter_add(counters[messages], count);
+    weir__counter_add(counters[messages + 1], bytes);
 }
 
 static inline void weir__stats_received(const weir_channel *channel, uint64_t count, uint64_t bytes)

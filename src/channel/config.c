@@ -22,12 +22,11 @@
 #define RECEIVE_MAX 131072 /* more than the usual message: docs/decisions/0014 */
 #define BACKLOG 4096
 #define DATAGRAM_SIZE 2048
-#define DATAGRAM_SIZE_JOINED 65535 /* the most that the system joins */
+#define DATAGRAM_SIZE_JOINED 65535 /* the most that the kernel joins */
 #define SOCKET_OPTIONS_MAX 1024
 #define UNIX_MODE_MAX 0777
 
-/* Between a thread that asks for a channel's options and the loop that changes them: both seldom.
- */
+/* Guards `options` between threads that read them and the loop that changes them; both are rare. */
 static weir__mutex lock = WEIR__MUTEX_INIT;
 
 /* ---- checks ---- */
@@ -41,11 +40,11 @@ static bool has_negatives(const weir_channel_options *options)
            options->user_timeout_ns < 0 || options->datagram_size < 0;
 }
 
-/* What is wrong with options as they were given, or NULL. */
+/* The text of an error in the given options, or NULL. */
 static const char *find_invalid(const weir_channel_options *options)
 {
     if (has_negatives(options))
-        return "a count, a size, a mark or the user timeout is negative";
+        return "a count, a size, a mark or user_timeout_ns is negative";
     if (options->connect_timeout_ns < WEIR_OFF || options->close_timeout_ns < WEIR_OFF ||
         options->close_send_timeout_ns < WEIR_OFF || options->write_cap < WEIR_OFF)
         return "a timeout or the write cap is less than WEIR_OFF";
@@ -55,18 +54,18 @@ static const char *find_invalid(const weir_channel_options *options)
         return "unix_mode is more than 0777";
     if (options->socket_option_count > SOCKET_OPTIONS_MAX ||
         (options->socket_option_count > 0 && options->socket_options == NULL))
-        return "socket_option_count is not that of socket_options";
+        return "socket_option_count is too large, or socket_options is NULL";
     return NULL;
 }
 
-/* What is wrong with those that were filled in, or NULL. */
+/* The text of an error after the defaults are set, or NULL. */
 static const char *find_inconsistent(const weir_channel_options *options)
 {
     if (options->low_mark > options->high_mark)
-        return "the low mark is above the high one";
+        return "low_mark is above high_mark";
     if (options->receive_min > options->receive_initial ||
         options->receive_initial > options->receive_max)
-        return "receive_min, receive_initial and receive_max are not in that order";
+        return "receive_min <= receive_initial <= receive_max does not hold";
     return NULL;
 }
 
@@ -92,7 +91,7 @@ static int at_least(int value, int limit)
     return value > limit ? value : limit;
 }
 
-/* The low mark is half the high one, whichever was given. */
+/* The low mark is half the high mark, whichever of them was given. */
 static void set_mark_defaults(weir_channel_options *options)
 {
     if (options->high_mark == 0 && options->low_mark > HIGH_MARK / 2)
@@ -103,7 +102,7 @@ static void set_mark_defaults(weir_channel_options *options)
     options->write_cap = number_or(options->write_cap, WEIR_NEVER);
 }
 
-/* A border that was given moves the defaults of the others. */
+/* A given bound moves the defaults of the others. */
 static void set_receive_defaults(weir_channel_options *options)
 {
     int min = options->receive_min, initial = options->receive_initial, max = options->receive_max;
@@ -131,7 +130,7 @@ static void set_defaults(weir_channel_options *options)
     set_receive_defaults(options);
 }
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 static int copy_socket_options(weir_channel_options *options)
 {
@@ -150,12 +149,12 @@ static int copy_socket_options(weir_channel_options *options)
 
 static void free_socket_options(const weir_channel_options *options)
 {
-    weir__free((void *)(uintptr_t)options->socket_options); /* the copy, ours to change */
+    weir__free((void *)(uintptr_t)options->socket_options); /* our own copy */
 }
 
 static void publish_marks(weir__config *config)
 {
-    /* Relaxed: each is a number by itself, and one that is a moment old does no harm. */
+    /* Relaxed: each number stands by itself, and a slightly old one does no harm. */
     atomic_store_explicit(&config->low_mark, config->options.low_mark, memory_order_relaxed);
     atomic_store_explicit(&config->high_mark, config->options.high_mark, memory_order_relaxed);
     atomic_store_explicit(&config->write_cap, config->options.write_cap, memory_order_relaxed);
@@ -219,7 +218,8 @@ bool weir__config_exchange(weir__config *config, weir__config *other)
     weir_channel_options before = config->options, after = other->options;
     bool is_lent = !has_same_socket_options(&before, &after) && before.socket_option_count > 0;
 
-    if (!is_lent && before.socket_option_count > 0) { /* who has them may go on with them */
+    if (!is_lent &&
+        before.socket_option_count > 0) { /* threads that read them keep valid pointers */
         after.socket_options = before.socket_options;
         before.socket_options = other->options.socket_options;
     }

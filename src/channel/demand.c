@@ -7,7 +7,7 @@
 
 #include "channel/remote_handler.h"
 
-/* Bits of pending_end, in the order in which the events are fired. */
+/* Bits of pending_end, in the order in which they are fired. */
 enum {
     INPUT_CLOSED = 1 << 0,
     INPUT_DRAINED = 1 << 1,
@@ -15,7 +15,7 @@ enum {
 
 /* ---- passing on ---- */
 
-/* `is_answering` is for weir__demand_begin, and matters only without auto-read. */
+/* weir__demand_begin reads `is_answering`, which matters only without auto-read. */
 static void pass(weir_ctx *ctx, weir_demand *demand, weir_msg *msg)
 {
     bool is_requested = demand->is_requested;
@@ -39,7 +39,7 @@ void weir__demand_pass(weir_ctx *ctx, weir_msg *msg)
         pass(ctx, demand, msg);
     } else if (!weir__msg_queue_push(&demand->buffered, msg)) {
         weir_msg_release(msg);
-        weir_fire_error(ctx, -ENOMEM, "no memory to keep a message that was not requested");
+        weir_fire_error(ctx, -ENOMEM, "no memory to hold back a message that was not requested");
     }
 }
 
@@ -74,14 +74,14 @@ static bool has_work(weir_ctx *ctx, const weir__demand_source *source)
            (demand->pending_end != 0 && !source->has_more(ctx));
 }
 
-/* True if all has been passed on, and nothing else is owed: the usual case, with auto-read. */
+/* True if everything has been passed on: the usual case, with auto-read. */
 static bool is_done(const weir_ctx *ctx, const weir_demand *demand, bool resumes)
 {
     return weir__demand_has_auto_read(ctx) && !demand->needs_complete && demand->pending_end == 0 &&
            !(resumes && demand->has_passed);
 }
 
-/* A read_complete ends the batch from below: messages after it are completed here. */
+/* read_complete from below ends a batch: messages after it get another one here. */
 static void run(weir_ctx *ctx, weir_demand *demand, const weir__demand_source *source, bool resumes)
 {
     do {
@@ -103,8 +103,8 @@ static void run(weir_ctx *ctx, weir_demand *demand, const weir__demand_source *s
 }
 
 /*
- * The request of a handler behind that nothing was left for. A handler that is removed has answered
- * a single request if it handed something on, but not the request of auto-read.
+ * A request for which no message was left goes on. A removed handler has answered a single request
+ * if it passed a message on, but not that of auto-read.
  */
 static bool takes_request(weir_ctx *ctx, const weir__demand_source *source)
 {
@@ -126,7 +126,7 @@ void weir__demand_run(weir_ctx *ctx, const weir__demand_source *source, bool res
         weir_request_read(ctx);
 }
 
-/* ---- requests and the end ---- */
+/* ---- requests and the end of the input ---- */
 
 void weir__demand_request_read(weir_ctx *ctx, const weir__demand_source *source)
 {
@@ -173,9 +173,9 @@ void weir__demand_event(weir_ctx *ctx, weir_msg *event, const weir__demand_sourc
     weir__demand_run(ctx, source, true);
 }
 
-/* ---- coming and going ---- */
+/* ---- adding and removing ---- */
 
-/* A request that was not answered, or whose answer is being passed on. */
+/* True if a request is unanswered, or its answer is being passed on. */
 static bool has_request(const weir_channel *channel)
 {
     return weir__channel_has(channel, WEIR__READ_REQUESTED | WEIR__ANSWERING) &&
@@ -183,9 +183,9 @@ static bool has_request(const weir_channel *channel)
 }
 
 /*
- * The next handler towards the head that counts requests knows of those from behind it; if there
- * is none, the channel does. Handlers on other executors may not be looked at from here, nor may
- * they look: they take it that a message was requested, which lets one too many pass at the worst.
+ * The next handler towards the head that counts requests knows whether one was made from behind it;
+ * if there is none, the channel knows. Handlers on other executors cannot be read from here, nor
+ * can they read others: they assume a request, which lets one message too many pass at worst.
  */
 static bool is_requested_below(weir_ctx *ctx)
 {
@@ -233,7 +233,7 @@ void weir__demand_flush(weir_ctx *ctx, bool (*more)(weir_ctx *ctx))
     fire_end(ctx);
 }
 
-/* ---- handlers that keep nothing but messages ---- */
+/* ---- handlers that hold back only messages ---- */
 
 static bool has_buffered(weir_ctx *ctx)
 {
@@ -248,7 +248,7 @@ static void settle(weir_ctx *ctx)
 
 const weir__demand_source weir__demand_buffered = {.has_more = has_buffered, .settle = settle};
 
-/* A request from inside is not passed on before the last of them has had its turn. */
+/* A request made inside is passed on after the last message. */
 void weir__demand_pass_all(weir_ctx *ctx, weir_msg *const *msgs, size_t count)
 {
     weir_demand *demand = weir__demand_of(ctx);

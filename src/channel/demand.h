@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Demand: which messages a handler may pass on. Used by every handler that can make several
- * messages of one read; its table has `buffers_reads`, and its state begins with a weir_demand.
+ * Demand: which messages a handler may pass on. For every handler that can make several messages of
+ * one read; its table has `buffers_reads`, and its state begins with a weir_demand.
  *
  *      open      auto-read is on, or a message was requested and not passed on yet
- *      closed    messages are buffered, nothing is requested below, and the end of the input waits
+ *      closed    messages are held back, nothing is requested below, and the end of the input waits
  *
- * A request from behind opens the demand for one message. If nothing is left for it, the request
- * goes on towards the head. The answer to it may be less than a message; then read_complete repeats
+ * A request from behind opens the demand for one message. If none is left, the request goes on
+ * towards the head. The data that answers it may be less than a message; then read_complete repeats
  * the request.
  *
- * Requests that come from inside `read` or `read_complete` are noted, and the call further out on
- * the stack goes on with them: the stack does not grow with the number of messages.
+ * Requests made inside `read` or `read_complete` are recorded, and the outer call on the stack
+ * handles them: the stack does not grow with the number of messages.
  *
  * All of this runs on the handler's executor.
  */
@@ -23,20 +23,20 @@
 #include "channel/channel.h"
 #include "channel/msg_queue.h"
 
-/* Where further messages come from. */
+/* The source of further messages. */
 typedef struct weir__demand_source {
-    /* Makes messages and passes them on by weir__demand_pass, while the demand is open. Called with
-     * no message buffered. NULL: the buffered messages are all. */
+    /* Makes messages and passes them to weir__demand_pass while the demand is open. Called with
+     * no message held back. NULL: there are no other messages. */
     void (*produce)(weir_ctx *ctx);
 
-    /* True if something is buffered, as messages or in a form that `produce` understands. */
+    /* True if something is held back, as messages or in a form that `produce` understands. */
     bool (*has_more)(weir_ctx *ctx);
 
     /* The outermost call is about to return: the handler may have been removed meanwhile. */
     void (*settle)(weir_ctx *ctx);
 } weir__demand_source;
 
-/* The source of handlers that keep nothing but messages. */
+/* The source of handlers that hold back only messages. */
 extern const weir__demand_source weir__demand_buffered;
 
 static inline weir_demand *weir__demand_of(weir_ctx *ctx)
@@ -55,24 +55,24 @@ static inline bool weir__demand_is_open(weir_ctx *ctx)
     return weir__demand_has_auto_read(ctx) || weir__demand_of(ctx)->is_requested;
 }
 
-/* The context has been added: requests that were made before and not answered count. */
+/* The handler was added: takes over unanswered requests. */
 void weir__demand_begin(weir_ctx *ctx);
 
-/* Passes a message on, or keeps it if the demand is closed. Takes: msg. */
+/* Passes a message on, or holds it back if the demand is closed. Takes: msg. */
 void weir__demand_pass(weir_ctx *ctx, weir_msg *msg);
 
-/* Does so with several messages of weir__demand_buffered, in this order. Takes: the messages. */
+/* The same for several messages, in order, with weir__demand_buffered. Takes: the messages. */
 void weir__demand_pass_all(weir_ctx *ctx, weir_msg *const *msgs, size_t count);
 
-/* Passes on what may pass. `resumes`: no read_complete follows from below, so this fires it. */
+/* Passes on the messages that may pass. `resumes`: no read_complete follows from below, so this
+ * fires it. */
 void weir__demand_run(weir_ctx *ctx, const weir__demand_source *source, bool resumes);
 
-/* Releases what is buffered, for a channel that has ended. */
+/* Releases held messages, when the channel has become inactive. */
 void weir__demand_clear(weir_ctx *ctx);
 
-/* Passes on all that is buffered, requested or not, for a handler that was removed. `more` is
- * called for the rest, behind the messages, and returns whether it has passed anything on; or NULL.
- */
+/* Passes on all held messages, requested or not, for a handler that was removed. `more`, which
+ * may be NULL, passes on the rest after them and returns true if there was any. */
 void weir__demand_flush(weir_ctx *ctx, bool (*more)(weir_ctx *ctx));
 
 /* ---- slots ---- */

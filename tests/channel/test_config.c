@@ -86,7 +86,7 @@ TEST(config, refuses_nonsense)
     for (unsigned i = 0; i < count; i++)
         assert_int_equal(weir__config_create(&nonsense[i], &config), -EINVAL);
     assert_int_equal(log_capture_count(WEIR_LOG_ERROR), count);
-    assert_true(log_capture_last_contains("socket_option_count is not that of socket_options"));
+    assert_true(log_capture_last_contains("socket_option_count is too large"));
 }
 
 TEST(config, copies_socket_options)
