@@ -371,8 +371,7 @@ static void give_up(weir__member_walk *walk, const struct operation *operation)
     }
     weir_msg_release(operation->msg);
     if (operation->done != NULL)
-        (void)weir_promise_fail(operation->done, -ENOMEM,
-                                "no memory: no member was reached");
+        (void)weir_promise_fail(operation->done, -ENOMEM, "no memory: no member was reached");
 }
 
 static bool may_begin(const weir_channel_group *group, const weir_promise *done)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a channel comes to a loop, and how it ends. How it moves is in test_life_moving.c.
+ * How a channel comes to a loop, and how it ends. How it moves is in test_lifecycle_moving.c.
  */
 #include <errno.h>
 #include <string.h>

@@ -53,7 +53,7 @@ static void on_sent(weir_promise *sent, void *user_data)
 static bool try_write(weir_channel *channel, weir_msg *msg)
 {
     if (!weir_channel_is_writable(channel))
-        return false; /* the message is still ours */
+        return false; /* the caller keeps the message */
     weir_channel_write_and_flush(channel, msg, NULL);
     return true;
 }

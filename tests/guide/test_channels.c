@@ -50,7 +50,7 @@ static weir_server *listen_with_options(weir_group *group, struct echo_service *
     weir_server *server = NULL;
     /* doc:begin options */
     int cork = 1;
-    const weir_socket_option more[] = {{IPPROTO_TCP, TCP_CORK, cork}}; /* by its numbers */
+    const weir_socket_option more[] = {{IPPROTO_TCP, TCP_CORK, cork}}; /* level, name, value */
     const weir_channel_options *child =
         WEIR_CHANNEL_OPTIONS(.close_timeout_ns = weir_seconds(1), .high_mark = 1 << 20,
                              .keep_alive = true, .socket_options = more, .socket_option_count = 1);
@@ -90,13 +90,13 @@ static int connect_by_hand(weir_group *group, const char *where, weir_channel **
     if (!err)
         err = weir_promise_create(NULL, &connected);
     if (!err) {
-        weir_group_register(group, channel, NULL); /* now it has a loop */
+        weir_group_register(group, channel, NULL); /* it has a loop from here on */
         weir_channel_connect(channel, &remote, NULL, connected);
         err = weir_promise_sync(connected, WEIR_NEVER);
     }
     weir_promise_release(connected);
     if (err < 0)
-        weir_channel_release(channel); /* NULL is fine; it was closed when it could not connect */
+        weir_channel_release(channel); /* NULL is ignored; a failed connect has closed it */
     else
         *ret_channel = channel;
     return err;
@@ -157,7 +157,7 @@ TEST(channels, carry_values)
 static void on_event(weir_ctx *ctx, weir_msg *event)
 {
     if (event == weir_event_input_closed())
-        weir_close(ctx, NULL); /* the peer has said all it had to say; what we wrote is sent */
+        weir_close(ctx, NULL); /* the peer sends no more; pending writes are sent first */
     weir_fire_event(ctx, event);
 }
 
@@ -193,7 +193,7 @@ static int adopt(weir_group *group, int descriptor, const weir_handler *handler,
         return err; /* the descriptor is still ours */
     err = weir_pipeline_add_last(weir_channel_pipeline(channel), handler, NULL);
     if (err < 0) {
-        weir_channel_release(channel); /* closes it: it was never registered */
+        weir_channel_release(channel); /* also closes it: it was never registered */
         return err;
     }
     weir_group_register(group, channel, NULL); /* from here on it is active */

@@ -33,7 +33,7 @@ static const weir_handler meter = {
 /* doc:end */
 
 /* doc:begin shout */
-/* Changes what passes, in place: nobody else holds it. */
+/* Changes messages in place: no one else has a reference. */
 static void shout_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
     weir_buf *buf = weir_buf_of(msg);
@@ -93,8 +93,8 @@ static void greet_read(weir_ctx *ctx, weir_msg *msg)
     if (first == '!' &&
         weir_pipeline_add_after(weir_ctx_pipeline(ctx), weir_ctx_name(ctx), &shout, NULL) < 0)
         weir_fire_error(ctx, -ENOMEM, "no memory to shout");
-    weir_fire_read(ctx, msg); /* still here: it goes on from our place */
-    weir_ctx_remove(ctx);     /* we have done what we were there for */
+    weir_fire_read(ctx, msg); /* continues behind this handler */
+    weir_ctx_remove(ctx);     /* its work is done */
 }
 
 static const weir_handler choose = {.name = "choose", .read = greet_read};
@@ -134,7 +134,7 @@ static void greet_event(weir_ctx *ctx, weir_msg *event)
         (void)weir_buf_printf(buf, "welcome, %s\n", login->user);
         weir_write_and_flush(ctx, weir_buf_msg(buf), NULL);
     }
-    weir_fire_event(ctx, event); /* others may want to know */
+    weir_fire_event(ctx, event); /* for other handlers */
 }
 
 static const weir_handler greet = {.name = "greet", .event = greet_event};
@@ -213,7 +213,7 @@ static void idle_active(weir_ctx *ctx)
 
 static void idle_read(weir_ctx *ctx, weir_msg *msg)
 {
-    idle_again(ctx); /* a running timer is started anew */
+    idle_again(ctx); /* restarts a running timer */
     weir_fire_read(ctx, msg);
 }
 
