@@ -178,28 +178,23 @@ uint64_t weir_log_dropped(void)
 
 /* ---- messages ---- */
 
-/* `length` is the result of vsnprintf. */
-static void terminate_message(char *message, int length)
-{
-    if (length < 0)
-        message[0] = '\0';
-    else if (length >= MESSAGE_SIZE)
-        memcpy(message + MESSAGE_SIZE - 4, "...", 4);
-}
-
 void weir_log_write(enum weir_log_level level, const char *subsystem, const char *object,
                     const char *format, ...)
 {
     char message[MESSAGE_SIZE];
     struct hook hook;
     va_list arguments;
-    int saved_errno = errno;
+    int saved_errno = errno, length;
 
     if (!weir_log_enabled(level))
         return;
     va_start(arguments, format);
-    terminate_message(message, vsnprintf(message, sizeof(message), format, arguments));
+    length = vsnprintf(message, sizeof(message), format, arguments);
     va_end(arguments);
+    if (length < 0)
+        message[0] = '\0';
+    else if (length >= MESSAGE_SIZE)
+        memcpy(message + MESSAGE_SIZE - 4, "...", 4);
 
     if (object == NULL)
         object = "-";

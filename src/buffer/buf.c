@@ -150,15 +150,11 @@ static void free_blocks(weir_buf *block)
     }
 }
 
-static void free_wrapped(const struct wrapped *wrapped)
-{
-    if (wrapped->free_data != NULL)
-        wrapped->free_data(wrapped->data, wrapped->user_data);
-}
-
 /* Handles all but a pooled buffer that never grew and is not watched. */
 static void destroy_uncommon(weir_buf *buf)
 {
+    const struct wrapped *wrapped = wrapped_of(buf);
+
     weir__leak_destroyed(buf);
     switch (weir__buf_kind(buf)) {
     case WEIR__BUF_POOLED:
@@ -168,7 +164,8 @@ static void destroy_uncommon(weir_buf *buf)
         weir_buf_release(buf->block);
         break;
     case WEIR__BUF_WRAPPED:
-        free_wrapped(wrapped_of(buf));
+        if (wrapped->free_data != NULL)
+            wrapped->free_data(wrapped->data, wrapped->user_data);
         break;
     case WEIR__BUF_STATIC:
         break;

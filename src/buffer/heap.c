@@ -63,13 +63,6 @@ static void collect(weir__heap *heap)
 
 /* ---- carving ---- */
 
-/* Written by the thread of the heap only. Relaxed, as a counter. */
-static void raise_peak(weir__heap *heap)
-{
-    if (heap->slab_bytes > atomic_load_explicit(&heap->peak_bytes, memory_order_relaxed))
-        atomic_store_explicit(&heap->peak_bytes, heap->slab_bytes, memory_order_relaxed);
-}
-
 static weir__slab *add_slab(weir__heap *heap, unsigned size_class)
 {
     weir__bin *bin = &heap->bins[size_class];
@@ -81,7 +74,9 @@ static weir__slab *add_slab(weir__heap *heap, unsigned size_class)
     bin->slabs = slab;
     weir__owned_counter_add(&bin->slab_count, 1);
     heap->slab_bytes += slab->bytes;
-    raise_peak(heap);
+    /* Written by the thread of the heap only. Relaxed, as a counter. */
+    if (heap->slab_bytes > atomic_load_explicit(&heap->peak_bytes, memory_order_relaxed))
+        atomic_store_explicit(&heap->peak_bytes, heap->slab_bytes, memory_order_relaxed);
     heap->decay_at_ns = 0; /* the new slab may soon be idle: decay without a long wait */
     return slab;
 }
@@ -138,18 +133,19 @@ static uint32_t count_idle_slabs(weir__bin *bin)
     return count;
 }
 
-static void mark_idle_slabs(weir__bin *bin, uint32_t count)
+/* Unmaps `count` slabs whose blocks are all free, as count_idle_slabs has found them. */
+static size_t unmap_idle_slabs(weir__bin *bin, uint32_t count)
 {
+    weir__slab **slab_link = &bin->slabs;
+    weir_buf **link = &bin->free;
+    size_t bytes = 0;
+
+    if (count == 0)
+        return 0;
     for (weir__slab *slab = bin->slabs; slab != NULL && count > 0; slab = slab->next) {
         slab->to_unmap = slab->idle == slab->carved;
         count -= slab->to_unmap;
     }
-}
-
-static void unlink_marked_blocks(weir__bin *bin)
-{
-    weir_buf **link = &bin->free;
-
     while (*link != NULL) {
         if (!weir__slab_of(*link)->to_unmap) {
             link = &(*link)->block;
@@ -158,36 +154,20 @@ static void unlink_marked_blocks(weir__bin *bin)
         *link = (*link)->block;
         weir__owned_counter_add(&bin->cached, (uint32_t)-1);
     }
-}
-
-static size_t unmap_marked_slabs(weir__bin *bin)
-{
-    weir__slab **link = &bin->slabs;
-    size_t bytes = 0;
-
-    while (*link != NULL) {
-        weir__slab *slab = *link;
+    while (*slab_link != NULL) {
+        weir__slab *slab = *slab_link;
 
         if (!slab->to_unmap) {
-            link = &slab->next;
+            slab_link = &slab->next;
             continue;
         }
-        *link = slab->next;
+        *slab_link = slab->next;
         bytes += slab->bytes;
         weir__owned_counter_add(&bin->slab_count, (uint32_t)-1);
         weir__owned_counter_add(&bin->carved, -slab->carved);
         weir__slab_unmap(slab);
     }
     return bytes;
-}
-
-static size_t unmap_idle_slabs(weir__bin *bin, uint32_t count)
-{
-    if (count == 0)
-        return 0;
-    mark_idle_slabs(bin, count);
-    unlink_marked_blocks(bin);
-    return unmap_marked_slabs(bin);
 }
 
 size_t weir__heap_trim(weir__heap *heap)

@@ -94,30 +94,17 @@ static weir__heap *adopt_or_create(void)
     return heap != NULL ? heap : create();
 }
 
-static void record_thread(weir__heap *heap)
-{
-    lock();
-    heap->registry.thread = weir__thread_id();
-    weir__thread_name(heap->registry.thread_name, sizeof(heap->registry.thread_name));
-    unlock();
-}
-
 /* ---- detaching ---- */
-
-static void add_counters_locked(const weir__heap *heap)
-{
-    for (unsigned i = 0; i < WEIR__CLASS_COUNT; i++)
-        atomic_fetch_add_explicit(&weir__heaps_all.sent[i],
-                                  weir__owned_counter_read(&heap->bins[i].sent) -
-                                      weir__owned_counter_read(&heap->bins[i].received),
-                                  memory_order_relaxed);
-}
 
 static void destroy(weir__heap *heap)
 {
     lock();
     weir__list_remove(&heap->registry.link);
-    add_counters_locked(heap);
+    for (unsigned i = 0; i < WEIR__CLASS_COUNT; i++)
+        atomic_fetch_add_explicit(&weir__heaps_all.sent[i],
+                                  weir__owned_counter_read(&heap->bins[i].sent) -
+                                      weir__owned_counter_read(&heap->bins[i].received),
+                                  memory_order_relaxed);
     weir__pool_metrics_remove(heap);
     if (weir__list_is_empty(&weir__heaps_all.list))
         weir__pool_metrics_end();
@@ -192,7 +179,10 @@ weir__heap *weir__heap_attach(void)
         detach(heap);
         return NULL;
     }
-    record_thread(heap);
+    lock();
+    heap->registry.thread = weir__thread_id();
+    weir__thread_name(heap->registry.thread_name, sizeof(heap->registry.thread_name));
+    unlock();
     set_current(heap);
     return heap;
 }

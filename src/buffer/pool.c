@@ -30,17 +30,15 @@ static _Atomic uint32_t trim_requests;
 
 /* ---- unmapping ---- */
 
-static size_t trim_own(weir__heap *heap)
-{
-    weir__outbox_flush(&heap->outboxes);
-    return weir__heap_trim(heap);
-}
-
 size_t weir_pool_trim(void)
 {
     weir__heap *heap = weir__heap_current;
-    size_t bytes = heap != NULL ? trim_own(heap) : 0;
+    size_t bytes = 0;
 
+    if (heap != NULL) {
+        weir__outbox_flush(&heap->outboxes);
+        bytes = weir__heap_trim(heap);
+    }
     atomic_fetch_add_explicit(&trim_requests, 1, memory_order_relaxed);
     return bytes + weir__heaps_trim_orphans();
 }

@@ -74,13 +74,6 @@ static void count_class_locked(unsigned size_class, weir_pool_block_stats *ret_c
     set_in_transit(ret_count, (int32_t)sent);
 }
 
-static void count_huge(weir_pool_block_stats *ret_count)
-{
-    *ret_count = init_count(WEIR__CLASS_HUGE);
-    ret_count->in_use = read_counter(&weir__mapped_now.huge_count);
-    ret_count->mapped_bytes = read_counter(&weir__mapped_now.classes[WEIR__CLASS_HUGE].bytes);
-}
-
 /* The blocks of `heap` in the outboxes of `other`. */
 static uint32_t count_in_outboxes(const weir__heap *other, const weir__heap *heap)
 {
@@ -112,26 +105,6 @@ static void count_heap_locked(const weir__heap *heap, weir_pool_block_stats *ret
 
 /* ---- weir_pool_read_stats ---- */
 
-static void add_class(weir_pool_stats *stats, unsigned size_class)
-{
-    const weir_pool_block_stats *count = &stats->classes[size_class];
-
-    stats->in_use_bytes += count->in_use * weir__class_stride(size_class);
-    stats->cached_bytes += count->cached * weir__class_stride(size_class);
-    stats->in_transit_bytes += count->in_transit * weir__class_stride(size_class);
-    stats->slabs += count->slabs;
-}
-
-static void count_heaps_locked(weir_pool_stats *stats)
-{
-    weir_list_foreach (link, &weir__heaps_all.list) {
-        if (heap_of(link)->registry.thread != 0)
-            stats->caches++;
-        else
-            stats->orphans++;
-    }
-}
-
 static void read_locked(weir_pool_stats *stats)
 {
     uint64_t counted;
@@ -141,14 +114,26 @@ static void read_locked(weir_pool_stats *stats)
     stats->peak_bytes = read_counter(&weir__mapped_now.peak_bytes);
     stats->limit_bytes = read_counter(&weir__mapped_now.limit_bytes);
     stats->failures = read_counter(&weir__mapped_now.failures);
-    count_huge(&stats->huge);
+    stats->huge = init_count(WEIR__CLASS_HUGE);
+    stats->huge.in_use = read_counter(&weir__mapped_now.huge_count);
+    stats->huge.mapped_bytes = read_counter(&weir__mapped_now.classes[WEIR__CLASS_HUGE].bytes);
     stats->in_use_bytes = stats->huge.mapped_bytes;
     stats->class_count = WEIR__CLASS_COUNT;
     for (unsigned i = 0; i < WEIR__CLASS_COUNT; i++) {
-        count_class_locked(i, &stats->classes[i]);
-        add_class(stats, i);
+        weir_pool_block_stats *count = &stats->classes[i];
+
+        count_class_locked(i, count);
+        stats->in_use_bytes += count->in_use * weir__class_stride(i);
+        stats->cached_bytes += count->cached * weir__class_stride(i);
+        stats->in_transit_bytes += count->in_transit * weir__class_stride(i);
+        stats->slabs += count->slabs;
     }
-    count_heaps_locked(stats);
+    weir_list_foreach (link, &weir__heaps_all.list) {
+        if (heap_of(link)->registry.thread != 0)
+            stats->caches++;
+        else
+            stats->orphans++;
+    }
     counted = stats->in_use_bytes + stats->cached_bytes + stats->in_transit_bytes;
     stats->spare_bytes = stats->mapped_bytes > counted ? stats->mapped_bytes - counted : 0;
 }

@@ -148,13 +148,6 @@ static struct chunk *take_queued(weir__background_writer *writer, uint32_t *ret_
     return first;
 }
 
-static void fail(weir__background_writer *writer, int err)
-{
-    atomic_store_explicit(&writer->error, err, memory_order_relaxed);
-    weir__warn(writer->name, "-", "write failed, no further data is written: %s",
-               weir_error_text(err));
-}
-
 static void write_all(weir__background_writer *writer, struct chunk *chunk)
 {
     struct chunk *next;
@@ -164,8 +157,11 @@ static void write_all(weir__background_writer *writer, struct chunk *chunk)
         next = chunk->next;
         if (weir__background_writer_error(writer) == 0) {
             err = weir__file_write(writer->file, chunk->bytes, chunk->used);
-            if (err < 0)
-                fail(writer, err);
+            if (err < 0) {
+                atomic_store_explicit(&writer->error, err, memory_order_relaxed);
+                weir__warn(writer->name, "-", "write failed, no further data is written: %s",
+                           weir_error_text(err));
+            }
         }
         atomic_fetch_add_explicit(&writer->progress, 1, memory_order_relaxed);
         weir__mutex_lock(&writer->lock);

@@ -114,14 +114,6 @@ static pid_t fork_with_signals_blocked(const weir__process_options *options, int
     return pid < 0 ? -err : pid;
 }
 
-static void reap(pid_t pid)
-{
-    siginfo_t info;
-
-    while (weir__sys.waitid(P_PID, (id_t)pid, &info, WEXITED) < 0 && errno == EINTR) {
-    }
-}
-
 /* Returns 0 if the exec succeeded. */
 static int read_exec_error(int pipe_end)
 {
@@ -181,8 +173,11 @@ int weir__process_open(pid_t pid, int *ret_descriptor)
 
 void weir__process_kill(weir__process *process)
 {
+    siginfo_t info;
+
     (void)kill(process->pid, SIGKILL);
-    reap(process->pid);
+    while (weir__sys.waitid(P_PID, (id_t)process->pid, &info, WEXITED) < 0 && errno == EINTR)
+        continue;
     if (process->descriptor >= 0)
         (void)weir__descriptor_close(process->descriptor);
     process->descriptor = -1;

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 
 #include <weir/log.h>
 #include <weir/thread.h>
@@ -103,7 +104,7 @@ TEST(local, unsetting_what_was_never_set_takes_no_memory)
     weir_local_release(local);
 }
 
-struct visitor {
+struct other {
     weir_local *local;
     void *found;
     int own;
@@ -111,28 +112,29 @@ struct visitor {
 
 static void set_own(void *arg)
 {
-    struct visitor *visitor = arg;
+    struct other *other = arg;
 
-    visitor->found = weir_local_get(visitor->local);
-    assert_int_equal(weir_local_set(visitor->local, &visitor->own), 0);
+    other->found = weir_local_get(other->local);
+    if (weir_local_set(other->local, &other->own) < 0)
+        abort();
 }
 
 TEST(local, each_thread_has_its_own_and_removes_it_at_its_end)
 {
-    struct visitor visitor = {.local = create(on_remove), .found = &visitor};
+    struct other other = {.local = create(on_remove), .found = &other};
     weir__thread thread;
     int mine;
 
-    assert_int_equal(weir_local_set(visitor.local, &mine), 0);
-    assert_int_equal(weir__thread_start("other", set_own, &visitor, &thread), 0);
+    assert_int_equal(weir_local_set(other.local, &mine), 0);
+    assert_int_equal(weir__thread_start("other", set_own, &other, &thread), 0);
     weir__thread_join(&thread);
-    assert_null(visitor.found);
+    assert_null(other.found);
     assert_int_equal(removals, 1);
-    assert_ptr_equal(last_removed, &visitor.own);
-    assert_ptr_equal(weir_local_get(visitor.local), &mine);
+    assert_ptr_equal(last_removed, &other.own);
+    assert_ptr_equal(weir_local_get(other.local), &mine);
     weir_locals_remove_all();
     assert_int_equal(removals, 2);
-    weir_local_release(visitor.local);
+    weir_local_release(other.local);
 }
 
 static _Atomic int step;
@@ -147,18 +149,18 @@ static void set_own_and_wait(void *arg)
 
 TEST(local, may_be_released_while_other_threads_have_values)
 {
-    struct visitor visitor = {.local = create(on_remove)};
+    struct other other = {.local = create(on_remove)};
     weir__thread thread;
 
     atomic_store(&step, 0);
-    assert_int_equal(weir__thread_start("other", set_own_and_wait, &visitor, &thread), 0);
+    assert_int_equal(weir__thread_start("other", set_own_and_wait, &other, &thread), 0);
     while (atomic_load(&step) != 1)
         weir__thread_yield();
-    weir_local_release(visitor.local);
+    weir_local_release(other.local);
     atomic_store(&step, 2);
     weir__thread_join(&thread);
     assert_int_equal(removals, 1);
-    assert_ptr_equal(last_removed, &visitor.own);
+    assert_ptr_equal(last_removed, &other.own);
 }
 
 TEST(local, an_index_is_not_used_twice)
@@ -205,7 +207,8 @@ static void set_again(void *value)
 {
     on_remove(value);
     if (again.left-- > 0)
-        assert_int_equal(weir_local_set(again.local, value), 0);
+        if (weir_local_set(again.local, value) < 0)
+            abort();
 }
 
 TEST(local, values_set_by_a_remover_are_removed_too)
@@ -252,7 +255,8 @@ static void *value_in_hook;
 static void look_and_set(void *arg)
 {
     value_in_hook = weir_local_get(seen_by_hook);
-    assert_int_equal(weir_local_set(seen_by_hook, arg), 0);
+    if (weir_local_set(seen_by_hook, arg) < 0)
+        abort();
 }
 
 TEST(local, exit_hooks_run_after_the_values_are_gone_and_what_they_set_goes_too)
@@ -276,12 +280,14 @@ static int late_value;
 static void set_late(void *arg)
 {
     (void)arg;
-    assert_int_equal(weir_local_set(late_local, &late_value), 0);
+    if (weir_local_set(late_local, &late_value) < 0)
+        abort();
 }
 
 static void *set_before_the_destructor_of(void *key)
 {
-    assert_int_equal(weir_local_set(late_local, &late_value), 0);
+    if (weir_local_set(late_local, &late_value) < 0)
+        abort();
     pthread_setspecific(*(pthread_key_t *)key, key);
     return NULL;
 }

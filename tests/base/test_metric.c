@@ -176,19 +176,18 @@ static int64_t double_of(void *arg)
 TEST(metric, an_embedded_one_reads_from_its_source)
 {
     struct {
-        _Atomic int64_t elsewhere;
+        _Atomic int64_t source;
         int64_t doubled;
         weir_histogram histogram;
         weir_metric own, value, function, distribution;
-    } object = {.elsewhere = 11, .doubled = 21};
+    } object = {.source = 11, .doubled = 21};
     weir_metric_value value;
 
     weir__histogram_init(&object.histogram);
     weir__histogram_record(&object.histogram, 6);
     assert_int_equal(weir__metric_init(&object.own, WEIR_METRIC_COUNTER, "o.own"), 0);
     assert_int_equal(
-        weir__metric_init_source(&object.value, WEIR_METRIC_GAUGE, "o.value", &object.elsewhere),
-        0);
+        weir__metric_init_source(&object.value, WEIR_METRIC_GAUGE, "o.value", &object.source), 0);
     assert_int_equal(weir__metric_init_read(&object.function, WEIR_METRIC_GAUGE, "o.function",
                                             double_of, &object.doubled),
                      0);

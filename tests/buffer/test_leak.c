@@ -115,7 +115,7 @@ TEST(leak, level_is_parsed)
     assert_int_equal(weir__leak_parse_level("1", &level), -EINVAL);
 }
 
-/* ---- who is watched ---- */
+/* ---- sampling ---- */
 
 static size_t count_watched(size_t births)
 {

@@ -99,9 +99,9 @@ TEST(pool, the_block_freed_last_is_allocated_next)
 TEST(pool, alloc_initializes_the_header)
 {
     weir_buf *block = weir__pool_alloc(100), *again;
-    uint8_t elsewhere[1];
+    uint8_t memory[1];
 
-    block->data = elsewhere;
+    block->data = memory;
     block->capacity = 1;
     block->block = block;
     weir__pool_free(block);

@@ -208,9 +208,9 @@ TEST(text, a_hex_dump_has_the_length_it_says)
     char text[1024];
 
     for (size_t length = 0; length <= sizeof(many); length++) {
-        size_t said = weir_span_hex_dump(weir_span_of(many, length), text, sizeof(text));
+        size_t length_returned = weir_span_hex_dump(weir_span_of(many, length), text, sizeof(text));
 
-        assert_int_equal(said, strlen(text));
+        assert_int_equal(length_returned, strlen(text));
     }
     assert_int_equal(weir_span_hex_dump(weir_span_of(NULL, 0), text, sizeof(text)), 0);
     assert_string_equal(text, "");

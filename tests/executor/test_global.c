@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 
 #include <weir/error.h>
 #include <weir/thread.h>
@@ -130,7 +131,8 @@ static void on_live(void *arg, int status)
 
     atomic_store(&life->thread_id, weir__thread_id());
     atomic_store(&life->state, weir_executor_state(weir_executor_global()));
-    assert_int_equal(weir_thread_on_exit(on_thread_exit, life), 0);
+    if (weir_thread_on_exit(on_thread_exit, life) < 0)
+        abort();
     atomic_store(&life->ran_ns, weir__monotonic_now());
     call_counter_task(&life->ran, status);
 }

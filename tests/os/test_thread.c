@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -45,7 +46,7 @@ TEST(thread, runs_its_function_under_its_name)
     assert_int_equal(weir__thread_id(), getpid()); /* the id of the main thread */
 }
 
-static void tell_name(void *arg)
+static void store_name(void *arg)
 {
     weir__thread_name(arg, 32);
 }
@@ -55,7 +56,7 @@ TEST(thread, knows_its_name)
     char name[32] = "", start[4];
     weir__thread thread;
 
-    assert_int_equal(weir__thread_start("weir-1", tell_name, name, &thread), 0);
+    assert_int_equal(weir__thread_start("weir-1", store_name, name, &thread), 0);
     weir__thread_join(&thread);
     assert_string_equal(name, "weir-1");
     weir__thread_name(start, sizeof(start));
@@ -339,7 +340,8 @@ static void leave_letter_and_add_a_hook(void *arg)
 
     leave_letter(step);
     added = (struct step){step->trail, 'z'};
-    assert_int_equal(weir_thread_on_exit(leave_letter, &added), 0);
+    if (weir_thread_on_exit(leave_letter, &added) < 0)
+        abort();
 }
 
 TEST(thread, an_exit_hook_added_by_one_runs_too)
