@@ -14,6 +14,7 @@
 #include <weir/proxy_protocol.h>
 
 #include "support/codec/feed.h"
+#include "support/codec/letter_consumer.h"
 #include "support/memory.h"
 
 #define MANY 10000
@@ -77,79 +78,12 @@ static const weir_handler *const bases[] = {&letters.handler, &passed_letters.ha
 
 #define BASES (sizeof(bases) / sizeof(bases[0]))
 
-/* ---- a consumer that writes down letters, ';' for read_complete, 'E' and 'D' for the end ---- */
-
-static struct {
-    char text[256];
-    size_t length;
-    size_t count; /* of letters */
-    void (*on_letter)(weir_ctx *ctx, char letter);
-    void (*on_complete)(weir_ctx *ctx);
-    unsigned depth;
-    unsigned max_depth;
-} seen;
-
-static void note(char what)
-{
-    if (seen.length < sizeof(seen.text) - 1)
-        seen.text[seen.length++] = what;
-}
-
-static void enter(void)
-{
-    seen.depth++;
-    seen.max_depth = seen.depth > seen.max_depth ? seen.depth : seen.max_depth;
-}
-
-static void consume(weir_ctx *ctx, weir_msg *msg)
-{
-    weir_buf *buf = weir_buf_of(msg);
-    char letter = buf != NULL ? (char)weir_buf_bytes(buf)[0] : '?';
-
-    weir_msg_release(msg);
-    note(letter);
-    seen.count++;
-    enter();
-    if (seen.on_letter != NULL)
-        seen.on_letter(ctx, letter);
-    seen.depth--;
-}
-
-static void consume_complete(weir_ctx *ctx)
-{
-    note(';');
-    enter();
-    if (seen.on_complete != NULL)
-        seen.on_complete(ctx);
-    seen.depth--;
-}
-
-static void consume_event(weir_ctx *ctx, weir_msg *event)
-{
-    (void)ctx;
-    if (event == weir_event_input_closed())
-        note('E');
-    else if (event == weir_event_input_drained())
-        note('D');
-    weir_msg_release(event);
-}
-
-static const weir_handler consumer = {
-    .name = "consumer", .read = consume, .read_complete = consume_complete, .event = consume_event};
-
-#define assert_seen(expected)                     \
-    do {                                          \
-        seen.text[seen.length] = '\0';            \
-        assert_string_equal(seen.text, expected); \
-        seen.length = 0;                          \
-    } while (0)
-
 static weir_embedded *open_with(const weir_handler *handler, bool on_demand)
 {
     weir_embedded *embedded = NULL;
     weir_pipeline *pipeline;
 
-    memset(&seen, 0, sizeof(seen));
+    memset(&consumed, 0, sizeof(consumed));
     assert_int_equal(
         weir_embedded_create(
             WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.read_on_demand = on_demand,
@@ -159,25 +93,8 @@ static weir_embedded *open_with(const weir_handler *handler, bool on_demand)
     pipeline = weir_embedded_pipeline(embedded);
     if (handler != NULL)
         assert_int_equal(weir_pipeline_add_last(pipeline, handler, NULL), 0);
-    assert_int_equal(weir_pipeline_add_last(pipeline, &consumer, NULL), 0);
+    assert_int_equal(weir_pipeline_add_last(pipeline, &letter_consumer, NULL), 0);
     return embedded;
-}
-
-static void put(weir_embedded *embedded, const char *text)
-{
-    (void)weir_embedded_write_inbound(embedded, feed_bytes(text, strlen(text)));
-}
-
-static void request(weir_embedded *embedded)
-{
-    weir_channel_request_read(weir_embedded_channel(embedded));
-    weir_embedded_run(embedded);
-}
-
-static void set_auto_read(weir_embedded *embedded, bool on)
-{
-    weir_channel_set_auto_read(weir_embedded_channel(embedded), on);
-    weir_embedded_run(embedded);
 }
 
 /* ---- one at a time ---- */
@@ -193,17 +110,17 @@ TEST(demand, messages_wait_once_auto_read_is_off)
     for (size_t i = 0; i < BASES; i++) {
         weir_embedded *embedded = open_with(bases[i], false);
 
-        seen.on_letter = switch_off;
-        put(embedded, "abcd");
-        assert_seen("ab;");
-        put(embedded, "ef");
-        assert_seen("");
-        request(embedded);
-        assert_seen("c;");
-        set_auto_read(embedded, true); /* all that waits, and what is in the socket */
-        assert_seen("d;ef;");
-        put(embedded, "g");
-        assert_seen("g;");
+        consumed.on_letter = switch_off;
+        letters_put(embedded, "abcd");
+        assert_consumed("ab;");
+        letters_put(embedded, "ef");
+        assert_consumed("");
+        letters_request(embedded);
+        assert_consumed("c;");
+        letters_set_auto_read(embedded, true); /* all that waits, and what is in the socket */
+        assert_consumed("d;ef;");
+        letters_put(embedded, "g");
+        assert_consumed("g;");
         weir_embedded_release(embedded);
     }
 }
@@ -213,21 +130,21 @@ TEST(demand, each_request_brings_one_message)
     for (size_t i = 0; i < BASES; i++) {
         weir_embedded *embedded = open_with(bases[i], true);
 
-        put(embedded, "abc");
-        put(embedded, "d");
-        assert_seen("");
-        request(embedded);
-        assert_seen("a;");
-        request(embedded);
-        request(embedded);
-        assert_seen("b;c;");
-        request(embedded); /* from here on the socket has to be read again */
-        assert_seen("d;");
-        request(embedded); /* waits for what comes */
-        request(embedded); /* and does not add up */
-        assert_seen("");
-        put(embedded, "ef");
-        assert_seen("e;");
+        letters_put(embedded, "abc");
+        letters_put(embedded, "d");
+        assert_consumed("");
+        letters_request(embedded);
+        assert_consumed("a;");
+        letters_request(embedded);
+        letters_request(embedded);
+        assert_consumed("b;c;");
+        letters_request(embedded); /* from here on the socket has to be read again */
+        assert_consumed("d;");
+        letters_request(embedded); /* waits for what comes */
+        letters_request(embedded); /* and does not add up */
+        assert_consumed("");
+        letters_put(embedded, "ef");
+        assert_consumed("e;");
         weir_embedded_release(embedded);
     }
 }
@@ -248,10 +165,10 @@ static void put_many(weir_embedded *embedded)
     static char text[MANY + 1];
 
     memset(text, 'x', MANY);
-    request(embedded);
-    put(embedded, text);
-    assert_int_equal(seen.count, MANY);
-    assert_int_equal(seen.max_depth, 1);
+    letters_request(embedded);
+    letters_put(embedded, text);
+    assert_int_equal(consumed.count, MANY);
+    assert_int_equal(consumed.max_depth, 1);
 }
 
 TEST(demand, many_requests_from_inside_do_not_need_stack)
@@ -259,11 +176,11 @@ TEST(demand, many_requests_from_inside_do_not_need_stack)
     for (size_t i = 0; i < BASES; i++) {
         weir_embedded *embedded = open_with(bases[i], true);
 
-        seen.on_letter = ask_in_read;
+        consumed.on_letter = ask_in_read;
         put_many(embedded);
         weir_embedded_release(embedded);
         embedded = open_with(bases[i], true);
-        seen.on_complete = ask_in_read_complete;
+        consumed.on_complete = ask_in_read_complete;
         put_many(embedded);
         weir_embedded_release(embedded);
     }
@@ -279,7 +196,7 @@ TEST(demand, many_requests_through_two_decoders_do_not_need_stack)
                                            WEIR_PLACE(.before = "consumer"), &letters.handler,
                                            NULL),
                          0);
-        seen.on_complete = ask_in_read_complete;
+        consumed.on_complete = ask_in_read_complete;
         put_many(embedded);
         weir_embedded_release(embedded);
     }
@@ -310,10 +227,10 @@ TEST(demand, work_that_switches_auto_read_runs_in_sequence)
     assert_int_equal(weir_pipeline_add(weir_embedded_pipeline(embedded),
                                        WEIR_PLACE(.before = "consumer"), &letters.handler, NULL),
                      0);
-    seen.on_letter = work_on;
-    put(embedded, "abc");
-    put(embedded, "de");
-    assert_seen("a;b;c;d;e;");
+    consumed.on_letter = work_on;
+    letters_put(embedded, "abc");
+    letters_put(embedded, "de");
+    assert_consumed("a;b;c;d;e;");
     weir_embedded_release(embedded);
 }
 
@@ -324,17 +241,17 @@ TEST(demand, the_end_of_the_input_waits_behind_messages)
     for (size_t i = 0; i < BASES; i++) {
         weir_embedded *embedded = open_with(bases[i], true);
 
-        put(embedded, "abc");
+        letters_put(embedded, "abc");
         weir_embedded_end_input(embedded);
-        request(embedded);
-        assert_seen("a;");
+        letters_request(embedded);
+        assert_consumed("a;");
         weir_channel_shutdown_input(weir_embedded_channel(embedded), NULL); /* unasked */
         weir_embedded_run(embedded);
-        assert_seen("");
-        request(embedded);
-        assert_seen("b;");
-        request(embedded);
-        assert_seen("c;ED");
+        assert_consumed("");
+        letters_request(embedded);
+        assert_consumed("b;");
+        letters_request(embedded);
+        assert_consumed("c;ED");
         weir_embedded_release(embedded);
     }
 }
@@ -360,16 +277,16 @@ TEST(demand, a_message_of_decode_last_waits_too)
     };
     weir_embedded *embedded = open_with(&rest.handler, false);
 
-    put(embedded, "abc");
-    set_auto_read(embedded, false);
-    assert_seen(";");
+    letters_put(embedded, "abc");
+    letters_set_auto_read(embedded, false);
+    assert_consumed(";");
     weir_channel_shutdown_input(weir_embedded_channel(embedded), NULL);
     weir_embedded_run(embedded);
-    assert_seen("");
-    request(embedded);
-    assert_seen("a;");
-    set_auto_read(embedded, true);
-    assert_seen("bc;ED");
+    assert_consumed("");
+    letters_request(embedded);
+    assert_consumed("a;");
+    letters_set_auto_read(embedded, true);
+    assert_consumed("bc;ED");
     weir_embedded_release(embedded);
 }
 
@@ -378,11 +295,11 @@ TEST(demand, a_close_releases_waiting_messages)
     for (size_t i = 0; i < BASES; i++) {
         weir_embedded *embedded = open_with(bases[i], true);
 
-        put(embedded, "abc");
-        request(embedded);
+        letters_put(embedded, "abc");
+        letters_request(embedded);
         weir_channel_close(weir_embedded_channel(embedded), NULL);
         weir_embedded_run(embedded);
-        assert_seen("a;");
+        assert_consumed("a;");
         assert_false(weir_channel_is_open(weir_embedded_channel(embedded)));
         weir_embedded_release(embedded);
     }
@@ -394,18 +311,18 @@ TEST(demand, a_removed_handler_forwards_waiting_messages)
 {
     weir_embedded *embedded = open_with(&letters.handler, true);
 
-    put(embedded, "abc");
-    request(embedded);
-    assert_seen("a;");
+    letters_put(embedded, "abc");
+    letters_request(embedded);
+    assert_consumed("a;");
     assert_int_equal(weir_pipeline_remove(weir_embedded_pipeline(embedded), "letters", NULL), 0);
-    assert_seen("b;"); /* as it came: "bc" */
+    assert_consumed("b;"); /* as it came: "bc" */
     weir_embedded_release(embedded);
     embedded = open_with(&spelling.handler, true);
-    put(embedded, "abc");
-    request(embedded);
-    assert_seen("a;");
+    letters_put(embedded, "abc");
+    letters_request(embedded);
+    assert_consumed("a;");
     assert_int_equal(weir_pipeline_remove(weir_embedded_pipeline(embedded), "spelling", NULL), 0);
-    assert_seen("bc;");
+    assert_consumed("bc;");
     weir_embedded_release(embedded);
 }
 
@@ -425,9 +342,9 @@ TEST(demand, a_handler_removed_from_inside_forwards_the_rest_in_order)
 {
     weir_embedded *embedded = open_with(&spelling.handler, false);
 
-    seen.on_letter = remove_base;
-    put(embedded, "abcd");
-    assert_seen("abcd;");
+    consumed.on_letter = remove_base;
+    letters_put(embedded, "abcd");
+    assert_consumed("abcd;");
     weir_embedded_release(embedded);
 }
 
@@ -437,15 +354,15 @@ TEST(demand, auto_read_continues_when_a_handler_is_removed_as_it_resumes)
     for (size_t i = 0; i < BASES; i++) {
         weir_embedded *embedded = open_with(bases[i], true);
 
-        put(embedded, "abcd");
-        request(embedded);
-        assert_seen("a;");
-        seen.on_letter = remove_any_base;
-        set_auto_read(embedded, true);
-        assert_true(seen.length > 0 && seen.text[0] == 'b');
-        seen.length = 0;
-        put(embedded, "e");
-        assert_seen("e;");
+        letters_put(embedded, "abcd");
+        letters_request(embedded);
+        assert_consumed("a;");
+        consumed.on_letter = remove_any_base;
+        letters_set_auto_read(embedded, true);
+        assert_true(consumed.length > 0 && consumed.text[0] == 'b');
+        consumed.length = 0;
+        letters_put(embedded, "e");
+        assert_consumed("e;");
         weir_embedded_release(embedded);
     }
 }
@@ -462,12 +379,12 @@ TEST(demand, a_request_outlives_a_removed_handler_without_messages)
 {
     weir_embedded *embedded = open_with(&letters.handler, true);
 
-    seen.on_letter = ask_and_remove;
-    request(embedded);
-    put(embedded, "a");
-    put(embedded, "b");
-    put(embedded, "c");
-    assert_seen("a;b;");
+    consumed.on_letter = ask_and_remove;
+    letters_request(embedded);
+    letters_put(embedded, "a");
+    letters_put(embedded, "b");
+    letters_put(embedded, "c");
+    assert_consumed("a;b;");
     weir_embedded_release(embedded);
 }
 
@@ -477,18 +394,18 @@ TEST(demand, a_handler_added_late_answers_the_pending_request)
     for (size_t i = 0; i < BASES; i++) {
         weir_embedded *embedded = open_with(NULL, true);
 
-        request(embedded);
+        letters_request(embedded);
         assert_int_equal(weir_pipeline_add_first(weir_embedded_pipeline(embedded), bases[i], NULL),
                          0);
-        put(embedded, "abc");
-        assert_seen("a;");
+        letters_put(embedded, "abc");
+        assert_consumed("a;");
         assert_int_equal(weir_pipeline_add(weir_embedded_pipeline(embedded),
                                            WEIR_PLACE(.before = "consumer", .name = "second"),
                                            &letters.handler, NULL),
                          0);
-        assert_seen(""); /* none was made */
-        request(embedded);
-        assert_seen("b;");
+        assert_consumed(""); /* none was made */
+        letters_request(embedded);
+        assert_consumed("b;");
         weir_embedded_release(embedded);
     }
 }
@@ -506,11 +423,11 @@ TEST(demand, a_handler_added_during_the_answer_passes_it_on)
     static const weir_handler adder = {.name = "adder", .read = add_and_pass};
     weir_embedded *embedded = open_with(&adder, true);
 
-    request(embedded);
-    put(embedded, "abc");
-    assert_seen("a;");
-    request(embedded);
-    assert_seen("b;");
+    letters_request(embedded);
+    letters_put(embedded, "abc");
+    assert_consumed("a;");
+    letters_request(embedded);
+    assert_consumed("b;");
     weir_embedded_release(embedded);
 }
 
@@ -522,14 +439,14 @@ TEST(demand, bytes_after_a_proxy_header_wait_until_requested)
     assert_int_equal(weir_pipeline_remove(pipeline, "consumer", NULL), 0);
     assert_int_equal(weir_proxy_receiver_add(pipeline, NULL), 0);
     assert_int_equal(weir_pipeline_add_last(pipeline, &letters.handler, NULL), 0);
-    assert_int_equal(weir_pipeline_add_last(pipeline, &consumer, NULL), 0);
-    request(embedded);
-    put(embedded, "PROXY TCP4 10.0.0.1 10.0.0.2 1 2\r\n");
-    assert_seen(";"); /* the header was read, and more is requested */
-    put(embedded, "ab");
-    assert_seen("a;");
-    request(embedded);
-    assert_seen("b;");
+    assert_int_equal(weir_pipeline_add_last(pipeline, &letter_consumer, NULL), 0);
+    letters_request(embedded);
+    letters_put(embedded, "PROXY TCP4 10.0.0.1 10.0.0.2 1 2\r\n");
+    assert_consumed(";"); /* the header was read, and more is requested */
+    letters_put(embedded, "ab");
+    assert_consumed("a;");
+    letters_request(embedded);
+    assert_consumed("b;");
     weir_embedded_release(embedded);
 }
 
@@ -548,13 +465,13 @@ TEST(demand, another_message_waits_behind_bytes)
     weir_msg other;
 
     weir_msg_init(&other, &other_type);
-    put(embedded, "abc");
-    request(embedded);
+    letters_put(embedded, "abc");
+    letters_request(embedded);
     weir_pipeline_fire_read(weir_embedded_pipeline(embedded), &other);
     weir_pipeline_fire_read_complete(weir_embedded_pipeline(embedded));
-    assert_seen("a;");
-    set_auto_read(embedded, true);
-    assert_seen("bc?;");
+    assert_consumed("a;");
+    letters_set_auto_read(embedded, true);
+    assert_consumed("bc?;");
     weir_embedded_release(embedded);
 }
 
@@ -601,15 +518,15 @@ TEST(demand, an_aggregator_requests_parts_only_on_request)
     assert_int_equal(weir_pipeline_add(weir_embedded_pipeline(embedded),
                                        WEIR_PLACE(.before = "consumer"), &wholes.handler, NULL),
                      0);
-    put(embedded, "(a)(b");
-    put(embedded, "c)(d)");
-    assert_seen("");
-    request(embedded);
-    assert_seen(";;(;"); /* read_complete comes with each part */
-    request(embedded);
-    seen.text[seen.length] = '\0';
-    assert_non_null(strchr(seen.text, '('));
-    assert_ptr_equal(strchr(seen.text, '('), strrchr(seen.text, '('));
+    letters_put(embedded, "(a)(b");
+    letters_put(embedded, "c)(d)");
+    assert_consumed("");
+    letters_request(embedded);
+    assert_consumed(";;(;"); /* read_complete comes with each part */
+    letters_request(embedded);
+    consumed.text[consumed.length] = '\0';
+    assert_non_null(strchr(consumed.text, '('));
+    assert_ptr_equal(strchr(consumed.text, '('), strrchr(consumed.text, '('));
     weir_embedded_release(embedded);
 }
 
@@ -625,7 +542,7 @@ static bool read_without(const weir_handler *base, unsigned n)
     for (size_t i = 0; i < 2; i++)
         (void)weir_embedded_write_inbound(embedded, msgs[i]);
     for (size_t i = 0; i < 4; i++)
-        request(embedded);
+        letters_request(embedded);
     failed = test_memory_failed();
     test_memory_fail_at(0);
     weir_embedded_release(embedded);
