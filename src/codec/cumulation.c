@@ -30,26 +30,21 @@ static void set_in(weir_cumulation *cumulation, weir_buf *in)
 
 /* ---- adding ---- */
 
-static int add_piece(weir_cumulation *cumulation, weir_msg *msg)
+int weir__cumulation_add(weir_cumulation *cumulation, weir_msg *msg)
 {
+    weir_buf *buf = weir_buf_of(msg);
     int err = 0;
 
+    if (buf != NULL && cumulation->in == NULL && pieces_length(cumulation) == 0) {
+        set_in(cumulation, buf);
+        return 0;
+    }
     if (cumulation->pieces == NULL)
         err = weir_composite_create(SIZE_MAX, &cumulation->pieces);
     if (err == 0)
         return weir_composite_add(cumulation->pieces, msg);
     weir_msg_release(msg);
     return err;
-}
-
-int weir__cumulation_add(weir_cumulation *cumulation, weir_msg *msg)
-{
-    weir_buf *buf = weir_buf_of(msg);
-
-    if (buf == NULL || cumulation->in != NULL || pieces_length(cumulation) > 0)
-        return add_piece(cumulation, msg);
-    set_in(cumulation, buf);
-    return 0;
 }
 
 /* ---- merging pieces ---- */
@@ -253,14 +248,6 @@ static weir_msg *take_all(const weir_cumulation *cumulation)
     return NULL;
 }
 
-static weir_msg *take_in(weir_cumulation *cumulation)
-{
-    weir_msg *in = weir_buf_msg(cumulation->in);
-
-    cumulation->in = NULL;
-    return in;
-}
-
 weir_msg *weir__cumulation_take(weir_cumulation *cumulation)
 {
     bool has_pieces = pieces_length(cumulation) > 0;
@@ -268,8 +255,11 @@ weir_msg *weir__cumulation_take(weir_cumulation *cumulation)
 
     if (has_in(cumulation) && has_pieces)
         left = take_all(cumulation);
-    if (has_in(cumulation) && left == NULL)
-        return take_in(cumulation);
+    if (has_in(cumulation) && left == NULL) {
+        left = weir_buf_msg(cumulation->in);
+        cumulation->in = NULL;
+        return left;
+    }
     if (has_pieces && left == NULL)
         left = weir_msg_retain(weir_composite_msg(cumulation->pieces));
     weir__cumulation_clear(cumulation);

@@ -140,25 +140,22 @@ WEIR__NO_STACK_PROTECTOR static void decode_all(weir_ctx *ctx)
         fail_decoding(ctx, result);
 }
 
-static void decode_last(weir_ctx *ctx)
-{
-    weir_buf *in = NULL;
-    int result = weir__cumulation_join(&state_of(ctx)->cumulation, &in);
-
-    if (result == 0)
-        do
-            result = call(ctx, decoder_of(ctx)->decode_last, in, true);
-        while (result > 0 && weir_buf_readable(in) > 0 && can_decode(ctx));
-    if (result < 0)
-        fail_decoding(ctx, result);
-}
-
 static void decode_rest(weir_ctx *ctx)
 {
     weir_decoder_state *state = state_of(ctx);
+    weir_decode_fn *decode_last = decoder_of(ctx)->decode_last;
+    weir_buf *in = NULL;
+    int result = 0;
 
-    if (decoder_of(ctx)->decode_last != NULL && can_decode(ctx))
-        decode_last(ctx);
+    if (decode_last != NULL && can_decode(ctx)) {
+        result = weir__cumulation_join(&state->cumulation, &in);
+        if (result == 0)
+            do
+                result = call(ctx, decode_last, in, true);
+            while (result > 0 && weir_buf_readable(in) > 0 && can_decode(ctx));
+        if (result < 0)
+            fail_decoding(ctx, result);
+    }
     state->flags |= ENDED;
     if (!weir__ctx_is_removed(ctx))
         weir__cumulation_clear(&state->cumulation);

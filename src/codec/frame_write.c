@@ -32,8 +32,8 @@ static int add_bytes(weir_composite *whole, weir_span bytes)
 }
 
 /* Takes: msg. */
-static int build_composite(weir_span head, weir_msg *msg, weir_span tail,
-                           weir_composite **ret_whole)
+static int write_composite(weir_ctx *ctx, weir_span head, weir_msg *msg, weir_span tail,
+                           weir_promise *done)
 {
     weir_composite *whole = NULL;
     int err = weir_composite_create(SIZE_MAX, &whole);
@@ -49,7 +49,7 @@ static int build_composite(weir_span head, weir_msg *msg, weir_span tail,
     if (err < 0)
         weir_composite_release(whole);
     else
-        *ret_whole = whole;
+        weir_write(ctx, weir_composite_msg(whole), done);
     return err;
 }
 
@@ -174,17 +174,6 @@ static int write_file(weir_ctx *ctx, weir_span head, weir_msg *file, weir_span t
 }
 
 /* ---- entry point ---- */
-
-static int write_composite(weir_ctx *ctx, weir_span head, weir_msg *msg, weir_span tail,
-                           weir_promise *done)
-{
-    weir_composite *whole = NULL;
-    int err = build_composite(head, msg, tail, &whole);
-
-    if (err == 0)
-        weir_write(ctx, weir_composite_msg(whole), done);
-    return err;
-}
 
 void weir__frame_write(weir_ctx *ctx, weir_span head, weir_msg *msg, weir_span tail,
                        weir_promise *done)

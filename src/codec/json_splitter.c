@@ -82,17 +82,6 @@ static bool scan_brackets(struct json_splitter *splitter, weir_span in)
     return has_end;
 }
 
-/* Scans the new bytes. True if the value ended. */
-static bool find_end(struct json_splitter *splitter, weir_span in)
-{
-    while (splitter->scanned < in.length)
-        if (splitter->in_string)
-            scan_string(splitter, in);
-        else if (scan_brackets(splitter, in))
-            return true;
-    return false;
-}
-
 /* ---- decoding ---- */
 
 static int skip(weir_ctx *ctx, weir_buf *in, bool has_end)
@@ -109,9 +98,16 @@ static int skip(weir_ctx *ctx, weir_buf *in, bool has_end)
 static int decode_value(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
 {
     struct json_splitter *splitter = weir_ctx_state(ctx);
-    bool has_end = find_end(splitter, weir_buf_span(in));
-    size_t length = splitter->scanned;
+    weir_span bytes = weir_buf_span(in);
+    bool has_end = false;
+    size_t length;
 
+    while (!has_end && splitter->scanned < bytes.length)
+        if (splitter->in_string)
+            scan_string(splitter, bytes);
+        else
+            has_end = scan_brackets(splitter, bytes);
+    length = splitter->scanned;
     if (splitter->frames.is_skipping)
         return skip(ctx, in, has_end);
     if (length > splitter->frames.max_length)

@@ -21,13 +21,6 @@ int weir_msg_decoder_fail(weir_ctx *ctx, int err, const char *detail)
     return err;
 }
 
-static void fire_error(weir_ctx *ctx, int err)
-{
-    const char *detail = state_of(ctx)->detail;
-
-    weir_fire_error(ctx, err, detail != NULL ? detail : "decoding failed");
-}
-
 void weir_msg_decoder_read(weir_ctx *ctx, weir_msg *msg)
 {
     const weir_msg_decoder *decoder = decoder_of(ctx);
@@ -43,8 +36,10 @@ void weir_msg_decoder_read(weir_ctx *ctx, weir_msg *msg)
     err = decoder->decode(ctx, msg, &out);
     weir_msg_release(msg);
     if (err < 0) {
+        const char *detail = state_of(ctx)->detail;
+
         weir__msg_list_clear(&out);
-        fire_error(ctx, err);
+        weir_fire_error(ctx, err, detail != NULL ? detail : "decoding failed");
     }
     weir__demand_pass_all(ctx, out.msgs, out.count);
     weir__msg_list_deinit(&out);

@@ -16,35 +16,6 @@
 
 /* ---- several messages with one promise ---- */
 
-static int make_promises(weir_ctx *ctx, weir_combiner *combiner, weir_promise **promises,
-                         size_t count)
-{
-    int err = 0;
-
-    for (size_t i = 0; err == 0 && i < count; i++) {
-        err = weir_promise_create(weir_ctx_executor(ctx), &promises[i]);
-        if (err == 0)
-            err = weir_combiner_add(combiner, promises[i]);
-    }
-    return err;
-}
-
-static void write_combined(weir_ctx *ctx, weir_msg_list *out, weir_combiner *combiner,
-                           weir_promise **promises, weir_promise *done)
-{
-    int err = make_promises(ctx, combiner, promises, out->count);
-
-    if (err == 0)
-        err = weir_combiner_finish(combiner, done);
-    if (err < 0) {
-        weir__msg_list_clear(out);
-        weir_ctx_report(ctx, done, err, NULL);
-        return;
-    }
-    for (size_t i = 0; i < out->count; i++)
-        weir_write(ctx, out->msgs[i], promises[i]);
-}
-
 /* Allocates everything before the first write. */
 static void write_several(weir_ctx *ctx, weir_msg_list *out, weir_promise *done)
 {
@@ -53,15 +24,22 @@ static void write_several(weir_ctx *ctx, weir_msg_list *out, weir_promise *done)
     weir_combiner *combiner = NULL;
     int err = promises != NULL ? weir_combiner_create(weir_ctx_executor(ctx), &combiner) : -ENOMEM;
 
+    for (size_t i = 0; err == 0 && i < count; i++) {
+        err = weir_promise_create(weir_ctx_executor(ctx), &promises[i]);
+        if (err == 0)
+            err = weir_combiner_add(combiner, promises[i]);
+    }
+    if (err == 0)
+        err = weir_combiner_finish(combiner, done);
     if (err < 0) {
         weir__msg_list_clear(out);
         weir_ctx_report(ctx, done, err, NULL);
-    } else {
-        write_combined(ctx, out, combiner, promises, done);
-        for (size_t i = 0; i < count; i++)
-            weir_promise_release(promises[i]);
-        weir_combiner_release(combiner);
     }
+    for (size_t i = 0; err == 0 && i < count; i++)
+        weir_write(ctx, out->msgs[i], promises[i]);
+    for (size_t i = 0; promises != NULL && i < count; i++)
+        weir_promise_release(promises[i]);
+    weir_combiner_release(combiner);
     weir__free(promises);
 }
 

@@ -222,30 +222,27 @@ static int pull_if_room(weir_ctx *ctx, weir_chunks *chunks)
     return err < 0 ? err : chunks->in_flight == 0; /* the marker may complete or fail at once */
 }
 
-/* Advances the first chunks. True to continue with the queue. */
-static bool step(weir_ctx *ctx, weir_chunks *chunks)
+/* Advances the first message of the queue. False to wait. */
+static bool step_first(weir_ctx *ctx)
 {
+    struct chunked_writing *state = weir_ctx_state(ctx);
+    const weir_pending_write *first = state->writes.first;
+    weir_chunks *chunks = weir_chunks_of(first->msg);
     int result;
 
+    if (chunks == NULL) {
+        state->needs_flush = true;
+        weir_pending_writes_pass(ctx, &state->writes);
+        return true;
+    }
+    if (chunks->ctx == NULL && !begin(ctx, chunks, first->done))
+        return true;
     weir_msg_retain(weir_chunks_msg(chunks)); /* the queue may change meanwhile */
     result = pull_if_room(ctx, chunks);
     if (result < 0 && chunks->ctx != NULL)
         fail_first(ctx, chunks, result, "the chunk source failed");
     weir_msg_release(weir_chunks_msg(chunks));
     return result != 0;
-}
-
-static bool step_first(weir_ctx *ctx)
-{
-    struct chunked_writing *state = weir_ctx_state(ctx);
-    const weir_pending_write *first = state->writes.first;
-    weir_chunks *chunks = weir_chunks_of(first->msg);
-
-    if (chunks != NULL)
-        return chunks->ctx == NULL && !begin(ctx, chunks, first->done) ? true : step(ctx, chunks);
-    state->needs_flush = true;
-    weir_pending_writes_pass(ctx, &state->writes);
-    return true;
 }
 
 static void pump(weir_ctx *ctx)

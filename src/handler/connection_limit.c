@@ -81,60 +81,51 @@ void weir_connection_limit_read_stats(weir_connection_limit *limit,
 
 /* ---- addresses ---- */
 
-static void make_key(const weir__ip *ip, char key[KEY_SIZE])
+/* Finds or adds the entry of an address. NULL without memory. */
+static struct address_entry *get_address(weir_connection_limit *limit, const weir__ip *ip)
 {
+    struct address_entry *entry;
+    weir__string_node *node;
+    char key[KEY_SIZE];
+
     key[0] = ip->family == AF_INET ? '4' : '6';
     for (size_t i = 0; i < sizeof(ip->bytes); i++)
         (void)snprintf(key + 1 + 2 * i, 3, "%02x", ip->bytes[i]);
-}
-
-/* NULL without memory. */
-static struct address_entry *add_address(weir_connection_limit *limit, const char *key)
-{
-    struct address_entry *address_entry = weir__zalloc(sizeof(*address_entry));
-
-    if (address_entry == NULL)
-        return NULL;
-    memcpy(address_entry->key, key, sizeof(address_entry->key));
-    weir__string_map_add(&limit->addresses, &address_entry->node, address_entry->key);
-    limit->stats.addresses++;
-    return address_entry;
-}
-
-static struct address_entry *find_address(weir_connection_limit *limit, const weir__ip *ip)
-{
-    char key[KEY_SIZE];
-    weir__string_node *node;
-
-    make_key(ip, key);
     node = weir__string_map_find(&limit->addresses, key);
-    return node != NULL ? WEIR_CONTAINER_OF(node, struct address_entry, node)
-                        : add_address(limit, key);
+    if (node != NULL)
+        return WEIR_CONTAINER_OF(node, struct address_entry, node);
+    entry = weir__zalloc(sizeof(*entry));
+    if (entry == NULL)
+        return NULL;
+    memcpy(entry->key, key, sizeof(entry->key));
+    weir__string_map_add(&limit->addresses, &entry->node, entry->key);
+    limit->stats.addresses++;
+    return entry;
 }
 
 /* Without memory to count it, a connection is rejected: the limit must hold. */
 static bool enter_address(weir_connection_limit *limit, const weir_address *peer, void **ret_ticket)
 {
     weir__ip ip = weir__ip_of(peer);
-    struct address_entry *address_entry;
+    struct address_entry *entry;
 
     if (limit->max_per_address == SIZE_MAX || ip.family == AF_UNSPEC)
         return true;
-    address_entry = find_address(limit, &ip);
-    if (address_entry == NULL || address_entry->count >= limit->max_per_address)
+    entry = get_address(limit, &ip);
+    if (entry == NULL || entry->count >= limit->max_per_address)
         return false;
-    address_entry->count++;
-    *ret_ticket = address_entry;
+    entry->count++;
+    *ret_ticket = entry;
     return true;
 }
 
-static void leave_address(weir_connection_limit *limit, struct address_entry *address_entry)
+static void leave_address(weir_connection_limit *limit, struct address_entry *entry)
 {
-    if (address_entry == NULL || --address_entry->count > 0)
+    if (entry == NULL || --entry->count > 0)
         return;
-    weir__string_map_remove(&limit->addresses, &address_entry->node);
+    weir__string_map_remove(&limit->addresses, &entry->node);
     limit->stats.addresses--;
-    weir__free(address_entry);
+    weir__free(entry);
 }
 
 /* ---- the handler ---- */

@@ -72,32 +72,25 @@ static weir__udp_path path_of(weir_channel *channel, unsigned from, const weir_d
 
 /* ---- packets ---- */
 
-static void add_packet(weir_pcap *pcap, const weir__udp_path *path, weir_msg *content,
-                       size_t offset, size_t length)
-{
-    size_t header_size = weir__udp_packet_header_size(path);
-    uint8_t *packet = weir__pcap_begin(pcap, header_size + length);
-
-    if (packet == NULL)
-        return;
-    if (length > 0)
-        weir__msg_bytes_copy(content, offset, packet + header_size, length);
-    weir__udp_packet_write(path, packet, length);
-    weir__pcap_end(pcap);
-}
-
 static void add_packets(weir_pcap *pcap, const weir__udp_path *path, weir_msg *content,
                         size_t segment)
 {
-    size_t length = weir__msg_bytes_length(content),
-           max_payload = weir__udp_packet_max_payload(path), offset = 0;
+    size_t length = weir__msg_bytes_length(content), offset = 0;
+    size_t max_payload = weir__udp_packet_max_payload(path);
+    size_t header_size = weir__udp_packet_header_size(path);
 
     if (segment > 0 && segment < max_payload)
         max_payload = segment;
     do { /* an empty datagram is a packet */
         size_t part = length - offset < max_payload ? length - offset : max_payload;
+        uint8_t *packet = weir__pcap_begin(pcap, header_size + part);
 
-        add_packet(pcap, path, content, offset, part);
+        if (packet != NULL) {
+            if (part > 0)
+                weir__msg_bytes_copy(content, offset, packet + header_size, part);
+            weir__udp_packet_write(path, packet, part);
+            weir__pcap_end(pcap);
+        }
         offset += part;
     } while (offset < length);
 }

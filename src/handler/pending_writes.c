@@ -235,28 +235,20 @@ bool weir_pending_writes_is_ending(const weir_pending_writes *writes)
     return writes->close_deferred || writes->shutdown_deferred;
 }
 
-static void pass_shutdown(weir_ctx *ctx, weir_pending_writes *writes)
-{
-    weir_promise *done = take_shutdown(writes);
-
-    weir_shutdown_output(ctx, done);
-    weir_promise_release(done);
-}
-
-static void pass_close(weir_ctx *ctx, weir_pending_writes *writes)
-{
-    weir_promise *done = writes->close_done;
-
-    writes->close_deferred = false;
-    writes->close_done = NULL;
-    weir_close(ctx, done);
-    weir_promise_release(done);
-}
-
 void weir_pending_writes_run_deferred(weir_ctx *ctx, weir_pending_writes *writes)
 {
-    if (writes->count == 0 && writes->shutdown_deferred)
-        pass_shutdown(ctx, writes);
-    if (writes->count == 0 && writes->close_deferred)
-        pass_close(ctx, writes);
+    weir_promise *done;
+
+    if (writes->count == 0 && writes->shutdown_deferred) {
+        done = take_shutdown(writes);
+        weir_shutdown_output(ctx, done);
+        weir_promise_release(done);
+    }
+    if (writes->count == 0 && writes->close_deferred) {
+        done = writes->close_done;
+        writes->close_deferred = false;
+        writes->close_done = NULL;
+        weir_close(ctx, done);
+        weir_promise_release(done);
+    }
 }

@@ -12,19 +12,7 @@ void weir__write_observer_start(weir__write_observer *observer, weir_channel *ch
     weir_promise_listen(promise, &observer->as.listener);
 }
 
-static bool has_ended(const weir_executor *loop)
-{
-    return weir__executor_state(loop) >= WEIR_EXECUTOR_SHUTDOWN;
-}
-
-/* The channel's loop, or the global executor if that loop has ended. */
-static weir_executor *destination(const weir_channel *channel)
-{
-    weir_executor *loop = weir__channel_executor(channel);
-
-    return has_ended(loop) ? weir_executor_global() : loop;
-}
-
+/* If the channel's loop has ended, the global executor completes the write. */
 bool weir__write_observer_forward(weir__write_observer *observer, weir_task_fn *fn, void *arg)
 {
     weir_task *task = &observer->as.task;
@@ -32,7 +20,9 @@ bool weir__write_observer_forward(weir__write_observer *observer, weir_task_fn *
 
     if (weir__channel_in_loop(observer->channel))
         return false;
-    target = destination(observer->channel);
+    target = weir__channel_executor(observer->channel);
+    if (weir__executor_state(target) >= WEIR_EXECUTOR_SHUTDOWN)
+        target = weir_executor_global();
     if (weir__in_executor(target))
         return false;
     weir_task_init(task, fn, arg);

@@ -280,20 +280,6 @@ static const weir_handler client_table = {
 };
 
 /* The user chose the server, so the limits are those of Redis itself. */
-static void fill_in_limits(weir_resp_options *options)
-{
-    if (options->max_bytes == 0)
-        options->max_bytes = REPLY_BYTES;
-    if (options->max_elements == 0)
-        options->max_elements = REPLY_ELEMENTS;
-    if (options->max_depth == 0)
-        options->max_depth = REPLY_DEPTH;
-    if (options->max_memory == 0)
-        options->max_memory =
-            options->max_bytes + (options->max_elements + 1) * WEIR_RESP_ELEMENT_MEMORY;
-}
-
-/* A reply is one value, and never an inline command. */
 static int add_codec(weir_pipeline *pipeline, const weir_resp_options *given)
 {
     weir_resp_options options;
@@ -302,8 +288,16 @@ static int add_codec(weir_pipeline *pipeline, const weir_resp_options *given)
     if (err < 0)
         return err;
     options.size = sizeof(options);
-    fill_in_limits(&options);
-    options.stream_threshold = 0;
+    if (options.max_bytes == 0)
+        options.max_bytes = REPLY_BYTES;
+    if (options.max_elements == 0)
+        options.max_elements = REPLY_ELEMENTS;
+    if (options.max_depth == 0)
+        options.max_depth = REPLY_DEPTH;
+    if (options.max_memory == 0)
+        options.max_memory =
+            options.max_bytes + (options.max_elements + 1) * WEIR_RESP_ELEMENT_MEMORY;
+    options.stream_threshold = 0; /* a reply is one value */
     options.inline_commands = false;
     return weir_resp_codec_add(pipeline, &options);
 }
