@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The base of aggregators: MessageAggregatorTest of Netty, and more.
+ * The base of aggregators: Netty's MessageAggregatorTest, and more.
  *
- * A message begins with '(' and ends with ')'; what is between is its content, in any number of
- * parts. "(5" announces a length, "(?" wants a reply, '#' in a part is an error. Others begin with
- * another character and are no parts.
+ * A message starts with '(' and ends with ')', with its content in any number of parts between
+ * them. "(5" announces a length, "(?" wants a reply, '#' in a part is an error. Messages with
+ * another first character are not parts.
  */
 #include <weir/aggregator.h>
 
@@ -87,7 +87,8 @@ static int append(weir_ctx *ctx, weir_msg *whole, weir_msg *part)
 static int end(weir_ctx *ctx, weir_msg *whole)
 {
     (void)ctx;
-    return weir_buf_readable(weir_buf_of(whole)) == 3 ? WEIR_EMALFORMED : 0; /* nobody likes 3 */
+    return weir_buf_readable(weir_buf_of(whole)) == 3 ? WEIR_EMALFORMED
+                                                      : 0; /* rejects a length of 3 */
 }
 
 static int64_t announced(const weir_msg *start)
@@ -149,7 +150,7 @@ static weir_embedded *open_with(const weir_aggregator *aggregator, bool on_deman
     return embedded;
 }
 
-/* Feeds the words of a text; gives the first error. */
+/* Feeds the words of a text. Returns the first error. */
 static int put_words(weir_embedded *embedded, const char *words)
 {
     int err = 0, result;
@@ -192,7 +193,7 @@ TEST(aggregator, combines_parts_into_one_message)
     assert_made("( .)", 0, "");
     assert_made("(whole)", 0, "whole");
     assert_made("other", 0, "other");
-    assert_made("( .12345678)", 0, "12345678"); /* the limit is within it */
+    assert_made("( .12345678)", 0, "12345678"); /* the limit falls into it */
 }
 
 TEST(aggregator, combines_one_message_after_another)
@@ -204,15 +205,15 @@ TEST(aggregator, combines_one_message_after_another)
     assert_comes(weir_embedded_read_inbound(embedded), "other");
     assert_comes(weir_embedded_read_inbound(embedded), "b");
     assert_comes(weir_embedded_read_inbound(embedded), "c");
-    assert_null(weir_embedded_read_inbound(embedded)); /* "d" belongs to nothing */
-    weir_embedded_release(embedded);                   /* and "e" has no end */
+    assert_null(weir_embedded_read_inbound(embedded)); /* "d" belongs to no message */
+    weir_embedded_release(embedded);                   /* and "e" is incomplete */
 }
 
 TEST(aggregator, rejects_a_message_over_the_limit_and_skips_the_rest)
 {
     assert_made("( .1234 .56789 .x .y) ( .ok)", WEIR_ETOOLONG, "ok");
     assert_made("(123456789) (ok)", WEIR_ETOOLONG, "ok");
-    assert_made("(9 .x .y) (ok)", WEIR_ETOOLONG, "ok"); /* it was announced */
+    assert_made("(9 .x .y) (ok)", WEIR_ETOOLONG, "ok"); /* the announced length */
     assert_made("(8 .ok)", 0, "ok");
 }
 
@@ -256,7 +257,7 @@ TEST(aggregator, fires_errors_of_callbacks_and_skips_the_rest)
 {
     assert_made("( .a# .b) (ok)", WEIR_EMALFORMED, "ok");
     assert_made("(#) (ok)", WEIR_EMALFORMED, "ok");
-    assert_made("( .abc) (ok)", WEIR_EMALFORMED, "ok"); /* by `end` */
+    assert_made("( .abc) (ok)", WEIR_EMALFORMED, "ok"); /* of `end` */
 }
 
 TEST(aggregator, fires_an_error_if_a_start_follows_an_unfinished_message)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Base64: the vectors of RFC 4648, what it refuses, and both ways through a pipeline.
+ * Base64: the test vectors of RFC 4648, rejected input, and both directions in a pipeline.
  */
 #include <weir/text_codecs.h>
 
@@ -99,7 +99,7 @@ TEST(base64, decodes_each_message_and_continues_after_an_invalid_one)
     assert_text_fed(&feed, "aGVsbG8=\n!\n\nb2s=\n", "hello|error(WEIR_EMALFORMED)||ok");
 }
 
-/* A line end, so that the decoder knows where a message ends: lines do not encode. */
+/* Appends a line end, since the line decoder has no encoder. */
 static void end_line(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
     weir_composite *line = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The base of decoders: ByteToMessageDecoderTest of Netty, and more.
+ * The base of decoders: Netty's ByteToMessageDecoderTest, and more.
  */
 #include <weir/codec.h>
 
@@ -91,7 +91,7 @@ TEST(decoder, finds_the_same_messages_however_they_are_cut)
 {
     assert_text_fed(&feed, "3abc1d2ef0", "abc|d|ef|");
     assert_text_fed(&feed, "", "");
-    assert_text_fed(&feed, "3ab", ""); /* never complete: dropped */
+    assert_text_fed(&feed, "3ab", ""); /* incomplete: discarded */
 }
 
 TEST(decoder, passes_the_rest_to_decode_last)
@@ -220,7 +220,8 @@ TEST(decoder, queues_bytes_that_the_next_handler_feeds_it)
     weir_embedded *embedded = open_with(&counted);
 
     assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &feeder, NULL), 0);
-    write_text(embedded, "1a1b2c"); /* the last is not whole: what comes next belongs to it */
+    write_text(embedded,
+               "1a1b2c"); /* the last message is incomplete: the next bytes belong to it */
     assert_comes(embedded, "a");
     assert_comes(embedded, "b");
     assert_comes(embedded, "c1");
@@ -230,7 +231,7 @@ TEST(decoder, queues_bytes_that_the_next_handler_feeds_it)
 
 /* ---- what happens meanwhile without memory ---- */
 
-/* Passes on each byte itself, and takes it when all the others have done what they like. */
+/* Passes each byte on by itself, and consumes it after the next handlers have run. */
 static int decode_bytes(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
 {
     (void)ret_msg;
@@ -358,7 +359,7 @@ TEST(decoder, copies_only_the_message_that_is_cut)
     weir_embedded_release(embedded);
 }
 
-/* A handler before the decoder may have retained the message. */
+/* An earlier handler may have retained the message. */
 TEST(decoder, does_not_write_into_a_shared_message)
 {
     weir_embedded *embedded = open_with(&counted);
@@ -376,7 +377,7 @@ TEST(decoder, does_not_write_into_a_shared_message)
     weir_embedded_release(embedded);
 }
 
-/* Between reads a decoder keeps what it has not used, and not the block that it came in. */
+/* Between reads a decoder keeps its unused bytes, but not the receive buffer that they came in. */
 TEST(decoder, keeps_no_large_block_for_a_few_bytes)
 {
     weir_embedded *embedded = open_with(&counted);
@@ -411,7 +412,7 @@ TEST(decoder, is_not_called_before_enough_bytes_arrived)
     weir_embedded_release(embedded);
 }
 
-/* Takes the length, and waits for the rest: when that has come it need not look again. */
+/* Consumes the length and waits for the rest, which it then need not check again. */
 static int decode_in_two(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
 {
     struct counted *two = weir_ctx_state(ctx);
@@ -550,7 +551,7 @@ TEST(decoder, decodes_its_bytes_again_when_resumed)
     weir_decoder_resume(ctx);
     assert_comes(embedded, "ab");
     assert_comes(embedded, "cd");
-    weir_decoder_resume(ctx); /* there is nothing */
+    weir_decoder_resume(ctx); /* no bytes */
     assert_null(weir_embedded_read_inbound(embedded));
     weir_embedded_release(embedded);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Delimited frames: DelimiterBasedFrameDecoderTest of Netty, and random ones against a plain
- * reference.
+ * Delimited frames: Netty's DelimiterBasedFrameDecoderTest, and random streams against a reference.
  */
 #include <weir/frames.h>
 

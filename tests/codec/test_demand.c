@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests to read are counted by decoders: with auto-read off, one message for each of them.
+ * Read requests and decoders: with auto-read off, each request delivers one message.
  */
 #include <errno.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static const weir_decoder letters = {
     .decode = take_letter,
 };
 
-/* The same without returning them. */
+/* The same with weir_decoder_pass. */
 static int pass_letters(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
 {
     weir_msg *letter;
@@ -117,7 +117,7 @@ TEST(demand, messages_wait_once_auto_read_is_off)
         assert_consumed("");
         letters_request(embedded);
         assert_consumed("c;");
-        letters_set_auto_read(embedded, true); /* all that waits, and what is in the socket */
+        letters_set_auto_read(embedded, true); /* everything queued, and the data in the socket */
         assert_consumed("d;ef;");
         letters_put(embedded, "g");
         assert_consumed("g;");
@@ -140,8 +140,8 @@ TEST(demand, each_request_brings_one_message)
         assert_consumed("b;c;");
         letters_request(embedded); /* from here on the socket has to be read again */
         assert_consumed("d;");
-        letters_request(embedded); /* waits for what comes */
-        letters_request(embedded); /* and does not add up */
+        letters_request(embedded); /* waits for data */
+        letters_request(embedded); /* requests do not add up */
         assert_consumed("");
         letters_put(embedded, "ef");
         assert_consumed("e;");
@@ -186,7 +186,7 @@ TEST(demand, many_requests_from_inside_do_not_need_stack)
     }
 }
 
-/* Two of them: the one below is asked from inside what it has passed on. */
+/* Two decoders: the lower one is called from inside a message that it passed on. */
 TEST(demand, many_requests_through_two_decoders_do_not_need_stack)
 {
     for (size_t i = 0; i < BASES; i++) {
@@ -210,7 +210,7 @@ static void go_on(void *arg, int status)
     weir_channel_set_auto_read(arg, true);
 }
 
-/* The obvious code: off, work elsewhere, on again when it is done. */
+/* The obvious code: switch off, work on another thread, switch on when done. */
 static void work_on(weir_ctx *ctx, char letter)
 {
     weir_channel *channel = weir_ctx_channel(ctx);
@@ -245,7 +245,7 @@ TEST(demand, the_end_of_the_input_waits_behind_messages)
         weir_embedded_end_input(embedded);
         letters_request(embedded);
         assert_consumed("a;");
-        weir_channel_shutdown_input(weir_embedded_channel(embedded), NULL); /* unasked */
+        weir_channel_shutdown_input(weir_embedded_channel(embedded), NULL); /* without a request */
         weir_embedded_run(embedded);
         assert_consumed("");
         letters_request(embedded);
@@ -348,7 +348,7 @@ TEST(demand, a_handler_removed_from_inside_forwards_the_rest_in_order)
     weir_embedded_release(embedded);
 }
 
-/* The request of auto-read is not answered for good by what was kept: it goes on to the channel. */
+/* A queued message does not use up the request of auto-read, which is passed to the channel. */
 TEST(demand, auto_read_continues_when_a_handler_is_removed_as_it_resumes)
 {
     for (size_t i = 0; i < BASES; i++) {
@@ -388,7 +388,7 @@ TEST(demand, a_request_outlives_a_removed_handler_without_messages)
     weir_embedded_release(embedded);
 }
 
-/* A request that was made before the handler came counts. */
+/* A request that precedes the handler counts. */
 TEST(demand, a_handler_added_late_answers_the_pending_request)
 {
     for (size_t i = 0; i < BASES; i++) {
@@ -403,7 +403,7 @@ TEST(demand, a_handler_added_late_answers_the_pending_request)
                                            WEIR_PLACE(.before = "consumer", .name = "second"),
                                            &letters.handler, NULL),
                          0);
-        assert_consumed(""); /* none was made */
+        assert_consumed(""); /* no request */
         letters_request(embedded);
         assert_consumed("b;");
         weir_embedded_release(embedded);
@@ -417,7 +417,7 @@ static void add_and_pass(weir_ctx *ctx, weir_msg *msg)
     weir_fire_read(ctx, msg);
 }
 
-/* The answer is on its way when the handler comes. */
+/* The handler is added while the answer is on its way. */
 TEST(demand, a_handler_added_during_the_answer_passes_it_on)
 {
     static const weir_handler adder = {.name = "adder", .read = add_and_pass};
@@ -522,7 +522,7 @@ TEST(demand, an_aggregator_requests_parts_only_on_request)
     letters_put(embedded, "c)(d)");
     assert_consumed("");
     letters_request(embedded);
-    assert_consumed(";;(;"); /* read_complete comes with each part */
+    assert_consumed(";;(;"); /* read_complete follows each part */
     letters_request(embedded);
     consumed.text[consumed.length] = '\0';
     assert_non_null(strchr(consumed.text, '('));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON values: JsonObjectDecoderTest of Netty, and depths that would end a recursion.
+ * JSON values: Netty's JsonObjectDecoderTest, and nesting that would overflow a recursive parser.
  */
 #include <weir/frames.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames with a length field: LengthFieldBasedFrameDecoderTest of Netty, a grid of all parameters
- * against a plain reference, and what an adversary would send.
+ * Frames with a length field: Netty's LengthFieldBasedFrameDecoderTest, a grid of all parameters
+ * against a reference, and hostile input.
  */
 #include <weir/frames.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines: LineBasedFrameDecoderTest of Netty, and more.
+ * Lines: Netty's LineBasedFrameDecoderTest, and more.
  */
 #include <weir/frames.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bases of decoders and encoders of messages, and of those that are both.
+ * The bases of message decoders, message encoders, and codecs.
  */
 #include <weir/codec.h>
 
@@ -162,7 +162,7 @@ TEST(msg_decoder, reports_the_detail)
 
     assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &noter, NULL), 0);
     assert_told(embedded, "ab", 2, "two are too many");
-    assert_told(embedded, "a", 1, "decoding failed"); /* the former is forgotten */
+    assert_told(embedded, "a", 1, "decoding failed"); /* the previous detail is gone */
     weir_embedded_release(embedded);
 }
 
@@ -225,7 +225,7 @@ TEST(msg_decoder, may_select_messages_by_accepts)
     };
     static const weir_msg_decoder keeper = {
         .handler = {.name = "keeper", WEIR_MSG_DECODER_SLOTS(weir_msg_decoder_state)},
-        .decode = keep, /* of everything */
+        .decode = keep, /* of all messages */
     };
     weir_embedded *embedded = open_with(&dropper.handler, false);
 
@@ -331,7 +331,7 @@ TEST(msg_encoder, of_several_fails_as_a_whole)
     weir_embedded_release(embedded);
 }
 
-/* A part of a message is worse than none. */
+/* A partial message must not be sent. */
 TEST(msg_encoder, of_several_cannot_be_cancelled_any_more)
 {
     weir_embedded *embedded = open_with(&spelling_out.handler, false);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PROXY headers as they are made, written and read again.
+ * PROXY headers: creating, writing, and parsing again.
  */
 #include "codec/proxy_header.h"
 
@@ -177,7 +177,7 @@ static bool read_again(const weir_proxy_header *header, const weir_buf *buf)
     return true;
 }
 
-/* Before it is whole it needs more, and never says anything else. */
+/* Every prefix is incomplete, and nothing else. */
 static bool waits_for_all(const weir_buf *buf)
 {
     weir_proxy_header *header = NULL;
@@ -190,8 +190,7 @@ static bool waits_for_all(const weir_buf *buf)
     return true;
 }
 
-/* One bit of what the checksum is over is wrong; of the first bytes all sorts of things may come.
- */
+/* Flips one bit under the checksum. In the first bytes, other errors may result. */
 static bool sum_sees(weir_buf *buf, uint32_t number)
 {
     size_t at = 16 + number % (weir_buf_readable(buf) - 16);
@@ -203,7 +202,7 @@ static bool sum_sees(weir_buf *buf, uint32_t number)
     *byte ^= (uint8_t)(1u << number % 8);
     if (weir__proxy_read(weir_buf_bytes(buf), weir_buf_readable(buf), MAX, &header, &need,
                          &detail) > 0) {
-        weir_span checksum; /* the tlv of the checksum itself has become another one */
+        weir_span checksum; /* the TLV of the checksum has become another one */
 
         PROPERTY(
             !weir_proxy_tlv_find(weir_proxy_header_tlvs(header), WEIR_PROXY_CRC32C, &checksum));

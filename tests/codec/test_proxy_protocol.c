@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The PROXY protocol at both ends: what comes out however the bytes are cut, and headers that lie.
+ * The PROXY protocol in both directions: split input, and invalid headers.
  */
 #include <weir/proxy_protocol.h>
 
@@ -90,11 +90,11 @@ TEST(proxy_protocol, local_and_unknown_families_have_no_addresses)
     assert_fed(&feed,
                BYTES(V2 "\x20\x11\x00\x05"
                         "xxxxx"
-                        "a\n"), /* whatever comes with it */
+                        "a\n"), /* with any content */
                "<v2 local - - 0>|a");
     assert_fed(&feed,
                BYTES(V2 "\x20\xff\x00\x00"
-                        "a\n"), /* its family is nobody's business */
+                        "a\n"), /* its family is ignored */
                "<v2 local - - 0>|a");
     assert_fed(&feed,
                BYTES(V2 "\x21\x00\x00\x00"
@@ -130,7 +130,7 @@ TEST(proxy_protocol, has_paths_and_abstract_names_of_unix_sockets)
     feed_unix(BYTES("/run/a"), "<v2 unix:/run/a unix:/run/b 0>|a");
     feed_unix(BYTES("\0name"), "<v2 unix:@name unix:/run/b 0>|a");
     feed_unix("", 0, "<v2 unix: unix:/run/b 0>|a");
-    memset(path + 1, 'x', 107); /* no room for its 0 */
+    memset(path + 1, 'x', 107); /* without a terminating NUL */
     (void)snprintf(expected, sizeof(expected), "<v2 unix:%s unix:/run/b 0>|a", path);
     feed_unix(path, 108, expected);
 }
@@ -159,7 +159,7 @@ TEST(proxy_protocol, checks_the_sum)
     weir_proxy_header_release(header);
 }
 
-/* By another implementation of CRC-32C. */
+/* From another implementation of CRC-32C. */
 TEST(proxy_protocol, has_the_sum_of_others)
 {
     assert_fed(&feed,
@@ -207,10 +207,10 @@ TEST(proxy_protocol, binary_headers_that_lie_are_errors)
 {
     const char *error = "error(WEIR_EMALFORMED)";
 
-    assert_fed(&feed, BYTES(V2 "\x11\x11\x00\x00"), error); /* version 1 */
-    assert_fed(&feed, BYTES(V2 "\x22\x11\x00\x00"), error); /* a command */
-    assert_fed(&feed, BYTES(V2 "\x21\x41\x00\x00"), error); /* a family */
-    assert_fed(&feed, BYTES(V2 "\x21\x13\x00\x00"), error); /* a kind */
+    assert_fed(&feed, BYTES(V2 "\x11\x11\x00\x00"), error); /* version */
+    assert_fed(&feed, BYTES(V2 "\x22\x11\x00\x00"), error); /* command */
+    assert_fed(&feed, BYTES(V2 "\x21\x41\x00\x00"), error); /* family */
+    assert_fed(&feed, BYTES(V2 "\x21\x13\x00\x00"), error); /* protocol */
     assert_fed(&feed,
                BYTES(V2 "\x21\x11\x00\x0b"
                         "01234567890"),
@@ -222,11 +222,11 @@ TEST(proxy_protocol, binary_headers_that_lie_are_errors)
     assert_fed(&feed,
                BYTES(V2 "\x21\x11\x00\x0e"
                         "0123456789ab\x01\x00"),
-               error); /* half a field */
+               error); /* truncated TLV */
     assert_fed(&feed,
                BYTES(V2 "\x21\x11\x00\x10"
                         "0123456789ab\x01\x00\x02x"),
-               error); /* a field beyond the end */
+               error); /* TLV beyond the end */
     assert_fed(&feed,
                BYTES(V2 "\x21\x11\x00\x0f"
                         "0123456789ab\x01\xff\xff"),
@@ -234,15 +234,15 @@ TEST(proxy_protocol, binary_headers_that_lie_are_errors)
     assert_fed(&feed,
                BYTES(V2 "\x21\x11\x00\x12"
                         "0123456789ab\x03\x00\x03xxx"),
-               error); /* a sum of three bytes */
+               error); /* checksum of three bytes */
     assert_fed(&feed,
                BYTES(V2 "\x21\x11\x00\x17"
                         "0123456789ab\x20\x00\x08\0\0\0\0\0\x21\x00\x01"),
-               error); /* a field within that of TLS */
+               error); /* nested TLV beyond WEIR_PROXY_SSL */
     assert_fed(&feed,
                BYTES(V2 "\x21\x11\x00\x0c"
                         "0123456789a"),
-               error); /* it ends before */
+               error); /* truncated header */
 }
 
 static int add_receiver(weir_pipeline *pipeline, const void *options)
@@ -463,7 +463,7 @@ TEST(proxy_protocol, the_receiver_survives_allocation_failures)
     fixture_assert_survives(add_receiver, NULL, header, sizeof(header) - 1);
 }
 
-/* Without its header nothing is sent: the channel ends. */
+/* Without the header nothing may be sent: the channel is aborted. */
 TEST(proxy_protocol, the_sender_survives_allocation_failures)
 {
     weir_proxy_header *header = make_header();

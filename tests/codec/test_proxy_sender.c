@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Nothing is sent before the PROXY header, whatever writes first: otherwise a client of a proxy
- * could send a header of its own choice.
+ * Nothing is sent before the PROXY header, whichever write comes first: otherwise a client of the
+ * proxy could send a header of its own.
  */
 #include <errno.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static weir_proxy_header *make_header(int version)
     return header;
 }
 
-/* Which bytes these are. */
+/* The expected bytes. */
 struct bytes {
     size_t length;
     char data[256];
@@ -82,7 +82,7 @@ static void connect_with(struct test_channel *tc, weir_listener_fn *listener)
     weir_promise_release(connected);
 }
 
-/* The wire has taken the header and this text, and nothing else. */
+/* Asserts that the wire has received the header and this text, and nothing else. */
 static void assert_header_and(struct test_channel *tc, int version, const char *text)
 {
     weir_proxy_header *header = make_header(version);
@@ -133,7 +133,7 @@ TEST(proxy_sender, comes_before_what_a_connect_listener_leaves_unflushed)
 
     open_client(&tc, 1);
     connect_with(&tc, write_only);
-    assert_header_and(&tc, 1, "x"); /* the sender flushes when the channel is active */
+    assert_header_and(&tc, 1, "x"); /* the sender flushes at `active` */
     tc_close(&tc);
 }
 
@@ -148,7 +148,7 @@ TEST(proxy_sender, comes_before_what_was_written_before_the_connect)
     tc_close(&tc);
 }
 
-/* What is flushed before the connect fails, and so does a header that was written with it. */
+/* A flush before the connect fails its writes, including the header. */
 TEST(proxy_sender, comes_again_if_it_was_flushed_before_the_connect)
 {
     struct test_channel tc;
@@ -215,7 +215,7 @@ TEST(proxy_sender, says_nothing_of_a_channel_that_is_closed_at_once)
     tc_close(&tc);
 }
 
-static unsigned fails_at; /* which allocation */
+static unsigned fails_at; /* the allocation that fails */
 
 static void write_without_memory(weir_promise *connected, void *tc)
 {
@@ -226,7 +226,7 @@ static void write_without_memory(weir_promise *connected, void *tc)
     weir_channel_write_and_flush(((struct test_channel *)tc)->channel, msg, NULL);
 }
 
-/* Without memory for the header nothing is sent at all. */
+/* Without memory for the header, nothing is sent. */
 TEST(proxy_sender, is_never_left_out_for_want_of_memory)
 {
     bool failed = true;

@@ -82,7 +82,7 @@ static void add(weir_pipeline *pipeline, const struct feed *feed)
     assert_int_equal(add_lines_of(pipeline, feed->arg), 0);
 }
 
-/* Errors are noted as bytes. */
+/* Errors are recorded as bytes. */
 static void format_string(const weir_msg *msg, char *text, size_t size)
 {
     const void *string_or_buf = msg;
@@ -144,7 +144,7 @@ TEST(strings, go_out_as_bytes)
     weir_embedded_release(embedded);
 }
 
-/* Of random length, without a NUL. */
+/* Of random length, without NULs. */
 static weir_string *make_random(uint32_t *random)
 {
     char text[256];

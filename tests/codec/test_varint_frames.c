@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Varint frames: ProtobufVarint32FrameDecoderTest and ...LengthFieldPrependerTest of Netty.
+ * Varint frames: Netty's ProtobufVarint32FrameDecoderTest and ProtobufVarint32LengthFieldPrepender.
  */
 #include <weir/frames.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chunked writing: ChunkedWriteHandlerTest of Netty, and more.
+ * Chunked writing: Netty's ChunkedWriteHandlerTest, and more.
  */
 #include <weir/chunks.h>
 
@@ -129,7 +129,7 @@ TEST(chunked_writing, keeps_the_order_of_messages)
     assert_int_equal(event_log_count(&tc.events, "2=ok"), 1);
     assert_int_equal(event_log_count(&tc.events, "two=ok"), 1);
     assert_int_equal(event_log_count(&tc.events, "3=ok"), 1);
-    put(&tc, text_msg("4"), NULL); /* and then they pass again */
+    put(&tc, text_msg("4"), NULL); /* messages pass again */
     flush(&tc);
     assert_sent(&tc, "4");
     tc_close(&tc);
@@ -149,7 +149,7 @@ TEST(chunked_writing, pulls_only_below_the_high_mark)
     for (unsigned asked = script.asked; script.asked <= 40; asked = script.asked) {
         tc_make_room(&tc, 100);
         tc_run(&tc);
-        assert_int_equal(script.asked, asked + 1); /* one goes, one comes */
+        assert_int_equal(script.asked, asked + 1); /* one sent, one pulled */
     }
     tc_make_room(&tc, 100000);
     tc_run(&tc);
@@ -166,7 +166,7 @@ TEST(chunked_writing, gets_room_behind_a_message_that_fills_the_queue)
     tc.wire->room = 0;
     put(&tc, sized_msg(2000), NULL);
     put(&tc, chunks_of(&script), "c");
-    put(&tc, sized_msg(800), NULL); /* held back: the channel stays unwritable by it */
+    put(&tc, sized_msg(800), NULL); /* queued: keeps the channel unwritable */
     flush(&tc);
     assert_int_equal(script.asked, 0);
     tc_make_room(&tc, 100000);
@@ -192,7 +192,7 @@ TEST(chunked_writing, gets_room_at_once_if_what_fills_the_queue_goes_with_the_fl
     tc_close(&tc);
 }
 
-/* A handler behind that holds more than the mark, and waits for us: it makes no room. */
+/* A later handler that queues more than the mark and waits for us never makes room. */
 static void hold_much(weir_ctx *ctx)
 {
     weir_ctx_add_pending_bytes(ctx, 2000);
@@ -213,7 +213,7 @@ TEST(chunked_writing, continues_if_the_queue_is_filled_from_behind)
     tc_close(&tc);
 }
 
-/* Its pieces are sent from within a flush, where nothing that is written goes out at once. */
+/* Its pieces are sent from within a flush, in which further writes are not sent at once. */
 TEST(chunked_writing, continues_if_the_queue_is_filled_behind_later_pieces)
 {
     static const weir_handler holder = {.name = "holder", .added = hold_much};
@@ -380,7 +380,7 @@ TEST(chunked_writing, reports_progress)
     tc_close(&tc);
 }
 
-/* Who hears of it may be gone when they have ended, though a piece is still under way. */
+/* user_data may be gone after a failure, even if a piece is still in flight. */
 TEST(chunked_writing, reports_no_progress_after_a_failure)
 {
     struct script script = {.text = "ab.c"};
@@ -455,7 +455,7 @@ TEST(chunked_writing, sends_everything_before_a_close)
     open_rig(&tc);
     tc.wire->room = 0;
     put(&tc, chunks_of(&script), "c");
-    weir_channel_close(tc.channel, NULL); /* flushes, too */
+    weir_channel_close(tc.channel, NULL); /* flushes as well */
     again = tc_promise(&tc, "again");
     weir_channel_close(tc.channel, again);
     weir_promise_release(again);
@@ -463,7 +463,7 @@ TEST(chunked_writing, sends_everything_before_a_close)
     tc_run(&tc);
     for (int i = 0; i < 25; i++) {
         assert_int_equal(event_log_count(&tc.events, "c="), i >= 20);
-        stepper_advance(&tc.stepper, weir_ms(60)); /* slow, but it moves */
+        stepper_advance(&tc.stepper, weir_ms(60)); /* slow progress */
         tc_make_room(&tc, 100);
         tc_run(&tc);
     }
@@ -477,7 +477,7 @@ TEST(chunked_writing, sends_everything_before_a_close)
     tc_close(&tc);
 }
 
-/* As long as it takes: a half closure has no deadline. */
+/* A half closure has no deadline. */
 TEST(chunked_writing, sends_everything_before_a_half_closure)
 {
     struct script script = {.text = "aaaaaaaaaaaaaaaaaaaa", .size = 100};
@@ -488,7 +488,7 @@ TEST(chunked_writing, sends_everything_before_a_half_closure)
     tc.wire->room = 0;
     put(&tc, chunks_of(&script), "c");
     shut = tc_promise(&tc, "shut");
-    weir_channel_shutdown_output(tc.channel, shut); /* flushes, too */
+    weir_channel_shutdown_output(tc.channel, shut); /* flushes as well */
     put(&tc, text_msg("late"), "late");
     stepper_advance(&tc.stepper, weir_seconds(60));
     assert_events(&tc.events, "late=WEIR_ECLOSED");
@@ -527,7 +527,7 @@ TEST(chunked_writing, a_half_closure_and_a_close_wait_in_their_order)
     tc_close(&tc);
 }
 
-/* Room for so much comes a little later. */
+/* Makes room a little later. */
 static void make_room_later(struct test_channel *tc, int64_t room)
 {
     stepper_advance(&tc->stepper, weir_ms(60));
@@ -535,7 +535,7 @@ static void make_room_later(struct test_channel *tc, int64_t room)
     tc_run(tc);
 }
 
-/* It closes before anything could be sent. */
+/* Closes before anything can be sent. */
 static void close_at_once(struct test_channel *tc, struct script *script)
 {
     open_rig(tc);
@@ -585,7 +585,7 @@ TEST(chunked_writing, a_close_times_out_without_progress)
 
     open_rig(&tc);
     log_capture_start();
-    tc.wire->options.silent = false; /* there is a reset, and no end of the stream */
+    tc.wire->options.silent = false; /* a reset, no end of stream */
     put(&tc, chunks_of(&script), "c");
     put(&tc, text_msg("x"), "x");
     closed = tc_promise(&tc, "closed");
@@ -709,7 +709,7 @@ TEST(chunked_writing, keeps_the_order_if_a_listener_writes_at_removal)
     tc_close(&tc);
 }
 
-/* A handler in front has the flushes wait, and sends with the one that comes from the removal. */
+/* A handler nearer to the head delays flushes, and sends with the flush of the removal. */
 TEST(chunked_writing, fails_chunks_when_removed_though_a_piece_was_sent)
 {
     struct script script = {.text = "a.b"};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The listeners of a connect run before `active`, and may write: what holds then for handlers that
- * act at `active`.
+ * The listeners of a connect run before `active` and may write: handlers that act at `active` must
+ * handle these writes.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -20,8 +20,7 @@
 
 typedef int add_fn(weir_pipeline *pipeline, void *arg);
 
-/* A client that is about to connect, with a handler of this kind and an event recorder behind it.
- */
+/* A client that is about to connect, with the tested handler and an event recorder behind it. */
 static void open_client(struct test_channel *tc, add_fn *add, void *arg)
 {
     tc_open_with(tc, &(const struct wire_options){.idle = true, .silent = true}, NULL);
@@ -68,14 +67,14 @@ static void write_and_shut(weir_promise *connected, void *tc)
 
 static weir_listener_fn *const ways_to_send[] = {write_and_flush, write_and_close, write_and_shut};
 
-/* All handlers of the client have heard of its end. */
+/* Waits until all handlers of the client have seen its end. */
 static void end_client(struct connection *connection)
 {
     weir_channel_abort(connection->client.channel, NULL);
     connection_await(&connection->client, "inactive", 1);
 }
 
-/* ---- who is let in ---- */
+/* ---- accepted and rejected peers ---- */
 
 static int add_filter(weir_pipeline *pipeline, void *filter)
 {
@@ -92,7 +91,7 @@ static weir_ip_filter *make_filter(enum weir_ip_verdict default_verdict)
     return filter;
 }
 
-/* Neither that nor what was written earlier is sent, whichever way it is asked for. */
+/* Neither this write nor earlier ones are sent, whatever flushes them. */
 TEST(ip_filter, sends_nothing_of_a_connect_listener_to_a_rejected_peer)
 {
     weir_ip_filter *filter = make_filter(WEIR_IP_REJECT);
@@ -174,7 +173,7 @@ static int add_pcap(weir_pipeline *pipeline, void *pcap)
     return weir_pcap_add(pipeline, pcap);
 }
 
-/* The beginning of a capture: three packets of a handshake, then those bytes. */
+/* The start of a capture: a handshake of three packets, then these bytes. */
 static void assert_begins_with_handshake(const char *path, const char *text)
 {
     const uint8_t expected[] = {SYN, SYN | ACK, ACK, PSH | ACK};

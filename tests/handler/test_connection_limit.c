@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How many may be connected, in all and from one address.
+ * Limits on connections, in total and per address.
  */
 #include <weir/connection_limits.h>
 
@@ -145,7 +145,7 @@ TEST(connection_limit, lives_until_the_last_connection_is_closed)
     weir_connection_limit_release(NULL);
 }
 
-/* What a server has behind it: takes what is accepted. */
+/* The server's handler: consumes accepted channels. */
 static void take(weir_ctx *ctx, weir_msg *msg)
 {
     (void)ctx;
@@ -217,7 +217,7 @@ TEST(connection_limit, is_shared_by_threads)
     weir_connection_limit_release(limit);
 }
 
-/* Without memory to count it refuses, and counts no less than those who are in. */
+/* Without memory to count, connections are rejected, and the counts stay exact. */
 TEST(connection_limit, survives_allocation_failures)
 {
     for (unsigned n = 1;; n++) {

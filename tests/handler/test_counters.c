@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Figures of what passes a handler.
+ * The counters handler.
  */
 #include <weir/diagnostics.h>
 
@@ -122,7 +122,7 @@ TEST(counters, added_late_count_the_channel)
     assert_int_equal(weir_embedded_create(NULL, &embedded), 0);
     assert_int_equal(weir_counters_add(weir_embedded_pipeline(embedded), counters), 0);
     assert_figures(counters, .channels = 1, .open = 1);
-    weir_counters_release(counters); /* the channel keeps them */
+    weir_counters_release(counters); /* the channel retains them */
     weir_embedded_release(embedded);
     weir_counters_release(NULL);
 }

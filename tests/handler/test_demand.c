@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random stacks of handlers that keep messages, random streams, and a consumer that switches
- * auto-read and makes requests wherever it can. Bytes arrive in order, none is lost, and no message
- * arrives that was not requested.
+ * Random stacks of handlers that queue messages, random streams, and a consumer that switches auto-
+ * read and requests reads at any point. Bytes arrive in order and complete, and no message arrives
+ * without a request.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,23 +22,23 @@
 
 #define LAYERS_MAX 6
 
-/* What the consumer does in `read` and in `read_complete`. */
+/* Actions of the consumer in `read` and `read_complete`. */
 enum act { NOTHING, REQUEST, OFF, OFF_AND_ON, OFF_AND_ON_LATER, ON, ACTS };
 
 struct world {
     weir_embedded *embedded;
     weir_channel *channel;
     unsigned layers;
-    size_t sent;     /* bytes: the n-th is n, modulo 251 */
-    size_t received; /* of them, in order */
+    size_t sent;     /* in bytes: byte n is n modulo 251 */
+    size_t received; /* in order */
     size_t messages;
     bool has_request;
     bool is_out_of_order;
     bool is_unasked;
-    bool is_lenient; /* a handler is being removed: it hands on what it has, which answers no
-                      * request that was passed on before */
+    bool is_lenient; /* a handler is being removed: the messages that it forwards answer no request
+                        that was passed on before */
     bool has_end;
-    bool ends; /* the end was put in */
+    bool ends; /* the input was closed */
     enum act in_read;
     enum act in_complete;
 };
@@ -84,7 +84,7 @@ static const weir_decoder threes = {
     .decode = take_three,
     .decode_last = take_rest};
 
-/* The bytes of a buffer, or of a composite: a decoder that is removed may hand on one of these. */
+/* The bytes of a buffer, or of a composite: a removed decoder may forward either. */
 static weir_buf *flat_of(weir_msg *msg)
 {
     weir_buf *flat = weir_buf_of(msg);
@@ -224,9 +224,10 @@ static void begin(void *state)
     struct world *world = current = state;
     weir_pipeline *pipeline;
 
-    (void)weir_embedded_create(
-        WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.half_closure = true)),
-        &world->embedded);
+    if (weir_embedded_create(
+            WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.half_closure = true)),
+            &world->embedded) < 0)
+        abort();
     world->channel = weir_embedded_channel(world->embedded);
     pipeline = weir_embedded_pipeline(world->embedded);
     if (weir_flow_control_add(pipeline) < 0)
@@ -296,7 +297,7 @@ static bool step(void *state, const struct property_step *step)
     return is_well(world);
 }
 
-/* What has come can be had by requests alone, one message for each. Then the end comes. */
+/* Requests alone deliver everything, one message each; then the end follows. */
 static bool drain(struct world *world)
 {
     size_t before;

@@ -77,7 +77,7 @@ TEST(flow_control, passes_one_message_for_each_request)
     assert_consumed("d;");
     letters_request(embedded);
     assert_consumed("e;");
-    letters_request(embedded); /* waits for what comes */
+    letters_request(embedded); /* waits for data */
     assert_consumed("");
     letters_put(embedded, "fg");
     assert_consumed("f;");
@@ -114,7 +114,7 @@ TEST(flow_control, stops_in_the_middle_when_auto_read_is_switched_off)
     assert_consumed("");
     letters_request(embedded);
     assert_consumed("c;");
-    letters_set_auto_read(embedded, true); /* all that waits, and what is in the socket */
+    letters_set_auto_read(embedded, true); /* everything queued, and the data in the socket */
     assert_consumed("d;ef;");
     letters_put(embedded, "g");
     assert_consumed("g;");

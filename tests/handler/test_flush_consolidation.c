@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Flush consolidation: FlushConsolidationHandlerTest of Netty, and more. D "Others".
+ * Flush consolidation: Netty's FlushConsolidationHandlerTest, and more.
  */
 #include <weir/flow_control.h>
 
@@ -11,7 +11,7 @@
 #include "support/channel/test_channel.h"
 #include "support/memory.h"
 
-/* A test channel whose recorder "a" is nearer to the wire, and sees the flushes that pass. */
+/* A test channel whose recorder "a" is nearer to the head, and sees the flushes that pass. */
 static void open_rig(struct test_channel *tc, const weir_flush_consolidation_options *options)
 {
     tc_open_with(tc, &(const struct wire_options){.silent = true},
@@ -57,7 +57,7 @@ TEST(flush_consolidation, merges_flushes_inside_a_read)
     weir_pipeline_fire_read_complete(tc.pipeline);
     assert_flushes(&tc, 1);
     weir_pipeline_fire_read_complete(tc.pipeline);
-    assert_flushes(&tc, 0); /* nothing waits */
+    assert_flushes(&tc, 0); /* no flush waits */
     flush(&tc, 1);
     assert_flushes(&tc, 1);
     tc_close(&tc);
@@ -115,7 +115,7 @@ TEST(flush_consolidation, always_waits_for_the_end_of_the_turn)
     assert_flushes(&tc, 0);
     tc_run(&tc);
     assert_flushes(&tc, 1);
-    flush(&tc, 256); /* at once, and then nothing is left to do */
+    flush(&tc, 256); /* at once, and nothing is left to do */
     assert_flushes(&tc, 1);
     tc_run(&tc);
     assert_flushes(&tc, 0);

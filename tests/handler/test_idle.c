@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The idle handler: IdleStateHandlerTest of Netty, and more. D "Others".
+ * The idle handler: Netty's IdleStateHandlerTest, and more.
  */
 #include <weir/timeouts.h>
 
@@ -11,7 +11,7 @@
 #include "support/channel/test_channel.h"
 #include "support/memory.h"
 
-/* Writes "reader", or "reader!" if it is the first. */
+/* Records "reader", or "reader!" for the first event. */
 static void on_event(weir_ctx *ctx, weir_msg *event)
 {
     static const char *const kinds[] = {"reader", "writer", "both"};
@@ -76,7 +76,7 @@ TEST(idle, reader_event_repeats_until_something_is_read)
     assert_events(&tc.events, "reader!");
     pass(&tc, 10);
     assert_events(&tc.events, "reader");
-    transmit(&tc, "x"); /* is nothing to a reader */
+    transmit(&tc, "x"); /* does not affect the reader */
     pass(&tc, 5);
     receive(&tc);
     pass(&tc, 9);
@@ -91,11 +91,11 @@ TEST(idle, writer_event_repeats_until_something_is_sent)
     struct test_channel tc;
 
     open_rig(&tc, WEIR_IDLE_OPTIONS(.writer_ns = weir_ms(10)));
-    receive(&tc); /* is nothing to a writer */
+    receive(&tc); /* does not affect the writer */
     pass(&tc, 10);
     assert_events(&tc.events, "writer!");
     transmit(&tc, "x");
-    pass(&tc, 10); /* counts from the event, for the timer, and from the write */
+    pass(&tc, 10); /* the timer runs from the event, the limit from the write */
     assert_events(&tc.events, "writer!");
     pass(&tc, 5);
     transmit(&tc, "x");
@@ -320,7 +320,7 @@ TEST(idle, options_can_be_made_by_hand)
     open_rig(&tc, &options);
     pass(&tc, 5);
     assert_events(&tc.events, "reader!");
-    assert_int_equal(weir_idle_add(tc.pipeline, NULL), 0); /* watches nothing */
+    assert_int_equal(weir_idle_add(tc.pipeline, NULL), 0); /* all limits are off */
     tc_close(&tc);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may connect: the first rule that fits, on connections and listeners.
+ * IP filters: the first matching rule decides, on connections and on listeners.
  */
 #include <weir/connection_limits.h>
 
@@ -191,7 +191,7 @@ TEST(ip_filter, logs_rejections_at_info_with_a_rate_limit)
 
 /* ---- on a listener: its children come from 127.0.0.1:2 ---- */
 
-/* What a server has behind it: takes what is accepted. */
+/* The server's handler: consumes accepted channels. */
 static void take(weir_ctx *ctx, weir_msg *msg)
 {
     (void)ctx;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The handler that logs: what it says of each event and operation, and that it passes them on.
+ * The logging handler logs each event and operation, and passes it on.
  */
 #include <weir/diagnostics.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Handlers that hear of their writes, on channels that go to another loop meanwhile: the promises
- * of these writes are told on the loop that was left.
+ * Handlers that observe their writes, on channels that move to another loop meanwhile: the promises
+ * complete on the old loop.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -12,9 +12,9 @@
 
 #include "support/transport/connection.h"
 
-enum { PIECE = 64 * 1024, PIECES = 256 }; /* more than both sockets take */
+enum { PIECE = 64 * 1024, PIECES = 256 }; /* more than both sockets buffer */
 
-/* The server reads nothing yet. */
+/* The server does not read yet. */
 static void open_line(struct connection *connection)
 {
     connection_open(connection, &(const struct connection_options){
@@ -52,7 +52,7 @@ static weir_msg *make_piece(void)
 struct source {
     weir_channel *channel;
     unsigned made;
-    _Atomic unsigned strayed; /* it was asked or told elsewhere than on the channel's loop */
+    _Atomic unsigned strayed; /* callbacks outside the channel's loop */
     struct call_counter closed;
 };
 
@@ -98,7 +98,7 @@ static void write_chunks(struct connection *connection, struct source *source,
     weir_channel_write_and_flush(source->channel, weir_chunks_msg(chunks), written);
 }
 
-/* Nor is the half closure behind them lost. */
+/* The half closure behind the writes is not lost either. */
 TEST_EACH_CONNECTION(moving, brings_chunks_along)
 {
     struct source source = {0};
@@ -128,15 +128,14 @@ TEST_EACH_CONNECTION(moving, ends_chunks_with_the_loop_that_they_have_come_to)
     write_chunks(connection, &source, written);
     move(&connection->client, &connection->far);
     assert_int_equal(weir_group_shutdown(connection->far.group, 0, TEST_TIMEOUT_NS), 0);
-    (void)connection_result(
-        written); /* the server ends there, too, and may throw all of them away */
+    (void)connection_result(written); /* the server closes as well, and may discard everything */
     assert_true(call_counter_await(&source.closed, 1));
     connection_close(connection);
 }
 
 /* ---- timeouts ---- */
 
-/* What can be wrong with this the thread sanitizer sees. */
+/* For the thread sanitizer. */
 TEST_EACH_CONNECTION(moving, brings_writes_along_that_have_a_time)
 {
     weir_promise *written;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A server that answers tiny frames, and a client that sends many of them and never reads.
+ * A server that echoes tiny frames, and a client that sends many and never reads.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static void on_read_complete(weir_ctx *ctx)
 {
     int64_t in_use = memory_in_use();
 
-    if (in_use_before == 0) /* after the first read: a ring has its own buffers from then on */
+    if (in_use_before == 0) /* after the first read, which allocates the buffers of a ring */
         in_use_before = in_use;
     if (in_use > in_use_most)
         in_use_most = in_use;
@@ -50,7 +50,7 @@ static void on_read_complete(weir_ctx *ctx)
 static void on_writability(weir_ctx *ctx)
 {
     weir_ctx_set_auto_read(
-        ctx, weir_ctx_is_writable(ctx)); /* a client that does not read is not read from */
+        ctx, weir_ctx_is_writable(ctx)); /* stop reading from a client that does not read */
 }
 
 static const weir_handler echo = {
@@ -60,7 +60,7 @@ static const weir_handler echo = {
     .writability = on_writability,
 };
 
-/* The handler of the line is in front of the codec, and passes everything on. */
+/* The connection's own handler comes before the codec, and passes everything on. */
 static void add_handlers(weir_ctx *ctx)
 {
     weir_pipeline *pipeline = weir_ctx_pipeline(ctx);
@@ -112,7 +112,7 @@ TEST_EACH_CONNECTION(never_reading, costs_little_more_than_the_high_mark)
     assert_true(call_counter_await(&connection->server.completes, 1));
     sent = connection_promise(&connection->client);
     weir_channel_write_and_flush(connection->client.channel, weir_buf_msg(all), sent);
-    assert_int_equal(weir_promise_await(sent, weir_ms(50)), -ETIMEDOUT); /* nor does it ever end */
+    assert_int_equal(weir_promise_await(sent, weir_ms(50)), -ETIMEDOUT); /* and never ends */
     assert_int_equal(connection_do(&connection->client, weir_channel_abort), 0);
     assert_true(connection_result(sent) < 0);
     connection_await(&connection->server, "inactive", 1);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Invalid options of handlers and codecs: each is rejected, and the log names it
- * was.
+ * Invalid options of handlers and codecs: each is rejected, and the log names it.
  */
 #include <weir/embedded.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Capture files: what tshark, which is the dissectors of Wireshark, reads out of them.
+ * Capture files as tshark, the command line tool of Wireshark, reads them.
  */
 #include <weir/diagnostics.h>
 
@@ -160,7 +160,7 @@ static uint32_t be32(const uint8_t *bytes)
     return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
-/* The next packet: its flags, number and payload; false at the end of the file. */
+/* Reads the next packet: flags, sequence number and payload. False at the end of the file. */
 static bool next_packet(unsigned *flags, uint32_t *number, size_t *payload)
 {
     const uint8_t *packet = captured.bytes + captured.at + PACKET_HEAD;
@@ -280,7 +280,7 @@ TEST(pcap, shows_which_side_closed_first)
     send_text(embedded, "bye");
     end(embedded);
 
-    embedded = open_with(pcap, NULL, NULL); /* ended by a reset: nothing else follows */
+    embedded = open_with(pcap, NULL, NULL); /* ended by a reset: no packet follows */
     weir_pipeline_fire_error(weir_embedded_pipeline(embedded), -ECONNRESET, NULL);
     assert_int_equal(weir_embedded_take_error(embedded), -ECONNRESET);
     weir_embedded_release(embedded);
@@ -295,7 +295,7 @@ TEST(pcap, shows_which_side_closed_first)
     assert_no_packet();
 }
 
-/* The children of a test channel come from 127.0.0.1:2 to 127.0.0.1:1. */
+/* The children of a test channel connect from 127.0.0.1:2 to 127.0.0.1:1. */
 TEST(pcap, of_an_accepted_channel_starts_with_the_peer)
 {
     weir_pcap *pcap = open_pcap(0);
@@ -315,7 +315,7 @@ TEST(pcap, of_an_accepted_channel_starts_with_the_peer)
     tc_close(&tc);
     weir_pcap_release(pcap);
     load();
-    assert_int_equal(captured.bytes[FILE_HEAD + PACKET_HEAD + 21], 2); /* the source's port */
+    assert_int_equal(captured.bytes[FILE_HEAD + PACKET_HEAD + 21], 2); /* the port of the source */
     assert_handshake();
 }
 

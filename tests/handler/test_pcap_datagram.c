@@ -33,7 +33,7 @@ static void open_box(struct datagram_endpoint *endpoint, struct host *host, weir
     assert_endpoint_events(endpoint, "active");
 }
 
-/* A word goes there, an answer comes back. */
+/* Sends a word, and receives an answer. */
 static void talk(struct datagram_endpoint *here, struct datagram_endpoint *there)
 {
     assert_int_equal(endpoint_send(here, "ping", &there->address), 0);
@@ -80,7 +80,7 @@ TEST_EACH_HOST(pcap_datagram, is_read_by_tshark)
     capture_remove(&capture);
 }
 
-/* Plain bytes are a datagram each; one that is empty is one; some are sent as several. */
+/* Plain bytes are one datagram each; an empty one is a packet; segmented ones are several. */
 TEST(pcap_datagram, of_a_connected_channel_is_each_that_is_sent)
 {
     struct host host;
@@ -114,7 +114,7 @@ TEST(pcap_datagram, of_a_connected_channel_is_each_that_is_sent)
     capture_remove(&capture);
 }
 
-/* Who is bound to any address of both families. */
+/* A socket bound to any address of both families. */
 TEST(pcap_datagram, has_the_family_of_the_other_side)
 {
     struct host host;
@@ -178,7 +178,7 @@ TEST(pcap_datagram, of_a_unix_socket_has_placeholder_addresses)
 
 /* ---- without sockets ---- */
 
-/* Two buffers as one. */
+/* Two buffers as a composite. */
 static weir_msg *long_msg(size_t length)
 {
     weir_composite *composite;
@@ -204,7 +204,9 @@ static void write_long(weir_embedded *embedded, size_t length, const char *recip
     assert_int_equal(weir_embedded_write_outbound(embedded, weir_datagram_msg(datagram)), 0);
 }
 
-/* The longest of each family fit; one more byte, which only Unix sockets have, makes two. */
+/*
+ * The longest payload of each family fits; one more byte, which only Unix sockets allow, is split.
+ */
 TEST(pcap_datagram, is_split_only_beyond_the_udp_maximum)
 {
     weir_embedded *embedded = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A capture file that is a pipe, and its reader has stopped.
+ * A capture to a pipe whose reader has stopped.
  */
 #include <weir/diagnostics.h>
 
@@ -44,7 +44,7 @@ struct stalled {
     char path[40];
     int reader;
     weir_pcap *pcap;
-    weir__thread thread; /* of the reader, once it goes on */
+    weir__thread thread; /* of the reader, once it continues */
     uint8_t *bytes;
     size_t length;
 };
@@ -82,7 +82,7 @@ static void stalled_go_on(struct stalled *stalled)
     assert_int_equal(weir__thread_start("reader", read_all, stalled, &stalled->thread), 0);
 }
 
-/* Returns the number of packets that have come, each of which is whole. */
+/* Returns the number of packets, each of which must be complete. */
 static uint64_t stalled_count(struct stalled *stalled)
 {
     size_t at = FILE_HEAD;
@@ -113,7 +113,7 @@ static void stalled_close(struct stalled *stalled)
 
 /* ---- tests ---- */
 
-/* An old file of such a pipe would stop the loop with the 65th KiB. */
+/* Without the background thread, the loop would block after 64 KiB. */
 TEST_EACH_CONNECTION(pcap_stalled, does_not_stop_a_loop)
 {
     static char text[TEXT_SIZE + 1];
@@ -225,8 +225,7 @@ TEST_EACH_LOOP(pcap_stalled, is_finished_behind_the_back_of_a_loop)
     receive_texts(embedded, TEXTS);
     weir_embedded_release(embedded);
     weir_pcap_read_stats(stalled.pcap, &stats);
-    atomic_store(&weir__background_grace_ns,
-                 100 * TEST_TIMEOUT_NS); /* would be too long for a loop */
+    atomic_store(&weir__background_grace_ns, 100 * TEST_TIMEOUT_NS); /* too long for a loop */
     run_on_executor(host->loop, release_pcap, stalled.pcap);
     assert_false(weir__background_writers_wait(0));
     stalled_go_on(&stalled);
@@ -235,7 +234,7 @@ TEST_EACH_LOOP(pcap_stalled, is_finished_behind_the_back_of_a_loop)
     stalled_close(&stalled);
 }
 
-/* Less than the queue takes: none of it can be dropped. */
+/* Less than the queue holds: nothing may be dropped. */
 TEST(pcap_stalled, a_regular_file_loses_nothing)
 {
     struct capture file;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes held back: PendingWriteQueueTest of Netty, and more.
+ * Pending writes: Netty's PendingWriteQueueTest, and more.
  */
 #include <weir/flow_control.h>
 
@@ -12,7 +12,7 @@
 #include "support/channel/test_channel.h"
 #include "support/memory.h"
 
-/* A handler that holds back everything; the test says what becomes of it. */
+/* A handler that queues everything; the test decides what happens to it. */
 struct keeper {
     weir_pending_writes writes;
 };
@@ -87,7 +87,7 @@ TEST(pending_writes, pass_in_order)
     tc_run(&tc);
     assert_sent(&tc, "abc");
     assert_events(&tc.events, "a=ok c=ok");
-    tc_write(&tc, "d", "d"); /* an empty one can be filled again */
+    tc_write(&tc, "d", "d"); /* an empty queue can be filled again */
     weir_pending_writes_pass(ctx, writes);
     weir_flush(ctx);
     tc_run(&tc);
@@ -149,13 +149,13 @@ TEST(pending_writes, are_taken_with_their_promise)
     weir_msg_release(msg);
     weir_ctx_report(ctx, done, 0, NULL);
     weir_promise_release(done);
-    weir_promise_release(done); /* the test's own */
+    weir_promise_release(done); /* the reference of the test */
     tc_run(&tc);
     assert_events(&tc.events, "a=ok");
     tc_close(&tc);
 }
 
-/* Two and a half become one message: what they count as is that one's, without a gap. */
+/* Merges two and a half writes into one message, which keeps their cost without a gap. */
 TEST(pending_writes, are_taken_charged)
 {
     struct test_channel tc;
@@ -220,7 +220,7 @@ TEST(pending_writes, defer_a_close)
     tc_run(&tc);
     assert_true(writes->close_deferred);
     assert_int_equal(writes->flushed, 1);
-    weir_pending_writes_run_deferred(ctx, writes); /* nothing has changed */
+    weir_pending_writes_run_deferred(ctx, writes); /* unchanged */
     assert_events(&tc.events, "");
     weir_pending_writes_pass(ctx, writes);
     weir_flush(ctx);
@@ -258,7 +258,7 @@ TEST(pending_writes, defer_a_half_closure)
     assert_true(writes->shutdown_deferred);
     assert_true(weir_pending_writes_is_ending(writes));
     assert_int_equal(writes->flushed, 1);
-    weir_pending_writes_run_deferred(ctx, writes); /* nothing has changed */
+    weir_pending_writes_run_deferred(ctx, writes); /* unchanged */
     assert_events(&tc.events, "");
     weir_pending_writes_pass(ctx, writes);
     weir_pending_writes_run_deferred(ctx, writes);
@@ -284,7 +284,7 @@ TEST(pending_writes, pass_a_half_closure_if_empty)
     tc_close(&tc);
 }
 
-/* The half closure came first, and is first. */
+/* The half closure was first, and is passed on first. */
 TEST(pending_writes, pass_a_half_closure_before_a_close)
 {
     struct test_channel tc;
@@ -294,7 +294,7 @@ TEST(pending_writes, pass_a_half_closure_before_a_close)
     tc_write(&tc, "a", "a");
     shut(&tc, "shut");
     weir_channel_close(tc.channel, NULL);
-    shut(&tc, "again"); /* D 88 */
+    shut(&tc, "again");
     assert_events(&tc.events, "again=WEIR_ECLOSED");
     weir_pending_writes_pass(ctx, writes);
     weir_pending_writes_run_deferred(ctx, writes);
@@ -321,7 +321,7 @@ TEST(pending_writes, fail_together_with_a_half_closure)
     tc_close(&tc);
 }
 
-/* It has begun: what was written before is flushed by it. */
+/* The half closure is in progress, and has flushed earlier writes. */
 TEST(pending_writes, make_a_deferred_half_closure_uncancellable)
 {
     struct test_channel tc;
@@ -340,7 +340,7 @@ TEST(pending_writes, make_a_deferred_half_closure_uncancellable)
     tc_close(&tc);
 }
 
-/* Without memory the second one cannot wait for the first, and hears that. */
+/* Without memory, the second half closure cannot wait for the first, and fails. */
 TEST(pending_writes, fail_a_half_closure_promise_without_memory)
 {
     struct test_channel tc;
@@ -374,7 +374,7 @@ TEST(pending_writes, fail_a_write_without_memory)
     size_t tried = 0;
 
     test_memory_fail_at(1);
-    for (; !test_memory_failed(); tried++) /* nodes that the thread has kept are used up first */
+    for (; !test_memory_failed(); tried++) /* uses up the nodes that the thread has cached */
         weir_channel_write(tc.channel, weir_msg_retain(msg), NULL);
     assert_int_equal(writes->count, tried - 1);
     test_memory_fail_at(1);

@@ -48,7 +48,7 @@ TEST(read_timeout, closes_once_even_if_errors_close_nothing)
     open_rig(&tc, WEIR_READ_TIMEOUT_OPTIONS(.timeout_ns = weir_ms(10)),
              WEIR_CHANNEL_OPTIONS(.keep_open_on_error = true, .close_timeout_ns = weir_ms(1000)));
     stepper_advance(&tc.stepper, weir_ms(10));
-    tc_receive(&tc, "late"); /* while it waits for the peer's end: nobody hears it */
+    tc_receive(&tc, "late"); /* not visible while the channel waits for the peer's end of stream */
     stepper_advance(&tc.stepper, weir_ms(100));
     assert_int_equal(event_log_count(&tc.events, "a.error"), 1);
     assert_int_equal(event_log_count(&tc.events, "a.read"), 0);
@@ -86,7 +86,7 @@ static void remove_it(weir_ctx *ctx, int err, const char *detail)
     assert_int_equal(weir_pipeline_remove(weir_ctx_pipeline(ctx), "read-timeout", NULL), 0);
 }
 
-/* Who hears the error may decide that the channel goes on. */
+/* An error handler may decide to keep the channel open. */
 TEST(read_timeout, does_not_close_if_an_error_handler_removes_it)
 {
     static const weir_handler remover = {.name = "remover", .error = remove_it};

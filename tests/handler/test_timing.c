@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long handlers take: with a clock that they move themselves.
+ * The timing handler, with a clock that the measured handlers advance.
  */
 #include <weir/diagnostics.h>
 
@@ -196,7 +196,7 @@ TEST(timing, survives_removal_during_an_event)
 
     assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &remover, NULL), 0);
     weir_timing_release(weir_timing_retain(timing));
-    weir_timing_release(timing); /* the handler has the last reference */
+    weir_timing_release(timing); /* the handler holds the last reference */
     assert_int_equal(weir_embedded_write_inbound(embedded, feed_bytes("abc", 3)), 0);
     assert_null(weir_pipeline_find(weir_embedded_pipeline(embedded), "timing"));
     weir_embedded_release(embedded);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The handlers that hold writes back, in any order and number, while somebody writes, cancels,
- * removes them and moves the channel; and while who hears of something writes at once.
+ * The handlers that delay writes, in any order and number, while the test writes, cancels, removes
+ * them and moves the channel, and while listeners write at once.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "support/channel/test_channel.h"
 #include "support/property.h"
 
-enum { WRITES_MAX = 100 }; /* each has a byte of its own, so that their order can be seen */
+enum { WRITES_MAX = 100 }; /* each write has its own byte, to verify the order */
 
 enum kind {
     WRITE,
@@ -43,9 +43,9 @@ struct together {
     weir_promise *promises[WRITES_MAX];
     unsigned told[WRITES_MAX];
     size_t writes;
-    unsigned reactions; /* so many of those that hear of something write */
-    unsigned sources;   /* that are open */
-    bool shapes;        /* or has */
+    unsigned reactions; /* the number of listeners that write */
+    unsigned sources;   /* open chunk sources */
+    bool shapes;        /* now or earlier */
     uint8_t last_sent;
 };
 
@@ -72,7 +72,7 @@ static void on_told(weir_promise *promise, void *all_)
     react(all);
 }
 
-/* The message is made for the number that it gets. */
+/* The message is created for its number. */
 static void write_next(struct together *all, weir_msg *(*make)(struct together *all, uint32_t size),
                        uint32_t size)
 {
@@ -184,7 +184,7 @@ static void add(struct together *all, size_t which)
         abort();
 }
 
-/* The wire takes anything: chunks must not get there, which shaping may still hold back. */
+/* The wire accepts anything, so chunks must not reach it while shaping may still delay them. */
 static void take_out(struct together *all, size_t which)
 {
     if (has(all, names[which]) && !(which == 0 && all->shapes))
@@ -213,7 +213,7 @@ static bool are_in_order(struct together *all)
     return true;
 }
 
-/* All that was written comes to its end if it is flushed, has time, and a peer that takes it. */
+/* With a flush, time and a reading peer, every write completes. */
 static bool settles(struct together *all)
 {
     weir_traffic_stats stats;

@@ -17,7 +17,7 @@ static weir_traffic *make(const weir_traffic_options *options)
     return traffic;
 }
 
-/* In milliseconds after the start, rounded down. */
+/* In milliseconds since the start, rounded down. */
 static int64_t reserve(weir_traffic *traffic, int64_t bytes, int64_t at_ms)
 {
     int64_t due_ns = weir__traffic_reserve(traffic, bytes, START + weir_ms(at_ms));
@@ -43,7 +43,7 @@ TEST(traffic, each_message_waits_until_those_before_are_paid)
     assert_int_equal(reserve(traffic, 50, 0), 100);
     assert_int_equal(reserve(traffic, 0, 0), 150);
     assert_int_equal(reserve(traffic, 10, 20), 150);
-    assert_int_equal(reserve(traffic, 10, 1000), 1000); /* nothing is saved up */
+    assert_int_equal(reserve(traffic, 10, 1000), 1000); /* no burst */
     assert_int_equal(reserve(traffic, 10, 1000), 1010);
     weir_traffic_release(traffic);
 }
@@ -64,7 +64,7 @@ TEST(traffic, allows_bursts)
     weir_traffic *traffic = make(WEIR_TRAFFIC_OPTIONS(.write_rate = 1000, .burst_ns = weir_ms(50)));
 
     assert_int_equal(reserve(traffic, 30, 0), 0);
-    assert_int_equal(reserve(traffic, 30, 0), 0); /* 50 were saved up, and one may be owed */
+    assert_int_equal(reserve(traffic, 30, 0), 0); /* 50 saved, and one may be owed */
     assert_int_equal(reserve(traffic, 10, 0), 10);
     assert_int_equal(reserve(traffic, 1, 0), 20);
     weir_traffic_release(traffic);
@@ -111,7 +111,7 @@ TEST(traffic, keeps_the_full_debt_without_max_delay)
     weir_traffic_release(traffic);
     traffic = make(
         WEIR_TRAFFIC_OPTIONS(.write_rate = 1, .burst_ns = WEIR_NEVER, .max_delay_ns = WEIR_NEVER));
-    assert_int_equal(reserve(traffic, 101, 0), 0); /* since the clock began */
+    assert_int_equal(reserve(traffic, 101, 0), 0); /* since the clock started */
     assert_int_equal(reserve(traffic, 1, 0), 1000);
     weir_traffic_release(traffic);
 }
@@ -124,7 +124,7 @@ TEST(traffic, of_reads_is_paid_afterwards)
     assert_in_range(until_ns, START + weir_ms(100), START + weir_ms(100) + 2);
     until_ns = weir__traffic_charge(traffic, 100, START + weir_ms(150));
     assert_in_range(until_ns, START + weir_ms(250), START + weir_ms(250) + 2);
-    assert_int_equal(reserve(traffic, 1000000, 0), 0); /* writes have a limit of their own */
+    assert_int_equal(reserve(traffic, 1000000, 0), 0); /* writes have their own limit */
     weir_traffic_release(traffic);
 }
 
@@ -134,7 +134,7 @@ TEST(traffic, rates_can_be_changed)
 
     assert_int_equal(reserve(traffic, 10, 0), 0);
     assert_int_equal(weir_traffic_set_rates(traffic, 0, 1000), 0);
-    assert_int_equal(reserve(traffic, 10, 0), 1000); /* what is owed is owed */
+    assert_int_equal(reserve(traffic, 10, 0), 1000); /* the debt remains */
     assert_int_equal(reserve(traffic, 10, 0), 1010);
     assert_int_equal(weir_traffic_set_rates(traffic, 0, 0), 0);
     assert_int_equal(reserve(traffic, 10, 0), 0);
@@ -190,7 +190,7 @@ TEST(traffic, counts_concurrent_threads_exactly)
         assert_int_equal(pthread_create(&threads[i], NULL, reserve_many, traffic), 0);
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
-    assert_int_equal(reserve(traffic, 1, 0), THREADS * MESSAGES); /* 1 ms for each */
+    assert_int_equal(reserve(traffic, 1, 0), THREADS * MESSAGES); /* 1 ms each */
     weir_traffic_read_stats(traffic, &stats);
     assert_int_equal(stats.bytes_read, THREADS * MESSAGES);
     assert_int_equal(stats.bytes_written, THREADS * MESSAGES);

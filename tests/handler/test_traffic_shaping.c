@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Traffic shaping, by a clock that the test moves: the rate is 1000 bytes per second, a byte for
- * each millisecond, and nothing is saved up.
+ * Traffic shaping with a manual clock: the rate is 1000 bytes per second, one byte per millisecond,
+ * without bursts.
  */
 #include <weir/traffic.h>
 
@@ -40,7 +40,7 @@ static void open_with(struct test_channel *tc, weir_traffic *traffic)
     tc_start(tc);
 }
 
-/* A channel with a limit of its own. */
+/* A channel with its own limit. */
 static void open_rig(struct test_channel *tc, int64_t read_rate, int64_t write_rate)
 {
     weir_traffic *traffic = make(read_rate, write_rate);
@@ -120,7 +120,7 @@ TEST(traffic_shaping, counts_waiting_writes_against_the_marks)
     tc_close(&tc);
 }
 
-/* Who hears that the first that waits has filled the queue does something at once. */
+/* The first delayed write makes the channel unwritable, and the event acts at once. */
 
 static void write_more(weir_ctx *ctx)
 {
@@ -134,7 +134,7 @@ static void remove_shaping(weir_ctx *ctx)
         assert_int_equal(weir_pipeline_remove(weir_ctx_pipeline(ctx), "traffic-shaping", NULL), 0);
 }
 
-/* The first goes at once, the next has to wait and is over the mark. */
+/* The first write passes, the second is delayed and above the mark. */
 static void write_over_the_mark(struct test_channel *tc, const weir_handler *hearer)
 {
     weir_channel_write(tc->channel, text_msg("x"), NULL);
@@ -182,7 +182,7 @@ static void write_last(weir_ctx *ctx)
         weir_channel_write_and_flush(weir_ctx_channel(ctx), text_msg("3"), NULL);
 }
 
-/* What was cancelled does not fill the queue any more when it is passed on. */
+/* Cancelled writes no longer count when they are passed on. */
 TEST(traffic_shaping, keeps_the_order_when_removed)
 {
     static const weir_handler hearer = {.name = "hearer", .writability = write_last};
@@ -251,7 +251,7 @@ TEST(traffic_shaping, follows_a_change_of_the_rate)
     assert_int_equal(weir_traffic_set_rates(traffic, 0, 0), 0);
     pass(&tc, 99);
     assert_sent(&tc, "0");
-    pass(&tc, 2); /* the first of them had its time, the others go with it */
+    pass(&tc, 2); /* the first one's time has passed, the others follow */
     assert_sent(&tc, "12");
     weir_traffic_read_stats(traffic, &stats);
     assert_int_equal(stats.bytes_waiting, 0);
@@ -319,7 +319,7 @@ TEST(traffic_shaping, does_not_count_rejected_writes)
     weir_traffic_release(traffic);
 }
 
-/* The first that would wait has its place already. */
+/* The first delayed write has already reserved its time. */
 TEST(traffic_shaping, does_not_count_a_rejected_first_write)
 {
     weir_traffic *traffic = make(0, 1000);
@@ -354,7 +354,7 @@ TEST(traffic_shaping, does_not_count_a_write_without_memory)
     transmit(&tc, "y", NULL);
     for (int i = 0; i < 100; i++)
         msgs[i] = text_msg("x");
-    test_memory_fail_at(1); /* a node, as soon as the thread has none left */
+    test_memory_fail_at(1); /* a node, once the thread has none cached */
     for (int i = 0; i < 100; i++)
         weir_channel_write(tc.channel, msgs[i], NULL);
     assert_true(test_memory_failed());
@@ -366,7 +366,7 @@ TEST(traffic_shaping, does_not_count_a_write_without_memory)
     weir_traffic_release(traffic);
 }
 
-/* Neither the counters nor the rate notice them. */
+/* They affect neither the counters nor the rate. */
 TEST(traffic_shaping, does_not_count_cancelled_writes)
 {
     weir_traffic *traffic = make(0, 1000);
@@ -582,7 +582,7 @@ TEST(traffic_shaping, pauses_reads_until_paid)
     assert_true(tc.wire->reads);
     tc_receive(&tc, "0123456789");
     assert_false(tc.wire->reads);
-    assert_true(weir_channel_auto_read(tc.channel)); /* that is the user's */
+    assert_true(weir_channel_auto_read(tc.channel)); /* unchanged: it belongs to the user */
     pass(&tc, 9);
     assert_false(tc.wire->reads);
     pass(&tc, 2);
@@ -644,7 +644,7 @@ TEST(traffic_shaping, channels_that_share_a_limit_take_turns)
     }
     for (int ms = 0; ms < 210; ms++)
         for (int i = 0; i < 2; i++)
-            pass(&rigs[i], 1); /* their clocks go alike */
+            pass(&rigs[i], 1); /* their clocks run alike */
     assert_in_range(rigs[0].wire->sent_length, 90, 120);
     assert_in_range(rigs[1].wire->sent_length, 90, 120);
     assert_in_range(rigs[0].wire->sent_length + rigs[1].wire->sent_length, 190, 220);
@@ -658,7 +658,7 @@ TEST(traffic_shaping, channels_that_share_a_limit_take_turns)
 #define MESSAGES 32
 #define MESSAGE_SIZE 32768
 
-/* To the handlers behind the line's own. */
+/* To the handlers behind the connection's own. */
 static void pass_on(weir_ctx *ctx, weir_msg *msg)
 {
     weir_fire_read(ctx, msg);
@@ -707,7 +707,7 @@ TEST_EACH_PAIR(traffic_shaping, two_loops_share_a_limit)
     assert_int_equal(weir_pipeline_add(weir_channel_pipeline(server->channel),
                                        WEIR_PLACE(.done = added), &counter, &server),
                      0);
-    assert_int_equal(connection_result(added), 0); /* both are there before something comes */
+    assert_int_equal(connection_result(added), 0); /* both exist before data arrives */
     assert_int_equal(
         weir_traffic_shaping_add(weir_channel_pipeline(connection->client.channel), traffic), 0);
     for (int i = 0; i < MESSAGES; i++)
@@ -748,7 +748,7 @@ TEST(traffic_shaping, limits_chunks_one_by_one)
     assert_int_equal(weir_chunks_create(&source, &left, 1000, &chunks), 0);
     weir_channel_write_and_flush(tc.channel, weir_chunks_msg(chunks), NULL);
     tc_run(&tc);
-    assert_in_range(left, 80, 99); /* no more than the marks allow */
+    assert_in_range(left, 80, 99); /* at most what the marks allow */
     pass(&tc, 500);
     assert_in_range(tc.wire->sent_length, 480, 520);
     pass(&tc, 510);
@@ -756,7 +756,7 @@ TEST(traffic_shaping, limits_chunks_one_by_one)
     tc_close(&tc);
 }
 
-/* Longer than the channel's close timeout for each of them: nobody but the limit is slow. */
+/* Longer than the channel's close timeout for each chunk: only the limit delays them. */
 TEST(traffic_shaping, sends_all_chunks_before_a_close)
 {
     static const weir_chunk_source source = {.next = make_chunk};

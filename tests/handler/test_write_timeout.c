@@ -73,7 +73,7 @@ TEST(write_timeout, counts_each_write_from_its_beginning)
     tc_close(&tc);
 }
 
-/* What is written and never flushed is not sent. */
+/* A write that is never flushed is not sent. */
 TEST(write_timeout, covers_writes_that_are_not_flushed)
 {
     struct test_channel tc;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The client of Redis on an embedded channel: which reply is whose, and what is none. A real server
- * is in test_redis_server.c.
+ * The Redis client on an embedded channel: matching of replies, and pushes. test_redis_server.c
+ * uses a real server.
  */
 #include <weir/redis.h>
 
@@ -140,7 +140,7 @@ TEST(redis, pending_commands_fail_when_the_connection_ends)
     close_rig(&tc);
 }
 
-/* The codec's own defaults, for servers, are smaller. */
+/* The defaults of the codec, for servers, are smaller. */
 TEST(redis, a_reply_may_have_as_many_elements_as_redis_sends)
 {
     enum { COUNT = 20000 };
@@ -280,7 +280,7 @@ TEST(redis, receives_messages_in_resp2)
                                  "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n"
                                  "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$2\r\nhi\r\n"),
                      0);
-    assert_reply(&tc, 0, "*($message)"); /* nothing was subscribed to by then */
+    assert_reply(&tc, 0, "*($message)"); /* before any subscription */
     assert_reply(&tc, 1, "*($subscribe $c :1)");
     assert_string_equal(tc.pushed, "*($message $c $hi)");
     ask(&tc, 2, "PING", NULL);

@@ -27,7 +27,7 @@ struct test_channel {
     weir_channel *channel;
 };
 
-/* What was pushed; on the loop until `pushes` has counted it. */
+/* The last push; belongs to the loop until `pushes` has counted it. */
 struct ear {
     struct call_counter pushes;
     char last[256];
@@ -77,7 +77,7 @@ static void close_rig(struct test_channel *tc)
     redis_server_stop(&tc->server);
 }
 
-/* Waits for the reply, takes the promise, and looks whether it says this. */
+/* Waits for the reply, checks its text, and releases the promise. */
 static void assert_reply(weir_promise *reply, const char *expected)
 {
     char text[256];
@@ -197,7 +197,7 @@ struct caller {
     bool is_in_order;
 };
 
-/* No asserts: it is a thread of its own. */
+/* No asserts: runs on another thread. */
 static void *call_many(void *arg)
 {
     static _Thread_local weir_promise *replies[MANY / 10];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values of RESP: making them, and asking them.
+ * RESP values: creating and reading.
  */
 #include <weir/resp.h>
 

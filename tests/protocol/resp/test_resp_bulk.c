@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bulks that are written piece by piece, and what becomes of the connection if a piece cannot be
- * sent: the peer has been told how many bytes would come.
+ * Bulks written in parts, and the end of the connection if a part cannot be sent: the header has
+ * announced the number of bytes.
  */
 #include <weir/resp.h>
 
@@ -86,7 +86,7 @@ static const weir_handler witness_table = {
     .error = on_error,
 };
 
-/* As TLS does with files, and a disk with everything. */
+/* As TLS does with files, or a failing disk. */
 static void refuse_files(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
     if (weir_file_range_of(msg) == NULL) {
@@ -178,7 +178,7 @@ TEST(resp_bulk, ends_the_connection_with_any_promise_or_none)
     weir_embedded_release(embedded);
 }
 
-/* The first piece is on its way when the file gets shorter. */
+/* The first piece is in flight when the file is truncated. */
 TEST(resp_bulk, ends_the_connection_if_its_file_is_truncated)
 {
     struct witness witness;
@@ -225,7 +225,7 @@ TEST(resp_bulk, of_chunks_ends_with_a_line_end)
     assert_int_equal(close(file), 0);
 }
 
-/* What closes has its end already: what was written before is sent. */
+/* A closing channel still sends the writes before it. */
 TEST(resp_bulk, written_too_late_leaves_earlier_writes)
 {
     struct witness witness;
@@ -271,7 +271,8 @@ TEST(resp_bulk, survives_allocation_failures)
     assert_int_equal(close(file), 0);
 }
 
-/* On sockets, where the system reads the file. The peer reads nothing until it has got shorter. */
+/* With sockets, where the kernel reads the file. The peer reads nothing until the file is
+ * truncated. */
 TEST_EACH_CONNECTION(resp_bulk, of_a_truncated_file_range_ends_the_connection)
 {
     enum { SIZE = 64 << 20 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The protocol of Redis between bytes and values.
+ * The RESP codec: bytes to values and back.
  */
 #include <weir/resp.h>
 
@@ -209,7 +209,7 @@ TEST(resp_codec, handles_huge_lengths)
     assert_text_fed(&feed, "$9223372036854775807\r\nabc", "error(WEIR_ETOOLONG)");
     assert_text_fed(&feed, "*9223372036854775807\r\n:1\r\n", "error(WEIR_ETOOLONG)");
     assert_text_fed(&feed, "*4097\r\n%9223372036854775807\r\n%9223372036854775807\r\n",
-                    "error(WEIR_ETOOLONG)|error(WEIR_EMALFORMED)"); /* no more than 2^64 */
+                    "error(WEIR_ETOOLONG)|error(WEIR_EMALFORMED)"); /* above 2^64 */
 }
 
 TEST(resp_codec, allocates_nothing_for_announced_lengths)
@@ -217,7 +217,7 @@ TEST(resp_codec, allocates_nothing_for_announced_lengths)
     weir_embedded *embedded = open_with(NULL);
     size_t before, allocations;
 
-    for (int i = 0; i < 2; i++) { /* the first time, pools may be made */
+    for (int i = 0; i < 2; i++) { /* the first time, pools may be created */
         before = test_memory_live();
         allocations = test_memory_allocations();
         assert_int_equal(put(embedded, "*4096\r\n$1000000\r\n"), 0);
@@ -237,10 +237,10 @@ static void on_error(weir_ctx *ctx, int err, const char *detail)
     (void)snprintf(last_detail, sizeof(last_detail), "%s", detail);
 }
 
-/* At the tail an error would close the channel. */
+/* At the tail, an error would close the channel. */
 static const weir_handler listener = {.name = "listener", .error = on_error};
 
-/* A million levels, of which 8 are built. */
+/* A million levels, 8 of which are built. */
 TEST(resp_codec, survives_a_million_levels)
 {
     weir_embedded *embedded = open_with(NULL);
@@ -305,7 +305,7 @@ TEST(resp_codec, skips_a_value_that_takes_too_much_memory)
     assert_text_fed(&small, "$769\r\n", "error(WEIR_ETOOLONG)");
 }
 
-/* 4 MiB of "*0" once held 91 MiB. */
+/* 4 MiB of "*0" once took 91 MiB. */
 TEST(resp_codec, takes_little_memory_for_many_empty_arrays)
 {
     enum { PIECES = 64, PIECE = 4 * 16384 };
@@ -358,7 +358,7 @@ static const char *const each_kind[] = {
     "|0\r\n*1\r\n|1\r\n+x\r\n*0\r\n$-1\r\n",
 };
 
-/* Reads the value as an element: "*(...)|+end", or "error(...)|+end" where it is skipped. */
+/* Reads the value as an element: "*(...)|+end", or "error(...)|+end" if it is skipped. */
 static void assert_ends_alike(const char *value)
 {
     const struct feed few = {
@@ -377,7 +377,7 @@ TEST(resp_codec, skips_exactly_what_it_would_have_read)
     weir_embedded *embedded = open_with(NULL);
 
     for (size_t i = 0; i < sizeof(each_kind) / sizeof(each_kind[0]); i++) {
-        assert_int_equal(put(embedded, each_kind[i]), 0); /* one whole value */
+        assert_int_equal(put(embedded, each_kind[i]), 0); /* one complete value */
         weir_msg_release(weir_embedded_read_inbound(embedded));
         assert_int_equal(put(embedded, "+end\r\n"), 0);
         assert_comes(embedded, "+end");
@@ -386,7 +386,7 @@ TEST(resp_codec, skips_exactly_what_it_would_have_read)
     weir_embedded_release(embedded);
 }
 
-/* The random values have every kind, nested. */
+/* The random values contain every kind, nested. */
 TEST(resp_codec, skips_random_values_to_their_end)
 {
     weir_embedded *embedded = open_with(WEIR_RESP_OPTIONS(.max_elements = 1));
@@ -465,7 +465,7 @@ static void assert_written(weir_embedded *embedded, const char *expected)
     assert_string_equal(text, expected);
 }
 
-/* A value that has one of everything, read from bytes. */
+/* A value that contains every kind, read from bytes. */
 static const char everything[] = "*9\r\n_\r\n#t\r\n,0.5\r\n(12\r\n!5\r\na\r\nbc\r\n=5\r\ntxt:x\r\n"
                                  "%1\r\n+k\r\n:1\r\n~1\r\n$1\r\nb\r\n>1\r\n-E\r\n";
 
@@ -636,7 +636,7 @@ TEST(resp_codec, writes_a_command_as_an_array_of_bulks)
 
 struct round_trip {
     weir_embedded *embedded;
-    weir_buf *bytes; /* of what has been written and not been fed */
+    weir_buf *bytes; /* written but not fed yet */
     char expected[64][FEED_SIZE / 2];
     size_t head, tail;
 };
