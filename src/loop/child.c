@@ -165,13 +165,6 @@ struct spawn_args {
     int *descriptors;
 };
 
-static void free_args(struct spawn_args *args)
-{
-    weir__free(args->program);
-    weir__environment_deinit(&args->env);
-    weir__free(args->descriptors);
-}
-
 /* The new process itself writes its pid over the digits. */
 static int set_listen_fds(weir__environment *env, const weir_child_options *options)
 {
@@ -259,7 +252,9 @@ static int start(const weir_child_options *options, weir__process *ret_process)
                 .count = STDIO_COUNT + options->descriptor_count,
             },
             ret_process);
-    free_args(&args);
+    weir__free(args.program);
+    weir__environment_deinit(&args.env);
+    weir__free(args.descriptors);
     return err;
 }
 
@@ -281,19 +276,15 @@ static int read_options(const weir_child_options *given, weir_child_options *ret
     return 0;
 }
 
-static void log_start_failure(const weir_child_options *options, int err)
-{
-    weir__warn("child", options->argv[0], "cannot be started: %s%s", weir_error_text(err),
-               err == -ENOSYS ? " (pidfd_open needs Linux 5.3, and a filter that allows it)" : "");
-}
-
 /* A process that cannot be watched is killed. */
 static int start_watched(weir_executor *loop, const weir_child_options *options, weir_child *child)
 {
     int err = start(options, &child->process);
 
     if (err < 0) {
-        log_start_failure(options, err);
+        weir__warn("child", options->argv[0], "cannot be started: %s%s", weir_error_text(err),
+                   err == -ENOSYS ? " (pidfd_open needs Linux 5.3, and a filter that allows it)"
+                                  : "");
         return err;
     }
     err = watch_process(loop, child);

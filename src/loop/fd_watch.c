@@ -242,19 +242,16 @@ static const weir__member_type member_type = {.shut_down = on_shut_down};
 
 /* ---- changes from any thread ---- */
 
-static void begin(weir_fd_watch *watch, uint32_t wanted)
-{
-    int err = (wanted & CLOSE) == 0 ? attach(watch) : 0;
-
-    if (watch->stage == NEW)
-        finish(watch, err);
-}
-
 static void apply(weir_fd_watch *watch, uint32_t wanted)
 {
-    if (watch->stage == NEW)
-        begin(watch, wanted);
-    else if (watch->stage == ATTACHED && (wanted & CLOSE) != 0)
+    int err = 0;
+
+    if (watch->stage == NEW) {
+        if ((wanted & CLOSE) == 0)
+            err = attach(watch);
+        if (watch->stage == NEW)
+            finish(watch, err);
+    } else if (watch->stage == ATTACHED && (wanted & CLOSE) != 0)
         leave(watch, 0);
     else if (watch->stage == ATTACHED)
         arm(watch, wanted & EVENTS);
@@ -417,23 +414,6 @@ static int create(weir_executor *loop, int descriptor, const weir_fd_watch_optio
     return 0;
 }
 
-/* From here on the loop has a reference, unless it refuses the watch. */
-static int give_to_loop(weir_fd_watch *watch)
-{
-    int err;
-
-    weir__refs_retain(&watch->refs);
-    if (weir__executor_is_consumer(watch->loop)) {
-        err = attach(watch);
-    } else {
-        atomic_fetch_or_explicit(&watch->wanted, QUEUED, memory_order_relaxed);
-        err = queue(watch);
-    }
-    if (err < 0)
-        release(watch);
-    return err;
-}
-
 static int watch_descriptor(weir_executor *loop, int descriptor,
                             const weir_fd_watch_options *options, weir_fd_watch **ret_watch)
 {
@@ -442,7 +422,15 @@ static int watch_descriptor(weir_executor *loop, int descriptor,
 
     if (err < 0)
         return err;
-    err = give_to_loop(watch);
+    weir__refs_retain(&watch->refs); /* the loop's, unless it refuses the watch */
+    if (weir__executor_is_consumer(loop)) {
+        err = attach(watch);
+    } else {
+        atomic_fetch_or_explicit(&watch->wanted, QUEUED, memory_order_relaxed);
+        err = queue(watch);
+    }
+    if (err < 0)
+        release(watch);
     if (err == 0 && ret_watch != NULL)
         *ret_watch = watch;
     else

@@ -57,32 +57,6 @@ static void plain_free(void *arg, const weir__io_block *block)
 
 /* ---- the backend as a whole ---- */
 
-static void io_init(weir__io *io, const weir__io_type *type, const weir__io_options *options)
-{
-    io->type = type;
-    io->options = *options;
-    io->memory = (weir__io_memory){.alloc = plain_alloc, .free = plain_free};
-    weir__list_init(&io->handles);
-    weir__list_init(&io->pending);
-    weir__list_init(&io->parked);
-    weir__list_init(&io->gone);
-    io->retry_at_ns = WEIR_NEVER;
-    io->retry_ns = WEIR__IO_RETRY_NS;
-}
-
-static int open_wake_descriptor(weir__io *io, char *reason, size_t size)
-{
-    int err;
-
-    io->wake_descriptor = weir__sys.eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (io->wake_descriptor >= 0)
-        return 0;
-    err = -errno;
-    snprintf(reason, size, "no eventfd to wake the loop with: %s%s", weir_error_text(err),
-             err == -EMFILE ? " (raise the limit: ulimit -n)" : "");
-    return err;
-}
-
 int weir__io_create(const weir__io_type *type, const weir__io_options *options, weir__io **ret_io,
                     char *reason, size_t size)
 {
@@ -93,10 +67,22 @@ int weir__io_create(const weir__io_type *type, const weir__io_options *options, 
         snprintf(reason, size, "no memory for the %s backend", type->name);
         return -ENOMEM;
     }
-    io_init(io, type, options);
-    err = open_wake_descriptor(io, reason, size);
-    if (err < 0)
+    io->type = type;
+    io->options = *options;
+    io->memory = (weir__io_memory){.alloc = plain_alloc, .free = plain_free};
+    weir__list_init(&io->handles);
+    weir__list_init(&io->pending);
+    weir__list_init(&io->parked);
+    weir__list_init(&io->gone);
+    io->retry_at_ns = WEIR_NEVER;
+    io->retry_ns = WEIR__IO_RETRY_NS;
+    io->wake_descriptor = weir__sys.eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (io->wake_descriptor < 0) {
+        err = -errno;
+        snprintf(reason, size, "no eventfd to wake the loop: %s%s", weir_error_text(err),
+                 err == -EMFILE ? " (raise the limit: ulimit -n)" : "");
         goto free_io;
+    }
     err = type->open(io, reason, size);
     if (err < 0)
         goto close_wake_descriptor;
@@ -382,13 +368,6 @@ int weir__io_attach(weir__io *io, weir__io_handle *handle)
     return 0;
 }
 
-static void close_descriptor(weir__io_handle *handle)
-{
-    weir__counter_add(handle->io->stats.closes, 1);
-    (void)weir__descriptor_close(handle->descriptor);
-    handle->descriptor = -1;
-}
-
 /* Clears what is pending or parked. */
 static void begin_leaving(weir__io_handle *handle, uint8_t state)
 {
@@ -434,8 +413,11 @@ void weir__io_set_pending(weir__io_handle *handle, unsigned pending)
 
 void weir__io_detach_done(weir__io_handle *handle)
 {
-    if (handle->state == WEIR__IO_CLOSING)
-        close_descriptor(handle);
+    if (handle->state == WEIR__IO_CLOSING) {
+        weir__counter_add(handle->io->stats.closes, 1);
+        (void)weir__descriptor_close(handle->descriptor);
+        handle->descriptor = -1;
+    }
     weir__io_set_pending(handle, WEIR__IO_PENDING_DETACHED);
 }
 

@@ -139,22 +139,19 @@ static void loop_flush(weir_executor *executor)
 
 /* ---- waiting ---- */
 
-/* Reported to a strategy function: work other than I/O. */
-static bool has_tasks_or_timers(weir_executor *executor)
-{
-    return weir__executor_has_tasks(executor) ||
-           weir__timers_next(&executor->timers) <= executor->turn.now_ns;
-}
-
 static enum weir_wait ask_strategy(weir__loop *loop)
 {
     const weir__loop_options *options = &loop->options;
+    weir_executor *executor = &loop->executor;
+    bool has_work;
 
-    if (weir__executor_state(&loop->executor) >= WEIR_EXECUTOR_SHUTTING_DOWN)
+    if (weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTTING_DOWN)
         return WEIR_WAIT_SELECT;
-    if (options->strategy_fn != NULL)
-        return options->strategy_fn(&loop->executor, has_tasks_or_timers(&loop->executor),
-                                    options->strategy_data);
+    if (options->strategy_fn != NULL) {
+        has_work = weir__executor_has_tasks(executor) ||
+                   weir__timers_next(&executor->timers) <= executor->turn.now_ns;
+        return options->strategy_fn(executor, has_work, options->strategy_data);
+    }
     return options->strategy == WEIR_STRATEGY_BUSY_WAIT ? WEIR_WAIT_POLL : WEIR_WAIT_SELECT;
 }
 
@@ -206,20 +203,6 @@ static bool poll_io(weir__loop *loop)
     return has_io(loop);
 }
 
-/* Polls until there is work, or until `end_ns`. Returns the time then. */
-static int64_t busy_poll_until(weir__loop *loop, int64_t end_ns, int64_t deadline_ns,
-                               bool *ret_found)
-{
-    int64_t now_ns;
-
-    do {
-        weir__cpu_relax();
-        *ret_found = weir__executor_is_notified(&loop->executor, deadline_ns) || poll_io(loop);
-        now_ns = weir__executor_now(&loop->executor);
-    } while (!*ret_found && now_ns < end_ns);
-    return now_ns;
-}
-
 /* Work found by the first poll was there already, and says nothing about the benefit of polling. */
 static bool busy_poll(weir__loop *loop, int64_t limit_ns, int64_t deadline_ns)
 {
@@ -230,7 +213,11 @@ static bool busy_poll(weir__loop *loop, int64_t limit_ns, int64_t deadline_ns)
     wait_for_events(loop, 0);
     if (has_io(loop) || weir__executor_is_notified(&loop->executor, deadline_ns))
         return true;
-    now_ns = busy_poll_until(loop, weir__earlier(end_ns, deadline_ns), deadline_ns, &found);
+    do {
+        weir__cpu_relax();
+        found = weir__executor_is_notified(&loop->executor, deadline_ns) || poll_io(loop);
+        now_ns = weir__executor_now(&loop->executor);
+    } while (!found && now_ns < weir__earlier(end_ns, deadline_ns));
     found = found || now_ns >= deadline_ns;
     weir__adaptive_record(&loop->adaptive, now_ns - start_ns, found);
     weir__counter_add(loop->stats.busy_polls, 1);

@@ -169,16 +169,6 @@ static int poll_rebuild(weir__io *io)
 
 /* ---- waiting ---- */
 
-static int poll_slots(struct slots *self, int64_t deadline_ns)
-{
-    struct timespec timeout;
-
-    if (deadline_ns == WEIR_NEVER)
-        return weir__sys.ppoll(self->polls, self->count, NULL, NULL);
-    timeout = weir__timespec(weir__monotonic_left(deadline_ns));
-    return weir__sys.ppoll(self->polls, self->count, &timeout, NULL);
-}
-
 /* Removes the wake-up from the batch and from the eventfd, or it would be reported again. */
 static void take_wake(struct slots *self)
 {
@@ -194,12 +184,16 @@ static void take_wake(struct slots *self)
 static int poll_wait(weir__io *io, int64_t deadline_ns)
 {
     struct slots *self = slots_of(io);
+    struct timespec timeout;
     int ready;
 
     if (self->ready > 0)
         return (int)self->ready; /* left from the last batch */
     weir__counter_add(io->stats.waits, 1);
-    ready = poll_slots(self, deadline_ns);
+    if (deadline_ns != WEIR_NEVER)
+        timeout = weir__timespec(weir__monotonic_left(deadline_ns));
+    ready = weir__sys.ppoll(self->polls, self->count, deadline_ns != WEIR_NEVER ? &timeout : NULL,
+                            NULL);
     if (ready < 0) {
         io->interrupted = errno == EINTR;
         return io->interrupted ? 0 : -errno;

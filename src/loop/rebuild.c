@@ -70,25 +70,17 @@ void weir__loop_back_off(weir__loop *loop)
 }
 
 /* A backend that keeps failing does not flood the log. */
-static bool may_log(weir__loop *loop, const char *what)
+static void log_error(weir__loop *loop, const char *what, int err)
 {
+    const char *name = loop->executor.name, *backend = loop->io->type->name;
     int64_t now_ns = weir__monotonic_now();
 
     if (what == loop->health.last_error && now_ns < loop->health.muted_until_ns) {
         loop->health.suppressed++;
-        return false;
+        return;
     }
     loop->health.last_error = what;
     loop->health.muted_until_ns = now_ns + LOG_INTERVAL_NS;
-    return true;
-}
-
-static void log_error(weir__loop *loop, const char *what, int err)
-{
-    const char *name = loop->executor.name, *backend = loop->io->type->name;
-
-    if (!may_log(loop, what))
-        return;
     if (loop->health.suppressed > 0)
         weir__warn("loop", name, "%u messages about the %s backend were suppressed",
                    loop->health.suppressed, backend);
@@ -126,22 +118,20 @@ static void rebuild(weir__loop *loop)
     }
 }
 
-static void on_failure(weir__loop *loop, int err)
-{
-    log_error(loop, err < 0 ? FAILED : SPINS, err);
-    loop->health.err = 0;
-    loop->health.premature = 0;
-    if (loop->health.backoff_ns > 0)
-        weir__loop_back_off(loop);
-    else
-        rebuild(loop);
-}
-
 void weir__loop_rebuild(weir__loop *loop)
 {
-    if (loop->health.err < 0 || loop->health.premature >= PREMATURE_MAX)
-        on_failure(loop, loop->health.err);
-    else if (loop->health.retry_at_ns != WEIR_NEVER &&
-             weir__monotonic_now() >= loop->health.retry_at_ns)
+    int err = loop->health.err;
+
+    if (err < 0 || loop->health.premature >= PREMATURE_MAX) {
+        log_error(loop, err < 0 ? FAILED : SPINS, err);
+        loop->health.err = 0;
+        loop->health.premature = 0;
+        if (loop->health.backoff_ns > 0)
+            weir__loop_back_off(loop);
+        else
+            rebuild(loop);
+    } else if (loop->health.retry_at_ns != WEIR_NEVER &&
+               weir__monotonic_now() >= loop->health.retry_at_ns) {
         rebuild(loop);
+    }
 }

@@ -145,16 +145,6 @@ static int read_set(const weir_signals_options *options, weir__signal_set *ret_s
     return 0;
 }
 
-static int open_descriptor(weir__signal_set set)
-{
-    sigset_t signals;
-    int descriptor;
-
-    weir__signal_set_expand(set, &signals);
-    descriptor = weir__sys.signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
-    return descriptor < 0 ? -errno : descriptor;
-}
-
 /*
  * `received` may release the signals at once: so no event is watched for before `watch` is set, and
  * the signals are not accessed afterwards.
@@ -162,10 +152,13 @@ static int open_descriptor(weir__signal_set set)
 static int watch_signals(weir_executor *loop, weir__signal_set set, weir_signals *signals)
 {
     weir_fd_watch *watch;
-    int err, descriptor = open_descriptor(set);
+    sigset_t expanded;
+    int err, descriptor;
 
+    weir__signal_set_expand(set, &expanded);
+    descriptor = weir__sys.signalfd(-1, &expanded, SFD_NONBLOCK | SFD_CLOEXEC);
     if (descriptor < 0)
-        return descriptor;
+        return -errno;
     err =
         weir_fd_watch_create(loop, descriptor,
                              WEIR_FD_WATCH_OPTIONS(.ready = on_ready, .closed = on_closed,

@@ -41,17 +41,6 @@ struct weir__uring_buffers {
 
 /* ---- the buffers ---- */
 
-static int register_ring(weir__uring *self, weir__uring_buffers *buffers)
-{
-    struct io_uring_buf_reg registration = {
-        .ring_addr = (uintptr_t)buffers->ring,
-        .ring_entries = BUFFER_COUNT,
-        .bgid = BUFFER_GROUP,
-    };
-
-    return weir__uring_system.register_buffers(&self->ring, &registration, 0);
-}
-
 static void free_buffers(weir__uring_buffers *buffers)
 {
     if (buffers->ring != NULL)
@@ -62,6 +51,7 @@ static void free_buffers(weir__uring_buffers *buffers)
 int weir__uring_buffers_open(weir__uring *self)
 {
     weir__uring_buffers *buffers = weir__zalloc(sizeof(*buffers));
+    struct io_uring_buf_reg registration;
     int err = -ENOMEM;
 
     if (buffers == NULL)
@@ -70,7 +60,12 @@ int weir__uring_buffers_open(weir__uring *self)
     buffers->ring = weir__pages_map(buffers->ring_size);
     if (buffers->ring == NULL)
         goto fail;
-    err = register_ring(self, buffers);
+    registration = (struct io_uring_buf_reg){
+        .ring_addr = (uintptr_t)buffers->ring,
+        .ring_entries = BUFFER_COUNT,
+        .bgid = BUFFER_GROUP,
+    };
+    err = weir__uring_system.register_buffers(&self->ring, &registration, 0);
     if (err < 0)
         goto fail;
     for (unsigned i = 0; i < BUFFER_COUNT; i++)

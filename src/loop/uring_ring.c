@@ -23,17 +23,6 @@ int weir__uring_open(weir__io *io, char *reason, size_t size)
     return err < 0 ? err : weir__uring_setup(weir__uring_of(io), reason, size);
 }
 
-/*
- * Our operations do not block, so the kernel's worker threads have nothing to do; this limits them
- * if it sees that differently.
- */
-static void limit_workers(weir__uring *self)
-{
-    unsigned most[2] = {WORKERS_MAX, WORKERS_MAX};
-
-    (void)io_uring_register_iowq_max_workers(&self->ring, most);
-}
-
 int weir__uring_begin(weir__io *io)
 {
     weir__uring *self = weir__uring_of(io);
@@ -42,7 +31,8 @@ int weir__uring_begin(weir__io *io)
 
     if (err < 0)
         return err;
-    limit_workers(self);
+    /* Our operations do not block: a safeguard, should the kernel start worker threads. */
+    (void)io_uring_register_iowq_max_workers(&self->ring, (unsigned[2]){WORKERS_MAX, WORKERS_MAX});
     weir__uring_features(self, features, sizeof(features));
     weir__debug("loop", io->options.name, "io_uring: %s", features);
     if (!io->options.ring_receive)

@@ -73,25 +73,21 @@ static const unsigned task_work[] = {
     0,
 };
 
-static int try_setup(weir__uring *self, unsigned submissions, unsigned flags)
-{
-    struct io_uring_params params = {
-        .flags = IORING_SETUP_R_DISABLED | IORING_SETUP_CLAMP | IORING_SETUP_SUBMIT_ALL |
-                 IORING_SETUP_CQSIZE | flags,
-        .cq_entries = submissions * COMPLETIONS_PER_SUBMISSION,
-    };
-
-    memset(&self->ring, 0, sizeof(self->ring));
-    return weir__uring_system.setup(submissions, &self->ring, &params);
-}
-
 static int setup_with_less(weir__uring *self, unsigned submissions)
 {
     size_t first = self->io.options.is_embedded ? DEFERRING : 0;
     int err = -EINVAL;
 
-    for (size_t i = first; i < sizeof(task_work) / sizeof(task_work[0]) && err == -EINVAL; i++)
-        err = try_setup(self, submissions, task_work[i]);
+    for (size_t i = first; i < sizeof(task_work) / sizeof(task_work[0]) && err == -EINVAL; i++) {
+        struct io_uring_params params = {
+            .flags = IORING_SETUP_R_DISABLED | IORING_SETUP_CLAMP | IORING_SETUP_SUBMIT_ALL |
+                     IORING_SETUP_CQSIZE | task_work[i],
+            .cq_entries = submissions * COMPLETIONS_PER_SUBMISSION,
+        };
+
+        memset(&self->ring, 0, sizeof(self->ring));
+        err = weir__uring_system.setup(submissions, &self->ring, &params);
+    }
     return err;
 }
 
