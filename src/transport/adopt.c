@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asks a socket what it is, and makes the channel that fits, as if it had made the socket itself.
+ * Creates the channel that fits an existing socket.
  */
 #include <weir/transport.h>
 
@@ -44,10 +44,10 @@ static int look_at(int descriptor, struct nature *ret_nature)
         err = ask(descriptor, SO_TYPE, &ret_nature->type);
     if (err == 0)
         err = ask(descriptor, SO_ACCEPTCONN, &ret_nature->listens);
-    return err < 0 ? complain(descriptor, "it is no socket that can be asked", err) : 0;
+    return err < 0 ? complain(descriptor, "not a socket", err) : 0;
 }
 
-/* ---- which channel ---- */
+/* ---- selecting the transport ---- */
 
 static bool is_internet(const struct nature *nature)
 {
@@ -103,7 +103,7 @@ static int create_server(const struct nature *nature, const weir_channel_options
     return -EAFNOSUPPORT;
 }
 
-/* ---- taking it ---- */
+/* ---- adopting ---- */
 
 static int take(int descriptor, weir_channel *channel, weir_channel **ret_channel)
 {
@@ -115,13 +115,13 @@ static int take(int descriptor, weir_channel *channel, weir_channel **ret_channe
         err = channel->transport->adopt(channel, descriptor);
     if (err < 0) {
         weir_channel_release(channel);
-        return complain(descriptor, "it does not take what is set on sockets", err);
+        return complain(descriptor, "cannot set socket options", err);
     }
     *ret_channel = channel;
     return 0;
 }
 
-/* A datagram socket that is neither bound nor connected would wait for nothing. */
+/* A datagram socket that is neither bound nor connected would never receive anything. */
 static int check_connection(int descriptor, const struct nature *nature)
 {
     weir_address address;
@@ -146,13 +146,13 @@ int weir_adopt(int descriptor, const weir_channel_options *options, weir_channel
     if (err < 0)
         return err;
     if (nature.listens)
-        return complain(descriptor, "it listens: weir_adopt_server is for such", -EINVAL);
+        return complain(descriptor, "it listens: use weir_adopt_server", -EINVAL);
     err = check_connection(descriptor, &nature);
     if (err < 0)
         return complain(descriptor, "it is not connected", err);
     err = create(&nature, options, &channel);
     if (err < 0)
-        return complain(descriptor, "no channel can be made of it", err);
+        return complain(descriptor, "no channel for such a socket", err);
     return take(descriptor, channel, ret_channel);
 }
 
@@ -169,11 +169,11 @@ int weir_adopt_server(int descriptor, const weir_channel_options *options,
         return complain(descriptor, "it does not listen", -EINVAL);
     err = create_server(&nature, options, child_options, &channel);
     if (err < 0)
-        return complain(descriptor, "no listener can be made of it", err);
+        return complain(descriptor, "no listener for such a socket", err);
     return take(descriptor, channel, ret_channel);
 }
 
-/* ---- for others ---- */
+/* ---- duplicating ---- */
 
 int weir_channel_duplicate_descriptor(weir_channel *channel, int *ret_descriptor)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A timer, and how long it was set to.
+ * A timer and its last delay.
  */
 #include "transport/backoff.h"
 

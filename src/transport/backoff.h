@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The time to wait before something that has failed is tried again: twice as long each time.
+ * Exponential backoff: the delay before a retry doubles each time.
  */
 #ifndef WEIR_TRANSPORT_BACKOFF_H
 #define WEIR_TRANSPORT_BACKOFF_H
@@ -9,12 +9,12 @@
 
 typedef struct weir__backoff {
     weir_timer timer;
-    int64_t length_ns; /* of the last one; 0 = all is well */
+    int64_t length_ns; /* of the last delay; 0 = no failure */
 } weir__backoff;
 
 void weir__backoff_init(weir__backoff *pause);
 
-/* Calls `over` on the loop, unless it is stopped before, or the loop takes no timers any more. */
+/* Calls `over` on the loop after the delay, unless it is stopped before, or the loop shuts down. */
 void weir__backoff_begin(weir__backoff *pause, weir_executor *loop, weir_timer_fn *over);
 void weir__backoff_stop(weir__backoff *pause);
 
@@ -23,7 +23,7 @@ static inline bool weir__backoff_is_running(const weir__backoff *pause)
     return weir_timer_is_running(&pause->timer);
 }
 
-/* It went well: the next pause is a short one again. */
+/* After a success: the next delay is the shortest again. */
 static inline void weir__backoff_forget(weir__backoff *pause)
 {
     pause->length_ns = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Datagram sockets over loop/io.h: one implementation for all backends and families. How datagrams
- * are received and sent is in datagrams_receive.c and datagrams_send.c.
+ * Datagram sockets over loop/io.h: one implementation for all backends and families. Receiving and
+ * sending are in datagrams_receive.c and datagrams_send.c.
  *
- * A backend that loses the socket gets it again after a pause, as from a listener: one failure does
- * not end a server.
+ * A socket that the backend has lost is attached again after a delay, as with a listener: one
+ * failure does not end a server.
  */
 #include "transport/datagrams.h"
 
@@ -23,7 +23,7 @@ static weir__datagrams *datagrams_of(weir__io_handle *handle)
     return WEIR_CONTAINER_OF(handle, weir__datagrams, base.handle);
 }
 
-/* ---- what the backend tells ---- */
+/* ---- backend events ---- */
 
 static void on_connected(weir__io_handle *handle, int err)
 {
@@ -46,9 +46,9 @@ static void on_time_for_room(weir_timer *timer)
 }
 
 /*
- * What the system says of a Unix socket's room is that of the peer that it is connected to. Any
- * other recipient may have none, and nobody tells when it has. So it is tried again and again,
- * after longer and longer.
+ * POLLOUT of a Unix datagram socket only reports room at the peer that it is connected to. Any
+ * other recipient may be full, and there is no event when it has room again: so sending is retried,
+ * after increasing delays.
  */
 static bool waits_for_recipient(weir__datagrams *self)
 {
@@ -81,7 +81,7 @@ static void on_failed(weir__io_handle *handle, int err)
         return;
     }
     weir__channel_nonfatal_error(&self->base.channel, err,
-                                 "the loop has lost the socket for a while");
+                                 "the loop has lost the socket; retrying");
 }
 
 static void on_pause_over(weir_timer *timer);
@@ -139,7 +139,7 @@ static const weir__io_owner owner = {
     .detached = on_detached,
 };
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 int weir__datagrams_create(const weir__transport *transport, const weir_channel_options *options,
                            weir_channel **ret_channel)
@@ -158,7 +158,7 @@ int weir__datagrams_create(const weir__transport *transport, const weir_channel_
         self->waiting_end = &self->waiting;
         weir__backoff_init(&self->pause);
         weir_timer_init(&self->room);
-        weir__datagrams_expect(self, &config->options);
+        weir__datagrams_apply_receive_options(self, &config->options);
     }
     weir__config_release(config);
     return err;
@@ -171,7 +171,7 @@ bool weir__datagrams_is_active(const weir_channel *channel)
     return self->bound || self->connected;
 }
 
-/* The backend may have let go of it already. */
+/* The backend may have detached it already. */
 static void stop_timers(weir__datagrams *self)
 {
     weir__backoff_stop(&self->pause);
@@ -194,8 +194,8 @@ bool weir__datagrams_close(weir_channel *channel)
     self->bound = false;
     self->connected = false;
     self->reads = false;
-    weir__datagrams_forget(self);
-    /* Relaxed: as of a listener. */
+    weir__datagrams_release_waiting(self);
+    /* Relaxed: as for listeners (listener.c). */
     weir__unix_path_end(self->file, atomic_load_explicit(&self->leaves_file, memory_order_relaxed));
     self->file = NULL;
     return weir__endpoint_close(channel);
@@ -208,7 +208,7 @@ void weir__datagrams_disable_unlink(weir_channel *channel)
 
 void weir__datagrams_destroy(weir_channel *channel)
 {
-    weir__datagrams_forget(weir__datagrams_of(channel));
+    weir__datagrams_release_waiting(weir__datagrams_of(channel));
 }
 
 /* ---- addresses ---- */
@@ -221,7 +221,7 @@ static int open_socket(weir__datagrams *self, const weir_address *address)
 
     self->segments = family == AF_INET || family == AF_INET6;
     if (err == 0)
-        weir__datagrams_learn_to_join(self);
+        weir__datagrams_probe_join(self);
     return err;
 }
 
@@ -264,8 +264,8 @@ int weir__datagrams_connect(weir_channel *channel, const weir_address *remote,
     return 0;
 }
 
-/* Whether a socket has an address of its own: without a connection the system may take a port back
- * that it has chosen. */
+/* True if the socket still has an address: on a disconnect the kernel takes back a port that it had
+ * chosen. */
 static bool is_bound(const weir_address *local)
 {
     if (weir_address_family(local) == AF_UNIX)
@@ -295,7 +295,7 @@ int weir__datagrams_configure(weir_channel *channel)
     int descriptor = self->base.handle.descriptor, err;
     weir_address local;
 
-    weir__datagrams_expect(self, options);
+    weir__datagrams_apply_receive_options(self, options);
     if (descriptor < 0)
         return 0;
     err = weir__socket_local_address(descriptor, &local);
@@ -319,7 +319,7 @@ int weir__datagrams_take(weir_channel *channel, int descriptor)
         return err;
     }
     self->segments = weir_address_family(&self->local) != AF_UNIX;
-    weir__datagrams_learn_to_join(self);
+    weir__datagrams_probe_join(self);
     self->bound = is_bound(&self->local);
     self->connected = weir__socket_remote_address(descriptor, &remote) == 0;
     return 0;

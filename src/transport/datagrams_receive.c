@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Receiving datagrams. A backend receives a batch at a time, and a handler may want no more after
- * any one of it: the rest waits, and is told before anything is received again.
+ * Receiving datagrams. A backend receives a batch at a time, and a handler may stop reading after
+ * any datagram of it: the rest waits, and is delivered before more is received.
  *
- *      read_start -> the backend receives -> weir__datagrams_receive -> tell
- *          `-> something waits -> due -> tell             `-> not wanted: waits
+ *      read_start -> the backend receives -> weir__datagrams_receive -> deliver_one
+ *          `-> some wait -> deferred -> deliver_one      `-> not reading: waits
  *
- * An error that the socket reports is mostly that of one datagram, such as "port unreachable": it
- * is told, and receiving goes on.
+ * Most socket errors concern one datagram, such as "port unreachable": they are reported, and
+ * receiving continues.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -19,7 +19,7 @@
 #include "transport/fd_passing.h"
 #include "transport/receive.h"
 
-/* ---- what waits ---- */
+/* ---- waiting datagrams ---- */
 
 static void append(weir__datagrams *self, weir_datagram *datagram)
 {
@@ -38,28 +38,28 @@ static weir_datagram *take_first(weir__datagrams *self)
     return datagram;
 }
 
-void weir__datagrams_forget(weir__datagrams *self)
+void weir__datagrams_release_waiting(weir__datagrams *self)
 {
     while (self->waiting != NULL)
         weir_datagram_release(take_first(self));
 }
 
-/* ---- what has come ---- */
+/* ---- delivery ---- */
 
-/* `once` is over before it is told: the handler may ask for the next. */
-static void tell(weir__datagrams *self, weir_datagram *datagram)
+/* Clears `once` first: the handler may ask for the next datagram. */
+static void deliver_one(weir__datagrams *self, weir_datagram *datagram)
 {
     self->reads = !self->once;
     weir__stats_received(&self->base.channel, 1, weir_msg_size(weir_datagram_msg(datagram)));
     (void)weir__channel_received(&self->base.channel, weir_datagram_msg(datagram));
 }
 
-static void lose(weir__datagrams *self, int err, const char *detail)
+static void report_dropped(weir__datagrams *self, int err, const char *detail)
 {
     weir__channel_nonfatal_error(&self->base.channel, err, detail);
 }
 
-/* ---- where it has come to ---- */
+/* ---- recipients ---- */
 
 static void take_ipv4(weir_datagram *datagram, struct cmsghdr *control)
 {
@@ -85,9 +85,9 @@ static void take_ipv6(weir_datagram *datagram, struct cmsghdr *control)
 }
 
 /*
- * What the system says if it was asked (packet_info). From a group, or a broadcast address, nobody
- * can answer: of what has come by IPv4 to a socket of both only the first of these, the last to be
- * said, knows it for sure.
+ * Finds the recipient in the control messages of packet_info. A multicast or broadcast address is
+ * not a local one, and replies cannot leave from it. For an IPv4 datagram on a dual-stack socket
+ * only IP_PKTINFO, which comes last, tells the two apart.
  */
 static void find_recipient(weir_datagram *datagram, const struct msghdr *header)
 {
@@ -102,7 +102,7 @@ static void find_recipient(weir_datagram *datagram, const struct msghdr *header)
     }
 }
 
-/* ---- to whom it is told ---- */
+/* ---- received buffers ---- */
 
 /* Takes: content. */
 static void deliver(weir__datagrams *self, weir_msg *content, const struct msghdr *header)
@@ -114,16 +114,16 @@ static void deliver(weir__datagrams *self, weir_msg *content, const struct msghd
     if (err == 0 && header->msg_controllen > 0)
         find_recipient(datagram, header);
     if (err < 0)
-        lose(self, err, "a datagram was dropped: there is no memory for it");
+        report_dropped(self, err, "datagram dropped: out of memory");
     else if (weir__channel_phase(&self->base.channel) >= WEIR__CLOSING)
         weir_datagram_release(datagram);
     else if (self->reads && self->waiting == NULL)
-        tell(self, datagram);
+        deliver_one(self, datagram);
     else
         append(self, datagram);
 }
 
-/* What UDP_GRO says: several came as one, of so many bytes each; 0 = it is one. */
+/* The segment size of datagrams coalesced by UDP_GRO; 0 = a single datagram. */
 static size_t joined_size(const struct msghdr *header)
 {
     struct msghdr *message = (struct msghdr *)(uintptr_t)header; /* only read */
@@ -146,7 +146,7 @@ static void deliver_joined(weir__datagrams *self, weir_buf *buf, const struct ms
         size_t left = weir_buf_readable(buf);
 
         if (weir_buf_read_slice(buf, left < size ? left : size, &slice) < 0) {
-            lose(self, -ENOMEM, "datagrams that came together were dropped: there is no memory");
+            report_dropped(self, -ENOMEM, "coalesced datagrams dropped: out of memory");
             break;
         }
         deliver(self, weir_buf_msg(slice), header);
@@ -154,7 +154,7 @@ static void deliver_joined(weir__datagrams *self, weir_buf *buf, const struct ms
     weir_buf_release(buf);
 }
 
-/* Of a Unix socket. */
+/* For Unix sockets. */
 static void receive_message(weir__datagrams *self, const weir__io_datagram *received)
 {
     const char *detail = NULL;
@@ -162,7 +162,7 @@ static void receive_message(weir__datagrams *self, const weir__io_datagram *rece
     int err = weir__fd_passing_receive(&self->base.handle, received, &content, &detail);
 
     if (err < 0)
-        lose(self, err, detail);
+        report_dropped(self, err, detail);
     if (content != NULL)
         deliver(self, content, received->header);
 }
@@ -173,7 +173,7 @@ static void receive(weir__datagrams *self, const weir__io_datagram *received)
 
     if ((received->header->msg_flags & MSG_TRUNC) != 0) {
         weir_buf_release(weir__received_buf(&received->block, 0));
-        lose(self, -EMSGSIZE, "a datagram was dropped: it is longer than datagram_size");
+        report_dropped(self, -EMSGSIZE, "datagram dropped: longer than datagram_size");
     } else if (size > 0 && size < received->length) {
         weir_buf *buf = received->block.cookie;
 
@@ -194,13 +194,14 @@ void weir__datagrams_receive(weir__datagrams *self, const weir__io_datagram *dat
         else
             receive(self, &datagrams[i]);
     }
-    if (self->once && self->reads) /* what came was lost: who has asked for one gets the next */
+    if (self->once && self->reads) /* it was dropped: receive another one */
         weir__datagrams_start_receiving(self);
 }
 
-/* ---- when ---- */
+/* ---- reading ---- */
 
-void weir__datagrams_expect(weir__datagrams *self, const weir_channel_options *options)
+void weir__datagrams_apply_receive_options(weir__datagrams *self,
+                                           const weir_channel_options *options)
 {
     bool is_unix = self->base.channel.transport->socket_family == AF_UNIX;
 
@@ -216,14 +217,14 @@ void weir__datagrams_start_receiving(weir__datagrams *self)
         weir__io_receive_start(&self->base.handle, self->once);
 }
 
-/* One datagram at a time is taken from the socket if one is asked for at a time. */
+/* Reading on demand receives one datagram at a time. */
 void weir__datagrams_read_start(weir_channel *channel, bool once)
 {
     weir__datagrams *self = weir__datagrams_of(channel);
 
     self->reads = true;
     self->once = once;
-    weir__datagrams_expect(self, weir__channel_options(channel));
+    weir__datagrams_apply_receive_options(self, weir__channel_options(channel));
     if (self->waiting != NULL)
         weir__channel_defer(channel, WEIR__DEFERRED_TRANSPORT);
     else
@@ -245,7 +246,7 @@ void weir__datagrams_deferred(weir_channel *channel)
     bool told = false;
 
     while (self->reads && self->waiting != NULL) {
-        tell(self, take_first(self));
+        deliver_one(self, take_first(self));
         told = true;
     }
     if (told)
@@ -255,7 +256,7 @@ void weir__datagrams_deferred(weir_channel *channel)
 
 /* ---- errors ---- */
 
-/* What ICMP has said of something that was sent, and what may be better next time. */
+/* ICMP errors of datagrams sent earlier, and transient errors. */
 static bool is_of_one_datagram(int err)
 {
     switch (err) {
@@ -283,11 +284,12 @@ static bool is_of_one_datagram(int err)
 void weir__datagrams_receive_failed(weir__datagrams *self, int err)
 {
     if (!is_of_one_datagram(err)) {
-        weir__channel_failed(&self->base.channel, err, "nothing can be received any more");
+        weir__channel_failed(&self->base.channel, err, "receiving failed");
         return;
     }
     weir__channel_nonfatal_error(
         &self->base.channel, err,
-        err == -ECONNREFUSED ? "nobody receives at the address that was sent to" : NULL);
+        err == -ECONNREFUSED ? "port unreachable: no socket receives at the recipient's address"
+                             : NULL);
     weir__datagrams_start_receiving(self);
 }

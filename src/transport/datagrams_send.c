@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sending datagrams: as many messages at a time as fit into a batch, by one call.
+ * Sending datagrams: as many messages as fit into a batch, by one call.
  *
- * A message that has segments is sent in pieces: of as many segments as the system makes of one
- * (GSO), or of one segment each where it does not. `sent` counts the bytes of the pieces that have
- * gone, for the message at the front; only there can some have gone and others not.
+ * A message with a segment size is sent in pieces: of as many segments as the kernel makes of one
+ * piece (GSO), or of one segment each if it does not. `sent` counts the bytes already sent of the
+ * message at the front; only that one can be partly sent.
  *
- * The other way round, datagrams of one length to one recipient that follow each other are one
- * piece, a run: the system makes the same datagrams of it again, but passes through its layers
- * once. What it is too long for on the way to one recipient is sent one by one from then on.
+ * Conversely, consecutive datagrams of equal length to one recipient are one piece, a run: the
+ * kernel splits it into the same datagrams, but takes it through its layers once. Lengths that are
+ * too long for the path to a recipient are sent one by one from then on.
  *
- * What is refused is the first of a batch, and fails by itself; the others are tried again. A piece
- * of several segments is not given up for that: it is tried segment by segment.
+ * A send error concerns the first piece of a batch, which fails alone; the others are retried. A
+ * piece of several segments is retried segment by segment first.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -26,29 +26,29 @@
 
 #define PIECES 32
 #define VECTORS 64
-#define SEGMENTS_MAX 64 /* that a system makes of one piece, */
-#define PIECE_MAX 65487 /* which is as long as the longest datagram, after the longest headers */
+#define SEGMENTS_MAX 64 /* per piece: the limit of the kernel */
+#define PIECE_MAX 65487 /* the longest datagram, less the longest headers */
 
-/* How many segments, and where it is sent from. */
+/* For the segment size and the source address. */
 #define CONTROL_SIZE (CMSG_SPACE(sizeof(uint16_t)) + CMSG_SPACE(sizeof(struct in6_pktinfo)))
 
 struct batch {
     size_t count;
     size_t used; /* of `vectors` */
     size_t lengths[PIECES];
-    size_t completes[PIECES]; /* messages that have gone when it has */
-    bool is_cut[PIECES];      /* the system is to make segments of it */
+    size_t completes[PIECES]; /* messages that are complete when it is sent */
+    bool is_cut[PIECES];      /* the kernel makes the segments */
     size_t run;               /* the last piece takes more datagrams of this length; 0 = none */
     struct mmsghdr messages[PIECES];
     struct iovec vectors[VECTORS];
     _Alignas(struct cmsghdr) char controls[PIECES][CONTROL_SIZE];
-    bool has_rights; /* there is room for the descriptors of one message */
+    bool has_descriptors; /* there is room for the descriptors of one message */
     weir__fd_passing rights;
 };
 
-/* ---- what can be sent ---- */
+/* ---- messages ---- */
 
-/* Its bytes; NULL if it has none. */
+/* The content; NULL if there is none. */
 static weir_msg *content_of(weir_msg *msg)
 {
     const weir_datagram *datagram = weir_datagram_of(msg);
@@ -77,7 +77,7 @@ int weir__datagrams_admit(weir_channel *channel, const weir_msg *msg)
 
 /* ---- a piece ---- */
 
-/* How many bytes the next piece of a message has of the `left` ones. */
+/* The size of the next piece of a message with `left` bytes left. */
 static size_t piece_size(const weir__datagrams *self, const weir_datagram *datagram, size_t left,
                          bool is_front)
 {
@@ -92,7 +92,7 @@ static size_t piece_size(const weir__datagrams *self, const weir_datagram *datag
     return size < left ? size : left;
 }
 
-/* All components of a composite, as far as there is room for their vectors. */
+/* Adds all components of a composite, as far as there is room for their vectors. */
 static size_t gather_all(struct batch *batch, weir_composite *composite, size_t length)
 {
     struct iovec *vectors = &batch->vectors[batch->used];
@@ -103,7 +103,7 @@ static size_t gather_all(struct batch *batch, weir_composite *composite, size_t 
     return length == 0 ? count : 0;
 }
 
-/* One component, if need be after all others were copied into it. */
+/* Adds a composite as one component, consolidating it first if necessary. */
 static int gather_one(struct batch *batch, weir_composite *composite, size_t offset, size_t length)
 {
     struct iovec *vector = &batch->vectors[batch->used];
@@ -117,7 +117,7 @@ static int gather_one(struct batch *batch, weir_composite *composite, size_t off
     return 1;
 }
 
-/* Returns how many vectors the piece has, or an error: -ENOSPC if it is for the next batch. */
+/* Returns the number of vectors of the piece, or an error: -ENOSPC if it is for the next batch. */
 static int gather_composite(struct batch *batch, weir_composite *composite, size_t offset,
                             size_t length)
 {
@@ -145,13 +145,13 @@ static int gather(struct batch *batch, weir_msg *content, size_t offset, size_t 
     if (buf == NULL)
         return gather_composite(batch, weir_composite_of(content), offset, length);
     batch->vectors[batch->used] = (struct iovec){
-        .iov_base = (uint8_t *)(uintptr_t)weir_buf_bytes(buf) + offset, /* only to be read */
+        .iov_base = (uint8_t *)(uintptr_t)weir_buf_bytes(buf) + offset, /* only read */
         .iov_len = length,
     };
     return 1;
 }
 
-/* One more, in memory of CONTROL_SIZE bytes. */
+/* Adds a control message, in memory of CONTROL_SIZE bytes. */
 static void add_control(struct msghdr *header, char *memory, int level, int type, const void *data,
                         size_t size)
 {
@@ -171,8 +171,8 @@ static void ask_for_segments(struct msghdr *header, char *memory, uint16_t size)
     add_control(header, memory, IPPROTO_UDP, UDP_SEGMENT, &size, sizeof(size));
 }
 
-/* The interface is the route's to say, but for addresses that every one has. To ask for any address
- * is to ask for none; that of IPv6 the system would refuse if it goes to one of IPv4. */
+/* The route determines the interface, except for link-local addresses. The wildcard address means
+ * no source; the kernel rejects that of IPv6 for an IPv4 recipient. */
 static void ask_for_source(struct msghdr *header, char *memory, const weir_address *source)
 {
     const struct sockaddr_in6 *ipv6 = (const struct sockaddr_in6 *)&source->storage;
@@ -205,7 +205,7 @@ static int add_piece(struct batch *batch, weir_msg *msg, size_t offset, size_t l
 
     if (vectors < 0)
         return vectors;
-    if (descriptors != NULL && batch->has_rights)
+    if (descriptors != NULL && batch->has_descriptors)
         return -ENOSPC;
     *message = (struct mmsghdr){
         .msg_hdr = {.msg_iov = &batch->vectors[batch->used], .msg_iovlen = (size_t)vectors}};
@@ -220,7 +220,7 @@ static int add_piece(struct batch *batch, weir_msg *msg, size_t offset, size_t l
         ask_for_source(&message->msg_hdr, batch->controls[batch->count], &datagram->sender);
     if (descriptors != NULL && offset == 0) {
         weir__fd_passing_put(&batch->rights, descriptors, &message->msg_hdr);
-        batch->has_rights = true;
+        batch->has_descriptors = true;
     }
     batch->lengths[batch->count] = length;
     batch->used += (size_t)vectors;
@@ -230,8 +230,8 @@ static int add_piece(struct batch *batch, weir_msg *msg, size_t offset, size_t l
 
 /* ---- runs ---- */
 
-/* A system that does not know of segments would send a run as one datagram. */
-void weir__datagrams_learn_to_join(weir__datagrams *self)
+/* A kernel without UDP_SEGMENT would send a run as one datagram. */
+void weir__datagrams_probe_join(weir__datagrams *self)
 {
     int size, descriptor = self->base.handle.descriptor;
     socklen_t length = sizeof(size);
@@ -248,8 +248,8 @@ static bool are_same(const weir_address *one, const weir_address *other)
     return one->length == other->length && memcmp(&one->storage, &other->storage, one->length) == 0;
 }
 
-/* Bytes without addresses go from where the socket is bound to whom it is connected to. */
-static bool go_the_same_way(weir_msg *one, weir_msg *other)
+/* Content without addresses uses those of the socket. */
+static bool have_same_addresses(weir_msg *one, weir_msg *other)
 {
     static const weir_datagram plain;
     const weir_datagram *first = weir_datagram_of(one), *second = weir_datagram_of(other);
@@ -261,7 +261,7 @@ static bool go_the_same_way(weir_msg *one, weir_msg *other)
            (!first->has_source || are_same(&first->sender, &second->sender));
 }
 
-/* Plain bytes, which say nothing of segments themselves. */
+/* Plain bytes without a segment size of their own. */
 static bool may_be_in_run(weir_msg *msg)
 {
     const weir_datagram *datagram = weir_datagram_of(msg);
@@ -271,7 +271,7 @@ static bool may_be_in_run(weir_msg *msg)
            (datagram == NULL || datagram->segment_size == 0);
 }
 
-/* After a message that was added as a piece of its own. */
+/* The run that a message added as its own piece begins; 0 = none. */
 static size_t run_of(const weir__datagrams *self, weir_msg *msg)
 {
     size_t length = may_be_in_run(msg) ? weir_msg_size(msg) : 0;
@@ -279,12 +279,12 @@ static size_t run_of(const weir__datagrams *self, weir_msg *msg)
     return length <= self->join_max ? length : 0;
 }
 
-/* All of a run are as long as the first, but for the last one, which may be shorter. */
+/* All datagrams of a run have the length of the first; the last may be shorter. */
 static bool may_join(const struct batch *batch, weir_msg *msg, weir_msg *before)
 {
     size_t length, last = batch->count - 1;
 
-    if (batch->run == 0 || !may_be_in_run(msg) || !go_the_same_way(msg, before))
+    if (batch->run == 0 || !may_be_in_run(msg) || !have_same_addresses(msg, before))
         return false;
     length = weir_msg_size(msg);
     return length > 0 && length <= batch->run && batch->lengths[last] + length <= PIECE_MAX &&
@@ -308,7 +308,7 @@ static void join(struct batch *batch, weir_msg *msg)
 
 /* ---- a batch ---- */
 
-/* A message's pieces from `offset` on; -ENOSPC if not all of them fit. */
+/* Adds the pieces of a message from `offset` on; -ENOSPC if not all of them fit. */
 static int add_message(const weir__datagrams *self, struct batch *batch, weir_msg *msg,
                        size_t offset, bool is_front)
 {
@@ -342,7 +342,7 @@ static int add_or_join(const weir__datagrams *self, struct batch *batch, weir_ms
     return err;
 }
 
-/* Fails only with what is wrong with the first message. */
+/* Fails only with an error of the first message. */
 static int fill(weir__datagrams *self, struct batch *batch)
 {
     weir_msg *msgs[PIECES];
@@ -352,7 +352,7 @@ static int fill(weir__datagrams *self, struct batch *batch)
     batch->count = 0;
     batch->used = 0;
     batch->run = 0;
-    batch->has_rights = false;
+    batch->has_descriptors = false;
     for (size_t i = 0; i < count && err == 0; i++)
         err = add_or_join(self, batch, msgs, i);
     return batch->count > 0 ? 0 : err;
@@ -375,7 +375,7 @@ static void complete(weir__datagrams *self, const struct batch *batch, size_t co
     }
 }
 
-/* Whether the system, or the device, cannot make segments: of anything, or of this piece. */
+/* True if the kernel or the device cannot segment: at all, or this piece. */
 static bool refuses_segments(weir__datagrams *self, const struct batch *batch, int err)
 {
     if (!self->segments || !batch->is_cut[0])
@@ -394,17 +394,17 @@ static bool refuses_segments(weir__datagrams *self, const struct batch *batch, i
     return true;
 }
 
-/* What cannot be sent by itself either says nothing of runs: anybody could ask from where nobody
- * can be answered, and have others pay for it. */
-static void absolve_run(weir__datagrams *self)
+/* A datagram that fails alone, too, says nothing about runs. Otherwise a client with an unreachable
+ * address could disable runs for all others. */
+static void restore_join_max(weir__datagrams *self)
 {
     if (self->join_again > 0)
         self->join_max = self->join_again;
     self->join_again = 0;
 }
 
-/* Sends from the front of the queue, once. Returns 1 if that was not taken whole: `sent`, or who
- * gives the socket to the loop again, will say when to go on. */
+/* Sends one batch from the front of the queue. Returns 1 after a partial send: `sent`, or attaching
+ * the socket again, continues. */
 static __attribute__((noinline)) int send_batch(weir__datagrams *self)
 {
     struct batch batch;
@@ -419,11 +419,11 @@ static __attribute__((noinline)) int send_batch(weir__datagrams *self)
             return 0;
     }
     if (sent < 0) {
-        absolve_run(self);
+        restore_join_max(self);
         drop_front(self, (int)sent);
         return 0;
     }
-    if (sent > 0) { /* the recipient has taken something */
+    if (sent > 0) { /* the recipient has room again */
         self->join_again = 0;
         self->room_ns = 0;
     }

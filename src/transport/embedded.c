@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A channel without a socket: a transport of two queues, on a manual executor and a clock of its
- * own. What the test writes inbound waits in the socket until the channel reads; what the channel
- * flushes goes out as far as the socket has space. All else is the channel's, as everywhere.
+ * A channel without a socket: a transport of two queues, with its own manual executor and clock.
+ * Inbound messages of the test wait in the "socket" until the channel reads; flushed messages go
+ * out as far as the "socket" has space. Everything else is the ordinary channel.
  */
 #include <weir/embedded.h>
 
@@ -25,24 +25,24 @@ struct weir_embedded {
     weir__msg_queue inbound;
     weir__msg_queue outbound;
     int error;      /* the first that reached the tail */
-    unsigned depth; /* of calls from the test: the outermost runs what is due */
+    unsigned depth; /* of calls from the test: the outermost one runs the tasks */
 };
 
 struct socket {
     weir_channel channel;    /* first */
-    weir_embedded *embedded; /* as long as the channel is open */
+    weir_embedded *embedded; /* while the channel is open */
     weir_embedded_options options;
     weir_address local;
     weir_address remote;
-    weir__msg_queue received; /* and not read */
+    weir__msg_queue received; /* not yet read */
     bool is_active;
-    bool connects; /* the peer is about to answer */
+    bool connects; /* the answer of the peer is pending */
     bool reads;
     bool reads_once;
     bool has_ended;    /* the peer's stream, */
-    bool told_end;     /* and the channel knows */
-    bool lacks_space;  /* for what is flushed */
-    bool limits_space; /* to so many bytes: */
+    bool reported_end; /* and the channel was notified */
+    bool lacks_space;  /* for flushed messages */
+    bool limits_space; /* to `space` bytes */
     int64_t space;
 };
 
@@ -111,29 +111,30 @@ static bool embedded_close(weir_channel *channel)
 
 static bool has_something(const struct socket *socket)
 {
-    return !weir__msg_queue_is_empty(&socket->received) || (socket->has_ended && !socket->told_end);
+    return !weir__msg_queue_is_empty(&socket->received) ||
+           (socket->has_ended && !socket->reported_end);
 }
 
-/* Tells what has been received as far as the channel reads; the rest in a task. */
+/* Delivers received messages as long as the channel reads; the rest in a task. */
 static void pump(weir_channel *channel, bool complete)
 {
     struct socket *socket = socket_of(channel);
     int limit = weir__channel_options(channel)->reads_per_turn;
-    bool told = false;
+    bool delivered = false;
     weir_msg *msg;
 
     while (socket->reads && !weir__msg_queue_is_empty(&socket->received) && limit-- > 0) {
         socket->reads = !socket->reads_once;
-        told = true;
+        delivered = true;
         msg = weir__msg_queue_pop(&socket->received);
         weir__stats_message(channel, WEIR__STAT_MESSAGES_RECEIVED, weir_msg_size(msg));
         if (!weir__channel_received(channel, msg))
             break;
     }
-    if (told && complete)
+    if (delivered && complete)
         weir__channel_read_complete(channel);
     if (socket->reads && weir__msg_queue_is_empty(&socket->received) && has_something(socket)) {
-        socket->told_end = true;
+        socket->reported_end = true;
         socket->reads = false;
         weir__channel_input_ended(channel, 0);
     } else if (socket->reads && has_something(socket)) {
@@ -262,7 +263,7 @@ static const weir__transport connectionless = {
     .disconnect = embedded_disconnect,
 };
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 static void run_until_idle(weir_executor *executor)
 {
@@ -300,7 +301,7 @@ static int parse_address(const char *text, weir_address *ret_address)
 {
     int err = weir_address_parse(text != NULL ? text : "inproc:embedded", ret_address);
 
-    return err == -EINVAL ? weir__options_reject("embedded", text, "it is no address") : err;
+    return err == -EINVAL ? weir__options_reject("embedded", text, "it is not an address") : err;
 }
 
 static int create_channel(weir_embedded *embedded, const weir_embedded_options *options)
@@ -333,7 +334,7 @@ static int create_channel(weir_embedded *embedded, const weir_embedded_options *
     return 0;
 }
 
-/* Ends the executor, which nobody runs any more; what others still hold of it refuses. */
+/* Ends the executor; remaining references to it reject tasks. */
 static void end_executor(weir_embedded *embedded)
 {
     (void)weir_executor_shutdown(embedded->executor, 0, 0);
@@ -480,7 +481,7 @@ weir_msg *weir_embedded_read_outbound(weir_embedded *embedded)
     return weir__msg_queue_pop(&embedded->outbound);
 }
 
-/* ---- the peer, and time ---- */
+/* ---- peer and clock ---- */
 
 void weir_embedded_end_input(weir_embedded *embedded)
 {

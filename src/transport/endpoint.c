@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The socket of a channel: made when its family is known, or accepted. From then on its handle is
- * attached whenever the channel has a loop.
+ * The socket of a channel: created when its family is known, or accepted. From then on its handle
+ * is attached whenever the channel has a loop.
  */
 #include "transport/endpoint.h"
 
@@ -25,7 +25,7 @@ bool weir__endpoint_suits(const weir_channel *channel, const weir_executor *exec
     return weir__loop_io(executor) != NULL;
 }
 
-/* A socket is attached when there is both: it, and a loop. */
+/* Attaches once there are both a socket and a loop. */
 int weir__endpoint_attach(weir_channel *channel)
 {
     weir__endpoint *endpoint = weir__endpoint_of(channel);
@@ -83,7 +83,7 @@ int weir__endpoint_open(weir__endpoint *endpoint, int family, int type,
         (void)weir__descriptor_close(descriptor);
         return err;
     }
-    weir__channel_lock(&endpoint->channel); /* other threads may look for it */
+    weir__channel_lock(&endpoint->channel); /* other threads may read it */
     endpoint->handle.descriptor = descriptor;
     weir__channel_unlock(&endpoint->channel);
     return weir__endpoint_attach(&endpoint->channel);

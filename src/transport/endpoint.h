@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A channel over a socket: what all of them have in common, whatever they carry. First member of
- * the structs of those that have more.
+ * The common part of channels over sockets; the first member of their structs.
  */
 #ifndef WEIR_TRANSPORT_ENDPOINT_H
 #define WEIR_TRANSPORT_ENDPOINT_H
@@ -11,10 +10,10 @@
 
 typedef struct weir__endpoint {
     weir_channel channel;
-    weir__io_handle handle; /* its descriptor is -1 until there is a socket */
+    weir__io_handle handle; /* descriptor -1 = no socket yet */
 } weir__endpoint;
 
-/* What the options say of a fresh socket of that family. */
+/* Applies the options to a new socket of that family. */
 typedef int weir__configure_fn(int descriptor, int family, const weir_channel_options *options);
 
 static inline weir__endpoint *weir__endpoint_of(const weir_channel *channel)
@@ -22,13 +21,13 @@ static inline weir__endpoint *weir__endpoint_of(const weir_channel *channel)
     return WEIR_CONTAINER_OF((weir_channel *)(uintptr_t)channel, weir__endpoint, channel);
 }
 
-/* Whether the channel's transport is one for such addresses. */
+/* True if the channel's transport supports the family. */
 static inline bool weir__endpoint_knows(const weir_channel *channel, int family)
 {
     return (family == AF_UNIX) == (channel->transport->socket_family == AF_UNIX);
 }
 
-/* Makes a socket, unless there is one, and attaches it if there is a loop. */
+/* Creates a socket, unless there is one, and attaches it if there is a loop. */
 int weir__endpoint_open(weir__endpoint *endpoint, int family, int type,
                         weir__configure_fn *configure);
 

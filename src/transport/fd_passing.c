@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SCM_RIGHTS, both ways. Whoever has received descriptors owns them at once: there is no way out of
- * here on which they are neither in a message nor closed.
+ * SCM_RIGHTS, both ways. Received descriptors are owned at once: on every path they end up in a
+ * message or are closed.
  */
 #include "transport/fd_passing.h"
 
@@ -57,7 +57,7 @@ static bool is_rights(const struct cmsghdr *control)
     return control->cmsg_level == SOL_SOCKET && control->cmsg_type == SCM_RIGHTS;
 }
 
-/* The descriptors that came with a message: how many. */
+/* Collects the descriptors received with a message; returns their number. */
 static size_t collect(const struct msghdr *header, int ret_numbers[WEIR_DESCRIPTORS_MAX])
 {
     struct msghdr *controls = (struct msghdr *)(uintptr_t)header; /* CMSG_NXTHDR only reads it */
@@ -67,7 +67,7 @@ static size_t collect(const struct msghdr *header, int ret_numbers[WEIR_DESCRIPT
         size_t more = is_rights(at) ? (at->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
 
         if (more > WEIR_DESCRIPTORS_MAX - count)
-            break; /* the system passes no more */
+            break; /* the limit of the kernel */
         memcpy(ret_numbers + count, CMSG_DATA(at), more * sizeof(int));
         count += more;
     }
@@ -80,20 +80,20 @@ static void close_all(const int *numbers, size_t count)
         (void)weir__descriptor_close(numbers[--count]);
 }
 
-/* Why a message with these descriptors cannot be passed on as it is. */
+/* Fails if a message with these descriptors cannot be delivered. */
 static int check(const weir__io_handle *handle, const weir__io_datagram *received, size_t count,
                  const char **ret_detail)
 {
     if ((received->header->msg_flags & MSG_TRUNC) != 0) {
-        *ret_detail = "a message was dropped: it is longer than this channel receives";
+        *ret_detail = "message dropped: longer than receive_max";
         return -EMSGSIZE;
     }
     if (handle->receive_fds && (received->header->msg_flags & MSG_CTRUNC) != 0) {
-        *ret_detail = "descriptors could not be received: there is no room for more open files";
+        *ret_detail = "descriptors dropped: too many open files";
         return -EMFILE;
     }
     if (count > 0 && received->length == 0) {
-        *ret_detail = "descriptors came without a byte";
+        *ret_detail = "descriptors without a byte";
         return -EPROTO;
     }
     return 0;
@@ -110,7 +110,7 @@ int weir__fd_passing_receive(const weir__io_handle *handle, const weir__io_datag
 
     *ret_msg = NULL;
     if (err == 0 && count > 0) {
-        *ret_detail = "there is no memory for descriptors that were passed";
+        *ret_detail = "descriptors dropped: out of memory";
         err = weir_descriptors_create(bytes, numbers, count, &passed);
         if (err == 0)
             *ret_msg = weir_descriptors_msg(passed);
@@ -124,9 +124,9 @@ int weir__fd_passing_receive(const weir__io_handle *handle, const weir__io_datag
     return err;
 }
 
-/* A stream of which bytes are lost cannot go on; one without its descriptors can. */
-bool weir__fd_passing_tell(weir_channel *channel, const weir__io_handle *handle,
-                           const weir__io_datagram *received)
+/* A stream that has lost bytes fails; one that has lost descriptors continues. */
+bool weir__fd_passing_deliver(weir_channel *channel, const weir__io_handle *handle,
+                              const weir__io_datagram *received)
 {
     const char *detail = NULL;
     weir_msg *msg;

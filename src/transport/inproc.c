@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Channels inside the process: the two ends of a link (link.h), each on an executor of its own.
+ * In-process channels: the two ends of a link (inproc_link.h), each on its own executor.
  *
- * Connecting. The caller leaves a link at the listener's door; the listener makes the other end of
- * it; when that has come to its loop the caller is told, in a task: so the accepted channel is
- * registered, and its pipeline made, before the caller's connect promise completes.
+ * Connecting. The client puts a link into the listener's accept queue; the listener creates the
+ * other end. When that is registered with its loop, the client is notified in a task: so the
+ * pipeline of the accepted channel is initialized before the client's connect promise completes.
  *
- * Reading. What has come is told in a task of the channel's. Where both ends run on the same
- * executor it is told by the flush itself, inside the writer's call, unless the reader is at work
- * further out on the stack, or DEPTH_MAX of such deliveries are. Buffers that lie one behind the
- * other are put together as long as they fit into the channel's receive guess.
+ * Reading. Messages are delivered in a task of the channel. If both ends run on the same executor,
+ * the flush delivers them itself, inside the writer's call, unless the reader is active further up
+ * the stack, or DEPTH_MAX of such deliveries are nested. Queued buffers are merged up to the
+ * channel's receive size.
  *
- * Writing. A message has been sent when it is on the way: it does not count as pending any more.
- * To an end that has gone a write fails, and nothing more happens until what that one had sent is
- * read: it may be what the writer still waits for. Then the channel ends, as a socket's would.
+ * Writing. A message has been sent when it is on the link, and is no longer pending. A write to a
+ * closed end fails, and nothing more happens until everything that the peer had sent is read: the
+ * writer may still wait for it. Then the channel ends, as that of a socket does.
  *
- * Closing. What is on the way to the other end stays there, so there is nothing to linger for. If
- * messages are left that are not on the way, the other end sees -ECONNRESET behind the last one. It
- * hears of the end in the second task that comes by, behind the one that tells our own handlers: so
- * `inactive` comes to us first, and then to the peer.
+ * Closing. Messages on the link stay there, so a close does not linger. If messages are left that
+ * are not on the link, the other end sees -ECONNRESET after the last one. It sees the end in its
+ * second task, which runs after the one that notifies our own handlers: so our `inactive` comes
+ * first.
  */
 #include <weir/transport.h>
 
@@ -34,12 +34,12 @@
 #include "transport/receive_size.h"
 
 #define DEPTH_MAX 8
-#define CAPACITY 65536 /* of a way, where receive_buffer does not say */
+#define CAPACITY 65536 /* of a direction, unless receive_buffer is set */
 
 struct inproc {
     weir_channel channel;    /* first */
     weir__inproc_link *link; /* NULL = not connected */
-    weir__inproc_name *name; /* its own; NULL = none was asked for */
+    weir__inproc_name *name; /* the local address; NULL = none */
     weir__side side;
     weir__receive_size guess;
     bool is_attached;
@@ -47,13 +47,13 @@ struct inproc {
     bool is_active;
     bool reads;
     bool reads_once;
-    bool is_pumping;       /* on the stack: tells what has come, */
-    bool is_flushing;      /* or sends */
-    bool waits_for_room;   /* flushed messages, that is */
-    bool end_is_due;       /* the peer's end was seen, */
-    bool has_ended;        /* and told */
-    weir__msg_queue taken; /* from the link, and not told */
-    int64_t told_bytes;    /* of these, but not given back as room yet */
+    bool is_pumping;         /* on the stack: delivering, */
+    bool is_flushing;        /* or sending */
+    bool waits_for_room;     /* for flushed messages */
+    bool end_is_due;         /* the end of the peer was seen, */
+    bool has_ended;          /* and reported */
+    weir__msg_queue taken;   /* from the link, not yet delivered */
+    int64_t delivered_bytes; /* delivered, but not yet returned to the link as room */
 };
 
 static _Thread_local unsigned depth; /* of deliveries inside a flush */
@@ -63,7 +63,7 @@ static struct inproc *inproc_of(const weir_channel *channel)
     return WEIR_CONTAINER_OF((weir_channel *)(uintptr_t)channel, struct inproc, channel);
 }
 
-void weir__inproc_tell(weir_channel *channel)
+void weir__inproc_notify(weir_channel *channel)
 {
     if (channel == NULL)
         return;
@@ -94,13 +94,13 @@ static int inproc_attach(weir_channel *channel)
     self->is_attached = true;
     if (self->link == NULL)
         return 0;
-    weir__inproc_tell(weir__inproc_link_attach(self->link, self->side, channel));
+    weir__inproc_notify(weir__inproc_link_attach(self->link, self->side, channel));
     if (self->waits_for_room)
         weir__channel_defer(channel, WEIR__DEFERRED_TRANSPORT);
     return 0;
 }
 
-/* What was flushed and not sent is gone on with after the next attach: as if it waited for room. */
+/* Flushed messages are sent after the next attach, as if they waited for room. */
 static bool inproc_detach(weir_channel *channel)
 {
     struct inproc *self = inproc_of(channel);
@@ -127,9 +127,9 @@ static bool inproc_close(weir_channel *channel)
     self->reads = false;
     weir__msg_queue_clear(&self->taken);
     if (self->name != NULL)
-        weir__inproc_name_give_up(self->name);
+        weir__inproc_name_unclaim(self->name);
     if (self->link != NULL)
-        weir__inproc_tell(weir__inproc_link_close(self->link, self->side));
+        weir__inproc_notify(weir__inproc_link_close(self->link, self->side));
     return true;
 }
 
@@ -149,7 +149,7 @@ static void inproc_destroy(weir_channel *channel)
 
 /* ---- addresses ---- */
 
-/* What a caller without a name is known by. */
+/* The address of a client without a name. */
 static int anonymous_address(uint64_t id, weir_address *ret_address)
 {
     char text[WEIR_ADDRESS_TEXT_SIZE];
@@ -182,7 +182,8 @@ static int inproc_remote_address(weir_channel *channel, weir_address *ret_addres
 {
     const struct inproc *self = inproc_of(channel);
 
-    return address_of(self->link, self->side == WEIR__CALLER ? WEIR__CALLED : WEIR__CALLER,
+    return address_of(self->link,
+                      self->side == WEIR__CLIENT_SIDE ? WEIR__SERVER_SIDE : WEIR__CLIENT_SIDE,
                       ret_address);
 }
 
@@ -196,7 +197,7 @@ static int inproc_bind(weir_channel *channel, const weir_address *local)
         err = weir__inproc_name_claim(local, NULL, &name);
     if (err < 0)
         return err;
-    weir__channel_lock(channel); /* others may ask for the address */
+    weir__channel_lock(channel); /* other threads may read the address */
     self->name = name;
     weir__channel_unlock(channel);
     return 0;
@@ -209,16 +210,16 @@ static int call(struct inproc *self, weir__inproc_link *link, const weir_address
     weir_channel *told = NULL;
     int err;
 
-    weir__inproc_link_set_capacity(link, WEIR__CALLER, capacity_of(&self->channel));
-    (void)weir__inproc_link_attach(link, WEIR__CALLER, &self->channel);
-    err = weir__inproc_name_call(remote, link, &told);
+    weir__inproc_link_set_capacity(link, WEIR__CLIENT_SIDE, capacity_of(&self->channel));
+    (void)weir__inproc_link_attach(link, WEIR__CLIENT_SIDE, &self->channel);
+    err = weir__inproc_name_connect(remote, link, &told);
     if (err < 0)
         return err;
     weir__channel_lock(&self->channel);
     self->link = link;
     weir__channel_unlock(&self->channel);
     self->is_connecting = true;
-    weir__inproc_tell(told);
+    weir__inproc_notify(told);
     return 0;
 }
 
@@ -257,7 +258,7 @@ static bool may_pump(const struct inproc *self)
     return self->is_attached && self->reads && !self->is_pumping;
 }
 
-/* Reads when something is there: now, or when it comes. */
+/* Delivers now if there is something, or when it arrives. */
 static void expect(struct inproc *self)
 {
     if (!may_pump(self))
@@ -280,7 +281,7 @@ static void inproc_read_stop(weir_channel *channel)
     inproc_of(channel)->reads = false;
 }
 
-/* The bytes of the buffer that comes next; SIZE_MAX if none does. */
+/* The size of the next buffer; SIZE_MAX if there is none. */
 static size_t next_readable(const struct inproc *self)
 {
     weir_buf *buf = weir_buf_of(weir__msg_queue_peek(&self->taken));
@@ -293,12 +294,11 @@ static weir_msg *pop(struct inproc *self)
     weir_msg *msg = weir__msg_queue_pop(&self->taken);
 
     if (msg != NULL)
-        self->told_bytes += weir__outbound_cost(msg);
+        self->delivered_bytes += weir__outbound_cost(msg);
     return msg;
 }
 
-/* Puts the buffers behind this one into one with it, up to `size` bytes, as long as memory lasts.
- */
+/* Merges the following buffers into one, up to `size` bytes, as far as memory allows. */
 static weir_msg *coalesce(struct inproc *self, weir_buf *first, size_t size)
 {
     weir_buf *all, *next;
@@ -316,7 +316,7 @@ static weir_msg *coalesce(struct inproc *self, weir_buf *first, size_t size)
     return weir_buf_msg(all);
 }
 
-/* The next message to be told; NULL if there is none. A guess that leaves a buffer is too small. */
+/* The next message, or NULL. If a buffer does not fit, the receive size is too small. */
 static weir_msg *next_message(struct inproc *self)
 {
     const weir_channel_options *options = weir__channel_options(&self->channel);
@@ -336,14 +336,15 @@ static weir_msg *next_message(struct inproc *self)
 
 static void make_room(struct inproc *self)
 {
-    int64_t bytes = self->told_bytes;
+    int64_t bytes = self->delivered_bytes;
 
-    self->told_bytes = 0;
-    weir__inproc_tell(weir__inproc_link_make_room(self->link, self->side, bytes));
+    self->delivered_bytes = 0;
+    weir__inproc_notify(weir__inproc_link_make_room(self->link, self->side, bytes));
 }
 
-/* The first time that it is seen our peer's own handlers may not have heard of it. */
-static void tell_end(struct inproc *self)
+/* When the end is first seen, the peer's own handlers may not have been notified: waits one task.
+ */
+static void report_end(struct inproc *self)
 {
     if (!self->end_is_due) {
         self->end_is_due = true;
@@ -380,7 +381,7 @@ static void pump(struct inproc *self)
     is_over = weir__inproc_link_take(self->link, self->side, &self->taken);
     if (weir__msg_queue_is_empty(&self->taken)) {
         if (is_over)
-            tell_end(self);
+            report_end(self);
         else
             expect(self);
         return;
@@ -396,13 +397,13 @@ static int inproc_shut_input(weir_channel *channel)
     struct inproc *self = inproc_of(channel);
 
     weir__msg_queue_clear(&self->taken);
-    weir__inproc_tell(weir__inproc_link_shut_input(self->link, self->side));
+    weir__inproc_notify(weir__inproc_link_shut_input(self->link, self->side));
     return 0;
 }
 
 /* ---- writing ---- */
 
-/* Puts messages on the way as long as there is room. Gives the peer, if it is to be told. */
+/* Puts messages on the link while there is room. Gives the peer if it has to be notified. */
 static int put_messages(struct inproc *self, weir_channel **ret_told)
 {
     weir_channel *channel = &self->channel, *told;
@@ -414,7 +415,7 @@ static int put_messages(struct inproc *self, weir_channel **ret_told)
         if (*ret_told == NULL)
             *ret_told = told;
         else
-            weir_channel_release(told); /* it will be told once, of all of them */
+            weir_channel_release(told); /* it is notified once for all */
         if (err == -EAGAIN || (err == -EPIPE && self->has_ended))
             return err;
         if (err == 0)
@@ -427,7 +428,7 @@ static int put_messages(struct inproc *self, weir_channel **ret_told)
     return 0;
 }
 
-/* Whether the peer, which is ours to look into if it has the same executor, can read now. */
+/* True if the peer is on the same executor and can read now. */
 static bool may_deliver(const struct inproc *self, const weir_channel *peer)
 {
     return depth < DEPTH_MAX &&
@@ -435,11 +436,11 @@ static bool may_deliver(const struct inproc *self, const weir_channel *peer)
            may_pump(inproc_of(peer)) && !inproc_of(peer)->is_flushing;
 }
 
-/* Lets the peer read what was put on the way. True: it has, at once. Takes: peer. */
+/* Lets the peer read. True if it did so at once. Takes: peer. */
 static bool deliver(const struct inproc *self, weir_channel *peer)
 {
     if (peer == NULL || !may_deliver(self, peer)) {
-        weir__inproc_tell(peer);
+        weir__inproc_notify(peer);
         return false;
     }
     depth++;
@@ -449,7 +450,7 @@ static bool deliver(const struct inproc *self, weir_channel *peer)
     return true;
 }
 
-/* Where the peer reads at once there may be room again, and more to send. */
+/* If the peer has read at once, there may be room for more. */
 static int send_messages(struct inproc *self)
 {
     weir_channel *told;
@@ -480,11 +481,11 @@ static int inproc_shut_output(weir_channel *channel)
 {
     struct inproc *self = inproc_of(channel);
 
-    weir__inproc_tell(weir__inproc_link_shut_output(self->link, self->side));
+    weir__inproc_notify(weir__inproc_link_shut_output(self->link, self->side));
     return 0;
 }
 
-/* ---- what others have done ---- */
+/* ---- notifications ---- */
 
 static void look_at_room(struct inproc *self)
 {
@@ -516,7 +517,7 @@ static int inproc_configure(weir_channel *channel)
     return 0;
 }
 
-/* ---- making one ---- */
+/* ---- creation ---- */
 
 static const weir__transport transport = {
     .name = "inproc",
@@ -575,8 +576,8 @@ int weir__inproc_accept(weir_channel *listener, weir__config *config, weir__inpr
         return err;
     self = inproc_of(*ret_channel);
     self->link = link;
-    self->side = WEIR__CALLED;
+    self->side = WEIR__SERVER_SIDE;
     self->is_active = true;
-    weir__inproc_link_set_capacity(link, WEIR__CALLED, capacity_of(*ret_channel));
+    weir__inproc_link_set_capacity(link, WEIR__SERVER_SIDE, capacity_of(*ret_channel));
     return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What in-process channels and their listeners share.
+ * Shared by in-process channels and listeners.
  */
 #ifndef WEIR_TRANSPORT_INPROC_H
 #define WEIR_TRANSPORT_INPROC_H
@@ -8,14 +8,14 @@
 #include "channel/channel.h"
 #include "transport/inproc_link.h"
 
-/* Makes the channel at the called end of a link, which it takes on success. Fails with -ENOMEM. */
+/* Creates the channel of the server end of a link, which it owns on success. Fails with -ENOMEM. */
 int weir__inproc_accept(weir_channel *listener, weir__config *config, weir__inproc_link *link,
                         weir_channel **ret_channel);
 
-/* Lets a channel look at what has come; NULL is fine. Takes: channel. */
-void weir__inproc_tell(weir_channel *channel);
+/* Schedules the task of a channel that looks at the link. NULL is ignored. Takes: channel. */
+void weir__inproc_notify(weir_channel *channel);
 
-/* Such channels live wherever tasks run. */
+/* In-process channels run on any executor. */
 bool weir__inproc_suits(const weir_channel *channel, const weir_executor *executor);
 
 #endif

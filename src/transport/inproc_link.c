@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Links. One lock for both ways: an end holds it for a few instructions, a few times a turn.
+ * Links. One lock for both directions: an end holds it for a few instructions, a few times a turn.
  *
- * Telling. An end that finds nothing to take, or no room, says so under the lock, in the same look.
- * So it cannot miss what happens next, and is told once.
+ * Notification. An end that finds nothing to take, or no room, sets its waiting flag under the same
+ * lock. So it cannot miss a change, and is notified once.
  *
- * Retaining an end that is to be told is allowed, though the link holds no reference to it: the
- * loop holds one as long as the end is attached, and it detaches under this lock before it gives
- * that back.
+ * An end may be retained for its notification although the link holds no reference to it: its loop
+ * holds one while the end is attached, and detaches it under this lock before releasing that.
  */
 #include "transport/inproc_link.h"
 
@@ -24,16 +23,16 @@ static weir__inproc_link_end *end_of(weir__inproc_link *link, weir__side side)
 
 static weir__inproc_link_end *peer_of(weir__inproc_link *link, weir__side side)
 {
-    return &link->ends[side == WEIR__CALLER ? WEIR__CALLED : WEIR__CALLER];
+    return &link->ends[side == WEIR__CLIENT_SIDE ? WEIR__SERVER_SIDE : WEIR__CLIENT_SIDE];
 }
 
-/* The end's channel, to be told; NULL if it has no loop. */
+/* The end's channel, retained, to be notified; NULL if it has no loop. */
 static weir_channel *lend(weir__inproc_link_end *end)
 {
     return end->channel != NULL ? weir_channel_retain(end->channel) : NULL;
 }
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 int weir__inproc_link_create(const weir_channel *caller, weir__inproc_name *name,
                              weir__inproc_link **ret_link)
@@ -45,10 +44,10 @@ int weir__inproc_link_create(const weir_channel *caller, weir__inproc_name *name
     weir__refs_init(&link->refs);
     weir__mutex_init(&link->lock);
     weir__list_init(&link->waiting);
-    weir__msg_queue_init(&link->ends[WEIR__CALLER].messages);
-    weir__msg_queue_init(&link->ends[WEIR__CALLED].messages);
+    weir__msg_queue_init(&link->ends[WEIR__CLIENT_SIDE].messages);
+    weir__msg_queue_init(&link->ends[WEIR__SERVER_SIDE].messages);
     if (name != NULL)
-        link->names[WEIR__CALLER] = weir__inproc_name_retain(name);
+        link->names[WEIR__CLIENT_SIDE] = weir__inproc_name_retain(name);
     link->caller_id = weir_channel_id(caller);
     *ret_link = link;
     return 0;
@@ -85,7 +84,7 @@ weir_channel *weir__inproc_link_attach(weir__inproc_link *link, weir__side side,
 
     weir__mutex_lock(&link->lock);
     end_of(link, side)->channel = channel;
-    if (side == WEIR__CALLED && !link->is_made) {
+    if (side == WEIR__SERVER_SIDE && !link->is_made) {
         link->is_made = true;
         told = lend(peer_of(link, side));
     }
@@ -107,7 +106,7 @@ int weir__inproc_link_state(weir__inproc_link *link)
     weir__mutex_lock(&link->lock);
     if (link->is_made)
         state = 0;
-    else if (link->ends[WEIR__CALLED].is_gone)
+    else if (link->ends[WEIR__SERVER_SIDE].is_gone)
         state = -ECONNREFUSED;
     weir__mutex_unlock(&link->lock);
     return state;
@@ -125,7 +124,7 @@ bool weir__inproc_link_is_gone(weir__inproc_link *link, weir__side side)
 
 /* ---- sending ---- */
 
-/* What does not fit whole waits, except where there is nothing to wait for. */
+/* A message waits until it fits as a whole, unless the direction is empty. */
 static bool fits(const weir__inproc_link_end *end, int64_t cost)
 {
     return end->bytes == 0 || end->bytes + cost <= end->capacity;
@@ -160,7 +159,8 @@ int weir__inproc_link_put(weir__inproc_link *link, weir__side side, weir_msg *ms
     return err;
 }
 
-/* Half of it at the least, so that reader and writer do not wake each other for every message. */
+/* True if at least half is free, so that reader and writer do not wake each other for every
+ * message. */
 static bool has_room(const weir__inproc_link_end *end)
 {
     return end->is_gone || end->is_deaf || end->bytes <= end->capacity / 2;
@@ -193,7 +193,7 @@ bool weir__inproc_link_take(weir__inproc_link *link, weir__side side, weir__msg_
     return is_over;
 }
 
-/* The other end, if it waits for the room that there is in the way to this one. */
+/* The other end, if it waits for room towards this one, and there is room. */
 static weir_channel *lend_writer(weir__inproc_link *link, weir__side side)
 {
     weir__inproc_link_end *end = end_of(link, side);
@@ -227,7 +227,7 @@ bool weir__inproc_link_wait(weir__inproc_link *link, weir__side side)
     return waits;
 }
 
-/* ---- the end ---- */
+/* ---- closing ---- */
 
 weir_channel *weir__inproc_link_shut_output(weir__inproc_link *link, weir__side side)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of names, and the doors behind them: one lock for all, held for a look-up at the longest.
+ * The table of names and their accept queues: one lock for all, held for a lookup at most.
  */
 #include "transport/inproc_name.h"
 
@@ -10,7 +10,7 @@
 
 #define BUCKETS 256 /* a power of two */
 
-/* Buckets are made when the first name comes: until then `next` is NULL. */
+/* Buckets are initialized with the first name: until then `next` is NULL. */
 static struct {
     weir__mutex lock;
     weir__list buckets[BUCKETS];
@@ -44,7 +44,7 @@ static weir__inproc_name *find(const weir_address *address)
     return NULL;
 }
 
-int weir__inproc_name_claim(const weir_address *address, weir__door *door,
+int weir__inproc_name_claim(const weir_address *address, weir__accept_queue *queue,
                             weir__inproc_name **ret_name)
 {
     weir__inproc_name *name;
@@ -57,7 +57,7 @@ int weir__inproc_name_claim(const weir_address *address, weir__door *door,
         return -ENOMEM;
     weir__refs_init(&name->refs);
     name->address = *address;
-    name->door = door;
+    name->queue = queue;
     weir__mutex_lock(&names.lock);
     if (find(address) != NULL)
         err = -EADDRINUSE;
@@ -71,7 +71,7 @@ int weir__inproc_name_claim(const weir_address *address, weir__door *door,
     return err;
 }
 
-void weir__inproc_name_give_up(weir__inproc_name *name)
+void weir__inproc_name_unclaim(weir__inproc_name *name)
 {
     weir__mutex_lock(&names.lock);
     weir__list_remove(&name->neighbours);
@@ -90,73 +90,74 @@ void weir__inproc_name_release(weir__inproc_name *name)
         weir__free(name);
 }
 
-/* ---- doors ---- */
+/* ---- accept queues ---- */
 
-/* Under the lock. The listener is alive as long as it has a loop: link.c says why. */
-static weir_channel *leave_at(weir__door *door, weir__inproc_link *link)
+/* Under the lock. The listener is alive as long as it has a loop: see inproc_link.c. */
+static weir_channel *leave_at(weir__accept_queue *queue, weir__inproc_link *link)
 {
     weir_channel *told =
-        door->is_attended && door->channel != NULL ? weir_channel_retain(door->channel) : NULL;
+        queue->is_attended && queue->channel != NULL ? weir_channel_retain(queue->channel) : NULL;
 
     weir__inproc_link_retain(link);
-    weir__list_append(&door->waiting, &link->waiting);
-    door->count++;
-    door->is_attended = false;
+    weir__list_append(&queue->waiting, &link->waiting);
+    queue->count++;
+    queue->is_attended = false;
     return told;
 }
 
-/* The name is in the table, so who claimed it still keeps it, and cannot let go under the lock. */
-int weir__inproc_name_call(const weir_address *address, weir__inproc_link *link,
-                           weir_channel **ret_told)
+/* The name is in the table, so its owner holds a reference, and cannot release it under the lock.
+ */
+int weir__inproc_name_connect(const weir_address *address, weir__inproc_link *link,
+                              weir_channel **ret_told)
 {
     weir__inproc_name *name;
     int err = 0;
 
     weir__mutex_lock(&names.lock);
     name = find(address);
-    if (name == NULL || name->door == NULL || name->door->count >= name->door->backlog) {
+    if (name == NULL || name->queue == NULL || name->queue->count >= name->queue->backlog) {
         err = -ECONNREFUSED;
     } else {
-        link->names[WEIR__CALLED] = weir__inproc_name_retain(name);
-        *ret_told = leave_at(name->door, link);
+        link->names[WEIR__SERVER_SIDE] = weir__inproc_name_retain(name);
+        *ret_told = leave_at(name->queue, link);
     }
     weir__mutex_unlock(&names.lock);
     return err;
 }
 
-void weir__door_init(weir__door *door, int64_t backlog)
+void weir__accept_queue_init(weir__accept_queue *queue, int64_t backlog)
 {
-    *door = (weir__door){.backlog = backlog};
-    weir__list_init(&door->waiting);
+    *queue = (weir__accept_queue){.backlog = backlog};
+    weir__list_init(&queue->waiting);
 }
 
-void weir__door_attach(weir__door *door, weir_channel *channel)
+void weir__accept_queue_attach(weir__accept_queue *queue, weir_channel *channel)
 {
     weir__mutex_lock(&names.lock);
-    door->channel = channel;
+    queue->channel = channel;
     weir__mutex_unlock(&names.lock);
 }
 
-weir__inproc_link *weir__door_take(weir__door *door)
+weir__inproc_link *weir__accept_queue_take(weir__accept_queue *queue)
 {
     weir__list *item;
 
     weir__mutex_lock(&names.lock);
-    door->is_attended = false;
-    item = weir__list_pop(&door->waiting);
+    queue->is_attended = false;
+    item = weir__list_pop(&queue->waiting);
     if (item != NULL)
-        door->count--;
+        queue->count--;
     weir__mutex_unlock(&names.lock);
     return item != NULL ? WEIR_CONTAINER_OF(item, weir__inproc_link, waiting) : NULL;
 }
 
-bool weir__door_wait(weir__door *door)
+bool weir__accept_queue_wait(weir__accept_queue *queue)
 {
     bool nobody;
 
     weir__mutex_lock(&names.lock);
-    nobody = weir__list_is_empty(&door->waiting);
-    door->is_attended = nobody;
+    nobody = weir__list_is_empty(&queue->waiting);
+    queue->is_attended = nobody;
     weir__mutex_unlock(&names.lock);
     return nobody;
 }

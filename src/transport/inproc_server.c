@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Listeners inside the process: each has a name, and a door at which links wait for it (name.h).
+ * In-process listeners: each has a name and an accept queue (inproc_name.h).
  */
 #include <weir/transport.h>
 
@@ -15,7 +15,7 @@ struct server {
     weir_channel channel; /* first */
     weir__config *child_config;
     weir__inproc_name *name; /* NULL = not bound */
-    weir__door door;
+    weir__accept_queue queue;
     bool is_attached;
     bool is_active;
     bool reads;
@@ -35,7 +35,7 @@ static int server_attach(weir_channel *channel)
     struct server *self = server_of(channel);
 
     self->is_attached = true;
-    weir__door_attach(&self->door, channel);
+    weir__accept_queue_attach(&self->queue, channel);
     return 0;
 }
 
@@ -44,7 +44,7 @@ static bool server_detach(weir_channel *channel)
     struct server *self = server_of(channel);
 
     self->is_attached = false;
-    weir__door_attach(&self->door, NULL);
+    weir__accept_queue_attach(&self->queue, NULL);
     return true;
 }
 
@@ -59,11 +59,11 @@ static int server_bind(weir_channel *channel, const weir_address *local)
     weir__inproc_name *name;
     int err;
 
-    self->door.backlog = weir__channel_options(channel)->backlog;
-    err = weir__inproc_name_claim(local, &self->door, &name);
+    self->queue.backlog = weir__channel_options(channel)->backlog;
+    err = weir__inproc_name_claim(local, &self->queue, &name);
     if (err < 0)
         return err;
-    weir__channel_lock(channel); /* others may ask for the address */
+    weir__channel_lock(channel); /* other threads may read the address */
     self->name = name;
     weir__channel_unlock(channel);
     self->is_active = true;
@@ -72,7 +72,7 @@ static int server_bind(weir_channel *channel, const weir_address *local)
 
 static void refuse(weir__inproc_link *link)
 {
-    weir__inproc_tell(weir__inproc_link_close(link, WEIR__CALLED));
+    weir__inproc_notify(weir__inproc_link_close(link, WEIR__SERVER_SIDE));
     weir__inproc_link_release(link);
 }
 
@@ -84,10 +84,10 @@ static bool server_close(weir_channel *channel)
     self->is_attached = false;
     self->is_active = false;
     self->reads = false;
-    weir__door_attach(&self->door, NULL);
+    weir__accept_queue_attach(&self->queue, NULL);
     if (self->name != NULL)
-        weir__inproc_name_give_up(self->name);
-    while ((link = weir__door_take(&self->door)) != NULL)
+        weir__inproc_name_unclaim(self->name);
+    while ((link = weir__accept_queue_take(&self->queue)) != NULL)
         refuse(link);
     return true;
 }
@@ -112,10 +112,11 @@ static int server_local_address(weir_channel *channel, weir_address *ret_address
 
 /* ---- accepting ---- */
 
-/* Accepts when somebody is there: now, or when they come. */
+/* Accepts now if there is a link, or when one arrives. */
 static void expect(struct server *self)
 {
-    if (self->is_attached && self->reads && !self->is_accepting && !weir__door_wait(&self->door))
+    if (self->is_attached && self->reads && !self->is_accepting &&
+        !weir__accept_queue_wait(&self->queue))
         weir__channel_defer(&self->channel, WEIR__DEFERRED_TRANSPORT);
 }
 
@@ -133,15 +134,15 @@ static void server_read_stop(weir_channel *channel)
     server_of(channel)->reads = false;
 }
 
-/* The next channel; NULL if nobody is there any more. Who has gone meanwhile is passed over. */
+/* The next channel, or NULL. Skips clients that have closed meanwhile. */
 static weir_channel *next_channel(struct server *self)
 {
     weir_channel *child;
     weir__inproc_link *link;
     int err;
 
-    while ((link = weir__door_take(&self->door)) != NULL) {
-        if (weir__inproc_link_is_gone(link, WEIR__CALLER)) {
+    while ((link = weir__accept_queue_take(&self->queue)) != NULL) {
+        if (weir__inproc_link_is_gone(link, WEIR__CLIENT_SIDE)) {
             weir__inproc_link_release(link);
             continue;
         }
@@ -149,8 +150,7 @@ static weir_channel *next_channel(struct server *self)
         if (err == 0)
             return child;
         refuse(link);
-        weir__channel_nonfatal_error(&self->channel, err,
-                                     "a connection could not be made a channel");
+        weir__channel_nonfatal_error(&self->channel, err, "cannot accept a connection");
     }
     return NULL;
 }
@@ -183,7 +183,7 @@ static void server_deferred(weir_channel *channel)
     expect(self);
 }
 
-/* ---- making one ---- */
+/* ---- creation ---- */
 
 static const weir__transport transport = {
     .name = "inproc-server",
@@ -219,6 +219,6 @@ int weir_inproc_create_server(const weir_channel_options *options,
         return err;
     }
     server_of(*ret_channel)->child_config = child_config;
-    weir__door_init(&server_of(*ret_channel)->door, 0);
+    weir__accept_queue_init(&server_of(*ret_channel)->queue, 0);
     return 0;
 }

@@ -88,7 +88,7 @@ static void on_received_message(weir__io_handle *handle, const weir__io_datagram
     if (!keeps_packets_apart(stream))
         learn(stream, message->length);
     weir__stats_received(&stream->base.channel, 1, message->length);
-    if (!weir__fd_passing_tell(&stream->base.channel, handle, message))
+    if (!weir__fd_passing_deliver(&stream->base.channel, handle, message))
         receive_another(stream);
 }
 

@@ -367,5 +367,5 @@ TEST(embedded, has_the_addresses_that_it_is_told)
     log_capture_start();
     assert_int_equal(weir_embedded_create(WEIR_EMBEDDED_OPTIONS(.remote = "nowhere"), &embedded),
                      -EINVAL);
-    assert_log_contains("it is no address");
+    assert_log_contains("it is not an address");
 }
