@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pool as its users see it: making and closing it, who waits for a channel, and what comes back.
+ * The API of a pool: creation, acquisition, return and close.
  */
 #include "bootstrap/client_pool.h"
 
@@ -20,7 +20,7 @@
 #define MAX_WAITING 1024
 #define ACQUIRE_TIMEOUT_NS weir_seconds(30)
 
-/* ---- making one ---- */
+/* ---- creation ---- */
 
 static int read_options(const weir_client_pool_options *given,
                         weir_client_pool_options *ret_options, weir_client_options *ret_client)
@@ -32,9 +32,9 @@ static int read_options(const weir_client_pool_options *given,
     if (err < 0)
         return err;
     if (options->client == NULL)
-        return weir__options_reject("client pool", NULL, "there are no options of the client");
+        return weir__options_reject("client pool", NULL, ".client is required");
     if (options->executor != NULL && options->executor->type->run_inline != NULL)
-        return weir__options_reject("client pool", NULL, "its executor has no timers");
+        return weir__options_reject("client pool", NULL, ".executor has no timers");
     err = weir__options_check("client pool", NULL, WEIR__OPTION_FROM(options, max, 0),
                               WEIR__OPTION_FROM(options, max_waiting, WEIR_OFF),
                               WEIR__OPTION_FROM(options, acquire_timeout_ns, WEIR_OFF),
@@ -47,7 +47,7 @@ static int read_options(const weir_client_pool_options *given,
 static void apply(weir_client_pool *pool, const weir_client_pool_options *options)
 {
     pool->options = *options;
-    pool->options.client = NULL; /* the caller's */
+    pool->options.client = NULL; /* owned by the caller */
     pool->max = options->max > 0 ? (size_t)options->max : MAX;
     pool->max_waiting = options->max_waiting > 0 ? (size_t)options->max_waiting : MAX_WAITING;
     if (options->max_waiting == WEIR_OFF)
@@ -121,13 +121,13 @@ void weir_client_pool_release(weir_client_pool *pool)
     weir__client_pool_unref(pool);
 }
 
-/* ---- who waits ---- */
+/* ---- acquisitions ---- */
 
 static const char *refusal(int err)
 {
     return err == WEIR_ECLOSED ? "the pool is closed"
-           : err == WEIR_EFULL ? "too many wait for a channel of the pool"
-           : err == -ETIMEDOUT ? "no channel of the pool became free in time"
+           : err == WEIR_EFULL ? "too many acquisitions are waiting"
+           : err == -ETIMEDOUT ? "no channel of the pool became available in time"
                                : NULL;
 }
 
@@ -136,8 +136,8 @@ static weir_promise *promise_of(weir__acquisition *acquisition)
     return weir__promise_of_extra(acquisition);
 }
 
-/* With the lock: takes it out of the queue; false if it was not there. */
-static bool forget(weir_client_pool *pool, weir__acquisition *acquisition)
+/* With the lock: removes it from the queue; false if it was not there. */
+static bool dequeue(weir_client_pool *pool, weir__acquisition *acquisition)
 {
     if (weir__list_is_empty(&acquisition->link))
         return false;
@@ -146,14 +146,15 @@ static bool forget(weir_client_pool *pool, weir__acquisition *acquisition)
     return true;
 }
 
-/* One that was cancelled is complete: releasing it calls nobody, so the lock does not matter. */
+/* A cancelled promise is complete: releasing it calls no listener, so it may happen under the lock.
+ */
 weir__acquisition *weir__client_pool_next(weir_client_pool *pool)
 {
     while (!weir__list_is_empty(&pool->waiting)) {
         weir__acquisition *acquisition =
             WEIR_CONTAINER_OF(pool->waiting.next, weir__acquisition, link);
 
-        (void)forget(pool, acquisition);
+        (void)dequeue(pool, acquisition);
         if (weir_promise_set_uncancellable(promise_of(acquisition)))
             return acquisition;
         weir_promise_release(promise_of(acquisition));
@@ -161,7 +162,7 @@ weir__acquisition *weir__client_pool_next(weir_client_pool *pool)
     return NULL;
 }
 
-/* The promise is complete, however that came. Nobody else has it, unless it was cancelled. */
+/* The promise is complete: removes it from the queue if it was cancelled. */
 static void on_acquired(weir_promise *promise, void *arg)
 {
     weir__acquisition *acquisition = arg;
@@ -169,7 +170,7 @@ static void on_acquired(weir_promise *promise, void *arg)
     bool waited;
 
     weir__mutex_lock(&pool->lock);
-    waited = forget(pool, acquisition);
+    waited = dequeue(pool, acquisition);
     weir__mutex_unlock(&pool->lock);
     if (waited)
         weir_promise_release(promise);
@@ -190,8 +191,8 @@ static int set_alarm(weir_client_pool *pool, int64_t at_ns)
 }
 
 /*
- * Who has waited too long, and that; or NULL, and then the alarm is set for the next. Where it
- * cannot be set nobody waits without one: each is told why.
+ * Takes an acquisition that has timed out; or returns NULL and sets the alarm for the next. If the
+ * alarm cannot be set, all waiting acquisitions fail with that error.
  */
 static weir__acquisition *take_late(weir_client_pool *pool, int *ret_err)
 {
@@ -203,7 +204,7 @@ static weir__acquisition *take_late(weir_client_pool *pool, int *ret_err)
         late = first_waiting(pool);
         *ret_err = late->deadline_ns <= now_ns ? -ETIMEDOUT : set_alarm(pool, late->deadline_ns);
         if (*ret_err < 0)
-            (void)forget(pool, late);
+            (void)dequeue(pool, late);
         else
             late = NULL;
     }
@@ -211,7 +212,7 @@ static weir__acquisition *take_late(weir_client_pool *pool, int *ret_err)
     return late;
 }
 
-/* One that was cancelled is not set again: its executor ends, or the pool is closed. */
+/* A cancelled alarm is not set again: its executor ends, or the pool is closed. */
 static void on_alarm(void *arg, int status)
 {
     weir_client_pool *pool = arg;
@@ -230,7 +231,7 @@ static void on_alarm(void *arg, int status)
     weir__client_pool_unref(pool);
 }
 
-/* With the lock: those for whom there is, or can be, a channel do not count as waiting. */
+/* With the lock: acquisitions for which a channel is coming, or can be connected, do not count. */
 static bool is_full(const weir_client_pool *pool)
 {
     size_t free_count = pool->max > pool->channels ? pool->max - pool->channels : 0;
@@ -283,7 +284,7 @@ static void wait_for_one(weir_client_pool *pool, weir_promise *promise)
         weir__client_pool_serve(pool);
 }
 
-/* Where nothing is to be done on its loop, an idle channel is handed out at once. */
+/* An idle channel is acquired at once if there are no functions to call on its loop. */
 static weir__pooled *take_at_once(weir_client_pool *pool)
 {
     weir__pooled *pooled = NULL;
@@ -322,9 +323,9 @@ int weir_client_pool_acquire(weir_client_pool *pool, weir_executor *executor,
     return 0;
 }
 
-/* ---- what comes back ---- */
+/* ---- returning ---- */
 
-/* 0 if it comes back now; WEIR_ECLOSED if it is closed, and nothing comes back. */
+/* 0 if the channel returns to the pool; WEIR_ECLOSED if it is closed. */
 static int claim_back(weir_client_pool *pool, weir__pooled *pooled)
 {
     int err = 0;
@@ -338,7 +339,7 @@ static int claim_back(weir_client_pool *pool, weir__pooled *pooled)
     return err;
 }
 
-static void give(weir_client_pool *pool, weir__pooled *pooled, weir_promise *done)
+static void return_channel(weir_client_pool *pool, weir__pooled *pooled, weir_promise *done)
 {
     int err = claim_back(pool, pooled);
 
@@ -347,7 +348,7 @@ static void give(weir_client_pool *pool, weir__pooled *pooled, weir_promise *don
     else if (done != NULL && err == WEIR_ECLOSED)
         (void)weir_promise_succeed(done, NULL);
     else if (done != NULL)
-        (void)weir_promise_fail(done, err, "the channel was given back before");
+        (void)weir_promise_fail(done, err, "the channel was already returned");
 }
 
 void weir_client_pool_return(weir_client_pool *pool, weir_channel *channel, weir_promise *done)
@@ -355,12 +356,12 @@ void weir_client_pool_return(weir_client_pool *pool, weir_channel *channel, weir
     weir__pooled *pooled = weir__pooled_of(channel);
 
     if (pooled != NULL && pooled->pool == pool) {
-        give(pool, pooled, done);
+        return_channel(pool, pooled, done);
         return;
     }
     weir_channel_close(channel, NULL);
     if (done != NULL)
-        (void)weir_promise_fail(done, -EINVAL, "the channel is not of this pool");
+        (void)weir_promise_fail(done, -EINVAL, "the channel is not from this pool");
 }
 
 /* ---- closing ---- */
@@ -429,7 +430,7 @@ void weir_client_pool_close(weir_client_pool *pool)
     weir__mutex_unlock(&pool->lock);
     if (was_closed)
         return;
-    weir__refs_retain(&pool->refs); /* who hears of it may let go of the pool */
+    weir__refs_retain(&pool->refs); /* a listener may release the pool */
     weir__client_pool_stop(pool, alarm);
     weir__client_pool_stop(pool, sweep);
     fail_waiting(pool);

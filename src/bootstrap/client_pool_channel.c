@@ -2,13 +2,13 @@
 /*
  * The channels of a pool, from the connection to the end.
  *
- *      connect -> on_connected -> deliver -> hand_out
+ *      connect -> on_connected -> deliver -> weir__pooled_deliver
  *      check -> (on its loop) on_check -> deliver, or reject
- *      return -> (on its loop) on_return -> come_back
+ *      return -> (on its loop) on_return -> finish_return
  *      on_closed, at any time
  *
- * Whoever works on a channel's loop keeps the channel meanwhile; the pool keeps it until it is
- * closed; and the channel keeps what the pool knows of it, which keeps the pool's memory.
+ * A task on a channel's loop holds a reference to the channel; the pool holds one until it is
+ * closed; and the channel owns its weir__pooled, which keeps the pool's memory.
  */
 #include <errno.h>
 
@@ -37,14 +37,14 @@ weir__pooled *weir__pooled_of(weir_channel *channel)
 
 /* ---- delivery ---- */
 
-static void come_back(weir__pooled *pooled, weir_promise *done);
+static void finish_return(weir__pooled *pooled, weir_promise *done);
 
 static void release_channel(void *channel)
 {
     weir_channel_release(channel);
 }
 
-/* A promise that somebody else has completed gets nothing, and the channel comes back. */
+/* If the promise was cancelled, the channel returns to the pool. */
 void weir__pooled_deliver(weir__pooled *pooled, weir_promise *promise)
 {
     weir_client_pool *pool = pooled->pool;
@@ -55,25 +55,26 @@ void weir__pooled_deliver(weir__pooled *pooled, weir_promise *promise)
         if (pooled->state == WEIR__POOLED_OUT)
             pooled->state = WEIR__POOLED_RETURNING;
         weir__mutex_unlock(&pool->lock);
-        come_back(pooled, NULL);
+        finish_return(pooled, NULL);
     }
     weir_channel_release(channel);
 }
 
-/* With the lock: it was CHECKING. */
+/* With the lock: the state was CHECKING. */
 static void stop_checking(weir_client_pool *pool)
 {
     pool->coming--;
     pool->checking--;
 }
 
-/* With the lock: who gets it; NULL if it is idle then, or is to be closed. */
+/* With the lock: the acquisition that gets the channel; NULL if it becomes idle, or has to be
+ * closed. */
 static weir__acquisition *choose(weir__pooled *pooled, bool *ret_closes)
 {
     weir_client_pool *pool = pooled->pool;
     weir__acquisition *acquisition = NULL;
 
-    *ret_closes = pooled->state != WEIR__POOLED_CHECKING; /* it is closed already */
+    *ret_closes = pooled->state != WEIR__POOLED_CHECKING; /* already closed */
     if (*ret_closes)
         return NULL;
     stop_checking(pool);
@@ -89,7 +90,8 @@ static weir__acquisition *choose(weir__pooled *pooled, bool *ret_closes)
     return acquisition;
 }
 
-/* A channel that is good, and CHECKING, goes to the first who waits. The caller keeps it. */
+/* A healthy channel in CHECKING goes to the first waiting acquisition. The caller holds a
+ * reference. */
 static void deliver(weir__pooled *pooled)
 {
     weir_client_pool *pool = pooled->pool;
@@ -113,8 +115,9 @@ static void deliver(weir__pooled *pooled)
 
 /* ---- on the channel's loop ---- */
 
-/* The channel is kept until the task has been called. Fails if its loop has ended. */
-static int visit(weir__pooled *pooled, weir_task_fn *fn)
+/* Calls a function on the channel's loop; holds a reference until then. Fails if the loop has
+ * ended. */
+static int post_to_loop(weir__pooled *pooled, weir_task_fn *fn)
 {
     int err;
 
@@ -126,7 +129,7 @@ static int visit(weir__pooled *pooled, weir_task_fn *fn)
     return err;
 }
 
-/* It was to be delivered, but is not fit for it. */
+/* The channel is not healthy. */
 static void reject(weir__pooled *pooled)
 {
     weir_client_pool *pool = pooled->pool;
@@ -163,20 +166,20 @@ static void on_check(void *arg, int status)
     weir_channel_release(channel);
 }
 
-/* The loop is visited only if there is something to be done. */
+/* Goes to the loop only if there are functions to call. */
 static void check(weir__pooled *pooled)
 {
     const weir_client_pool_options *options = &pooled->pool->options;
 
     if (options->healthy == NULL && options->acquired == NULL)
         deliver(pooled);
-    else if (visit(pooled, on_check) < 0)
+    else if (post_to_loop(pooled, on_check) < 0)
         reject(pooled);
 }
 
 /* ---- connecting ---- */
 
-/* It was counted as coming, and does not come. Who has waited longest hears why. */
+/* A channel counted as coming has failed: fails the acquisition that has waited longest. */
 static void fail_first(weir_client_pool *pool, int err, const char *detail)
 {
     weir__acquisition *acquisition;
@@ -200,7 +203,7 @@ static void fail_first(weir_client_pool *pool, int err, const char *detail)
         (void)weir_promise_succeed(pool->closed, NULL);
 }
 
-/* With the lock: leaves where it was, whatever that was. Returns whether the pool is now empty. */
+/* With the lock: removes the channel, in any state. True if the pool is empty now. */
 static bool leave(weir__pooled *pooled)
 {
     weir_client_pool *pool = pooled->pool;
@@ -228,14 +231,14 @@ static void on_closed(weir_promise *promise, void *arg)
     weir__mutex_lock(&pool->lock);
     is_last = leave(pooled);
     weir__mutex_unlock(&pool->lock);
-    weir_channel_release(pooled->channel); /* which may be its end */
+    weir_channel_release(pooled->channel); /* possibly the last reference */
     if (is_last)
         (void)weir_promise_succeed(pool->closed, NULL);
     weir__client_pool_serve(pool);
     weir__client_pool_unref(pool);
 }
 
-/* From here on the channel has what the pool knows of it. */
+/* From here on the channel owns its weir__pooled. */
 static int take_in(weir__pooled *pooled, weir_channel *channel)
 {
     weir_promise *closed = weir_channel_closed(channel);
@@ -254,8 +257,8 @@ static int take_in(weir__pooled *pooled, weir_channel *channel)
     return 0;
 }
 
-/* A channel that was just connected needs no check. */
-static void welcome(weir__pooled *pooled)
+/* A new channel needs no check. */
+static void deliver_new(weir__pooled *pooled)
 {
     weir_channel *channel = weir_channel_retain(pooled->channel);
     const weir_client_pool_options *options = &pooled->pool->options;
@@ -288,12 +291,12 @@ static void on_connected(weir_promise *connecting, void *arg)
         fail_first(pool, err, channel == NULL ? weir_promise_detail(connecting) : NULL);
         weir__client_pool_serve(pool);
     } else {
-        welcome(pooled);
+        deliver_new(pooled);
     }
     weir__client_pool_unref(pool);
 }
 
-/* A close gives up what stands in the list; so does who has begun it, if it was not there yet. */
+/* A close cancels the connections in the list; one that is not in it yet is cancelled here. */
 static void begin(weir__pooled *pooled, weir_promise *connecting)
 {
     weir_client_pool *pool = pooled->pool;
@@ -331,7 +334,7 @@ static int connect_one(weir_client_pool *pool)
     return 0;
 }
 
-/* A pool that is closed meanwhile lets go of the client's group only when this is through. */
+/* A pool that is closed meanwhile releases the client's group only after this. */
 static void connect_another(weir_client_pool *pool)
 {
     int err = connect_one(pool);
@@ -349,7 +352,7 @@ static void connect_another(weir_client_pool *pool)
 
 /* ---- serving ---- */
 
-/* With the lock: an idle channel, for somebody for whom none is checked; kept by the caller. */
+/* With the lock: an idle channel for an acquisition without one, retained; or NULL. */
 static weir__pooled *call_idle(weir_client_pool *pool)
 {
     weir__pooled *idle = NULL;
@@ -364,7 +367,7 @@ static weir__pooled *call_idle(weir_client_pool *pool)
     return idle;
 }
 
-/* With the lock: whether a channel is to be connected, for somebody for whom none is coming. */
+/* With the lock: true if a channel has to be connected for an acquisition without one. */
 static bool call_new(weir_client_pool *pool)
 {
     if (pool->waiting_count <= pool->coming || pool->channels >= pool->max || pool->is_closed)
@@ -403,10 +406,10 @@ void weir__client_pool_serve(weir_client_pool *pool)
         ;
 }
 
-/* ---- coming back ---- */
+/* ---- returning ---- */
 
-/* The caller keeps the channel. */
-static void come_back(weir__pooled *pooled, weir_promise *done)
+/* The caller holds a reference to the channel. */
+static void finish_return(weir__pooled *pooled, weir_promise *done)
 {
     weir_client_pool *pool = pooled->pool;
     bool stays = weir_channel_is_active(pooled->channel);
@@ -434,7 +437,7 @@ static void on_return(void *arg, int status)
 
     if (status == 0)
         options->released(channel, options->user_data);
-    come_back(pooled, done);
+    finish_return(pooled, done);
     weir_promise_release(done);
     weir_channel_release(channel);
 }
@@ -442,8 +445,8 @@ static void on_return(void *arg, int status)
 void weir__pooled_return(weir__pooled *pooled, weir_promise *done)
 {
     pooled->done = done != NULL ? weir_promise_retain(done) : NULL;
-    if (pooled->pool->options.released == NULL || visit(pooled, on_return) < 0) {
+    if (pooled->pool->options.released == NULL || post_to_loop(pooled, on_return) < 0) {
         weir_promise_release(pooled->done);
-        come_back(pooled, done);
+        finish_return(pooled, done);
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The idle channels of a pool: who has been idle longest stands first, and is closed by a timer
- * when that was too long. There is one timer, for the first of them, and none if none is idle.
+ * The idle channels of a pool, the longest idle first. One timer closes the first when it times
+ * out; there is none if no channel is idle.
  */
 #include "bootstrap/client_pool.h"
 #include "executor/executor.h"
@@ -34,7 +34,7 @@ static void start_sweep(weir_client_pool *pool)
         pool, &pool->sweep, weir__deadline(since_ns, pool->options.idle_timeout_ns), on_sweep);
 }
 
-/* One that was idle too long; or NULL, and then the timer runs for the next. */
+/* A channel that was idle too long; or NULL, with the timer set for the next. */
 static weir_channel *sweep_one(weir_client_pool *pool)
 {
     int64_t now_ns = weir__client_pool_now(pool);
@@ -89,7 +89,7 @@ weir__pooled *weir__client_pool_take_idle(weir_client_pool *pool, enum weir__poo
             pooled->state = state;
             return pooled;
         }
-        weir__pooled_count_out(pooled); /* it is about to tell that it is closed */
+        weir__pooled_count_out(pooled); /* its close is about to be reported */
     }
     return NULL;
 }

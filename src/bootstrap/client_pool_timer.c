@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The timers of a pool: one for all who wait, and one for all channels that are idle. Each runs for
- * the first of them, since the others are due later, and is then set for the next. So a pool has
- * two at most, however often something is acquired and given back: a timer that is stopped from
- * another thread stays where it is until its executor wakes up, and there would be one for each.
+ * The timers of a pool: one for all waiting acquisitions, and one for all idle channels. Each is
+ * set for the first one, then for the next. So a pool has at most two, however often channels are
+ * acquired and returned: a timer stopped from another thread stays in its executor until that wakes
+ * up, so one per acquisition would accumulate.
  */
 #include <weir/timer.h>
 
@@ -29,7 +29,8 @@ int weir__client_pool_start(weir_client_pool *pool, weir_promise **timer, int64_
     err =
         weir_schedule(pool->options.executor, at_ns - weir__client_pool_now(pool), fn, pool, timer);
     if (err < 0)
-        (void)weir__refs_release(&pool->refs); /* whoever has the lock has another */
+        (void)weir__refs_release(
+            &pool->refs); /* not the last: the holder of the lock has another */
     return err;
 }
 
@@ -46,6 +47,6 @@ void weir__client_pool_stop(weir_client_pool *pool, weir_promise *timer)
     if (timer == NULL)
         return;
     (void)weir_promise_cancel(timer);
-    weir__executor_wake(pool->options.executor); /* or it would keep the pool until it is due */
+    weir__executor_wake(pool->options.executor); /* or it would hold the pool until it fires */
     weir_promise_release(timer);
 }

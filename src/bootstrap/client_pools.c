@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of pools by address. It keeps each of them until it is closed.
+ * A table of pools by address, each retained until it is closed.
  */
 #include <weir/client.h>
 
@@ -31,13 +31,13 @@ struct weir_client_pools {
     weir_client_pool_options options;
     weir_client_options *client; /* a copy */
 
-    weir__mutex lock; /* for what follows */
+    weir__mutex lock; /* guards the following */
     bool is_closed;
     weir__string_map by_address;
     weir__list entries;
 };
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 static int read_options(const weir_client_pool_options *given,
                         weir_client_pool_options *ret_options, weir_client_options *ret_client)
@@ -47,13 +47,13 @@ static int read_options(const weir_client_pool_options *given,
     if (err != 0)
         return err;
     if (ret_options->client == NULL)
-        return weir__options_reject("client pools", NULL, "there are no options of the client");
+        return weir__options_reject("client pools", NULL, ".client is required");
     err = weir__options_read(ret_client, sizeof(*ret_client), ret_options->client);
     if (err != 0)
         return err;
     ret_client->size = sizeof(*ret_client);
     if (ret_client->address != NULL || ret_client->address_count > 0)
-        return weir__options_reject("client pools", NULL, "each pool has an address of its own");
+        return weir__options_reject("client pools", NULL, ".client must not have an address");
     return 0;
 }
 
@@ -138,7 +138,7 @@ static int add(weir_client_pools *pools, const char *address, struct entry **ret
     return 0;
 }
 
-/* With the lock: what a user has closed is of no use to the others. */
+/* With the lock: replaces a pool that a user has closed. */
 static int replace_closed(weir_client_pools *pools, struct entry *entry)
 {
     weir_client_pool *pool;
@@ -193,7 +193,7 @@ size_t weir_client_pools_count(weir_client_pools *pools)
     return count;
 }
 
-/* Once it is closed nobody adds any more: the list is ours. */
+/* Once it is closed no pool is added: the list is ours. */
 void weir_client_pools_close(weir_client_pools *pools)
 {
     bool was_closed;

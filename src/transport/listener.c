@@ -2,16 +2,16 @@
 /*
  * Listening sockets over loop/io.h.
  *
- * What the options say of the connections' sockets is set on the listener, and the system hands it
- * on to each of them: so a connection costs no further call. It does not do so for Unix sockets;
- * there the listener is where it is found out before the first connection what cannot be set.
+ * Socket options of the connections are set on the listener, and inherited by accepted sockets: so
+ * a connection costs no further call. Unix sockets do not inherit them; setting them on the
+ * listener only finds invalid ones before the first connection.
  *
- * When there is no descriptor left (EMFILE, ENFILE), a connection that nobody can accept stays in
- * the backlog, and its client waits. So a descriptor is kept in reserve: it is given up for a
- * moment, and the clients that wait are accepted and turned away. Then the listener pauses.
+ * Without free descriptors (EMFILE, ENFILE), connections would stay in the backlog, and their
+ * clients would wait. So the listener keeps a spare descriptor: it closes that for a moment,
+ * accepts the waiting clients, and closes them. Then it pauses.
  *
- * A backend that loses the socket - it was rebuilt, or could not watch it - is asked to let go of
- * it, and gets it again after a pause: one failure does not end a server.
+ * A socket that the backend has lost, because it was rebuilt or could not watch it, is detached,
+ * and attached again after a delay: one failure does not end a server.
  */
 #include "transport/listener.h"
 
@@ -29,7 +29,7 @@
 #include "transport/socket.h"
 #include "transport/stream.h"
 
-#define TURNED_AWAY_MAX 64 /* at a time */
+#define REFUSED_MAX 64 /* at a time */
 
 static weir__listener *listener_of(const weir_channel *channel)
 {
@@ -43,35 +43,35 @@ static weir__listener *listener_of_handle(weir__io_handle *handle)
 
 /* ---- the reserve ---- */
 
-static void keep_reserve(weir__listener *listener)
+static void open_reserve(weir__listener *listener)
 {
     if (listener->reserve < 0)
         listener->reserve = weir__sys.eventfd(0, EFD_CLOEXEC);
 }
 
-static void give_reserve_up(weir__listener *listener)
+static void close_reserve(weir__listener *listener)
 {
     if (listener->reserve >= 0)
         (void)weir__descriptor_close(listener->reserve);
     listener->reserve = -1;
 }
 
-static unsigned turn_clients_away(weir__listener *listener)
+static unsigned refuse_clients(weir__listener *listener)
 {
     unsigned count = 0;
     int client;
 
-    give_reserve_up(listener);
-    while (count < TURNED_AWAY_MAX && (client = weir__sys.accept4(listener->handle.descriptor, NULL,
-                                                                  NULL, SOCK_CLOEXEC)) >= 0) {
+    close_reserve(listener);
+    while (count < REFUSED_MAX && (client = weir__sys.accept4(listener->handle.descriptor, NULL,
+                                                              NULL, SOCK_CLOEXEC)) >= 0) {
         (void)weir__descriptor_close(client);
         count++;
     }
-    keep_reserve(listener);
+    open_reserve(listener);
     return count;
 }
 
-/* ---- what the backend tells ---- */
+/* ---- backend events ---- */
 
 static int attach_socket(weir__listener *listener)
 {
@@ -84,7 +84,7 @@ static int attach_socket(weir__listener *listener)
 
 static void on_pause_over(weir_timer *timer);
 
-/* Accepting has failed, and stopped: begins again after a while. */
+/* After a failure, accepting has stopped: resumes after a delay. */
 static void pause_accepting(weir__listener *listener)
 {
     weir__backoff_begin(&listener->pause, weir__channel_executor(&listener->channel),
@@ -95,14 +95,14 @@ static void on_pause_over(weir_timer *timer)
 {
     weir__listener *listener = WEIR_CONTAINER_OF(timer, weir__listener, pause.timer);
 
-    keep_reserve(listener);
+    open_reserve(listener);
     if (attach_socket(listener) < 0)
         pause_accepting(listener);
     else if (listener->reads && weir__io_is_attached(&listener->handle))
         weir__io_accept_start(&listener->handle);
 }
 
-/* For the log: where it listens. */
+/* The address, for the log. */
 static const char *place_of(const weir__listener *listener, char *buffer, size_t size)
 {
     weir_address local;
@@ -114,7 +114,7 @@ static const char *place_of(const weir__listener *listener, char *buffer, size_t
 
 static void accept_failed(weir__listener *listener, int err)
 {
-    unsigned count = err == -EMFILE || err == -ENFILE ? turn_clients_away(listener) : 0;
+    unsigned count = err == -EMFILE || err == -ENFILE ? refuse_clients(listener) : 0;
     static weir__log_limit limit;
     char place[WEIR_ADDRESS_TEXT_SIZE];
     weir__log_note note;
@@ -123,10 +123,10 @@ static void accept_failed(weir__listener *listener, int err)
     weir__stats_count(&listener->channel, WEIR__STAT_TURNED_AWAY, count);
     if (weir__log_admit(&limit, WEIR_LOG_WARN, &note))
         weir__warn("listener", place_of(listener, place, sizeof(place)),
-                   "cannot accept: %s; %u clients turned away, pausing for %lld ms%s",
+                   "cannot accept: %s; %u clients refused, pausing for %lld ms%s",
                    weir_error_text(err), count, (long long)(listener->pause.length_ns / 1000000),
                    note.text);
-    weir__channel_nonfatal_error(&listener->channel, err, "a connection could not be accepted");
+    weir__channel_nonfatal_error(&listener->channel, err, "accept failed");
 }
 
 static void adopt(weir__listener *listener, int descriptor)
@@ -137,10 +137,10 @@ static void adopt(weir__listener *listener, int descriptor)
 
     if (err < 0) {
         weir__channel_nonfatal_error(&listener->channel, err,
-                                     "a connection could not be made a channel");
+                                     "cannot create a channel for a connection");
         return;
     }
-    if (listener->once) /* before: a handler may ask for the next */
+    if (listener->once) /* first: a handler may ask for the next */
         weir__listener_read_stop(&listener->channel);
     (void)weir__channel_received(&listener->channel, weir__channel_msg(child));
 }
@@ -173,9 +173,8 @@ static void on_failed(weir__io_handle *handle, int err)
     listener->lost = true;
     weir__io_detach(handle);
     weir__warn("listener", place_of(listener, place, sizeof(place)),
-               "the loop has lost the socket, and gets it again: %s", weir_error_text(err));
-    weir__channel_nonfatal_error(&listener->channel, err,
-                                 "the loop has lost the socket for a while");
+               "the loop has lost the socket, retrying: %s", weir_error_text(err));
+    weir__channel_nonfatal_error(&listener->channel, err, "the loop has lost the socket; retrying");
 }
 
 static void on_detached(weir__io_handle *handle)
@@ -197,7 +196,7 @@ static const weir__io_owner owner = {
     .detached = on_detached,
 };
 
-/* ---- making one ---- */
+/* ---- creation ---- */
 
 int weir__listener_create(const weir__transport *transport, const weir__transport *child,
                           const weir_channel_options *options,
@@ -236,7 +235,7 @@ void weir__listener_destroy(weir_channel *channel)
 {
     weir__listener *listener = listener_of(channel);
 
-    give_reserve_up(listener);
+    close_reserve(listener);
     weir__config_release(listener->child_config);
 }
 
@@ -259,11 +258,11 @@ bool weir__listener_detach(weir_channel *channel)
     return false;
 }
 
-/* While it still answers: so nobody who wants the name takes the file for a stale one meanwhile. */
-static void give_file_up(weir__listener *listener)
+/* Removes the file while the socket still accepts: so no other process takes it for a stale one. */
+static void remove_file(weir__listener *listener)
 {
-    /* Relaxed: who says that the file is to be left does so before the close, which it has to order
-     * in any case. */
+    /* Relaxed: weir_unix_disable_unlink is called before the close, and the caller orders the two.
+     */
     weir__unix_path_end(listener->file,
                         atomic_load_explicit(&listener->leaves_file, memory_order_relaxed));
     listener->file = NULL;
@@ -279,8 +278,8 @@ bool weir__listener_close(weir_channel *channel)
     weir__listener *listener = listener_of(channel);
 
     weir__backoff_stop(&listener->pause);
-    give_file_up(listener);
-    give_reserve_up(listener);
+    remove_file(listener);
+    close_reserve(listener);
     listener->lost = false;
     listener->listens = false;
     if (listener->handle.io != NULL) {
@@ -340,19 +339,19 @@ int weir__listener_bind(weir_channel *channel, const weir_address *local)
         return err;
     err = listen_on(listener, descriptor, local);
     if (err < 0) {
-        give_file_up(listener);
+        remove_file(listener);
         (void)weir__descriptor_close(descriptor);
         return err;
     }
-    weir__channel_lock(channel); /* other threads may look for it */
+    weir__channel_lock(channel); /* other threads may read it */
     listener->handle.descriptor = descriptor;
     weir__channel_unlock(channel);
     listener->listens = true;
-    keep_reserve(listener);
+    open_reserve(listener);
     return attach_socket(listener);
 }
 
-/* How many may wait was for the one to say who made it listen. */
+/* The backlog was set by the process that called listen. */
 int weir__listener_take(weir_channel *channel, int descriptor)
 {
     weir__listener *listener = listener_of(channel);
@@ -367,9 +366,9 @@ int weir__listener_take(weir_channel *channel, int descriptor)
     if (err < 0)
         return err;
     listener->handle.descriptor = descriptor;
-    listener->handle.shared_listener = true; /* who has made it may have it still */
+    listener->handle.shared_listener = true; /* another process may still use it */
     listener->listens = true;
-    keep_reserve(listener);
+    open_reserve(listener);
     return 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A channel over a listening stream socket: its reads are the channels that it accepts.
+ * Channels over listening sockets: they read the channels that they accept.
  */
 #ifndef WEIR_TRANSPORT_LISTENER_H
 #define WEIR_TRANSPORT_LISTENER_H
@@ -12,15 +12,15 @@
 
 typedef struct weir__listener {
     weir_channel channel;
-    weir__io_handle handle; /* its descriptor is -1 until it is bound */
+    weir__io_handle handle; /* descriptor -1 = not bound yet */
     const weir__transport *child;
     weir__config *child_config;
     weir__unix_path *file; /* of a Unix socket, NULL = none */
     _Atomic bool leaves_file;
-    int reserve; /* a descriptor to give up when there are no others; -1 = none */
+    int reserve; /* a spare descriptor, for when there are no others; -1 = none */
     bool listens;
-    bool lost;           /* by the backend, which is about to let go of it */
-    bool reads;          /* the channel wants connections */
+    bool lost;           /* the backend is about to detach the socket */
+    bool reads;          /* the channel reads */
     bool once;           /* only one of them */
     weir__backoff pause; /* after an accept that failed */
 } weir__listener;
@@ -29,7 +29,7 @@ int weir__listener_create(const weir__transport *transport, const weir__transpor
                           const weir_channel_options *options,
                           const weir_channel_options *child_options, weir_channel **ret_channel);
 
-/* Any thread: its file is somebody else's when it is closed. */
+/* Any thread: close does not remove the file. */
 void weir__listener_disable_unlink(weir_channel *channel);
 
 int weir__listener_attach(weir_channel *channel);
@@ -49,7 +49,7 @@ int weir__listener_get_socket_option(weir_channel *channel, int level, int name,
 int weir__listener_configure(weir_channel *channel);
 void weir__listener_destroy(weir_channel *channel);
 
-/* The table of a transport of listeners: they differ in their names alone. */
+/* The transport of a listener. */
 #define WEIR__LISTENER(transport_name, figures, family)                                            \
     {                                                                                              \
         .name = transport_name, .stats = figures, .size = sizeof(weir__listener), .accepts = true, \

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* At most so much is copied out of a buffer that it would use less than a quarter of. */
+/* Up to this many bytes are copied out of a buffer of which they use less than a quarter. */
 #define COPY_MAX 1024
 
 WEIR__NO_STACK_PROTECTOR static int take(void *arg, size_t size, weir__io_block *ret_block)

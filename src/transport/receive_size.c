@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The steps of a guess are those of Netty: 16 to 496 by 16, then doubling. But a guess stays above
- * what comes: a read that fills it would be followed by one that finds nothing.
+ * The steps are those of Netty: 16 to 496 by 16, then doubling. But the size stays above the usual
+ * read: one that fills the buffer would be followed by one that finds nothing.
  */
 #include "transport/receive_size.h"
 
@@ -36,24 +36,25 @@ weir__receive_size weir__receive_size_first(const weir_channel_options *options)
     return (weir__receive_size){.step = (uint8_t)step_for((size_t)options->receive_initial)};
 }
 
-size_t weir__receive_size_size(const weir__receive_size *guess, const weir_channel_options *options)
+size_t weir__receive_size_size(const weir__receive_size *receive_size,
+                               const weir_channel_options *options)
 {
-    return within(step_size(guess->step), options);
+    return within(step_size(receive_size->step), options);
 }
 
-bool weir__receive_size_update(weir__receive_size *guess, const weir_channel_options *options,
-                               size_t size, size_t length)
+bool weir__receive_size_update(weir__receive_size *receive_size,
+                               const weir_channel_options *options, size_t size, size_t length)
 {
-    uint8_t step = guess->step;
-    bool was_small = guess->small;
+    uint8_t step = receive_size->step;
+    bool was_small = receive_size->small;
 
-    guess->small = false;
+    receive_size->small = false;
     if (length >= size) {
         if (size < (size_t)options->receive_max)
-            guess->step = (uint8_t)(step + STEPS_UP < STEPS ? step + STEPS_UP : STEPS - 1);
+            receive_size->step = (uint8_t)(step + STEPS_UP < STEPS ? step + STEPS_UP : STEPS - 1);
     } else if (step > 0 && size > (size_t)options->receive_min && length < step_size(step - 1u)) {
-        guess->small = !was_small;
-        guess->step = (uint8_t)(step - was_small);
+        receive_size->small = !was_small;
+        receive_size->step = (uint8_t)(step - was_small);
     }
-    return guess->step != step;
+    return receive_size->step != step;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The system calls that make and configure sockets.
+ * Creating and configuring sockets.
  */
 #include "transport/socket.h"
 
@@ -37,7 +37,7 @@ int weir__socket_get(int descriptor, int level, int name, void *ret_value, size_
     if (descriptor < 0)
         return -ENOTSUP;
     err = weir__sys.getsockopt(descriptor, level, name, ret_value, &used) < 0 ? -errno : 0;
-    *length = used; /* also if there is too little room: then it is how much there should be */
+    *length = used; /* even if the memory is too small: then the required size */
     return err;
 }
 
@@ -81,10 +81,10 @@ static int set_reset_on_close(int descriptor, bool on)
 
 void weir__socket_reset_on_close(int descriptor)
 {
-    (void)set_reset_on_close(descriptor, true); /* fails of what is not connected any more */
+    (void)set_reset_on_close(descriptor, true); /* fails if it is no longer connected */
 }
 
-/* A fresh socket has none of them set: a call is made only for what is to be on. */
+/* A new socket has none of them set: only enabled ones need a call. */
 static int set_switches(int descriptor, int family, const weir_channel_options *options, bool fresh)
 {
     int err = 0;
@@ -120,10 +120,10 @@ int weir__socket_reconfigure(int descriptor, int family, const weir_channel_opti
 }
 
 /*
- * Of multicast groups a socket gets what it has joined itself, and not, as is the system's default,
- * what anybody on the host has. Where the system does not know of this, it stays as it was.
+ * Limits multicast to groups that this socket has joined; the default includes those of all sockets
+ * of the host. Kernels without the option keep the default.
  */
-static void hear_own_groups_only(int descriptor, int family)
+static void disable_multicast_all(int descriptor, int family)
 {
     (void)set_number(descriptor, IPPROTO_IP, IP_MULTICAST_ALL, 0);
     if (family == AF_INET6)
@@ -136,7 +136,7 @@ static int configure_datagrams(int descriptor, int family, const weir_channel_op
     int err = set_buffers(descriptor, options);
 
     if (err == 0 && is_internet(family) && fresh)
-        hear_own_groups_only(descriptor, family);
+        disable_multicast_all(descriptor, family);
     if (err == 0 && is_internet(family) && (!fresh || options->broadcast))
         err = set_number(descriptor, SOL_SOCKET, SO_BROADCAST, options->broadcast);
     if (err == 0 && is_internet(family) && (!fresh || options->gro))
@@ -181,7 +181,7 @@ static int bind_to(int descriptor, const weir_address *local, const weir_channel
     return err;
 }
 
-/* Old connections that linger do not keep a new listener from their port. */
+/* Old connections do not block the port of a new listener. */
 int weir__socket_bind(int descriptor, const weir_address *local,
                       const weir_channel_options *options)
 {
@@ -192,7 +192,7 @@ int weir__socket_bind(int descriptor, const weir_address *local,
     return err == 0 ? bind_to(descriptor, local, options) : err;
 }
 
-/* Not by default: SO_REUSEADDR lets another process take the datagrams of the same port. */
+/* Off by default: SO_REUSEADDR lets another process receive the datagrams of the port. */
 int weir__socket_bind_datagrams(int descriptor, const weir_address *local,
                                 const weir_channel_options *options)
 {

@@ -2,9 +2,9 @@
 /*
  * Stream sockets over loop/io.h: one implementation for all backends.
  *
- * What a send was not taken whole of is lent to the backend until `sent`. The queue's front stays
- * where it is meanwhile, because the channel does not flush before weir__channel_writable; and a
- * channel that is closed meanwhile keeps its messages until weir__channel_detached.
+ * A partial send lends the rest to the backend until `sent` is called. The front of the queue does
+ * not change meanwhile: the channel does not flush before weir__channel_writable, and a closed
+ * channel keeps its messages until weir__channel_detached.
  */
 #include "transport/stream.h"
 
@@ -22,7 +22,7 @@
 #include "transport/fd_passing.h"
 #include "transport/socket.h"
 
-#define VECTORS_FEW 8 /* more than nearly every flush gathers */
+#define VECTORS_FEW 8 /* enough for nearly every flush */
 
 static weir__stream *stream_of(const weir_channel *channel)
 {
@@ -34,7 +34,7 @@ static weir__stream *stream_of_handle(weir__io_handle *handle)
     return WEIR_CONTAINER_OF(handle, weir__stream, base.handle);
 }
 
-/* ---- what the backend tells ---- */
+/* ---- backend events ---- */
 
 static void on_connected(weir__io_handle *handle, int err)
 {
@@ -61,7 +61,7 @@ WEIR__NO_STACK_PROTECTOR static void on_received(weir__io_handle *handle,
 
     learn(stream, length);
     weir__stats_received(&stream->base.channel, 1, length);
-    /* Whether it wants more it has told already, by read_start and read_stop. */
+    /* The result is not needed: the channel calls read_start and read_stop. */
     (void)weir__channel_received(&stream->base.channel, weir_buf_msg(buf));
 }
 
@@ -70,7 +70,7 @@ static bool keeps_packets_apart(const weir__stream *stream)
     return stream->base.channel.transport->socket_type != SOCK_STREAM;
 }
 
-/* One was lost: who has asked for one gets the next. */
+/* After a lost message: a read on demand gets the next one. */
 static void receive_another(weir__stream *stream)
 {
     if (weir__channel_has(&stream->base.channel, WEIR__READING_ONCE) &&
@@ -78,7 +78,7 @@ static void receive_another(weir__stream *stream)
         weir__io_receive_start(&stream->base.handle, true);
 }
 
-/* A packet, or bytes that may have come with descriptors: one at a time. */
+/* A packet, or bytes with descriptors: one at a time. */
 static void on_received_message(weir__io_handle *handle, const weir__io_datagram *message,
                                 size_t count)
 {
@@ -108,7 +108,8 @@ static void on_sent(weir__io_handle *handle, ssize_t count)
 
     if (count > 0)
         weir__outbound_advance(channel, (size_t)count);
-    if (weir__io_is_attached(handle)) /* a listener may have closed it, or it is on its way out */
+    if (weir__io_is_attached(
+            handle)) /* a promise listener may have closed it, or it is being detached */
         weir__channel_writable(channel, count < 0 ? (int)count : 0);
 }
 
@@ -134,10 +135,10 @@ static const weir__io_owner owner = {
     .detached = on_detached,
 };
 
-/* ---- making one ---- */
+/* ---- creation ---- */
 
-/* What the options say of receiving. There is no guessing how long the next packet is. */
-static void expect(weir__stream *stream, const weir_channel_options *options)
+/* Applies the receive options. Packets have no adaptive receive size. */
+static void apply_receive_options(weir__stream *stream, const weir_channel_options *options)
 {
     weir__io_handle *handle = &stream->base.handle;
     bool is_unix = stream->base.channel.transport->socket_family == AF_UNIX;
@@ -164,7 +165,7 @@ static int create(const weir__transport *transport, weir__config *config, weir_c
         return err;
     stream = stream_of(channel);
     weir__io_handle_init(&stream->base.handle, descriptor, &owner);
-    expect(stream, &config->options);
+    apply_receive_options(stream, &config->options);
     stream->connected = descriptor >= 0;
     *ret_channel = channel;
     return 0;
@@ -183,7 +184,7 @@ int weir__stream_create(const weir__transport *transport, const weir_channel_opt
     return err;
 }
 
-/* What the listener does not hand on: of Unix sockets it is everything. */
+/* Sets the options that are not inherited from the listener: for Unix sockets all of them. */
 static int configure_accepted(const weir__transport *transport, int descriptor,
                               const weir_channel_options *options)
 {
@@ -206,7 +207,7 @@ int weir__stream_adopt(const weir__transport *transport, weir__config *config, w
     return err;
 }
 
-/* ---- life ---- */
+/* ---- lifecycle ---- */
 
 bool weir__stream_close(weir_channel *channel)
 {
@@ -278,7 +279,7 @@ int weir__stream_configure(weir_channel *channel)
     weir_address local;
     int err;
 
-    expect(stream, options);
+    apply_receive_options(stream, options);
     if (descriptor < 0)
         return 0;
     err = weir__socket_local_address(descriptor, &local);
@@ -350,8 +351,7 @@ static ssize_t send_range(weir__stream *stream, weir_msg *msg, size_t *ret_lengt
                               weir_file_range_position(range), *ret_length);
 }
 
-/* What a stream takes of them is all that was offered: how much room there is the next send finds
- * out. */
+/* A partial send counts as complete here: the next send finds out whether there is room. */
 static ssize_t send_descriptors(weir__stream *stream, weir_descriptors *descriptors,
                                 size_t *ret_length)
 {
@@ -361,7 +361,8 @@ static ssize_t send_descriptors(weir__stream *stream, weir_descriptors *descript
     return sent;
 }
 
-/* Apart, because of the room it takes on the stack: what is called from there finds it cold. */
+/* A separate function because of its large stack frame, which would make the callees miss the
+ * cache. */
 static __attribute__((noinline)) ssize_t send_many(weir__stream *stream, size_t *ret_length)
 {
     struct iovec vectors[IOV_MAX];
@@ -370,8 +371,8 @@ static __attribute__((noinline)) ssize_t send_many(weir__stream *stream, size_t 
     return weir__io_send(&stream->base.handle, vectors, count);
 }
 
-/* Sends from the front of the queue, once: bytes, or an error; `*ret_length` is what was offered.
- */
+/* Sends once from the front of the queue. Returns the bytes sent, or an error; `*ret_length` is the
+ * number of bytes offered. */
 static ssize_t send_front(weir__stream *stream, size_t *ret_length)
 {
     struct iovec vectors[VECTORS_FEW];
@@ -407,7 +408,7 @@ int weir__stream_flush(weir_channel *channel)
             return (int)sent;
         weir__outbound_advance(channel, (size_t)sent);
         if ((size_t)sent < length)
-            return 0; /* `sent` will say when to go on */
+            return 0; /* `sent` continues */
     }
     return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A channel over a stream socket: the slots of weir__transport that such channels share, whatever
- * their family. The others are those of any socket: endpoint.h.
+ * Channels over stream sockets: the slots of weir__transport that they share, for all families. The
+ * other slots are those of any socket (endpoint.h).
  */
 #ifndef WEIR_TRANSPORT_STREAM_H
 #define WEIR_TRANSPORT_STREAM_H
@@ -15,15 +15,15 @@ typedef struct weir__stream {
     bool connected;
 } weir__stream;
 
-/* Makes an accepted channel, over a descriptor that it takes, on failure too. */
+/* Creates an accepted channel. Owns the descriptor, even on failure. */
 int weir__stream_adopt(const weir__transport *transport, weir__config *config, weir_channel *parent,
                        int descriptor, weir_channel **ret_channel);
 
-/* Makes a channel that has no socket yet. */
+/* Creates a channel without a socket. */
 int weir__stream_create(const weir__transport *transport, const weir_channel_options *options,
                         weir_channel **ret_channel);
 
-/* Makes the socket, unless there is one. */
+/* Creates the socket, unless there is one. */
 int weir__stream_open(weir_channel *channel, const weir_address *address);
 
 int weir__stream_take(weir_channel *channel, int descriptor);
@@ -42,8 +42,7 @@ int weir__stream_admit(weir_channel *channel, const weir_msg *msg);
 int weir__stream_flush(weir_channel *channel);
 int weir__stream_configure(weir_channel *channel);
 
-/* The table of a transport of connections, and what is its own besides: how they are bound,
- * connected and closed, what they send, and how. */
+/* The transport of a stream, with its own slots for binding, connecting, closing and sending. */
 #define WEIR__STREAM(...)                                                                         \
     {                                                                                             \
         .lingers = true, .suits = weir__endpoint_suits, .attach = weir__endpoint_attach,          \

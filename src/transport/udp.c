@@ -27,11 +27,11 @@ int weir_udp_create(const weir_channel_options *options, weir_channel **ret_chan
 
 /* ---- multicast ---- */
 
-/* A membership as it was asked for: begins with `joins`, or ends. */
+/* A request to join or leave. */
 struct membership {
     bool joins;
     weir_address group;
-    weir_address source; /* without length: any */
+    weir_address source; /* length 0 = any */
     char interface[IF_NAMESIZE];
 };
 
@@ -53,7 +53,7 @@ static int read_membership(struct membership *membership, const weir_address *gr
     return 0;
 }
 
-/* 0 is the system's choice. */
+/* 0 = chosen by the kernel. */
 static int interface_of(const struct membership *membership, uint32_t *ret_index)
 {
     int index = 0;
@@ -69,7 +69,7 @@ static int interface_of(const struct membership *membership, uint32_t *ret_index
 /* The calls of RFC 3678 are the same for both families. */
 static int change_membership(int descriptor, const struct membership *membership)
 {
-    struct group_source_req request = {.gsr_interface = 0}; /* padding is the system's, too */
+    struct group_source_req request = {.gsr_interface = 0}; /* zeroes the padding, too */
     struct group_req of_any = {.gr_interface = 0};
     bool joins = membership->joins;
     uint32_t index = 0;
@@ -122,7 +122,7 @@ static void on_change(weir_channel *channel, weir__posted_call *call, int status
     weir__free(call->arg);
 }
 
-/* From another thread it comes after what was asked for before, such as to bind. */
+/* From another thread: in order with earlier operations, such as a bind. */
 static void post(weir_channel *channel, const struct membership *membership, weir_promise *done)
 {
     struct membership *copy = weir__alloc(sizeof(*copy));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Unix sockets: what stream.c, packets.c, datagrams.c and listener.c do for addresses that may be
- * files.
+ * Unix sockets: the transports of stream.c, unix_seqpacket.c, datagrams.c and listener.c for
+ * addresses that may be files.
  */
 #include <weir/transport.h>
 
@@ -76,8 +76,8 @@ static const weir__transport listener = WEIR__LISTENER("unix-server", WEIR__STAT
 
 /* ---- datagrams ---- */
 
-/* The system chooses an abstract name, as it chooses a port for UDP: otherwise nobody could answer.
- */
+/* The kernel chooses an abstract name, as it chooses a port for UDP: otherwise the channel could
+ * not receive replies. */
 static const weir_address any_name = {
     .length = sizeof(sa_family_t),
     .storage = {.ss_family = AF_UNIX},
@@ -107,7 +107,7 @@ int weir_unix_disable_unlink(weir_channel *channel)
     return 0;
 }
 
-/* ---- making one ---- */
+/* ---- creation ---- */
 
 int weir_unix_create(enum weir_kind kind, const weir_channel_options *options,
                      weir_channel **ret_channel)
@@ -138,8 +138,8 @@ int weir_unix_create_server(enum weir_kind kind, const weir_channel_options *opt
 
 /* ---- the peer ---- */
 
-/* The system has an answer also for sockets that are not connected: nobody, or who listens. */
-#define NOBODY ((uid_t)-1)
+/* The uid of SO_PEERCRED for unconnected sockets; listeners report themselves. */
+#define NO_PEER ((uid_t)-1)
 
 int weir_unix_read_peer(weir_channel *channel, weir_unix_peer *ret_peer)
 {
@@ -149,7 +149,7 @@ int weir_unix_read_peer(weir_channel *channel, weir_unix_peer *ret_peer)
 
     if (channel->transport->socket_family == AF_UNIX)
         err = weir_channel_get_socket_option(channel, SOL_SOCKET, SO_PEERCRED, &peer, &length);
-    if (err == 0 && (peer.uid == NOBODY || channel->transport->accepts))
+    if (err == 0 && (peer.uid == NO_PEER || channel->transport->accepts))
         err = -ENOTCONN;
     if (err == 0)
         *ret_peer = (weir_unix_peer){.pid = peer.pid, .uid = peer.uid, .gid = peer.gid};

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stale file is told from a living one by connecting to it: where nobody has the socket any more
- * the system refuses. It does so also for a moment when somebody has bound and does not listen yet.
- * So what is to be removed is moved aside first, and asked once more: if it answers it is put back.
- * And who has begun to listen looks whether the name is still its own. Whichever of the two is
- * later sees the other.
+ * A stale file is distinguished from a live one by connecting to it: without a socket the kernel
+ * refuses. But it also refuses between the bind and the listen of a live process. So a file is
+ * moved aside before it is removed, and tried once more: if it accepts, it is put back. And a
+ * process that has begun to listen checks that the name is still its own. The later of the two sees
+ * the other.
  */
 #include "transport/unix_path.h"
 
@@ -25,28 +25,29 @@
 
 #define PATH_OFFSET offsetof(struct sockaddr_un, sun_path)
 #define PATH_SIZE (sizeof(((struct sockaddr_un *)NULL)->sun_path) + 1)
-#define MARK_SIZE 9                           /* what a name aside has at its end: ".01234567" */
-#define ASIDE_MAX (PATH_SIZE - 1 - MARK_SIZE) /* of a path, so that the name aside can be asked */
+#define MARK_SIZE 9 /* the suffix of a file moved aside: ".01234567" */
+#define ASIDE_MAX \
+    (PATH_SIZE - 1 - MARK_SIZE) /* of a path, so that it can be connected to with the suffix */
 #define ASIDE_SIZE (PATH_SIZE + MARK_SIZE)
 
 struct weir__unix_path {
-    dev_t device; /* what the name leads to: the inode is kept by the socket, */
-    ino_t inode;  /* so that nobody else can have its number */
+    dev_t device; /* of the file: the inode is held by the socket, */
+    ino_t inode;  /* so its number is not reused */
     char path[PATH_SIZE];
 };
 
-/* ---- who is there ---- */
+/* ---- liveness ---- */
 
-/* Whether nobody answers: 0. Fails with -EADDRINUSE, -ENOENT (nothing is there), or for want of a
- * socket to ask with. */
+/* Connects to the path. 0 if the socket is stale. Fails with -EADDRINUSE (live), -ENOENT (no file),
+ * or if no socket can be created. */
 static int ask(const char *path, int type)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    size_t length = strlen(path); /* the 0 after it may have no room, and is not needed */
+    size_t length = strlen(path); /* the terminating 0 is not needed */
     int descriptor, err;
 
     if (length > sizeof(address.sun_path))
-        return 0; /* a name aside in a folder whose own is too long: it was asked before */
+        return 0; /* a file moved aside whose path is too long: it was tried before */
     memcpy(address.sun_path, path, length);
     err = weir__socket_create(AF_UNIX, type, &descriptor);
     if (err < 0)
@@ -61,7 +62,7 @@ static int ask(const char *path, int type)
     return err == -ENOENT ? -ENOENT : -EADDRINUSE;
 }
 
-/* The system refuses also where there is no socket at all: other files are none of our business. */
+/* The kernel also refuses connections to files that are not sockets: those are left alone. */
 static int ask_file(const char *path, int type)
 {
     struct stat status;
@@ -69,24 +70,24 @@ static int ask_file(const char *path, int type)
     if (weir__sys.lstat(path, &status) < 0)
         return -errno;
     if (!S_ISSOCK(status.st_mode)) {
-        weir__warn("unix", path, "is no socket, and is left alone");
-        return -EEXIST; /* not in use: that might end, and whoever binds may try again */
+        weir__warn("unix", path, "not a socket: left in place");
+        return -EEXIST; /* not EADDRINUSE, which callers retry */
     }
     return ask(path, type);
 }
 
-/* ---- making way ---- */
+/* ---- removing stale files ---- */
 
 static void put_back(const char *aside, const char *path)
 {
     if (weir__sys.link(aside, path) < 0 && errno != EEXIST)
-        weir__warn("unix", path, "could not be put back, and is %s now: %s", aside,
+        weir__warn("unix", path, "could not be moved back from %s: %s", aside,
                    weir_error_text(-errno));
     else
         (void)weir__sys.unlink(aside);
 }
 
-/* The name aside is in the same folder: a long one is cut, if there is enough of it to be cut. */
+/* A name in the same directory; a long one is shortened, if possible. */
 static void name_aside(const char *path, char aside[ASIDE_SIZE])
 {
     const char *last = strrchr(path, '/');
@@ -112,13 +113,12 @@ static int remove_stale(const char *path, int type)
         return err;
     }
     if (weir__sys.unlink(aside) < 0)
-        weir__warn("unix", aside, "is a stale socket that could not be removed: %s",
-                   weir_error_text(-errno));
+        weir__warn("unix", aside, "cannot remove this stale socket: %s", weir_error_text(-errno));
     return 0;
 }
 
-/* Something is at the path: 0 if it is not any more. */
-static int make_way(const char *path, int type)
+/* Removes a stale file. 0 if the path is free now. */
+static int remove_stale_file(const char *path, int type)
 {
     int err = ask_file(path, type);
 
@@ -136,8 +136,8 @@ static bool has_path(const weir_address *address)
     return address->length > PATH_OFFSET && un->sun_path[0] != '\0';
 }
 
-/* Takes note of what the name leads to. */
-static int look(weir__unix_path *file)
+/* Stores the inode of the file. */
+static int store_inode(weir__unix_path *file)
 {
     struct stat status;
 
@@ -149,8 +149,8 @@ static int look(weir__unix_path *file)
 }
 
 /*
- * A file gets the permissions of the socket that it is made for, as far as the umask lets it: so it
- * never has more than it shall have. What the umask took is given back afterwards.
+ * The file gets the permissions of the socket, less the umask: so it never has more than
+ * `unix_mode`. What the umask has removed is added afterwards.
  */
 static int bind_path(int descriptor, int type, const weir_address *local,
                      const weir_channel_options *options, weir__unix_path *file)
@@ -162,13 +162,13 @@ static int bind_path(int descriptor, int type, const weir_address *local,
         return -errno;
     err = weir__socket_bind(descriptor, local, options);
     if (err == -EADDRINUSE) {
-        err = make_way(file->path, type);
+        err = remove_stale_file(file->path, type);
         if (err == 0)
             err = weir__socket_bind(descriptor, local, options);
     }
     if (err < 0)
         return err;
-    err = look(file);
+    err = store_inode(file);
     if (err == 0 && mode != 0 && weir__sys.chmod(file->path, mode) < 0)
         err = -errno;
     if (err < 0)
@@ -184,7 +184,7 @@ int weir__unix_path_bind(int descriptor, int type, const weir_address *local,
     int err;
 
     if (local->length > sizeof(*un))
-        return -EINVAL; /* as the system says */
+        return -EINVAL; /* as the kernel does */
     if (!has_path(local)) {
         err = weir__socket_bind(descriptor, local, options);
     } else {
@@ -201,7 +201,7 @@ int weir__unix_path_bind(int descriptor, int type, const weir_address *local,
     return err;
 }
 
-/* ---- afterwards ---- */
+/* ---- checking and removing ---- */
 
 int weir__unix_path_check(const weir__unix_path *file)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Packets are sent several at a time, as sendmmsg takes them. One that the system refuses for what
- * it is fails alone; every other error is the connection's.
+ * Packets are sent in batches, by sendmmsg. An error of one packet fails its write alone; any other
+ * error is that of the connection.
  */
 #include "transport/unix_seqpacket.h"
 
@@ -13,16 +13,16 @@
 #include "transport/endpoint.h"
 #include "transport/fd_passing.h"
 
-#define PACKETS_MAX 16 /* in one call */
+#define PACKETS_MAX 16 /* per call */
 
-/* ---- what can be a packet ---- */
+/* ---- messages ---- */
 
 static weir_msg *without_const(const weir_msg *msg)
 {
-    return (weir_msg *)(uintptr_t)msg; /* to ask what it is */
+    return (weir_msg *)(uintptr_t)msg; /* only for its type */
 }
 
-/* How many bytes; -1 if it is none of ours. */
+/* The length; -1 if the type is not supported. */
 static int64_t length_of(const weir_msg *msg)
 {
     weir_msg *it = without_const(msg);
@@ -63,7 +63,7 @@ static void put_bytes(struct batch *batch, const weir_buf *buf)
         (struct iovec){(void *)(uintptr_t)weir_buf_bytes(buf), weir_buf_readable(buf)};
 }
 
-/* False if the message has to wait for the next batch: a first one never has to. */
+/* False if the message does not fit into this batch; the first one always does. */
 static bool put_content(struct batch *batch, weir_msg *msg)
 {
     weir_composite *composite = weir_composite_of(msg);
@@ -83,7 +83,7 @@ static bool put_content(struct batch *batch, weir_msg *msg)
     return true;
 }
 
-/* False if it is the last: there is room for the descriptors of one. */
+/* False if the batch is full: it holds the descriptors of one message. */
 static bool put(struct batch *batch, weir_msg *msg)
 {
     struct msghdr *header = &batch->messages[batch->count].msg_hdr;
@@ -110,20 +110,21 @@ static void gather(weir_channel *channel, struct batch *batch)
     }
 }
 
-/* What the system says of a packet, not of the connection. */
+/* The reason if the error concerns one packet; NULL if it is that of the connection. */
 static const char *why_refused(ssize_t err)
 {
     switch (err) {
     case -EMSGSIZE:
-        return "the packet is longer than the socket's send buffer takes";
+        return "packet longer than the socket's send buffer";
     case -ETOOMANYREFS:
-        return "too many descriptors are on their way";
+        return "too many descriptors in flight";
     default:
         return NULL;
     }
 }
 
-/* Sends a batch: 1 = and there may be more; 0 = there is no room, or no more; or an error. */
+/* Sends a batch. Returns 1 if there may be more, 0 if there is no room or nothing left, or an
+ * error. */
 static __attribute__((noinline)) int send_batch(weir_channel *channel)
 {
     struct batch batch;

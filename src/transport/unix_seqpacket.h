@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing to a socket that keeps messages apart: each is one packet, whole or not at all. Slots of
- * weir__transport; the rest of such a channel is a stream's (stream.h).
+ * Writing to a seqpacket socket: each message is one packet, sent as a whole. Slots of
+ * weir__transport; the others are those of streams (stream.h).
  */
 #ifndef WEIR_TRANSPORT_UNIX_SEQPACKET_H
 #define WEIR_TRANSPORT_UNIX_SEQPACKET_H

@@ -292,7 +292,7 @@ TEST(adopt, refuses_in_words_what_is_no_such_socket)
     refuse(-1, -EBADF, -EBADF);
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     refuse(ends[0], -ENOTSOCK, -ENOTSOCK);
-    assert_true(log_capture_last_contains("it is no socket"));
+    assert_true(log_capture_last_contains("not a socket"));
     refuse(fresh, -ENOTCONN, -EINVAL);
     assert_true(log_capture_last_contains("does not listen"));
     refuse(lonely, -ENOTCONN, -EINVAL);
