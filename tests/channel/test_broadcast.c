@@ -82,7 +82,7 @@ TEST(broadcast, completes_when_the_last_has_sent_it)
     close_setup(&setup);
 }
 
-TEST(broadcast, to_nobody_succeeds_at_once)
+TEST(broadcast, to_no_members_succeeds_at_once)
 {
     struct setup setup;
 
@@ -96,7 +96,7 @@ TEST(broadcast, to_nobody_succeeds_at_once)
     close_setup(&setup);
 }
 
-TEST(broadcast, says_how_many_have_failed_and_the_first_reason)
+TEST(broadcast, reports_the_number_of_failures_and_the_first_reason)
 {
     struct setup setup;
 
@@ -113,7 +113,7 @@ TEST(broadcast, says_how_many_have_failed_and_the_first_reason)
     close_setup(&setup);
 }
 
-TEST(broadcast, leaves_it_to_each_member_to_hear_of_a_failure_that_nobody_waits_for)
+TEST(broadcast, fires_a_failure_on_each_member_without_a_promise)
 {
     struct setup setup;
 
@@ -158,7 +158,7 @@ TEST(broadcast, is_for_those_that_match)
     close_setup(&setup);
 }
 
-TEST(broadcast, leaves_out_who_does_not_read)
+TEST(broadcast, skips_channels_that_do_not_read)
 {
     struct setup setup;
 
@@ -228,7 +228,7 @@ static void watch(struct setup *setup)
                          0);
 }
 
-TEST(broadcast, copies_no_byte_and_lets_nobody_change_them)
+TEST(broadcast, copies_no_bytes_and_makes_them_read_only)
 {
     struct setup setup;
     weir_msg *msg = text_msg("hello");
@@ -298,7 +298,7 @@ static void write_again(weir_promise *promise, void *user_data)
     weir_channel_group_abort(setup->group, NULL, NULL, NULL);
 }
 
-TEST(broadcast, may_be_made_by_who_hears_of_another)
+TEST(broadcast, may_be_started_in_the_listener_of_another)
 {
     struct setup setup;
 
@@ -341,7 +341,7 @@ static void close_crowd(struct crowd *crowd)
     end_group(crowd->loops);
 }
 
-/* From here on no loop runs anything until it is let go. */
+/* Blocks all loops until they are released. */
 static void stop(struct crowd *crowd)
 {
     for (size_t i = 0; i < 2; i++) {
@@ -355,7 +355,7 @@ static void let_go(struct crowd *crowd)
         gate_open(&crowd->gates[i]);
 }
 
-TEST(broadcast, tells_each_loop_once)
+TEST(broadcast, posts_one_task_per_loop)
 {
     struct crowd crowd;
 
@@ -437,7 +437,7 @@ TEST(broadcast, beyond_a_members_cap_fails_for_that_one)
     close_crowd(&crowd);
 }
 
-TEST(broadcast, that_is_cancelled_spares_those_whose_loop_has_not_begun)
+TEST(broadcast, that_is_cancelled_skips_loops_that_have_not_started)
 {
     struct crowd crowd;
 
@@ -453,7 +453,7 @@ TEST(broadcast, that_is_cancelled_spares_those_whose_loop_has_not_begun)
     close_crowd(&crowd);
 }
 
-TEST(broadcast, finds_who_has_moved_meanwhile)
+TEST(broadcast, reaches_channels_that_have_moved)
 {
     struct crowd crowd;
     weir_promise *moved;
@@ -504,7 +504,7 @@ TEST(broadcast, to_a_loop_that_takes_no_task_fails_for_its_members)
     end_group(loops);
 }
 
-TEST(broadcast, to_members_whose_loop_has_ended_comes_to_an_end)
+TEST(broadcast, to_members_whose_loop_has_ended_completes)
 {
     struct crowd crowd;
 
@@ -578,11 +578,11 @@ TEST(broadcast, without_memory_to_post_it_is_still_made)
         post_without_memory(n, &failed);
 }
 
-/* ---- a storm: channels come and go while others broadcast ---- */
+/* ---- a stress: channels come and go while others broadcast ---- */
 
 #define ROUNDS 300
 
-struct storm {
+struct stress {
     weir_group *loops;
     weir_channel_group *group;
     struct event_log events;
@@ -598,69 +598,69 @@ static void count_completed(weir_promise *promise, void *user_data)
 
 static void shout(void *arg)
 {
-    struct storm *storm = arg;
+    struct stress *stress = arg;
     weir_promise *done;
     weir_buf *buf;
 
     for (int i = 0; i < ROUNDS; i++) {
         if (weir_buf_create_from("hello", 5, &buf) < 0 || weir_promise_create(NULL, &done) < 0 ||
-            weir_promise_add_listener(done, count_completed, &storm->completed) < 0)
+            weir_promise_add_listener(done, count_completed, &stress->completed) < 0)
             abort();
-        atomic_fetch_add(&storm->asked, 1);
-        weir_channel_group_write_and_flush(storm->group, weir_buf_msg(buf), done, NULL, NULL);
+        atomic_fetch_add(&stress->asked, 1);
+        weir_channel_group_write_and_flush(stress->group, weir_buf_msg(buf), done, NULL, NULL);
         weir_promise_release(done);
-        (void)weir_channel_group_size(storm->group);
+        (void)weir_channel_group_size(stress->group);
     }
 }
 
 static void come_and_go(void *arg)
 {
-    struct storm *storm = arg;
+    struct stress *stress = arg;
     weir_channel *channel;
     int err;
 
     for (int i = 0; i < ROUNDS; i++) {
-        if (wire_create(&storm->events, &(struct wire_options){.silent = true}, NULL, NULL,
+        if (wire_create(&stress->events, &(struct wire_options){.silent = true}, NULL, NULL,
                         &channel) < 0)
             abort();
-        weir_group_register(storm->loops, channel, NULL);
+        weir_group_register(stress->loops, channel, NULL);
         if (i % 7 == 0) /* it may have gone before it has come */
             weir_channel_abort(channel, NULL);
-        err = weir_channel_group_add(storm->group, channel);
+        err = weir_channel_group_add(stress->group, channel);
         if (err < 0 && (err != WEIR_ECLOSED || i % 7 != 0))
             abort();
         if (i % 3 == 0)
-            (void)weir_channel_group_remove(storm->group, channel);
+            (void)weir_channel_group_remove(stress->group, channel);
         if (i % 5 == 0)
-            IGNORE_RESULT(weir_channel_group_add(storm->group, channel));
+            IGNORE_RESULT(weir_channel_group_add(stress->group, channel));
         if (i % 2 == 0)
             weir_channel_abort(channel, NULL);
         if (i % 4 == 0) /* it may be leaving by itself */
-            (void)weir_channel_group_remove(storm->group, channel);
+            (void)weir_channel_group_remove(stress->group, channel);
         weir_channel_release(channel);
         if (i % 100 == 99)
-            weir_channel_group_abort(storm->group, NULL, NULL, NULL);
+            weir_channel_group_abort(stress->group, NULL, NULL, NULL);
     }
 }
 
 TEST(broadcast, and_coming_and_going_do_not_disturb_each_other)
 {
-    static struct storm storm;
+    static struct stress stress;
     weir__thread threads[4];
 
-    memset(&storm, 0, sizeof(storm));
+    memset(&stress, 0, sizeof(stress));
     log_capture_start();
-    event_log_open(&storm.events);
-    storm.loops = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
-    assert_int_equal(weir_channel_group_create(NULL, &storm.group), 0);
+    event_log_open(&stress.events);
+    stress.loops = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2));
+    assert_int_equal(weir_channel_group_create(NULL, &stress.group), 0);
     for (int i = 0; i < 4; i++)
         assert_int_equal(
-            weir__thread_start("storm", i < 2 ? shout : come_and_go, &storm, &threads[i]), 0);
+            weir__thread_start("stress", i < 2 ? shout : come_and_go, &stress, &threads[i]), 0);
     for (int i = 0; i < 4; i++)
         weir__thread_join(&threads[i]);
-    weir_channel_group_abort(storm.group, NULL, NULL, NULL);
-    assert_true(call_counter_await(&storm.completed, storm.asked));
-    end_group(storm.loops);
-    weir_channel_group_release(storm.group);
-    event_log_close(&storm.events);
+    weir_channel_group_abort(stress.group, NULL, NULL, NULL);
+    assert_true(call_counter_await(&stress.completed, stress.asked));
+    end_group(stress.loops);
+    weir_channel_group_release(stress.group);
+    event_log_close(&stress.events);
 }

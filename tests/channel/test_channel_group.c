@@ -74,7 +74,7 @@ TEST(channel_group, has_a_name)
     weir_channel_group_release(NULL);
 }
 
-TEST(channel_group, is_left_by_who_closes)
+TEST(channel_group, is_left_by_a_channel_that_closes)
 {
     struct setup setup;
 
@@ -86,7 +86,7 @@ TEST(channel_group, is_left_by_who_closes)
     close_setup(&setup);
 }
 
-TEST(channel_group, takes_nobody_twice_and_none_that_is_closed_or_new)
+TEST(channel_group, rejects_members_closed_and_unregistered_channels)
 {
     struct setup setup;
     weir_channel *fresh;
@@ -133,7 +133,7 @@ static void note_size(weir_promise *closed, void *user_data)
     event_log_write(&setup->fixture.events, "%zu", weir_channel_group_size(setup->group));
 }
 
-TEST(channel_group, has_been_left_when_the_end_of_a_channel_is_told)
+TEST(channel_group, is_left_before_the_closed_promise_completes)
 {
     struct setup setup;
 
@@ -148,7 +148,7 @@ TEST(channel_group, has_been_left_when_the_end_of_a_channel_is_told)
     close_setup(&setup);
 }
 
-TEST(channel_group, remembers_one_that_comes_and_goes_only_once)
+TEST(channel_group, keeps_no_memory_of_a_channel_that_joins_and_leaves)
 {
     struct setup setup;
     size_t live;
@@ -164,7 +164,7 @@ TEST(channel_group, remembers_one_that_comes_and_goes_only_once)
     close_setup(&setup);
 }
 
-TEST(channel_group, lets_go_of_a_channel_that_was_removed)
+TEST(channel_group, releases_a_removed_channel)
 {
     struct setup setup;
     uint32_t refs;
@@ -176,7 +176,7 @@ TEST(channel_group, lets_go_of_a_channel_that_was_removed)
     close_setup(&setup);
 }
 
-TEST(channel_group, leaves_its_members_open_when_it_goes)
+TEST(channel_group, leaves_its_members_open_when_it_is_released)
 {
     struct setup setup;
 
@@ -283,7 +283,7 @@ static void give_up_the_group(struct setup *setup)
     setup->fixture.group = NULL;
 }
 
-TEST(channel_group, is_walked_through_also_if_nobody_wants_it_any_more)
+TEST(channel_group, can_be_released_during_a_walk)
 {
     struct setup setup;
 
@@ -292,7 +292,7 @@ TEST(channel_group, is_walked_through_also_if_nobody_wants_it_any_more)
     close_setup(&setup);
 }
 
-TEST(channel_group, of_nobody_is_walked_through_at_once)
+TEST(channel_group, without_members_has_an_empty_walk)
 {
     struct setup setup;
 
@@ -319,7 +319,7 @@ static void try_to_join(struct setup *setup, int expected, bool is_open)
     weir_channel_release(late);
 }
 
-TEST(channel_group, that_stays_closed_closes_who_wants_to_join)
+TEST(channel_group, that_stays_closed_closes_channels_added_later)
 {
     struct setup setup;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What channels count: each figure by what raises it, and nothing else with it.
+ * The statistics of channels: each counter by the event that increments it, and no other with it.
  */
 #include "channel/channel_stats.h"
 
@@ -48,7 +48,7 @@ TEST(channel_stats, follow_a_channel_from_its_creation_to_its_end)
     assert_stats(&stats, .created = 1, .closed = 1);
 }
 
-TEST(channel_stats, count_a_channel_that_nobody_has_registered)
+TEST(channel_stats, count_a_channel_that_was_never_registered)
 {
     struct stats stats = stats_from_now(rigs);
     struct event_log events;
@@ -167,7 +167,7 @@ static void look(weir_promise *promise, void *arg)
     witness->bytes = since.bytes_sent;
 }
 
-TEST(channel_stats, have_counted_a_write_when_its_promise_tells)
+TEST(channel_stats, have_counted_a_write_when_its_promise_completes)
 {
     struct witness witness = {.stats = stats_from_now(rigs)};
     struct test_channel tc;

@@ -65,7 +65,7 @@ TEST(config, switches_off_what_can_be)
     assert_int_equal(options.write_cap, WEIR_NEVER);
 }
 
-TEST(config, refuses_nonsense)
+TEST(config, rejects_invalid_options)
 {
     static const weir_channel_options nonsense[] = {
         {.size = sizeof(weir_channel_options), .low_mark = 2, .high_mark = 1},

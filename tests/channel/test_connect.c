@@ -28,8 +28,7 @@ static weir_promise *begin_connect(struct test_channel *tc, const char *name)
     return promise;
 }
 
-/* D 75 */
-TEST(connect, tells_its_promise_before_the_handlers)
+TEST(connect, completes_its_promise_before_active)
 {
     struct test_channel tc;
     weir_promise *done;
@@ -51,7 +50,6 @@ static void close_channel(weir_promise *promise, void *channel)
     weir_channel_abort(channel, NULL);
 }
 
-/* D 84 */
 TEST(connect, is_active_before_it_is_inactive_also_if_a_listener_closes)
 {
     struct test_channel tc;
@@ -69,7 +67,6 @@ TEST(connect, is_active_before_it_is_inactive_also_if_a_listener_closes)
     tc_close(&tc);
 }
 
-/* D 85 */
 TEST(connect, is_refused_while_it_is_under_way_and_afterwards)
 {
     struct test_channel tc;
@@ -89,7 +86,6 @@ TEST(connect, is_refused_while_it_is_under_way_and_afterwards)
     tc_close(&tc);
 }
 
-/* D 82 */
 TEST(connect, that_fails_closes_the_channel_without_having_been_active)
 {
     struct test_channel tc;
@@ -117,7 +113,6 @@ TEST(connect, that_fails_at_once_closes_the_channel)
     tc_close(&tc);
 }
 
-/* D 83 */
 TEST(connect, times_out)
 {
     struct test_channel tc;
@@ -148,7 +143,6 @@ TEST(connect, waits_for_ever_if_the_timeout_is_off)
     tc_close(&tc);
 }
 
-/* D 83 */
 TEST(connect, that_is_cancelled_closes_the_channel)
 {
     struct test_channel tc;
@@ -250,7 +244,7 @@ TEST(connect, survives_want_of_memory)
 
 /* ---- binding ---- */
 
-TEST(bind, tells_its_promise_at_once_and_the_handlers_later)
+TEST(bind, completes_its_promise_at_once_and_fires_active_later)
 {
     struct test_channel tc;
     weir_address address = somewhere();
@@ -306,7 +300,7 @@ static void bind_here(weir_ctx *ctx)
     weir_bind(ctx, &address, NULL);
 }
 
-TEST(bind, by_who_hears_of_the_registration_is_told_once)
+TEST(bind, in_registered_fires_active_once)
 {
     static weir_handler binder;
     struct test_channel tc;
@@ -326,7 +320,7 @@ TEST(bind, by_who_hears_of_the_registration_is_told_once)
 }
 
 /* The event of a disconnect comes in a task: also if it is connected again before that. */
-TEST(connect, after_a_disconnect_is_told_in_order)
+TEST(connect, after_a_disconnect_fires_in_order)
 {
     struct test_channel tc;
     weir_address address;

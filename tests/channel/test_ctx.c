@@ -194,7 +194,7 @@ static void never(weir_timer *timer)
     fail();
 }
 
-TEST(ctx, keeps_its_timers_from_those_who_would_start_them_otherwise)
+TEST(ctx, rejects_timers_of_other_contexts)
 {
     struct test_channel tc;
     struct clockwork *self;

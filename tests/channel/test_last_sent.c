@@ -40,7 +40,7 @@ TEST(progress, is_of_bytes_and_of_whole_messages)
 }
 
 /* On the loop it is now while nothing is to be sent; else it is when bytes last went. */
-TEST(progress, is_told_to_users_as_the_time_for_which_nothing_moves)
+TEST(progress, is_now_while_nothing_is_queued)
 {
     struct test_channel tc;
     int64_t sent_at;
@@ -58,7 +58,7 @@ TEST(progress, is_told_to_users_as_the_time_for_which_nothing_moves)
     tc_close(&tc);
 }
 
-TEST(progress, is_not_written_down_where_nobody_asks)
+TEST(progress, is_not_recorded_without_a_request)
 {
     struct test_channel tc;
 

@@ -15,7 +15,7 @@
 
 /* ---- registration ---- */
 
-TEST(life, registration_tells_handlers_then_the_promise_then_events)
+TEST(lifecycle, registration_calls_added_then_the_promise_then_events)
 {
     struct test_channel tc;
     weir_promise *done;
@@ -34,7 +34,7 @@ TEST(life, registration_tells_handlers_then_the_promise_then_events)
     tc_close(&tc);
 }
 
-TEST(life, a_second_registration_fails_and_closes_nothing)
+TEST(lifecycle, a_second_registration_fails_and_closes_nothing)
 {
     struct test_channel tc;
     weir_promise *done;
@@ -53,7 +53,7 @@ TEST(life, a_second_registration_fails_and_closes_nothing)
     tc_close(&tc);
 }
 
-TEST(life, an_attach_that_fails_closes_the_channel)
+TEST(lifecycle, an_attach_that_fails_closes_the_channel)
 {
     struct test_channel tc;
     weir_promise *done;
@@ -68,7 +68,7 @@ TEST(life, an_attach_that_fails_closes_the_channel)
     tc_close(&tc);
 }
 
-TEST(life, an_executor_that_does_not_suit_closes_the_channel)
+TEST(lifecycle, an_executor_that_does_not_suit_closes_the_channel)
 {
     struct test_channel tc;
     weir_promise *done;
@@ -82,8 +82,7 @@ TEST(life, an_executor_that_does_not_suit_closes_the_channel)
     tc_close(&tc);
 }
 
-/* D 17 */
-TEST(life, a_loop_that_has_ended_takes_no_channel_and_that_closes_it)
+TEST(lifecycle, a_loop_that_has_ended_takes_no_channel_and_that_closes_it)
 {
     struct test_channel tc;
     struct stepper ended = stepper_open();
@@ -103,7 +102,7 @@ TEST(life, a_loop_that_has_ended_takes_no_channel_and_that_closes_it)
     stepper_close(&ended);
 }
 
-TEST(life, a_channel_that_was_never_registered_closes_with_its_last_reference)
+TEST(lifecycle, a_channel_that_was_never_registered_closes_with_its_last_reference)
 {
     struct test_channel tc;
     weir_promise *closed;
@@ -122,8 +121,7 @@ TEST(life, a_channel_that_was_never_registered_closes_with_its_last_reference)
     event_log_close(&tc.events);
 }
 
-/* D 95 */
-TEST(life, what_is_done_before_the_registration_does_no_harm)
+TEST(lifecycle, what_is_done_before_the_registration_does_no_harm)
 {
     struct test_channel tc;
 
@@ -145,7 +143,7 @@ TEST(life, what_is_done_before_the_registration_does_no_harm)
     tc_close(&tc);
 }
 
-TEST(life, what_is_done_after_the_end_fails_and_does_no_harm)
+TEST(lifecycle, what_is_done_after_the_end_fails_and_does_no_harm)
 {
     struct test_channel tc;
     weir_promise *close, *bound, *registered;
@@ -179,8 +177,7 @@ TEST(life, what_is_done_after_the_end_fails_and_does_no_harm)
 
 /* ---- closing ---- */
 
-/* D 69 */
-TEST(life, abort_tells_promises_then_fails_writes_then_in_a_task_the_handlers)
+TEST(lifecycle, abort_completes_promises_then_writes_then_fires_events)
 {
     struct test_channel tc;
     struct event_recorder listener = {.events = &tc.events, .name = "closed"};
@@ -205,8 +202,7 @@ TEST(life, abort_tells_promises_then_fails_writes_then_in_a_task_the_handlers)
     tc_close(&tc);
 }
 
-/* D 86 */
-TEST(life, closing_twice_waits_for_the_first)
+TEST(lifecycle, closing_twice_waits_for_the_first)
 {
     struct test_channel tc;
     weir_promise *first, *second, *third;
@@ -230,7 +226,7 @@ TEST(life, closing_twice_waits_for_the_first)
     tc_close(&tc);
 }
 
-TEST(life, close_sends_what_was_written_before_flushed_or_not_and_lingers)
+TEST(lifecycle, close_sends_what_was_written_before_flushed_or_not_and_lingers)
 {
     struct test_channel tc;
     weir_promise *done;
@@ -265,7 +261,7 @@ TEST(life, close_sends_what_was_written_before_flushed_or_not_and_lingers)
     tc_close(&tc);
 }
 
-TEST(life, close_does_not_linger_if_the_peer_has_ended_its_stream)
+TEST(lifecycle, close_does_not_linger_if_the_peer_has_ended_its_stream)
 {
     struct test_channel tc;
 
@@ -279,7 +275,7 @@ TEST(life, close_does_not_linger_if_the_peer_has_ended_its_stream)
     tc_close(&tc);
 }
 
-TEST(life, close_does_not_linger_if_the_peer_has_said_that_nothing_more_comes)
+TEST(lifecycle, close_does_not_linger_if_the_peer_has_said_that_nothing_more_comes)
 {
     struct test_channel tc;
 
@@ -297,7 +293,7 @@ TEST(life, close_does_not_linger_if_the_peer_has_said_that_nothing_more_comes)
     tc_close(&tc);
 }
 
-TEST(life, the_end_of_the_peers_stream_closes_after_the_rest_was_sent)
+TEST(lifecycle, the_end_of_the_peers_stream_closes_after_the_rest_was_sent)
 {
     struct test_channel tc;
 
@@ -310,7 +306,7 @@ TEST(life, the_end_of_the_peers_stream_closes_after_the_rest_was_sent)
     tc_close(&tc);
 }
 
-TEST(life, lingering_ends_at_the_deadline)
+TEST(lifecycle, lingering_ends_at_the_deadline)
 {
     struct test_channel tc;
 
@@ -343,7 +339,7 @@ static weir_promise *begin_to_close(struct test_channel *tc)
     return closed;
 }
 
-TEST(life, a_close_gives_up_when_nothing_was_sent_for_30_seconds)
+TEST(lifecycle, a_close_gives_up_when_nothing_was_sent_for_30_seconds)
 {
     weir_promise *closed;
     struct test_channel tc;
@@ -365,7 +361,7 @@ TEST(life, a_close_gives_up_when_nothing_was_sent_for_30_seconds)
 }
 
 /* Half a minute is counted from the last byte that was taken. */
-TEST(life, a_close_waits_for_a_slow_peer_as_long_as_it_takes)
+TEST(lifecycle, a_close_waits_for_a_slow_peer_as_long_as_it_takes)
 {
     weir_promise *closed;
     struct test_channel tc;
@@ -395,7 +391,7 @@ static void pass_seconds(struct test_channel *tc, int count)
 }
 
 /* A full socket takes nothing for a long time, though its peer reads. */
-TEST(life, a_close_counts_what_the_peer_acknowledges_as_progress)
+TEST(lifecycle, a_close_counts_what_the_peer_acknowledges_as_progress)
 {
     weir_promise *closed;
     struct test_channel tc;
@@ -419,7 +415,7 @@ TEST(life, a_close_counts_what_the_peer_acknowledges_as_progress)
     tc_close(&tc);
 }
 
-TEST(life, lingering_goes_on_while_data_is_not_acknowledged)
+TEST(lifecycle, lingering_continues_while_data_is_unacknowledged)
 {
     struct test_channel tc;
 
@@ -439,7 +435,7 @@ TEST(life, lingering_goes_on_while_data_is_not_acknowledged)
     tc_close(&tc);
 }
 
-TEST(life, lingering_gives_up_on_data_that_is_not_acknowledged)
+TEST(lifecycle, lingering_gives_up_on_data_that_is_not_acknowledged)
 {
     weir_promise *closed;
     struct test_channel tc;
@@ -462,7 +458,7 @@ TEST(life, lingering_gives_up_on_data_that_is_not_acknowledged)
     tc_close(&tc);
 }
 
-TEST(life, a_close_without_a_timeout_never_gives_up)
+TEST(lifecycle, a_close_without_a_timeout_never_gives_up)
 {
     struct test_channel tc;
 
@@ -476,7 +472,7 @@ TEST(life, a_close_without_a_timeout_never_gives_up)
     tc_close(&tc);
 }
 
-TEST(life, lingering_without_a_deadline_waits_for_the_peer)
+TEST(lifecycle, lingering_without_a_deadline_waits_for_the_peer)
 {
     struct test_channel tc;
 
@@ -489,7 +485,7 @@ TEST(life, lingering_without_a_deadline_waits_for_the_peer)
     tc_close(&tc);
 }
 
-TEST(life, a_sending_side_that_cannot_be_shut_ends_the_channel)
+TEST(lifecycle, a_sending_side_that_cannot_be_shut_ends_the_channel)
 {
     struct test_channel tc;
 
@@ -499,7 +495,7 @@ TEST(life, a_sending_side_that_cannot_be_shut_ends_the_channel)
     tc_close(&tc);
 }
 
-TEST(life, a_promise_that_is_cancelled_leaves_things_as_they_are)
+TEST(lifecycle, a_promise_that_is_cancelled_leaves_things_as_they_are)
 {
     struct test_channel tc;
     weir_promise *done;
@@ -517,7 +513,7 @@ TEST(life, a_promise_that_is_cancelled_leaves_things_as_they_are)
     tc_close(&tc);
 }
 
-TEST(life, an_error_that_it_survives_is_an_event)
+TEST(lifecycle, an_error_that_it_survives_is_an_event)
 {
     struct test_channel tc;
 
@@ -529,7 +525,7 @@ TEST(life, an_error_that_it_survives_is_an_event)
     tc_close(&tc);
 }
 
-TEST(life, a_channel_that_resets_or_has_no_half_closure_does_not_linger)
+TEST(lifecycle, a_channel_that_resets_or_has_no_half_closure_does_not_linger)
 {
     struct test_channel tc;
 
@@ -547,7 +543,7 @@ TEST(life, a_channel_that_resets_or_has_no_half_closure_does_not_linger)
     tc_close(&tc);
 }
 
-TEST(life, without_memory_for_a_deadline_close_does_not_wait)
+TEST(lifecycle, without_memory_for_a_deadline_close_does_not_wait)
 {
     struct test_channel tc;
 
@@ -560,7 +556,7 @@ TEST(life, without_memory_for_a_deadline_close_does_not_wait)
     tc_close(&tc);
 }
 
-TEST(life, abort_ends_a_close_that_waits)
+TEST(lifecycle, abort_ends_a_close_that_waits)
 {
     struct test_channel tc;
     weir_promise *close, *abort;
@@ -576,7 +572,7 @@ TEST(life, abort_ends_a_close_that_waits)
     tc_close(&tc);
 }
 
-TEST(life, an_error_of_the_transport_is_an_event_and_ends_the_channel)
+TEST(lifecycle, an_error_of_the_transport_is_an_event_and_ends_the_channel)
 {
     struct test_channel tc;
 
@@ -595,7 +591,7 @@ TEST(life, an_error_of_the_transport_is_an_event_and_ends_the_channel)
     tc_close(&tc);
 }
 
-TEST(life, an_error_at_the_tail_closes_unless_it_is_to_stay_open)
+TEST(lifecycle, an_error_at_the_tail_closes_unless_it_is_to_stay_open)
 {
     struct test_channel tc;
 
@@ -616,7 +612,7 @@ TEST(life, an_error_at_the_tail_closes_unless_it_is_to_stay_open)
 }
 
 /* The name of the channel costs system calls. */
-TEST(life, errors_at_the_tail_are_limited_for_each_kind)
+TEST(lifecycle, errors_at_the_tail_are_limited_for_each_kind)
 {
     struct test_channel tc;
 
@@ -642,7 +638,7 @@ TEST(life, errors_at_the_tail_are_limited_for_each_kind)
 
 /* ---- shutdown ---- */
 
-TEST(life, draining_closes_a_channel_none_of_whose_handlers_listens)
+TEST(lifecycle, draining_closes_a_channel_without_a_draining_handler)
 {
     struct test_channel tc;
 
@@ -657,7 +653,7 @@ TEST(life, draining_closes_a_channel_none_of_whose_handlers_listens)
     tc_close(&tc);
 }
 
-TEST(life, draining_is_told_once_to_handlers_that_listen)
+TEST(lifecycle, draining_is_fired_once)
 {
     struct test_channel tc;
 
@@ -679,8 +675,9 @@ static void nothing(void *arg)
     (void)arg;
 }
 
-/* DESIGN 7: whatever came first, no new connections come when the others hear of it. */
-TEST(life, draining_closes_listeners_before_the_others_hear_of_it)
+/* Listeners close before `draining` is fired on other channels, so no new connections arrive
+ * then. */
+TEST(lifecycle, draining_closes_listeners_first)
 {
     weir_group *group;
     weir_channel *channels[2];
@@ -713,7 +710,7 @@ TEST(life, draining_closes_listeners_before_the_others_hear_of_it)
 
 /* ---- memory ---- */
 
-TEST(life, a_channel_that_cannot_be_made_leaves_nothing)
+TEST(lifecycle, a_channel_that_cannot_be_made_leaves_nothing)
 {
     struct event_log events;
     weir_channel *channel;
@@ -734,7 +731,7 @@ TEST(life, a_channel_that_cannot_be_made_leaves_nothing)
     event_log_close(&events);
 }
 
-TEST(life, ids_are_never_used_twice)
+TEST(lifecycle, ids_are_never_used_twice)
 {
     struct test_channel tc;
     uint64_t id;
@@ -747,7 +744,7 @@ TEST(life, ids_are_never_used_twice)
     tc_close(&tc);
 }
 
-TEST(life, a_channel_without_a_loop_has_left_it)
+TEST(lifecycle, a_channel_without_a_loop_has_left_it)
 {
     struct test_channel tc;
     weir_promise *done;

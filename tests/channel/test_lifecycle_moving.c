@@ -15,8 +15,7 @@
 #include "support/memory.h"
 #include "support/timeout.h"
 
-/* D 23, D 78 */
-TEST(life, a_channel_can_leave_its_loop_and_come_to_another)
+TEST(lifecycle, a_channel_can_leave_its_loop_and_come_to_another)
 {
     struct test_channel tc;
     struct stepper other = stepper_open();
@@ -56,7 +55,7 @@ static void move_on(weir_ctx *ctx)
 }
 
 /* Otherwise two loops would run its handlers at the same time. */
-TEST(life, who_hears_that_it_leaves_moves_it_when_all_have_heard)
+TEST(lifecycle, a_move_in_unregistered_waits_for_all_handlers)
 {
     static weir_handler mover;
     struct stepper other = stepper_open();
@@ -84,7 +83,7 @@ TEST(life, who_hears_that_it_leaves_moves_it_when_all_have_heard)
     stepper_close(&other);
 }
 
-TEST(life, an_abort_while_it_leaves_ends_both)
+TEST(lifecycle, an_abort_while_it_leaves_ends_both)
 {
     struct test_channel tc;
     weir_promise *left, *closed;
@@ -124,8 +123,8 @@ static void open_leaving(struct test_channel *tc, weir_promise **ret_left)
     tc->wire->options.slow_close = false;
 }
 
-/* B 11: the loop gets it again, for what is still to be sent. */
-TEST(life, a_close_while_it_leaves_sends_what_was_written)
+/* The loop gets it again, for what is still to be sent. */
+TEST(lifecycle, a_close_while_it_leaves_sends_what_was_written)
 {
     struct test_channel tc;
     weir_promise *left;
@@ -144,7 +143,7 @@ TEST(life, a_close_while_it_leaves_sends_what_was_written)
     tc_close(&tc);
 }
 
-TEST(life, a_close_while_it_leaves_has_a_deadline_from_then_on)
+TEST(lifecycle, a_close_while_it_leaves_has_a_deadline_from_then_on)
 {
     struct test_channel tc;
     weir_promise *left;
@@ -158,7 +157,7 @@ TEST(life, a_close_while_it_leaves_has_a_deadline_from_then_on)
     tc_close(&tc);
 }
 
-TEST(life, a_close_while_it_leaves_ends_it_if_its_loop_does_not_take_it_again)
+TEST(lifecycle, a_close_while_it_leaves_ends_it_if_its_loop_does_not_take_it_again)
 {
     struct test_channel tc;
     weir_promise *left;
@@ -173,8 +172,8 @@ TEST(life, a_close_while_it_leaves_ends_it_if_its_loop_does_not_take_it_again)
     tc_close(&tc);
 }
 
-/* B 11: or the peer would see a reset. */
-TEST(life, a_close_while_it_leaves_waits_for_the_peer)
+/* Or the peer would see a reset. */
+TEST(lifecycle, a_close_while_it_leaves_waits_for_the_peer)
 {
     struct test_channel tc;
 
@@ -190,7 +189,7 @@ TEST(life, a_close_while_it_leaves_waits_for_the_peer)
     tc_close(&tc);
 }
 
-TEST(life, a_channel_leaves_when_its_transport_has_let_go)
+TEST(lifecycle, a_channel_leaves_when_its_transport_has_let_go)
 {
     struct test_channel tc;
     weir_promise *first, *second, *third;
@@ -215,7 +214,7 @@ TEST(life, a_channel_leaves_when_its_transport_has_let_go)
     tc_close(&tc);
 }
 
-TEST(life, a_channel_that_connects_does_not_leave)
+TEST(lifecycle, a_channel_that_connects_does_not_leave)
 {
     struct test_channel tc;
     weir_address address;
@@ -232,7 +231,7 @@ TEST(life, a_channel_that_connects_does_not_leave)
     tc_close(&tc);
 }
 
-TEST(life, a_channel_without_a_loop_and_a_holder_ends_where_it_was_last)
+TEST(lifecycle, a_channel_without_a_loop_and_a_holder_ends_where_it_was_last)
 {
     struct test_channel tc;
 
@@ -297,7 +296,7 @@ static weir_promise *plain_promise(void)
     return promise;
 }
 
-TEST(life, a_channel_whose_loop_has_ended_can_come_to_another)
+TEST(lifecycle, a_channel_whose_loop_has_ended_can_be_registered_again)
 {
     struct stepper other = stepper_open();
     weir_promise *came = plain_promise(), *again = plain_promise();
@@ -323,7 +322,7 @@ TEST(life, a_channel_whose_loop_has_ended_can_come_to_another)
     stepper_close(&other);
 }
 
-TEST(life, a_channel_whose_loops_have_both_ended_is_closed)
+TEST(lifecycle, a_channel_whose_loops_have_both_ended_is_closed)
 {
     struct stepper other = stepper_open();
     weir_promise *came = plain_promise();
@@ -365,7 +364,7 @@ static bool move_without_memory(struct stepper *other, unsigned nth)
     return has_failed;
 }
 
-TEST(life, a_move_from_a_loop_that_has_ended_may_want_memory)
+TEST(lifecycle, a_move_from_a_loop_that_has_ended_may_want_memory)
 {
     struct stepper other = stepper_open();
     unsigned nth = 1;

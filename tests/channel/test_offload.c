@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Work that a handler does elsewhere, and how it comes back.
+ * Offloaded work, and how it returns.
  */
 #include <errno.h>
 
@@ -60,7 +60,7 @@ static void come_back(struct test_channel *tc, weir_group *group)
     tc_run(tc);
 }
 
-TEST(offload, works_elsewhere_and_comes_back)
+TEST(offload, runs_on_the_group_and_returns)
 {
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
     struct job job = {.err = 1};
@@ -211,7 +211,7 @@ static int cancel_it(weir_executor *executor, weir_task_fn *fn, void *arg, int r
     return 0;
 }
 
-TEST(offload, that_is_cancelled_says_so)
+TEST(offload, that_is_cancelled_reports_it)
 {
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1, .rejected = cancel_it));
     struct job job = {.err = 1};
@@ -229,7 +229,7 @@ TEST(offload, that_is_cancelled_says_so)
     weir_group_release(group);
 }
 
-TEST(offload, that_is_refused_calls_nobody)
+TEST(offload, that_is_rejected_calls_nothing)
 {
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
     struct job job = {.err = 1};

@@ -122,7 +122,7 @@ static void do_remove(void *arg)
                                             stranger->text, stranger->done);
 }
 
-TEST(operation, from_elsewhere_is_done_on_the_loop_in_order)
+TEST(operation, from_another_thread_runs_on_the_loop_in_order)
 {
     struct test_channel tc;
     struct stranger stranger;
@@ -139,7 +139,7 @@ TEST(operation, from_elsewhere_is_done_on_the_loop_in_order)
     tc_close(&tc);
 }
 
-TEST(operation, of_every_kind_can_come_from_elsewhere)
+TEST(operation, of_every_kind_works_from_another_thread)
 {
     struct test_channel tc;
     struct stranger stranger;
@@ -218,7 +218,6 @@ TEST(operation, wakes_the_loop_to_flush_but_not_to_write)
     manual_fixture_close(&fixture);
 }
 
-/* D 66 */
 TEST(operation, that_is_refused_leaves_nothing)
 {
     struct test_channel tc;
@@ -305,7 +304,7 @@ TEST(operation, follows_a_channel_also_from_a_loop_that_ends)
     tc_close(&tc);
 }
 
-TEST(operation, registers_and_moves_from_elsewhere)
+TEST(operation, registers_and_moves_from_another_thread)
 {
     struct test_channel tc;
     struct stranger stranger;
@@ -339,7 +338,7 @@ TEST(operation, registers_and_moves_from_elsewhere)
     stepper_close(&other);
 }
 
-TEST(operation, changes_options_and_auto_read_from_elsewhere)
+TEST(operation, changes_options_and_auto_read_from_another_thread)
 {
     struct test_channel tc;
     struct stranger stranger;
@@ -360,8 +359,7 @@ TEST(operation, changes_options_and_auto_read_from_elsewhere)
     tc_close(&tc);
 }
 
-/* D 55 */
-TEST(operation, changes_the_pipeline_from_elsewhere)
+TEST(operation, changes_the_pipeline_from_another_thread)
 {
     struct test_channel tc;
     struct stranger stranger;
@@ -497,8 +495,8 @@ TEST(operation, that_never_comes_to_the_loop_fails_and_leaves_nothing)
     tc_close(&tc);
 }
 
-/* D 50: a write that is lost without a word would leave a hole in the stream. */
-TEST(operation, that_is_lost_and_nobody_waits_for_is_an_error_of_the_channel)
+/* A write that is lost without a word would leave a hole in the stream. */
+TEST(operation, that_is_lost_without_a_promise_fires_error)
 {
     struct test_channel tc;
     struct stranger stranger;
@@ -512,7 +510,7 @@ TEST(operation, that_is_lost_and_nobody_waits_for_is_an_error_of_the_channel)
 }
 
 /* Close and flush as well: they cannot be lost. */
-TEST(operation, that_finds_no_memory_and_nobody_waits_for_ends_the_channel)
+TEST(operation, without_memory_and_promise_aborts_the_channel)
 {
     weir_thread_fn *const operations[] = {do_write_it, do_flush, do_close};
     struct stranger stranger;

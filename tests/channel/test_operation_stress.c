@@ -12,9 +12,9 @@
 #include "support/executor/group.h"
 #include "support/executor/log_capture.h"
 
-#define STORM_THREADS 8
-#define STORM_ROUNDS 40
-#define STORM_CALLS 60
+#define STRESS_THREADS 8
+#define STRESS_ROUNDS 40
+#define STRESS_CALLS 60
 
 static _Atomic int live_messages;
 static _Atomic int live_handlers;
@@ -26,18 +26,18 @@ static void on_destroy(weir_msg *msg)
     free(msg);
 }
 
-static const weir_msg_type storm_type = {.name = "storm", .destroy = on_destroy};
+static const weir_msg_type stress_type = {.name = "stress", .destroy = on_destroy};
 
-static weir_msg *storm_msg(void)
+static weir_msg *stress_msg(void)
 {
     weir_msg *msg = malloc(sizeof(*msg));
 
-    weir_msg_init(msg, &storm_type);
+    weir_msg_init(msg, &stress_type);
     atomic_fetch_add(&live_messages, 1);
     return msg;
 }
 
-struct storm {
+struct stress {
     weir_channel *channel;
     weir_group *loops;
     weir_group *others; /* what handlers run on */
@@ -46,20 +46,20 @@ struct storm {
     uint64_t seed;
 };
 
-static void hear(weir_promise *promise, void *arg)
+static void count_promise(weir_promise *promise, void *arg)
 {
     (void)promise;
     call_counter_add(arg);
 }
 
-static weir_promise *storm_promise(struct storm *storm, uint64_t dice)
+static weir_promise *stress_promise(struct stress *stress, uint64_t dice)
 {
     weir_promise *promise;
 
     if (dice % 2 == 0 || weir_promise_create(NULL, &promise) < 0)
         return NULL;
-    atomic_fetch_add(&storm->promised, 1);
-    IGNORE_RESULT(weir_promise_add_listener(promise, hear, &storm->promises));
+    atomic_fetch_add(&stress->promised, 1);
+    IGNORE_RESULT(weir_promise_add_listener(promise, count_promise, &stress->promises));
     return promise;
 }
 
@@ -150,46 +150,46 @@ static const weir_handler witness = {
     .inactive = on_inactive,
 };
 
-static void add_witnesses(struct storm *storm)
+static void add_witnesses(struct stress *stress)
 {
-    weir_pipeline *pipeline = weir_channel_pipeline(storm->channel);
-    weir_group *groups[] = {NULL, storm->others, NULL, storm->others, NULL};
+    weir_pipeline *pipeline = weir_channel_pipeline(stress->channel);
+    weir_group *groups[] = {NULL, stress->others, NULL, stress->others, NULL};
 
     for (unsigned i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
         assert_int_equal(
             weir_pipeline_add(pipeline, WEIR_PLACE(.group = groups[i]), &witness, NULL), 0);
 }
 
-static void say(struct storm *storm, weir__random *random, weir_promise *done)
+static void random_write(struct stress *stress, weir__random *random, weir_promise *done)
 {
     if (weir__random_below(random, 2) == 0)
-        weir_channel_write(storm->channel, storm_msg(), done);
+        weir_channel_write(stress->channel, stress_msg(), done);
     else
-        weir_channel_write_and_flush(storm->channel, storm_msg(), done);
+        weir_channel_write_and_flush(stress->channel, stress_msg(), done);
 }
 
-static void blow(struct storm *storm, weir__random *random)
+static void random_call(struct stress *stress, weir__random *random)
 {
-    weir_promise *done = storm_promise(storm, weir__random_next(random));
-    weir_pipeline *pipeline = weir_channel_pipeline(storm->channel);
+    weir_promise *done = stress_promise(stress, weir__random_next(random));
+    weir_pipeline *pipeline = weir_channel_pipeline(stress->channel);
     weir_channel_options options;
     uint64_t dice = weir__random_next(random);
     bool used = true;
 
     switch (dice / 16 % 16) {
     case 0:
-        weir_channel_close(storm->channel, done);
+        weir_channel_close(stress->channel, done);
         break;
     case 1:
-        weir_channel_register(storm->channel,
-                              weir_group_at(storm->loops, weir__random_below(random, 2)), done);
+        weir_channel_register(stress->channel,
+                              weir_group_at(stress->loops, weir__random_below(random, 2)), done);
         break;
     case 2:
-        weir_channel_deregister(storm->channel, done);
+        weir_channel_deregister(stress->channel, done);
         break;
     case 3:
         used = weir_pipeline_add(pipeline,
-                                 WEIR_PLACE(.done = done, .group = dice % 2 ? storm->others : NULL,
+                                 WEIR_PLACE(.done = done, .group = dice % 2 ? stress->others : NULL,
                                             .first = dice % 4 < 2),
                                  &passer, NULL) == 0;
         break;
@@ -197,60 +197,60 @@ static void blow(struct storm *storm, weir__random *random)
         used = weir_pipeline_remove(pipeline, dice % 2 ? "passer" : "passer#2", done) == 0;
         break;
     case 5:
-        weir_channel_get_options(storm->channel, &options);
+        weir_channel_get_options(stress->channel, &options);
         used = false;
         break;
     case 6:
-        (void)weir_channel_set_options(storm->channel, WEIR_CHANNEL_OPTIONS(.high_mark = 500));
+        (void)weir_channel_set_options(stress->channel, WEIR_CHANNEL_OPTIONS(.high_mark = 500));
         used = false;
         break;
     case 7:
-        weir_channel_fire_event(storm->channel, storm_msg());
+        weir_channel_fire_event(stress->channel, stress_msg());
         used = false;
         break;
     case 8:
-        weir_channel_set_auto_read(storm->channel, weir__random_below(random, 2) == 0);
+        weir_channel_set_auto_read(stress->channel, weir__random_below(random, 2) == 0);
         used = false;
         break;
     case 9:
-        (void)weir_channel_set_user_writable(storm->channel, 3, weir__random_below(random, 2) == 0);
+        (void)weir_channel_set_user_writable(stress->channel, 3,
+                                             weir__random_below(random, 2) == 0);
         used = false;
         break;
     case 10:
-        (void)weir_channel_closed(storm->channel);
+        (void)weir_channel_closed(stress->channel);
         used = false;
         break;
     case 11:
-        weir_channel_shutdown_input(storm->channel, done);
+        weir_channel_shutdown_input(stress->channel, done);
         break;
     case 12:
-        weir_channel_shutdown_output(storm->channel, done);
+        weir_channel_shutdown_output(stress->channel, done);
         break;
     case 13:
-        weir_channel_flush(storm->channel);
-        weir_channel_request_read(storm->channel);
+        weir_channel_flush(stress->channel);
+        weir_channel_request_read(stress->channel);
         used = false;
         break;
     default:
-        say(storm, random, done);
+        random_write(stress, random, done);
     }
     if (!used && done != NULL)
         (void)weir_promise_cancel(done);
     weir_promise_release(done);
 }
 
-static void storm_thread(void *arg)
+static void stress_thread(void *arg)
 {
-    struct storm *storm = arg;
+    struct stress *stress = arg;
     weir__random random;
 
-    weir__random_init(&random, storm->seed + (uintptr_t)&random);
-    for (int i = 0; i < STORM_CALLS; i++)
-        blow(storm, &random);
-    weir_channel_release(storm->channel);
+    weir__random_init(&random, stress->seed + (uintptr_t)&random);
+    for (int i = 0; i < STRESS_CALLS; i++)
+        random_call(stress, &random);
+    weir_channel_release(stress->channel);
 }
 
-/* D 56 */
 TEST(operation, of_many_threads_on_a_channel_that_closes_ends_well)
 {
     weir_group *loops = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 2)),
@@ -259,25 +259,25 @@ TEST(operation, of_many_threads_on_a_channel_that_closes_ends_well)
 
     log_capture_start();
     event_log_open(&events);
-    for (int round = 0; round < STORM_ROUNDS; round++) {
-        struct storm storm = {.loops = loops, .others = others, .seed = (uint64_t)round};
-        weir__thread threads[STORM_THREADS];
+    for (int round = 0; round < STRESS_ROUNDS; round++) {
+        struct stress stress = {.loops = loops, .others = others, .seed = (uint64_t)round};
+        weir__thread threads[STRESS_THREADS];
 
         assert_int_equal(wire_create(&events, &(struct wire_options){.silent = true}, NULL, NULL,
-                                     &storm.channel),
+                                     &stress.channel),
                          0);
-        add_witnesses(&storm);
-        weir_channel_register(storm.channel, weir_group_at(loops, 0), NULL);
-        for (int i = 0; i < STORM_THREADS; i++) {
-            weir_channel_retain(storm.channel);
-            assert_int_equal(weir__thread_start("storm", storm_thread, &storm, &threads[i]), 0);
+        add_witnesses(&stress);
+        weir_channel_register(stress.channel, weir_group_at(loops, 0), NULL);
+        for (int i = 0; i < STRESS_THREADS; i++) {
+            weir_channel_retain(stress.channel);
+            assert_int_equal(weir__thread_start("stress", stress_thread, &stress, &threads[i]), 0);
         }
-        for (int i = 0; i < STORM_THREADS; i++)
+        for (int i = 0; i < STRESS_THREADS; i++)
             weir__thread_join(&threads[i]);
-        weir_channel_abort(storm.channel, NULL);
-        assert_int_equal(weir_channel_await_closed(storm.channel, TEST_TIMEOUT_NS), 0);
-        weir_channel_release(storm.channel);
-        assert_true(call_counter_await(&storm.promises, atomic_load(&storm.promised)));
+        weir_channel_abort(stress.channel, NULL);
+        assert_int_equal(weir_channel_await_closed(stress.channel, TEST_TIMEOUT_NS), 0);
+        weir_channel_release(stress.channel);
+        assert_true(call_counter_await(&stress.promises, atomic_load(&stress.promised)));
     }
     end_group(others);
     end_group(loops);

@@ -55,7 +55,7 @@ static void nothing(void *arg)
     (void)arg;
 }
 
-/* What is on its way to the handler elsewhere comes back. */
+/* Runs until nothing is on its way to or from the remote handler. */
 static void settle(struct stepper *stepper)
 {
     for (int i = 0; i < 6; i++) {

@@ -151,7 +151,6 @@ TEST(outbound, sends_the_same_bytes_of_what_it_has_copied)
 
 /* ---- the marks themselves ---- */
 
-/* D 61 */
 TEST(outbound, is_unwritable_above_the_high_mark_and_writable_below_the_low_one)
 {
     struct test_channel tc;
@@ -197,7 +196,6 @@ TEST(outbound, is_not_writable_again_at_the_low_mark)
     tc_close(&tc);
 }
 
-/* D 62 */
 TEST(outbound, has_an_event_for_the_first_and_the_last_reason_of_the_users)
 {
     struct test_channel tc;
@@ -220,7 +218,6 @@ TEST(outbound, has_an_event_for_the_first_and_the_last_reason_of_the_users)
     tc_close(&tc);
 }
 
-/* D 63 */
 TEST(outbound, combines_marks_and_reasons)
 {
     struct test_channel tc;
@@ -309,7 +306,7 @@ TEST(outbound, sends_only_what_is_flushed_in_order)
     tc_close(&tc);
 }
 
-TEST(outbound, goes_on_where_a_partial_send_ended)
+TEST(outbound, continues_after_a_partial_send)
 {
     struct test_channel tc;
 
@@ -325,7 +322,6 @@ TEST(outbound, goes_on_where_a_partial_send_ended)
     tc_close(&tc);
 }
 
-/* D 65 */
 TEST(outbound, gathers_no_more_vectors_than_there_is_room_for)
 {
     struct test_channel tc;
@@ -414,7 +410,7 @@ TEST(outbound, stops_gathering_at_what_does_not_consist_of_bytes)
     tc_close(&tc);
 }
 
-TEST(outbound, gives_whole_messages_to_who_takes_them)
+TEST(outbound, gives_whole_messages_to_transports_that_take_them)
 {
     struct test_channel tc;
     weir_msg *msg;
@@ -440,7 +436,6 @@ TEST(outbound, gives_whole_messages_to_who_takes_them)
 
 /* ---- cancelling and failing ---- */
 
-/* D 64, D 92 */
 TEST(outbound, leaves_cancelled_writes_out)
 {
     static const char *const texts[] = {"a", "b", "c", "d", "e"};
@@ -480,7 +475,6 @@ TEST(outbound, cannot_be_cancelled_any_more_once_it_is_flushed)
     tc_close(&tc);
 }
 
-/* D 51 */
 TEST(outbound, does_nothing_for_a_promise_that_was_cancelled_before)
 {
     struct test_channel tc;
@@ -502,8 +496,7 @@ TEST(outbound, does_nothing_for_a_promise_that_was_cancelled_before)
     tc_close(&tc);
 }
 
-/* D 52 */
-TEST(outbound, does_nothing_for_a_promise_that_is_complete_and_says_so)
+TEST(outbound, ignores_and_logs_a_completed_promise)
 {
     struct test_channel tc;
     weir_promise *promise;
@@ -523,8 +516,7 @@ TEST(outbound, does_nothing_for_a_promise_that_is_complete_and_says_so)
     tc_close(&tc);
 }
 
-/* D 50 */
-TEST(outbound, fires_the_first_failure_that_nobody_waits_for)
+TEST(outbound, fires_the_first_failure_without_a_promise)
 {
     struct test_channel tc;
 
@@ -550,7 +542,6 @@ TEST(outbound, is_silent_about_failures_because_it_closes)
     tc_close(&tc);
 }
 
-/* D 53 */
 TEST(outbound, releases_what_it_refuses_or_has_no_memory_for)
 {
     struct test_channel tc;
@@ -591,7 +582,6 @@ static void write_again(weir_promise *promise, void *user_data)
     weir_promise_release(promise);
 }
 
-/* D 67 */
 TEST(outbound, may_be_written_flushed_and_closed_from_within)
 {
     struct test_channel tc;
@@ -618,7 +608,6 @@ static void flush_in_writability(weir_ctx *ctx)
     weir_fire_writability(ctx);
 }
 
-/* D 67 */
 TEST(outbound, may_be_flushed_when_it_becomes_unwritable)
 {
     static const weir_handler flusher = {.name = "flusher", .writability = flush_in_writability};
@@ -641,7 +630,6 @@ static void write_late(weir_promise *promise, void *user_data)
     weir_channel_close(((struct test_channel *)user_data)->channel, NULL);
 }
 
-/* D 68 */
 TEST(outbound, fails_everything_once_also_what_is_written_meanwhile)
 {
     struct test_channel tc;
@@ -664,7 +652,7 @@ TEST(outbound, fails_everything_once_also_what_is_written_meanwhile)
 
 /* ---- flushing ---- */
 
-TEST(outbound, goes_on_in_a_task_when_the_budget_is_used_up)
+TEST(outbound, continues_in_a_task_when_the_budget_is_used_up)
 {
     struct test_channel tc;
 
@@ -715,7 +703,6 @@ TEST(outbound, fails_and_closes_when_sending_fails)
     tc_close(&tc);
 }
 
-/* D 90 */
 TEST(outbound, is_shut_when_sending_fails_and_the_channel_stays_open)
 {
     struct test_channel tc;
@@ -734,7 +721,6 @@ TEST(outbound, is_shut_when_sending_fails_and_the_channel_stays_open)
     tc_close(&tc);
 }
 
-/* D 87 */
 TEST(outbound, is_shut_after_what_was_written_has_gone_out)
 {
     struct test_channel tc;
@@ -821,7 +807,6 @@ TEST(outbound, is_not_shut_if_that_was_cancelled_before)
     tc_close(&tc);
 }
 
-/* D 88 */
 TEST(outbound, cannot_be_shut_after_a_close)
 {
     struct test_channel tc;
@@ -847,7 +832,7 @@ static void let_go_of_all(weir_ctx *ctx)
 }
 
 /* A handler that empties its own queue when it goes says so, and is not counted twice. */
-TEST(outbound, counts_what_a_handler_gives_back_as_it_goes_once)
+TEST(outbound, counts_bytes_that_a_handler_subtracts_in_removed_once)
 {
     static weir_handler holder;
     struct test_channel tc;
@@ -879,7 +864,7 @@ TEST(outbound, does_not_count_below_what_a_handler_holds)
     tc_close(&tc);
 }
 
-TEST(outbound, that_fails_tells_who_waited_for_its_end)
+TEST(outbound, that_fails_also_fails_a_half_closure)
 {
     struct test_channel tc;
     weir_promise *shut;
@@ -912,7 +897,7 @@ TEST(outbound, becomes_writable_again_with_the_smallest_marks)
     tc_close(&tc);
 }
 
-/* The peer has been told: that a close came meanwhile does not matter. */
+/* The output was shut down, so it does not matter that a close came meanwhile. */
 TEST(outbound, that_a_close_shuts_is_what_was_waited_for)
 {
     struct test_channel tc;

@@ -114,8 +114,7 @@ TEST(pipeline, refuses_names_that_are_too_long)
     tc_close(&tc);
 }
 
-/* D 42 */
-TEST(pipeline, says_if_there_is_nobody_to_remove)
+TEST(pipeline, reports_an_unknown_handler)
 {
     struct test_channel tc;
     weir_promise *done;
@@ -136,7 +135,6 @@ TEST(pipeline, says_if_there_is_nobody_to_remove)
     tc_close(&tc);
 }
 
-/* D 43 */
 TEST(pipeline, replaces_and_keeps_the_name_if_it_is_free)
 {
     struct test_channel tc;
@@ -169,8 +167,7 @@ TEST(pipeline, replaces_and_keeps_the_name_if_it_is_free)
 
 /* ---- being told ---- */
 
-/* D 45 */
-TEST(pipeline, tells_handlers_at_the_registration_that_were_added_and_removed_before)
+TEST(pipeline, calls_added_and_removed_at_the_registration)
 {
     struct test_channel tc;
 
@@ -193,8 +190,7 @@ static void add_in_listener(weir_promise *promise, void *user_data)
     tc_add(user_data, "late");
 }
 
-/* D 48 */
-TEST(pipeline, tells_a_handler_that_it_was_added_before_its_first_event)
+TEST(pipeline, calls_added_before_the_first_event)
 {
     struct test_channel tc;
     weir_promise *done;
@@ -209,7 +205,6 @@ TEST(pipeline, tells_a_handler_that_it_was_added_before_its_first_event)
     tc_close(&tc);
 }
 
-/* D 46, D 56 */
 TEST(pipeline, removes_all_handlers_from_the_tail_on_when_it_ends)
 {
     struct test_channel tc;
@@ -238,7 +233,6 @@ static void refuse_deinit(void *state)
     fail_msg("deinit without init");
 }
 
-/* D 47 */
 TEST(pipeline, does_not_add_a_handler_whose_init_fails)
 {
     static const weir_handler refusing = {
@@ -260,8 +254,7 @@ static void go_at_once(weir_ctx *ctx)
     weir_ctx_remove(ctx);
 }
 
-/* D 47 */
-TEST(pipeline, lets_a_handler_go_as_soon_as_it_is_added)
+TEST(pipeline, allows_a_handler_to_remove_itself_in_added)
 {
     static const weir_handler fickle = {.name = "fickle", .added = go_at_once};
     struct test_channel tc;
@@ -302,7 +295,6 @@ static void on_read_upper(weir_ctx *ctx, weir_msg *msg)
     weir_fire_read(ctx, text_msg("changed"));
 }
 
-/* D 54 */
 TEST(pipeline, skips_handlers_without_the_slot)
 {
     static const weir_handler changer = {.name = "changer", .read = on_read_upper};
@@ -330,7 +322,6 @@ static void on_error_again(weir_ctx *ctx, int err, const char *detail)
     weir_fire_error(ctx, err == -EDOM ? -ERANGE : -EDOM, "second");
 }
 
-/* D 44 */
 TEST(pipeline, brings_an_error_of_an_error_to_the_next_handler)
 {
     static const weir_handler clumsy = {.name = "clumsy", .error = on_error_again};
@@ -354,7 +345,7 @@ static void on_read_once(weir_ctx *ctx, weir_msg *msg)
     weir_fire_read(ctx, msg);
 }
 
-TEST(pipeline, lets_a_handler_that_removed_itself_pass_on_what_it_has)
+TEST(pipeline, allows_a_removed_handler_to_pass_messages_on)
 {
     static const weir_handler once = {.name = "once", .read = on_read_once};
     struct test_channel tc;
@@ -371,7 +362,7 @@ TEST(pipeline, lets_a_handler_that_removed_itself_pass_on_what_it_has)
     tc_close(&tc);
 }
 
-TEST(pipeline, releases_what_nobody_wants)
+TEST(pipeline, releases_unhandled_messages)
 {
     struct test_channel tc;
     weir_msg *msg = weir_msg_retain(text_msg("x"));
@@ -384,7 +375,7 @@ TEST(pipeline, releases_what_nobody_wants)
     tc_close(&tc);
 }
 
-TEST(pipeline, closes_accepted_channels_that_nobody_wants)
+TEST(pipeline, closes_unhandled_accepted_channels)
 {
     struct test_channel tc;
     weir_channel *accepted;
@@ -436,7 +427,6 @@ static int init_outer(weir_channel *channel, void *tc)
     return 0;
 }
 
-/* D 58 */
 TEST(pipeline, runs_initialisers_in_their_place)
 {
     struct test_channel tc;
@@ -458,8 +448,7 @@ static int init_badly(weir_channel *channel, void *tc)
     return -EDOM;
 }
 
-/* D 57 */
-TEST(pipeline, closes_a_channel_whose_initialiser_fails)
+TEST(pipeline, closes_a_channel_whose_initializer_fails)
 {
     struct test_channel tc;
 
@@ -514,7 +503,7 @@ static void leave_at_once(weir_ctx *ctx)
 }
 
 /* Before the registration as after it. */
-TEST(pipeline, tells_a_handler_once_that_goes_as_soon_as_it_is_added)
+TEST(pipeline, calls_removed_once_if_removed_in_added)
 {
     static weir_handler hasty;
     struct test_channel tc;
@@ -579,8 +568,8 @@ static void replace(struct test_channel *tc, const char *old, const char *name)
                      0);
 }
 
-/* C.6: what was done before the registration is told in the order it was done. */
-TEST(pipeline, tells_the_old_one_that_it_is_removed_when_the_new_one_is_added)
+/* Changes before the registration are reported in order. */
+TEST(pipeline, calls_added_of_the_new_before_removed_of_the_old)
 {
     struct test_channel tc;
 
@@ -597,7 +586,7 @@ TEST(pipeline, tells_the_old_one_that_it_is_removed_when_the_new_one_is_added)
     tc_close(&tc);
 }
 
-TEST(pipeline, tells_one_that_was_added_replaced_and_removed_before_the_registration_all_of_it)
+TEST(pipeline, calls_everything_of_a_handler_replaced_before_the_registration)
 {
     struct test_channel tc;
 
@@ -618,7 +607,7 @@ static void replace_the_next(weir_ctx *ctx)
                                         &event_recorder, EVENT_RECORDER(self->events, "new")));
 }
 
-TEST(pipeline, tells_one_that_is_replaced_while_the_others_are_told_that_it_is_removed)
+TEST(pipeline, calls_removed_of_a_handler_replaced_in_added_of_another)
 {
     static weir_handler meddler;
     struct test_channel tc;

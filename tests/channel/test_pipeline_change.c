@@ -175,7 +175,7 @@ TEST(change, that_is_refused_by_a_loop_that_has_ended_leaves_nothing)
 }
 
 /* If nobody waits for it the log says so. */
-TEST(change, that_is_refused_and_that_nobody_waits_for_is_logged)
+TEST(change, that_is_rejected_without_a_promise_is_logged)
 {
     struct doomed_rig doomed;
     weir_promise *done;
@@ -191,7 +191,7 @@ TEST(change, that_is_refused_and_that_nobody_waits_for_is_logged)
     close_doomed(&doomed);
 }
 
-TEST(change, of_a_handler_elsewhere_that_is_cancelled_lets_its_executor_go)
+TEST(change, of_a_remote_handler_that_is_cancelled_releases_its_executor)
 {
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
     struct doomed_rig doomed;

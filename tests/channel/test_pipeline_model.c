@@ -215,7 +215,7 @@ static void remove_actor(int id)
         RULE(err == expected, "removing succeeds if the handler is in the list");
 }
 
-/* A handler on the loop has gone when this returns, one elsewhere later. */
+/* A handler on the loop is removed when this returns, a remote one later. */
 static void remove_itself(weir_ctx *ctx)
 {
     int id = *(int *)weir_ctx_state(ctx);

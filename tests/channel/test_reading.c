@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When a channel reads, and what it is told.
+ * When a channel reads, and the events that it fires.
  */
 #include <errno.h>
 
@@ -12,7 +12,7 @@
 
 static const weir_channel_options *on_demand = WEIR_CHANNEL_OPTIONS(.read_on_demand = true);
 
-TEST(reading, goes_on_by_itself_unless_it_is_on_demand)
+TEST(reading, continues_unless_it_is_on_demand)
 {
     struct test_channel tc;
 
@@ -25,7 +25,6 @@ TEST(reading, goes_on_by_itself_unless_it_is_on_demand)
     tc_close(&tc);
 }
 
-/* D 81 */
 TEST(reading, waits_for_a_request_when_it_is_on_demand)
 {
     struct test_channel tc;
@@ -44,7 +43,6 @@ TEST(reading, waits_for_a_request_when_it_is_on_demand)
     tc_close(&tc);
 }
 
-/* D 81 */
 TEST(reading, honours_a_request_from_before_it_was_active)
 {
     struct test_channel tc;
@@ -66,7 +64,6 @@ static void stop_in_read(weir_ctx *ctx, weir_msg *msg)
     weir_fire_read(ctx, msg);
 }
 
-/* D 79 */
 TEST(reading, stops_at_once_when_it_is_switched_off_within_a_read)
 {
     static const weir_handler stopper = {.name = "stopper", .read = stop_in_read};
@@ -91,7 +88,6 @@ static void ask_in_read(weir_ctx *ctx, weir_msg *msg)
     weir_fire_read(ctx, msg);
 }
 
-/* D 80 */
 TEST(reading, is_asked_for_once_however_often_within_a_read)
 {
     static const weir_handler asker = {.name = "asker", .read = ask_in_read};
@@ -112,8 +108,7 @@ TEST(reading, is_asked_for_once_however_often_within_a_read)
     tc_close(&tc);
 }
 
-/* D 89 */
-TEST(reading, tells_the_end_of_the_stream_once_with_half_closure)
+TEST(reading, fires_the_end_of_the_stream_once_with_half_closure)
 {
     struct test_channel tc;
     weir_promise *shut;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The figures, as the words that they are all of.
+ * The statistics as text.
  */
 #include "support/channel/stats.h"
 
