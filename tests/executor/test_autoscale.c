@@ -70,7 +70,7 @@ static int count_active(const struct scaled *scaled)
     return count;
 }
 
-static bool has_settled(const weir_executor *executor)
+static bool is_idle_or_ended(const weir_executor *executor)
 {
     switch (weir_executor_state(executor)) {
     case WEIR_EXECUTOR_SUSPENDING:
@@ -83,11 +83,11 @@ static bool has_settled(const weir_executor *executor)
 }
 
 /* Waits until a member sleeps or has ended, so that time that passes does not count as awake. */
-static void await_settled(const weir_executor *executor)
+static void await_idle_or_ended(const weir_executor *executor)
 {
     int64_t deadline_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
 
-    while (!has_settled(executor)) {
+    while (!is_idle_or_ended(executor)) {
         assert_true(weir__monotonic_now() < deadline_ns);
         weir__thread_yield();
     }
@@ -103,7 +103,7 @@ static void step(struct scaled *scaled, size_t busy)
 {
     weir__autoscale_step(weir__group_chooser_state(scaled->group));
     for (size_t i = busy; i < weir_group_count(scaled->group); i++)
-        await_settled(member(scaled, i));
+        await_idle_or_ended(member(scaled, i));
 }
 
 /* Lets windows pass in which the first `busy` members wait at a gate. */
@@ -177,7 +177,7 @@ TEST(autoscale, a_suspended_member_ends_its_thread_and_a_task_brings_it_back)
     open_scaled(&scaled, 2, WEIR_AUTOSCALE_OPTIONS(BY_HAND, .patience = WEIR_OFF));
     assert_int_equal(weir_execute(member(&scaled, 1), call_counter_task, &counter), 0);
     assert_true(call_counter_await(&counter, 1));
-    await_settled(member(&scaled, 1));
+    await_idle_or_ended(member(&scaled, 1));
     pass(&scaled, 1, 0);
     assert_int_equal(weir_executor_state(member(&scaled, 1)), WEIR_EXECUTOR_SUSPENDED);
 
@@ -199,7 +199,7 @@ TEST(autoscale, a_member_that_a_task_brought_back_has_all_the_patience_again)
     assert_int_equal(count_active(&scaled), 1);
     assert_int_equal(weir_execute(member(&scaled, 1), call_counter_task, &counter), 0);
     assert_true(call_counter_await(&counter, 1));
-    await_settled(member(&scaled, 1));
+    await_idle_or_ended(member(&scaled, 1));
     pass(&scaled, 2, 0);
     assert_true(is_active(member(&scaled, 1)));
     close_scaled(&scaled);
@@ -216,8 +216,8 @@ TEST(autoscale, a_busy_window_ends_the_run_of_idle_ones)
     keep_busy(&scaled, 1, &gate);
     pass(&scaled, 1, 2);
     gate_open(&gate);
-    await_settled(member(&scaled, 0));
-    await_settled(member(&scaled, 1));
+    await_idle_or_ended(member(&scaled, 0));
+    await_idle_or_ended(member(&scaled, 1));
     pass(&scaled, 2, 0);
     assert_int_equal(count_active(&scaled), 2);
     pass(&scaled, 1, 0);
@@ -239,7 +239,7 @@ TEST(autoscale, a_member_with_a_timer_is_left_active)
     assert_true(call_counter_await(&counter, 1));
     while (atomic_load(&member(&scaled, 2)->stats.timers) == 0)
         weir__thread_yield();
-    await_settled(member(&scaled, 2));
+    await_idle_or_ended(member(&scaled, 2));
     pass(&scaled, 5, 0);
     assert_true(is_active(member(&scaled, 2)));
     assert_false(is_active(member(&scaled, 1)));
@@ -247,7 +247,7 @@ TEST(autoscale, a_member_with_a_timer_is_left_active)
     assert_int_equal(weir_promise_cancel(timer), 0);
     assert_int_equal(weir_execute(member(&scaled, 2), call_counter_task, &counter), 0);
     assert_true(call_counter_await(&counter, 3));
-    await_settled(member(&scaled, 2));
+    await_idle_or_ended(member(&scaled, 2));
     pass(&scaled, 5, 0);
     assert_int_equal(count_active(&scaled), 1);
     weir_promise_release(timer);
@@ -422,7 +422,7 @@ static void pass_window_with(struct scaled *scaled, size_t i, int64_t busy_ns)
     keep_busy(scaled, i, &gate);
     advance(scaled, busy_ns);
     gate_open(&gate);
-    await_settled(member(scaled, i));
+    await_idle_or_ended(member(scaled, i));
     advance(scaled, WINDOW_NS - busy_ns);
     step(scaled, 0);
 }
@@ -450,7 +450,7 @@ TEST(autoscale, a_member_below_the_lower_threshold_is_idle)
                 WEIR_AUTOSCALE_OPTIONS(BY_HAND, .patience = WEIR_OFF, .scale_down = 0.5));
     keep_busy(&scaled, 0, &gate); /* so that it is not suspended */
     gate_open(&gate);
-    await_settled(member(&scaled, 0));
+    await_idle_or_ended(member(&scaled, 0));
     pass_window_with(&scaled, 1, weir_ms(49));
     assert_false(is_active(member(&scaled, 1)));
     close_scaled(&scaled);
@@ -513,7 +513,7 @@ TEST(autoscale, a_trickle_of_work_stays_on_the_one_active_member)
         assert_ptr_equal(weir_group_next(scaled.group), member(&scaled, 0));
         assert_int_equal(weir_group_execute(scaled.group, call_counter_task, &counter), 0);
         assert_true(call_counter_await(&counter, i + 1));
-        await_settled(member(&scaled, 0));
+        await_idle_or_ended(member(&scaled, 0));
         pass(&scaled, 1, 0);
     }
     assert_int_equal(count_active(&scaled), 1);

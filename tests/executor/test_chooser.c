@@ -92,31 +92,32 @@ TEST(chooser, round_robin_over_a_power_of_two_survives_a_wrap_at_64_bits)
     }
 }
 
-struct asker {
+struct resolve_caller {
     weir__thread thread;
     weir_group *group;
     unsigned visits[MEMBERS_MAX];
 };
 
-static void ask_often(void *arg)
+static void resolve_often(void *arg)
 {
-    struct asker *asker = arg;
+    struct resolve_caller *resolve_caller = arg;
 
     for (int i = 0; i < 3000; i++) {
-        const weir_executor *next = weir_group_next(asker->group);
+        const weir_executor *next = weir_group_next(resolve_caller->group);
 
-        for (size_t j = 0; j < weir_group_count(asker->group); j++)
-            asker->visits[j] += weir_group_at(asker->group, j) == next;
+        for (size_t j = 0; j < weir_group_count(resolve_caller->group); j++)
+            resolve_caller->visits[j] += weir_group_at(resolve_caller->group, j) == next;
     }
 }
 
-static void ask_from_four_threads(weir_group *group, unsigned visits[MEMBERS_MAX])
+static void resolve_on_four_threads(weir_group *group, unsigned visits[MEMBERS_MAX])
 {
-    struct asker askers[4] = {0};
+    struct resolve_caller askers[4] = {0};
 
     for (int i = 0; i < 4; i++) {
         askers[i].group = group;
-        assert_int_equal(weir__thread_start("asker", ask_often, &askers[i], &askers[i].thread), 0);
+        assert_int_equal(weir__thread_start("asker", resolve_often, &askers[i], &askers[i].thread),
+                         0);
     }
     for (int i = 0; i < 4; i++) {
         weir__thread_join(&askers[i].thread);
@@ -131,7 +132,7 @@ TEST(chooser, round_robin_is_fair_to_the_last_one_from_several_threads)
         unsigned visits[MEMBERS_MAX] = {0};
         weir_group *group = make_group(count, weir_chooser_round_robin());
 
-        ask_from_four_threads(group, visits);
+        resolve_on_four_threads(group, visits);
         for (int i = 0; i < count; i++)
             assert_int_equal(visits[i], 12000 / count);
         weir_group_release(group);
@@ -175,7 +176,7 @@ TEST(chooser, least_handles_picks_the_one_with_the_fewest)
 
 /* ---- by CPU ---- */
 
-struct stay {
+struct membership {
     weir_group *group;
     int cpu;
     size_t seen[6];
@@ -183,33 +184,33 @@ struct stay {
 
 static void choose_on_cpu(void *arg)
 {
-    struct stay *stay = arg;
+    struct membership *membership = arg;
 
-    if (weir__thread_set_affinity(stay->cpu) < 0)
+    if (weir__thread_set_affinity(membership->cpu) < 0)
         return;
     for (size_t i = 0; i < 6; i++)
-        stay->seen[i] = next_index(stay->group);
+        membership->seen[i] = next_index(membership->group);
 }
 
 TEST(chooser, by_cpu_picks_one_pinned_to_the_callers_cpu)
 {
     const int cpus[] = {weir__cpu_nth(0), weir__cpu_nth(1)};
-    struct stay stay = {0};
+    struct membership membership = {0};
 
     if (cpus[0] == cpus[1])
         WEIR_TEST_SKIP("there is only one CPU");
     assert_int_equal(
         plain_group_create(WEIR_GROUP_OPTIONS(.threads = 4, .pin = true, .cpus = cpus,
                                               .cpu_count = 2, .chooser = weir_chooser_by_cpu()),
-                           &stay.group),
+                           &membership.group),
         0);
     for (size_t cpu = 0; cpu < 2; cpu++) {
-        stay.cpu = cpus[cpu];
-        run_on_other_thread(choose_on_cpu, &stay);
+        membership.cpu = cpus[cpu];
+        run_on_other_thread(choose_on_cpu, &membership);
         for (size_t i = 0; i < 6; i++)
-            assert_int_equal(stay.seen[i] % 2, cpu);
+            assert_int_equal(membership.seen[i] % 2, cpu);
     }
-    weir_group_release(stay.group);
+    weir_group_release(membership.group);
 }
 
 TEST(chooser, by_cpu_is_round_robin_where_no_member_is_pinned)

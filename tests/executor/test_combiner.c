@@ -193,28 +193,28 @@ TEST(combiner, rejects_promises_once_it_is_finished)
     trio_close(&trio);
 }
 
-struct stranger {
+struct outsider {
     struct trio *trio;
     int add_err;
     int finish_err;
 };
 
-static void use_from_elsewhere(void *arg)
+static void use_on_other_thread(void *arg)
 {
-    struct stranger *stranger = arg;
+    struct outsider *outsider = arg;
 
-    stranger->add_err = weir_combiner_add(stranger->trio->combiner, stranger->trio->parts[0]);
-    stranger->finish_err = weir_combiner_finish(stranger->trio->combiner, stranger->trio->all);
+    outsider->add_err = weir_combiner_add(outsider->trio->combiner, outsider->trio->parts[0]);
+    outsider->finish_err = weir_combiner_finish(outsider->trio->combiner, outsider->trio->all);
 }
 
 TEST(combiner, is_for_its_executors_thread_only)
 {
     struct trio trio = trio_open();
-    struct stranger stranger = {.trio = &trio};
+    struct outsider outsider = {.trio = &trio};
 
-    run_on_other_thread(use_from_elsewhere, &stranger);
-    assert_int_equal(stranger.add_err, WEIR_EWRONGTHREAD);
-    assert_int_equal(stranger.finish_err, WEIR_EWRONGTHREAD);
+    run_on_other_thread(use_on_other_thread, &outsider);
+    assert_int_equal(outsider.add_err, WEIR_EWRONGTHREAD);
+    assert_int_equal(outsider.finish_err, WEIR_EWRONGTHREAD);
     assert_int_equal(weir_combiner_finish(trio.combiner, trio.all), 0);
     assert_int_equal(weir_promise_result(trio.all), 0);
     trio_close(&trio);

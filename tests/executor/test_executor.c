@@ -15,34 +15,34 @@
 
 /* ---- submitting ---- */
 
-struct whereabouts {
+struct current_record {
     weir_executor *executor;
     weir_executor *current;
     bool in_executor;
-    struct call_counter told;
+    struct call_counter calls;
 };
 
-static void look_around(void *arg, int status)
+static void record_state(void *arg, int status)
 {
-    struct whereabouts *whereabouts = arg;
+    struct current_record *current_record = arg;
 
-    whereabouts->current = weir_executor_current();
-    whereabouts->in_executor = weir_in_executor(whereabouts->executor);
-    call_counter_task(&whereabouts->told, status);
+    current_record->current = weir_executor_current();
+    current_record->in_executor = weir_in_executor(current_record->executor);
+    call_counter_task(&current_record->calls, status);
 }
 
 TEST(executor, runs_a_task_on_its_own_thread)
 {
     struct single_executor single = single_executor_open(NULL);
-    struct whereabouts whereabouts = {.executor = single.executor};
+    struct current_record current_record = {.executor = single.executor};
 
     assert_null(weir_executor_current());
     assert_false(weir_in_executor(single.executor));
-    assert_int_equal(weir_execute(single.executor, look_around, &whereabouts), 0);
-    assert_true(call_counter_await(&whereabouts.told, 1));
-    assert_int_equal(whereabouts.told.run, 1);
-    assert_ptr_equal(whereabouts.current, single.executor);
-    assert_true(whereabouts.in_executor);
+    assert_int_equal(weir_execute(single.executor, record_state, &current_record), 0);
+    assert_true(call_counter_await(&current_record.calls, 1));
+    assert_int_equal(current_record.calls.run, 1);
+    assert_ptr_equal(current_record.current, single.executor);
+    assert_true(current_record.in_executor);
     single_executor_close(&single);
 }
 
@@ -201,38 +201,38 @@ TEST(executor, runs_the_tasks_of_each_thread_in_the_order_submitted)
 }
 
 /* Submits b, then d, on the executor's thread, each after the test has done its step. */
-struct dialogue {
+struct step_sync {
     weir_executor *executor;
     struct call_order letters;
     struct gate first, second;
     int err;
 };
 
-static void speak_twice(void *arg, int status)
+static void submit_in_steps(void *arg, int status)
 {
-    struct dialogue *dialogue = arg;
+    struct step_sync *step_sync = arg;
 
-    gate_task(&dialogue->first, status);
-    dialogue->err |= call_order_execute(&dialogue->letters, dialogue->executor, 'b');
-    gate_task(&dialogue->second, status);
-    dialogue->err |= call_order_execute(&dialogue->letters, dialogue->executor, 'd');
+    gate_task(&step_sync->first, status);
+    step_sync->err |= call_order_execute(&step_sync->letters, step_sync->executor, 'b');
+    gate_task(&step_sync->second, status);
+    step_sync->err |= call_order_execute(&step_sync->letters, step_sync->executor, 'd');
 }
 
 TEST(executor, runs_submissions_of_its_own_thread_after_queued_tasks)
 {
     struct single_executor single = single_executor_open(NULL);
-    struct dialogue dialogue = {.executor = single.executor};
+    struct step_sync step_sync = {.executor = single.executor};
 
-    assert_int_equal(weir_execute(single.executor, speak_twice, &dialogue), 0);
-    assert_true(gate_await_arrivals(&dialogue.first, 1));
-    assert_int_equal(call_order_execute(&dialogue.letters, single.executor, 'a'), 0);
-    gate_open(&dialogue.first);
-    assert_true(gate_await_arrivals(&dialogue.second, 1));
-    assert_int_equal(call_order_execute(&dialogue.letters, single.executor, 'c'), 0);
-    gate_open(&dialogue.second);
-    assert_true(call_order_await(&dialogue.letters, 4));
-    assert_int_equal(dialogue.err, 0);
-    assert_string_equal(dialogue.letters.text, "abcd");
+    assert_int_equal(weir_execute(single.executor, submit_in_steps, &step_sync), 0);
+    assert_true(gate_await_arrivals(&step_sync.first, 1));
+    assert_int_equal(call_order_execute(&step_sync.letters, single.executor, 'a'), 0);
+    gate_open(&step_sync.first);
+    assert_true(gate_await_arrivals(&step_sync.second, 1));
+    assert_int_equal(call_order_execute(&step_sync.letters, single.executor, 'c'), 0);
+    gate_open(&step_sync.second);
+    assert_true(call_order_await(&step_sync.letters, 4));
+    assert_int_equal(step_sync.err, 0);
+    assert_string_equal(step_sync.letters.text, "abcd");
     single_executor_close(&single);
 }
 
@@ -278,30 +278,30 @@ TEST(executor, started_by_a_lazy_task_runs_it)
 /* Runs on the executor's thread: two tail tasks among two tasks. */
 static void submit_both_kinds(void *arg, int status)
 {
-    struct dialogue *dialogue = arg;
-    weir_executor *executor = dialogue->executor;
-    struct call_order *letters = &dialogue->letters;
+    struct step_sync *step_sync = arg;
+    weir_executor *executor = step_sync->executor;
+    struct call_order *letters = &step_sync->letters;
 
     (void)status;
-    dialogue->err |=
+    step_sync->err |=
         weir_execute_after_turn(executor, call_order_task, call_order_arg(letters, 'x'));
-    dialogue->err |= call_order_execute(letters, executor, 'a');
-    dialogue->err |=
+    step_sync->err |= call_order_execute(letters, executor, 'a');
+    step_sync->err |=
         weir_execute_after_turn(executor, call_order_task, call_order_arg(letters, 'y'));
-    dialogue->err |= call_order_execute(letters, executor, 'b');
+    step_sync->err |= call_order_execute(letters, executor, 'b');
 }
 
 TEST(executor, runs_tail_tasks_once_after_all_tasks_of_the_turn)
 {
     struct single_executor single = single_executor_open(NULL);
-    struct dialogue dialogue = {.executor = single.executor};
+    struct step_sync step_sync = {.executor = single.executor};
 
-    assert_int_equal(weir_execute(single.executor, submit_both_kinds, &dialogue), 0);
-    assert_true(call_order_await(&dialogue.letters, 4));
-    assert_int_equal(call_order_execute(&dialogue.letters, single.executor, 'c'), 0);
-    assert_true(call_order_await(&dialogue.letters, 5));
-    assert_int_equal(dialogue.err, 0);
-    assert_string_equal(dialogue.letters.text, "abxyc");
+    assert_int_equal(weir_execute(single.executor, submit_both_kinds, &step_sync), 0);
+    assert_true(call_order_await(&step_sync.letters, 4));
+    assert_int_equal(call_order_execute(&step_sync.letters, single.executor, 'c'), 0);
+    assert_true(call_order_await(&step_sync.letters, 5));
+    assert_int_equal(step_sync.err, 0);
+    assert_string_equal(step_sync.letters.text, "abxyc");
     single_executor_close(&single);
 }
 
@@ -343,7 +343,7 @@ TEST(executor, is_woken_by_a_tail_task)
 struct turns {
     weir_executor *executor;
     uint64_t first, second;
-    struct call_counter told;
+    struct call_counter calls;
     int err;
 };
 
@@ -360,7 +360,7 @@ static void note_second_turn(void *arg, int status)
     struct turns *turns = arg;
 
     turns->second = turns_so_far(turns->executor);
-    call_counter_task(&turns->told, status);
+    call_counter_task(&turns->calls, status);
 }
 
 static void note_first_turn(void *arg, int status)
@@ -369,7 +369,7 @@ static void note_first_turn(void *arg, int status)
 
     turns->first = turns_so_far(turns->executor);
     turns->err = weir_execute_after_turn(turns->executor, note_second_turn, turns);
-    call_counter_task(&turns->told, status);
+    call_counter_task(&turns->calls, status);
 }
 
 TEST(executor, runs_the_tail_task_of_a_tail_task_in_the_next_turn)
@@ -378,7 +378,7 @@ TEST(executor, runs_the_tail_task_of_a_tail_task_in_the_next_turn)
     struct turns turns = {.executor = single.executor};
 
     assert_int_equal(weir_execute_after_turn(single.executor, note_first_turn, &turns), 0);
-    assert_true(call_counter_await(&turns.told, 2));
+    assert_true(call_counter_await(&turns.calls, 2));
     assert_int_equal(turns.err, 0);
     assert_int_equal(turns.second, turns.first + 1);
     single_executor_close(&single);
@@ -387,17 +387,17 @@ TEST(executor, runs_the_tail_task_of_a_tail_task_in_the_next_turn)
 TEST(executor, counts_a_tail_task_of_whatever_thread_as_one_task)
 {
     struct single_executor single = single_executor_open(NULL);
-    struct dialogue dialogue = {.executor = single.executor};
+    struct step_sync step_sync = {.executor = single.executor};
     struct gate gate = {0};
 
     gate_hold(&gate, single.executor);
     assert_int_equal(weir_execute_after_turn(single.executor, call_order_task,
-                                             call_order_arg(&dialogue.letters, 'z')),
+                                             call_order_arg(&step_sync.letters, 'z')),
                      0);
-    assert_int_equal(weir_execute(single.executor, submit_both_kinds, &dialogue), 0);
+    assert_int_equal(weir_execute(single.executor, submit_both_kinds, &step_sync), 0);
     assert_int_equal(weir_executor_pending(single.executor), 2);
     gate_open(&gate);
-    assert_true(call_order_await(&dialogue.letters, 5));
+    assert_true(call_order_await(&step_sync.letters, 5));
     single_executor_end(&single);
     assert_int_equal(single_executor_stats(&single).tasks_run, 7);
     single_executor_close(&single);

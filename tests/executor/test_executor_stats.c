@@ -45,25 +45,26 @@ static void execute(weir_executor *executor, int count)
 }
 
 /* A task that takes a given time. */
-struct toil {
+struct timed_work {
     struct stepper *stepper;
     int64_t takes_ns;
 };
 
-static void do_toil(void *arg, int status)
+static void do_timed_work(void *arg, int status)
 {
-    struct toil *toil = arg;
+    struct timed_work *timed_work = arg;
 
     if (status == 0)
-        assert_int_equal(weir_manual_clock_advance(toil->stepper->clock, toil->takes_ns), 0);
+        assert_int_equal(
+            weir_manual_clock_advance(timed_work->stepper->clock, timed_work->takes_ns), 0);
 }
 
 /* Works for a while, then sleeps for a while. */
-static void work_and_rest(struct stepper *stepper, int64_t work_ns, int64_t rest_ns)
+static void work_and_sleep(struct stepper *stepper, int64_t work_ns, int64_t rest_ns)
 {
-    struct toil toil = {stepper, work_ns};
+    struct timed_work timed_work = {stepper, work_ns};
 
-    assert_int_equal(weir_execute(stepper->executor, do_toil, &toil), 0);
+    assert_int_equal(weir_execute(stepper->executor, do_timed_work, &timed_work), 0);
     stepper_run(stepper);
     assert_int_equal(weir_manual_clock_advance(stepper->clock, rest_ns), 0);
 }
@@ -111,7 +112,7 @@ struct inside {
     uint64_t pending[2];
 };
 
-static void look_inside(void *arg, int status)
+static void record_inside(void *arg, int status)
 {
     struct inside *inside = arg;
 
@@ -126,7 +127,7 @@ TEST(executor_stats, count_what_is_pending_as_a_task_sees_it)
     struct stepper stepper = stepper_open();
     struct inside inside = {.executor = stepper.executor};
 
-    assert_int_equal(weir_execute(stepper.executor, look_inside, &inside), 0);
+    assert_int_equal(weir_execute(stepper.executor, record_inside, &inside), 0);
     execute(stepper.executor, 5);
     stepper_run(&stepper);
     assert_int_equal(inside.pending[0], 5);
@@ -146,7 +147,7 @@ TEST(executor_stats, count_tail_tasks_as_tasks)
     stepper_close(&stepper);
 }
 
-static void ring(weir_timer *timer)
+static void on_letter_timer(weir_timer *timer)
 {
     (void)timer;
 }
@@ -160,7 +161,7 @@ TEST(executor_stats, count_what_was_run)
     stepper_run(&stepper);
     assert_int_equal(read_stats(stepper.executor).tasks_run, 5 * PROBE_EVERY);
 
-    assert_int_equal(weir_timer_start(stepper.executor, &timer, 1, ring), 0);
+    assert_int_equal(weir_timer_start(stepper.executor, &timer, 1, on_letter_timer), 0);
     assert_int_equal(weir_schedule(stepper.executor, 1, do_nothing, NULL, NULL), 0);
     stepper_advance(&stepper, 1);
     assert_int_equal(read_stats(stepper.executor).tasks_run, 5 * PROBE_EVERY + 2);
@@ -186,7 +187,7 @@ TEST(executor_stats, count_what_was_cancelled_apart_from_what_was_run)
     assert_int_equal(read_stats(executor).tasks_cancelled, 2);
 
     assert_int_equal(weir_schedule(executor, 10, do_nothing, NULL, NULL), 0);
-    assert_int_equal(weir_timer_start(executor, &timer, 10, ring), 0);
+    assert_int_equal(weir_timer_start(executor, &timer, 10, on_letter_timer), 0);
     execute(executor, PROBE_EVERY);
     assert_int_equal(weir_executor_shutdown(executor, 0, 0), 0);
     (void)weir_manual_run_once(executor, 0, -1);
@@ -199,7 +200,7 @@ TEST(executor_stats, count_what_was_cancelled_apart_from_what_was_run)
     stepper_close(&stepper);
 }
 
-static void cancel_errand(void *arg)
+static void cancel_promise_of(void *arg)
 {
     (void)weir_promise_cancel(arg);
 }
@@ -213,8 +214,8 @@ TEST(executor_stats, count_a_task_that_was_cancelled_when_it_was_due)
     assert_int_equal(
         weir_schedule_at_fixed_rate(stepper.executor, 10, 10, do_nothing, NULL, &repeated), 0);
     assert_int_equal(weir_manual_clock_advance(stepper.clock, 10), 0);
-    run_on_other_thread(cancel_errand, once);
-    run_on_other_thread(cancel_errand, repeated);
+    run_on_other_thread(cancel_promise_of, once);
+    run_on_other_thread(cancel_promise_of, repeated);
     stepper_run(&stepper); /* and the two tasks that stop the timers */
     assert_int_equal(read_stats(stepper.executor).tasks_run, 2);
     assert_int_equal(read_stats(stepper.executor).tasks_cancelled, 2);
@@ -229,7 +230,8 @@ TEST(executor_stats, count_the_timers_that_run)
     weir_timer timers[3] = {{.fn = NULL}};
 
     for (int i = 0; i < 3; i++)
-        assert_int_equal(weir_timer_start(stepper.executor, &timers[i], 10 + i, ring), 0);
+        assert_int_equal(weir_timer_start(stepper.executor, &timers[i], 10 + i, on_letter_timer),
+                         0);
     stepper_run(&stepper);
     assert_int_equal(read_stats(stepper.executor).timers, 3);
     stepper_advance(&stepper, 10);
@@ -273,11 +275,11 @@ TEST(executor_stats, sample_how_long_tasks_wait)
 TEST(executor_stats, sample_how_long_tasks_run)
 {
     struct stepper stepper = stepper_open();
-    struct toil toil = {&stepper, 700};
+    struct timed_work timed_work = {&stepper, 700};
     weir_histogram_summary run_time;
 
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(weir_execute(stepper.executor, do_toil, &toil), 0);
+        assert_int_equal(weir_execute(stepper.executor, do_timed_work, &timed_work), 0);
         stepper_run(&stepper);
     }
     run_time = read_stats(stepper.executor).run_time_ns;
@@ -303,9 +305,9 @@ TEST(executor_stats, measure_the_time_awake)
 {
     struct stepper stepper = stepper_open();
 
-    work_and_rest(&stepper, weir_ms(3), weir_ms(50));
+    work_and_sleep(&stepper, weir_ms(3), weir_ms(50));
     assert_int_equal(read_stats(stepper.executor).active_ns, weir_ms(3));
-    work_and_rest(&stepper, weir_ms(4), 0);
+    work_and_sleep(&stepper, weir_ms(4), 0);
     assert_int_equal(read_stats(stepper.executor).active_ns, weir_ms(7));
     stepper_close(&stepper);
 }
@@ -321,10 +323,10 @@ static void read_active(void *arg, int status)
 TEST(executor_stats, measure_the_time_awake_while_it_passes)
 {
     struct stepper stepper = stepper_open();
-    struct toil toil = {&stepper, 700};
+    struct timed_work timed_work = {&stepper, 700};
     struct inside inside = {.executor = stepper.executor};
 
-    assert_int_equal(weir_execute(stepper.executor, do_toil, &toil), 0);
+    assert_int_equal(weir_execute(stepper.executor, do_timed_work, &timed_work), 0);
     assert_int_equal(weir_execute(stepper.executor, read_active, &inside), 0);
     stepper_run(&stepper);
     assert_int_equal(inside.pending[0], 700);
@@ -345,16 +347,16 @@ TEST(executor_stats, measure_the_utilisation_of_the_last_second_or_so)
     struct stepper stepper = stepper_open();
 
     for (int i = 0; i < 60; i++)
-        work_and_rest(&stepper, weir_ms(25), weir_ms(75));
+        work_and_sleep(&stepper, weir_ms(25), weir_ms(75));
     assert_utilisation(&stepper, 0.24, 0.26);
     for (int i = 0; i < 40; i++)
-        work_and_rest(&stepper, weir_ms(90), weir_ms(10));
+        work_and_sleep(&stepper, weir_ms(90), weir_ms(10));
     assert_utilisation(&stepper, 0.89, 0.91);
     for (int i = 0; i < 40; i++)
-        work_and_rest(&stepper, weir_ms(100), 0);
+        work_and_sleep(&stepper, weir_ms(100), 0);
     assert_utilisation(&stepper, 1.0, 1.0);
     for (int i = 0; i < 4; i++)
-        work_and_rest(&stepper, 0, weir_seconds(1));
+        work_and_sleep(&stepper, 0, weir_seconds(1));
     assert_utilisation(&stepper, 0.0, 0.0);
     stepper_close(&stepper);
 }
@@ -365,10 +367,10 @@ TEST(executor_stats, measure_the_utilisation_from_the_start)
 
     assert_int_equal(weir_manual_clock_advance(stepper.clock, weir_seconds(3600)), 0);
     for (int i = 0; i < 10; i++)
-        work_and_rest(&stepper, weir_ms(100), 0);
+        work_and_sleep(&stepper, weir_ms(100), 0);
     assert_utilisation(&stepper, 0.5, 1.0);
     for (int i = 0; i < 20; i++)
-        work_and_rest(&stepper, weir_ms(100), 0);
+        work_and_sleep(&stepper, weir_ms(100), 0);
     assert_utilisation(&stepper, 0.75, 1.0);
     stepper_close(&stepper);
 }
@@ -378,11 +380,11 @@ TEST(executor_stats, ignore_an_old_sleep_in_the_utilisation)
     struct stepper stepper = stepper_open();
 
     for (int i = 0; i < 30; i++)
-        work_and_rest(&stepper, weir_ms(100), 0);
-    work_and_rest(&stepper, 0, weir_seconds(3600));
+        work_and_sleep(&stepper, weir_ms(100), 0);
+    work_and_sleep(&stepper, 0, weir_seconds(3600));
     assert_utilisation(&stepper, 0.0, 0.01);
     for (int i = 0; i < 10; i++)
-        work_and_rest(&stepper, weir_ms(100), 0);
+        work_and_sleep(&stepper, weir_ms(100), 0);
     assert_utilisation(&stepper, 0.5, 1.0);
     stepper_close(&stepper);
 }
@@ -456,7 +458,7 @@ TEST(executor_stats, are_in_the_metric_registry)
     weir_executor *executor = stepper.executor;
 
     for (int i = 0; i < 30; i++)
-        work_and_rest(&stepper, weir_ms(50), weir_ms(50));
+        work_and_sleep(&stepper, weir_ms(50), weir_ms(50));
     execute(executor, 2 * PROBE_EVERY);
     assert_int_equal(read_metric(executor, "pending").value, 2 * PROBE_EVERY);
     assert_int_equal(read_metric(executor, "pending").kind, WEIR_METRIC_GAUGE);
@@ -648,7 +650,7 @@ static void watch_pending(void *arg)
             reader->faults++;
 }
 
-static void do_no_errand(void *arg)
+static void do_nothing_on_thread(void *arg)
 {
     (void)arg;
 }
@@ -666,7 +668,7 @@ TEST(executor_stats, of_pending_tasks_are_not_too_high_after_a_reader_was_preemp
         assert_int_equal(weir__thread_start("reader", watch_pending, &readers[i], &threads[i]), 0);
     }
     for (int i = 0; i < ROUND_TRIPS; i++)
-        run_on_executor(single.executor, do_no_errand, NULL);
+        run_on_executor(single.executor, do_nothing_on_thread, NULL);
     for (int i = 0; i < READERS; i++) {
         atomic_store(&readers[i].over, true);
         weir__thread_join(&threads[i]);

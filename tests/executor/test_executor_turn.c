@@ -94,7 +94,7 @@ TEST(executor, without_a_cap_ends_the_turn_when_nothing_is_left)
     assert_int_equal(tasks_of_a_turn(WEIR_OFF), 1000);
 }
 
-static void stop_treadmill(void *arg, int status)
+static void stop_busy_task(void *arg, int status)
 {
     struct busy_task *busy = arg;
 
@@ -116,7 +116,7 @@ TEST(executor, fires_a_timer_although_the_queue_is_never_empty)
             WEIR_GROUP_OPTIONS(.clock = weir_manual_clock_clock(clock), .task_cap_ns = caps[i]));
         busy.executor = single.executor;
         assert_int_equal(weir_execute(single.executor, busy_task_run, &busy), 0);
-        assert_int_equal(weir_schedule(single.executor, weir_ms(1), stop_treadmill, &busy, NULL),
+        assert_int_equal(weir_schedule(single.executor, weir_ms(1), stop_busy_task, &busy, NULL),
                          0);
         assert_int_equal(weir_manual_clock_advance(clock, weir_ms(1)), 0);
         assert_true(call_counter_await(&busy.stopped, 1));

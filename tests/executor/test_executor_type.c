@@ -55,7 +55,7 @@ static bool kind_has_work(weir_executor *executor)
     return atomic_load(&kind.work_left) > 0;
 }
 
-static bool kind_look(weir_executor *executor, int64_t deadline_ns)
+static bool kind_busy_poll(weir_executor *executor, int64_t deadline_ns)
 {
     (void)deadline_ns;
     note('l');
@@ -90,7 +90,7 @@ static void kind_open(void)
     memset(&kind, 0, sizeof(kind));
     kind.type = weir__plain_type;
     kind.type.has_work = kind_has_work;
-    kind.type.busy_poll = kind_look;
+    kind.type.busy_poll = kind_busy_poll;
     kind.type.wait = kind_wait;
     kind.type.dispatch = kind_dispatch;
     kind.type.drain = kind_drain;

@@ -335,7 +335,7 @@ TEST(group, may_lose_its_last_reference_in_a_listener_of_its_termination)
 }
 
 /* A thread-local may hold the last reference to the group of its thread. */
-struct keeper {
+struct retainer {
     weir_group *group;
     weir_local *local;
     struct call_counter kept;
@@ -343,38 +343,38 @@ struct keeper {
 
 static void on_removed(void *value)
 {
-    weir_group_release(((struct keeper *)value)->group);
+    weir_group_release(((struct retainer *)value)->group);
 }
 
 static void on_keep(void *arg, int status)
 {
-    struct keeper *keeper = arg;
+    struct retainer *retainer = arg;
 
-    if (weir_local_set(keeper->local, keeper) < 0)
+    if (weir_local_set(retainer->local, retainer) < 0)
         abort();
-    call_counter_task(&keeper->kept, status);
+    call_counter_task(&retainer->kept, status);
 }
 
 TEST(group, may_lose_its_last_reference_in_a_thread_local_of_its_thread)
 {
     struct call_counter *destroyed = counted_executor_open();
     struct thread_factory_fixture fixture;
-    struct keeper keeper = {0};
+    struct retainer retainer = {0};
     int64_t started_ns = weir__monotonic_now();
 
     thread_factory_open(&fixture);
-    assert_int_equal(weir_local_create(on_removed, &keeper.local), 0);
+    assert_int_equal(weir_local_create(on_removed, &retainer.local), 0);
     assert_int_equal(weir__group_create(&counted_executor_type, NULL,
                                         WEIR_GROUP_OPTIONS(PLAIN, .threads = 2,
                                                            .thread_factory = &fixture.factory),
-                                        &keeper.group),
+                                        &retainer.group),
                      0);
-    assert_int_equal(weir_execute(weir_group_at(keeper.group, 0), on_keep, &keeper), 0);
-    assert_true(call_counter_await(&keeper.kept, 1));
-    assert_int_equal(weir_group_shutdown(keeper.group, 0, TEST_TIMEOUT_NS), 0);
+    assert_int_equal(weir_execute(weir_group_at(retainer.group, 0), on_keep, &retainer), 0);
+    assert_true(call_counter_await(&retainer.kept, 1));
+    assert_int_equal(weir_group_shutdown(retainer.group, 0, TEST_TIMEOUT_NS), 0);
     assert_true(call_counter_await(destroyed, 2));
     assert_true(weir__monotonic_now() - started_ns < TEST_TIMEOUT_NS / 2);
-    weir_local_release(keeper.local);
+    weir_local_release(retainer.local);
     thread_factory_close(&fixture);
 }
 
@@ -382,23 +382,23 @@ TEST(group, may_lose_its_last_reference_in_a_thread_local_of_a_suspended_thread)
 {
     struct call_counter *destroyed = counted_executor_open();
     struct thread_factory_fixture fixture;
-    struct keeper keeper = {0};
+    struct retainer retainer = {0};
     weir_executor *member;
 
     thread_factory_open(&fixture);
-    assert_int_equal(weir_local_create(on_removed, &keeper.local), 0);
+    assert_int_equal(weir_local_create(on_removed, &retainer.local), 0);
     assert_int_equal(weir__group_create(&counted_executor_type, NULL,
                                         WEIR_GROUP_OPTIONS(PLAIN, .threads = 2,
                                                            .thread_factory = &fixture.factory),
-                                        &keeper.group),
+                                        &retainer.group),
                      0);
-    assert_int_equal(weir_execute(weir_group_at(keeper.group, 0), on_keep, &keeper), 0);
-    assert_true(call_counter_await(&keeper.kept, 1));
-    member = weir_executor_retain(weir_group_at(keeper.group, 0));
+    assert_int_equal(weir_execute(weir_group_at(retainer.group, 0), on_keep, &retainer), 0);
+    assert_true(call_counter_await(&retainer.kept, 1));
+    member = weir_executor_retain(weir_group_at(retainer.group, 0));
     assert_int_equal(weir_executor_suspend(member), 0);
     weir_executor_release(member);
     assert_true(call_counter_await(destroyed, 2));
-    weir_local_release(keeper.local);
+    weir_local_release(retainer.local);
     thread_factory_close(&fixture);
 }
 

@@ -34,7 +34,7 @@ static weir_group *make_growing(const weir_group_options *options)
     return group;
 }
 
-static weir_executor *take(weir_group *group)
+static weir_executor *lease(weir_group *group)
 {
     weir_executor *executor = NULL;
 
@@ -77,19 +77,19 @@ TEST(group_growing, leases_each_executor_once)
 {
     enum { COUNT = 50 };
     weir_group *group = make_growing(WEIR_GROUP_OPTIONS(PLAIN, .name = "each"));
-    weir_executor *taken[COUNT];
+    weir_executor *leased[COUNT];
 
     for (size_t i = 0; i < COUNT; i++) {
-        taken[i] = take(group);
+        leased[i] = lease(group);
         for (size_t j = 0; j < i; j++)
-            assert_ptr_not_equal(taken[i], taken[j]);
-        assert_ptr_equal(weir_group_at(group, i), taken[i]);
+            assert_ptr_not_equal(leased[i], leased[j]);
+        assert_ptr_equal(weir_group_at(group, i), leased[i]);
     }
     assert_in_use(group, COUNT, 0);
-    assert_string_equal(weir_executor_name(taken[0]), "each-1");
-    assert_string_equal(weir_executor_name(taken[COUNT - 1]), "each-50");
+    assert_string_equal(weir_executor_name(leased[0]), "each-1");
+    assert_string_equal(weir_executor_name(leased[COUNT - 1]), "each-50");
     for (size_t i = 0; i < COUNT; i++)
-        weir__executor_unlease(taken[i]);
+        weir__executor_unlease(leased[i]);
     assert_in_use(group, 0, COUNT);
     end_group(group);
 }
@@ -97,14 +97,14 @@ TEST(group_growing, leases_each_executor_once)
 TEST(group_growing, leases_the_latest_idle_executor_first)
 {
     weir_group *group = make_growing(NULL);
-    weir_executor *a = take(group), *b = take(group), *c = take(group);
+    weir_executor *a = lease(group), *b = lease(group), *c = lease(group);
 
     weir__executor_unlease(a);
     weir__executor_unlease(c);
     weir__executor_unlease(b);
-    assert_ptr_equal(take(group), b);
-    assert_ptr_equal(take(group), c);
-    assert_ptr_equal(take(group), a);
+    assert_ptr_equal(lease(group), b);
+    assert_ptr_equal(lease(group), c);
+    assert_ptr_equal(lease(group), a);
     assert_int_equal(weir_group_count(group), 3);
     weir__executor_unlease(a);
     weir__executor_unlease(b);
@@ -160,7 +160,7 @@ TEST(group_growing, rejects_a_chooser)
 TEST(group_growing, refuses_more_than_its_bound)
 {
     weir_group *group = make_growing(WEIR_GROUP_OPTIONS(PLAIN, .max_channels = 2));
-    weir_executor *a = take(group), *b = take(group), *none = NULL;
+    weir_executor *a = lease(group), *b = lease(group), *none = NULL;
 
     for (int i = 0; i < 3; i++)
         assert_int_equal(weir__group_lease_next(group, &none), WEIR_ETOOMANY);
@@ -169,7 +169,7 @@ TEST(group_growing, refuses_more_than_its_bound)
     weir__executor_lease(a); /* it exists already */
     weir__executor_unlease(a);
     weir__executor_unlease(b);
-    assert_ptr_equal(take(group), b);
+    assert_ptr_equal(lease(group), b);
     weir__executor_unlease(a);
     weir__executor_unlease(b);
     assert_in_use(group, 0, 2);
@@ -185,70 +185,70 @@ TEST(group_growing, counts_a_direct_lease)
     assert_in_use(group, 1, 0);
     assert_int_equal(weir__group_lease_next(group, &none), WEIR_ETOOMANY);
     weir__executor_unlease(first);
-    assert_ptr_equal(take(group), first);
+    assert_ptr_equal(lease(group), first);
     weir__executor_unlease(first);
     end_group(group);
 }
 
 /* ---- members ---- */
 
-struct guest {
+struct test_member {
     weir__member member;
     weir_executor *executor;
-    struct call_counter told; /* of the end */
+    struct call_counter shut_downs;
 };
 
 static void on_shut_down(weir__member *member)
 {
-    struct guest *guest = WEIR_CONTAINER_OF(member, struct guest, member);
+    struct test_member *test_member = WEIR_CONTAINER_OF(member, struct test_member, member);
 
     weir__member_leave(member);
-    call_counter_add(&guest->told);
+    call_counter_add(&test_member->shut_downs);
 }
 
-static const weir__member_type guest_type = {.shut_down = on_shut_down};
+static const weir__member_type test_member_type = {.shut_down = on_shut_down};
 
 static void join(void *arg)
 {
-    struct guest *guest = arg;
+    struct test_member *test_member = arg;
 
-    guest->member.type = &guest_type;
-    weir__member_join(&guest->member, guest->executor);
+    test_member->member.type = &test_member_type;
+    weir__member_join(&test_member->member, test_member->executor);
 }
 
-static void part(void *arg)
+static void leave(void *arg)
 {
-    weir__member_leave(&((struct guest *)arg)->member);
+    weir__member_leave(&((struct test_member *)arg)->member);
 }
 
-static void come(struct guest *guest, weir_executor *executor)
+static void join_executor(struct test_member *test_member, weir_executor *executor)
 {
-    guest->executor = executor;
-    run_on_executor(executor, join, guest);
+    test_member->executor = executor;
+    run_on_executor(executor, join, test_member);
 }
 
-static void go(struct guest *guest)
+static void leave_executor(struct test_member *test_member)
 {
-    run_on_executor(guest->executor, part, guest);
+    run_on_executor(test_member->executor, leave, test_member);
 }
 
 TEST(group_growing, keeps_an_executor_in_use_while_it_has_members)
 {
     weir_group *group = make_growing(NULL);
-    weir_executor *executor = take(group), *other;
-    struct guest guests[2] = {0};
+    weir_executor *executor = lease(group), *other;
+    struct test_member test_members[2] = {0};
 
-    come(&guests[0], executor);
+    join_executor(&test_members[0], executor);
     weir__executor_unlease(executor);
     assert_in_use(group, 1, 0);
-    come(&guests[1], executor);
-    go(&guests[0]);
-    other = take(group);
+    join_executor(&test_members[1], executor);
+    leave_executor(&test_members[0]);
+    other = lease(group);
     assert_ptr_not_equal(other, executor);
     weir__executor_unlease(other);
-    go(&guests[1]);
+    leave_executor(&test_members[1]);
     assert_in_use(group, 0, 2);
-    assert_ptr_equal(take(group), executor);
+    assert_ptr_equal(lease(group), executor);
     weir__executor_unlease(executor);
     end_group(group);
 }
@@ -258,13 +258,13 @@ TEST(group_growing, counts_a_member_that_joins_without_a_lease)
 {
     weir_group *group = make_growing(WEIR_GROUP_OPTIONS(PLAIN, .max_channels = 1));
     weir_executor *first = weir_group_at(group, 0), *none = NULL;
-    struct guest guest = {0};
+    struct test_member test_member = {0};
 
-    come(&guest, first);
+    join_executor(&test_member, first);
     assert_in_use(group, 1, 0);
     assert_int_equal(weir__group_lease_next(group, &none), WEIR_ETOOMANY);
-    go(&guest);
-    assert_ptr_equal(take(group), first);
+    leave_executor(&test_member);
+    assert_ptr_equal(lease(group), first);
     weir__executor_unlease(first);
     end_group(group);
 }
@@ -272,13 +272,13 @@ TEST(group_growing, counts_a_member_that_joins_without_a_lease)
 TEST(group_growing, shuts_its_members_down)
 {
     weir_group *group = make_growing(NULL);
-    struct guest guest = {0};
-    weir_executor *executor = take(group);
+    struct test_member test_member = {0};
+    weir_executor *executor = lease(group);
 
-    come(&guest, executor);
+    join_executor(&test_member, executor);
     weir__executor_unlease(executor);
     end_group(group);
-    assert_int_equal(guest.told.calls, 1);
+    assert_int_equal(test_member.shut_downs.calls, 1);
 }
 
 /* ---- idle threads ---- */
@@ -294,7 +294,7 @@ static void idling_open(struct idling *idling)
     assert_int_equal(weir_manual_clock_create(0, &idling->clock), 0);
     idling->group =
         make_growing(WEIR_GROUP_OPTIONS(PLAIN, .clock = weir_manual_clock_clock(idling->clock)));
-    idling->executor = take(idling->group);
+    idling->executor = lease(idling->group);
 }
 
 static void idling_close(struct idling *idling)
@@ -337,12 +337,12 @@ static bool await_sleep(const struct idling *idling, int64_t until_ns)
 TEST(group_growing, ends_a_thread_after_a_minute_and_makes_another)
 {
     struct idling idling;
-    struct guest guest = {0};
+    struct test_member test_member = {0};
 
     idling_open(&idling);
-    come(&guest, idling.executor);
+    join_executor(&test_member, idling.executor);
     weir__executor_unlease(idling.executor);
-    go(&guest);
+    leave_executor(&test_member);
     assert_true(await_sleep(&idling, weir_seconds(60)));
     advance(&idling, 59);
     run_on_executor(idling.executor, nothing, NULL); /* the idle time starts again */
@@ -352,11 +352,11 @@ TEST(group_growing, ends_a_thread_after_a_minute_and_makes_another)
     assert_int_equal(weir_executor_state(idling.executor), WEIR_EXECUTOR_SUSPENDED);
     assert_in_use(idling.group, 0, 1);
 
-    assert_ptr_equal(take(idling.group), idling.executor);
-    come(&guest, idling.executor);
+    assert_ptr_equal(lease(idling.group), idling.executor);
+    join_executor(&test_member, idling.executor);
     weir__executor_unlease(idling.executor);
     assert_int_equal(stats_of(idling.group).threads, 1);
-    go(&guest);
+    leave_executor(&test_member);
     idling_close(&idling);
 }
 
@@ -364,16 +364,16 @@ TEST(group_growing, ends_a_thread_after_a_minute_and_makes_another)
 TEST(group_growing, keeps_the_thread_of_one_that_has_a_member)
 {
     struct idling idling;
-    struct guest guest = {0};
+    struct test_member test_member = {0};
 
     idling_open(&idling);
-    come(&guest, idling.executor);
+    join_executor(&test_member, idling.executor);
     weir__executor_unlease(idling.executor);
     assert_true(await_sleep(&idling, WEIR_NEVER));
     advance(&idling, 600);
     run_on_executor(idling.executor, nothing, NULL);
     assert_true(await_sleep(&idling, WEIR_NEVER));
-    go(&guest);
+    leave_executor(&test_member);
     assert_true(await_sleep(&idling, weir_seconds(600 + 60))); /* from when the last member left */
     advance(&idling, 60);
     assert_true(await_threads(idling.group, 0));
@@ -396,19 +396,19 @@ static bool await_executors(const weir_group *group, uint64_t executors)
 static void let_several_idle(struct idling *idling, size_t count)
 {
     int64_t now_ns = weir__clock_now(weir_manual_clock_clock(idling->clock));
-    weir_executor *taken[16];
-    struct guest guest = {0};
+    weir_executor *leased[16];
+    struct test_member test_member = {0};
 
     assert_true(count <= 16);
     for (size_t i = 0; i < count; i++) {
-        taken[i] = take(idling->group);
-        come(&guest, taken[i]);
-        go(&guest);
+        leased[i] = lease(idling->group);
+        join_executor(&test_member, leased[i]);
+        leave_executor(&test_member);
     }
     for (size_t i = 0; i < count; i++) {
-        idling->executor = taken[i];
+        idling->executor = leased[i];
         assert_true(await_sleep(idling, now_ns + weir_seconds(60)));
-        weir__executor_unlease(taken[i]);
+        weir__executor_unlease(leased[i]);
     }
 }
 
@@ -445,7 +445,7 @@ TEST(group_growing, frees_an_idle_executor_after_a_minute)
     assert_ptr_equal(weir_group_at(idling.group, 0), first);
     assert_null(weir_group_at(idling.group, 1));
 
-    next = take(idling.group);
+    next = lease(idling.group);
     assert_ptr_not_equal(next, first);
     run_on_executor(next, nothing, NULL);
     assert_in_use(idling.group, 2, 0);
@@ -469,7 +469,7 @@ TEST(group_growing, keeps_an_idle_executor_that_is_referenced)
     assert_in_use(idling.group, 1, 1);
     run_on_executor(kept, nothing, NULL); /* it has a thread again */
     weir_executor_release(kept);
-    assert_ptr_equal(take(idling.group), kept);
+    assert_ptr_equal(lease(idling.group), kept);
     weir__executor_unlease(kept);
     weir__executor_unlease(first);
     idling_close(&idling);
@@ -483,7 +483,7 @@ TEST(group_growing, keeps_an_idle_executor_that_is_leased)
 
     idling_open(&idling);
     first = idling.executor;
-    held = take(idling.group);
+    held = lease(idling.group);
     run_on_executor(first, nothing, NULL);
     run_on_executor(held, nothing, NULL);
     assert_true(await_sleep(&idling, weir_seconds(60)));
@@ -506,9 +506,9 @@ TEST(group_growing, an_executor_that_retires_may_be_in_the_middle)
 
     idling_open(&idling);
     first = idling.executor;
-    a = take(idling.group);
-    b = take(idling.group);
-    c = take(idling.group);
+    a = lease(idling.group);
+    b = lease(idling.group);
+    c = lease(idling.group);
     run_on_executor(a, nothing, NULL);
     idling.executor = a;
     assert_true(await_sleep(&idling, weir_seconds(60)));
@@ -529,7 +529,7 @@ TEST(group_growing, an_executor_that_retires_may_be_in_the_middle)
 struct rush {
     weir_group *group;
     struct call_counter ran;
-    _Atomic unsigned taken;
+    _Atomic unsigned leased;
     _Atomic unsigned failed;
 };
 
@@ -546,7 +546,7 @@ static void take_and_use(void *arg)
         if (weir__group_lease_next(rush->group, &executor) < 0 ||
             weir_execute(executor, call_counter_task, &rush->ran) < 0)
             atomic_fetch_add(&rush->failed, 1);
-        atomic_fetch_add(&rush->taken, 1);
+        atomic_fetch_add(&rush->leased, 1);
         if (executor != NULL)
             weir__executor_unlease(executor);
     }
@@ -564,7 +564,7 @@ TEST(group_growing, loses_no_task_while_executors_retire)
     rush.group = idling.group;
     for (int i = 0; i < RUSH_THREADS; i++)
         assert_int_equal(weir__thread_start("rush", take_and_use, &rush, &threads[i]), 0);
-    while (atomic_load(&rush.taken) < RUSH_THREADS * RUSH_ROUNDS) {
+    while (atomic_load(&rush.leased) < RUSH_THREADS * RUSH_ROUNDS) {
         advance(&idling, 60);
         weir_group_read_stats(idling.group, &stats);
         (void)weir_group_state(idling.group);
@@ -599,7 +599,7 @@ TEST(group_growing, may_end_while_executors_retire)
 TEST(group_growing, leases_nothing_when_it_shuts_down)
 {
     weir_group *group = make_growing(NULL);
-    weir_executor *held = take(group), *none = NULL;
+    weir_executor *held = lease(group), *none = NULL;
 
     assert_int_equal(weir_group_shutdown(group, 0, TEST_TIMEOUT_NS), 0);
     assert_int_equal(weir__group_lease_next(group, &none), WEIR_EREJECTED);
@@ -620,8 +620,8 @@ TEST(group_growing, ends_without_starting_threads)
 
     thread_factory_open(&fixture);
     group = make_growing(WEIR_GROUP_OPTIONS(PLAIN, .thread_factory = &fixture.factory));
-    a = take(group);
-    b = take(group);
+    a = lease(group);
+    b = lease(group);
     weir__executor_unlease(a);
     end_group(group);
     assert_int_equal(fixture.asked, 0);
@@ -633,13 +633,13 @@ TEST(group_growing, ends_without_starting_threads)
 TEST(group_growing, does_not_end_with_its_executors)
 {
     weir_group *group = make_growing(NULL);
-    weir_executor *first = take(group), *second;
+    weir_executor *first = lease(group), *second;
 
     weir__executor_unlease(first);
     assert_int_equal(weir_executor_shutdown(first, 0, TEST_TIMEOUT_NS), 0);
     assert_int_equal(weir_executor_await_termination(first, TEST_TIMEOUT_NS), 0);
     assert_false(weir_promise_is_done(weir_group_termination(group)));
-    second = take(group);
+    second = lease(group);
     assert_ptr_not_equal(second, first);
     run_on_executor(second, nothing, NULL);
     weir__executor_unlease(second);
@@ -655,7 +655,7 @@ TEST(group_growing, may_end_before_a_retained_executor)
     assert_int_equal(weir__group_create_growing(&counted_executor_type, NULL, 0,
                                                 WEIR_GROUP_OPTIONS(PLAIN), &group),
                      0);
-    kept = weir_executor_retain(take(group));
+    kept = weir_executor_retain(lease(group));
     weir_group_release(group);
     assert_int_equal(destroyed->calls, 0);
     weir__executor_lease(kept);
@@ -681,7 +681,7 @@ TEST(group_growing, may_be_released_on_a_thread_of_its_own)
     thread_factory_open(&fixture);
     group = make_growing(WEIR_GROUP_OPTIONS(PLAIN, .thread_factory = &fixture.factory));
     termination = weir_promise_retain(weir_group_termination(group));
-    executor = weir_executor_retain(take(group));
+    executor = weir_executor_retain(lease(group));
     weir__executor_unlease(executor);
     run_on_executor(executor, release, group);
     assert_int_equal(weir_promise_sync(termination, TEST_TIMEOUT_NS), 0);
@@ -718,12 +718,12 @@ TEST(group_growing, is_not_created_without_memory)
 TEST(group_growing, is_unchanged_when_it_cannot_grow)
 {
     weir_group *group = make_growing(NULL);
-    weir_executor *taken[40];
+    weir_executor *leased[40];
     unsigned failures = 0;
 
     for (size_t i = 0; i < 40; i++) {
         test_memory_fail_at(1 + (unsigned)i % 3);
-        while (weir__group_lease_next(group, &taken[i]) < 0) {
+        while (weir__group_lease_next(group, &leased[i]) < 0) {
             assert_in_use(group, i, 0);
             test_memory_fail_at(0);
             failures++;
@@ -733,7 +733,7 @@ TEST(group_growing, is_unchanged_when_it_cannot_grow)
     assert_true(failures >= 20);
     assert_in_use(group, 40, 0);
     for (size_t i = 0; i < 40; i++)
-        weir__executor_unlease(taken[i]);
+        weir__executor_unlease(leased[i]);
     end_group(group);
 }
 
@@ -748,11 +748,11 @@ TEST(group_growing, recovers_an_executor_whose_thread_does_not_start)
     thread_factory_open(&fixture);
     fixture.answer = -EAGAIN;
     group = make_growing(WEIR_GROUP_OPTIONS(PLAIN, .thread_factory = &fixture.factory));
-    executor = take(group);
+    executor = lease(group);
     assert_int_equal(weir_execute(executor, call_counter_task, &counter), -EAGAIN);
     weir__executor_unlease(executor);
     fixture.answer = 0;
-    assert_ptr_equal(take(group), executor);
+    assert_ptr_equal(lease(group), executor);
     assert_int_equal(weir_execute(executor, call_counter_task, &counter), 0);
     assert_true(call_counter_await(&counter, 1));
     weir__executor_unlease(executor);
@@ -778,8 +778,8 @@ TEST(group_growing, copies_its_options)
     memset(name, 'x', sizeof(name) - 1);
     factory = (weir_thread_factory){0};
     cpus[0] = 12345;
-    first = take(group);
-    second = take(group);
+    first = lease(group);
+    second = lease(group);
     assert_int_equal(weir_executor_thread(second, &thread), 0);
     assert_string_equal(thread.name, "lasting-2");
     assert_int_equal(thread.cpu, weir__cpu_nth(0));
@@ -806,17 +806,17 @@ struct crowd {
 };
 
 /* The executor has no other member or lease. */
-static void stay(struct crowd *crowd, weir_executor *executor)
+static void join_once(struct crowd *crowd, weir_executor *executor)
 {
-    struct guest guest = {0};
+    struct test_member test_member = {0};
 
-    come(&guest, executor);
+    join_executor(&test_member, executor);
     weir__executor_unlease(executor);
     crowd->shared += atomic_load(&executor->members.count) != 1;
-    go(&guest);
+    leave_executor(&test_member);
 }
 
-static void come_and_go(void *arg)
+static void join_and_leave(void *arg)
 {
     struct crowd *crowd = arg;
     weir_executor *executor;
@@ -827,7 +827,7 @@ static void come_and_go(void *arg)
         else if ((i + crowd->number) % 3 == 0)
             weir__executor_unlease(executor);
         else
-            stay(crowd, executor);
+            join_once(crowd, executor);
     }
 }
 
@@ -842,7 +842,7 @@ TEST(group_growing, never_leases_an_executor_twice)
 
     for (unsigned i = 0; i < THREADS; i++) {
         crowds[i] = (struct crowd){.group = group, .number = i};
-        assert_int_equal(weir__thread_start("crowd", come_and_go, &crowds[i], &threads[i]), 0);
+        assert_int_equal(weir__thread_start("crowd", join_and_leave, &crowds[i], &threads[i]), 0);
     }
     for (unsigned i = 0; i < THREADS; i++) {
         weir__thread_join(&threads[i]);
@@ -855,7 +855,7 @@ TEST(group_growing, never_leases_an_executor_twice)
     end_group(group);
 }
 
-static void come_until_rejected(void *arg)
+static void join_until_rejected(void *arg)
 {
     struct crowd *crowd = arg;
     weir_executor *executor;
@@ -879,7 +879,7 @@ TEST(group_growing, shuts_down_while_executors_are_leased)
         weir__thread threads[THREADS];
 
         for (unsigned i = 0; i < THREADS; i++)
-            assert_int_equal(weir__thread_start("crowd", come_until_rejected, &crowd, &threads[i]),
+            assert_int_equal(weir__thread_start("crowd", join_until_rejected, &crowd, &threads[i]),
                              0);
         assert_int_equal(weir_group_shutdown(group, 0, TEST_TIMEOUT_NS), 0);
         assert_int_equal(weir_group_await_termination(group, TEST_TIMEOUT_NS), 0);
@@ -895,13 +895,13 @@ TEST(group_growing, shuts_down_while_executors_are_leased)
 TEST(group, counts_executors_with_open_handles)
 {
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 3));
-    struct guest guest = {0};
+    struct test_member test_member = {0};
 
-    come(&guest, weir_group_at(group, 1));
+    join_executor(&test_member, weir_group_at(group, 1));
     assert_in_use(group, 1, 2);
     assert_int_equal(stats_of(group).threads, 1);
     assert_int_equal(stats_of(group).refused, 0);
-    go(&guest);
+    leave_executor(&test_member);
     assert_in_use(group, 0, 3);
     end_group(group);
 }

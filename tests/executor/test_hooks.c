@@ -98,7 +98,7 @@ TEST(lifecycle, hooks_may_add_and_remove_hooks_and_leave_tasks)
     assert_string_equal(hooked.letters.text, "adct");
 }
 
-static void look_around(void *arg, int status)
+static void record_state(void *arg, int status)
 {
     struct hooked *hooked = arg;
 
@@ -114,7 +114,7 @@ TEST(lifecycle, runs_hooks_on_its_thread)
     struct hooked hooked = {.single = &single};
 
     single_executor_run_one(&single);
-    assert_int_equal(weir_executor_add_shutdown_hook(single.executor, look_around, &hooked), 0);
+    assert_int_equal(weir_executor_add_shutdown_hook(single.executor, record_state, &hooked), 0);
     single_executor_end(&single);
     assert_ptr_equal(hooked.current, single.executor);
     assert_true(hooked.in_executor);
@@ -128,7 +128,7 @@ static void check_hooks_without_thread(struct single_executor *single)
 {
     struct hooked hooked = {.single = single};
 
-    assert_int_equal(weir_executor_add_shutdown_hook(single->executor, look_around, &hooked), 0);
+    assert_int_equal(weir_executor_add_shutdown_hook(single->executor, record_state, &hooked), 0);
     assert_int_equal(weir_executor_shutdown(single->executor, 0, TEST_TIMEOUT_NS), 0);
     assert_string_equal(hooked.letters.text, "h");
     assert_ptr_equal(hooked.current, single->executor);

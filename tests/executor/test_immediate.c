@@ -73,7 +73,7 @@ TEST(immediate, completes_a_submission_before_it_returns)
     weir_promise_release(promise);
 }
 
-static void look_around(void *arg)
+static void record_state(void *arg)
 {
     bool *is_inside = arg;
 
@@ -85,7 +85,7 @@ TEST(immediate, is_on_every_thread)
     bool is_inside = false;
 
     assert_true(weir_in_executor(weir_executor_immediate()));
-    run_on_other_thread(look_around, &is_inside);
+    run_on_other_thread(record_state, &is_inside);
     assert_true(is_inside);
 }
 
@@ -188,32 +188,32 @@ TEST(immediate, runs_nested_tasks_after_the_outer_one_in_order)
 }
 
 /* Each frame of a nested call would be at a lower address. */
-struct descent {
+struct nesting {
     long left;
     void *frame;
     bool grew;
 };
 
-static void on_descent(void *arg, int status)
+static void on_nesting(void *arg, int status)
 {
-    struct descent *descent = arg;
+    struct nesting *nesting = arg;
     void *frame = __builtin_frame_address(0);
 
     (void)status;
-    if (descent->frame == NULL)
-        descent->frame = frame;
-    descent->grew |= descent->frame != frame;
-    if (--descent->left > 0)
-        IGNORE_RESULT(weir_execute(weir_executor_immediate(), on_descent, descent));
+    if (nesting->frame == NULL)
+        nesting->frame = frame;
+    nesting->grew |= nesting->frame != frame;
+    if (--nesting->left > 0)
+        IGNORE_RESULT(weir_execute(weir_executor_immediate(), on_nesting, nesting));
 }
 
 TEST(immediate, does_not_grow_the_stack_with_a_chain_of_tasks)
 {
-    struct descent descent = {.left = 100000};
+    struct nesting nesting = {.left = 100000};
 
-    assert_int_equal(weir_execute(weir_executor_immediate(), on_descent, &descent), 0);
-    assert_int_equal(descent.left, 0);
-    assert_false(descent.grew);
+    assert_int_equal(weir_execute(weir_executor_immediate(), on_nesting, &nesting), 0);
+    assert_int_equal(nesting.left, 0);
+    assert_false(nesting.grew);
 }
 
 /* ---- unsupported calls ---- */
@@ -271,34 +271,34 @@ TEST(immediate, refuses_bad_arguments)
 
 #define TASKS 2000
 
-struct guest {
+struct inner_run {
     weir__thread thread;
     pid_t id; /* of the submitting thread */
     int run;  /* not atomic: it runs on the submitting thread */
     bool strayed;
 };
 
-static void on_guest(void *arg, int status)
+static void on_inner_run(void *arg, int status)
 {
-    struct guest *guest = arg;
+    struct inner_run *inner_run = arg;
 
-    guest->run += status == 0;
-    guest->strayed |= weir__thread_id() != guest->id;
+    inner_run->run += status == 0;
+    inner_run->strayed |= weir__thread_id() != inner_run->id;
 }
 
-static void on_host(void *arg, int status)
+static void on_outer_run(void *arg, int status)
 {
-    on_guest(arg, status);
-    IGNORE_RESULT(weir_execute(weir_executor_immediate(), on_guest, arg));
+    on_inner_run(arg, status);
+    IGNORE_RESULT(weir_execute(weir_executor_immediate(), on_inner_run, arg));
 }
 
 static void visit(void *arg)
 {
-    struct guest *guest = arg;
+    struct inner_run *inner_run = arg;
 
-    guest->id = weir__thread_id();
+    inner_run->id = weir__thread_id();
     for (int i = 0; i < TASKS; i++)
-        IGNORE_RESULT(weir_execute(weir_executor_immediate(), on_host, guest));
+        IGNORE_RESULT(weir_execute(weir_executor_immediate(), on_outer_run, inner_run));
 }
 
 static uint64_t tasks_run(void)
@@ -313,15 +313,15 @@ static uint64_t tasks_run(void)
 
 TEST(immediate, runs_each_task_on_the_thread_that_submitted_it_and_counts_it)
 {
-    struct guest guests[3] = {0};
+    struct inner_run runs[3] = {0};
     uint64_t before = tasks_run();
 
     for (int i = 0; i < 3; i++)
-        assert_int_equal(weir__thread_start("guest", visit, &guests[i], &guests[i].thread), 0);
+        assert_int_equal(weir__thread_start("guest", visit, &runs[i], &runs[i].thread), 0);
     for (int i = 0; i < 3; i++) {
-        weir__thread_join(&guests[i].thread);
-        assert_int_equal(guests[i].run, 2 * TASKS);
-        assert_false(guests[i].strayed);
+        weir__thread_join(&runs[i].thread);
+        assert_int_equal(runs[i].run, 2 * TASKS);
+        assert_false(runs[i].strayed);
     }
     assert_int_equal(tasks_run() - before, 3 * 2 * TASKS);
 }

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
-<<<<<<< HEAD
  * The lifecycle of an executor: its thread, its states, and types that fail. Suspension, shutdown
  * and hooks are in test_lifecycle_suspension.c, test_lifecycle_end.c and test_hooks.c.
-=======
- * An executor's life: its thread, its states, and kinds of executors that fail. Suspension, the end
- * and the hooks that run there are in test_lifecycle_suspension.c, test_lifecycle_end.c and
- * test_hooks.c.
->>>>>>> 9544679 (guide: chapters 1-3 and 12-15 in plain words)
  */
 #include <errno.h>
 #include <pthread.h>
@@ -98,7 +92,7 @@ TEST(lifecycle, starts_one_thread_however_many_submit_the_first_task)
     }
 }
 
-struct self_portrait {
+struct thread_record {
     char name[16];
     pid_t id;
     cpu_set_t cpus;
@@ -108,9 +102,9 @@ struct self_portrait {
     int err;
 };
 
-static void portray_itself(void *arg)
+static void record_thread(void *arg)
 {
-    struct self_portrait *portrait = arg;
+    struct thread_record *portrait = arg;
 
     (void)pthread_getname_np(pthread_self(), portrait->name, sizeof(portrait->name));
     portrait->id = weir__thread_id();
@@ -122,7 +116,7 @@ static void portray_itself(void *arg)
 TEST(lifecycle, returns_its_thread_and_starts_it)
 {
     struct single_executor single = single_executor_open(WEIR_GROUP_OPTIONS(.name = "mill"));
-    struct self_portrait portrait = {.executor = single.executor};
+    struct thread_record portrait = {.executor = single.executor};
     weir_thread_properties properties;
 
     assert_int_equal(weir_executor_thread(single.executor, &properties), 0);
@@ -131,7 +125,7 @@ TEST(lifecycle, returns_its_thread_and_starts_it)
     assert_int_equal(properties.cpu, -1);
     assert_int_not_equal(properties.id, weir__thread_id());
 
-    run_on_executor(single.executor, portray_itself, &portrait);
+    run_on_executor(single.executor, record_thread, &portrait);
     assert_string_equal(portrait.name, "mill-1");
     assert_string_equal(weir_executor_name(single.executor), "mill-1");
     assert_int_equal(portrait.id, properties.id);
@@ -144,9 +138,9 @@ TEST(lifecycle, its_thread_has_all_signals_blocked)
 {
     const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGPIPE};
     struct single_executor single = single_executor_open(NULL);
-    struct self_portrait portrait = {.executor = single.executor};
+    struct thread_record portrait = {.executor = single.executor};
 
-    run_on_executor(single.executor, portray_itself, &portrait);
+    run_on_executor(single.executor, record_thread, &portrait);
     for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
         assert_int_equal(sigismember(&portrait.blocked, signals[i]), 1);
     single_executor_close(&single);
@@ -157,9 +151,9 @@ TEST(lifecycle, a_pinned_thread_runs_on_its_cpu_only)
     int cpu = weir__cpu_nth(weir__cpu_count() - 1);
     struct single_executor single =
         single_executor_open(WEIR_GROUP_OPTIONS(.pin = true, .cpus = &cpu, .cpu_count = 1));
-    struct self_portrait portrait = {.executor = single.executor};
+    struct thread_record portrait = {.executor = single.executor};
 
-    run_on_executor(single.executor, portray_itself, &portrait);
+    run_on_executor(single.executor, record_thread, &portrait);
     assert_int_equal(portrait.properties.cpu, cpu);
     assert_int_equal(CPU_COUNT(&portrait.cpus), 1);
     assert_true(CPU_ISSET(cpu, &portrait.cpus));
@@ -212,7 +206,7 @@ TEST(lifecycle, a_full_queue_and_its_policy_do_not_hide_the_thread)
 
 static void ask_about_another(void *arg)
 {
-    struct self_portrait *portrait = arg;
+    struct thread_record *portrait = arg;
 
     portrait->err = weir_executor_thread(portrait->executor, &portrait->properties);
 }
@@ -220,7 +214,7 @@ static void ask_about_another(void *arg)
 TEST(lifecycle, does_not_return_a_thread_without_one_or_where_waiting_is_refused)
 {
     struct single_executor single = single_executor_open(NULL);
-    struct self_portrait portrait = {.executor = single.executor};
+    struct thread_record portrait = {.executor = single.executor};
     weir_thread_properties properties;
     weir_executor *loop = fake_loop_open();
 
@@ -356,7 +350,7 @@ TEST(lifecycle, logs_without_holding_a_lock)
 
 /* ---- the locals of its thread ---- */
 
-struct keepsake {
+struct local_value {
     weir_local *local;
     weir_executor *executor;
     weir_promise *termination;
@@ -364,55 +358,56 @@ struct keepsake {
     struct call_counter removed;
 };
 
-static void set_keepsake(void *arg)
+static void set_local_value(void *arg)
 {
-    struct keepsake *keepsake = arg;
+    struct local_value *local_value = arg;
 
-    if (weir_local_set(keepsake->local, keepsake) < 0)
+    if (weir_local_set(local_value->local, local_value) < 0)
         abort();
 }
 
 /* Submits a task: a thread that removes its locals is already detached from the executor. */
-static void remove_keepsake(void *value)
+static void remove_local_value(void *value)
 {
-    struct keepsake *keepsake = value;
+    struct local_value *local_value = value;
 
-    if (keepsake->termination != NULL)
-        keepsake->terminated = weir_promise_is_done(keepsake->termination);
-    if (keepsake->executor != NULL)
-        IGNORE_RESULT(weir_execute(keepsake->executor, call_counter_task, &keepsake->removed));
+    if (local_value->termination != NULL)
+        local_value->terminated = weir_promise_is_done(local_value->termination);
+    if (local_value->executor != NULL)
+        IGNORE_RESULT(
+            weir_execute(local_value->executor, call_counter_task, &local_value->removed));
     else
-        call_counter_add(&keepsake->removed);
+        call_counter_add(&local_value->removed);
 }
 
 TEST(lifecycle, a_suspended_thread_removes_its_locals)
 {
     struct single_executor single = single_executor_open(NULL);
-    struct keepsake keepsake = {.executor = single.executor};
+    struct local_value local_value = {.executor = single.executor};
 
-    assert_int_equal(weir_local_create(remove_keepsake, &keepsake.local), 0);
-    run_on_executor(single.executor, set_keepsake, &keepsake);
+    assert_int_equal(weir_local_create(remove_local_value, &local_value.local), 0);
+    run_on_executor(single.executor, set_local_value, &local_value);
     assert_int_equal(weir_executor_suspend(single.executor), 0);
-    assert_true(call_counter_await(&keepsake.removed, 1)); /* by a task on a new thread */
+    assert_true(call_counter_await(&local_value.removed, 1)); /* by a task on a new thread */
     assert_int_equal(weir_executor_state(single.executor), WEIR_EXECUTOR_STARTED);
     single_executor_close(&single);
-    assert_int_equal(keepsake.removed.run, 1);
-    weir_local_release(keepsake.local);
+    assert_int_equal(local_value.removed.run, 1);
+    weir_local_release(local_value.local);
 }
 
 TEST(lifecycle, terminates_after_its_thread_has_removed_its_locals)
 {
     struct single_executor single = single_executor_open(NULL);
-    struct keepsake keepsake = {.termination = weir_executor_termination(single.executor)};
+    struct local_value local_value = {.termination = weir_executor_termination(single.executor)};
 
-    assert_int_equal(weir_local_create(remove_keepsake, &keepsake.local), 0);
-    run_on_executor(single.executor, set_keepsake, &keepsake);
+    assert_int_equal(weir_local_create(remove_local_value, &local_value.local), 0);
+    run_on_executor(single.executor, set_local_value, &local_value);
     assert_int_equal(weir_executor_shutdown(single.executor, 0, TEST_TIMEOUT_NS), 0);
     assert_int_equal(weir_executor_await_termination(single.executor, TEST_TIMEOUT_NS), 0);
-    assert_int_equal(keepsake.removed.calls, 1);
-    assert_false(keepsake.terminated);
+    assert_int_equal(local_value.removed.calls, 1);
+    assert_false(local_value.terminated);
     single_executor_close(&single);
-    weir_local_release(keepsake.local);
+    weir_local_release(local_value.local);
 }
 
 /* ---- a type whose begin fails ---- */

@@ -295,30 +295,31 @@ TEST(lifecycle, cancels_its_timers_when_it_begins_to_shut_down)
     weir_promise_release(again);
 }
 
-struct phoenix {
+struct rescheduler {
     weir_executor *executor;
     struct call_counter calls;
 };
 
 /* A scheduled task that schedules another, whether run or cancelled. */
-static void rise_again(void *arg, int status)
+static void schedule_again(void *arg, int status)
 {
-    struct phoenix *phoenix = arg;
+    struct rescheduler *rescheduler = arg;
 
-    call_counter_task(&phoenix->calls, status);
-    IGNORE_RESULT(weir_schedule(phoenix->executor, weir_seconds(100), rise_again, phoenix, NULL));
+    call_counter_task(&rescheduler->calls, status);
+    IGNORE_RESULT(
+        weir_schedule(rescheduler->executor, weir_seconds(100), schedule_again, rescheduler, NULL));
 }
 
 TEST(lifecycle, ends_although_each_cancelled_timer_starts_another)
 {
     struct single_executor single = single_executor_open(NULL);
-    struct phoenix phoenix = {.executor = single.executor};
+    struct rescheduler rescheduler = {.executor = single.executor};
 
-    assert_int_equal(weir_schedule(single.executor, weir_seconds(100), rise_again, &phoenix, NULL),
-                     0);
+    assert_int_equal(
+        weir_schedule(single.executor, weir_seconds(100), schedule_again, &rescheduler, NULL), 0);
     single_executor_close(&single);
-    assert_int_equal(phoenix.calls.run, 0);
-    assert_true(phoenix.calls.cancelled > 0);
+    assert_int_equal(rescheduler.calls.run, 0);
+    assert_true(rescheduler.calls.cancelled > 0);
 }
 
 TEST(lifecycle, ends_at_its_timeout_although_the_queue_is_never_empty)

@@ -40,7 +40,7 @@ TEST(listener, runs_in_order_inside_a_completion_on_the_executor)
     stepper_close(&stepper);
 }
 
-static void succeed_errand(void *arg)
+static void succeed_promise(void *arg)
 {
     (void)weir_promise_succeed(arg, NULL);
 }
@@ -53,7 +53,7 @@ TEST(listener, of_a_promise_that_completes_on_another_thread_runs_as_a_task)
 
     call_order_listen(promise, &letters, 'a');
     call_order_listen(promise, &letters, 'b');
-    run_on_other_thread(succeed_errand, promise);
+    run_on_other_thread(succeed_promise, promise);
     assert_true(weir_promise_is_done(promise));
     assert_string_equal(letters.text, "");
     assert_int_equal(stepper_run(&stepper), 1);
@@ -420,7 +420,7 @@ struct crowd {
     _Atomic unsigned next_adder;
 };
 
-static void hear_crowd(weir_promise *promise, void *user_data)
+static void on_crowd_listener(weir_promise *promise, void *user_data)
 {
     const struct added *added = user_data;
     struct crowd *crowd = added->crowd;
@@ -432,7 +432,7 @@ static void hear_crowd(weir_promise *promise, void *user_data)
     call_counter_add(&crowd->calls);
 }
 
-static void gather(struct crowd *crowd)
+static void collect_metrics(struct crowd *crowd)
 {
     atomic_fetch_add(&crowd->ready, 1);
     while (atomic_load(&crowd->ready) < ADDERS + 1)
@@ -444,11 +444,11 @@ static void add_to_crowd(void *arg)
     struct crowd *crowd = arg;
     unsigned adder = atomic_fetch_add(&crowd->next_adder, 1);
 
-    gather(crowd);
+    collect_metrics(crowd);
     for (unsigned i = 0; i < ADDS; i++) {
         crowd->added[adder][i] = (struct added){crowd, adder, i};
         IGNORE_RESULT(
-            weir_promise_add_listener(crowd->promise, hear_crowd, &crowd->added[adder][i]));
+            weir_promise_add_listener(crowd->promise, on_crowd_listener, &crowd->added[adder][i]));
     }
 }
 
@@ -456,7 +456,7 @@ static void complete_crowd(void *arg)
 {
     struct crowd *crowd = arg;
 
-    gather(crowd);
+    collect_metrics(crowd);
     for (unsigned i = 0; i < ADDS; i++)
         weir__cpu_relax();
     (void)weir_promise_succeed(crowd->promise, NULL);

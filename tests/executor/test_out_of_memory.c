@@ -68,7 +68,7 @@ static weir_group *create_group(const weir_group_options *options)
     return group;
 }
 
-static void await_tally(struct call_counter *counter, uint32_t calls)
+static void await_counter(struct call_counter *counter, uint32_t calls)
 {
     assert_true(call_counter_await(counter, calls));
 }
@@ -80,7 +80,7 @@ static void end_group(weir_group *group)
     weir_group_release(group);
 }
 
-static void hear(weir_promise *promise, void *user_data)
+static void record_letter(weir_promise *promise, void *user_data)
 {
     (void)promise;
     call_counter_add(user_data);
@@ -106,7 +106,7 @@ static void play_tasks(void)
     weir_task_init(&task, call_counter_task, &counter);
     assert_int_equal(weir_execute_task(executor, &task), 0);
     SURVIVE(weir_executor_thread(executor, &thread));
-    await_tally(&counter, 7);
+    await_counter(&counter, 7);
     assert_int_equal(weir_promise_await(promise, TEST_TIMEOUT_NS), 0);
     assert_int_equal(weir_promise_result(promise), 0);
     weir_promise_release(promise);
@@ -120,44 +120,44 @@ TEST(out_of_memory, tasks_are_refused_and_the_next_ones_run)
 }
 
 /* From within a task: the pool of the executor's own thread. */
-struct offspring {
+struct nested_tasks {
     weir_executor *executor;
     struct call_counter counter;
     int errs[3];
 };
 
-static void have_offspring(void *arg, int status)
+static void submit_nested_tasks(void *arg, int status)
 {
-    struct offspring *offspring = arg;
-    weir_executor *executor = offspring->executor;
-    struct call_counter *counter = &offspring->counter;
+    struct nested_tasks *nested_tasks = arg;
+    weir_executor *executor = nested_tasks->executor;
+    struct call_counter *counter = &nested_tasks->counter;
 
-    offspring->errs[0] = weir_execute(executor, call_counter_task, counter);
-    offspring->errs[1] = weir_execute_after_turn(executor, call_counter_task, counter);
-    offspring->errs[2] = weir_schedule(executor, 0, call_counter_task, counter, NULL);
+    nested_tasks->errs[0] = weir_execute(executor, call_counter_task, counter);
+    nested_tasks->errs[1] = weir_execute_after_turn(executor, call_counter_task, counter);
+    nested_tasks->errs[2] = weir_schedule(executor, 0, call_counter_task, counter, NULL);
     call_counter_task(counter, status);
 }
 
-static void play_offspring(void)
+static void play_nested_tasks(void)
 {
     weir_group *group = create_group(WEIR_GROUP_OPTIONS(.name = "oom"));
-    struct offspring offspring = {.executor = weir_group_next(group)};
+    struct nested_tasks nested_tasks = {.executor = weir_group_next(group)};
     unsigned refused = 0;
 
-    SURVIVE(weir_execute(offspring.executor, have_offspring, &offspring));
-    await_tally(&offspring.counter, 1);
+    SURVIVE(weir_execute(nested_tasks.executor, submit_nested_tasks, &nested_tasks));
+    await_counter(&nested_tasks.counter, 1);
     end_group(group);
     for (int i = 0; i < 3; i++) {
-        refused += offspring.errs[i] == -ENOMEM;
-        assert_true(offspring.errs[i] == 0 || offspring.errs[i] == -ENOMEM);
+        refused += nested_tasks.errs[i] == -ENOMEM;
+        assert_true(nested_tasks.errs[i] == 0 || nested_tasks.errs[i] == -ENOMEM);
     }
     assert_true(refused <= 1);
-    assert_int_equal(offspring.counter.calls, 4 - refused);
+    assert_int_equal(nested_tasks.counter.calls, 4 - refused);
 }
 
 TEST(out_of_memory, tasks_within_tasks_are_refused_too)
 {
-    assert_true(fail_each_allocation(play_offspring) > 10);
+    assert_true(fail_each_allocation(play_nested_tasks) > 10);
 }
 
 /* ---- timers ---- */
@@ -175,7 +175,7 @@ static void play_schedules(void)
     SURVIVE(weir_schedule_with_fixed_delay(executor, 0, weir_us(10), call_counter_task, &again,
                                            &promises[2]));
     SURVIVE(weir_schedule(executor, AN_HOUR_NS, call_counter_task, &once, &promises[3]));
-    await_tally(&again, 10);
+    await_counter(&again, 10);
     for (int i = 1; i < 4; i++)
         assert_int_equal(weir_promise_cancel(promises[i]), 0);
     end_group(group);
@@ -193,7 +193,7 @@ TEST(out_of_memory, schedules_are_refused_and_the_next_ones_run)
 
 /* ---- lifecycle ---- */
 
-static void play_life(void)
+static void play_lifecycle(void)
 {
     weir_group *group = create_group(WEIR_GROUP_OPTIONS(.max_pending = 16));
     struct single_executor single = {.group = group, .executor = weir_group_at(group, 0)};
@@ -202,26 +202,26 @@ static void play_life(void)
 
     SURVIVE(weir_executor_add_shutdown_hook(executor, call_counter_task, &hooks));
     SURVIVE(weir_executor_add_shutdown_hook(weir_group_at(group, 1), call_counter_task, &hooks));
-    SURVIVE(weir_promise_add_listener(weir_executor_termination(executor), hear, &ends));
-    SURVIVE(weir_promise_add_listener(weir_executor_termination(executor), hear, &ends));
+    SURVIVE(weir_promise_add_listener(weir_executor_termination(executor), record_letter, &ends));
+    SURVIVE(weir_promise_add_listener(weir_executor_termination(executor), record_letter, &ends));
     SURVIVE(weir_execute(executor, call_counter_task, &tasks));
-    await_tally(&tasks, 1);
+    await_counter(&tasks, 1);
     assert_int_equal(weir_executor_suspend(executor), 0);
     assert_true(single_executor_await_state(&single, WEIR_EXECUTOR_SUSPENDED));
     SURVIVE(weir_execute(executor, call_counter_task, &tasks)); /* a new thread */
-    await_tally(&tasks, 2);
+    await_counter(&tasks, 2);
     assert_int_equal(weir_group_shutdown(group, 0, TEST_TIMEOUT_NS), 0); /* without a watchdog */
     assert_int_equal(weir_group_await_termination(group, TEST_TIMEOUT_NS), 0);
-    await_tally(&ends, 2);
-    SURVIVE(weir_promise_add_listener(weir_executor_termination(executor), hear, &ends));
-    await_tally(&ends, 3);
+    await_counter(&ends, 2);
+    SURVIVE(weir_promise_add_listener(weir_executor_termination(executor), record_letter, &ends));
+    await_counter(&ends, 3);
     weir_group_release(group);
     assert_int_equal(hooks.run, 2);
 }
 
 TEST(out_of_memory, an_executor_starts_again_and_ends)
 {
-    assert_true(fail_each_allocation(play_life) > 10);
+    assert_true(fail_each_allocation(play_lifecycle) > 10);
 }
 
 /* ---- promises ---- */
@@ -237,14 +237,14 @@ static void play_promises(void)
     SURVIVE(weir_promise_create_completed(NULL, 0, &heard, &complete));
     SURVIVE(weir_promise_cascade(source, target));
     for (int i = 0; i < 3; i++) {
-        SURVIVE(weir_promise_add_listener(source, hear, &heard));
-        SURVIVE(weir_promise_add_listener(target, hear, &heard));
-        SURVIVE(weir_promise_add_listener(complete, hear, &heard));
-        SURVIVE(weir_promise_add_listener(failed, hear, &heard));
+        SURVIVE(weir_promise_add_listener(source, record_letter, &heard));
+        SURVIVE(weir_promise_add_listener(target, record_letter, &heard));
+        SURVIVE(weir_promise_add_listener(complete, record_letter, &heard));
+        SURVIVE(weir_promise_add_listener(failed, record_letter, &heard));
     }
     assert_int_equal(weir_promise_succeed(source, &heard), 0);
     assert_int_equal(weir_promise_fail(failed, -EIO, "the disk is on fire"), 0);
-    await_tally(&heard, 12);
+    await_counter(&heard, 12);
     assert_ptr_equal(weir_promise_value(target), &heard);
     assert_true(weir_promise_detail(failed)[0] != '\0'); /* the given text, or that of the error */
     weir_promise_release(source);
@@ -372,7 +372,7 @@ static void play_groups(void)
         struct call_counter counter = {0};
 
         SURVIVE(weir_group_execute(group, call_counter_task, &counter));
-        await_tally(&counter, 1);
+        await_counter(&counter, 1);
         end_group(group);
     }
 }
@@ -393,7 +393,7 @@ static void play_global(void)
     SURVIVE(weir_execute(executor, call_counter_task, &counter));
     SURVIVE(weir_submit(executor, call_counter_work, &counter, &promise));
     SURVIVE(weir_schedule(executor, 0, call_counter_task, &counter, NULL));
-    await_tally(&counter, 3);
+    await_counter(&counter, 3);
     weir_promise_release(promise);
     assert_int_equal(counter.run, 3);
 }

@@ -288,49 +288,49 @@ struct race {
     int results[RIVALS][ROUNDS];
 };
 
-static void meet(struct race *race, unsigned round)
+static void race_round(struct race *race, unsigned round)
 {
     atomic_fetch_add(&race->ready, 1);
     while (atomic_load(&race->ready) < (round + 1) * RIVALS)
         weir__thread_yield();
 }
 
-static void rival_succeed(void *arg)
+static void race_succeed(void *arg)
 {
     struct race *race = arg;
 
     for (unsigned i = 0; i < ROUNDS; i++) {
-        meet(race, i);
+        race_round(race, i);
         race->results[0][i] = weir_promise_succeed(race->promises[i], race);
     }
 }
 
-static void rival_fail(void *arg)
+static void race_fail(void *arg)
 {
     struct race *race = arg;
 
     for (unsigned i = 0; i < ROUNDS; i++) {
-        meet(race, i);
+        race_round(race, i);
         race->results[1][i] = weir_promise_fail(race->promises[i], -EIO, "lost");
     }
 }
 
-static void rival_cancel(void *arg)
+static void race_cancel(void *arg)
 {
     struct race *race = arg;
 
     for (unsigned i = 0; i < ROUNDS; i++) {
-        meet(race, i);
+        race_round(race, i);
         race->results[2][i] = weir_promise_cancel(race->promises[i]);
     }
 }
 
-static void rival_forbid(void *arg)
+static void race_set_uncancellable(void *arg)
 {
     struct race *race = arg;
 
     for (unsigned i = 0; i < ROUNDS; i++) {
-        meet(race, i);
+        race_round(race, i);
         race->results[3][i] = weir_promise_set_uncancellable(race->promises[i]);
     }
 }
@@ -352,8 +352,8 @@ static void assert_one_winner(const struct race *race, unsigned i)
 
 TEST(promise, has_one_winner_of_a_race)
 {
-    static weir_thread_fn *const roles[RIVALS] = {rival_succeed, rival_fail, rival_cancel,
-                                                  rival_forbid};
+    static weir_thread_fn *const roles[RIVALS] = {race_succeed, race_fail, race_cancel,
+                                                  race_set_uncancellable};
     static struct race race;
     weir__thread threads[RIVALS];
 
@@ -403,7 +403,7 @@ struct waiting {
     struct call_counter begun;
 };
 
-static void wait_errand(void *arg)
+static void wait_for_promise(void *arg)
 {
     struct waiting *waiting = arg;
 
@@ -419,7 +419,8 @@ TEST(promise, wakes_all_waiters)
 
     for (int i = 0; i < 3; i++) {
         waiting[i] = (struct waiting){promise, i == 0 ? WEIR_NEVER : TEST_TIMEOUT_NS, 0, {0}};
-        assert_int_equal(weir__thread_start("waiting", wait_errand, &waiting[i], &threads[i]), 0);
+        assert_int_equal(weir__thread_start("waiting", wait_for_promise, &waiting[i], &threads[i]),
+                         0);
         assert_true(call_counter_await(&waiting[i].begun, 1));
     }
     assert_true(weir_promise_set_uncancellable(promise));
@@ -435,7 +436,7 @@ static int wait_on(weir_executor *executor, weir_promise *promise)
 {
     struct waiting waiting = {promise, TEST_TIMEOUT_NS, 1, {0}};
 
-    run_on_executor(executor, wait_errand, &waiting);
+    run_on_executor(executor, wait_for_promise, &waiting);
     return waiting.err;
 }
 
@@ -503,7 +504,7 @@ TEST(promise, may_be_waited_for_on_another_plain_executor_and_if_it_has_no_threa
 static void wait_inside(void *arg, int status)
 {
     (void)status;
-    wait_errand(arg);
+    wait_for_promise(arg);
 }
 
 /* A loop's task runs a manual executor, whose task waits. */

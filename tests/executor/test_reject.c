@@ -154,7 +154,7 @@ TEST(reject, a_policy_is_not_called_for_other_errors)
 
 /* ---- backoff ---- */
 
-struct late_comer {
+struct late_task {
     weir__thread thread;
     weir_executor *executor;
     struct call_counter counter;
@@ -162,9 +162,9 @@ struct late_comer {
     int err;
 };
 
-static void come_late(void *arg)
+static void join_late(void *arg)
 {
-    struct late_comer *comer = arg;
+    struct late_task *comer = arg;
 
     call_counter_add(&comer->submitting);
     comer->err = weir_execute(comer->executor, call_counter_task, &comer->counter);
@@ -178,9 +178,9 @@ TEST(reject, after_backoff_a_task_is_accepted_when_there_is_room)
     struct single_executor single = open_full(
         WEIR_GROUP_OPTIONS(.rejected = weir_reject_after_backoff, .rejected_data = &backoff), &gate,
         &queued);
-    struct late_comer comer = {.executor = single.executor};
+    struct late_task comer = {.executor = single.executor};
 
-    assert_int_equal(weir__thread_start("comer", come_late, &comer, &comer.thread), 0);
+    assert_int_equal(weir__thread_start("comer", join_late, &comer, &comer.thread), 0);
     assert_true(call_counter_await(&comer.submitting, 1));
     gate_open(&gate);
     weir__thread_join(&comer.thread);
@@ -277,9 +277,9 @@ TEST(reject, after_backoff_stops_when_the_executor_ends)
     struct single_executor single = open_full(
         WEIR_GROUP_OPTIONS(.rejected = weir_reject_after_backoff, .rejected_data = &backoff), &gate,
         &queued);
-    struct late_comer comer = {.executor = single.executor};
+    struct late_task comer = {.executor = single.executor};
 
-    assert_int_equal(weir__thread_start("comer", come_late, &comer, &comer.thread), 0);
+    assert_int_equal(weir__thread_start("comer", join_late, &comer, &comer.thread), 0);
     assert_int_equal(weir_executor_shutdown(single.executor, 0, TEST_TIMEOUT_NS), 0);
     gate_open(&gate);
     weir__thread_join(&comer.thread);

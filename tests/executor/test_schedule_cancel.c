@@ -198,7 +198,7 @@ TEST(schedule, that_repeats_ends_when_its_promise_is_completed)
     stepper_close(&stepper);
 }
 
-static void fail_elsewhere(void *arg)
+static void fail_on_thread(void *arg)
 {
     (void)weir_promise_fail(arg, -EIO, NULL);
 }
@@ -211,7 +211,7 @@ TEST(schedule, that_repeats_ends_when_another_thread_completes_its_promise)
     assert_int_equal(
         weir_schedule_at_fixed_rate(stepper.executor, 0, 10, job_task, &job, &job.promise), 0);
     stepper_run(&stepper);
-    run_on_other_thread(fail_elsewhere, job.promise);
+    run_on_other_thread(fail_on_thread, job.promise);
     stepper_advance(&stepper, 10);
     assert_job_ran(&job, 1, 1);
     weir_promise_release(job.promise);

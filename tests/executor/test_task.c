@@ -219,7 +219,7 @@ TEST(task, comes_back_from_the_executor_that_ran_it)
     single_executor_close(&single);
 }
 
-struct chain_reaction {
+struct resubmission {
     weir_executor *executor;
     int left;
     size_t allocations;
@@ -229,7 +229,7 @@ struct chain_reaction {
 
 static void react(void *arg, int status)
 {
-    struct chain_reaction *reaction = arg;
+    struct resubmission *reaction = arg;
 
     if (reaction->left-- == 0) {
         reaction->growth = test_memory_allocations() - reaction->allocations;
@@ -244,7 +244,7 @@ static void react(void *arg, int status)
 TEST(task, submitted_by_the_executors_own_thread_needs_no_memory)
 {
     struct single_executor single = single_executor_open(NULL);
-    struct chain_reaction reaction = {.executor = single.executor, .left = 10000};
+    struct resubmission reaction = {.executor = single.executor, .left = 10000};
 
     assert_int_equal(weir_execute(single.executor, react, &reaction), 0);
     assert_true(call_counter_await(&reaction.over, 1));

@@ -141,7 +141,7 @@ TEST(resolver, shares_a_lookup_among_concurrent_requests)
 {
     weir_resolver *resolver = fake_dns_open(NULL);
     weir_promise *resolving[10];
-    char told[64], expected[64];
+    char result[64], expected[64];
 
     for (int i = 0; i < 10; i++) {
         char text[32];
@@ -152,7 +152,7 @@ TEST(resolver, shares_a_lookup_among_concurrent_requests)
     gate_open(&fake_dns.gate);
     for (int i = 0; i < 10; i++) {
         (void)snprintf(expected, sizeof(expected), "192.0.2.1:%d", i);
-        assert_string_equal(fake_dns_result(resolving[i], told, sizeof(told)), expected);
+        assert_string_equal(fake_dns_result(resolving[i], result, sizeof(result)), expected);
     }
     assert_int_equal(fake_dns.asked.calls, 1);
     assert_int_equal(fake_dns_stats(resolver).coalesced, 9);
@@ -164,7 +164,7 @@ TEST(resolver, is_not_held_up_by_a_name_server_that_hangs)
 {
     weir_resolver *resolver = fake_dns_open(NULL);
     weir_promise *hanging[3];
-    char text[32], told[64];
+    char text[32], result[64];
 
     for (int i = 0; i < 3; i++) {
         (void)snprintf(text, sizeof(text), "gate-%d.test:80", i);
@@ -177,7 +177,7 @@ TEST(resolver, is_not_held_up_by_a_name_server_that_hangs)
     }
     gate_open(&fake_dns.gate);
     for (int i = 0; i < 3; i++)
-        (void)fake_dns_result(hanging[i], told, sizeof(told));
+        (void)fake_dns_result(hanging[i], result, sizeof(result));
     fake_dns_close(resolver);
 }
 
@@ -186,12 +186,12 @@ TEST(resolver, bounds_what_waits)
     weir_resolver *resolver = fake_dns_open(WEIR_RESOLVER_OPTIONS(.max_pending = 2));
     weir_promise *first = fake_dns_resolve(resolver, "gate-1.test:80"),
                  *second = fake_dns_resolve(resolver, "gate-2.test:80");
-    char told[64];
+    char result[64];
 
     assert_resolved(resolver, "gate-3.test:80", "WEIR_EFULL");
     gate_open(&fake_dns.gate);
-    assert_string_equal(fake_dns_result(first, told, sizeof(told)), "192.0.2.1:80");
-    assert_string_equal(fake_dns_result(second, told, sizeof(told)), "192.0.2.1:80");
+    assert_string_equal(fake_dns_result(first, result, sizeof(result)), "192.0.2.1:80");
+    assert_string_equal(fake_dns_result(second, result, sizeof(result)), "192.0.2.1:80");
     fake_dns_close(resolver);
 }
 
@@ -202,15 +202,15 @@ TEST(resolver, skips_a_lookup_that_was_cancelled_before_it_began)
     weir_promise *first = fake_dns_resolve(resolver, "gate-1.test:80"),
                  *second = fake_dns_resolve(resolver, "gate-2.test:80"),
                  *third = fake_dns_resolve(resolver, "gate-3.test:80");
-    char told[64];
+    char result[64];
 
     assert_true(gate_await_arrivals(&fake_dns.gate, 1));
     assert_int_equal(weir_promise_cancel(first), 0); /* too late: the lookup runs */
     assert_int_equal(weir_promise_cancel(second), 0);
     gate_open(&fake_dns.gate);
-    assert_string_equal(fake_dns_result(first, told, sizeof(told)), "WEIR_ECANCELED");
-    assert_string_equal(fake_dns_result(second, told, sizeof(told)), "WEIR_ECANCELED");
-    assert_string_equal(fake_dns_result(third, told, sizeof(told)), "192.0.2.1:80");
+    assert_string_equal(fake_dns_result(first, result, sizeof(result)), "WEIR_ECANCELED");
+    assert_string_equal(fake_dns_result(second, result, sizeof(result)), "WEIR_ECANCELED");
+    assert_string_equal(fake_dns_result(third, result, sizeof(result)), "192.0.2.1:80");
     assert_int_equal(fake_dns.asked.calls, 2);
     fake_dns_close(resolver);
     single_executor_close(&single);
@@ -221,12 +221,12 @@ TEST(resolver, cancelled_by_one_still_answers_the_others)
     weir_resolver *resolver = fake_dns_open(NULL);
     weir_promise *first = fake_dns_resolve(resolver, "gate-1.test:80"),
                  *second = fake_dns_resolve(resolver, "gate-1.test:81");
-    char told[64];
+    char result[64];
 
     assert_int_equal(weir_promise_cancel(first), 0);
     gate_open(&fake_dns.gate);
-    assert_string_equal(fake_dns_result(second, told, sizeof(told)), "192.0.2.1:81");
-    assert_string_equal(fake_dns_result(first, told, sizeof(told)), "WEIR_ECANCELED");
+    assert_string_equal(fake_dns_result(second, result, sizeof(result)), "192.0.2.1:81");
+    assert_string_equal(fake_dns_result(first, result, sizeof(result)), "WEIR_ECANCELED");
     assert_int_equal(fake_dns.asked.calls, 1);
     fake_dns_close(resolver);
 }
@@ -237,12 +237,12 @@ TEST(resolver, released_by_all_still_answers)
     weir_resolver *resolver = fake_dns_open(WEIR_RESOLVER_OPTIONS(.group = single.group));
     weir_promise *first = fake_dns_resolve(resolver, "gate-1.test:80"),
                  *second = fake_dns_resolve(resolver, "gate-2.test:80");
-    char told[64];
+    char result[64];
 
     weir_resolver_release(resolver);
     gate_open(&fake_dns.gate);
-    assert_string_equal(fake_dns_result(first, told, sizeof(told)), "192.0.2.1:80");
-    assert_string_equal(fake_dns_result(second, told, sizeof(told)), "192.0.2.1:80");
+    assert_string_equal(fake_dns_result(first, result, sizeof(result)), "192.0.2.1:80");
+    assert_string_equal(fake_dns_result(second, result, sizeof(result)), "192.0.2.1:80");
     single_executor_close(&single);
 }
 
@@ -267,7 +267,7 @@ TEST(resolver, lets_others_have_their_turn_on_its_group)
     weir_resolver *resolver = fake_dns_open(WEIR_RESOLVER_OPTIONS(.group = single.group));
     weir_promise *resolving[4];
     struct rotation rotation = {0};
-    char text[32], told[64];
+    char text[32], result[64];
 
     for (int i = 0; i < 4; i++) {
         (void)snprintf(text, sizeof(text), "gate-%d.test:80", i);
@@ -279,7 +279,7 @@ TEST(resolver, lets_others_have_their_turn_on_its_group)
     assert_true(call_counter_await(&rotation.calls, 1));
     assert_int_equal(rotation.asked, 1);
     for (int i = 0; i < 4; i++)
-        assert_string_equal(fake_dns_result(resolving[i], told, sizeof(told)), "192.0.2.1:80");
+        assert_string_equal(fake_dns_result(resolving[i], result, sizeof(result)), "192.0.2.1:80");
     fake_dns_close(resolver);
     single_executor_close(&single);
 }
@@ -400,12 +400,12 @@ TEST(resolver, does_not_cache_lookups_that_were_running_at_a_flush)
 {
     weir_resolver *resolver = fake_dns_open(NULL);
     weir_promise *resolving = fake_dns_resolve(resolver, "gate-1.test:80");
-    char told[64];
+    char result[64];
 
     assert_true(gate_await_arrivals(&fake_dns.gate, 1));
     weir_resolver_flush(resolver);
     gate_open(&fake_dns.gate);
-    assert_string_equal(fake_dns_result(resolving, told, sizeof(told)), "192.0.2.1:80");
+    assert_string_equal(fake_dns_result(resolving, result, sizeof(result)), "192.0.2.1:80");
     assert_int_equal(fake_dns_stats(resolver).cached, 0);
     fake_dns_close(resolver);
 }
@@ -602,7 +602,7 @@ TEST(resolver, default_is_not_cleaned_up_during_a_lookup)
     weir_resolver *resolver = weir_resolver_default();
     weir__system_resolver *inside = resolver->user_data;
     weir_promise *resolving;
-    char told[64];
+    char result[64];
 
     memset(&fake_dns, 0, sizeof(fake_dns));
     inside->lookup = fake_dns_look_up;
@@ -610,7 +610,7 @@ TEST(resolver, default_is_not_cleaned_up_during_a_lookup)
     assert_true(gate_await_arrivals(&fake_dns.gate, 1));
     assert_false(weir__resolver_default_cleanup());
     gate_open(&fake_dns.gate);
-    assert_string_equal(fake_dns_result(resolving, told, sizeof(told)), "192.0.2.1:80");
+    assert_string_equal(fake_dns_result(resolving, result, sizeof(result)), "192.0.2.1:80");
     while (!weir__resolver_default_cleanup())
         weir__thread_yield();
     inside->lookup = weir__host_lookup;
@@ -667,35 +667,35 @@ TEST(resolver, survives_every_failed_allocation)
     assert_int_equal(unlink(path), 0);
 }
 
-#define STORM_THREADS 4
+#define STRESS_THREADS 4
 #define STORM_QUERIES 400
 
-struct storm {
+struct resolve_stress {
     weir_resolver *resolver;
     unsigned seed;
     _Atomic unsigned *wrong;
 };
 
 /* Resolves, cancels and flushes in a random order. */
-static void rage(void *arg)
+static void run_stress(void *arg)
 {
-    struct storm *storm = arg;
+    struct resolve_stress *resolve_stress = arg;
     char text[32];
 
     for (unsigned i = 0; i < STORM_QUERIES; i++) {
-        unsigned chance = (storm->seed = storm->seed * 1103515245 + 12345) >> 16;
+        unsigned chance = (resolve_stress->seed = resolve_stress->seed * 1103515245 + 12345) >> 16;
         weir_promise *resolving = NULL;
 
         (void)snprintf(text, sizeof(text), "%s%u.test:80", chance % 7 == 0 ? "none-" : "v4-",
                        1 + chance % 13);
-        if (weir_resolver_resolve(storm->resolver, text, NULL, &resolving) < 0)
-            atomic_fetch_add(storm->wrong, 1);
+        if (weir_resolver_resolve(resolve_stress->resolver, text, NULL, &resolving) < 0)
+            atomic_fetch_add(resolve_stress->wrong, 1);
         if (chance % 5 == 0)
             (void)weir_promise_cancel(resolving);
         if (chance % 11 == 0)
-            weir_resolver_flush(storm->resolver);
+            weir_resolver_flush(resolve_stress->resolver);
         if (weir_promise_await(resolving, TEST_TIMEOUT_NS) < 0)
-            atomic_fetch_add(storm->wrong, 1);
+            atomic_fetch_add(resolve_stress->wrong, 1);
         weir_promise_release(resolving);
     }
 }
@@ -704,18 +704,20 @@ TEST(resolver, serves_many_threads)
 {
     weir_resolver *resolver =
         fake_dns_open(WEIR_RESOLVER_OPTIONS(.max_cached = 5, .round_robin = true));
-    weir__thread threads[STORM_THREADS];
-    struct storm storms[STORM_THREADS];
+    weir__thread threads[STRESS_THREADS];
+    struct resolve_stress stress_threads[STRESS_THREADS];
     _Atomic unsigned wrong = 0;
 
-    for (unsigned i = 0; i < STORM_THREADS; i++) {
-        storms[i] = (struct storm){.resolver = resolver, .seed = i, .wrong = &wrong};
-        assert_int_equal(weir__thread_start("storm", rage, &storms[i], &threads[i]), 0);
+    for (unsigned i = 0; i < STRESS_THREADS; i++) {
+        stress_threads[i] =
+            (struct resolve_stress){.resolver = resolver, .seed = i, .wrong = &wrong};
+        assert_int_equal(weir__thread_start("storm", run_stress, &stress_threads[i], &threads[i]),
+                         0);
     }
-    for (unsigned i = 0; i < STORM_THREADS; i++)
+    for (unsigned i = 0; i < STRESS_THREADS; i++)
         weir__thread_join(&threads[i]);
     assert_int_equal(wrong, 0);
-    assert_int_equal(fake_dns_stats(resolver).queries, STORM_THREADS * STORM_QUERIES);
+    assert_int_equal(fake_dns_stats(resolver).queries, STRESS_THREADS * STORM_QUERIES);
     fake_dns_await_pending(resolver, 0); /* of those that were cancelled */
     fake_dns_close(resolver);
 }

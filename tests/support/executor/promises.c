@@ -19,7 +19,7 @@ void cancel_promise(void *promise)
     (void)weir_promise_cancel(promise);
 }
 
-static void hear_letter(weir_promise *promise, void *user_data)
+static void write_letter(weir_promise *promise, void *user_data)
 {
     (void)promise;
     call_order_task(user_data, 0);
@@ -28,7 +28,7 @@ static void hear_letter(weir_promise *promise, void *user_data)
 void call_order_listen(weir_promise *promise, struct call_order *letters, char letter)
 {
     assert_int_equal(
-        weir_promise_add_listener(promise, hear_letter, call_order_arg(letters, letter)), 0);
+        weir_promise_add_listener(promise, write_letter, call_order_arg(letters, letter)), 0);
 }
 
 void count_completion(weir_promise *promise, void *user_data)

@@ -202,7 +202,7 @@ static const char *await_end(void)
     return NULL;
 }
 
-static const char *rage(const struct submit_stress *stress)
+static const char *run_stress(const struct submit_stress *stress)
 {
     uint32_t each = stress->tasks / SUBMITTERS;
     const char *fault;
@@ -259,7 +259,7 @@ const char *submit_stress_run(struct submit_stress *stress)
 
     stress->run = stress->cancelled = stress->refused = 0;
     if (fault == NULL)
-        fault = rage(stress);
+        fault = run_stress(stress);
     if (fault == NULL)
         fault = count_fates(stress);
     if (fault == NULL)
