@@ -84,7 +84,7 @@ static bool take_next(weir__uring *self, weir__uring_completion *ret_completion)
     return true;
 }
 
-/* ---- what has come of an operation ---- */
+/* ---- results of operations ---- */
 
 /* For a socket that cannot listen the ring returns EOPNOTSUPP, and would do so forever. */
 static bool is_retryable_accept_error(int err)

@@ -12,7 +12,7 @@
 #include "loop/uring.h"
 #include "os/descriptor.h"
 
-/* ---- what is kept ---- */
+/* ---- the queue of undelivered events ---- */
 
 static weir__uring_event *alloc_event(weir__uring *self)
 {
@@ -93,7 +93,7 @@ void weir__uring_discard_queued(weir__io_handle *handle)
     }
 }
 
-/* ---- whether ---- */
+/* ---- conditions ---- */
 
 /* A detaching handle delivers in any case: it is the last chance. */
 static bool is_wanted(const weir__io_handle *handle, const weir__uring_event *event)
@@ -121,7 +121,7 @@ static bool may_notify_now(const weir__io_handle *handle, const weir__uring_even
            is_wanted(handle, event);
 }
 
-/* ---- telling ---- */
+/* ---- notifying ---- */
 
 static void count_delivered(weir__io_handle *handle)
 {

@@ -23,7 +23,7 @@
 
 #define DISABLED_FILE "/proc/sys/kernel/io_uring_disabled"
 
-/* ---- what can be replaced ---- */
+/* ---- calls that tests can replace ---- */
 
 /* liburing 2.3 declares io_uring_enable_rings, but its shared library does not contain it. */
 static int enable(struct io_uring *ring)

@@ -286,7 +286,7 @@ TEST(epoll, makes_do_with_its_array_when_it_cannot_grow)
     suite_close(&driver);
 }
 
-static size_t told(struct peer *peers[MANY])
+static size_t delivered_count(struct peer *peers[MANY])
 {
     size_t count = 0;
 
@@ -306,14 +306,14 @@ TEST(epoll, goes_on_with_a_batch_where_it_stopped)
     assert_int_equal(weir__io_wait(driver.io, 0), 64);
     waits = figure(&driver, waits);
     assert_true(dispatch(&driver, 0));
-    assert_int_equal(told(peers), WEIR__IO_CLOCK_INTERVAL);
+    assert_int_equal(delivered_count(peers), WEIR__IO_CLOCK_INTERVAL);
     assert_int_equal(weir__io_wait(driver.io, WEIR_NEVER), 64 - WEIR__IO_CLOCK_INTERVAL);
     assert_int_equal(figure(&driver, waits), waits);
     for (size_t i = 0; i < MANY; i++)
         if (peers[i]->polls == 0)
             peer_close(peers[i]);
     assert_false(dispatch(&driver, WEIR_NEVER));
-    assert_int_equal(told(peers), WEIR__IO_CLOCK_INTERVAL);
+    assert_int_equal(delivered_count(peers), WEIR__IO_CLOCK_INTERVAL);
     suite_close(&driver);
 }
 

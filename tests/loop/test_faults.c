@@ -378,56 +378,57 @@ TEST_EACH_BACKEND(faults, of_each_allocation_are_reported_or_survived_by_a_loop)
 
 /* ---- signals ---- */
 
-struct hearing {
+struct reception {
     struct call_counter received;
     struct call_counter closed;
 };
 
 static void on_signal(weir_signals *signals, const weir_signal *signal, void *user_data)
 {
-    struct hearing *hearing = user_data;
+    struct reception *reception = user_data;
 
     (void)signals;
     (void)signal;
-    call_counter_add(&hearing->received);
+    call_counter_add(&reception->received);
 }
 
 static void on_closed(weir_signals *signals, int err, void *user_data)
 {
-    struct hearing *hearing = user_data;
+    struct reception *reception = user_data;
 
     (void)signals;
     (void)err;
-    call_counter_add(&hearing->closed);
+    call_counter_add(&reception->closed);
 }
 
-static int hear(weir_executor *loop, struct hearing *hearing, weir_signals **ret_signals)
+static int receive_signals(weir_executor *loop, struct reception *reception,
+                           weir_signals **ret_signals)
 {
-    *hearing = (struct hearing){0};
+    *reception = (struct reception){0};
     return weir_signals_create(loop,
                                WEIR_SIGNALS_OPTIONS(.numbers = {SIGUSR1}, .received = on_signal,
-                                                    .closed = on_closed, .user_data = hearing),
+                                                    .closed = on_closed, .user_data = reception),
                                ret_signals);
 }
 
 /* A loop that polls also reads what wakes it: whichever read fails, the signal is heard. */
 TEST_EACH_LOOP(faults, of_signals_are_reported_or_survived)
 {
-    struct hearing hearing;
+    struct reception reception;
     weir_signals *signals;
 
     faults_install();
     for (const int *err = faults_errors(FAULT_SIGNALFD); *err != 0; err++) {
         faults_inject(FAULT_SIGNALFD, 1, 1, *err);
-        assert_int_equal(hear(host->loop, &hearing, &signals), -*err);
+        assert_int_equal(receive_signals(host->loop, &reception, &signals), -*err);
     }
     for (const int *err = faults_errors(FAULT_READ); *err != 0; err++) {
-        assert_int_equal(hear(host->loop, &hearing, &signals), 0);
+        assert_int_equal(receive_signals(host->loop, &reception, &signals), 0);
         faults_inject(FAULT_READ, 1, A_FEW, *err);
         assert_int_equal(kill(getpid(), SIGUSR1), 0);
-        assert_true(call_counter_await(&hearing.received, 1));
+        assert_true(call_counter_await(&reception.received, 1));
         weir_signals_release(signals);
-        assert_true(call_counter_await(&hearing.closed, 1));
+        assert_true(call_counter_await(&reception.closed, 1));
     }
     host_end(host);
     faults_remove();

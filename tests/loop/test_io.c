@@ -33,14 +33,14 @@ struct note {
     struct note *other;
 };
 
-static void hear(weir__io_handle *handle, char word)
+static void record(weir__io_handle *handle, char letter)
 {
     struct note *note = WEIR_CONTAINER_OF(handle, struct note, handle);
     size_t length = strlen(history);
 
     if (length + 2 < sizeof(history)) {
         history[length] = note->name;
-        history[length + 1] = word;
+        history[length + 1] = letter;
     }
     if (note->react != NULL)
         note->react(note);
@@ -49,30 +49,30 @@ static void hear(weir__io_handle *handle, char word)
 static void on_polled(weir__io_handle *handle, unsigned events)
 {
     (void)events;
-    hear(handle, 'p');
+    record(handle, 'p');
 }
 
 static void on_connected(weir__io_handle *handle, int err)
 {
     WEIR_CONTAINER_OF(handle, struct note, handle)->err = err;
-    hear(handle, 'c');
+    record(handle, 'c');
 }
 
 static void on_sent(weir__io_handle *handle, ssize_t count)
 {
     (void)count;
-    hear(handle, 's');
+    record(handle, 's');
 }
 
 static void on_failed(weir__io_handle *handle, int err)
 {
     WEIR_CONTAINER_OF(handle, struct note, handle)->err = err;
-    hear(handle, 'f');
+    record(handle, 'f');
 }
 
 static void on_detached(weir__io_handle *handle)
 {
-    hear(handle, 'x');
+    record(handle, 'x');
 }
 
 static const weir__io_owner owner = {

@@ -43,7 +43,7 @@ struct place {
     int waited;
 };
 
-static void look_round(void *arg)
+static void check_state(void *arg)
 {
     struct place *place = arg;
     weir_promise *promise;
@@ -60,7 +60,7 @@ TEST_EACH_LOOP(loop, runs_tasks_on_a_thread_that_may_not_wait)
 {
     struct place place = {0};
 
-    run_on_executor(host->loop, look_round, &place);
+    run_on_executor(host->loop, check_state, &place);
     assert_ptr_equal(place.current, host->loop);
     assert_true(place.is_inside);
     assert_int_equal(place.waited, -EDEADLK);
@@ -166,7 +166,7 @@ TEST_EACH_LOOP(loop, asleep_is_woken_once)
     struct call_counter counter = {0};
     uint64_t before;
 
-    run_on_executor(host->loop, look_round, &(struct place){0});
+    run_on_executor(host->loop, check_state, &(struct place){0});
     for (uint32_t i = 1; i <= 100; i++) {
         await_sleep(host->loop);
         before = wakeups_of(host->loop);
@@ -337,5 +337,5 @@ TEST_EACH_LOOP(loop, that_never_ran_is_suspended_at_once)
 {
     assert_int_equal(weir_executor_suspend(host->loop), 0);
     assert_int_equal(weir_executor_state(host->loop), WEIR_EXECUTOR_SUSPENDED);
-    run_on_executor(host->loop, look_round, &(struct place){0});
+    run_on_executor(host->loop, check_state, &(struct place){0});
 }

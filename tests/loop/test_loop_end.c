@@ -75,7 +75,7 @@ TEST_EACH_LOOP(loop_end, of_a_group_that_is_released_lets_go_of_what_is_open)
     fd_event_free(&event);
 }
 
-static void drop_bell(struct fd_event *event)
+static void detach_event(struct fd_event *event)
 {
     fd_event_detach(event);
 }
@@ -83,7 +83,7 @@ static void drop_bell(struct fd_event *event)
 /* Timers and tasks run until everything open is closed. */
 TEST_EACH_LOOP(loop_end, waits_for_members_that_need_time)
 {
-    struct fd_event event = {.waits_for_abort = true, .on_event = drop_bell};
+    struct fd_event event = {.waits_for_abort = true, .on_event = detach_event};
     struct call_counter timer = {0}, late = {0}, task = {0};
 
     fd_event_open(&event, host->loop);
@@ -184,7 +184,7 @@ TEST_EACH_LOOP(loop_end, runs_its_hooks_when_nothing_is_open_any_more)
 
 TEST_EACH_LOOP(loop_end, is_quiet_after_the_last_handle)
 {
-    struct fd_event event = {.waits_for_abort = true, .on_event = drop_bell};
+    struct fd_event event = {.waits_for_abort = true, .on_event = detach_event};
     int64_t start_ns;
 
     fd_event_open(&event, host->loop);

@@ -210,7 +210,7 @@ struct inside {
     int run;
 };
 
-static void look_inside(void *arg, int status)
+static void check_inside(void *arg, int status)
 {
     struct inside *inside = arg;
 
@@ -225,7 +225,7 @@ TEST_EACH_LOOP(manual_loop, is_current_while_it_runs)
     weir_executor *loop = make_plain_loop(host);
     struct inside inside = {0};
 
-    assert_int_equal(weir_execute(loop, look_inside, &inside), 0);
+    assert_int_equal(weir_execute(loop, check_inside, &inside), 0);
     assert_int_equal(run_now(loop), 1);
     assert_ptr_equal(inside.current, loop);
     assert_int_equal(inside.run, -EBUSY);
@@ -622,16 +622,16 @@ TEST_EACH_LOOP(manual_loop, lives_inside_another_main_loop)
 
 /* ---- what I/O and tasks get of a turn, by a clock that stands still ---- */
 
-static weir_manual_clock *hand;
+static weir_manual_clock *manual_clock;
 
 static void take_io_time(struct fd_event *event)
 {
-    (void)weir_manual_clock_advance(hand, *(const int64_t *)event->user_data);
+    (void)weir_manual_clock_advance(manual_clock, *(const int64_t *)event->user_data);
 }
 
 static void take_a_ms(void *arg, int status)
 {
-    (void)weir_manual_clock_advance(hand, weir_ms(1));
+    (void)weir_manual_clock_advance(manual_clock, weir_ms(1));
     call_counter_task(arg, status);
 }
 
@@ -645,8 +645,8 @@ static uint32_t tasks_beside_io(const struct host *host, int io_ratio, int64_t c
     weir_executor *loop;
     uint32_t count;
 
-    assert_int_equal(weir_manual_clock_create(weir_seconds(1), &hand), 0);
-    options.clock = weir_manual_clock_clock(hand);
+    assert_int_equal(weir_manual_clock_create(weir_seconds(1), &manual_clock), 0);
+    options.clock = weir_manual_clock_clock(manual_clock);
     loop = make_loop(host, &options);
     fd_event_open(&event, loop);
     (void)run_now(loop);
@@ -658,7 +658,7 @@ static uint32_t tasks_beside_io(const struct host *host, int io_ratio, int64_t c
     assert_int_equal(atomic_load(&event.triggered.calls), 1);
     end_loop(loop);
     fd_event_free(&event);
-    weir_manual_clock_release(hand);
+    weir_manual_clock_release(manual_clock);
     return count;
 }
 

@@ -65,17 +65,17 @@ TEST_EACH_LOOP(loop_stats, count_events_handles_and_calls)
     assert_int_equal(stats.closes, 3);
 }
 
-static weir_manual_clock *hand;
+static weir_manual_clock *manual_clock;
 
 static void take_io_time(struct fd_event *event)
 {
     (void)event;
-    (void)weir_manual_clock_advance(hand, weir_ms(30));
+    (void)weir_manual_clock_advance(manual_clock, weir_ms(30));
 }
 
 static void take_task_time(void *arg, int status)
 {
-    (void)weir_manual_clock_advance(hand, weir_ms(5));
+    (void)weir_manual_clock_advance(manual_clock, weir_ms(5));
     call_counter_task(arg, status);
 }
 
@@ -88,13 +88,13 @@ TEST_EACH_LOOP(loop_stats, account_for_the_time)
     weir_executor *loop;
     weir_loop_stats stats;
 
-    assert_int_equal(weir_manual_clock_create(weir_seconds(1), &hand), 0);
-    options.clock = weir_manual_clock_clock(hand);
+    assert_int_equal(weir_manual_clock_create(weir_seconds(1), &manual_clock), 0);
+    options.clock = weir_manual_clock_clock(manual_clock);
     assert_int_equal(weir_loop_create(&options, &loop), 0);
     fd_event_open(&event, loop);
     assert_int_equal(weir_loop_run_once(loop, 0), 0);
     for (int i = 0; i < 4; i++) {
-        assert_int_equal(weir_manual_clock_advance(hand, weir_ms(100)), 0);
+        assert_int_equal(weir_manual_clock_advance(manual_clock, weir_ms(100)), 0);
         fd_event_trigger(&event);
         assert_int_equal(weir_execute(loop, take_task_time, &counter), 0);
         while (atomic_load(&counter.calls) <= (uint32_t)i ||
@@ -110,10 +110,10 @@ TEST_EACH_LOOP(loop_stats, account_for_the_time)
     assert_int_equal(weir_executor_shutdown(loop, 0, weir_seconds(1)), 0);
     while (weir_loop_run_once(loop, 0) != WEIR_ETERMINATED) {
     }
-    assert_int_equal(weir_manual_clock_advance(hand, weir_seconds(10)), 0);
+    assert_int_equal(weir_manual_clock_advance(manual_clock, weir_seconds(10)), 0);
     assert_int_equal(stats_of(loop).idle_ns, stats.idle_ns); /* it has ended */
     weir_executor_release(loop);
-    weir_manual_clock_release(hand);
+    weir_manual_clock_release(manual_clock);
     fd_event_free(&event);
 }
 

@@ -107,7 +107,7 @@ static bool dispatch(struct driver *driver, int64_t until_ns)
     return more;
 }
 
-static size_t told(struct peer *peers[MANY])
+static size_t delivered_count(struct peer *peers[MANY])
 {
     size_t count = 0;
 
@@ -127,13 +127,13 @@ TEST(poll, goes_on_with_a_batch_where_it_stopped)
     assert_int_equal(weir__io_wait(driver.io, 0), MANY);
     waits = figure(&driver, waits);
     assert_true(dispatch(&driver, 0));
-    assert_int_equal(told(peers), WEIR__IO_CLOCK_INTERVAL);
+    assert_int_equal(delivered_count(peers), WEIR__IO_CLOCK_INTERVAL);
     assert_int_equal(weir__io_wait(driver.io, WEIR_NEVER), MANY - WEIR__IO_CLOCK_INTERVAL);
     assert_int_equal(figure(&driver, waits), waits);
     peer_close(peers[0]);
     peer_close(peers[MANY - 1]);
     assert_false(dispatch(&driver, WEIR_NEVER));
-    assert_int_equal(told(peers), MANY - 1);
+    assert_int_equal(delivered_count(peers), MANY - 1);
     suite_close(&driver);
 }
 
@@ -147,7 +147,7 @@ TEST(poll, drops_a_batch_whose_handles_have_all_left)
     for (size_t i = 0; i < MANY; i++)
         peer_close(peers[i]);
     assert_false(dispatch(&driver, WEIR_NEVER));
-    assert_int_equal(told(peers), 0);
+    assert_int_equal(delivered_count(peers), 0);
     assert_int_equal(weir__io_wait(driver.io, 0), 0);
     suite_close(&driver);
 }

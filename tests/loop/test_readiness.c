@@ -32,7 +32,7 @@ static void open_driver(struct driver *driver, const struct backend *backend)
 }
 
 /* A turn in which the peer has these events. */
-static void tell(struct peer *peer, unsigned events)
+static void deliver(struct peer *peer, unsigned events)
 {
     scripted_event(peer->handle, events);
     driver_turn(peer->driver);
@@ -69,7 +69,7 @@ TEST(readiness, a_read_that_leaves_room_is_the_last)
     open_driver(&driver, &scripted_level);
     peer = open_receiver(&driver, 100, 99);
     assert_int_equal(driver.memory.taken, 0);
-    tell(peer, POLLIN);
+    deliver(peer, POLLIN);
     assert_string_equal(peer->history, "r.");
     assert_int_equal(figure(&driver, receives), 1);
     assert_int_equal(driver.memory.taken, 1);
@@ -83,12 +83,12 @@ TEST(readiness, a_read_that_fills_its_block_is_followed_by_another)
 
     open_driver(&driver, &scripted_level);
     peer = open_receiver(&driver, 100, 300);
-    tell(peer, POLLIN);
+    deliver(peer, POLLIN);
     assert_string_equal(peer->history, "rrr.");
     assert_int_equal(figure(&driver, receives), 4);
     assert_int_equal(driver.memory.taken, 4);
     assert_int_equal(driver.memory.live, 0);
-    tell(peer, POLLIN);
+    deliver(peer, POLLIN);
     assert_string_equal(peer->history, "rrr.");
     suite_close(&driver);
 }
@@ -107,7 +107,7 @@ TEST(readiness, the_window_may_change_between_two_reads)
     open_driver(&driver, &scripted_level);
     peer = open_receiver(&driver, 10, 1000);
     peer->react = widen;
-    tell(peer, POLLIN);
+    deliver(peer, POLLIN);
     assert_string_equal(peer->history, "rr.");
     assert_int_equal(peer->largest, 990);
     suite_close(&driver);
@@ -121,12 +121,12 @@ TEST(readiness, reads_that_bring_little_are_counted)
     open_driver(&driver, &scripted_level);
     peer = open_receiver(&driver, WEIR__IO_SMALL, WEIR__IO_SMALL - 1);
     for (unsigned i = 1; i <= UINT8_MAX + 2; i++) {
-        tell(peer, POLLIN);
+        deliver(peer, POLLIN);
         assert_int_equal(peer->handle->small_reads, i < UINT8_MAX ? i : UINT8_MAX);
         assert_int_equal(peer_remote_send(peer, 1), 1);
     }
     assert_int_equal(peer_remote_send(peer, WEIR__IO_SMALL - 1), WEIR__IO_SMALL - 1);
-    tell(peer, POLLIN);
+    deliver(peer, POLLIN);
     assert_int_equal(peer->handle->small_reads, 0);
     suite_close(&driver);
 }
@@ -140,7 +140,7 @@ TEST(readiness, an_edge_is_read_over_as_many_turns_as_it_takes)
 
     open_driver(&driver, &scripted_edge);
     peer = open_receiver(&driver, 10, 1000);
-    tell(peer, POLLIN);
+    deliver(peer, POLLIN);
     assert_int_equal(peer->bytes, 10 * WEIR__IO_READS_MAX);
     assert_true(weir__io_has_pending(driver.io));
     driver_until(&driver, peer->bytes == 1000);
@@ -156,7 +156,7 @@ TEST(readiness, a_level_is_not_remembered)
 
     open_driver(&driver, &scripted_level);
     peer = open_receiver(&driver, 10, 1000);
-    tell(peer, POLLIN);
+    deliver(peer, POLLIN);
     assert_int_equal(peer->bytes, 10 * WEIR__IO_READS_MAX);
     assert_false(weir__io_has_pending(driver.io));
     suite_close(&driver);
@@ -170,8 +170,8 @@ TEST(readiness, an_edge_that_is_due_is_not_read_twice_in_a_turn)
 
     open_driver(&driver, &scripted_edge);
     peer = open_receiver(&driver, 10, 1000);
-    tell(peer, POLLIN);
-    tell(peer, POLLIN);
+    deliver(peer, POLLIN);
+    deliver(peer, POLLIN);
     assert_int_equal(peer->bytes, 2 * 10 * WEIR__IO_READS_MAX);
     suite_close(&driver);
 }
@@ -184,7 +184,7 @@ TEST(readiness, an_edge_that_nobody_wants_is_remembered)
     open_driver(&driver, &scripted_edge);
     peer = open_receiver(&driver, 1000, 100);
     peer_receive_stop(peer);
-    tell(peer, POLLIN);
+    deliver(peer, POLLIN);
     assert_string_equal(peer->history, "");
     peer_receive_start(peer, false);
     driver_turn(&driver);
@@ -209,7 +209,7 @@ TEST(readiness, what_a_stop_leaves_of_an_edge_is_remembered)
     open_driver(&driver, &scripted_edge);
     peer = open_receiver(&driver, 100, 250);
     peer->react = stop;
-    tell(peer, POLLIN);
+    deliver(peer, POLLIN);
     assert_string_equal(peer->history, "r.");
     for (unsigned receives = 2; receives <= 3; receives++) {
         peer_receive_start(peer, false);
@@ -228,7 +228,7 @@ TEST(readiness, what_once_leaves_of_an_edge_is_remembered)
     open_driver(&driver, &scripted_edge);
     peer = open_receiver(&driver, 100, 250);
     peer_receive_start(peer, true);
-    tell(peer, POLLIN);
+    deliver(peer, POLLIN);
     assert_int_equal(peer->bytes, 100);
     peer_receive_start(peer, true);
     driver_turn(&driver);
@@ -248,7 +248,7 @@ TEST(readiness, an_edge_that_reports_the_end_is_read_up_to_it)
     open_driver(&driver, &scripted_edge);
     peer = open_receiver(&driver, 1000, 100);
     peer_remote_close(peer);
-    tell(peer, POLLIN | POLLRDHUP);
+    deliver(peer, POLLIN | POLLRDHUP);
     assert_string_equal(peer->history, "re.");
     assert_int_equal(peer->end_error, 0);
     suite_close(&driver);
@@ -262,7 +262,7 @@ TEST(readiness, the_end_is_reported_again_after_a_restart)
     open_driver(&driver, &scripted_edge);
     peer = open_receiver(&driver, 1000, 0);
     peer_remote_close(peer);
-    tell(peer, POLLIN | POLLRDHUP);
+    deliver(peer, POLLIN | POLLRDHUP);
     peer_receive_start(peer, false);
     driver_turn(&driver);
     assert_string_equal(peer->history, "e.e.");
@@ -275,7 +275,7 @@ static void receive_again(struct peer *peer, enum peer_event event)
         peer_receive_start(peer, false);
 }
 
-static void tell_one_end(const struct backend *backend, enum pair_kind kind)
+static void deliver_one_end(const struct backend *backend, enum pair_kind kind)
 {
     struct driver driver;
     struct peer *peer;
@@ -287,7 +287,7 @@ static void tell_one_end(const struct backend *backend, enum pair_kind kind)
     assert_int_equal(shutdown(peer->descriptor, SHUT_RDWR), 0);
     faults_install();
     faults_inject(FAULT_RECVMMSG, 1, UINT64_MAX / 2, ENETDOWN);
-    tell(peer, POLLIN | POLLHUP);
+    deliver(peer, POLLIN | POLLHUP);
     faults_remove();
     assert_string_equal(peer->history, "e.");
     suite_close(&driver);
@@ -295,10 +295,10 @@ static void tell_one_end(const struct backend *backend, enum pair_kind kind)
 
 TEST(readiness, the_end_is_reported_once_per_turn_after_a_restart_inside)
 {
-    tell_one_end(&scripted_level, PAIR_UNIX);
-    tell_one_end(&scripted_edge, PAIR_UNIX);
-    tell_one_end(&scripted_level, PAIR_UNIX_DATAGRAM);
-    tell_one_end(&scripted_edge, PAIR_UNIX_DATAGRAM);
+    deliver_one_end(&scripted_level, PAIR_UNIX);
+    deliver_one_end(&scripted_edge, PAIR_UNIX);
+    deliver_one_end(&scripted_level, PAIR_UNIX_DATAGRAM);
+    deliver_one_end(&scripted_edge, PAIR_UNIX_DATAGRAM);
 }
 
 TEST(readiness, connections_beyond_a_turn_are_remembered)
@@ -312,7 +312,7 @@ TEST(readiness, connections_beyond_a_turn_are_remembered)
     listener = peer_open(&driver, socket_listen(AF_UNIX, 64, &address));
     for (size_t i = 0; i < sizeof(clients) / sizeof(clients[0]); i++)
         clients[i] = socket_connect(&address);
-    tell(listener, POLLIN);
+    deliver(listener, POLLIN);
     peer_accept_start(listener);
     driver_turn(&driver);
     assert_int_equal(listener->accepts, WEIR__IO_READS_MAX);
@@ -336,7 +336,7 @@ TEST(readiness, a_stop_leaves_the_kernel_alone)
         peer_receive_stop(peer);
         peer_receive_start(peer, i % 2 == 0);
     }
-    tell(peer, POLLIN);
+    deliver(peer, POLLIN);
     assert_string_equal(peer->history, "r.");
     assert_int_equal(scripted_of(driver.io)->arms, 1);
     suite_close(&driver);
@@ -354,9 +354,9 @@ TEST(readiness, a_connecting_handle_is_not_read)
     peer_receive_start(peer, false);
     peer_connect(peer, &address);
     assert_int_equal(weir__readiness_wanted(peer->handle), POLLOUT);
-    tell(peer, POLLIN);
+    deliver(peer, POLLIN);
     assert_string_equal(peer->history, "");
-    tell(peer, POLLOUT);
+    deliver(peer, POLLOUT);
     assert_string_equal(peer->history, "c");
     assert_int_equal(peer->connect_result, 0);
     assert_int_equal(weir__readiness_wanted(peer->handle), POLLIN);
@@ -387,9 +387,9 @@ TEST(readiness, a_new_connection_is_not_reported_writable_twice)
     peer = peer_open(&driver, socket_new(AF_INET, SOCK_STREAM));
     peer->react = send_to_full;
     peer_connect(peer, &address);
-    tell(peer, POLLOUT);
+    deliver(peer, POLLOUT);
     assert_string_equal(peer->history, "c");
-    tell(peer, POLLOUT);
+    deliver(peer, POLLOUT);
     assert_string_equal(peer->history, "cs");
     (void)close(listener);
     suite_close(&driver);
@@ -403,13 +403,13 @@ TEST(readiness, a_handle_without_memory_watches_for_nothing)
     open_driver(&driver, &scripted_level);
     peer = open_receiver(&driver, 100, 10);
     driver.memory.refuse = 2;
-    tell(peer, POLLIN);
+    deliver(peer, POLLIN);
     assert_int_equal(weir__readiness_wanted(peer->handle), 0);
     assert_int_equal(figure(&driver, receives), 1); /* the peek that has found data */
     weir__io_memory_returned(driver.io);
     driver_turn(&driver);
     assert_int_equal(weir__readiness_wanted(peer->handle), 0);
-    tell(peer, POLLIN); /* an old event does not ask for memory */
+    deliver(peer, POLLIN); /* an old event does not ask for memory */
     assert_int_equal(driver.memory.refused, 2);
     weir__io_memory_returned(driver.io);
     driver_turn(&driver);
@@ -432,7 +432,7 @@ TEST(readiness, memory_that_runs_out_in_the_middle_completes_what_was_read)
     open_driver(&driver, &scripted_level);
     peer = open_receiver(&driver, 100, 250);
     peer->react = run_out;
-    tell(peer, POLLIN);
+    deliver(peer, POLLIN);
     assert_string_equal(peer->history, "r.");
     weir__io_memory_returned(driver.io);
     driver_turn(&driver);
@@ -465,23 +465,23 @@ TEST(readiness, datagrams_take_as_many_blocks_as_are_likely_to_come)
     open_driver(&driver, &scripted_level);
     peer = open_datagrams(&driver);
     send_datagrams(peer, 1);
-    tell(peer, POLLIN);
+    deliver(peer, POLLIN);
     assert_int_equal(driver.memory.taken, 2);
     assert_int_equal(figure(&driver, receives), 1);
     for (int i = 0; i < 3; i++) {
         send_datagrams(peer, 8);
-        tell(peer, POLLIN);
+        deliver(peer, POLLIN);
     }
     assert_int_equal(peer->datagrams, 25);
     assert_int_equal(peer->handle->batch, 16);
     peer->handle->batch = 8;
     send_datagrams(peer, 11); /* 3 of 8 that were all the turn had left */
-    tell(peer, POLLIN);
+    deliver(peer, POLLIN);
     assert_int_equal(peer->handle->batch, 16);
     for (int i = 0; i < 4; i++) {
         taken = driver.memory.taken;
         send_datagrams(peer, 1);
-        tell(peer, POLLIN);
+        deliver(peer, POLLIN);
         assert_int_equal(peer->handle->batch, i < 2 ? 8 >> i : 2);
         if (i > 0) /* what the first has taken in vain is used up before */
             assert_int_equal(driver.memory.taken, taken);
@@ -498,7 +498,7 @@ TEST(readiness, datagrams_wait_for_their_batch_too)
     peer = open_datagrams(&driver);
     send_datagrams(peer, 1);
     test_memory_fail_at(1);
-    tell(peer, POLLIN);
+    deliver(peer, POLLIN);
     assert_true(test_memory_failed());
     test_memory_fail_at(0);
     assert_int_equal(driver.memory.taken, 0);
@@ -585,13 +585,13 @@ TEST(readiness, writable_is_reported_once_after_waiting)
     open_driver(&driver, &scripted_level);
     peer = peer_open_pair(&driver, PAIR_TCP);
     fill_vector(vector, 1);
-    tell(peer, POLLOUT);
+    deliver(peer, POLLOUT);
     assert_string_equal(peer->history, "");
     (void)socket_fill(peer->descriptor);
     assert_int_equal(peer_send_vector(peer, vector, 1), 0);
     assert_int_equal(weir__readiness_wanted(peer->handle), POLLOUT);
-    tell(peer, POLLOUT);
-    tell(peer, POLLOUT);
+    deliver(peer, POLLOUT);
+    deliver(peer, POLLOUT);
     assert_string_equal(peer->history, "s");
     assert_int_equal(weir__readiness_wanted(peer->handle), 0);
     suite_close(&driver);

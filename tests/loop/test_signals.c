@@ -60,7 +60,7 @@ static void on_closed(weir_signals *signals, int err, void *user_data)
 
 #define HEARD(heard) .received = on_signal, .closed = on_closed, .user_data = (heard)
 
-static weir_signals *hear(weir_executor *loop, const weir_signals_options *options)
+static weir_signals *create_signals(weir_executor *loop, const weir_signals_options *options)
 {
     weir_signals *signals = NULL;
 
@@ -114,7 +114,7 @@ TEST_EACH_LOOP(signals, are_delivered_on_the_loop)
 {
     struct heard heard = {0};
     weir_signals *signals =
-        hear(host->loop, WEIR_SIGNALS_OPTIONS(.numbers = {SIGUSR1}, HEARD(&heard)));
+        create_signals(host->loop, WEIR_SIGNALS_OPTIONS(.numbers = {SIGUSR1}, HEARD(&heard)));
 
     for (uint32_t i = 1; i <= 3; i++) {
         send_signal(SIGUSR1);
@@ -131,10 +131,10 @@ TEST_EACH_LOOP(signals, are_delivered_on_the_loop)
 TEST_EACH_LOOP(signals, of_several_kinds_are_delivered_together)
 {
     struct heard heard = {0}, other = {0};
-    weir_signals *signals = hear(
+    weir_signals *signals = create_signals(
         host->loop, WEIR_SIGNALS_OPTIONS(.numbers = {SIGUSR1, SIGUSR2, SIGUSR1}, HEARD(&heard)));
     weir_signals *others =
-        hear(host->loop, WEIR_SIGNALS_OPTIONS(.numbers = {SIGHUP}, HEARD(&other)));
+        create_signals(host->loop, WEIR_SIGNALS_OPTIONS(.numbers = {SIGHUP}, HEARD(&other)));
 
     send_signal(SIGUSR1);
     send_signal(SIGUSR2);
@@ -154,7 +154,7 @@ TEST_EACH_LOOP(signals, already_pending_are_delivered)
 
     block(SIG_BLOCK, SIGUSR1);
     send_signal(SIGUSR1);
-    signals = hear(host->loop, WEIR_SIGNALS_OPTIONS(.numbers = {SIGUSR1}, HEARD(&heard)));
+    signals = create_signals(host->loop, WEIR_SIGNALS_OPTIONS(.numbers = {SIGUSR1}, HEARD(&heard)));
     assert_true(call_counter_await(&heard.received, 1));
     stop_hearing(signals, &heard);
     block(SIG_UNBLOCK, SIGUSR1);
@@ -166,7 +166,7 @@ TEST_EACH_LOOP(signals, that_queue_are_delivered_one_by_one_in_order)
     struct heard heard = {0};
     struct gate gate = {0};
     weir_signals *signals =
-        hear(host->loop, WEIR_SIGNALS_OPTIONS(.numbers = {SIGRTMIN}, HEARD(&heard)));
+        create_signals(host->loop, WEIR_SIGNALS_OPTIONS(.numbers = {SIGRTMIN}, HEARD(&heard)));
 
     assert_int_equal(weir_execute(host->loop, gate_task, &gate), 0);
     for (int i = 0; i < 100; i++)
@@ -184,7 +184,7 @@ TEST_EACH_LOOP(signals, report_a_child)
 {
     struct heard heard = {0};
     weir_signals *signals =
-        hear(host->loop, WEIR_SIGNALS_OPTIONS(.numbers = {SIGCHLD}, HEARD(&heard)));
+        create_signals(host->loop, WEIR_SIGNALS_OPTIONS(.numbers = {SIGCHLD}, HEARD(&heard)));
     pid_t child = fork();
 
     assert_true(child >= 0);
@@ -230,15 +230,16 @@ TEST_EACH_LOOP(signals, that_make_no_sense_are_refused)
 TEST_EACH_LOOP(signals, belong_to_one_receiver_at_a_time)
 {
     struct heard heard = {0}, next = {0};
-    weir_signals *signals =
-        hear(host->loop, WEIR_SIGNALS_OPTIONS(.numbers = {SIGUSR1, SIGUSR2}, HEARD(&heard)));
+    weir_signals *signals = create_signals(
+        host->loop, WEIR_SIGNALS_OPTIONS(.numbers = {SIGUSR1, SIGUSR2}, HEARD(&heard)));
 
     assert_int_equal(
         try_to_hear(host->loop, WEIR_SIGNALS_OPTIONS(.numbers = {SIGHUP, SIGUSR2}, HEARD(&next))),
         -EBUSY);
     assert_false(is_blocked(SIGHUP));
     weir_signals_release(signals);
-    signals = hear(host->loop, WEIR_SIGNALS_OPTIONS(.numbers = {SIGHUP, SIGUSR2}, HEARD(&next)));
+    signals = create_signals(host->loop,
+                             WEIR_SIGNALS_OPTIONS(.numbers = {SIGHUP, SIGUSR2}, HEARD(&next)));
     send_signal(SIGUSR2);
     assert_true(call_counter_await(&next.received, 1));
     stop_hearing(signals, &next);
@@ -254,7 +255,8 @@ TEST_EACH_LOOP(signals, are_blocked_until_released)
     weir_signals *signals;
 
     block(SIG_BLOCK, SIGUSR2);
-    signals = hear(host->loop, WEIR_SIGNALS_OPTIONS(.numbers = {SIGUSR1, SIGUSR2}, HEARD(&heard)));
+    signals = create_signals(host->loop,
+                             WEIR_SIGNALS_OPTIONS(.numbers = {SIGUSR1, SIGUSR2}, HEARD(&heard)));
     assert_true(is_blocked(SIGUSR1) && is_blocked(SIGUSR2));
     weir_signals_release(signals);
     assert_false(is_blocked(SIGUSR1));
@@ -272,7 +274,7 @@ TEST_EACH_LOOP(signals, stay_blocked_when_another_thread_ends_it)
 {
     struct heard heard = {0};
     weir_signals *signals =
-        hear(host->loop, WEIR_SIGNALS_OPTIONS(.numbers = {SIGUSR1}, HEARD(&heard)));
+        create_signals(host->loop, WEIR_SIGNALS_OPTIONS(.numbers = {SIGUSR1}, HEARD(&heard)));
 
     run_on_other_thread(release_here, signals);
     assert_true(call_counter_await(&heard.closed, 1));
@@ -287,7 +289,7 @@ TEST_EACH_LOOP(signals, that_were_not_delivered_stay_in_the_kernel)
     struct heard heard = {.release = true};
     struct gate gate = {0};
 
-    (void)hear(host->loop, WEIR_SIGNALS_OPTIONS(.numbers = {SIGRTMIN}, HEARD(&heard)));
+    (void)create_signals(host->loop, WEIR_SIGNALS_OPTIONS(.numbers = {SIGRTMIN}, HEARD(&heard)));
     gate_hold(&gate, host->loop);
     for (int i = 0; i < 3; i++)
         assert_int_equal(sigqueue(getpid(), SIGRTMIN, (union sigval){.sival_int = i}), 0);
@@ -313,9 +315,9 @@ static void on_signal_shut_down(weir_signals *signals, const weir_signal *signal
 
 TEST_EACH_LOOP(signals, may_shut_their_loop_down)
 {
-    weir_signals *signals =
-        hear(host->loop, WEIR_SIGNALS_OPTIONS(.numbers = {SIGTERM}, .received = on_signal_shut_down,
-                                              .user_data = host));
+    weir_signals *signals = create_signals(
+        host->loop, WEIR_SIGNALS_OPTIONS(.numbers = {SIGTERM}, .received = on_signal_shut_down,
+                                         .user_data = host));
 
     send_signal(SIGTERM);
     assert_int_equal(weir_group_await_termination(host->group, TEST_TIMEOUT_NS), 0);
@@ -327,7 +329,7 @@ TEST_EACH_LOOP(signals, are_free_when_their_loop_has_ended)
 {
     struct heard heard = {0}, next = {0};
     weir_signals *signals =
-        hear(host->loop, WEIR_SIGNALS_OPTIONS(.numbers = {SIGUSR1}, HEARD(&heard)));
+        create_signals(host->loop, WEIR_SIGNALS_OPTIONS(.numbers = {SIGUSR1}, HEARD(&heard)));
     weir_signals *successor;
     struct host other;
 
@@ -335,7 +337,8 @@ TEST_EACH_LOOP(signals, are_free_when_their_loop_has_ended)
     assert_true(call_counter_await(&heard.closed, 1));
     assert_int_equal(heard.err, WEIR_ECANCELED);
     host_open(&other, BACKEND_EPOLL);
-    successor = hear(other.loop, WEIR_SIGNALS_OPTIONS(.numbers = {SIGUSR1}, HEARD(&next)));
+    successor =
+        create_signals(other.loop, WEIR_SIGNALS_OPTIONS(.numbers = {SIGUSR1}, HEARD(&next)));
     weir_signals_release(signals);
     assert_true(is_blocked(SIGUSR1)); /* the successor needs it */
     send_signal(SIGUSR1);
@@ -416,7 +419,7 @@ TEST_EACH_LOOP(signals, may_be_released_before_they_are_returned)
 
         block(SIG_BLOCK, SIGUSR1);
         send_signal(SIGUSR1);
-        (void)hear(host->loop, WEIR_SIGNALS_OPTIONS(.numbers = {SIGUSR1}, HEARD(&heard)));
+        (void)create_signals(host->loop, WEIR_SIGNALS_OPTIONS(.numbers = {SIGUSR1}, HEARD(&heard)));
         assert_true(call_counter_await(&heard.closed, 1));
         assert_int_equal(heard.received.calls, 1);
         block(SIG_UNBLOCK, SIGUSR1);

@@ -156,7 +156,7 @@ static uint64_t enters(struct driver *driver)
     return atomic_load(&driver->io->stats.waits);
 }
 
-static void look(struct driver *driver)
+static void poll_once(struct driver *driver)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
     uint64_t before;
@@ -177,7 +177,7 @@ static void look(struct driver *driver)
 
 TEST(uring, polls_without_a_system_call)
 {
-    suite_run(BACKEND_URING, look);
+    suite_run(BACKEND_URING, poll_once);
 }
 
 /* ---- threads ---- */

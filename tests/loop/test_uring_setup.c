@@ -104,12 +104,12 @@ static int refuse_setup(unsigned entries, struct io_uring *ring, struct io_uring
     return setup_error;
 }
 
-static int say_disabled(void)
+static int return_disabled(void)
 {
     return disabled_level;
 }
 
-static int say_release(struct utsname *ret_kernel)
+static int return_release(struct utsname *ret_kernel)
 {
     memset(ret_kernel, 0, sizeof(*ret_kernel));
     (void)snprintf(ret_kernel->release, sizeof(ret_kernel->release), "%s", release);
@@ -155,7 +155,7 @@ TEST(uring_setup, explains_a_refusal)
 
     uring_seam_restore();
     weir__uring_system.setup = refuse_setup;
-    weir__uring_system.disabled = say_disabled;
+    weir__uring_system.disabled = return_disabled;
     for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
         setup_error = refusals[i].err;
         disabled_level = refusals[i].disabled;
@@ -186,7 +186,7 @@ TEST(uring_setup, needs_linux_6_1)
     static const char *const recent[] = {"6.1.0-13-amd64", "6.18.44", "7.0.0-rc1", "odd"};
 
     uring_seam_restore();
-    weir__uring_system.uname = say_release;
+    weir__uring_system.uname = return_release;
     for (size_t i = 0; i < sizeof(old) / sizeof(old[0]); i++) {
         release = old[i];
         expect_refusal(-ENOTSUP, "needs Linux 6.1 or newer");

@@ -87,7 +87,7 @@ static bool await_sleep(weir_executor *executor, int64_t end_ns)
     return true;
 }
 
-static void say(const char *word, size_t length)
+static void write_mark(const char *word, size_t length)
 {
     if (write(STDOUT_FILENO, word, length) != (ssize_t)length)
         abort();
@@ -135,9 +135,9 @@ int main(int argc, char **argv)
                                         await_sleep(weir_group_at(kinds[i].group, 1), end_ns)))
             return EXIT_FAILURE;
 
-    say("begin\n", 6);
+    write_mark("begin\n", 6);
     weir__thread_sleep(weir_seconds(seconds));
-    say("end\n", 4);
+    write_mark("end\n", 4);
     for (int i = 0; i <= BACKEND_COUNT; i++) {
         if (i < BACKEND_COUNT && kinds[i].group != NULL)
             (void)(weir_execute(weir_group_at(kinds[i].group, 0), close_socket, &kinds[i]) == 0);

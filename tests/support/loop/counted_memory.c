@@ -15,7 +15,7 @@ struct header {
     unsigned state;
 };
 
-static int take(void *arg, size_t size, weir__io_block *ret_block)
+static int alloc_block(void *arg, size_t size, weir__io_block *ret_block)
 {
     struct counted_memory *memory = arg;
     struct header *header;
@@ -35,7 +35,7 @@ static int take(void *arg, size_t size, weir__io_block *ret_block)
     return 0;
 }
 
-static void give(void *arg, const weir__io_block *block)
+static void free_block(void *arg, const weir__io_block *block)
 {
     struct counted_memory *memory = arg;
     struct header *header = block->cookie;
@@ -51,10 +51,10 @@ static void give(void *arg, const weir__io_block *block)
 
 weir__io_memory counted_memory_functions(struct counted_memory *memory)
 {
-    return (weir__io_memory){.alloc = take, .free = give, .arg = memory};
+    return (weir__io_memory){.alloc = alloc_block, .free = free_block, .arg = memory};
 }
 
 void counted_memory_free(struct counted_memory *memory, const weir__io_block *block)
 {
-    give(memory, block);
+    free_block(memory, block);
 }

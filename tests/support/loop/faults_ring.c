@@ -53,7 +53,7 @@ static void doom(struct io_uring_sqe *operation, int result)
     operation->user_data = user_data;
 }
 
-static void look_at(struct io_uring_sqe *operation)
+static void inspect(struct io_uring_sqe *operation)
 {
     unsigned op = operation->user_data & WEIR__URING_OP_MASK;
     int err;
@@ -65,7 +65,7 @@ static void look_at(struct io_uring_sqe *operation)
         doom(operation, -err);
 }
 
-static void look_at_all(unsigned descriptor, unsigned submit)
+static void inspect_all(unsigned descriptor, unsigned submit)
 {
     for (unsigned i = 0; i < ring_count; i++) {
         struct io_uring_sq *queue = &rings[i].ring->sq;
@@ -75,7 +75,7 @@ static void look_at_all(unsigned descriptor, unsigned submit)
             continue;
         end = *queue->khead + submit;
         for (; rings[i].seen != end; rings[i].seen++)
-            look_at(&queue->sqes[rings[i].seen & queue->ring_mask]);
+            inspect(&queue->sqes[rings[i].seen & queue->ring_mask]);
     }
 }
 
@@ -136,7 +136,7 @@ static int shim_enter(unsigned ring, unsigned submit, unsigned wait, unsigned fl
 
     if (err != 0)
         return -err;
-    look_at_all(ring, submit);
+    inspect_all(ring, submit);
     return real.enter(ring, submit, wait, flags, argument, size);
 }
 

@@ -109,7 +109,7 @@ void fd_event_detach(struct fd_event *event)
         weir__io_close(&event->handle);
 }
 
-static void drop(void *arg)
+static void detach_task(void *arg)
 {
     fd_event_detach(arg);
 }
@@ -122,6 +122,6 @@ void fd_event_free(struct fd_event *event)
 
 void fd_event_close(struct fd_event *event)
 {
-    run_on_executor(event->loop, drop, event);
+    run_on_executor(event->loop, detach_task, event);
     fd_event_free(event);
 }
