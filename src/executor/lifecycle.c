@@ -628,7 +628,7 @@ static void thread_main(void *arg)
     } else {
         ends = run(executor);
     }
-    weir_locals_remove_all(); /* before the detach: destructors may submit to the executor */
+    weir_locals_remove_all(); /* if the executor has ended: still as its thread */
     if (ends) {
         detach(executor);
         weir__executor_terminate(executor, err);
