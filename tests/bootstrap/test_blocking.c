@@ -49,7 +49,7 @@ static weir_group_stats stats_of(const weir_group *group)
     return stats;
 }
 
-/* What leaves its executor does so after its end was told. */
+/* A channel leaves its executor after its close was reported. */
 static void await_active(const weir_group *group, uint64_t active)
 {
     for (int i = 0; i < 5000 && stats_of(group).active != active; i++)
@@ -422,7 +422,7 @@ TEST(blocking, tells_who_asks_that_there_is_no_room)
     weir_group_release(others);
 }
 
-/* It is somebody's already: that there is no room elsewhere is no reason to close it. */
+/* A registered channel is not closed because another group has no room. */
 TEST(blocking, does_not_close_what_has_a_thread)
 {
     weir_group *group = make_blocking(1);
@@ -507,7 +507,7 @@ TEST(blocking, goes_on_when_there_is_no_descriptor_for_another_executor)
 
 /* ---- clients ---- */
 
-/* The race is run on one thread, which is given back whatever comes of it. */
+/* All attempts of a race share one thread, which is released in any case. */
 TEST(blocking, gives_a_client_one_thread_for_all_its_addresses)
 {
     struct echo_service service = {0};
@@ -671,7 +671,7 @@ static void come_and_go(void *arg)
     }
 }
 
-/* Threads are taken and given back all the time; each connection is served, or refused. */
+/* Threads are leased and released all the time; each connection is served, or refused. */
 TEST(blocking, serves_or_refuses_whoever_comes)
 {
     enum { THREADS = 4 };

@@ -183,8 +183,8 @@ static void look_at(weir_channel *channel, void *user_data)
 #define LARGE 100000
 
 /*
- * Who does not read hears nothing more once he is full. The system may take its time to bring what
- * was sent to the visitors: so who is full for a moment may have room again, and hears some more.
+ * A client that does not read receives nothing more once it is full. Delivery by the kernel takes
+ * time: a client that is full for a moment may have room again, and receives some more.
  */
 TEST_EACH_LOOP(broadcast, is_not_kept_for_who_does_not_read)
 {

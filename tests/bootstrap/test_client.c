@@ -29,7 +29,7 @@ static int64_t since(int64_t start_ns)
     return weir__monotonic_now() - start_ns;
 }
 
-/* ---- somebody who calls, and what he has heard ---- */
+/* ---- a client, and its events ---- */
 
 struct caller {
     struct call_counter inits; /* attempts */
@@ -162,7 +162,6 @@ TEST_EACH_LOOP(client, connects_and_talks)
     echo_service_stop(server);
 }
 
-/* D 75 for sockets, C.5 */
 TEST_EACH_LOOP(client, is_told_before_the_channel_is_active)
 {
     struct echo_service service = {0};
@@ -185,7 +184,6 @@ TEST_EACH_LOOP(client, is_told_before_the_channel_is_active)
     echo_service_stop(server);
 }
 
-/* D 82 */
 TEST_EACH_LOOP(client, fails_where_nobody_listens)
 {
     struct caller caller = {0};
@@ -308,7 +306,6 @@ TEST_EACH_LOOP(client, connects_on_the_loop_that_it_was_told)
 
 /* ---- time ---- */
 
-/* D 83 */
 TEST_EACH_LOOP(client, gives_up_when_its_time_is_over)
 {
     struct silent_address silent;
@@ -331,7 +328,6 @@ TEST_EACH_LOOP(client, gives_up_when_its_time_is_over)
     silent_address_deinit(&silent);
 }
 
-/* D 83 */
 TEST_EACH_LOOP(client, gives_up_when_it_is_cancelled)
 {
     struct silent_address silent;
@@ -696,7 +692,6 @@ static void connect_there(void *arg)
     errand->err = weir_client_connect(options, &errand->connecting);
 }
 
-/* D 60 */
 TEST_EACH_LOOP(client, connects_from_loops_to_each_other_without_waiting)
 {
     struct echo_service services[2] = {0};

@@ -266,7 +266,7 @@ TEST_EACH_LOOP(client_pool, released_by_all_closes)
     echo_service_stop(fixture.server);
 }
 
-/* All that a listener lets go of while a call of the pool's is under way. */
+/* Released by a listener while a call of the pool is in progress. */
 struct ending {
     weir_client_pool *pool;
     weir_channel *channel;
@@ -294,7 +294,7 @@ static void close_with_a_listener(void *arg)
     weir_client_pool_close(ending->pool);
 }
 
-/* Who hears that the pool is closed may let go of it: nothing else keeps it any more. */
+/* A listener of the close may release the last reference to the pool. */
 TEST_EACH_LOOP(client_pool, may_go_while_it_is_closed)
 {
     struct silent_address silent;
@@ -381,7 +381,7 @@ TEST_EACH_LOOP(client_pool, refuses_options_that_make_no_sense)
     assert_null(none);
 }
 
-/* A 32: each channel has a loop of its own, and the hooks run there. */
+/* Each channel has a loop of its own, and the hooks run there. */
 static void note_own_loop(weir_channel *channel, void *user_data)
 {
     if (weir_in_executor(weir_channel_executor(channel)))

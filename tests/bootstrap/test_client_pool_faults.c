@@ -23,7 +23,7 @@
 #define ROUNDS 3
 #define PLACES 6 /* calls of one kind to fail */
 
-/* Only every so many errors where it is slow. */
+/* Only every n-th error where it is slow. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define STRIDE 5
 #else

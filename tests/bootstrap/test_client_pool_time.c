@@ -145,7 +145,7 @@ TEST_EACH_LOOP(client_pool, keeps_the_channel_of_a_cancelled_one)
     pool_fixture_close(&fixture);
 }
 
-/* Answers the first time; then it keeps who asks. */
+/* Answers the first query only. */
 struct slow {
     weir_address address;
     unsigned answers;
@@ -252,7 +252,7 @@ TEST_EACH_LOOP(client_pool, closes_what_was_idle_too_long)
 
 /* ---- work on idle channels that is refused or cancelled ---- */
 
-/* Asks the pool for a channel when one of it has ended, and before the pool hears of that. */
+/* Acquires a channel when one has closed, before the pool is notified of that. */
 struct replacement {
     weir_client_pool *pool; /* NULL = does not ask */
     weir_promise *acquiring;

@@ -201,7 +201,7 @@ static void use(struct storm *storm, weir_channel *channel, unsigned chance)
     weir_client_pool_return(storm->pool, channel, NULL);
 }
 
-/* What may have happened to who has not got one; a promise that is not complete has been lost. */
+/* True for the allowed errors of an acquisition; an incomplete promise has been lost. */
 static bool is_fair(const struct storm *storm, const weir_promise *acquiring, int err)
 {
     return err == WEIR_ECANCELED || err == WEIR_ECLOSED ||

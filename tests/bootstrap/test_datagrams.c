@@ -176,7 +176,7 @@ TEST_EACH_HOST(datagrams, that_are_too_long_do_not_fill_the_log)
     stop(server);
 }
 
-/* D 99: one socket per loop; the system chooses by the sender's address. */
+/* One socket per loop; the system chooses by the sender's address. */
 TEST_EACH_LOOP(datagrams, are_served_by_a_channel_on_each_loop)
 {
     weir_group *group = make_loops(host);
@@ -222,7 +222,6 @@ TEST_EACH_LOOP(datagrams, close_the_others_with_the_first)
     weir_group_release(group);
 }
 
-/* D 99 */
 TEST_EACH_HOST(datagrams, have_a_port_for_themselves)
 {
     struct service service = {0};

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Options of servers, clients, pools and resolvers that make no sense: each is refused, and the log
- * says which it was, once.
+ * Invalid options of servers, clients, pools and resolvers: each is rejected, and logged once.
  */
 #include <weir/client.h>
 #include <weir/resolver.h>

@@ -422,12 +422,12 @@ TEST_EACH_LOOP(restart, ends_with_the_server)
     echo_service_stop(server);
     assert_int_equal(result_of(done), WEIR_ECANCELED);
     weir_promise_release(done);
-    while (waitpid(-1, NULL, 0) > 0) { /* it was told to end */
+    while (waitpid(-1, NULL, 0) > 0) { /* it was sent SIGTERM */
     }
 }
 
-/* Says to the pipe at that path that it is there, and each time that it is told to end; does so
- * when there is nothing at the path any more. */
+/* Writes to the pipe at that path when it starts, and at each SIGTERM; exits when the path is gone.
+ */
 static char *const *stubborn_program(const char *path)
 {
     static char script[512], word[] = "sh", option[] = "-c";
@@ -645,7 +645,7 @@ static int spawn_first(struct host *host, char *const *extra_env, int listener)
     return output[0];
 }
 
-/* A process that has ended has no program, even if its parent has not heard of it. */
+/* A process that has ended has no program, even if its parent has not waited for it. */
 static void await_end(int pid)
 {
     int64_t deadline_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
@@ -736,7 +736,7 @@ TEST_EACH_LOOP(restart, by_signals_is_undone_by_a_crash_of_the_new_process)
 
 /* ---- signals that come early ---- */
 
-/* As soon as it is ready it may be told to be replaced: that does not end it. */
+/* As soon as it is ready SIGUSR2 may arrive: that does not kill it. */
 TEST_EACH_LOOP(restart, may_be_asked_for_before_anybody_waits_for_signals)
 {
     struct address where;
@@ -808,7 +808,7 @@ TEST_EACH_LOOP(restart, holds_signals_only_until_the_server_is_stopped)
 
 struct manager {
     int socket;
-    char heard[1024]; /* sorted out by who asks: messages of two processes may change places */
+    char heard[1024]; /* searched, not compared: messages of two processes may be reordered */
     int sender;       /* the process that has sent the last one */
 };
 
@@ -933,7 +933,7 @@ static struct {
     ssize_t (*as_ever)(int, const void *, size_t, int);
 } slow;
 
-/* Who tells of the restart is held up, as long as something else might be told before. */
+/* Delays the notification of the restart, so that another one could overtake it. */
 static ssize_t send_slowly(int descriptor, const void *bytes, size_t size, int flags)
 {
     struct pollfd ready = {.fd = slow.socket, .events = POLLIN};
@@ -943,7 +943,7 @@ static ssize_t send_slowly(int descriptor, const void *bytes, size_t size, int f
     return slow.as_ever(descriptor, bytes, size, flags);
 }
 
-/* A manager that hears of the end first would wait for it for ever. */
+/* A manager that received the end first would wait for it forever. */
 TEST_EACH_LOOP(restart, that_fails_at_once_is_told_in_order)
 {
     struct echo_service service = {0};
@@ -1120,7 +1120,7 @@ TEST_EACH_LOOP(restart, may_be_tried_again_after_a_failed_probation)
     manager_close(&probation.manager);
 }
 
-/* The manager believes that the old process is the service: so both end. */
+/* For the manager, the old process is the service: so both end. */
 TEST_EACH_LOOP(restart, ends_with_a_server_that_is_stopped_in_the_probation)
 {
     struct probation probation;

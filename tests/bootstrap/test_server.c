@@ -173,7 +173,6 @@ static int init_given(weir_channel *channel, void *arg)
     return echo_service_init(channel, &given->service);
 }
 
-/* D 59 */
 TEST_EACH_LOOP(server, gives_each_connection_options_and_attributes_before_it_is_initialised)
 {
     struct given given = {0};
@@ -203,7 +202,6 @@ TEST_EACH_LOOP(server, gives_each_connection_options_and_attributes_before_it_is
     echo_service_stop(server);
 }
 
-/* D 57 */
 TEST_EACH_LOOP(server, closes_a_connection_that_cannot_be_initialised_and_goes_on)
 {
     struct echo_service service = {.init_err = -EPERM};
@@ -280,7 +278,6 @@ static int init_outer(weir_channel *channel, void *arg)
     return weir_pipeline_add_last(pipeline, &dumper, arg);
 }
 
-/* D 58 */
 TEST_EACH_LOOP(server, keeps_the_order_of_nested_initialisers)
 {
     struct dump dump = {0};
@@ -357,7 +354,6 @@ static void fail_there(void *arg)
     weir_pipeline_fire_error(weir_channel_pipeline(arg), -EMFILE, "no descriptor is left");
 }
 
-/* B 9 */
 TEST_EACH_LOOP(server, goes_on_after_an_error_of_its_listener)
 {
     struct echo_service service = {0};
@@ -598,7 +594,6 @@ static void start_later_there(void *arg)
         errand->started, &errand->server);
 }
 
-/* D 60, and B 15 */
 TEST_EACH_LOOP(server, is_not_waited_for_on_a_loop_but_can_be_started_there)
 {
     struct errand errand = {.host = host};

@@ -50,7 +50,7 @@ static int64_t time_the_end(const struct host *host)
     return took_ns;
 }
 
-/* D 22. A busy machine may hold it up, but not always. */
+/* A busy machine may hold it up, but not always. */
 TEST_EACH_LOOP(drain, of_a_listener_takes_no_time)
 {
     int tries = 0;
@@ -247,7 +247,6 @@ TEST_EACH_LOOP(drain, leaves_the_quiet_period_after_the_abort)
 
 /* ---- registering too late ---- */
 
-/* D 17 */
 TEST_EACH_LOOP(drain, over_takes_no_channel)
 {
     weir_channel *channel = NULL;

@@ -203,7 +203,7 @@ TEST_EACH_LOOP(adopt, makes_servers_of_listeners_of_every_family)
     }
 }
 
-/* As two processes have it: each hears of every client, and one of them comes too late. */
+/* As in two processes: both are woken for every client, and one of them is too late. */
 TEST_EACH_LOOP(adopt, lets_two_accept_from_one_socket)
 {
     for (int other = 0; other < BACKEND_COUNT; other++) {

@@ -73,7 +73,6 @@ TEST(embedded, passes_messages_through_the_handlers)
     event_log_close(&events);
 }
 
-/* D 69 */
 TEST(embedded, is_inactive_then_unregistered_once_when_it_closes)
 {
     struct event_log events;
@@ -90,7 +89,6 @@ TEST(embedded, is_inactive_then_unregistered_once_when_it_closes)
     event_log_close(&events);
 }
 
-/* D 70 */
 TEST(embedded, closes_on_disconnect_unless_it_has_one)
 {
     weir_embedded *embedded = create(NULL);
@@ -108,7 +106,6 @@ TEST(embedded, closes_on_disconnect_unless_it_has_one)
     weir_embedded_release(embedded);
 }
 
-/* D 71 */
 TEST(embedded, releases_what_was_not_read)
 {
     weir_embedded *embedded =
@@ -135,7 +132,6 @@ TEST(embedded, has_a_clock_that_stands_until_time_passes)
     weir_embedded_release(embedded);
 }
 
-/* D 72 */
 TEST(embedded, runs_timers_only_when_time_passes)
 {
     weir_embedded *embedded = create(NULL);
@@ -158,7 +154,6 @@ TEST(embedded, runs_timers_only_when_time_passes)
     weir_embedded_release(embedded);
 }
 
-/* D 73 */
 TEST(embedded, fails_what_is_written_after_it_was_closed)
 {
     weir_embedded *embedded = create(NULL);

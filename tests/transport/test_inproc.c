@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Channels inside the process, on executors that are stepped: what is told to whom, and in which
- * order. How they come and go is in test_inproc_connect.c and test_inproc_close.c, what runs on
- * several threads at a time in test_inproc_threads.c.
+ * In-process channels on stepped executors: the events of both ends, and their order. How they come
+ * and go is in test_inproc_connect.c and test_inproc_close.c, what runs on several threads at a
+ * time in test_inproc_threads.c.
  */
 #include <weir/transport.h>
 
@@ -293,7 +293,7 @@ TEST(inproc, is_read_inside_eight_flushes_at_the_deepest)
 
 /* ---- reading ---- */
 
-/* D 76, D 79-81: our n is 1, and what fits together is one message. */
+/* Our n is 1, and what fits together is one message. */
 static void read_on_demand(const struct pair_options *options)
 {
     struct pair_options on_demand = *options;
@@ -331,7 +331,6 @@ static void stop_reading(weir_ctx *ctx, weir_msg *msg)
     weir_msg_release(msg);
 }
 
-/* D 79 */
 TEST(inproc, reads_nothing_more_when_a_handler_says_so)
 {
     struct pair pair;
@@ -357,7 +356,6 @@ static void ask_again(weir_ctx *ctx, weir_msg *msg)
     weir_msg_release(msg);
 }
 
-/* D 80 */
 TEST(inproc, reads_on_if_a_handler_asks_for_it)
 {
     struct pair pair;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How channels inside the process end, on executors that are stepped: what is told to whom, and in
- * which order, when one closes, shuts one direction, moves, or loses its executor.
+ * Closing in-process channels on stepped executors: the events of both ends, and their order, when
+ * one closes, shuts one direction, moves, or loses its executor.
  */
 #include <string.h>
 
@@ -15,7 +15,7 @@
 
 /* ---- closing ---- */
 
-/* Whose handlers hear of it first is certain on one executor only. */
+/* The order of the two ends is defined on one executor only. */
 TEST(inproc, is_inactive_before_its_peer_if_it_closes)
 {
     struct pair pair;
@@ -83,7 +83,6 @@ TEST(inproc, can_be_closed_from_both_ends)
     pair_for_both(both_close);
 }
 
-/* D 86 */
 TEST(inproc, can_be_closed_twice)
 {
     weir_promise *first, *second;
@@ -107,7 +106,6 @@ static void close_channel(weir_promise *promise, void *channel)
     weir_channel_close(channel, NULL);
 }
 
-/* D 74 */
 static void close_in_listener(const struct pair_options *options)
 {
     struct pair pair;
@@ -130,7 +128,7 @@ TEST(inproc, peer_gets_what_was_written_before_a_listener_closed)
     pair_for_both(close_in_listener);
 }
 
-/* B 11: also what was not flushed. */
+/* Also what was not flushed. */
 static void close_sends(const struct pair_options *options)
 {
     struct pair_options later = *options;
@@ -153,7 +151,6 @@ TEST(inproc, peer_gets_what_was_written_before_a_close_whenever_it_reads)
     pair_for_both(close_sends);
 }
 
-/* B 11 */
 TEST(inproc, waits_for_room_when_it_closes_but_not_for_ever)
 {
     struct pair pair;
@@ -200,7 +197,6 @@ TEST(inproc, reads_to_the_end_though_its_answers_fail)
     pair_close(&pair);
 }
 
-/* D 77 */
 static void write_to_closed(const struct pair_options *options)
 {
     struct pair_options later = *options;
@@ -251,7 +247,6 @@ TEST(inproc, fails_what_waits_when_the_peer_closes)
 static const weir_channel_options half_closure = {.size = sizeof(weir_channel_options),
                                                   .half_closure = true};
 
-/* D 87, D 89 */
 static void shut_output(const struct pair_options *options)
 {
     struct pair_options half = *options;
@@ -297,7 +292,6 @@ TEST(inproc, closes_at_the_end_of_the_stream_without_half_closure)
     pair_close(&pair);
 }
 
-/* D 88 */
 TEST(inproc, cannot_be_shut_when_it_is_closed)
 {
     weir_promise *done;
@@ -314,7 +308,7 @@ TEST(inproc, cannot_be_shut_when_it_is_closed)
     pair_close(&pair);
 }
 
-/* As a socket that has been shut: the writer does not hear of it. */
+/* As a socket that has been shut: the writer is not notified. */
 TEST(inproc, throws_away_what_comes_when_its_input_is_shut)
 {
     struct pair pair;
@@ -366,7 +360,6 @@ static void register_on(struct pair_end *end, weir_executor *executor)
     pair_run(end->pair);
 }
 
-/* D 78, D 23 */
 TEST(inproc, can_move_to_another_executor_and_loses_nothing)
 {
     struct pair pair;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How channels inside the process find each other, on executors that are stepped: names, listeners,
- * who is refused, and what is told in which order.
+ * Connecting in-process channels on stepped executors: names, listeners, refused connections, and
+ * the order of events.
  */
 #include <weir/transport.h>
 
@@ -11,7 +11,6 @@
 
 #include "support/transport/pair.h"
 
-/* D 75 */
 static void connect_in_order(const struct pair_options *options)
 {
     struct pair pair;
@@ -125,7 +124,6 @@ TEST(inproc, is_bound_to_names_only)
     stepper_close(&stepper);
 }
 
-/* D 82 */
 TEST(inproc, is_refused_where_nobody_listens)
 {
     weir_address nobody = pair_address("inproc:nobody");
@@ -183,7 +181,6 @@ TEST(inproc, is_refused_if_the_accepted_channel_never_comes_to_a_loop)
     pair_for_both(refused_by_handler);
 }
 
-/* D 81, D 96 */
 TEST(inproc, listener_that_reads_on_demand_accepts_one_for_each_request)
 {
     struct pair pair;
@@ -233,7 +230,6 @@ TEST(inproc, is_refused_if_too_many_wait)
     pair_close(&pair);
 }
 
-/* D 83 */
 TEST(inproc, gives_up_connecting_in_time_and_the_listener_passes_it_over)
 {
     struct pair pair;
@@ -252,7 +248,6 @@ TEST(inproc, gives_up_connecting_in_time_and_the_listener_passes_it_over)
     pair_close(&pair);
 }
 
-/* D 83 */
 TEST(inproc, closes_if_connecting_is_cancelled)
 {
     struct pair pair;
@@ -271,7 +266,6 @@ TEST(inproc, closes_if_connecting_is_cancelled)
     pair_close(&pair);
 }
 
-/* D 85 */
 TEST(inproc, connects_once)
 {
     struct pair pair;
@@ -292,7 +286,6 @@ static void close_in_active(weir_ctx *ctx)
     weir_close(ctx, NULL);
 }
 
-/* D 84 */
 TEST(inproc, that_is_closed_as_soon_as_it_is_connected_was_active_first)
 {
     struct pair pair;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An echo server inside the process, with every allocation failing in turn (issue 5, must hold 6):
- * the listener survives, the connection that it hits hears of it, every promise completes, nothing
- * is left.
+ * An in-process echo server, with every allocation failing in turn: the listener survives, the
+ * affected connection reports the error, every promise completes, nothing leaks.
  */
 #include <weir/transport.h>
 
@@ -146,7 +145,7 @@ static unsigned drop_promises(void)
     return failed;
 }
 
-/* Connects, with the n-th allocation failing. True: whatever went wrong was told. */
+/* Connects, with the n-th allocation failing. True if every failure was reported. */
 static bool connect_once(unsigned n)
 {
     weir_channel *channel = NULL;

@@ -501,7 +501,6 @@ static void move_while_it_runs(bool reader_moves)
     close_stage();
 }
 
-/* D 23, D 78 */
 TEST(inproc_threads, nothing_is_lost_or_overtaken_when_an_end_moves)
 {
     move_while_it_runs(true);

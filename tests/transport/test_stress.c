@@ -51,7 +51,7 @@ struct balance {
 static struct {
     const struct kind *kind;
     weir_group *loops;
-    weir_group *others; /* for handlers elsewhere */
+    weir_group *others; /* for remote handlers */
     weir_address address;
     weir_channel *listener;
     weir_channel *accepted; /* by the listener's loop, taken by the test when that has told */
@@ -65,8 +65,8 @@ static struct {
     _Atomic uint32_t calls;
 
     struct balance promises, messages, handlers, attributes;
-    _Atomic uint32_t abandoned; /* promises that were let go of instead of completed */
-    _Atomic uint32_t odd;       /* results that make no sense */
+    _Atomic uint32_t abandoned; /* promises that were released instead of completed */
+    _Atomic uint32_t odd;       /* invalid results */
 } storm;
 
 /* For threads that may not assert. */

@@ -110,7 +110,6 @@ TEST_EACH_CONNECTION(tcp, is_closed_if_its_address_is_taken)
     assert_int_equal(try_to_bind(connection, NULL, NULL, "192.0.2.1:0"), -EADDRNOTAVAIL);
 }
 
-/* D 99 */
 TEST_EACH_CONNECTION(tcp, shares_its_address_if_both_allow_it)
 {
     char text[WEIR_ADDRESS_TEXT_SIZE];
@@ -148,7 +147,6 @@ TEST_EACH_CONNECTION(tcp, does_not_reuse_its_address_if_that_is_off)
     assert_int_equal(reuse_address_of(connection), 0);
 }
 
-/* B 13 */
 TEST_EACH_CONNECTION(tcp, is_not_bound_if_an_option_cannot_be_set)
 {
     const weir_socket_option nonsense = {.level = SOL_SOCKET, .name = 12345, .value = 1};
@@ -174,7 +172,7 @@ static int await_end(int client)
     return length < 0 ? -errno : 0;
 }
 
-/* B 13: for a connection that cannot get its options there is no channel, and the listener stays.
+/* For a connection that cannot get its options there is no channel, and the listener stays.
  */
 TEST_EACH_CONNECTION(tcp, turns_away_whom_an_option_cannot_be_set_for)
 {
@@ -203,7 +201,6 @@ static void leave(const int *clients, unsigned count)
         assert_int_equal(close(clients[i]), 0);
 }
 
-/* D 81, D 96 */
 TEST_EACH_CONNECTION(tcp, accepts_nobody_before_it_is_asked_to)
 {
     int clients[3];
@@ -224,7 +221,6 @@ TEST_EACH_CONNECTION(tcp, accepts_nobody_before_it_is_asked_to)
     leave(clients, 3);
 }
 
-/* D 96 */
 TEST_EACH_CONNECTION(tcp, stops_accepting_and_goes_on)
 {
     int clients[4];
@@ -275,14 +271,13 @@ TEST_EACH_CONNECTION(tcp, refuses_those_who_come_after_its_end)
 
 /* ---- without descriptors ---- */
 
-#ifndef __SANITIZE_THREAD__ /* its own thread opens and closes descriptors as it likes */
+#ifndef __SANITIZE_THREAD__ /* its own thread opens and closes descriptors at any time */
 
 static enum backend_id starved;
 
 /*
- * In a process of its own, because of the limit: who comes when there is no descriptor is turned
- * away by the reserve, which does not leave him waiting; and when there are some again, the next is
- * accepted.
+ * In a separate process, because of the limit: without free descriptors a client is refused by
+ * means of the reserve, and does not wait; when there are descriptors again, the next is accepted.
  */
 static void run_out_of_descriptors(void)
 {
@@ -303,10 +298,10 @@ static void run_out_of_descriptors(void)
     weir_channel_set_auto_read(connection.listener,
                                true); /* a ring keeps the limit of this moment */
     (void)connect(early, weir_address_sockaddr(&connection.address), connection.address.length);
-    assert_int_equal(await_end(early), 0); /* turned away */
+    assert_int_equal(await_end(early), 0); /* refused */
     assert_int_equal(atomic_load(&connection.accepted.calls), 0);
     assert_true(weir_channel_is_active(connection.listener));
-    host_turn(&connection.far, 1); /* or the next would be turned away with it */
+    host_turn(&connection.far, 1); /* or the next would be refused with it */
     descriptors_limit(before);     /* after a pause it begins again */
     (void)connect(late, weir_address_sockaddr(&connection.address), connection.address.length);
     assert_true(call_counter_await(&connection.accepted, 1));
@@ -324,19 +319,16 @@ static void starve(enum backend_id id)
     assert_true(child_survives(run_out_of_descriptors));
 }
 
-/* B 9 */
 TEST(tcp, turns_clients_away_without_descriptors_on_epoll)
 {
     starve(BACKEND_EPOLL);
 }
 
-/* B 9 */
 TEST(tcp, turns_clients_away_without_descriptors_on_uring)
 {
     starve(BACKEND_URING);
 }
 
-/* B 9 */
 TEST(tcp, turns_clients_away_without_descriptors_on_poll)
 {
     starve(BACKEND_POLL);

@@ -67,7 +67,6 @@ static void silence_break(struct silence *silence)
         assert_int_equal(close(silence->sockets[i]), 0);
 }
 
-/* D 82 */
 TEST_EACH_CONNECTION(tcp, is_closed_if_it_is_refused)
 {
     weir_address address;
@@ -80,7 +79,6 @@ TEST_EACH_CONNECTION(tcp, is_closed_if_it_is_refused)
     assert_int_equal(close(bound), 0);
 }
 
-/* D 82 */
 TEST_EACH_CONNECTION(tcp, is_closed_if_it_is_refused_with_half_closure_too)
 {
     weir_address address;
@@ -92,7 +90,6 @@ TEST_EACH_CONNECTION(tcp, is_closed_if_it_is_refused_with_half_closure_too)
     assert_int_equal(close(bound), 0);
 }
 
-/* D 83 */
 TEST_EACH_CONNECTION(tcp, gives_up_in_time)
 {
     struct silence silence;
@@ -107,7 +104,6 @@ TEST_EACH_CONNECTION(tcp, gives_up_in_time)
     silence_break(&silence);
 }
 
-/* D 83 */
 TEST_EACH_CONNECTION(tcp, is_closed_if_connecting_is_cancelled)
 {
     struct silence silence;
@@ -141,7 +137,6 @@ TEST_EACH_CONNECTION(tcp, can_be_closed_while_it_connects)
     silence_break(&silence);
 }
 
-/* D 85 */
 TEST_EACH_CONNECTION(tcp, connects_only_once)
 {
     struct silence silence;
@@ -204,7 +199,6 @@ TEST_EACH_CONNECTION(tcp, cannot_connect_from_an_address_of_others)
     assert_end_events(&connection->client, "unregistered");
 }
 
-/* B 13 */
 TEST_EACH_CONNECTION(tcp, does_not_connect_if_an_option_cannot_be_set)
 {
     const weir_socket_option nonsense = {.level = SOL_SOCKET, .name = 12345, .value = 1};

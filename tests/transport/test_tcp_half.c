@@ -19,7 +19,6 @@ static void open_half(struct connection *connection)
                                                                    .high_mark = 1 << 30)});
 }
 
-/* D 87 */
 TEST_EACH_PAIR(tcp, can_still_read_when_its_output_is_shut)
 {
     open_half(connection);
@@ -68,7 +67,6 @@ TEST_EACH_CONNECTION(tcp, refuses_writes_when_its_output_is_shut)
     assert_int_equal(connection_do(&connection->client, weir_channel_shutdown_output), 0);
 }
 
-/* D 88 */
 TEST_EACH_CONNECTION(tcp, cannot_be_half_closed_when_it_is_closed)
 {
     open_half(connection);
@@ -85,7 +83,6 @@ TEST_EACH_CONNECTION(tcp, cannot_be_half_closed_before_it_is_connected)
     assert_int_equal(connection_do(&connection->client, weir_channel_shutdown_input), -ENOTCONN);
 }
 
-/* D 89 */
 TEST_EACH_PAIR(tcp, reads_everything_before_the_end_is_told_once)
 {
     enum { COUNT = 16, SIZE = 65536 };
@@ -112,7 +109,7 @@ TEST_EACH_PAIR(tcp, reads_everything_before_the_end_is_told_once)
 TEST_EACH_CONNECTION(tcp, hears_nothing_when_its_input_is_shut)
 {
     if (connection_is_unix())
-        return; /* there the peer is told: its writes fail */
+        return; /* there the peer notices: its writes fail */
     open_half(connection);
     assert_int_equal(connection_do(&connection->client, weir_channel_shutdown_input), 0);
     assert_end_events(&connection->client, "input-closed input-drained");
@@ -133,7 +130,6 @@ TEST_EACH_PAIR(tcp, closes_when_its_peer_shuts_its_output)
     assert_end_events(&connection->client, "output-closed input-closed input-drained");
 }
 
-/* D 90 */
 TEST_EACH_CONNECTION(tcp, keeps_its_input_after_an_error_of_its_output)
 {
     weir_promise *promise;

@@ -35,7 +35,6 @@ static void on_connected(weir_promise *promise, void *user_data)
     connection_note(end, "connected");
 }
 
-/* D 75, C.5 */
 TEST_EACH_CONNECTION(tcp, tells_who_connects_before_the_handlers)
 {
     weir_promise *promise;
@@ -54,7 +53,6 @@ static void close_it(weir_promise *promise, void *channel)
     weir_channel_close(channel, NULL);
 }
 
-/* D 84 */
 TEST_EACH_PAIR(tcp, becomes_active_and_then_inactive_if_closed_when_connected)
 {
     weir_promise *promise;
@@ -68,7 +66,6 @@ TEST_EACH_PAIR(tcp, becomes_active_and_then_inactive_if_closed_when_connected)
     assert_end_events(&connection->server, "registered active inactive unregistered");
 }
 
-/* D 95 */
 TEST_EACH_CONNECTION(tcp, fails_what_is_written_before_it_has_a_loop)
 {
     weir_promise *promise;
@@ -94,7 +91,6 @@ TEST_EACH_CONNECTION(tcp, fails_what_is_written_before_it_is_connected)
     assert_end_events(&connection->server, "read(y)");
 }
 
-/* D 17 */
 TEST_EACH_CONNECTION(tcp, is_closed_if_its_loop_has_ended)
 {
     weir_promise *promise;
@@ -124,7 +120,6 @@ TEST(tcp, does_not_live_on_a_plain_executor)
 
 /* ---- ending ---- */
 
-/* D 86 */
 TEST_EACH_PAIR(tcp, can_be_closed_twice)
 {
     weir_promise *first, *second;
@@ -198,7 +193,7 @@ TEST_EACH_CONNECTION(tcp, sends_its_last_words_in_one_packet_with_its_end)
     assert_int_equal(sent_with_more, strlen("bye"));
 }
 
-/* B 11: the peer has much more to say than the server wants to hear, and still gets its answer. */
+/* The peer has much more to say than the server wants to hear, and still gets its answer. */
 TEST_EACH_PAIR(tcp, brings_a_reply_to_a_peer_that_is_still_sending)
 {
     connection_prepare(connection, NULL);
@@ -210,7 +205,7 @@ TEST_EACH_PAIR(tcp, brings_a_reply_to_a_peer_that_is_still_sending)
     assert_end_events(&connection->server, "registered active inactive unregistered");
 }
 
-/* B 11: what does not end its stream is waited for no longer than the deadline. */
+/* What does not end its stream is waited for no longer than the deadline. */
 TEST_EACH_CONNECTION(tcp, waits_for_its_peer_no_longer_than_it_may)
 {
     int64_t start;
@@ -233,7 +228,7 @@ TEST_EACH_PAIR(tcp, aborts_without_a_word)
     assert_end_events(&connection->server, "inactive unregistered");
 }
 
-/* What the socket did not take may be lent to the ring: it is kept until that lets go of it. */
+/* Unsent bytes may be lent to io_uring: they are kept until it returns them. */
 TEST_EACH_PAIR(tcp, aborts_while_much_is_under_way)
 {
     enum { COUNT = 16 };
@@ -254,7 +249,6 @@ TEST_EACH_PAIR(tcp, aborts_while_much_is_under_way)
     assert_end_events(&connection->client, "inactive unregistered");
 }
 
-/* D 91 */
 TEST_EACH_PAIR(tcp, resets_if_it_is_to)
 {
     if (connection_is_unix())
@@ -281,7 +275,6 @@ static void fire_an_error(weir_ctx *ctx, weir_msg *msg)
     weir_fire_error(ctx, -EBADMSG, "not understood");
 }
 
-/* D 93 */
 TEST_EACH_PAIR(tcp, closes_after_an_error_that_nobody_handles)
 {
     connection_open(connection, NULL);
@@ -309,7 +302,7 @@ TEST_EACH_CONNECTION(tcp, knows_its_addresses_after_its_end)
 
 /* ---- with their loops ---- */
 
-/* How soon is for the tests of bootstrap/ to say: D 22. */
+/* How soon is tested in tests/bootstrap. */
 TEST_EACH_CONNECTION(tcp, ends_a_loop_with_an_open_listener_soon)
 {
     int64_t start = weir__monotonic_now();
@@ -323,7 +316,6 @@ TEST_EACH_CONNECTION(tcp, ends_a_loop_with_an_open_listener_soon)
     assert_end_events(&connection->client, "inactive unregistered");
 }
 
-/* D 37 */
 TEST_EACH_CONNECTION(tcp, keeps_its_loop_from_being_suspended)
 {
     weir_executor *loop;
@@ -345,7 +337,7 @@ static void say_goodbye(weir_ctx *ctx)
 
 static const weir_handler polite = {.name = "polite", .draining = say_goodbye};
 
-/* DESIGN 7: who knows how to end a conversation does so; the others are closed. */
+/* Handlers with `draining` close their channel themselves; the other channels are closed. */
 TEST_EACH_PAIR(tcp, lets_handlers_say_goodbye)
 {
     connection_open(connection, NULL);
@@ -358,7 +350,7 @@ TEST_EACH_PAIR(tcp, lets_handlers_say_goodbye)
     assert_int_equal(weir_group_await_termination(connection->far.group, TEST_TIMEOUT_NS), 0);
 }
 
-/* DESIGN 7: what was written before is sent, however much it is. */
+/* Everything written before is sent, however much it is. */
 TEST_EACH_PAIR(tcp, sends_what_was_written_when_its_loop_shuts_down)
 {
     enum { COUNT = 16 };
@@ -401,7 +393,7 @@ static void close_client(void *arg, int status)
     weir_channel_close(((struct connection *)arg)->client.channel, NULL);
 }
 
-/* The task of the deregistration comes before that of the close, and the socket is let go of after
+/* The task of the deregistration runs before that of the close, and the socket is detached after
  * both. */
 static void leave_and_close(void *arg, int status)
 {
@@ -412,7 +404,6 @@ static void leave_and_close(void *arg, int status)
     IGNORE_RESULT(weir_execute(connection->near.loop, close_client, connection));
 }
 
-/* B 11 */
 TEST_EACH_CONNECTION(tcp, sends_what_was_written_also_if_it_is_closed_on_its_way_out_of_its_loop)
 {
     enum { SIZE = 16 * 1024 * 1024 };

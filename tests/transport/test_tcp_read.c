@@ -27,7 +27,6 @@ static void say_apart(struct connection *connection, struct connection_end *end,
     host_turn(&connection->near, 2);
 }
 
-/* D 79 */
 TEST_EACH_PAIR(tcp, reads_once_when_auto_read_is_switched_off_inside)
 {
     connection_open(connection, NULL);
@@ -53,7 +52,7 @@ static void ask_once(weir_ctx *ctx, weir_msg *msg)
     weir_msg_release(msg);
 }
 
-/* D 80: two messages are read for two requests, though there is more. */
+/* Two messages are read for two requests, though there is more. */
 TEST_EACH_PAIR(tcp, reads_one_message_for_each_request)
 {
     connection_open(connection,
@@ -72,7 +71,6 @@ TEST_EACH_PAIR(tcp, reads_one_message_for_each_request)
     assert_int_equal(atomic_load(&connection->server.received), 8);
 }
 
-/* D 81 */
 TEST_EACH_PAIR(tcp, reads_nothing_before_it_is_asked_to)
 {
     connection_open(connection, &(const struct connection_options){
@@ -86,7 +84,6 @@ TEST_EACH_PAIR(tcp, reads_nothing_before_it_is_asked_to)
     assert_int_equal(atomic_load(&connection->server.completes.calls), 1);
 }
 
-/* D 81 */
 TEST_EACH_PAIR(tcp, remembers_a_request_from_before_it_was_connected)
 {
     connection_prepare(connection, &(const struct connection_options){

@@ -26,7 +26,7 @@ static int call(const weir_address *address)
     return socket_connect(&plain);
 }
 
-/* Returns when the sender knows that it is sent: the other may have heard of it before. */
+/* Returns when the sender knows that it is sent: the other end may have received it before. */
 static void send_msg(struct connection_end *end, weir_msg *msg)
 {
     weir_promise *sent = connection_promise(end);
@@ -140,7 +140,7 @@ TEST_EACH_CONNECTION(tcp_stats, count_a_reset)
     assert_stats(&stats, .created = 1, .closed = 1, .accepted = 1, ERRORS(.reset = 1));
 }
 
-/* It does not read, and so hears of the peer's end only when it sends. */
+/* It does not read, and so notices the peer's close only when it sends. */
 TEST_EACH_CONNECTION(tcp_stats, count_a_broken_pipe)
 {
     struct stats stats;
@@ -194,7 +194,7 @@ TEST_EACH_CONNECTION(tcp_stats, count_an_address_that_is_taken)
     weir_channel_release(second);
 }
 
-#ifndef __SANITIZE_THREAD__ /* its own thread opens and closes descriptors as it likes */
+#ifndef __SANITIZE_THREAD__ /* its own thread opens and closes descriptors at any time */
 
 static enum backend_id starved;
 
@@ -309,7 +309,7 @@ static void come_and_go(struct connection *connection)
     event_log_clear(&connection->server.events);
 }
 
-/* Loops of other groups come and go meanwhile, and leave their figures behind. */
+/* Loops of other groups come and go meanwhile, and leave their counters behind. */
 TEST_EACH_CONNECTION(tcp_stats, never_go_back_under_a_reader_while_loops_come_and_go)
 {
     struct stats stats = stats_from_now("tcp");

@@ -21,7 +21,6 @@
 #include "support/channel/test_channel.h"
 #include "support/transport/connection.h"
 
-/* D 92 */
 TEST_EACH_PAIR(tcp, leaves_out_what_was_cancelled)
 {
     weir_promise *promises[5];
@@ -64,7 +63,7 @@ static void transfer_some(weir_ctx *ctx)
     weir_flush(ctx);
 }
 
-/* D 94: with 16 MiB here; ./dev soak echo does more. */
+/* With 16 MiB here; ./dev soak echo does more. */
 TEST_EACH_PAIR(tcp, transfers_much_between_its_marks)
 {
     struct transfer transfer = {.left = 16 << 20};
@@ -169,7 +168,6 @@ static weir_msg *any_msg(const struct image *image, int file, size_t offset, siz
     }
 }
 
-/* D 97 */
 TEST_EACH_PAIR(tcp, sends_files_buffers_and_composites_in_order)
 {
     struct image image;
@@ -204,7 +202,6 @@ TEST_EACH_PAIR(tcp, sends_files_buffers_and_composites_in_order)
     free(image.bytes);
 }
 
-/* D 97 */
 TEST_EACH_CONNECTION(tcp, closes_when_a_file_ends_before_its_range)
 {
     struct image image;
@@ -371,7 +368,7 @@ static void move(struct connection_end *end, struct host *host)
     event_log_clear(&end->events);
 }
 
-/* D 23: both ends go from loop to loop, while the data flow, and nothing is lost. */
+/* Both ends go from loop to loop, while the data flow, and nothing is lost. */
 TEST_EACH_PAIR(tcp, moves_between_loops_while_data_flow)
 {
     struct image image;
@@ -455,7 +452,7 @@ static int copy_pointer(void *state, const void *options)
 static const weir_handler scout = {
     .name = "scout", .state_size = sizeof(void *), .init = copy_pointer, .read = note_executor};
 
-/* It has been told that it is there: from now on it hears of everything. */
+/* `added` was called: from now on the handler sees every event. */
 static void add_scout(struct connection_end *end, weir_group *group, weir_executor **seen)
 {
     weir_promise *added = connection_promise(end);
@@ -467,7 +464,6 @@ static void add_scout(struct connection_end *end, weir_group *group, weir_execut
     assert_int_equal(connection_result(added), 0);
 }
 
-/* D 23 */
 TEST_EACH_CONNECTION(tcp, takes_its_handlers_along_but_not_those_of_a_group)
 {
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));

@@ -87,7 +87,6 @@ TEST_EACH_HOST(udp, cannot_be_bound_twice)
     endpoint_close(&endpoint);
 }
 
-/* D 99 */
 TEST_EACH_HOST(udp, shares_a_port_only_if_it_is_to)
 {
     const weir_channel_options *shared = WEIR_CHANNEL_OPTIONS(.reuse_port = true);
@@ -105,7 +104,7 @@ TEST_EACH_HOST(udp, shares_a_port_only_if_it_is_to)
     endpoint_close(&third);
 }
 
-/* D 99: also if neither of them asks for it; the address of a datagram socket is not reused. */
+/* Also if neither of them asks for it; the address of a datagram socket is not reused. */
 TEST_EACH_HOST(udp, has_its_port_for_itself)
 {
     struct datagram_endpoint first, second;
@@ -228,7 +227,7 @@ TEST_EACH_HOST(udp, is_inactive_when_it_is_disconnected)
     endpoint_close(&there);
 }
 
-/* A port of the system's choice is given back with the connection: one of ours is not. */
+/* A disconnect releases a port chosen by the kernel, but not one that was bound. */
 TEST_EACH_HOST(udp, hears_everybody_again_when_it_is_disconnected_and_bound)
 {
     struct datagram_endpoint here, peer, stranger;

@@ -3,8 +3,8 @@
  * Each system call of a UDP echo server fails with the errors that it can return, and each
  * allocation in turn, while clients - plain sockets, whose calls do not fail - ask and ask again.
  *
- * Whatever fails: who asks again is answered, unless the socket is of no use any more and the
- * server closed; then some handler has heard why. When nothing fails any more an open server
+ * Whatever fails, a repeated request is answered, unless the socket is unusable and the server
+ * closed; then a handler has received the reason. When nothing fails any more an open server
  * answers the first time, and neither memory nor a descriptor is left.
  */
 #include <errno.h>
@@ -260,7 +260,7 @@ struct call {
     weir_promise *connected;
 };
 
-/* That it is connected is told later; but now the loop fails to watch it. */
+/* The connect is reported later; but now the loop fails to watch the socket. */
 static void connect_and_read(void *arg, int status)
 {
     struct call *call = arg;

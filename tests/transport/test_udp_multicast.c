@@ -295,7 +295,7 @@ TEST_EACH_HOST(udp, is_the_only_one_to_join_groups)
     weir_channel_release(channel);
 }
 
-/* ---- answers, where it is told to whom a question was sent ---- */
+/* ---- answers, with packet_info ---- */
 
 static void answer(weir_ctx *ctx, weir_datagram *datagram)
 {

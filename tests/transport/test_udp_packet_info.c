@@ -11,7 +11,7 @@
 #include "support/test.h"
 #include "support/transport/datagram_endpoint.h"
 
-/* The recipients that were told, in the event log; and an answer. */
+/* Logs the recipient, and answers. */
 static void answer(weir_ctx *ctx, weir_datagram *datagram)
 {
     char text[WEIR_ADDRESS_TEXT_SIZE];
@@ -152,7 +152,7 @@ TEST_EACH_HOST(udp_packet_info, of_any_address_leaves_it_to_the_system)
     endpoint_close(&here);
 }
 
-/* Asked for later, and given up: what the channel is bound to is told then. */
+/* Switched on later, and off again: then the recipient is the bound address. */
 TEST_EACH_HOST(udp_packet_info, can_be_changed)
 {
     struct datagram_endpoint server, client;

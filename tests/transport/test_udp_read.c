@@ -184,8 +184,7 @@ TEST_EACH_HOST(udp, brings_datagrams_of_no_length)
     couple_close(&couple);
 }
 
-/* D 103, as far as it makes sense where a datagram has one place: it is told whole, or not at all.
- */
+/* A datagram is delivered as a whole or not at all. */
 TEST_EACH_HOST(udp, never_tells_a_part_of_a_datagram)
 {
     struct couple couple;

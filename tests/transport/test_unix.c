@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Unix sockets: packets, peers, and what is not as TCP. That streams are as TCP's the tests of TCP
- * say themselves (WEIR_TEST_CONNECTION=unix), and the files are in test_unix_file.c.
+ * say themselves (WEIR_TEST_CONNECTION=unix), and the files are in test_unix_path.c.
  */
 #include <weir/transport.h>
 
@@ -78,7 +78,7 @@ TEST_EACH_CONNECTION(seqpacket, makes_one_packet_of_a_composite)
     assert_end_events(&connection->server, "read(abcd)");
 }
 
-/* A packet is one read, however many have come. D 79 */
+/* A packet is one read, however many have come. */
 TEST_EACH_CONNECTION(seqpacket, reads_one_packet_when_it_is_asked_for_one)
 {
     open_packets(connection, &(const struct connection_options){
@@ -226,7 +226,7 @@ static void close_channel(weir_ctx *ctx, weir_msg *msg)
     weir_close(ctx, NULL);
 }
 
-/* D 102: a descriptor that is closed in a read, and somebody else's number at once, is not read
+/* A descriptor that is closed in a read, and somebody else's number at once, is not read
  * from. */
 TEST_EACH_CONNECTION(seqpacket, never_reads_from_a_descriptor_that_it_has_closed)
 {

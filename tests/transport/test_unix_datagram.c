@@ -256,7 +256,6 @@ static void use_descriptor(weir_ctx *ctx, weir_datagram *datagram)
     weir_datagram_release(datagram);
 }
 
-/* D 100 */
 TEST_EACH_LOOP(unix_datagram, bring_descriptors)
 {
     const weir_channel_options *taking = WEIR_CHANNEL_OPTIONS(.receive_descriptors = true);

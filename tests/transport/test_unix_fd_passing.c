@@ -33,7 +33,7 @@ static void open_line(struct connection *connection, enum connection_medium medi
     connection_open(connection, &both_taking);
 }
 
-/* A file with these bytes in it, of which there is no name. */
+/* An unlinked file with these bytes. */
 static int file_of(const char *text)
 {
     char name[] = "/tmp/weir-descriptors-XXXXXX";
@@ -98,13 +98,11 @@ static void check_use(struct connection *connection, enum connection_medium medi
     assert_end_events(&connection->client, "back");
 }
 
-/* D 100 */
 TEST_EACH_PAIR(descriptors, are_of_use_to_who_gets_them_through_a_stream)
 {
     check_use(connection, CONNECTION_UNIX);
 }
 
-/* D 100 */
 TEST_EACH_PAIR(descriptors, are_of_use_to_who_gets_them_in_a_packet)
 {
     check_use(connection, CONNECTION_SEQPACKET);

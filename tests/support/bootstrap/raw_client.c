@@ -10,7 +10,7 @@
 #include "support/loop/sockets.h"
 #include "support/test.h"
 
-/* A ring that this thread has made and given back interrupts its calls once more, later on. */
+/* A ring that this thread has created and closed interrupts its calls once more, later on. */
 #define UNINTERRUPTED(result, call) \
     do {                            \
         result = (call);            \

@@ -19,7 +19,7 @@
 
 #define WRITE_MAX 8000
 #define PAUSE_MAX_NS weir_ms(2)
-#define PAUSE_EACH 8      /* one read of so many is followed by a pause */
+#define PAUSE_EACH 8      /* every 8th read is followed by a pause */
 #define UNDER_WAY_MAX 256 /* connections that are made at a time */
 #define LOOK_NS weir_ms(100)
 
@@ -100,7 +100,7 @@ static void on_accepted(weir_ctx *ctx, weir_msg *msg)
     weir_msg_release(msg);
 }
 
-/* An accept that has failed is no news: its client hears of it. */
+/* A failed accept is ignored: its client sees it. */
 static void on_trouble(weir_ctx *ctx, int err, const char *detail)
 {
     (void)ctx;

@@ -4,7 +4,7 @@
  *
  *     struct echo echo = {.connections = 200, .low_mark = 8192, .high_mark = 16384};
  *     echo_open(&echo, far, near);      groups of one loop each, or with a thread per channel
- *     echo_exchange(&echo, 65536);      each client so many bytes
+ *     echo_exchange(&echo, 65536);      bytes per client
  *     echo_close(&echo);
  *     assert_int_equal(echo.wrong, 0);
  *
@@ -49,7 +49,7 @@ struct echo {
     /* On the loops. */
     _Atomic uint64_t received;       /* by the clients */
     _Atomic uint64_t wrong;          /* of that */
-    _Atomic uint64_t errors;         /* that a client has heard of */
+    _Atomic uint64_t errors;         /* received by clients */
     _Atomic int64_t most_pending;    /* of one connection, on the server's side */
     _Atomic int64_t longest_wait_ns; /* of a client between two reads, its pauses included */
 };
@@ -57,10 +57,10 @@ struct echo {
 /* All are connected. Returns an error if one could not be, or if that took too long. */
 int echo_open(struct echo *echo, weir_group *far, weir_group *near);
 
-/* Each client sends so many bytes, and gets them back. False if nothing went on for 10 s. */
+/* Each client sends `bytes` and receives them back. False if there was no progress for 10 s. */
 bool echo_exchange(struct echo *echo, size_t bytes);
 
-/* Clients close, then the listener. False if nothing went on for 10 s. */
+/* Clients close, then the listener. False if there was no progress for 10 s. */
 bool echo_close(struct echo *echo);
 
 #endif

@@ -136,7 +136,7 @@ static bool may_go_on(struct flood *flood)
                UNDER_WAY_MAX;
 }
 
-/* The next message; a failure is an error that is heard of, since nobody else waits. */
+/* Writes the next message; without a promise, a failure is an error event. */
 static int write_next(struct flood *flood)
 {
     uint32_t left = flood->count - flood->sent;

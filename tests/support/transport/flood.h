@@ -34,7 +34,7 @@ struct flood {
     _Atomic uint32_t received;
     _Atomic uint32_t wrong;   /* bytes that are not what was sent */
     _Atomic uint32_t doubled; /* numbers that came twice */
-    _Atomic uint32_t errors;  /* that a handler has heard of */
+    _Atomic uint32_t errors;  /* received by handlers */
 };
 
 /* The receiver lives on a loop of `far`, the sender on one of `near`. Returns an error if they

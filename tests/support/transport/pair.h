@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two in-process channels that are connected, on one stepper or on two, and what they hear, in a
- * events.
+ * Two connected in-process channels, on one stepper or on two, and a log of their events.
  *
  *     struct pair pair;
  *     pair_open(&pair, NULL);                       a listener; a client that is registered
@@ -89,7 +88,7 @@ weir_promise *pair_promise(struct pair *pair, const char *name);
 void pair_write(struct pair_end *end, const char *text, const char *promise_name);
 void pair_send(struct pair_end *end, const char *text, const char *promise_name);
 
-/* Writes so many bytes, and flushes. */
+/* Writes `size` bytes, and flushes. */
 void pair_send_bytes(struct pair_end *end, size_t size);
 
 /* Closes it, and runs. */
