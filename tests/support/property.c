@@ -201,6 +201,8 @@ static void print_steps(const struct property *property, const struct property_s
 /* TSan finds nothing in a single thread: a tenth of the runs is sufficient. */
 #ifdef __SANITIZE_THREAD__
 #define RUNS(runs) ((runs) / 10 + 1)
+#elif defined(__SANITIZE_ADDRESS__)
+#define RUNS(runs) ((runs) > 4000 ? (runs) / 4 : (runs)) /* ten times slower; release runs all */
 #else
 #define RUNS(runs) (runs)
 #endif
