@@ -34,7 +34,7 @@ COMMENT = {
 OTHERS = {"liburing.h", "uv.h", "echo.c", "share/weir/weir.supp", "compile_commands.json"}
 SYSTEM = re.compile(r"(sys|linux|netinet|arpa|openssl|event2)/")
 PLACEHOLDER = re.compile(
-    r"(.*/)?(x[_./]|.*[-_][XN](AME)?\.|weir_(x|noun(_verb)?)$|WEIR_(UPPER|0)$)"
+    r"(.*/)?(x[_./]|.*[-_][XN](AME)?\.|weir_(ctx_)?x(_|$)|weir_noun(_verb)?$|WEIR_(UPPER|0|X_\w+)$)"
 )
 
 

@@ -333,8 +333,7 @@ WEIR_API int weir_channel_await_closed(weir_channel *channel, int64_t timeout_ns
  */
 WEIR_API weir_channel *weir_channel_of(weir_msg *msg);
 
-/* --- attributes --------------------------------------------------------------------------------
- */
+/* --- attributes ------------------------------------------------------------------------------- */
 
 /*
  * User values attached to a channel, by key.

@@ -140,9 +140,7 @@ typedef struct weir_demand {
     uint8_t pending_end; /* end-of-input events that wait behind the messages */
 } weir_demand;
 
-/* --- contexts
- * -------------------------------------------------------------------------------------- */
-
+/* --- contexts --------------------------------------------------------------------------------- */
 /*
  * A context is a handler's position in a pipeline.
  *
