@@ -26,11 +26,6 @@ static int64_t now_of(const weir_channel *channel)
     return weir__executor_now(weir__channel_executor(channel));
 }
 
-static int64_t min_ns(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static int64_t unacknowledged(const weir_channel *channel)
 {
     return channel->transport->unacknowledged != NULL ? channel->transport->unacknowledged(channel)
@@ -144,10 +139,11 @@ static void check_progress(weir_channel *channel)
     int64_t timeout_ns = weir__channel_options(channel)->close_send_timeout_ns;
     int64_t deadline_ns = weir__deadline(weir__closing_progress_at(channel), timeout_ns);
     int64_t left_ns = deadline_ns - now_of(channel);
+    int64_t poll_ns = weir__closing_poll_ns(channel, timeout_ns);
     char what[WEIR__CLOSE_REASON_SIZE / 2], reason[WEIR__CLOSE_REASON_SIZE];
 
     if (left_ns > 0) {
-        start_timer_or_close(channel, min_ns(left_ns, weir__closing_poll_ns(channel, timeout_ns)));
+        start_timer_or_close(channel, left_ns < poll_ns ? left_ns : poll_ns);
         return;
     }
     (void)snprintf(what, sizeof(what), "the peer took none of the last %" PRId64 " bytes",

@@ -50,24 +50,19 @@ static int watch_cancel(weir_channel *channel, weir_promise *done)
     return 0;
 }
 
-/* Backends read the address until the connect operation has finished, which may be after the
- * attempt. */
-static bool set_destination(weir__channel_extra *extra, const weir_address *remote)
-{
-    if (extra->destination == NULL)
-        extra->destination = weir__alloc(sizeof(*remote));
-    if (extra->destination == NULL)
-        return false;
-    *extra->destination = *remote;
-    return true;
-}
-
 static int begin_attempt(weir_channel *channel, const weir_address *remote, weir_promise *done)
 {
     weir__channel_extra *extra = weir__channel_extra_get(channel);
 
-    if (extra == NULL || !set_destination(extra, remote) ||
-        (done != NULL && watch_cancel(channel, done) < 0))
+    if (extra == NULL)
+        return -ENOMEM;
+    /* Backends read the address until their operation has finished, possibly after the attempt. */
+    if (extra->destination == NULL)
+        extra->destination = weir__alloc(sizeof(*remote));
+    if (extra->destination == NULL)
+        return -ENOMEM;
+    *extra->destination = *remote;
+    if (done != NULL && watch_cancel(channel, done) < 0)
         return -ENOMEM;
     extra->is_connecting = true;
     extra->connecting = done != NULL ? weir_promise_retain(done) : NULL;
@@ -84,14 +79,6 @@ static weir_promise *finish_attempt(weir_channel *channel)
     extra->connecting = NULL;
     (void)weir_timer_stop(&extra->timer);
     return done;
-}
-
-static void forget_destination(weir_channel *channel)
-{
-    weir__channel_extra *extra = weir__channel_extra_if_any(channel);
-
-    weir__free(extra->destination);
-    extra->destination = NULL;
 }
 
 static void fail_attempt(weir_channel *channel, int err, const char *detail)
@@ -180,6 +167,7 @@ void weir__channel_do_connect(weir_channel *channel, const weir_address *remote,
  */
 void weir__channel_connected(weir_channel *channel, int err)
 {
+    weir__channel_extra *extra;
     weir_promise *done;
 
     if (!weir__channel_is_connecting(channel))
@@ -193,7 +181,9 @@ void weir__channel_connected(weir_channel *channel, int err)
     if (!weir__channel_is_connecting(channel))
         return; /* a handler has closed the channel */
     done = finish_attempt(channel);
-    forget_destination(channel);
+    extra = weir__channel_extra_if_any(channel);
+    weir__free(extra->destination);
+    extra->destination = NULL;
     weir__stats_count(channel, WEIR__STAT_CONNECTED, 1);
     weir__channel_set_state(channel, WEIR__IS_ACTIVE, 0);
     weir__channel_report(channel, done, 0, NULL);

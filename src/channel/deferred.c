@@ -32,15 +32,6 @@ static void post_again(weir_channel *channel, uint32_t bits)
     weir_channel_release(channel);
 }
 
-static void report_posted_err(weir_channel *channel)
-{
-    const weir__channel_extra *extra = weir__channel_extra_if_any(channel);
-
-    weir__channel_report(channel, NULL,
-                         atomic_load_explicit(&extra->posted_err, memory_order_relaxed),
-                         "an operation posted by another thread did not reach the loop");
-}
-
 static void run_deferred(weir_channel *channel, uint32_t bits)
 {
     if (bits & WEIR__DEFERRED_ACTIVE)
@@ -50,7 +41,10 @@ static void run_deferred(weir_channel *channel, uint32_t bits)
     if (bits & WEIR__DEFERRED_MARKS)
         weir__outbound_check_marks(channel);
     if (bits & WEIR__DEFERRED_REPORT)
-        report_posted_err(channel);
+        weir__channel_report(channel, NULL,
+                             atomic_load_explicit(&weir__channel_extra_if_any(channel)->posted_err,
+                                                  memory_order_relaxed),
+                             "an operation posted by another thread did not reach the loop");
     if (bits & WEIR__DEFERRED_WRITABILITY && weir__channel_phase(channel) == WEIR__OPEN)
         weir_fire_writability(weir__channel_head_tail(channel));
     if (bits & WEIR__DEFERRED_FLUSH)
@@ -119,18 +113,13 @@ void weir__channel_resume_deferred(weir_channel *channel)
         post_again(channel, bits);
 }
 
-static bool is_posted_after_turn(weir_executor *executor, weir_task *task)
-{
-    return executor != NULL && weir__executor_is_consumer(executor) &&
-           weir__executor_post_after_turn(executor, task) == 0;
-}
-
 static void post(weir_channel *channel, bool after_turn)
 {
     weir_executor *executor = weir__channel_executor(channel);
 
     weir_task_init(&channel->deferred_task, on_deferred_task, channel);
-    if (after_turn && is_posted_after_turn(executor, &channel->deferred_task))
+    if (after_turn && executor != NULL && weir__executor_is_consumer(executor) &&
+        weir__executor_post_after_turn(executor, &channel->deferred_task) == 0)
         return;
     if (executor != NULL && weir__executor_post(executor, &channel->deferred_task, WEIR__NOW) == 0)
         return;

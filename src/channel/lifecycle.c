@@ -204,12 +204,6 @@ void weir__channel_do_deregister(weir_channel *channel, weir_promise *done)
         weir__channel_defer(channel, WEIR__DEFERRED_DEREGISTER);
 }
 
-static bool may_leave(const weir_channel *channel)
-{
-    return weir__channel_phase(channel) == WEIR__OPEN &&
-           !weir__channel_has(channel, WEIR__DETACHING);
-}
-
 /* A close in the meantime completes the waiters. */
 void weir__channel_do_detach(weir_channel *channel)
 {
@@ -225,7 +219,7 @@ void weir__channel_do_detach(weir_channel *channel)
         weir__promise_list_complete(&extra->deregister_waiters, 0, NULL);
         return;
     }
-    if (!may_leave(channel))
+    if (weir__channel_phase(channel) != WEIR__OPEN || weir__channel_has(channel, WEIR__DETACHING))
         return;
     channel->flags |= WEIR__DETACHING;
     weir__channel_update_reading(channel);
@@ -253,51 +247,32 @@ static void reattach_to_send(weir_channel *channel)
 
 /* ---- closing ---- */
 
-static void stop_timer(weir_channel *channel)
+static void finish_closing(weir_channel *channel)
 {
-    weir__channel_extra *extra = weir__channel_extra_if_any(channel);
-
-    if (extra != NULL)
-        (void)weir_timer_stop(&extra->timer);
-}
-
-static void complete_waiters(weir_channel *channel)
-{
-    weir__channel_extra *extra = weir__channel_extra_if_any(channel);
+    const weir_executor *executor;
+    weir__channel_extra *extra;
     weir_promise *closed;
     const char *reason;
     int err = weir__closing_error(channel, &reason);
 
-    if (extra == NULL)
-        return;
-    weir__channel_leave_groups(channel, extra); /* before listeners run */
-    closed = atomic_load_explicit(&extra->closed, memory_order_seq_cst);
-    if (closed != NULL)
-        (void)weir_promise_succeed(closed, NULL);
-    weir__promise_list_complete(&extra->close_waiters, err, reason);
-    weir__promise_list_complete(&extra->deregister_waiters, 0, NULL);
-    weir__promise_list_complete(&extra->shutdown_waiters, err < 0 ? err : WEIR_ECLOSED, reason);
-}
-
-/* A loop that has ended closes its members but runs no more tasks: the rest runs on the global
- * executor, which must not access the list of members. */
-static void part_from_ending_loop(weir_channel *channel)
-{
-    const weir_executor *executor = weir__channel_executor(channel);
-
+    weir__channel_set_state(channel, WEIR__CLOSED, WEIR__PHASE | WEIR__IS_ACTIVE);
+    /* Read after the state was set, for weir_channel_closed. */
+    extra = weir__channel_extra_if_any(channel);
+    if (extra != NULL) {
+        weir__channel_leave_groups(channel, extra); /* before listeners run */
+        closed = atomic_load_explicit(&extra->closed, memory_order_seq_cst);
+        if (closed != NULL)
+            (void)weir_promise_succeed(closed, NULL);
+        weir__promise_list_complete(&extra->close_waiters, err, reason);
+        weir__promise_list_complete(&extra->deregister_waiters, 0, NULL);
+        weir__promise_list_complete(&extra->shutdown_waiters, err < 0 ? err : WEIR_ECLOSED, reason);
+    }
+    weir__outbound_fail_all(channel, channel->outbound.cause, reason);
+    /* A loop that has ended closes its members but runs no more tasks: the rest runs on the global
+     * executor, which must not access the list of members. */
+    executor = weir__channel_executor(channel);
     if (executor != NULL && weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN)
         weir__member_leave(&channel->member);
-}
-
-static void finish_closing(weir_channel *channel)
-{
-    const char *reason;
-
-    weir__channel_set_state(channel, WEIR__CLOSED, WEIR__PHASE | WEIR__IS_ACTIVE);
-    complete_waiters(channel);
-    (void)weir__closing_error(channel, &reason);
-    weir__outbound_fail_all(channel, channel->outbound.cause, reason);
-    part_from_ending_loop(channel);
     if (weir__channel_has(channel, WEIR__WAS_REGISTERED))
         weir__channel_defer(channel, WEIR__DEFERRED_CLOSED);
 }
@@ -317,6 +292,8 @@ static bool loses_data(const weir_channel *channel)
 
 void weir__channel_begin_closing(weir_channel *channel, int err)
 {
+    weir__channel_extra *extra = weir__channel_extra_if_any(channel);
+
     if (weir__channel_phase(channel) >= WEIR__CLOSING)
         return;
     if (channel->transport->reset != NULL && loses_data(channel))
@@ -327,23 +304,20 @@ void weir__channel_begin_closing(weir_channel *channel, int err)
     weir__channel_unlock(channel);
     channel->flags |= WEIR__OUTPUT_STOPPED;
     channel->flags &= ~(uint32_t)(WEIR__READING | WEIR__READING_ONCE);
-    stop_timer(channel);
+    if (extra != NULL)
+        (void)weir_timer_stop(&extra->timer);
     weir__channel_stop_connecting(channel, err);
     if (channel->transport->close(channel))
         finish_closing(channel);
 }
 
-static bool may_linger(const weir_channel *channel)
-{
-    const weir_channel_options *options = weir__channel_options(channel);
-
-    return channel->transport->lingers && !options->reset_on_close && options->close_timeout_ns > 0;
-}
-
 /* True if the close has to wait for the peer, so that sent data is not lost to a reset. */
 static bool must_linger(const weir_channel *channel)
 {
-    return may_linger(channel) && !weir__channel_has(channel, WEIR__INPUT_SHUT) &&
+    const weir_channel_options *options = weir__channel_options(channel);
+
+    return channel->transport->lingers && !options->reset_on_close &&
+           options->close_timeout_ns > 0 && !weir__channel_has(channel, WEIR__INPUT_SHUT) &&
            !atomic_load_explicit(&channel->skip_linger, memory_order_relaxed) &&
            channel->transport->shut_output != NULL;
 }

@@ -22,31 +22,25 @@
 
 /* ---- starting and stopping ---- */
 
-static bool wants_read(const weir_channel *channel)
+/* The flags WEIR__READING and WEIR__READING_ONCE as they should be. */
+static uint32_t wanted_flags(const weir_channel *channel)
 {
     if (!weir__channel_is(channel, WEIR__IS_ACTIVE | WEIR__IS_REGISTERED) ||
         weir__channel_has(channel, WEIR__INPUT_SHUT | WEIR__DETACHING))
-        return false;
+        return 0;
     switch (weir__channel_phase(channel)) {
     case WEIR__OPEN:
-        return weir__channel_has(channel, WEIR__READ_REQUESTED) &&
-               !weir__channel_has(channel, WEIR__INPUT_THROTTLED | WEIR__INPUT_PAUSED);
+        if (!weir__channel_has(channel, WEIR__READ_REQUESTED) ||
+            weir__channel_has(channel, WEIR__INPUT_THROTTLED | WEIR__INPUT_PAUSED))
+            return 0;
+        return weir__channel_has(channel, WEIR__AUTO_READING) ? WEIR__READING
+                                                              : WEIR__READING | WEIR__READING_ONCE;
     case WEIR__SENDING:
     case WEIR__LINGERING:
-        return true;
+        return WEIR__READING;
     default:
-        return false;
-    }
-}
-
-static uint32_t wanted_flags(const weir_channel *channel)
-{
-    if (!wants_read(channel))
         return 0;
-    return weir__channel_phase(channel) == WEIR__OPEN &&
-                   !weir__channel_has(channel, WEIR__AUTO_READING)
-               ? WEIR__READING | WEIR__READING_ONCE
-               : WEIR__READING;
+    }
 }
 
 void weir__channel_update_reading(weir_channel *channel)

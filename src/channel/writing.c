@@ -37,15 +37,6 @@ static void shut_output(weir_channel *channel)
         fire_output_closed(channel);
 }
 
-static int check_shut(const weir_channel *channel)
-{
-    if (weir__channel_phase(channel) != WEIR__OPEN)
-        return WEIR_ECLOSED;
-    if (!weir__channel_is(channel, WEIR__IS_ACTIVE))
-        return -ENOTCONN;
-    return channel->transport->shut_output != NULL ? 0 : -ENOTSUP;
-}
-
 /* Flushes, as a close does. */
 static void send_rest(weir_channel *channel)
 {
@@ -72,8 +63,14 @@ static void add_shutdown_waiter(weir_channel *channel, weir_promise *done)
 
 void weir__channel_do_shut_output(weir_channel *channel, weir_promise *done)
 {
-    int err = check_shut(channel);
+    int err = 0;
 
+    if (weir__channel_phase(channel) != WEIR__OPEN)
+        err = WEIR_ECLOSED;
+    else if (!weir__channel_is(channel, WEIR__IS_ACTIVE))
+        err = -ENOTCONN;
+    else if (channel->transport->shut_output == NULL)
+        err = -ENOTSUP;
     if (err < 0) {
         weir__channel_report(channel, done, err, NULL);
         return;
