@@ -221,17 +221,18 @@ static void record_error(weir_ctx *ctx, int err, const char *detail)
 {
     assert_int_equal(err, WEIR_ETOOLONG);
     assert_string_equal(detail, "message over the limit of 8 bytes");
-    weir_fire_read(ctx, feed_bytes("heard", 5));
+    weir_fire_read(ctx, feed_bytes("caught", 6));
 }
 
 TEST(aggregator, names_the_limit)
 {
-    static const weir_handler hearer = {.name = "hearer", .error = record_error};
+    static const weir_handler error_handler = {.name = "error_handler", .error = record_error};
     weir_embedded *embedded = open_with(&plain, false);
 
-    assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &hearer, NULL), 0);
+    assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &error_handler, NULL),
+                     0);
     assert_int_equal(put_words(embedded, "(9"), 0);
-    assert_comes(weir_embedded_read_inbound(embedded), "heard");
+    assert_comes(weir_embedded_read_inbound(embedded), "caught");
     weir_embedded_release(embedded);
 }
 

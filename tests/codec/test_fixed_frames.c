@@ -37,7 +37,7 @@ TEST(fixed_frames, may_be_single_bytes)
     assert_text_fed(&feed, "abc", "a|b|c");
 }
 
-TEST(fixed_frames, are_slices_of_what_came)
+TEST(fixed_frames, are_slices_of_the_input)
 {
     fixture_assert_slice(add_options, &three, "abcdefg", 7, 1, 3);
 }

@@ -81,7 +81,7 @@ TEST(length_field, handles_huge_lengths)
                "error(WEIR_ETOOLONG)");
 }
 
-/* ---- when and what it tells ---- */
+/* ---- error reports ---- */
 
 TEST(length_field, reports_the_limit_as_soon_as_the_length_is_known)
 {

@@ -54,7 +54,7 @@ static int add_options(weir_pipeline *pipeline, const void *options)
     return weir_lines_add(pipeline, options);
 }
 
-TEST(lines, are_slices_of_what_came)
+TEST(lines, are_slices_of_the_input)
 {
     fixture_assert_slice(add_options, NULL, "a\nbc\r\n", 6, 1, 2);
 }

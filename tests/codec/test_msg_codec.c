@@ -116,10 +116,11 @@ static void record_error(weir_ctx *ctx, int err, const char *detail)
 
 TEST(msg_decoder, fires_an_error_instead_of_the_messages_and_continues)
 {
-    static const weir_handler hearer = {.name = "hearer", .error = record_error};
+    static const weir_handler error_handler = {.name = "error_handler", .error = record_error};
     weir_embedded *embedded = open_with(&spelling_in.handler, false);
 
-    assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &hearer, NULL), 0);
+    assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &error_handler, NULL),
+                     0);
     assert_int_equal(weir_embedded_write_inbound(embedded, text_of("ab!c")), 0);
     assert_null(weir_embedded_read_inbound(embedded));
     assert_int_equal(weir_embedded_write_inbound(embedded, text_of("d")), 0);
@@ -147,7 +148,8 @@ static int refuse(weir_ctx *ctx, weir_msg *msg, weir_msg_list *out)
                                   : WEIR_EMALFORMED;
 }
 
-static void assert_told(weir_embedded *embedded, const void *bytes, size_t length, const char *why)
+static void assert_error_detail(weir_embedded *embedded, const void *bytes, size_t length,
+                                const char *why)
 {
     assert_int_equal(weir_embedded_write_inbound(embedded, feed_bytes(bytes, length)), 0);
     assert_string_equal(last_detail, why);
@@ -161,8 +163,8 @@ TEST(msg_decoder, reports_the_detail)
     weir_embedded *embedded = open_with(&refusing.handler, false);
 
     assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &noter, NULL), 0);
-    assert_told(embedded, "ab", 2, "two are too many");
-    assert_told(embedded, "a", 1, "decoding failed"); /* the previous detail is gone */
+    assert_error_detail(embedded, "ab", 2, "two are too many");
+    assert_error_detail(embedded, "a", 1, "decoding failed"); /* the previous detail is gone */
     weir_embedded_release(embedded);
 }
 
@@ -174,8 +176,8 @@ TEST(msg_decoder, of_strings_reports_the_detail)
     assert_int_equal(
         weir_strings_add(weir_embedded_pipeline(embedded), WEIR_STRINGS_OPTIONS(.utf8 = true)), 0);
     assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &noter, NULL), 0);
-    assert_told(embedded, "\xff", 1, "text is not valid UTF-8");
-    assert_told(embedded, "a\0b", 3, "text with an embedded NUL");
+    assert_error_detail(embedded, "\xff", 1, "text is not valid UTF-8");
+    assert_error_detail(embedded, "a\0b", 3, "text with an embedded NUL");
     weir_embedded_release(embedded);
 }
 
@@ -218,19 +220,19 @@ static int keep(weir_ctx *ctx, weir_msg *msg, weir_msg_list *out)
 
 TEST(msg_decoder, may_select_messages_by_accepts)
 {
-    static const weir_msg_decoder dropper = {
-        .handler = {.name = "dropper", WEIR_MSG_DECODER_SLOTS(weir_msg_decoder_state)},
+    static const weir_msg_decoder discarding = {
+        .handler = {.name = "discarding", WEIR_MSG_DECODER_SLOTS(weir_msg_decoder_state)},
         .accepts = is_short,
         .decode = drop,
     };
-    static const weir_msg_decoder keeper = {
-        .handler = {.name = "keeper", WEIR_MSG_DECODER_SLOTS(weir_msg_decoder_state)},
+    static const weir_msg_decoder retaining = {
+        .handler = {.name = "retaining", WEIR_MSG_DECODER_SLOTS(weir_msg_decoder_state)},
         .decode = keep, /* of all messages */
     };
-    weir_embedded *embedded = open_with(&dropper.handler, false);
+    weir_embedded *embedded = open_with(&discarding.handler, false);
 
     assert_int_equal(
-        weir_pipeline_add_last(weir_embedded_pipeline(embedded), &keeper.handler, NULL), 0);
+        weir_pipeline_add_last(weir_embedded_pipeline(embedded), &retaining.handler, NULL), 0);
     assert_int_equal(weir_embedded_write_inbound(embedded, text_of("ab")), 0);
     assert_null(weir_embedded_read_inbound(embedded));
     assert_int_equal(weir_embedded_write_inbound(embedded, text_of("abc")), 0);

@@ -84,12 +84,12 @@ TEST(netstrings, that_never_end_take_no_memory)
     weir_embedded_release(embedded);
 }
 
-TEST(netstrings, are_slices_of_what_came)
+TEST(netstrings, are_slices_of_the_input)
 {
     fixture_assert_slice(add_options, NULL, "1:a,2:bc,", 9, 1, 6);
 }
 
-TEST(netstrings, have_a_limit_that_a_buffer_can_hold)
+TEST(netstrings, reject_a_limit_beyond_the_buffer_maximum)
 {
     assert_int_equal(fixture_try_add(add_options, WEIR_NETSTRINGS_OPTIONS(.max_length = SIZE_MAX)),
                      -EINVAL);
@@ -123,7 +123,7 @@ TEST(netstrings, are_written_around_a_file)
     weir_embedded_release(embedded);
 }
 
-TEST(netstrings, are_understood_by_themselves)
+TEST(netstrings, round_trip)
 {
     check_round_trip(&(const struct round_trip){
         .name = "netstrings",

@@ -76,7 +76,7 @@ TEST(proxy_header, of_version_2_is_binary)
     assert_written(NULL, "\r\n\r\n\0\r\nQUIT\n\x21\x00\x00\x00", 16);
 }
 
-TEST(proxy_header, that_cannot_be_is_refused)
+TEST(proxy_header, rejects_invalid_options)
 {
     weir_address v4 = address("192.0.2.1:1"), v6 = address("[::1]:1"), un = address("unix:/x");
     weir_address inproc = address("inproc:x");
@@ -121,7 +121,7 @@ TEST(proxy_header, is_a_message)
     weir_proxy_header_release(NULL);
 }
 
-TEST(proxy_header, has_fields_also_within_that_of_tls)
+TEST(proxy_header, has_tlvs_and_nested_ones)
 {
     weir_address v4 = address("192.0.2.1:1");
     const uint8_t tls[] = {7, 0, 0, 0, 0, WEIR_PROXY_SSL_VERSION, 0, 3, '1', '.', '3'};
@@ -276,7 +276,7 @@ static void describe(const struct property_step *step, char *text, size_t size)
                    step->numbers[2]);
 }
 
-TEST(proxy_header, that_was_written_is_read_as_it_was)
+TEST(proxy_header, round_trips)
 {
     static const struct property property = {
         .name = "proxy_header",

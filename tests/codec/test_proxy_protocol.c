@@ -123,7 +123,7 @@ static void feed_unix(const char *source, size_t source_length, const char *expe
     }
 }
 
-TEST(proxy_protocol, has_paths_and_abstract_names_of_unix_sockets)
+TEST(proxy_protocol, supports_unix_paths_and_abstract_names)
 {
     char path[109] = "/", expected[256];
 
@@ -135,7 +135,7 @@ TEST(proxy_protocol, has_paths_and_abstract_names_of_unix_sockets)
     feed_unix(path, 108, expected);
 }
 
-TEST(proxy_protocol, checks_the_sum)
+TEST(proxy_protocol, verifies_the_checksum)
 {
     weir_address a = {0}, b = {0};
     weir_proxy_header *header = NULL;
@@ -160,7 +160,7 @@ TEST(proxy_protocol, checks_the_sum)
 }
 
 /* From another implementation of CRC-32C. */
-TEST(proxy_protocol, has_the_sum_of_others)
+TEST(proxy_protocol, matches_the_checksum_of_another_implementation)
 {
     assert_fed(&feed,
                BYTES(V2 "\x21\x11\x00\x13\x7f\x00\x00\x01\x7f\x00\x00\x01\x00\x01\x00\x02"
@@ -170,7 +170,7 @@ TEST(proxy_protocol, has_the_sum_of_others)
 
 /* ---- nonsense ---- */
 
-TEST(proxy_protocol, anything_else_is_an_error)
+TEST(proxy_protocol, rejects_anything_else)
 {
     static const char *const texts[] = {
         "GET / HTTP/1.0\r\n",
@@ -203,7 +203,7 @@ TEST(proxy_protocol, anything_else_is_an_error)
         assert_text_fed(&feed, texts[i], "error(WEIR_EMALFORMED)");
 }
 
-TEST(proxy_protocol, binary_headers_that_lie_are_errors)
+TEST(proxy_protocol, rejects_inconsistent_binary_headers)
 {
     const char *error = "error(WEIR_EMALFORMED)";
 
@@ -259,7 +259,7 @@ static void assert_error_of(const void *bytes, size_t length, const char *error)
     weir_embedded_release(embedded);
 }
 
-TEST(proxy_protocol, says_what_is_wrong_as_soon_as_it_is)
+TEST(proxy_protocol, reports_errors_as_early_as_possible)
 {
     char endless[108] = "PROXY UNKNOWN ";
 
@@ -274,7 +274,7 @@ TEST(proxy_protocol, says_what_is_wrong_as_soon_as_it_is)
                     "WEIR_ETOOLONG: PROXY header over the limit of 4096 bytes");
 }
 
-TEST(proxy_protocol, throws_away_what_follows_nonsense)
+TEST(proxy_protocol, discards_bytes_after_an_error)
 {
     weir_embedded *embedded = fixture_open(add_receiver, NULL);
 
@@ -284,7 +284,7 @@ TEST(proxy_protocol, throws_away_what_follows_nonsense)
     weir_embedded_release(embedded);
 }
 
-TEST(proxy_protocol, takes_headers_as_long_as_it_is_told)
+TEST(proxy_protocol, limits_the_length_of_headers)
 {
     static const char header[] = V2 "\x20\x00\x00\x04xxxx";
     const struct feed exact = {.add = add, .arg = WEIR_PROXY_RECEIVER_OPTIONS(.max_size = 20)};
@@ -294,7 +294,7 @@ TEST(proxy_protocol, takes_headers_as_long_as_it_is_told)
     assert_fed(&less, header, sizeof(header) - 1, "error(WEIR_ETOOLONG)");
 }
 
-TEST(proxy_protocol, says_nothing_of_who_comes_and_goes_without_a_word)
+TEST(proxy_protocol, ignores_connections_closed_without_data)
 {
     assert_text_fed(&feed, "", "");
 }
@@ -312,7 +312,7 @@ static void assert_addresses(weir_channel *channel, const char *source, const ch
     assert_string_equal(weir_address_format(&address, text, sizeof(text)), destination);
 }
 
-TEST(proxy_protocol, tells_the_real_addresses_to_all_handlers)
+TEST(proxy_protocol, provides_the_real_addresses_to_all_handlers)
 {
     weir_embedded *embedded = NULL;
     weir_channel *channel;
@@ -332,7 +332,7 @@ TEST(proxy_protocol, tells_the_real_addresses_to_all_handlers)
     weir_embedded_release(embedded);
 }
 
-TEST(proxy_protocol, tells_the_own_addresses_of_what_the_proxy_does_for_itself)
+TEST(proxy_protocol, provides_the_channels_addresses_for_local_headers)
 {
     weir_embedded *embedded = fixture_open(add_receiver, NULL);
 
@@ -349,7 +349,7 @@ static void remove_receiver(weir_ctx *ctx, weir_msg *event)
     weir_msg_release(event);
 }
 
-TEST(proxy_protocol, lets_others_remove_the_receiver_first)
+TEST(proxy_protocol, allows_early_removal_of_the_receiver)
 {
     static const weir_handler remover = {.name = "remover", .event = remove_receiver};
     weir_embedded *embedded = fixture_open(add_receiver, NULL);
@@ -364,7 +364,7 @@ TEST(proxy_protocol, lets_others_remove_the_receiver_first)
     weir_embedded_release(embedded);
 }
 
-TEST(proxy_protocol, asks_for_more_where_reads_are_on_demand)
+TEST(proxy_protocol, requests_more_bytes_with_reads_on_demand)
 {
     weir_embedded *embedded = NULL;
     weir_buf *buf;
@@ -420,7 +420,7 @@ static void greet(weir_ctx *ctx)
     weir_write_and_flush(ctx, feed_bytes("hello", 5), NULL);
 }
 
-TEST(proxy_protocol, the_header_is_the_first_that_is_sent)
+TEST(proxy_protocol, sends_the_header_first)
 {
     static const weir_handler greeter = {.name = "greeter", .active = greet};
     weir_proxy_header *header = make_header();
@@ -438,7 +438,7 @@ TEST(proxy_protocol, the_header_is_the_first_that_is_sent)
     weir_embedded_release(embedded);
 }
 
-TEST(proxy_protocol, a_sender_that_comes_late_sends_at_once)
+TEST(proxy_protocol, a_sender_added_late_sends_at_once)
 {
     weir_proxy_header *header = make_header();
     weir_embedded *embedded = NULL;

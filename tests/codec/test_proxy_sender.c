@@ -115,7 +115,7 @@ static void write_early(int version)
     tc_close(&tc);
 }
 
-TEST(proxy_sender, comes_before_what_a_connect_listener_writes)
+TEST(proxy_sender, precedes_writes_of_a_connect_listener)
 {
     write_early(1);
     write_early(2);
@@ -127,7 +127,7 @@ static void write_only(weir_promise *connected, void *tc)
     tc_write(tc, "x", NULL);
 }
 
-TEST(proxy_sender, comes_before_what_a_connect_listener_leaves_unflushed)
+TEST(proxy_sender, precedes_unflushed_writes_of_a_connect_listener)
 {
     struct test_channel tc;
 
@@ -137,7 +137,7 @@ TEST(proxy_sender, comes_before_what_a_connect_listener_leaves_unflushed)
     tc_close(&tc);
 }
 
-TEST(proxy_sender, comes_before_what_was_written_before_the_connect)
+TEST(proxy_sender, precedes_writes_before_the_connect)
 {
     struct test_channel tc;
 
@@ -149,7 +149,7 @@ TEST(proxy_sender, comes_before_what_was_written_before_the_connect)
 }
 
 /* A flush before the connect fails its writes, including the header. */
-TEST(proxy_sender, comes_again_if_it_was_flushed_before_the_connect)
+TEST(proxy_sender, is_sent_again_if_flushed_before_the_connect)
 {
     struct test_channel tc;
 
@@ -168,7 +168,7 @@ static void shut_output(weir_promise *connected, void *tc)
     weir_channel_shutdown_output(((struct test_channel *)tc)->channel, NULL);
 }
 
-TEST(proxy_sender, comes_before_the_end_of_the_output)
+TEST(proxy_sender, precedes_a_half_closure)
 {
     struct test_channel tc;
 
@@ -185,7 +185,7 @@ static void write_and_close(weir_promise *connected, void *tc)
     weir_channel_close(((struct test_channel *)tc)->channel, NULL);
 }
 
-TEST(proxy_sender, comes_before_what_is_written_and_closed)
+TEST(proxy_sender, precedes_a_write_and_a_close)
 {
     struct test_channel tc;
 
@@ -201,7 +201,7 @@ static void abort_it(weir_promise *connected, void *tc)
     weir_channel_abort(((struct test_channel *)tc)->channel, NULL);
 }
 
-TEST(proxy_sender, says_nothing_of_a_channel_that_is_closed_at_once)
+TEST(proxy_sender, is_silent_if_the_channel_is_closed_at_once)
 {
     struct test_channel tc;
 
@@ -227,7 +227,7 @@ static void write_without_memory(weir_promise *connected, void *tc)
 }
 
 /* Without memory for the header, nothing is sent. */
-TEST(proxy_sender, is_never_left_out_for_want_of_memory)
+TEST(proxy_sender, is_never_omitted_without_memory)
 {
     bool failed = true;
     struct test_channel tc;

@@ -12,7 +12,7 @@
 #include "support/codec/decoder_fixture.h"
 #include "support/memory.h"
 
-TEST(strings, are_made_of_text_and_of_bytes)
+TEST(strings, are_created_from_text_and_bytes)
 {
     weir_string *string = NULL;
 
@@ -30,7 +30,7 @@ TEST(strings, are_made_of_text_and_of_bytes)
     weir_string_release(NULL);
 }
 
-TEST(strings, are_printed)
+TEST(strings, are_formatted)
 {
     weir_string *string = NULL;
 
@@ -39,7 +39,7 @@ TEST(strings, are_printed)
     weir_string_release(string);
 }
 
-TEST(strings, have_no_nul_but_the_last)
+TEST(strings, have_no_embedded_nul)
 {
     weir_string *string = NULL;
 
@@ -94,14 +94,14 @@ static void format_string(const weir_msg *msg, char *text, size_t size)
                        (const char *)weir_buf_bytes(string_or_buf));
 }
 
-TEST(strings, come_in_for_each_message_of_bytes)
+TEST(strings, are_decoded_from_buffers)
 {
     const struct feed feed = {.add = add, .arg = NULL, .format = format_string};
 
     assert_fed(&feed, "one\n\nt\0wo\nthr\xff\n", 15, "<one>|<>|error(WEIR_EMALFORMED)|<thr\xff>");
 }
 
-TEST(strings, may_have_to_be_utf8)
+TEST(strings, may_be_restricted_to_utf8)
 {
     const struct feed feed = {
         .add = add, .arg = WEIR_STRINGS_OPTIONS(.utf8 = true), .format = format_string};
@@ -109,7 +109,7 @@ TEST(strings, may_have_to_be_utf8)
     assert_fed(&feed, "\xc3\xa4\nthr\xff\nx\n", 10, "<\xc3\xa4>|error(WEIR_EMALFORMED)|<x>");
 }
 
-TEST(strings, come_of_composites_too)
+TEST(strings, are_decoded_from_composites)
 {
     weir_embedded *embedded = fixture_open(add_options, NULL);
     weir_composite *composite = NULL;
@@ -125,7 +125,7 @@ TEST(strings, come_of_composites_too)
     weir_embedded_release(embedded);
 }
 
-TEST(strings, go_out_as_bytes)
+TEST(strings, are_encoded_as_bytes)
 {
     weir_embedded *embedded = fixture_open(add_options, NULL);
     weir_string *string = NULL;
@@ -160,7 +160,7 @@ static weir_string *make_random(uint32_t *random)
     return string;
 }
 
-TEST(strings, come_back_as_they_went_out)
+TEST(strings, round_trip)
 {
     weir_embedded *embedded = fixture_open(add_options, NULL);
     uint32_t random = 1;

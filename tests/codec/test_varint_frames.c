@@ -26,7 +26,7 @@ static int add_options(weir_pipeline *pipeline, const void *options)
 #define FEED(...) (&(const struct feed){.add = add, .arg = WEIR_VARINT_FRAMES_OPTIONS(__VA_ARGS__)})
 #define BYTES(text) (text), sizeof(text) - 1
 
-TEST(varint_frames, are_cut_out)
+TEST(varint_frames, are_extracted)
 {
     assert_fed(FEED(.max_length = 0), BYTES("\5hello\0\2ok\3cu"), "hello||ok");
 }
@@ -52,7 +52,7 @@ TEST(varint_frames, over_the_limit_are_skipped)
     assert_fed(FEED(.max_length = 3), BYTES("\xff\xff\xff\xff\x0f-abc"), "error(WEIR_ETOOLONG)");
 }
 
-TEST(varint_frames, have_lengths_of_32_bits_in_their_shortest_form)
+TEST(varint_frames, reject_non_minimal_and_long_lengths)
 {
     assert_fed(FEED(.max_length = 3), BYTES("\xff\xff\xff\xff\x1f-abc"), "error(WEIR_EMALFORMED)");
     assert_fed(FEED(.max_length = 3), BYTES("\1a\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80"),
@@ -70,12 +70,12 @@ TEST(varint_frames, that_never_end_take_no_memory)
     weir_embedded_release(embedded);
 }
 
-TEST(varint_frames, are_slices_of_what_came)
+TEST(varint_frames, are_slices_of_the_input)
 {
     fixture_assert_slice(add_options, NULL, BYTES("\1a\2bc"), 1, 3);
 }
 
-TEST(varint_frames, have_a_limit_that_a_buffer_can_hold)
+TEST(varint_frames, reject_a_limit_beyond_the_buffer_maximum)
 {
     assert_int_equal(
         fixture_try_add(add_options, WEIR_VARINT_FRAMES_OPTIONS(.max_length = SIZE_MAX)), -EINVAL);
@@ -101,7 +101,7 @@ static void assert_file_header(int64_t length, const char *expected, size_t size
     weir_embedded_release(embedded);
 }
 
-TEST(varint_frames, say_how_long_a_message_is)
+TEST(varint_frames, write_the_length_before_the_message)
 {
     assert_file_header(0, BYTES("\0"));
     assert_file_header(127, BYTES("\x7f"));
@@ -110,7 +110,7 @@ TEST(varint_frames, say_how_long_a_message_is)
     assert_file_header(UINT32_MAX, BYTES("\xff\xff\xff\xff\x0f"));
 }
 
-TEST(varint_frames, fail_what_has_more_than_32_bits)
+TEST(varint_frames, fail_messages_above_32_bits)
 {
     weir_embedded *embedded = fixture_open(add_options, NULL);
     weir_file_range *range = NULL;
@@ -122,7 +122,7 @@ TEST(varint_frames, fail_what_has_more_than_32_bits)
     weir_embedded_release(embedded);
 }
 
-TEST(varint_frames, are_understood_by_themselves)
+TEST(varint_frames, round_trip)
 {
     check_round_trip(&(const struct round_trip){
         .name = "varint frames",

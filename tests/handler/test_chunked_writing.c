@@ -294,7 +294,7 @@ TEST(chunked_writing, continues_after_a_piece_failed)
 
 static weir_promise *kept;
 
-static void keep_first(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+static void withhold_first(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
     if (kept != NULL) {
         weir_write(ctx, msg, done);
@@ -306,12 +306,12 @@ static void keep_first(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 
 TEST(chunked_writing, continues_after_a_later_piece_failed)
 {
-    static const weir_handler keeper = {.name = "keeper", .write = keep_first};
+    static const weir_handler withholding = {.name = "withholding", .write = withhold_first};
     struct script one = {.text = "a.b"};
     struct test_channel tc;
 
     open_rig(&tc);
-    assert_int_equal(weir_pipeline_add_first(tc.pipeline, &keeper, NULL), 0);
+    assert_int_equal(weir_pipeline_add_first(tc.pipeline, &withholding, NULL), 0);
     put(&tc, chunks_of(&one), "one");
     put(&tc, text_msg("x"), "x");
     flush(&tc);
@@ -345,37 +345,37 @@ TEST(chunked_writing, does_not_start_a_cancelled_message)
     tc_close(&tc);
 }
 
-struct heard {
+struct progress {
     int64_t sent;
     int64_t length;
     unsigned times;
 };
 
-static void hear_progress(int64_t sent, int64_t length, void *user_data)
+static void record_progress(int64_t sent, int64_t length, void *user_data)
 {
-    *(struct heard *)user_data =
-        (struct heard){sent, length, ((struct heard *)user_data)->times + 1};
+    *(struct progress *)user_data =
+        (struct progress){sent, length, ((struct progress *)user_data)->times + 1};
 }
 
 TEST(chunked_writing, reports_progress)
 {
     struct script script = {.text = "abc"};
-    struct heard heard = {0};
+    struct progress progress = {0};
     weir_msg *chunks = chunks_of(&script);
     struct test_channel tc;
 
     open_rig(&tc);
     tc.wire->room = 2;
-    weir_chunks_on_progress(weir_chunks_of(chunks), hear_progress, &heard);
+    weir_chunks_on_progress(weir_chunks_of(chunks), record_progress, &progress);
     put(&tc, chunks, "c");
     flush(&tc);
-    assert_int_equal(heard.sent, 2);
-    assert_int_equal(heard.length, 3);
+    assert_int_equal(progress.sent, 2);
+    assert_int_equal(progress.length, 3);
     assert_events(&tc.events, "");
     tc_make_room(&tc, 1);
     tc_run(&tc);
-    assert_int_equal(heard.sent, 3);
-    assert_int_equal(heard.times, 3);
+    assert_int_equal(progress.sent, 3);
+    assert_int_equal(progress.times, 3);
     assert_events(&tc.events, "c=ok");
     tc_close(&tc);
 }
@@ -384,22 +384,22 @@ TEST(chunked_writing, reports_progress)
 TEST(chunked_writing, reports_no_progress_after_a_failure)
 {
     struct script script = {.text = "ab.c"};
-    struct heard heard = {0};
+    struct progress progress = {0};
     weir_msg *chunks = chunks_of(&script);
     struct test_channel tc;
 
     open_rig(&tc);
     tc.wire->room = 1;
-    weir_chunks_on_progress(weir_chunks_of(chunks), hear_progress, &heard);
+    weir_chunks_on_progress(weir_chunks_of(chunks), record_progress, &progress);
     put(&tc, chunks, "c");
     flush(&tc);
     assert_int_equal(weir_pipeline_remove(tc.pipeline, "chunked-writing", NULL), 0);
     tc_run(&tc);
     assert_int_equal(event_log_count(&tc.events, "c=WEIR_ECLOSED"), 1);
-    assert_int_equal(heard.times, 1);
+    assert_int_equal(progress.times, 1);
     tc_make_room(&tc, -1);
     tc_run(&tc);
-    assert_int_equal(heard.times, 1);
+    assert_int_equal(progress.times, 1);
     assert_int_equal(script.closed, 1);
     tc_close(&tc);
 }
@@ -427,7 +427,7 @@ TEST(chunked_writing, reports_progress_of_files)
     static const weir_chunk_source ranges = {.next = next_range};
     weir_file_range *range = NULL;
     weir_chunks *chunks = NULL;
-    struct heard heard = {0};
+    struct progress progress = {0};
     weir_msg *msg;
     struct test_channel tc;
 
@@ -436,11 +436,11 @@ TEST(chunked_writing, reports_progress_of_files)
     assert_int_equal(weir_file_range_create(0, 0, 300, 0, &range), 0);
     msg = weir_file_range_msg(range);
     assert_int_equal(weir_chunks_create(&ranges, &msg, 300, &chunks), 0);
-    weir_chunks_on_progress(chunks, hear_progress, &heard);
+    weir_chunks_on_progress(chunks, record_progress, &progress);
     put(&tc, weir_chunks_msg(chunks), "c");
     flush(&tc);
     assert_events(&tc.events, "c=ok");
-    assert_int_equal(heard.sent, 300);
+    assert_int_equal(progress.sent, 300);
     tc_close(&tc);
 }
 

@@ -24,7 +24,7 @@ static weir_connection_limit *make_limit(size_t max, size_t max_per_address)
     return limit;
 }
 
-static weir_embedded *visit(weir_connection_limit *limit, const char *address)
+static weir_embedded *connect_from(weir_connection_limit *limit, const char *address)
 {
     weir_embedded *embedded = NULL;
 
@@ -56,15 +56,16 @@ static void assert_stats(weir_connection_limit *limit, size_t open, size_t addre
 TEST(connection_limit, rejects_connections_over_the_limit)
 {
     weir_connection_limit *limit = make_limit(2, 0);
-    weir_embedded *first = visit(limit, "192.0.2.1:1"), *second = visit(limit, "192.0.2.1:2");
-    weir_embedded *third = visit(limit, "192.0.2.2:1"), *fourth;
+    weir_embedded *first = connect_from(limit, "192.0.2.1:1"),
+                  *second = connect_from(limit, "192.0.2.1:2");
+    weir_embedded *third = connect_from(limit, "192.0.2.2:1"), *fourth;
 
     assert_true(is_in(first) && is_in(second));
     assert_false(weir_channel_is_open(weir_embedded_channel(third)));
     assert_stats(limit, 2, 0, 2, 1);
     (void)weir_embedded_finish(first);
     assert_stats(limit, 1, 0, 2, 1);
-    fourth = visit(limit, "192.0.2.2:1");
+    fourth = connect_from(limit, "192.0.2.2:1");
     assert_true(is_in(fourth));
     assert_stats(limit, 2, 0, 3, 1);
     weir_embedded_release(first);
@@ -78,20 +79,21 @@ TEST(connection_limit, rejects_connections_over_the_limit)
 TEST(connection_limit, counts_by_address_regardless_of_port_and_mapping)
 {
     weir_connection_limit *limit = make_limit(0, 1);
-    weir_embedded *here = visit(limit, "192.0.2.1:1"), *again = visit(limit, "192.0.2.1:2");
-    weir_embedded *clothed = visit(limit, "[::ffff:192.0.2.1]:3");
-    weir_embedded *there = visit(limit, "[2001:db8::1]:1");
+    weir_embedded *here = connect_from(limit, "192.0.2.1:1"),
+                  *again = connect_from(limit, "192.0.2.1:2");
+    weir_embedded *mapped = connect_from(limit, "[::ffff:192.0.2.1]:3");
+    weir_embedded *there = connect_from(limit, "[2001:db8::1]:1");
 
     assert_true(is_in(here) && is_in(there));
-    assert_false(is_in(again) || is_in(clothed));
+    assert_false(is_in(again) || is_in(mapped));
     assert_stats(limit, 2, 2, 2, 2);
     weir_embedded_release(here);
     assert_stats(limit, 1, 1, 2, 2);
     weir_embedded_release(again);
-    weir_embedded_release(clothed);
-    clothed = visit(limit, "[::ffff:192.0.2.1]:3");
-    assert_true(is_in(clothed));
-    weir_embedded_release(clothed);
+    weir_embedded_release(mapped);
+    mapped = connect_from(limit, "[::ffff:192.0.2.1]:3");
+    assert_true(is_in(mapped));
+    weir_embedded_release(mapped);
     weir_embedded_release(there);
     assert_stats(limit, 0, 0, 3, 2);
     weir_connection_limit_release(limit);
@@ -100,7 +102,8 @@ TEST(connection_limit, counts_by_address_regardless_of_port_and_mapping)
 TEST(connection_limit, does_not_count_peers_without_an_ip_address)
 {
     weir_connection_limit *limit = make_limit(0, 1);
-    weir_embedded *first = visit(limit, "unix:/run/x"), *second = visit(limit, "unix:/run/x");
+    weir_embedded *first = connect_from(limit, "unix:/run/x"),
+                  *second = connect_from(limit, "unix:/run/x");
 
     assert_true(is_in(first) && is_in(second));
     assert_stats(limit, 2, 0, 2, 0);
@@ -112,7 +115,8 @@ TEST(connection_limit, does_not_count_peers_without_an_ip_address)
 TEST(connection_limit, does_not_count_rejected_peers_by_address)
 {
     weir_connection_limit *limit = make_limit(1, 5);
-    weir_embedded *first = visit(limit, "192.0.2.1:1"), *second = visit(limit, "192.0.2.2:1");
+    weir_embedded *first = connect_from(limit, "192.0.2.1:1"),
+                  *second = connect_from(limit, "192.0.2.2:1");
 
     assert_stats(limit, 1, 1, 1, 1);
     weir_embedded_release(first);
@@ -124,7 +128,7 @@ TEST(connection_limit, does_not_count_rejected_peers_by_address)
 TEST(connection_limit, stops_counting_when_removed)
 {
     weir_connection_limit *limit = make_limit(1, 0);
-    weir_embedded *embedded = visit(limit, "192.0.2.1:1");
+    weir_embedded *embedded = connect_from(limit, "192.0.2.1:1");
 
     assert_int_equal(
         weir_pipeline_remove(weir_embedded_pipeline(embedded), "connection-limit", NULL), 0);
@@ -137,7 +141,7 @@ TEST(connection_limit, stops_counting_when_removed)
 TEST(connection_limit, lives_until_the_last_connection_is_closed)
 {
     weir_connection_limit *limit = make_limit(1, 1);
-    weir_embedded *embedded = visit(limit, "192.0.2.1:1");
+    weir_embedded *embedded = connect_from(limit, "192.0.2.1:1");
 
     weir_connection_limit_release(limit);
     assert_true(is_in(embedded));
@@ -190,10 +194,11 @@ TEST(connection_limit, on_a_listener_applies_to_accepted_connections)
 #define THREADS 4
 #define ROUNDS 300
 
-static void come_and_go(void *arg)
+static void connect_repeatedly(void *arg)
 {
     for (int i = 0; i < ROUNDS; i++) {
-        weir_embedded *first = visit(arg, "192.0.2.1:1"), *second = visit(arg, "192.0.2.2:1");
+        weir_embedded *first = connect_from(arg, "192.0.2.1:1"),
+                      *second = connect_from(arg, "192.0.2.2:1");
 
         weir_embedded_release(first);
         weir_embedded_release(second);
@@ -207,7 +212,7 @@ TEST(connection_limit, is_shared_by_threads)
     weir__thread threads[THREADS];
 
     for (int i = 0; i < THREADS; i++)
-        assert_int_equal(weir__thread_start("visitor", come_and_go, limit, &threads[i]), 0);
+        assert_int_equal(weir__thread_start("client", connect_repeatedly, limit, &threads[i]), 0);
     for (int i = 0; i < THREADS; i++)
         weir__thread_join(&threads[i]);
     weir_connection_limit_read_stats(limit, &stats);
@@ -231,7 +236,7 @@ TEST(connection_limit, survives_allocation_failures)
         err = weir_connection_limit_create(WEIR_CONNECTION_LIMIT_OPTIONS(.max_per_address = 1),
                                            &limit);
         if (err == 0)
-            embedded = visit(limit, "192.0.2.1:1");
+            embedded = connect_from(limit, "192.0.2.1:1");
         failed = test_memory_failed();
         test_memory_fail_at(0);
         if (embedded != NULL) {

@@ -96,7 +96,8 @@ TEST(ip_filter, rejects_invalid_rules)
 
 /* ---- on a connection ---- */
 
-static weir_embedded *visit(struct event_log *events, const char *address, weir_ip_filter *filter)
+static weir_embedded *connect_from(struct event_log *events, const char *address,
+                                   weir_ip_filter *filter)
 {
     weir_embedded *embedded = NULL;
     weir_pipeline *pipeline;
@@ -120,7 +121,7 @@ TEST(ip_filter, accepts_a_connection_and_removes_itself)
     weir_embedded *embedded;
 
     event_log_open(&events);
-    embedded = visit(&events, "10.2.0.1:1", filter);
+    embedded = connect_from(&events, "10.2.0.1:1", filter);
     assert_true(weir_channel_is_active(weir_embedded_channel(embedded)));
     assert_null(weir_pipeline_find(weir_embedded_pipeline(embedded), "ip-filter"));
     assert_events(&events, "a.added a.registered a.active a.request_read");
@@ -137,7 +138,7 @@ TEST(ip_filter, aborts_a_connection_before_other_handlers_see_it)
     weir_embedded *embedded;
 
     event_log_open(&events);
-    embedded = visit(&events, "10.1.0.1:1", filter);
+    embedded = connect_from(&events, "10.1.0.1:1", filter);
     assert_false(weir_channel_is_open(weir_embedded_channel(embedded)));
     assert_events(&events, "a.added a.registered a.request_read a.unregistered a.removed a.deinit");
     assert_int_equal(weir_ip_filter_rejected(filter), 1);
@@ -180,7 +181,7 @@ TEST(ip_filter, logs_rejections_at_info_with_a_rate_limit)
             weir_log_set_level(i == 0 ? WEIR_LOG_WARN : WEIR_LOG_INFO);
             log_capture_start();
         }
-        weir_embedded_release(visit(&events, "10.1.2.3:55", filter));
+        weir_embedded_release(connect_from(&events, "10.1.2.3:55", filter));
         assert_int_equal(log_capture_count(WEIR_LOG_WARN), 0);
     }
     assert_int_equal(log_capture_count(WEIR_LOG_INFO), 10);

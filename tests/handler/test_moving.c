@@ -99,7 +99,7 @@ static void write_chunks(struct connection *connection, struct source *source,
 }
 
 /* The half closure behind the writes is not lost either. */
-TEST_EACH_CONNECTION(moving, brings_chunks_along)
+TEST_EACH_CONNECTION(moving, keeps_chunks)
 {
     struct source source = {0};
     weir_promise *written, *shut;
@@ -118,7 +118,7 @@ TEST_EACH_CONNECTION(moving, brings_chunks_along)
     connection_close(connection);
 }
 
-TEST_EACH_CONNECTION(moving, ends_chunks_with_the_loop_that_they_have_come_to)
+TEST_EACH_CONNECTION(moving, fails_chunks_when_the_new_loop_ends)
 {
     struct source source = {0};
     weir_promise *written;
@@ -136,7 +136,7 @@ TEST_EACH_CONNECTION(moving, ends_chunks_with_the_loop_that_they_have_come_to)
 /* ---- timeouts ---- */
 
 /* For the thread sanitizer. */
-TEST_EACH_CONNECTION(moving, brings_writes_along_that_have_a_time)
+TEST_EACH_CONNECTION(moving, keeps_timed_writes)
 {
     weir_promise *written;
 

@@ -98,7 +98,7 @@ static weir_msg *frame(void)
     return weir_buf_msg(buf);
 }
 
-TEST_EACH_CONNECTION(never_reading, costs_little_more_than_the_high_mark)
+TEST_EACH_CONNECTION(never_reading, takes_little_more_memory_than_the_high_mark)
 {
     weir_promise *sent;
     weir_buf *all;

@@ -13,42 +13,43 @@
 #include "support/memory.h"
 
 /* A handler that queues everything; the test decides what happens to it. */
-struct keeper {
+struct queueing {
     weir_pending_writes writes;
 };
 
 static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
-    struct keeper *keeper = weir_ctx_state(ctx);
+    struct queueing *queueing = weir_ctx_state(ctx);
 
-    (void)weir_pending_writes_add(ctx, &keeper->writes, msg, done);
+    (void)weir_pending_writes_add(ctx, &queueing->writes, msg, done);
 }
 
 static void on_flush(weir_ctx *ctx)
 {
-    weir_pending_writes_flush(&((struct keeper *)weir_ctx_state(ctx))->writes);
+    weir_pending_writes_flush(&((struct queueing *)weir_ctx_state(ctx))->writes);
 }
 
 static void on_close(weir_ctx *ctx, weir_promise *done)
 {
-    weir_pending_writes_close(ctx, &((struct keeper *)weir_ctx_state(ctx))->writes, done);
+    weir_pending_writes_close(ctx, &((struct queueing *)weir_ctx_state(ctx))->writes, done);
 }
 
 static void on_shutdown_output(weir_ctx *ctx, weir_promise *done)
 {
-    weir_pending_writes_shutdown_output(ctx, &((struct keeper *)weir_ctx_state(ctx))->writes, done);
+    weir_pending_writes_shutdown_output(ctx, &((struct queueing *)weir_ctx_state(ctx))->writes,
+                                        done);
 }
 
 static void on_removed(weir_ctx *ctx)
 {
-    struct keeper *keeper = weir_ctx_state(ctx);
+    struct queueing *queueing = weir_ctx_state(ctx);
 
-    weir_pending_writes_fail(ctx, &keeper->writes, WEIR_ECLOSED, NULL);
+    weir_pending_writes_fail(ctx, &queueing->writes, WEIR_ECLOSED, NULL);
 }
 
-static const weir_handler keeper_handler = {
-    .name = "keeper",
-    .state_size = sizeof(struct keeper),
+static const weir_handler queueing_handler = {
+    .name = "queueing",
+    .state_size = sizeof(struct queueing),
     .removed = on_removed,
     .write = on_write,
     .flush = on_flush,
@@ -60,10 +61,10 @@ static weir_pending_writes *open_rig(struct test_channel *tc, weir_ctx **ret_ctx
 {
     tc_open_with(tc, &(const struct wire_options){.silent = true},
                  WEIR_CHANNEL_OPTIONS(.low_mark = 500, .high_mark = 1000));
-    assert_int_equal(weir_pipeline_add_last(tc->pipeline, &keeper_handler, NULL), 0);
+    assert_int_equal(weir_pipeline_add_last(tc->pipeline, &queueing_handler, NULL), 0);
     tc_start(tc);
-    *ret_ctx = weir_pipeline_find(tc->pipeline, "keeper");
-    return &((struct keeper *)weir_ctx_state(*ret_ctx))->writes;
+    *ret_ctx = weir_pipeline_find(tc->pipeline, "queueing");
+    return &((struct queueing *)weir_ctx_state(*ret_ctx))->writes;
 }
 
 TEST(pending_writes, pass_in_order)

@@ -41,7 +41,7 @@ struct together {
     struct test_channel tc;
     weir_traffic *traffic;
     weir_promise *promises[WRITES_MAX];
-    unsigned told[WRITES_MAX];
+    unsigned completions[WRITES_MAX];
     size_t writes;
     unsigned reactions; /* the number of listeners that write */
     unsigned sources;   /* open chunk sources */
@@ -68,7 +68,7 @@ static void on_told(weir_promise *promise, void *all_)
     struct together *all = all_;
 
     for (size_t i = 0; i < all->writes; i++)
-        all->told[i] += all->promises[i] == promise;
+        all->completions[i] += all->promises[i] == promise;
     react(all);
 }
 
@@ -113,8 +113,8 @@ static int init_hearer(void *state, const void *all)
     return 0;
 }
 
-static const weir_handler hearer = {
-    .name = "hearer",
+static const weir_handler observer = {
+    .name = "observer",
     .state_size = sizeof(struct together *),
     .init = init_hearer,
     .writability = on_writability,
@@ -225,7 +225,7 @@ static bool settles(struct together *all)
         stepper_advance(&all->tc.stepper, weir_ms(25));
     tc_run(&all->tc);
     for (size_t i = 0; i < all->writes; i++)
-        PROPERTY(all->told[i] == 1);
+        PROPERTY(all->completions[i] == 1);
     weir_traffic_read_stats(all->traffic, &stats);
     PROPERTY(stats.bytes_waiting == 0);
     PROPERTY(all->sources == 0);
@@ -246,7 +246,7 @@ static void begin(void *state)
         weir_traffic_create(WEIR_TRAFFIC_OPTIONS(.write_rate = 20000, .burst_ns = weir_ms(5)),
                             &all->traffic),
         0);
-    assert_int_equal(weir_pipeline_add_last(all->tc.pipeline, &hearer, &all), 0);
+    assert_int_equal(weir_pipeline_add_last(all->tc.pipeline, &observer, &all), 0);
     tc_start(&all->tc);
 }
 

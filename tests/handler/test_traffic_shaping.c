@@ -135,21 +135,21 @@ static void remove_shaping(weir_ctx *ctx)
 }
 
 /* The first write passes, the second is delayed and above the mark. */
-static void write_over_the_mark(struct test_channel *tc, const weir_handler *hearer)
+static void write_over_the_mark(struct test_channel *tc, const weir_handler *observer)
 {
     weir_channel_write(tc->channel, text_msg("x"), NULL);
-    assert_int_equal(weir_pipeline_add_last(tc->pipeline, hearer, NULL), 0);
+    assert_int_equal(weir_pipeline_add_last(tc->pipeline, observer, NULL), 0);
     weir_channel_write(tc->channel, sized_msg(1000), NULL);
     weir_channel_flush(tc->channel);
 }
 
 TEST(traffic_shaping, supports_writes_from_within_the_first_delayed_write)
 {
-    static const weir_handler hearer = {.name = "hearer", .writability = write_more};
+    static const weir_handler observer = {.name = "observer", .writability = write_more};
     struct test_channel tc;
 
     open_rig(&tc, 0, 1000);
-    write_over_the_mark(&tc, &hearer);
+    write_over_the_mark(&tc, &observer);
     assert_int_equal(tc.wire->sent_length, 1);
     pass(&tc, 2);
     assert_int_equal(tc.wire->sent_length, 1001);
@@ -160,13 +160,13 @@ TEST(traffic_shaping, supports_writes_from_within_the_first_delayed_write)
 
 TEST(traffic_shaping, supports_removal_from_within_the_first_delayed_write)
 {
-    static const weir_handler hearer = {.name = "hearer", .writability = remove_shaping};
+    static const weir_handler observer = {.name = "observer", .writability = remove_shaping};
     weir_traffic *traffic = make(0, 1000);
     weir_traffic_stats stats;
     struct test_channel tc;
 
     open_with(&tc, traffic);
-    write_over_the_mark(&tc, &hearer);
+    write_over_the_mark(&tc, &observer);
     tc_run(&tc);
     assert_int_equal(tc.wire->sent_length, 1001);
     weir_traffic_read_stats(traffic, &stats);
@@ -185,7 +185,7 @@ static void write_last(weir_ctx *ctx)
 /* Cancelled writes no longer count when they are passed on. */
 TEST(traffic_shaping, keeps_the_order_when_removed)
 {
-    static const weir_handler hearer = {.name = "hearer", .writability = write_last};
+    static const weir_handler observer = {.name = "observer", .writability = write_last};
     weir_promise *promise;
     struct test_channel tc;
 
@@ -195,7 +195,7 @@ TEST(traffic_shaping, keeps_the_order_when_removed)
     weir_channel_write(tc.channel, sized_msg(1000), promise);
     transmit(&tc, "2", NULL);
     assert_false(weir_channel_is_writable(tc.channel));
-    assert_int_equal(weir_pipeline_add_last(tc.pipeline, &hearer, NULL), 0);
+    assert_int_equal(weir_pipeline_add_last(tc.pipeline, &observer, NULL), 0);
     assert_int_equal(weir_promise_cancel(promise), 0);
     assert_int_equal(weir_pipeline_remove(tc.pipeline, "traffic-shaping", NULL), 0);
     tc_run(&tc);
