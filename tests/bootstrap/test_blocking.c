@@ -72,7 +72,7 @@ TEST(blocking, is_a_kind_of_loops)
     end_group(group);
 }
 
-TEST(blocking, says_why_it_cannot_be_had)
+TEST(blocking, reports_why_it_cannot_be_created)
 {
     weir_group *group = NULL;
 
@@ -140,7 +140,7 @@ static void await_descriptors(size_t descriptors)
     assert_int_equal(descriptors_open(), descriptors);
 }
 
-TEST(blocking, gives_descriptors_back_after_a_minute)
+TEST(blocking, closes_descriptors_after_a_minute)
 {
     enum { VISITORS = 12 };
     struct echo_service service = {0};
@@ -360,7 +360,7 @@ TEST(blocking, lets_handlers_wait_for_others_but_not_for_themselves)
 
 /* ---- when there is no thread ---- */
 
-TEST(blocking, turns_away_whom_it_has_no_room_for)
+TEST(blocking, closes_connections_beyond_its_limit)
 {
     struct echo_service service = {0};
     weir_group *group = make_blocking(3); /* one of them is the listener's */
@@ -394,7 +394,7 @@ TEST(blocking, turns_away_whom_it_has_no_room_for)
     weir_group_release(group);
 }
 
-TEST(blocking, tells_who_asks_that_there_is_no_room)
+TEST(blocking, reports_that_there_is_no_room)
 {
     weir_group *group = make_blocking(1), *others = make_blocking(0);
     weir_channel *channel = NULL;
@@ -452,7 +452,7 @@ static void turn_one_away(weir_server *server)
     raw_client_close(peer);
 }
 
-TEST(blocking, goes_on_when_a_thread_cannot_be_started)
+TEST(blocking, continues_when_a_thread_cannot_be_started)
 {
     static struct thread_factory_fixture fixture;
     struct echo_service service = {0};
@@ -480,7 +480,7 @@ TEST(blocking, goes_on_when_a_thread_cannot_be_started)
     thread_factory_close(&fixture);
 }
 
-TEST(blocking, goes_on_when_there_is_no_descriptor_for_another_executor)
+TEST(blocking, continues_without_a_descriptor_for_another_executor)
 {
     struct echo_service service = {0};
     weir_group *group;
@@ -539,7 +539,7 @@ TEST(blocking, gives_a_client_one_thread_for_all_its_addresses)
     weir_group_release(servers);
 }
 
-TEST(blocking, gives_a_thread_back_when_a_client_gives_up)
+TEST(blocking, releases_the_thread_of_a_cancelled_client)
 {
     weir_group *group = make_blocking(0);
     struct silent_address silent;
@@ -559,7 +559,7 @@ TEST(blocking, gives_a_thread_back_when_a_client_gives_up)
     end_group(group);
 }
 
-TEST(blocking, gives_nothing_to_a_client_whose_options_make_no_sense)
+TEST(blocking, leases_nothing_for_invalid_options)
 {
     weir_group *group = make_blocking(0);
     weir_promise *connecting = NULL;
@@ -672,7 +672,7 @@ static void come_and_go(void *arg)
 }
 
 /* Threads are leased and released all the time; each connection is served, or refused. */
-TEST(blocking, serves_or_refuses_whoever_comes)
+TEST(blocking, serves_or_refuses_each_client)
 {
     enum { THREADS = 4 };
     struct echo_service service = {0};

@@ -106,7 +106,7 @@ static void say_to_all(struct party *party, const char *words, uintptr_t hearers
     weir_promise_release(done);
 }
 
-TEST_EACH_LOOP(broadcast, is_heard_by_everybody_on_every_loop)
+TEST_EACH_LOOP(broadcast, reaches_all_channels_on_every_loop)
 {
     struct party party;
 
@@ -118,7 +118,7 @@ TEST_EACH_LOOP(broadcast, is_heard_by_everybody_on_every_loop)
     close_party(&party);
 }
 
-TEST_EACH_LOOP(broadcast, leaves_out_who_has_gone)
+TEST_EACH_LOOP(broadcast, skips_closed_channels)
 {
     struct party party;
 
@@ -186,7 +186,7 @@ static void look_at(weir_channel *channel, void *user_data)
  * A client that does not read receives nothing more once it is full. Delivery by the kernel takes
  * time: a client that is full for a moment may have room again, and receives some more.
  */
-TEST_EACH_LOOP(broadcast, is_not_kept_for_who_does_not_read)
+TEST_EACH_LOOP(broadcast, is_not_queued_for_clients_that_do_not_read)
 {
     static char large[LARGE + 1];
     struct party party;

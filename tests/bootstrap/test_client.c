@@ -162,7 +162,7 @@ TEST_EACH_LOOP(client, connects_and_talks)
     echo_service_stop(server);
 }
 
-TEST_EACH_LOOP(client, is_told_before_the_channel_is_active)
+TEST_EACH_LOOP(client, completes_before_the_channel_is_active)
 {
     struct echo_service service = {0};
     struct caller caller = {0};
@@ -184,7 +184,7 @@ TEST_EACH_LOOP(client, is_told_before_the_channel_is_active)
     echo_service_stop(server);
 }
 
-TEST_EACH_LOOP(client, fails_where_nobody_listens)
+TEST_EACH_LOOP(client, fails_without_a_listener)
 {
     struct caller caller = {0};
     weir_address nobody = unused_address();
@@ -201,7 +201,7 @@ TEST_EACH_LOOP(client, fails_where_nobody_listens)
     forget(connecting, &caller);
 }
 
-TEST_EACH_LOOP(client, fails_with_what_its_initialiser_says)
+TEST_EACH_LOOP(client, fails_with_the_error_of_its_initializer)
 {
     struct echo_service service = {0};
     struct caller caller = {.init_err = -EXDEV};
@@ -250,7 +250,7 @@ TEST_EACH_LOOP(client, gives_its_channel_attributes_options_and_a_local_address)
     echo_service_stop(server);
 }
 
-TEST_EACH_LOOP(client, refuses_options_that_make_no_sense)
+TEST_EACH_LOOP(client, rejects_invalid_options)
 {
     weir_client_options options;
     weir_promise *none = NULL;
@@ -281,7 +281,7 @@ TEST_EACH_LOOP(client, refuses_options_that_make_no_sense)
     assert_null(none);
 }
 
-TEST_EACH_LOOP(client, connects_on_the_loop_that_it_was_told)
+TEST_EACH_LOOP(client, connects_on_the_given_loop)
 {
     struct echo_service service = {0};
     struct caller caller = {0};
@@ -306,7 +306,7 @@ TEST_EACH_LOOP(client, connects_on_the_loop_that_it_was_told)
 
 /* ---- time ---- */
 
-TEST_EACH_LOOP(client, gives_up_when_its_time_is_over)
+TEST_EACH_LOOP(client, times_out)
 {
     struct silent_address silent;
     struct caller caller = {0};
@@ -328,7 +328,7 @@ TEST_EACH_LOOP(client, gives_up_when_its_time_is_over)
     silent_address_deinit(&silent);
 }
 
-TEST_EACH_LOOP(client, gives_up_when_it_is_cancelled)
+TEST_EACH_LOOP(client, stops_when_cancelled)
 {
     struct silent_address silent;
     struct caller caller = {0};
@@ -627,7 +627,7 @@ TEST_EACH_LOOP(client, connects_only_once)
     assert_int_equal(caller.active.calls, 1);
 }
 
-TEST_EACH_LOOP(client, tells_of_every_address_when_all_fail)
+TEST_EACH_LOOP(client, lists_every_address_when_all_fail)
 {
     struct caller caller = {0};
     weir_address addresses[2] = {unused_address(), unused_address()};

@@ -166,7 +166,7 @@ static void say_no(void *user_data, const char *host, uint16_t port, weir_promis
     (void)weir_promise_fail(promise, -EACCES, "not on a Sunday");
 }
 
-TEST_EACH_LOOP(client_by_name, passes_on_what_ones_own_resolver_says)
+TEST_EACH_LOOP(client_by_name, reports_the_error_of_a_custom_resolver)
 {
     static const weir_resolver_type type = {.name = "no", .resolve = say_no};
     weir_resolver *resolver = NULL;
@@ -180,7 +180,7 @@ TEST_EACH_LOOP(client_by_name, passes_on_what_ones_own_resolver_says)
     weir_resolver_release(resolver);
 }
 
-TEST_EACH_LOOP(client_by_name, tells_of_every_address_when_all_fail)
+TEST_EACH_LOOP(client_by_name, lists_every_address_when_all_fail)
 {
     weir_resolver *resolver = fake_dns_open(NULL);
     char text[64];
@@ -199,7 +199,7 @@ static void note_thread(weir_promise *connecting, void *user_data)
     atomic_store((_Atomic(weir_executor *) *)user_data, weir_executor_current());
 }
 
-TEST_EACH_LOOP(client_by_name, tells_on_the_channels_loop)
+TEST_EACH_LOOP(client_by_name, completes_on_the_channels_loop)
 {
     struct echo_service service = {0};
     struct call_counter told = {0};
@@ -256,7 +256,7 @@ static int count_init(weir_channel *channel, void *user_data)
     return 0;
 }
 
-TEST_EACH_LOOP(client_by_name, cancelled_while_it_connects_gives_up)
+TEST_EACH_LOOP(client_by_name, cancelled_while_connecting_stops)
 {
     static const weir_resolver_type type = {.name = "silent", .resolve = answer_silent_address};
     struct silent_address silent;

@@ -99,7 +99,7 @@ TEST_EACH_LOOP(client_pool, connects_to_names)
 
 /* ---- failures ---- */
 
-TEST_EACH_LOOP(client_pool, tells_each_of_a_connection_that_failed)
+TEST_EACH_LOOP(client_pool, fails_one_acquisition_per_failed_connection)
 {
     struct pool_fixture fixture = {.host = host};
     weir_address nobody = unused_address();
@@ -192,7 +192,7 @@ TEST_EACH_LOOP(client_pool, takes_a_channel_back_only_once)
 
 /* ---- the end ---- */
 
-TEST_EACH_LOOP(client_pool, fails_those_who_wait_when_it_is_closed)
+TEST_EACH_LOOP(client_pool, fails_waiting_acquisitions_when_closed)
 {
     struct pool_fixture fixture;
     weir_channel *out;
@@ -358,7 +358,7 @@ TEST_EACH_LOOP(client_pool, leaves_nobody_waiting_when_its_group_ends)
     echo_service_stop(fixture.server);
 }
 
-TEST_EACH_LOOP(client_pool, refuses_options_that_make_no_sense)
+TEST_EACH_LOOP(client_pool, rejects_invalid_options)
 {
     const weir_client_options *client =
         WEIR_CLIENT_OPTIONS(.group = host->group, .address = "127.0.0.1:1");

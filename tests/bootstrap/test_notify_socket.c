@@ -56,7 +56,7 @@ TEST(ready_socket, does_not_believe_others)
     log_capture_start();
     assert_int_equal(weir_systemd_notify("READY=1"), 1);
     assert_false(weir__notify_socket_read(descriptor, getpid() + 1));
-    assert_true(log_capture_last_contains("is not the one that was started"));
+    assert_true(log_capture_last_contains("is not the new process"));
     (void)close(descriptor);
     (void)unsetenv("NOTIFY_SOCKET");
 }

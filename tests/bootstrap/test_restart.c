@@ -97,7 +97,7 @@ static int read_pid(int output)
 
 /* ---- listeners that were handed over ---- */
 
-TEST_EACH_LOOP(server, listens_on_what_it_is_handed)
+TEST_EACH_LOOP(server, adopts_listening_sockets)
 {
     struct echo_service service = {0};
     struct address addresses[2];
@@ -505,7 +505,7 @@ static int restart_too_early(weir_channel *channel, void *user_data)
     return 0;
 }
 
-TEST_EACH_LOOP(restart, of_a_server_that_does_not_listen_yet_is_refused)
+TEST_EACH_LOOP(restart, of_a_server_that_does_not_listen_yet_is_rejected)
 {
     struct early early = {0};
     weir_promise *started = NULL;
@@ -525,7 +525,7 @@ TEST_EACH_LOOP(restart, of_a_server_that_does_not_listen_yet_is_refused)
     echo_service_stop(early.server);
 }
 
-TEST_EACH_LOOP(restart, that_makes_no_sense_is_refused)
+TEST_EACH_LOOP(restart, with_invalid_options_is_rejected)
 {
     struct echo_service service = {0};
     weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
@@ -737,7 +737,7 @@ TEST_EACH_LOOP(restart, by_signals_is_undone_by_a_crash_of_the_new_process)
 /* ---- signals that come early ---- */
 
 /* As soon as it is ready SIGUSR2 may arrive: that does not kill it. */
-TEST_EACH_LOOP(restart, may_be_asked_for_before_anybody_waits_for_signals)
+TEST_EACH_LOOP(restart, may_be_requested_before_weir_server_run)
 {
     struct address where;
     int output, listener = socket_listen(AF_INET, 64, &where), first, second;
@@ -944,7 +944,7 @@ static ssize_t send_slowly(int descriptor, const void *bytes, size_t size, int f
 }
 
 /* A manager that received the end first would wait for it forever. */
-TEST_EACH_LOOP(restart, that_fails_at_once_is_told_in_order)
+TEST_EACH_LOOP(restart, that_fails_at_once_notifies_in_order)
 {
     struct echo_service service = {0};
     struct manager manager;

@@ -31,7 +31,7 @@ static weir_server *start_on(weir_group *group, struct echo_service *service)
     return echo_service_start(service, WEIR_SERVER_OPTIONS(.boss = group));
 }
 
-TEST_EACH_LOOP(server, serves_who_comes)
+TEST_EACH_LOOP(server, serves_clients)
 {
     struct echo_service service = {0};
     weir_server *server = start_on(host->group, &service);
@@ -65,7 +65,7 @@ static int refused(const weir_server_options *options)
 #define TOO_LONG "unix:/" TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN
 #define TEN "0123456789"
 
-TEST_EACH_LOOP(server, refuses_options_that_make_no_sense)
+TEST_EACH_LOOP(server, rejects_invalid_options)
 {
     weir_server_options options;
     weir_group *group = host->group;
@@ -102,7 +102,7 @@ TEST_EACH_LOOP(server, refuses_options_that_make_no_sense)
     assert_true(log_capture_last_contains(".init_server is required"));
 }
 
-TEST(server, refuses_a_group_that_has_no_loops)
+TEST(server, rejects_a_group_without_loops)
 {
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
 
@@ -202,7 +202,7 @@ TEST_EACH_LOOP(server, gives_each_connection_options_and_attributes_before_it_is
     echo_service_stop(server);
 }
 
-TEST_EACH_LOOP(server, closes_a_connection_that_cannot_be_initialised_and_goes_on)
+TEST_EACH_LOOP(server, closes_a_connection_that_cannot_be_initialised_and_continues)
 {
     struct echo_service service = {.init_err = -EPERM};
     weir_server *server = start_on(host->group, &service);
@@ -322,7 +322,7 @@ static int init_listener(weir_channel *channel, void *arg)
     return err < 0 ? err : listening->err;
 }
 
-TEST_EACH_LOOP(server, shows_connections_to_the_listeners_own_handlers_first)
+TEST_EACH_LOOP(server, passes_connections_to_the_listeners_handlers_first)
 {
     struct listening listening = {0};
     weir_server *server = echo_service_start(
@@ -335,7 +335,7 @@ TEST_EACH_LOOP(server, shows_connections_to_the_listeners_own_handlers_first)
     echo_service_stop(server);
 }
 
-TEST_EACH_LOOP(server, fails_with_what_the_listeners_initialiser_says)
+TEST_EACH_LOOP(server, fails_with_the_error_of_the_listeners_initializer)
 {
     struct listening listening = {.err = -EXDEV};
     weir_server *server = NULL;
@@ -354,7 +354,7 @@ static void fail_there(void *arg)
     weir_pipeline_fire_error(weir_channel_pipeline(arg), -EMFILE, "no descriptor is left");
 }
 
-TEST_EACH_LOOP(server, goes_on_after_an_error_of_its_listener)
+TEST_EACH_LOOP(server, continues_after_an_error_of_its_listener)
 {
     struct echo_service service = {0};
     weir_server *server = start_on(host->group, &service);
@@ -411,7 +411,7 @@ TEST_EACH_LOOP(server, shares_the_port_that_the_first_acceptor_was_given)
     echo_service_stop(server);
 }
 
-TEST_EACH_LOOP(server, that_cannot_bind_one_address_closes_the_others_and_says_which)
+TEST_EACH_LOOP(server, that_cannot_bind_one_address_closes_the_others_and_names_it)
 {
     struct echo_service service = {0};
     weir_server *server = start_on(host->group, &service), *second = NULL;
@@ -483,12 +483,12 @@ static void inherit_address(weir_group *group, int family)
 }
 
 /* The sockets of a process that was killed may outlive it by some milliseconds. */
-TEST_EACH_LOOP(server, waits_a_moment_for_an_internet_address_that_is_in_use)
+TEST_EACH_LOOP(server, retries_an_internet_address_in_use)
 {
     inherit_address(host->group, AF_INET);
 }
 
-TEST_EACH_LOOP(server, waits_a_moment_for_a_name_that_is_in_use)
+TEST_EACH_LOOP(server, retries_a_unix_name_in_use)
 {
     inherit_address(host->group, AF_UNIX);
 }
@@ -626,7 +626,7 @@ TEST_EACH_LOOP(server, fails_on_a_group_that_has_ended)
     assert_null(server);
 }
 
-TEST_EACH_LOOP(server, turns_who_comes_away_when_its_workers_have_ended)
+TEST_EACH_LOOP(server, closes_connections_when_its_workers_have_ended)
 {
     struct echo_service service = {0};
     weir_group *workers = NULL;

@@ -73,12 +73,12 @@ static void run_until(struct host *host, int number)
     weir_server_release(server);
 }
 
-TEST_EACH_LOOP(run, drains_when_it_is_told_to_terminate)
+TEST_EACH_LOOP(run, drains_on_sigterm)
 {
     run_until(host, SIGTERM);
 }
 
-TEST_EACH_LOOP(run, drains_when_it_is_interrupted)
+TEST_EACH_LOOP(run, drains_on_sigint)
 {
     run_until(host, SIGINT);
 }
@@ -91,7 +91,7 @@ static void signal_again(void *arg, int status)
         (void)kill(getpid(), SIGINT);
 }
 
-TEST_EACH_LOOP(run, ends_the_draining_with_the_second_signal)
+TEST_EACH_LOOP(run, aborts_on_the_second_signal)
 {
     struct echo_service service = {.drains_itself = true};
     weir_group *elsewhere = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1)), *workers = NULL;
@@ -126,7 +126,7 @@ static void on_signal(weir_signals *signals, const weir_signal *signal, void *se
     weir_server_close(server);
 }
 
-TEST_EACH_LOOP(run, leaves_signals_alone_that_the_program_has_taken)
+TEST_EACH_LOOP(run, ignores_signals_that_the_program_watches)
 {
     struct echo_service service = {0};
     weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
@@ -148,7 +148,7 @@ TEST_EACH_LOOP(run, leaves_signals_alone_that_the_program_has_taken)
 }
 
 /* Clients that have come since the start may have the last descriptors. */
-TEST_EACH_LOOP(run, ends_by_a_signal_though_there_is_no_descriptor_left)
+TEST_EACH_LOOP(run, ends_by_a_signal_without_free_descriptors)
 {
     struct echo_service service = {0};
     weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));

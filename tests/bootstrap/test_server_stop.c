@@ -150,7 +150,7 @@ static int init_thinker(weir_channel *channel, void *arg)
     return weir_pipeline_add_last(weir_channel_pipeline(channel), &thinker, arg);
 }
 
-TEST_EACH_LOOP(drain, lets_a_request_be_answered_that_is_under_way)
+TEST_EACH_LOOP(drain, lets_a_pending_request_be_answered)
 {
     struct request request = {.elsewhere = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1))};
     weir_server *server = echo_service_start(
@@ -183,7 +183,7 @@ static void release_late(weir_group *group)
     weir_group_release(group);
 }
 
-TEST_EACH_LOOP(drain, aborts_at_its_deadline_what_will_not_go)
+TEST_EACH_LOOP(drain, aborts_remaining_channels_at_its_deadline)
 {
     struct echo_service service = {.drains_itself = true};
     weir_group *group = NULL;
@@ -302,7 +302,7 @@ static void stop_there(void *arg)
     stopping->run_err = weir_server_run(stopping->server);
 }
 
-TEST_EACH_LOOP(stop, is_refused_on_a_loop_and_for_what_is_no_server)
+TEST_EACH_LOOP(stop, is_rejected_on_a_loop)
 {
     struct echo_service service = {0};
     weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
@@ -318,7 +318,7 @@ TEST_EACH_LOOP(stop, is_refused_on_a_loop_and_for_what_is_no_server)
     echo_service_stop(server);
 }
 
-TEST_EACH_LOOP(stop, says_so_when_a_thread_does_not_come_back)
+TEST_EACH_LOOP(stop, times_out_when_a_thread_does_not_return)
 {
     struct echo_service service = {.drains_itself = true};
     struct gate gate = {0};

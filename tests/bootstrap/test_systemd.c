@@ -107,7 +107,7 @@ TEST(systemd, has_nothing_for_who_was_not_meant)
     forget();
 }
 
-TEST(systemd, says_in_words_what_is_no_number)
+TEST(systemd, logs_invalid_numbers)
 {
     const char *const wrong[] = {"", "x", "1x", "-1", "99999999999999999999", "1000000"};
     weir_systemd_listener listener;
@@ -153,7 +153,7 @@ static void assert_told(int manager, const char *text)
     assert_string_equal(heard, text);
 }
 
-TEST(systemd, hears_how_we_fare)
+TEST(systemd, receives_notifications)
 {
     char path[64];
     int manager;

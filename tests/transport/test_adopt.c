@@ -250,7 +250,7 @@ static int wait_in_line(int listener, int stop)
     return epoll;
 }
 
-TEST_EACH_LOOP(adopt, hears_of_clients_for_whom_another_process_was_woken)
+TEST_EACH_LOOP(adopt, accepts_clients_for_which_another_process_was_woken)
 {
     struct call_counter accepted = {0};
     struct address address;

@@ -203,7 +203,7 @@ TEST(embedded, holds_what_is_received_until_the_channel_reads)
     event_log_close(&events);
 }
 
-TEST(embedded, goes_on_reading_what_is_more_than_a_turn)
+TEST(embedded, continues_reading_in_the_next_turn)
 {
     weir_embedded *embedded =
         create(WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.read_on_demand = true)));
@@ -344,7 +344,7 @@ TEST(embedded, that_cannot_be_made_leaves_nothing)
     weir_embedded_release(embedded);
 }
 
-TEST(embedded, has_the_addresses_that_it_is_told)
+TEST(embedded, has_the_addresses_of_its_options)
 {
     weir_embedded *embedded = NULL;
     weir_address address;

@@ -101,7 +101,7 @@ TEST(inproc, puts_buffers_together_that_fit_into_what_it_would_receive)
 }
 
 /* The guess follows what comes: four steps up each time that it was too small. */
-TEST(inproc, puts_more_together_if_more_comes)
+TEST(inproc, merges_more_if_more_arrives)
 {
     struct pair pair;
 
@@ -331,7 +331,7 @@ static void stop_reading(weir_ctx *ctx, weir_msg *msg)
     weir_msg_release(msg);
 }
 
-TEST(inproc, reads_nothing_more_when_a_handler_says_so)
+TEST(inproc, stops_reading_when_a_handler_asks)
 {
     struct pair pair;
 
@@ -437,7 +437,7 @@ TEST(inproc, sends_a_message_that_is_larger_than_the_way_alone)
     pair_close(&pair);
 }
 
-TEST(inproc, takes_more_if_its_options_say_so_later)
+TEST(inproc, takes_more_after_its_options_change)
 {
     struct pair pair;
 

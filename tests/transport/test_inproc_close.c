@@ -309,7 +309,7 @@ TEST(inproc, cannot_be_shut_when_it_is_closed)
 }
 
 /* As a socket that has been shut: the writer is not notified. */
-TEST(inproc, throws_away_what_comes_when_its_input_is_shut)
+TEST(inproc, drops_messages_when_its_input_is_shut)
 {
     struct pair pair;
 
@@ -401,13 +401,13 @@ static void move_writer(bool early)
     pair_close(&pair);
 }
 
-TEST(inproc, goes_on_writing_after_a_move)
+TEST(inproc, continues_writing_after_a_move)
 {
     move_writer(true);
     move_writer(false);
 }
 
-TEST(inproc, hears_after_a_move_that_its_peer_has_closed)
+TEST(inproc, sees_after_a_move_that_its_peer_has_closed)
 {
     struct pair pair;
 

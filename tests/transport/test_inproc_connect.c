@@ -124,7 +124,7 @@ TEST(inproc, is_bound_to_names_only)
     stepper_close(&stepper);
 }
 
-TEST(inproc, is_refused_where_nobody_listens)
+TEST(inproc, is_refused_without_a_listener)
 {
     weir_address nobody = pair_address("inproc:nobody");
     struct pair pair;
@@ -176,7 +176,7 @@ static void refused_by_handler(const struct pair_options *options)
     pair_close(&pair);
 }
 
-TEST(inproc, is_refused_if_the_accepted_channel_never_comes_to_a_loop)
+TEST(inproc, is_refused_if_the_accepted_channel_is_never_registered)
 {
     pair_for_both(refused_by_handler);
 }
@@ -230,7 +230,7 @@ TEST(inproc, is_refused_if_too_many_wait)
     pair_close(&pair);
 }
 
-TEST(inproc, gives_up_connecting_in_time_and_the_listener_passes_it_over)
+TEST(inproc, times_out_connecting_and_the_listener_skips_it)
 {
     struct pair pair;
 

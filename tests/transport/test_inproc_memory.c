@@ -219,7 +219,7 @@ static int try_listener(unsigned n)
     return err;
 }
 
-TEST(inproc_memory, a_listener_is_made_or_says_why_not)
+TEST(inproc_memory, a_listener_is_created_or_fails)
 {
     struct trial here = {.echoed = 0};
     unsigned n = 0;
@@ -238,7 +238,7 @@ TEST(inproc_memory, a_listener_is_made_or_says_why_not)
     close_trial();
 }
 
-TEST(inproc_memory, a_listener_survives_and_a_connection_hears_of_it)
+TEST(inproc_memory, a_listener_survives_and_a_connection_fails)
 {
     struct trial here = {.echoed = 0};
     unsigned n = 0;

@@ -399,7 +399,7 @@ static void call_often(void *arg)
     atomic_store(&calls->are_over, true);
 }
 
-TEST(inproc_threads, who_calls_while_a_listener_comes_and_goes_is_accepted_or_refused)
+TEST(inproc_threads, connects_are_accepted_or_refused_while_listeners_come_and_go)
 {
     struct stage here = {.called = &visitor};
     struct calls calls = {.failures = 0};

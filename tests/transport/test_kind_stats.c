@@ -30,7 +30,7 @@ TEST_EACH_LOOP(udp_stats, are_exact)
                  .messages_received = 2, .bytes_received = 4);
 }
 
-TEST_EACH_LOOP(udp_stats, count_a_port_that_nobody_has)
+TEST_EACH_LOOP(udp_stats, count_an_unreachable_port)
 {
     struct stats stats = stats_from_now("udp");
     struct datagram_endpoint here, gone;

@@ -71,7 +71,7 @@ static void open_two(struct host *live, struct host *ended)
     assert_int_equal(weir_group_await_termination(ended->group, TEST_TIMEOUT_NS), 0);
 }
 
-TEST(move, to_a_loop_that_has_ended_ends_the_channel_whoever_uses_it)
+TEST(move, to_a_loop_that_has_ended_closes_the_channel)
 {
     struct host live, ended;
     weir_channel *channel = NULL;

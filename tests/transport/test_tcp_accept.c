@@ -174,7 +174,7 @@ static int await_end(int client)
 
 /* For a connection that cannot get its options there is no channel, and the listener stays.
  */
-TEST_EACH_CONNECTION(tcp, turns_away_whom_an_option_cannot_be_set_for)
+TEST_EACH_CONNECTION(tcp, closes_a_connection_whose_options_cannot_be_set)
 {
     const weir_socket_option nonsense = {.level = SOL_SOCKET, .name = 12345, .value = 1};
     int client;
@@ -201,7 +201,7 @@ static void leave(const int *clients, unsigned count)
         assert_int_equal(close(clients[i]), 0);
 }
 
-TEST_EACH_CONNECTION(tcp, accepts_nobody_before_it_is_asked_to)
+TEST_EACH_CONNECTION(tcp, accepts_none_before_it_reads)
 {
     int clients[3];
 
@@ -221,7 +221,7 @@ TEST_EACH_CONNECTION(tcp, accepts_nobody_before_it_is_asked_to)
     leave(clients, 3);
 }
 
-TEST_EACH_CONNECTION(tcp, stops_accepting_and_goes_on)
+TEST_EACH_CONNECTION(tcp, stops_and_resumes_accepting)
 {
     int clients[4];
 
@@ -257,7 +257,7 @@ TEST_EACH_CONNECTION(tcp, accepts_on_another_loop_when_its_listener_moves)
     leave(clients, 2);
 }
 
-TEST_EACH_CONNECTION(tcp, refuses_those_who_come_after_its_end)
+TEST_EACH_CONNECTION(tcp, refuses_connections_after_its_close)
 {
     weir_promise *refused;
 

@@ -64,7 +64,7 @@ static void assert_reset(struct connection *connection)
                                                : "error(ECONNRESET) inactive unregistered");
 }
 
-TEST_EACH_PAIR(tcp_close, that_gives_up_resets_the_connection)
+TEST_EACH_PAIR(tcp_close, that_times_out_resets_the_connection)
 {
     weir_promise *last, *closed;
     char remote[WEIR_ADDRESS_TEXT_SIZE];
@@ -113,7 +113,7 @@ TEST_EACH_CONNECTION(tcp_close, does_not_report_a_peer_that_only_does_not_end_it
     assert_end_events(&connection->server, "read(all of it) inactive unregistered");
 }
 
-TEST_EACH_CONNECTION(tcp_close, gives_up_after_a_half_closure)
+TEST_EACH_CONNECTION(tcp_close, times_out_after_a_half_closure)
 {
     weir_promise *last, *shut, *closed;
 

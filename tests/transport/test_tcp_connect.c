@@ -90,7 +90,7 @@ TEST_EACH_CONNECTION(tcp, is_closed_if_it_is_refused_with_half_closure_too)
     assert_int_equal(close(bound), 0);
 }
 
-TEST_EACH_CONNECTION(tcp, gives_up_in_time)
+TEST_EACH_CONNECTION(tcp, times_out)
 {
     struct silence silence;
     int64_t start = weir__monotonic_now(), passed;

@@ -83,7 +83,7 @@ TEST_EACH_CONNECTION(tcp, cannot_be_half_closed_before_it_is_connected)
     assert_int_equal(connection_do(&connection->client, weir_channel_shutdown_input), -ENOTCONN);
 }
 
-TEST_EACH_PAIR(tcp, reads_everything_before_the_end_is_told_once)
+TEST_EACH_PAIR(tcp, reads_everything_before_the_end_is_reported_once)
 {
     enum { COUNT = 16, SIZE = 65536 };
 
@@ -106,7 +106,7 @@ TEST_EACH_PAIR(tcp, reads_everything_before_the_end_is_told_once)
                      0); /* both ends seen: at once */
 }
 
-TEST_EACH_CONNECTION(tcp, hears_nothing_when_its_input_is_shut)
+TEST_EACH_CONNECTION(tcp, receives_nothing_when_its_input_is_shut)
 {
     if (connection_is_unix())
         return; /* there the peer notices: its writes fail */

@@ -35,7 +35,7 @@ static void on_connected(weir_promise *promise, void *user_data)
     connection_note(end, "connected");
 }
 
-TEST_EACH_CONNECTION(tcp, tells_who_connects_before_the_handlers)
+TEST_EACH_CONNECTION(tcp, completes_the_connect_before_active)
 {
     weir_promise *promise;
 
@@ -275,7 +275,7 @@ static void fire_an_error(weir_ctx *ctx, weir_msg *msg)
     weir_fire_error(ctx, -EBADMSG, "not understood");
 }
 
-TEST_EACH_PAIR(tcp, closes_after_an_error_that_nobody_handles)
+TEST_EACH_PAIR(tcp, closes_after_an_unhandled_error)
 {
     connection_open(connection, NULL);
     connection->server.on_read = fire_an_error;
@@ -338,7 +338,7 @@ static void say_goodbye(weir_ctx *ctx)
 static const weir_handler polite = {.name = "polite", .draining = say_goodbye};
 
 /* Handlers with `draining` close their channel themselves; the other channels are closed. */
-TEST_EACH_PAIR(tcp, lets_handlers_say_goodbye)
+TEST_EACH_PAIR(tcp, lets_handlers_drain)
 {
     connection_open(connection, NULL);
     assert_int_equal(

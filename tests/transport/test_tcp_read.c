@@ -145,7 +145,7 @@ TEST_EACH_CONNECTION(tcp, reads_once_in_a_turn_if_it_may_do_no_more)
     check_reads_per_turn(connection, 1, "1 1 1 1");
 }
 
-TEST_EACH_CONNECTION(tcp, reads_16_times_in_a_turn_unless_it_is_told_otherwise)
+TEST_EACH_CONNECTION(tcp, reads_16_times_in_a_turn_by_default)
 {
     check_reads_per_turn(connection, 0, "4");
 }
@@ -160,7 +160,7 @@ static void note_capacity(weir_ctx *ctx, weir_msg *msg)
 }
 
 /* What comes is more than the first guess: reads become larger. */
-TEST_EACH_CONNECTION(tcp, reads_more_at_a_time_when_much_comes)
+TEST_EACH_CONNECTION(tcp, reads_more_at_a_time_under_load)
 {
     connection_open(connection, NULL);
     connection->server.on_read = note_capacity;

@@ -50,7 +50,7 @@ static void check_recipient(weir_ctx *ctx, weir_datagram *datagram)
     weir_datagram_release(datagram);
 }
 
-TEST_EACH_HOST(udp, says_whom_a_datagram_was_for)
+TEST_EACH_HOST(udp, reports_the_recipient_of_a_datagram)
 {
     struct datagram_endpoint endpoint;
 
@@ -154,7 +154,7 @@ TEST_EACH_HOST(udp, is_active_when_it_is_connected)
     endpoint_close(&there);
 }
 
-TEST_EACH_HOST(udp, hears_only_its_peer_when_it_is_connected)
+TEST_EACH_HOST(udp, receives_only_from_its_peer_when_connected)
 {
     struct datagram_endpoint here, peer, stranger;
 
@@ -228,7 +228,7 @@ TEST_EACH_HOST(udp, is_inactive_when_it_is_disconnected)
 }
 
 /* A disconnect releases a port chosen by the kernel, but not one that was bound. */
-TEST_EACH_HOST(udp, hears_everybody_again_when_it_is_disconnected_and_bound)
+TEST_EACH_HOST(udp, receives_from_all_again_when_disconnected_and_bound)
 {
     struct datagram_endpoint here, peer, stranger;
     char address[WEIR_ADDRESS_TEXT_SIZE];

@@ -164,7 +164,7 @@ static void let_others_join(struct host *host, const struct family *family)
     party_close(&party);
 }
 
-TEST_EACH_HOST(udp, hears_nothing_of_a_group_that_only_others_have_joined)
+TEST_EACH_HOST(udp, receives_nothing_of_a_group_that_only_others_have_joined)
 {
     let_others_join(host, &four);
     let_others_join(host, &six);
@@ -200,12 +200,12 @@ static void join_source(struct host *host, const struct family *family, const ch
     party_close(&party);
 }
 
-TEST_EACH_HOST(udp, hears_only_the_sources_that_it_joins)
+TEST_EACH_HOST(udp, receives_only_from_joined_sources)
 {
     join_source(host, &four, "127.0.0.9:0");
 }
 
-TEST_EACH_HOST(udp, hears_only_the_sources_that_it_joins_with_ipv6)
+TEST_EACH_HOST(udp, receives_only_from_joined_sources_with_ipv6)
 {
     join_source(host, &six, "[2001:db8::9]:0");
 }
@@ -258,7 +258,7 @@ static int try_to_join(struct datagram_endpoint *endpoint, const weir_address *g
     return endpoint_result(joined);
 }
 
-TEST_EACH_HOST(udp, refuses_groups_that_make_no_sense)
+TEST_EACH_HOST(udp, rejects_invalid_groups)
 {
     weir_address group, nobody, other;
     struct datagram_endpoint endpoint;

@@ -121,7 +121,7 @@ TEST_EACH_HOST(udp, stops_in_the_middle_of_a_batch_and_loses_nothing)
     couple_close(&couple);
 }
 
-TEST_EACH_HOST(udp, gives_up_what_waits_when_it_is_closed)
+TEST_EACH_HOST(udp, releases_waiting_datagrams_when_closed)
 {
     struct couple couple;
 
@@ -153,7 +153,7 @@ TEST_EACH_HOST(udp, reads_nothing_after_a_close_in_the_middle_of_a_batch)
     couple_close(&couple);
 }
 
-TEST_EACH_HOST(udp, gives_others_a_turn_after_as_many_reads_as_the_options_say)
+TEST_EACH_HOST(udp, limits_the_reads_per_turn)
 {
     struct couple couple;
 
@@ -185,7 +185,7 @@ TEST_EACH_HOST(udp, brings_datagrams_of_no_length)
 }
 
 /* A datagram is delivered as a whole or not at all. */
-TEST_EACH_HOST(udp, never_tells_a_part_of_a_datagram)
+TEST_EACH_HOST(udp, never_delivers_a_truncated_datagram)
 {
     struct couple couple;
 
@@ -267,12 +267,12 @@ static void receive_segments(struct host *host, const weir_channel_options *opti
     couple_close(&couple);
 }
 
-TEST_EACH_HOST(udp, tells_segments_one_by_one)
+TEST_EACH_HOST(udp, delivers_segments_one_by_one)
 {
     receive_segments(host, NULL);
 }
 
-TEST_EACH_HOST(udp, tells_joined_segments_one_by_one)
+TEST_EACH_HOST(udp, delivers_coalesced_segments_one_by_one)
 {
     receive_segments(host, WEIR_CHANNEL_OPTIONS(.gro = true));
 }
@@ -321,7 +321,7 @@ static void start_again(weir_ctx *ctx, int err, const char *detail)
 }
 
 /* 2, 3, the one that is too long and 4 come as one batch. */
-TEST_EACH_HOST(udp, tells_in_order_also_if_an_error_makes_it_read_again)
+TEST_EACH_HOST(udp, delivers_in_order_even_if_an_error_makes_it_read_again)
 {
     static const weir_handler starter = {.name = "starter", .error = start_again};
     struct couple couple;
@@ -350,7 +350,7 @@ static weir_address deserted(struct host *host)
     return gone.address;
 }
 
-TEST_EACH_HOST(udp, hears_that_nobody_is_there_and_stays_open)
+TEST_EACH_HOST(udp, reports_an_unreachable_port_and_stays_open)
 {
     weir_address nobody = deserted(host);
     struct datagram_endpoint here, there;
@@ -374,7 +374,7 @@ TEST_EACH_HOST(udp, hears_that_nobody_is_there_and_stays_open)
     endpoint_close(&there);
 }
 
-TEST_EACH_HOST(udp, hears_of_an_error_also_when_it_reads_on_demand)
+TEST_EACH_HOST(udp, reports_an_error_when_it_reads_on_demand)
 {
     weir_address nobody = deserted(host);
     struct datagram_endpoint here;
@@ -399,7 +399,7 @@ static void complain_of_questions(weir_ctx *ctx, weir_datagram *datagram)
         event_log_write(&endpoint_of(ctx)->events, "answer");
 }
 
-TEST_EACH_HOST(udp, is_not_closed_by_an_error_that_nobody_handles)
+TEST_EACH_HOST(udp, is_not_closed_by_an_unhandled_error)
 {
     struct couple couple;
 

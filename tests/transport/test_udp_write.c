@@ -104,7 +104,7 @@ TEST_EACH_HOST(udp, sends_many_by_a_few_calls)
     couple_close(&couple);
 }
 
-TEST_EACH_HOST(udp, goes_on_when_its_budget_is_used_up)
+TEST_EACH_HOST(udp, continues_when_its_budget_is_used_up)
 {
     struct couple couple;
     weir_promise *last;
@@ -264,7 +264,7 @@ TEST_EACH_HOST(udp, fails_only_the_datagram_that_is_too_long)
 }
 
 /* The system tells it to the next who sends, unless somebody receives. */
-TEST_EACH_HOST(udp, fails_one_datagram_if_nobody_was_there_for_the_one_before)
+TEST_EACH_HOST(udp, fails_one_datagram_after_an_unreachable_port)
 {
     struct datagram_endpoint here, gone;
 

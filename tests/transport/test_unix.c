@@ -323,7 +323,7 @@ static int connect_result(struct connection *connection, const char *text)
     return connection_result(promise);
 }
 
-TEST_EACH_CONNECTION(unix, is_refused_where_nobody_is)
+TEST_EACH_CONNECTION(unix, is_refused_without_a_socket)
 {
     connection->medium = CONNECTION_UNIX;
     connection_prepare(connection, NULL);

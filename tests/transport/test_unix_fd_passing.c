@@ -98,12 +98,12 @@ static void check_use(struct connection *connection, enum connection_medium medi
     assert_end_events(&connection->client, "back");
 }
 
-TEST_EACH_PAIR(descriptors, are_of_use_to_who_gets_them_through_a_stream)
+TEST_EACH_PAIR(descriptors, are_usable_after_a_stream)
 {
     check_use(connection, CONNECTION_UNIX);
 }
 
-TEST_EACH_PAIR(descriptors, are_of_use_to_who_gets_them_in_a_packet)
+TEST_EACH_PAIR(descriptors, are_usable_after_a_packet)
 {
     check_use(connection, CONNECTION_SEQPACKET);
 }
@@ -200,12 +200,12 @@ static void check_unasked(struct connection *connection, enum connection_medium 
     connection_await(&connection->server, "read(with", 1);
 }
 
-TEST_EACH_CONNECTION(descriptors, do_not_come_unasked_through_a_stream)
+TEST_EACH_CONNECTION(descriptors, are_dropped_by_a_stream_that_did_not_ask)
 {
     check_unasked(connection, CONNECTION_UNIX);
 }
 
-TEST_EACH_CONNECTION(descriptors, do_not_come_unasked_in_a_packet)
+TEST_EACH_CONNECTION(descriptors, are_dropped_by_packets_that_did_not_ask)
 {
     check_unasked(connection, CONNECTION_SEQPACKET);
 }
@@ -297,7 +297,7 @@ TEST_EACH_CONNECTION(descriptors, without_a_byte_are_an_error)
 }
 
 /* What nobody reads, and what is written to a channel that closes. */
-TEST_EACH_CONNECTION(descriptors, are_closed_with_whom_they_wait_for)
+TEST_EACH_CONNECTION(descriptors, are_closed_with_their_channel)
 {
     open_line(connection, CONNECTION_UNIX);
     weir_channel_set_auto_read(connection->server.channel, false);

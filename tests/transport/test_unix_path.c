@@ -130,7 +130,7 @@ static bool answers(const struct place *place)
 
 /* ---- one who starts ---- */
 
-TEST_EACH_LOOP(socket_file, comes_and_goes_with_its_listener)
+TEST_EACH_LOOP(unix_path, comes_and_goes_with_its_listener)
 {
     struct place place = place_make();
     weir_channel *listener = make_listener(NULL);
@@ -142,7 +142,7 @@ TEST_EACH_LOOP(socket_file, comes_and_goes_with_its_listener)
     place_remove(&place);
 }
 
-TEST_EACH_LOOP(socket_file, is_replaced_if_nobody_answers)
+TEST_EACH_LOOP(unix_path, is_replaced_if_stale)
 {
     struct place place = place_make();
     weir_channel *listener = make_listener(NULL);
@@ -154,7 +154,7 @@ TEST_EACH_LOOP(socket_file, is_replaced_if_nobody_answers)
     place_remove(&place);
 }
 
-TEST_EACH_LOOP(socket_file, is_replaced_if_it_is_of_another_type_and_nobody_answers)
+TEST_EACH_LOOP(unix_path, is_replaced_if_stale_and_of_another_type)
 {
     struct place place = place_make();
     weir_channel *listener = make_listener(NULL);
@@ -165,7 +165,7 @@ TEST_EACH_LOOP(socket_file, is_replaced_if_it_is_of_another_type_and_nobody_answ
     place_remove(&place);
 }
 
-TEST_EACH_LOOP(socket_file, is_left_to_who_answers)
+TEST_EACH_LOOP(unix_path, is_left_to_a_live_socket)
 {
     struct place place = place_make();
     weir_channel *first = make_listener(NULL), *second = make_listener(NULL);
@@ -178,7 +178,7 @@ TEST_EACH_LOOP(socket_file, is_left_to_who_answers)
     place_remove(&place);
 }
 
-TEST_EACH_LOOP(socket_file, is_left_to_who_answers_also_if_its_path_is_as_long_as_can_be)
+TEST_EACH_LOOP(unix_path, is_left_to_a_live_socket_with_the_longest_path)
 {
     struct place place = place_make_long();
     weir_channel *first = make_listener(NULL), *second = make_listener(NULL);
@@ -192,7 +192,7 @@ TEST_EACH_LOOP(socket_file, is_left_to_who_answers_also_if_its_path_is_as_long_a
     place_remove(&place);
 }
 
-TEST_EACH_LOOP(socket_file, is_not_made_for_an_address_that_is_too_long)
+TEST_EACH_LOOP(unix_path, is_not_made_for_an_address_that_is_too_long)
 {
     struct place place = place_make_long();
     struct sockaddr_storage address = place.address.storage;
@@ -206,7 +206,7 @@ TEST_EACH_LOOP(socket_file, is_not_made_for_an_address_that_is_too_long)
     place_remove(&place);
 }
 
-TEST_EACH_LOOP(socket_file, is_left_alone_if_it_is_no_socket)
+TEST_EACH_LOOP(unix_path, is_left_alone_if_it_is_no_socket)
 {
     struct place place = place_make();
     weir_channel *listener = make_listener(NULL);
@@ -215,14 +215,14 @@ TEST_EACH_LOOP(socket_file, is_left_alone_if_it_is_no_socket)
     close(file);
     log_capture_start();
     assert_int_equal(bind_to(host, listener, &place), -EEXIST);
-    assert_true(log_capture_last_contains("is no socket"));
+    assert_true(log_capture_last_contains("not a socket"));
     end(listener);
     assert_true(exists(place.path));
     unlink(place.path);
     place_remove(&place);
 }
 
-TEST_EACH_LOOP(socket_file, is_not_removed_if_it_is_anothers_by_now)
+TEST_EACH_LOOP(unix_path, is_not_removed_if_it_is_anothers_by_now)
 {
     struct place place = place_make();
     weir_channel *listener = make_listener(NULL);
@@ -236,7 +236,7 @@ TEST_EACH_LOOP(socket_file, is_not_removed_if_it_is_anothers_by_now)
     place_remove(&place);
 }
 
-TEST_EACH_LOOP(socket_file, is_not_removed_if_it_is_to_be_left)
+TEST_EACH_LOOP(unix_path, is_not_removed_if_it_is_to_be_left)
 {
     struct place place = place_make();
     weir_channel *listener = make_listener(NULL), *other;
@@ -261,7 +261,7 @@ TEST_EACH_LOOP(socket_file, is_not_removed_if_it_is_to_be_left)
 /* ---- permissions ---- */
 
 /* The umask takes from what is asked for first, and is overruled then. */
-TEST_EACH_LOOP(socket_file, has_the_permissions_that_are_asked_for)
+TEST_EACH_LOOP(unix_path, has_the_permissions_that_are_asked_for)
 {
     struct place place = place_make();
     weir_channel *tight = make_listener(WEIR_CHANNEL_OPTIONS(.unix_mode = 0600));
@@ -287,7 +287,7 @@ static int look_at_mode(const char *path, mode_t mode)
     return system_before.chmod(path, mode);
 }
 
-TEST_EACH_LOOP(socket_file, never_has_more_permissions_than_are_asked_for)
+TEST_EACH_LOOP(unix_path, never_has_more_permissions_than_are_asked_for)
 {
     struct place place = place_make();
     weir_channel *listener = make_listener(WEIR_CHANNEL_OPTIONS(.unix_mode = 0600));
@@ -304,7 +304,7 @@ TEST_EACH_LOOP(socket_file, never_has_more_permissions_than_are_asked_for)
     assert_int_equal(mode_at_bind, 0600);
 }
 
-TEST_EACH_LOOP(socket_file, has_the_permissions_of_the_umask_otherwise)
+TEST_EACH_LOOP(unix_path, has_the_permissions_of_the_umask_otherwise)
 {
     struct place place = place_make();
     weir_channel *listener = make_listener(NULL);
@@ -319,7 +319,7 @@ TEST_EACH_LOOP(socket_file, has_the_permissions_of_the_umask_otherwise)
 
 /* ---- others ---- */
 
-TEST_EACH_LOOP(socket_file, of_a_client_goes_with_it)
+TEST_EACH_LOOP(unix_path, of_a_client_goes_with_it)
 {
     struct place place = place_make();
     weir_channel *client;
@@ -331,7 +331,7 @@ TEST_EACH_LOOP(socket_file, of_a_client_goes_with_it)
     place_remove(&place);
 }
 
-TEST_EACH_LOOP(socket_file, of_datagrams_is_replaced_guarded_and_removed)
+TEST_EACH_LOOP(unix_path, of_datagrams_is_replaced_guarded_and_removed)
 {
     struct place place = place_make();
     weir_channel *first, *second;
@@ -349,7 +349,7 @@ TEST_EACH_LOOP(socket_file, of_datagrams_is_replaced_guarded_and_removed)
     place_remove(&place);
 }
 
-TEST_EACH_LOOP(socket_file, needs_a_folder)
+TEST_EACH_LOOP(unix_path, needs_a_folder)
 {
     struct place place = place_make();
     weir_channel *listener = make_listener(NULL);
@@ -417,19 +417,19 @@ static void check_put_back(struct place place)
     place_remove(&place);
 }
 
-TEST(socket_file, is_put_back_if_it_has_begun_to_answer)
+TEST(unix_path, is_put_back_if_it_has_begun_to_answer)
 {
     check_put_back(place_make());
 }
 
-TEST(socket_file, is_put_back_also_if_its_path_is_as_long_as_can_be)
+TEST(unix_path, is_put_back_also_if_its_path_is_as_long_as_can_be)
 {
     check_put_back(place_make_long());
 }
 
 /* The rival has bound, and is so slow to listen that its file is taken for a stale one: it finds
  * out. */
-TEST(socket_file, says_that_it_was_taken_away_before_it_answered)
+TEST(unix_path, fails_if_it_was_removed_before_it_listened)
 {
     struct place place = place_make();
     int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
