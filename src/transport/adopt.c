@@ -20,7 +20,7 @@ struct nature {
     int listens;
 };
 
-static int complain(int descriptor, const char *what, int err)
+static int log_failure(int descriptor, const char *what, int err)
 {
     char name[32];
 
@@ -44,7 +44,7 @@ static int look_at(int descriptor, struct nature *ret_nature)
         err = ask(descriptor, SO_TYPE, &ret_nature->type);
     if (err == 0)
         err = ask(descriptor, SO_ACCEPTCONN, &ret_nature->listens);
-    return err < 0 ? complain(descriptor, "not a socket", err) : 0;
+    return err < 0 ? log_failure(descriptor, "not a socket", err) : 0;
 }
 
 /* ---- selecting the transport ---- */
@@ -115,7 +115,7 @@ static int take(int descriptor, weir_channel *channel, weir_channel **ret_channe
         err = channel->transport->adopt(channel, descriptor);
     if (err < 0) {
         weir_channel_release(channel);
-        return complain(descriptor, "cannot set socket options", err);
+        return log_failure(descriptor, "cannot set socket options", err);
     }
     *ret_channel = channel;
     return 0;
@@ -146,13 +146,13 @@ int weir_adopt(int descriptor, const weir_channel_options *options, weir_channel
     if (err < 0)
         return err;
     if (nature.listens)
-        return complain(descriptor, "it listens: use weir_adopt_server", -EINVAL);
+        return log_failure(descriptor, "it listens: use weir_adopt_server", -EINVAL);
     err = check_connection(descriptor, &nature);
     if (err < 0)
-        return complain(descriptor, "it is not connected", err);
+        return log_failure(descriptor, "it is not connected", err);
     err = create(&nature, options, &channel);
     if (err < 0)
-        return complain(descriptor, "no channel for such a socket", err);
+        return log_failure(descriptor, "no channel for such a socket", err);
     return take(descriptor, channel, ret_channel);
 }
 
@@ -166,10 +166,10 @@ int weir_adopt_server(int descriptor, const weir_channel_options *options,
     if (err < 0)
         return err;
     if (!nature.listens)
-        return complain(descriptor, "it does not listen", -EINVAL);
+        return log_failure(descriptor, "it does not listen", -EINVAL);
     err = create_server(&nature, options, child_options, &channel);
     if (err < 0)
-        return complain(descriptor, "no listener for such a socket", err);
+        return log_failure(descriptor, "no listener for such a socket", err);
     return take(descriptor, channel, ret_channel);
 }
 

@@ -7,22 +7,22 @@
 #define LENGTH_MIN_NS weir_ms(10)
 #define LENGTH_MAX_NS weir_seconds(1)
 
-void weir__backoff_init(weir__backoff *pause)
+void weir__backoff_init(weir__backoff *backoff)
 {
-    weir_timer_init(&pause->timer);
-    pause->length_ns = 0;
+    weir_timer_init(&backoff->timer);
+    backoff->length_ns = 0;
 }
 
-void weir__backoff_begin(weir__backoff *pause, weir_executor *loop, weir_timer_fn *over)
+void weir__backoff_begin(weir__backoff *backoff, weir_executor *loop, weir_timer_fn *over)
 {
-    int64_t length_ns = pause->length_ns > 0 ? 2 * pause->length_ns : LENGTH_MIN_NS;
+    int64_t length_ns = backoff->length_ns > 0 ? 2 * backoff->length_ns : LENGTH_MIN_NS;
 
-    pause->length_ns = length_ns < LENGTH_MAX_NS ? length_ns : LENGTH_MAX_NS;
-    (void)weir_timer_start(loop, &pause->timer, pause->length_ns, over);
+    backoff->length_ns = length_ns < LENGTH_MAX_NS ? length_ns : LENGTH_MAX_NS;
+    (void)weir_timer_start(loop, &backoff->timer, backoff->length_ns, over);
 }
 
-void weir__backoff_stop(weir__backoff *pause)
+void weir__backoff_stop(weir__backoff *backoff)
 {
-    if (weir_timer_is_running(&pause->timer))
-        (void)weir_timer_stop(&pause->timer);
+    if (weir_timer_is_running(&backoff->timer))
+        (void)weir_timer_stop(&backoff->timer);
 }

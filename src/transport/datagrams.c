@@ -84,16 +84,17 @@ static void on_failed(weir__io_handle *handle, int err)
                                  "the loop has lost the socket; retrying");
 }
 
-static void on_pause_over(weir_timer *timer);
+static void on_backoff_over(weir_timer *timer);
 
 static void try_again_later(weir__datagrams *self)
 {
-    weir__backoff_begin(&self->pause, weir__channel_executor(&self->base.channel), on_pause_over);
+    weir__backoff_begin(&self->backoff, weir__channel_executor(&self->base.channel),
+                        on_backoff_over);
 }
 
-static void on_pause_over(weir_timer *timer)
+static void on_backoff_over(weir_timer *timer)
 {
-    weir__datagrams *self = WEIR_CONTAINER_OF(timer, weir__datagrams, pause.timer);
+    weir__datagrams *self = WEIR_CONTAINER_OF(timer, weir__datagrams, backoff.timer);
 
     if (weir__endpoint_attach(&self->base.channel) < 0) {
         try_again_later(self);
@@ -120,7 +121,7 @@ static void on_received_datagrams(weir__io_handle *handle, const weir__io_datagr
 {
     weir__datagrams *self = datagrams_of(handle);
 
-    weir__backoff_forget(&self->pause);
+    weir__backoff_reset(&self->backoff);
     weir__datagrams_receive(self, datagrams, count);
 }
 
@@ -156,7 +157,7 @@ int weir__datagrams_create(const weir__transport *transport, const weir_channel_
         weir__io_handle_init(&self->base.handle, -1, &owner);
         self->base.handle.datagrams = true;
         self->waiting_end = &self->waiting;
-        weir__backoff_init(&self->pause);
+        weir__backoff_init(&self->backoff);
         weir_timer_init(&self->room);
         weir__datagrams_apply_receive_options(self, &config->options);
     }
@@ -174,7 +175,7 @@ bool weir__datagrams_is_active(const weir_channel *channel)
 /* The backend may have detached it already. */
 static void stop_timers(weir__datagrams *self)
 {
-    weir__backoff_stop(&self->pause);
+    weir__backoff_stop(&self->backoff);
     self->lost = false;
     if (weir_timer_is_running(&self->room))
         (void)weir_timer_stop(&self->room);

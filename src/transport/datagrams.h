@@ -20,8 +20,8 @@ typedef struct weir__datagrams {
     _Atomic bool leaves_file;
     bool bound;
     bool connected;
-    bool lost;           /* the backend is about to detach the socket */
-    weir__backoff pause; /* until it is attached again */
+    bool lost;             /* the backend is about to detach the socket */
+    weir__backoff backoff; /* until it is attached again */
 
     /* Receiving. Datagrams of a batch wait here after the handler has stopped reading. */
     weir_datagram *waiting;
@@ -90,9 +90,9 @@ int weir__datagrams_flush(weir_channel *channel);
 void weir__datagrams_probe_join(weir__datagrams *self);
 
 /* The transport of a family. */
-#define WEIR__DATAGRAMS(transport_name, figures, family, connect_slot)                        \
+#define WEIR__DATAGRAMS(transport_name, stats_id, family, connect_slot)                       \
     {                                                                                         \
-        .name = transport_name, .stats = figures, .size = sizeof(weir__datagrams),            \
+        .name = transport_name, .stats = stats_id, .size = sizeof(weir__datagrams),           \
         .socket_family = family, .connectionless = true, .has_disconnect = true,              \
         .suits = weir__endpoint_suits, .attach = weir__endpoint_attach,                       \
         .detach = weir__datagrams_detach, .is_active = weir__datagrams_is_active,             \

@@ -243,13 +243,13 @@ void weir__datagrams_read_stop(weir_channel *channel)
 void weir__datagrams_deferred(weir_channel *channel)
 {
     weir__datagrams *self = weir__datagrams_of(channel);
-    bool told = false;
+    bool delivered = false;
 
     while (self->reads && self->waiting != NULL) {
         deliver_one(self, take_first(self));
-        told = true;
+        delivered = true;
     }
-    if (told)
+    if (delivered)
         weir__channel_read_complete(channel);
     weir__datagrams_start_receiving(self);
 }

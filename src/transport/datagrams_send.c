@@ -43,7 +43,7 @@ struct batch {
     struct iovec vectors[VECTORS];
     _Alignas(struct cmsghdr) char controls[PIECES][CONTROL_SIZE];
     bool has_descriptors; /* there is room for the descriptors of one message */
-    weir__fd_passing rights;
+    weir__fd_passing passing;
 };
 
 /* ---- messages ---- */
@@ -219,7 +219,7 @@ static int add_piece(struct batch *batch, weir_msg *msg, size_t offset, size_t l
     if (datagram != NULL && datagram->has_source)
         ask_for_source(&message->msg_hdr, batch->controls[batch->count], &datagram->sender);
     if (descriptors != NULL && offset == 0) {
-        weir__fd_passing_put(&batch->rights, descriptors, &message->msg_hdr);
+        weir__fd_passing_put(&batch->passing, descriptors, &message->msg_hdr);
         batch->has_descriptors = true;
     }
     batch->lengths[batch->count] = length;

@@ -15,7 +15,7 @@
 
 /* ---- sending ---- */
 
-void weir__fd_passing_put(weir__fd_passing *rights, const weir_descriptors *descriptors,
+void weir__fd_passing_put(weir__fd_passing *passing, const weir_descriptors *descriptors,
                           struct msghdr *header)
 {
     int numbers[WEIR_DESCRIPTORS_MAX];
@@ -24,9 +24,9 @@ void weir__fd_passing_put(weir__fd_passing *rights, const weir_descriptors *desc
 
     if (length == 0)
         return;
-    header->msg_control = rights->control;
+    header->msg_control = passing->control;
     header->msg_controllen = CMSG_SPACE(length);
-    memset(rights->control, 0, CMSG_SPACE(length));
+    memset(passing->control, 0, CMSG_SPACE(length));
     control = CMSG_FIRSTHDR(header);
     control->cmsg_level = SOL_SOCKET;
     control->cmsg_type = SCM_RIGHTS;
@@ -39,10 +39,10 @@ ssize_t weir__fd_passing_send(weir__io_handle *handle, weir_descriptors *descrip
     const weir_buf *bytes = weir_descriptors_bytes(descriptors);
     struct iovec vector = {(void *)(uintptr_t)weir_buf_bytes(bytes), weir_buf_readable(bytes)};
     struct mmsghdr message = {.msg_hdr = {.msg_iov = &vector, .msg_iovlen = 1}};
-    weir__fd_passing rights;
+    weir__fd_passing passing;
     ssize_t sent;
 
-    weir__fd_passing_put(&rights, descriptors, &message.msg_hdr);
+    weir__fd_passing_put(&passing, descriptors, &message.msg_hdr);
     sent = weir__io_send_datagrams(handle, &message, 1);
     if (sent <= 0)
         return sent;
@@ -52,7 +52,7 @@ ssize_t weir__fd_passing_send(weir__io_handle *handle, weir_descriptors *descrip
 
 /* ---- receiving ---- */
 
-static bool is_rights(const struct cmsghdr *control)
+static bool is_scm_rights(const struct cmsghdr *control)
 {
     return control->cmsg_level == SOL_SOCKET && control->cmsg_type == SCM_RIGHTS;
 }
@@ -64,7 +64,7 @@ static size_t collect(const struct msghdr *header, int ret_numbers[WEIR_DESCRIPT
     size_t count = 0;
 
     for (struct cmsghdr *at = CMSG_FIRSTHDR(controls); at != NULL; at = CMSG_NXTHDR(controls, at)) {
-        size_t more = is_rights(at) ? (at->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
+        size_t more = is_scm_rights(at) ? (at->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
 
         if (more > WEIR_DESCRIPTORS_MAX - count)
             break; /* the limit of the kernel */

@@ -16,7 +16,7 @@ typedef struct weir__fd_passing {
 } weir__fd_passing;
 
 /* Adds the descriptors that have not been sent yet to a message. */
-void weir__fd_passing_put(weir__fd_passing *rights, const weir_descriptors *descriptors,
+void weir__fd_passing_put(weir__fd_passing *passing, const weir_descriptors *descriptors,
                           struct msghdr *header);
 
 /* Sends them through a stream, with the first byte of their message. Returns the number of bytes

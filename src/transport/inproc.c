@@ -41,7 +41,7 @@ struct inproc {
     weir__inproc_link *link; /* NULL = not connected */
     weir__inproc_name *name; /* the local address; NULL = none */
     weir__side side;
-    weir__receive_size guess;
+    weir__receive_size receive_size;
     bool is_attached;
     bool is_connecting;
     bool is_active;
@@ -207,19 +207,19 @@ static int inproc_bind(weir_channel *channel, const weir_address *local)
 
 static int call(struct inproc *self, weir__inproc_link *link, const weir_address *remote)
 {
-    weir_channel *told = NULL;
+    weir_channel *notified = NULL;
     int err;
 
     weir__inproc_link_set_capacity(link, WEIR__CLIENT_SIDE, capacity_of(&self->channel));
     (void)weir__inproc_link_attach(link, WEIR__CLIENT_SIDE, &self->channel);
-    err = weir__inproc_name_connect(remote, link, &told);
+    err = weir__inproc_name_connect(remote, link, &notified);
     if (err < 0)
         return err;
     weir__channel_lock(&self->channel);
     self->link = link;
     weir__channel_unlock(&self->channel);
     self->is_connecting = true;
-    weir__inproc_notify(told);
+    weir__inproc_notify(notified);
     return 0;
 }
 
@@ -320,7 +320,7 @@ static weir_msg *coalesce(struct inproc *self, weir_buf *first, size_t size)
 static weir_msg *next_message(struct inproc *self)
 {
     const weir_channel_options *options = weir__channel_options(&self->channel);
-    size_t size = weir__receive_size_size(&self->guess, options), length;
+    size_t size = weir__receive_size_size(&self->receive_size, options), length;
     weir_msg *msg = pop(self);
     weir_buf *buf = weir_buf_of(msg);
 
@@ -330,7 +330,7 @@ static weir_msg *next_message(struct inproc *self)
     if (length < size && next_readable(self) <= size - length)
         msg = coalesce(self, buf, size);
     length = next_readable(self) < SIZE_MAX ? size : weir_msg_size(msg);
-    (void)weir__receive_size_update(&self->guess, options, size, length);
+    (void)weir__receive_size_update(&self->receive_size, options, size, length);
     return msg;
 }
 
@@ -357,7 +357,7 @@ static void report_end(struct inproc *self)
                               weir__inproc_link_is_cut(self->link, self->side) ? -ECONNRESET : 0);
 }
 
-static void tell_messages(struct inproc *self)
+static void deliver_messages(struct inproc *self)
 {
     int limit = weir__channel_options(&self->channel)->reads_per_turn;
     weir_msg *msg;
@@ -387,7 +387,7 @@ static void pump(struct inproc *self)
         return;
     }
     self->is_pumping = true;
-    tell_messages(self);
+    deliver_messages(self);
     self->is_pumping = false;
     expect(self);
 }
@@ -404,18 +404,18 @@ static int inproc_shut_input(weir_channel *channel)
 /* ---- writing ---- */
 
 /* Puts messages on the link while there is room. Gives the peer if it has to be notified. */
-static int put_messages(struct inproc *self, weir_channel **ret_told)
+static int put_messages(struct inproc *self, weir_channel **ret_notified)
 {
-    weir_channel *channel = &self->channel, *told;
+    weir_channel *channel = &self->channel, *notified;
     weir_msg *msg;
     int err;
 
     while ((msg = weir__outbound_current(channel)) != NULL) {
-        err = weir__inproc_link_put(self->link, self->side, msg, &told);
-        if (*ret_told == NULL)
-            *ret_told = told;
+        err = weir__inproc_link_put(self->link, self->side, msg, &notified);
+        if (*ret_notified == NULL)
+            *ret_notified = notified;
         else
-            weir_channel_release(told); /* it is notified once for all */
+            weir_channel_release(notified); /* it is notified once for all */
         if (err == -EAGAIN || (err == -EPIPE && self->has_ended))
             return err;
         if (err == 0)
@@ -453,14 +453,14 @@ static bool deliver(const struct inproc *self, weir_channel *peer)
 /* If the peer has read at once, there may be room for more. */
 static int send_messages(struct inproc *self)
 {
-    weir_channel *told;
+    weir_channel *notified;
     int err;
 
     for (int n = weir__channel_options(&self->channel)->writes_per_flush; n > 0; n--) {
-        told = NULL;
-        err = put_messages(self, &told);
+        notified = NULL;
+        err = put_messages(self, &notified);
         self->waits_for_room = err == -EAGAIN;
-        if (!deliver(self, told))
+        if (!deliver(self, notified))
             return err == -EPIPE ? err : 0;
     }
     return 1;
@@ -511,7 +511,7 @@ static int inproc_configure(weir_channel *channel)
 {
     struct inproc *self = inproc_of(channel);
 
-    self->guess = weir__receive_size_first(weir__channel_options(channel));
+    self->receive_size = weir__receive_size_first(weir__channel_options(channel));
     if (self->link != NULL)
         weir__inproc_link_set_capacity(self->link, self->side, capacity_of(channel));
     return 0;
@@ -550,7 +550,7 @@ static int create(weir__config *config, weir_channel *parent, weir_channel **ret
     if (err < 0)
         return err;
     weir__msg_queue_init(&inproc_of(*ret_channel)->taken);
-    inproc_of(*ret_channel)->guess = weir__receive_size_first(&config->options);
+    inproc_of(*ret_channel)->receive_size = weir__receive_size_first(&config->options);
     return 0;
 }
 

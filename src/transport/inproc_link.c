@@ -27,7 +27,7 @@ static weir__inproc_link_end *peer_of(weir__inproc_link *link, weir__side side)
 }
 
 /* The end's channel, retained, to be notified; NULL if it has no loop. */
-static weir_channel *lend(weir__inproc_link_end *end)
+static weir_channel *retain_attached(weir__inproc_link_end *end)
 {
     return end->channel != NULL ? weir_channel_retain(end->channel) : NULL;
 }
@@ -80,16 +80,16 @@ void weir__inproc_link_set_capacity(weir__inproc_link *link, weir__side side, in
 weir_channel *weir__inproc_link_attach(weir__inproc_link *link, weir__side side,
                                        weir_channel *channel)
 {
-    weir_channel *told = NULL;
+    weir_channel *notified = NULL;
 
     weir__mutex_lock(&link->lock);
     end_of(link, side)->channel = channel;
     if (side == WEIR__SERVER_SIDE && !link->is_made) {
         link->is_made = true;
-        told = lend(peer_of(link, side));
+        notified = retain_attached(peer_of(link, side));
     }
     weir__mutex_unlock(&link->lock);
-    return told;
+    return notified;
 }
 
 void weir__inproc_link_detach(weir__inproc_link *link, weir__side side)
@@ -131,18 +131,18 @@ static bool fits(const weir__inproc_link_end *end, int64_t cost)
 }
 
 int weir__inproc_link_put(weir__inproc_link *link, weir__side side, weir_msg *msg,
-                          weir_channel **ret_told)
+                          weir_channel **ret_notified)
 {
     weir__inproc_link_end *to = peer_of(link, side);
     int64_t cost = weir__outbound_cost(msg);
     weir_msg *unwanted = NULL;
     int err = 0;
 
-    *ret_told = NULL;
+    *ret_notified = NULL;
     weir__mutex_lock(&link->lock);
     if (to->is_gone) {
         err = -EPIPE;
-    } else if (to->is_deaf) {
+    } else if (to->is_input_shut) {
         unwanted = msg;
     } else if (!fits(to, cost)) {
         to->writer_waits = true;
@@ -151,7 +151,7 @@ int weir__inproc_link_put(weir__inproc_link *link, weir__side side, weir_msg *ms
         err = -ENOMEM;
     } else {
         to->bytes += cost;
-        *ret_told = to->reader_waits ? lend(to) : NULL;
+        *ret_notified = to->reader_waits ? retain_attached(to) : NULL;
         to->reader_waits = false;
     }
     weir__mutex_unlock(&link->lock);
@@ -163,7 +163,7 @@ int weir__inproc_link_put(weir__inproc_link *link, weir__side side, weir_msg *ms
  * message. */
 static bool has_room(const weir__inproc_link_end *end)
 {
-    return end->is_gone || end->is_deaf || end->bytes <= end->capacity / 2;
+    return end->is_gone || end->is_input_shut || end->bytes <= end->capacity / 2;
 }
 
 bool weir__inproc_link_has_room(weir__inproc_link *link, weir__side side)
@@ -194,25 +194,25 @@ bool weir__inproc_link_take(weir__inproc_link *link, weir__side side, weir__msg_
 }
 
 /* The other end, if it waits for room towards this one, and there is room. */
-static weir_channel *lend_writer(weir__inproc_link *link, weir__side side)
+static weir_channel *retain_waiting_writer(weir__inproc_link *link, weir__side side)
 {
     weir__inproc_link_end *end = end_of(link, side);
 
     if (!end->writer_waits || !has_room(end))
         return NULL;
     end->writer_waits = false;
-    return lend(peer_of(link, side));
+    return retain_attached(peer_of(link, side));
 }
 
 weir_channel *weir__inproc_link_make_room(weir__inproc_link *link, weir__side side, int64_t bytes)
 {
-    weir_channel *told;
+    weir_channel *notified;
 
     weir__mutex_lock(&link->lock);
     end_of(link, side)->bytes -= bytes;
-    told = lend_writer(link, side);
+    notified = retain_waiting_writer(link, side);
     weir__mutex_unlock(&link->lock);
-    return told;
+    return notified;
 }
 
 bool weir__inproc_link_wait(weir__inproc_link *link, weir__side side)
@@ -232,30 +232,30 @@ bool weir__inproc_link_wait(weir__inproc_link *link, weir__side side)
 weir_channel *weir__inproc_link_shut_output(weir__inproc_link *link, weir__side side)
 {
     weir__inproc_link_end *to = peer_of(link, side);
-    weir_channel *told;
+    weir_channel *notified;
 
     weir__mutex_lock(&link->lock);
     to->is_over = true;
-    told = to->reader_waits ? lend(to) : NULL;
+    notified = to->reader_waits ? retain_attached(to) : NULL;
     to->reader_waits = false;
     weir__mutex_unlock(&link->lock);
-    return told;
+    return notified;
 }
 
 weir_channel *weir__inproc_link_shut_input(weir__inproc_link *link, weir__side side)
 {
     weir__inproc_link_end *end = end_of(link, side);
     weir__msg_queue unwanted;
-    weir_channel *told;
+    weir_channel *notified;
 
     weir__msg_queue_init(&unwanted);
     weir__mutex_lock(&link->lock);
-    end->is_deaf = true;
+    end->is_input_shut = true;
     weir__msg_queue_move(&end->messages, &unwanted);
-    told = lend_writer(link, side);
+    notified = retain_waiting_writer(link, side);
     weir__mutex_unlock(&link->lock);
     weir__msg_queue_clear(&unwanted);
-    return told;
+    return notified;
 }
 
 void weir__inproc_link_cut(weir__inproc_link *link, weir__side side)
@@ -279,7 +279,7 @@ weir_channel *weir__inproc_link_close(weir__inproc_link *link, weir__side side)
 {
     weir__inproc_link_end *end = end_of(link, side), *peer = peer_of(link, side);
     weir__msg_queue unread;
-    weir_channel *told;
+    weir_channel *notified;
 
     weir__msg_queue_init(&unread);
     weir__mutex_lock(&link->lock);
@@ -287,8 +287,8 @@ weir_channel *weir__inproc_link_close(weir__inproc_link *link, weir__side side)
     end->is_gone = true;
     peer->is_over = true;
     weir__msg_queue_move(&end->messages, &unread);
-    told = lend(peer);
+    notified = retain_attached(peer);
     weir__mutex_unlock(&link->lock);
     weir__msg_queue_clear(&unread);
-    return told;
+    return notified;
 }

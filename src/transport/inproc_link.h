@@ -37,7 +37,7 @@ typedef struct weir__inproc_link_end {
     bool is_gone;          /* closed */
     bool is_over;          /* nothing more will arrive, */
     bool is_cut;           /* although the other end had more to send: a reset */
-    bool is_deaf;          /* its input is shut */
+    bool is_input_shut;    /* its input is shut */
     bool reader_waits;     /* is notified when a message arrives */
     bool writer_waits;     /* the other end is notified when there is room */
     int64_t capacity;
@@ -87,7 +87,7 @@ bool weir__inproc_link_is_gone(weir__inproc_link *link, weir__side side);
  * is notified later), -EPIPE (the other end is closed), -ENOMEM.
  */
 int weir__inproc_link_put(weir__inproc_link *link, weir__side side, weir_msg *msg,
-                          weir_channel **ret_told);
+                          weir_channel **ret_notified);
 
 /* True if there is room; if not, this end is notified later. */
 bool weir__inproc_link_has_room(weir__inproc_link *link, weir__side side);

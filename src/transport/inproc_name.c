@@ -95,20 +95,20 @@ void weir__inproc_name_release(weir__inproc_name *name)
 /* Under the lock. The listener is alive as long as it has a loop: see inproc_link.c. */
 static weir_channel *leave_at(weir__accept_queue *queue, weir__inproc_link *link)
 {
-    weir_channel *told =
+    weir_channel *notified =
         queue->is_attended && queue->channel != NULL ? weir_channel_retain(queue->channel) : NULL;
 
     weir__inproc_link_retain(link);
     weir__list_append(&queue->waiting, &link->waiting);
     queue->count++;
     queue->is_attended = false;
-    return told;
+    return notified;
 }
 
 /* The name is in the table, so its owner holds a reference, and cannot release it under the lock.
  */
 int weir__inproc_name_connect(const weir_address *address, weir__inproc_link *link,
-                              weir_channel **ret_told)
+                              weir_channel **ret_notified)
 {
     weir__inproc_name *name;
     int err = 0;
@@ -119,7 +119,7 @@ int weir__inproc_name_connect(const weir_address *address, weir__inproc_link *li
         err = -ECONNREFUSED;
     } else {
         link->names[WEIR__SERVER_SIDE] = weir__inproc_name_retain(name);
-        *ret_told = leave_at(name->queue, link);
+        *ret_notified = leave_at(name->queue, link);
     }
     weir__mutex_unlock(&names.lock);
     return err;

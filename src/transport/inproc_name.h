@@ -46,7 +46,7 @@ void weir__inproc_name_release(weir__inproc_name *name); /* NULL is ignored */
  * full.
  */
 int weir__inproc_name_connect(const weir_address *address, weir__inproc_link *link,
-                              weir_channel **ret_told);
+                              weir_channel **ret_notified);
 
 /* ---- for the listener ---- */
 

@@ -159,15 +159,15 @@ static void accept_channels(struct server *self)
 {
     int limit = weir__channel_options(&self->channel)->reads_per_turn;
     weir_channel *child;
-    bool told = false;
+    bool notified = false;
 
     while (self->reads && limit-- > 0 && (child = next_channel(self)) != NULL) {
         self->reads = !self->reads_once;
-        told = true;
+        notified = true;
         if (!weir__channel_received(&self->channel, weir__channel_msg(child)))
             break;
     }
-    if (told)
+    if (notified)
         weir__channel_read_complete(&self->channel);
 }
 

@@ -82,18 +82,18 @@ static int attach_socket(weir__listener *listener)
     return weir__io_attach(io, &listener->handle);
 }
 
-static void on_pause_over(weir_timer *timer);
+static void on_backoff_over(weir_timer *timer);
 
 /* After a failure, accepting has stopped: resumes after a delay. */
 static void pause_accepting(weir__listener *listener)
 {
-    weir__backoff_begin(&listener->pause, weir__channel_executor(&listener->channel),
-                        on_pause_over);
+    weir__backoff_begin(&listener->backoff, weir__channel_executor(&listener->channel),
+                        on_backoff_over);
 }
 
-static void on_pause_over(weir_timer *timer)
+static void on_backoff_over(weir_timer *timer)
 {
-    weir__listener *listener = WEIR_CONTAINER_OF(timer, weir__listener, pause.timer);
+    weir__listener *listener = WEIR_CONTAINER_OF(timer, weir__listener, backoff.timer);
 
     open_reserve(listener);
     if (attach_socket(listener) < 0)
@@ -124,7 +124,7 @@ static void accept_failed(weir__listener *listener, int err)
     if (weir__log_admit(&limit, WEIR_LOG_WARN, &note))
         weir__warn("listener", place_of(listener, place, sizeof(place)),
                    "cannot accept: %s; %u clients refused, pausing for %lld ms%s",
-                   weir_error_text(err), count, (long long)(listener->pause.length_ns / 1000000),
+                   weir_error_text(err), count, (long long)(listener->backoff.length_ns / 1000000),
                    note.text);
     weir__channel_nonfatal_error(&listener->channel, err, "accept failed");
 }
@@ -155,7 +155,7 @@ static void on_accepted(weir__io_handle *handle, int descriptor, const struct so
     if (descriptor < 0) {
         accept_failed(listener, descriptor);
     } else {
-        weir__backoff_forget(&listener->pause);
+        weir__backoff_reset(&listener->backoff);
         adopt(listener, descriptor);
     }
 }
@@ -221,7 +221,7 @@ int weir__listener_create(const weir__transport *transport, const weir__transpor
     listener->child = child;
     listener->child_config = child_config;
     listener->reserve = -1;
-    weir__backoff_init(&listener->pause);
+    weir__backoff_init(&listener->backoff);
     return 0;
 }
 
@@ -250,7 +250,7 @@ bool weir__listener_detach(weir_channel *channel)
 {
     weir__listener *listener = listener_of(channel);
 
-    weir__backoff_stop(&listener->pause);
+    weir__backoff_stop(&listener->backoff);
     listener->lost = false;
     if (listener->handle.io == NULL)
         return true;
@@ -277,7 +277,7 @@ bool weir__listener_close(weir_channel *channel)
 {
     weir__listener *listener = listener_of(channel);
 
-    weir__backoff_stop(&listener->pause);
+    weir__backoff_stop(&listener->backoff);
     remove_file(listener);
     close_reserve(listener);
     listener->lost = false;
@@ -403,7 +403,7 @@ void weir__listener_read_start(weir_channel *channel, bool once)
 
     listener->reads = true;
     listener->once = once;
-    if (weir__io_is_attached(&listener->handle) && !weir__backoff_is_running(&listener->pause))
+    if (weir__io_is_attached(&listener->handle) && !weir__backoff_is_running(&listener->backoff))
         weir__io_accept_start(&listener->handle);
 }
 

@@ -19,10 +19,10 @@ typedef struct weir__listener {
     _Atomic bool leaves_file;
     int reserve; /* a spare descriptor, for when there are no others; -1 = none */
     bool listens;
-    bool lost;           /* the backend is about to detach the socket */
-    bool reads;          /* the channel reads */
-    bool once;           /* only one of them */
-    weir__backoff pause; /* after an accept that failed */
+    bool lost;             /* the backend is about to detach the socket */
+    bool reads;            /* the channel reads */
+    bool once;             /* only one of them */
+    weir__backoff backoff; /* after an accept that failed */
 } weir__listener;
 
 int weir__listener_create(const weir__transport *transport, const weir__transport *child,
@@ -50,18 +50,18 @@ int weir__listener_configure(weir_channel *channel);
 void weir__listener_destroy(weir_channel *channel);
 
 /* The transport of a listener. */
-#define WEIR__LISTENER(transport_name, figures, family)                                            \
-    {                                                                                              \
-        .name = transport_name, .stats = figures, .size = sizeof(weir__listener), .accepts = true, \
-        .socket_family = family, .suits = weir__endpoint_suits, .attach = weir__listener_attach,   \
-        .detach = weir__listener_detach, .is_active = weir__listener_is_active,                    \
-        .bind = weir__listener_bind, .close = weir__listener_close,                                \
-        .read_start = weir__listener_read_start, .read_stop = weir__listener_read_stop,            \
-        .local_address = weir__listener_local_address,                                             \
-        .set_socket_option = weir__listener_set_socket_option,                                     \
-        .get_socket_option = weir__listener_get_socket_option, .adopt = weir__listener_take,       \
-        .descriptor = weir__listener_descriptor, .configure = weir__listener_configure,            \
-        .destroy = weir__listener_destroy,                                                         \
+#define WEIR__LISTENER(transport_name, stats_id, family)                                      \
+    {                                                                                         \
+        .name = transport_name, .stats = stats_id, .size = sizeof(weir__listener),            \
+        .accepts = true, .socket_family = family, .suits = weir__endpoint_suits,              \
+        .attach = weir__listener_attach, .detach = weir__listener_detach,                     \
+        .is_active = weir__listener_is_active, .bind = weir__listener_bind,                   \
+        .close = weir__listener_close, .read_start = weir__listener_read_start,               \
+        .read_stop = weir__listener_read_stop, .local_address = weir__listener_local_address, \
+        .set_socket_option = weir__listener_set_socket_option,                                \
+        .get_socket_option = weir__listener_get_socket_option, .adopt = weir__listener_take,  \
+        .descriptor = weir__listener_descriptor, .configure = weir__listener_configure,       \
+        .destroy = weir__listener_destroy,                                                    \
     }
 
 #endif

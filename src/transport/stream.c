@@ -44,13 +44,13 @@ static void on_connected(weir__io_handle *handle, int err)
     weir__channel_connected(&stream->base.channel, err);
 }
 
-static void learn(weir__stream *stream, size_t length)
+static void update_receive_size(weir__stream *stream, size_t length)
 {
     const weir_channel_options *options = weir__channel_options(&stream->base.channel);
     weir__io_handle *handle = &stream->base.handle;
 
-    if (weir__receive_size_update(&stream->guess, options, handle->window, length))
-        handle->window = (uint32_t)weir__receive_size_size(&stream->guess, options);
+    if (weir__receive_size_update(&stream->receive_size, options, handle->window, length))
+        handle->window = (uint32_t)weir__receive_size_size(&stream->receive_size, options);
 }
 
 WEIR__NO_STACK_PROTECTOR static void on_received(weir__io_handle *handle,
@@ -59,7 +59,7 @@ WEIR__NO_STACK_PROTECTOR static void on_received(weir__io_handle *handle,
     weir__stream *stream = stream_of_handle(handle);
     weir_buf *buf = weir__received_buf(block, length);
 
-    learn(stream, length);
+    update_receive_size(stream, length);
     weir__stats_received(&stream->base.channel, 1, length);
     /* The result is not needed: the channel calls read_start and read_stop. */
     (void)weir__channel_received(&stream->base.channel, weir_buf_msg(buf));
@@ -86,7 +86,7 @@ static void on_received_message(weir__io_handle *handle, const weir__io_datagram
 
     (void)count;
     if (!keeps_packets_apart(stream))
-        learn(stream, message->length);
+        update_receive_size(stream, message->length);
     weir__stats_received(&stream->base.channel, 1, message->length);
     if (!weir__fd_passing_deliver(&stream->base.channel, handle, message))
         receive_another(stream);
@@ -143,10 +143,10 @@ static void apply_receive_options(weir__stream *stream, const weir_channel_optio
     weir__io_handle *handle = &stream->base.handle;
     bool is_unix = stream->base.channel.transport->socket_family == AF_UNIX;
 
-    stream->guess = weir__receive_size_first(options);
+    stream->receive_size = weir__receive_size_first(options);
     handle->window = keeps_packets_apart(stream)
                          ? (uint32_t)options->receive_max
-                         : (uint32_t)weir__receive_size_size(&stream->guess, options);
+                         : (uint32_t)weir__receive_size_size(&stream->receive_size, options);
     handle->reads = weir__reads_per_turn(options);
     handle->unix_socket = is_unix;
     handle->receive_fds = is_unix && options->receive_descriptors;

@@ -11,7 +11,7 @@
 
 typedef struct weir__stream {
     weir__endpoint base;
-    weir__receive_size guess;
+    weir__receive_size receive_size;
     bool connected;
 } weir__stream;
 

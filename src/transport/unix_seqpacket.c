@@ -53,7 +53,7 @@ struct batch {
     struct mmsghdr messages[PACKETS_MAX];
     size_t count;
     size_t used; /* of the vectors */
-    weir__fd_passing rights;
+    weir__fd_passing passing;
     struct iovec vectors[IOV_MAX];
 };
 
@@ -95,7 +95,7 @@ static bool put(struct batch *batch, weir_msg *msg)
     batch->count++;
     if (weir_descriptors_of(msg) == NULL)
         return true;
-    weir__fd_passing_put(&batch->rights, weir_descriptors_of(msg), header);
+    weir__fd_passing_put(&batch->passing, weir_descriptors_of(msg), header);
     return false;
 }
 

@@ -164,6 +164,7 @@ TEST_EACH_LOOP(server_loop, may_be_one_of_a_group)
     int peer = raw_client_connect(server);
 
     raw_client_echo(peer, "hello");
+    assert_true(call_counter_await(&service.opened, 1));
     assert_ptr_equal(service.loops[0], host->loop);
     raw_client_close(peer);
     echo_service_stop(server);
