@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What docs/guide/02-echo.md shows besides the example: a handler that passes everything on, and a
- * write from elsewhere.
+ * Code of docs/guide/02-echo.md: a handler that passes everything on, and a write from another
+ * thread.
  */
 #include <stdio.h>
 #include <weir/weir.h>

@@ -28,7 +28,7 @@ static int try_it(const weir_handler *handler, const void *options)
 }
 /* doc:end */
 
-/* Closes when there were so many bytes. */
+/* Closes after `left` bytes. */
 static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
     size_t *left = weir_ctx_state(ctx);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ./dev soak buffer [SECONDS [SEED]]: four threads pass buffers round, for a minute by default, in
- * relays of ten seconds. After each of them all memory must have come home. Relay n has the seed
+ * ./dev soak buffer [SECONDS [SEED]]: four threads pass buffers around for SECONDS (default 60), in
+ * rounds of ten seconds. After each round all memory must have been returned. Round n has the seed
  * SEED + n.
  */
 #include <inttypes.h>

@@ -85,7 +85,7 @@ static bool be_clients(uint16_t port, unsigned count)
     return true;
 }
 
-/* A process that waits to be told the port. It is made before weir starts threads. */
+/* A process that waits for the port number. Forked before weir starts threads. */
 struct clients {
     pid_t process;
     int port;

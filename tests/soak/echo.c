@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ./dev soak echo [MIB [SEED [BACKEND]]]: on each pair of backends, threads per channel among them,
- * or on one backend alone, so much in all, 64 MiB by default, is echoed on 200 connections, with
- * writes of random sizes, readers that pause, and marks of 8 and 16 KiB. Every byte is compared,
- * and what the server holds for a connection is bounded.
+ * ./dev soak echo [MIB [SEED [BACKEND]]]: on each pair of backends, a thread per channel among them,
+ * or on one backend, echoes MIB (default 64) over 200 connections, with writes of random sizes,
+ * readers that pause, and marks of 8 and 16 KiB. Compares every byte; the memory that the server
+ * holds for a connection must be bounded.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ./dev soak executor [ROUNDS [TASKS [SEED]]]: storms over one executor after the other, 200 rounds
- * of a million tasks by default. Round n has the seed SEED + n, so that one can be repeated:
+ * ./dev soak executor [ROUNDS [TASKS [SEED]]]: the stress test of executors, by default 200 rounds
+ * of a million tasks. Round n has the seed SEED + n; one round is repeated by
  * ./dev soak executor 1 1000000 SEED.
  */
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ./dev soak loop [MIB [SECONDS [SEED]]]: on each backend so much traffic through socket pairs,
- * 1024 MiB by default, and after that bustle on all of them for so long together, ten minutes by
- * default. With the seed it is the same again, but for the threads.
+ * ./dev soak loop [MIB [SECONDS [SEED]]]: on each backend, sends MIB (default 1024) through
+ * socket pairs; then runs the mixed load on all backends for SECONDS in total (default 600). The
+ * seed repeats a run, except for thread scheduling.
  */
 #include <inttypes.h>
 #include <stdarg.h>

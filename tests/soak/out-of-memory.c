@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ./dev soak --release out-of-memory [COUNT [MIB]]: on each backend a server whose address space is
- * limited gets more connections than it has memory for. All of them end, half of them by a reset.
- * Within a minute its descriptors are closed, it has used little CPU time, and it serves again.
- * (A sanitizer needs more address space than that.)
+ * ./dev soak --release out-of-memory [COUNT [MIB]]: on each backend, a server with limited address
+ * space gets more connections than it has memory for. All of them end, half of them by a reset.
+ * Within a minute it must have closed its descriptors, used little CPU time, and serve again.
+ * (Sanitizers need more address space.)
  */
 #include <dirent.h>
 #include <netinet/in.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ./dev soak tls-reload [SWAPS [BACKEND]]: on each backend, or on one alone, the certificate of a
- * server is swapped so often, 1000 times by default, while 8 clients come, shake hands, are echoed
- * and go. No handshake may fail.
+ * ./dev soak tls-reload [SWAPS [BACKEND]]: on each backend, or on one, swaps the certificate of a
+ * server SWAPS times (default 1000), while 8 clients connect, exchange data and close. No handshake
+ * may fail.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ./dev soak unix [MIB [DATAGRAMS [SEED]]]: on each backend so much, 1024 MiB by default, is echoed
- * through 50 Unix streams, and as much through seqpacket sockets, with writes of random sizes and
- * readers that pause; every byte is compared. Then so many datagrams, 1,000,000 by default, of
- * which none may be lost.
+ * ./dev soak unix [MIB [DATAGRAMS [SEED]]]: on each backend, echoes MIB (default 1024) through 50
+ * Unix streams and as much through seqpacket sockets, with writes of random sizes and readers that
+ * pause; compares every byte. Then sends DATAGRAMS (default 1,000,000), none of which may be lost.
  */
 #include <inttypes.h>
 #include <stdio.h>
