@@ -171,21 +171,22 @@ static void random_write(struct stress *stress, weir__random *random, weir_promi
 static void random_call(struct stress *stress, weir__random *random)
 {
     weir_promise *done = stress_promise(stress, weir__random_next(random));
-    weir_pipeline *pipeline = weir_channel_pipeline(stress->channel);
+    weir_channel *channel = stress->channel;
+    weir_pipeline *pipeline = weir_channel_pipeline(channel);
     weir_channel_options options;
     uint64_t dice = weir__random_next(random);
     bool used = true;
 
     switch (dice / 16 % 16) {
     case 0:
-        weir_channel_close(stress->channel, done);
+        weir_channel_close(channel, done);
         break;
     case 1:
-        weir_channel_register(stress->channel,
-                              weir_group_at(stress->loops, weir__random_below(random, 2)), done);
+        weir_channel_register(channel, weir_group_at(stress->loops, weir__random_below(random, 2)),
+                              done);
         break;
     case 2:
-        weir_channel_deregister(stress->channel, done);
+        weir_channel_deregister(channel, done);
         break;
     case 3:
         used = weir_pipeline_add(pipeline,
@@ -197,39 +198,36 @@ static void random_call(struct stress *stress, weir__random *random)
         used = weir_pipeline_remove(pipeline, dice % 2 ? "passer" : "passer#2", done) == 0;
         break;
     case 5:
-        weir_channel_get_options(stress->channel, &options);
-        used = false;
-        break;
     case 6:
-        (void)weir_channel_set_options(stress->channel, WEIR_CHANNEL_OPTIONS(.high_mark = 500));
+        weir_channel_get_options(channel, &options);
+        (void)weir_channel_set_options(channel, WEIR_CHANNEL_OPTIONS(.high_mark = 500));
         used = false;
         break;
     case 7:
-        weir_channel_fire_event(stress->channel, stress_msg());
+        weir_channel_fire_event(channel, stress_msg());
         used = false;
         break;
     case 8:
-        weir_channel_set_auto_read(stress->channel, weir__random_below(random, 2) == 0);
+        weir_channel_set_auto_read(channel, weir__random_below(random, 2) == 0);
         used = false;
         break;
     case 9:
-        (void)weir_channel_set_user_writable(stress->channel, 3,
-                                             weir__random_below(random, 2) == 0);
+        (void)weir_channel_set_user_writable(channel, 3, weir__random_below(random, 2) == 0);
         used = false;
         break;
     case 10:
-        (void)weir_channel_closed(stress->channel);
+        (void)weir_channel_closed(channel);
         used = false;
         break;
     case 11:
-        weir_channel_shutdown_input(stress->channel, done);
+        weir_channel_shutdown_input(channel, done);
         break;
     case 12:
-        weir_channel_shutdown_output(stress->channel, done);
+        weir_channel_shutdown_output(channel, done);
         break;
     case 13:
-        weir_channel_flush(stress->channel);
-        weir_channel_request_read(stress->channel);
+        weir_channel_flush(channel);
+        weir_channel_request_read(channel);
         used = false;
         break;
     default:
