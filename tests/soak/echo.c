@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ./dev soak echo [MIB [SEED [BACKEND]]]: on each pair of backends, a thread per channel among them,
- * or on one backend, echoes MIB (default 64) over 200 connections, with writes of random sizes,
- * readers that pause, and marks of 8 and 16 KiB. Compares every byte; the memory that the server
- * holds for a connection must be bounded.
+ * ./dev soak echo [MIB [SEED [BACKEND]]]: on each pair of backends, a thread per channel among
+ * them, or on one backend, echoes MIB (default 64) over 200 connections, with writes of random
+ * sizes, readers that pause, and marks of 8 and 16 KiB. Compares every byte; the memory that the
+ * server holds for a connection must be bounded.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ./dev soak restart [REPLACEMENTS [BACKEND]]: on each backend, or on one, replaces a server process
- * REPLACEMENTS times (default 10), while clients connect, send, compare the echo and close, in a
- * loop. None of them may be refused, reset or left without an answer.
+ * ./dev soak restart [REPLACEMENTS [BACKEND]]: on each backend, or on one, replaces a server
+ * process REPLACEMENTS times (default 10), while clients connect, send, compare the echo and close,
+ * in a loop. None of them may be refused, reset or left without an answer.
  */
 #include <errno.h>
 #include <fcntl.h>

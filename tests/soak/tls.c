@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ./dev soak tls [MIB [SEED [BACKEND]]]: echoes MIB (default 1024) over TLS, in equal parts on
- * each backend, or on one, over 50 connections, with writes of random sizes, readers that pause, and
- * marks of 32 and 64 KiB. Compares every byte; the memory that the server holds for a connection
- * must be bounded.
+ * each backend, or on one, over 50 connections, with writes of random sizes, readers that pause,
+ * and marks of 32 and 64 KiB. Compares every byte; the memory that the server holds for a
+ * connection must be bounded.
  */
 #include <inttypes.h>
 #include <stdio.h>
