@@ -32,26 +32,27 @@ void pool_fixture_open(struct pool_fixture *fixture, struct host *host,
                        const weir_client_pool_options *options);
 void pool_fixture_close(struct pool_fixture *fixture);
 
-/* Only the server; and a pool of the test's own. */
+/* Starts only the server; creates a pool. */
 void pool_fixture_start_server(struct pool_fixture *fixture, struct host *host);
 weir_client_pool *pool_fixture_add_pool(struct pool_fixture *fixture,
                                         const weir_client_pool_options *given);
 
-/* Closes the pool, and waits for every channel of it. */
+/* Closes the pool, and waits until all channels are closed. */
 void pool_fixture_close_pool(weir_client_pool *pool);
 
-/* Asks for a channel; waits for it: the caller keeps it, and the promise is gone. Then both. */
+/* Requests a channel; waits for it, and releases the promise: the caller owns the channel; or both.
+ */
 weir_promise *pool_fixture_request(weir_client_pool *pool);
 weir_channel *pool_fixture_wait(weir_promise *acquiring);
 weir_channel *pool_fixture_acquire(weir_client_pool *pool);
 
-/* What a promise that was asked for came to; it is gone. */
+/* Waits for the result of a request, and releases the promise. */
 int pool_fixture_result(weir_promise *acquiring);
 
-/* Gives it back, and the reference too; returns what became of it. */
+/* Returns the channel, releases it, and waits for the result. */
 int pool_fixture_return(weir_client_pool *pool, weir_channel *channel);
 
-/* Closes it, and waits until the pool knows. */
+/* Closes the channel, and waits until the pool has noticed. */
 void pool_fixture_close_channel(weir_client_pool *pool, weir_channel *channel);
 
 weir_client_pool_stats pool_fixture_stats(weir_client_pool *pool);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * This test program once more, as a server that echoes, takes the listeners that it is handed, and
- * replaces itself on SIGUSR2. It prints its number when it is ready, tells its manager
- * "STATUS=running", and ends on SIGTERM.
+ * Runs this test program again as an echo server that inherits listeners, and restarts itself on
+ * SIGUSR2. It prints its pid when it is ready, sends "STATUS=running" to its manager, and ends on
+ * SIGTERM.
  *
  *     char *const *argv = successor_argv(BACKEND_EPOLL);
  */
@@ -11,17 +11,16 @@
 
 #include "support/loop/backend.h"
 
-/* In its environment: it sends the signal to itself as soon as it is ready. */
+/* Environment variable: it sends SIGUSR2 to itself as soon as it is ready. */
 #define SUCCESSOR_HASTY "WEIR_TEST_HASTY"
 
-/* In its environment: it kills itself as soon as it has said that it is ready. */
+/* Environment variable: it kills itself as soon as it has sent READY=1. */
 #define SUCCESSOR_CRASHES "WEIR_TEST_CRASHES"
 
-/* In its environment: the probation of the process that replaces it, in milliseconds. Default: no
- * probation. */
+/* Environment variable: its probation in milliseconds. Default: none. */
 #define SUCCESSOR_PROBATION "WEIR_TEST_PROBATION"
 
-/* What starts it, on such loops; valid until the next call. */
+/* The argv that starts it on such loops; valid until the next call. */
 char *const *successor_argv(enum backend_id id);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A TCP connection, or one of Unix sockets, between two event loops or threads, a channel at each
- * end, and what both hear.
+ * A TCP or Unix connection between two loops, with a channel at each end, and a log of the events
+ * of both.
  *
  *     TEST_EACH_PAIR(tcp, brings_a_word)
  *     {
@@ -10,9 +10,9 @@
  *         assert_end_events(&line->server, "read(x)");
  *     }
  *
- * The body runs for every pair of backends, the server's and the client's. When it returns, what it
- * left open is aborted, both loops are shut down, and no descriptor may be left. Handlers and their
- * hooks run on the loops: they do not assert.
+ * The body runs for every pair of backends, the server's and the client's. When it returns, open
+ * channels are aborted, both loops are shut down, and no descriptor may be left. Handlers and their
+ * hooks run on the loops: they must not assert.
  */
 #ifndef WEIR_TEST_CONNECTION_H
 #define WEIR_TEST_CONNECTION_H
@@ -28,29 +28,30 @@
 
 struct connection;
 
-/* Its handler takes notes: "active", "read(text)", "passed(text)" if it comes with descriptors,
- * "error(NAME)", ... and does what is hooked in. */
+/* Its handler logs events: "active", "read(text)", "passed(text)" for a message with descriptors,
+ * "error(NAME)", ... and calls the hooks. */
 struct connection_end {
     struct connection *connection;
-    weir_channel *channel; /* kept; the server's is there once it was accepted */
+    weir_channel *channel; /* owned; that of the server is set once accepted */
     struct event_log events;
     struct call_counter notes;
-    struct call_counter completes; /* reads that were complete */
+    struct call_counter completes; /* read_complete events */
     _Atomic uint64_t received;
     void *_Atomic user_data;
 
     void (*_Atomic on_active)(weir_ctx *ctx);
-    void (*_Atomic on_read)(weir_ctx *ctx, weir_msg *msg); /* instead of the note; takes msg */
+    void (*_Atomic on_read)(weir_ctx *ctx, weir_msg *msg); /* instead of logging; takes msg */
     void (*_Atomic on_read_complete)(weir_ctx *ctx);
     void (*_Atomic on_event)(weir_ctx *ctx, const weir_msg *event);
-    void (*_Atomic on_writability)(weir_ctx *ctx); /* instead of the note */
+    void (*_Atomic on_writability)(weir_ctx *ctx); /* instead of logging */
 };
 
 struct connection_options {
     const weir_channel_options *listener;
     const weir_channel_options *server;
     const weir_channel_options *client;
-    int (*add)(weir_pipeline *pipeline, void *arg); /* handlers of the client, before the notes */
+    int (*add)(weir_pipeline *pipeline,
+               void *arg); /* handlers of the client, before the logging one */
     void *arg;
 };
 
@@ -79,7 +80,7 @@ struct connection {
  */
 bool connection_is_unix(void);
 
-/* Both ends are connected; or only the listener is there, and a client that is registered. */
+/* Opens a connected pair; or only a listener and a registered client. */
 void connection_open(struct connection *connection, const struct connection_options *options);
 void connection_prepare(struct connection *connection, const struct connection_options *options);
 
@@ -91,37 +92,37 @@ void connection_start(struct connection *connection);
  * "said": before `active`. */
 void connection_start_and_send(struct connection *connection, const char *text);
 
-/* Closes what is open; for tests that want to see that inside their body. */
+/* Closes what is open, for tests that check that in their body. */
 void connection_close(struct connection *connection);
 
-/* The end that a context's handler belongs to. */
+/* The end of a context's handler. */
 struct connection_end *connection_end_of(weir_ctx *ctx);
 
 /* Another channel with the handler of `end`, which it becomes the channel of; not registered. */
 void connection_make_client(struct connection *connection);
 
-/* For on_read: what comes is only counted. */
+/* For on_read: only counts the bytes. */
 void connection_discard(weir_ctx *ctx, weir_msg *msg);
 
-/* Writes a note, on any thread. */
+/* Writes to the log, on any thread. */
 void connection_note(struct connection_end *end, const char *note);
 
 /* Writes a text and flushes it. */
 void connection_send(struct connection_end *end, const char *text);
 
-/* Waits for a note that begins with this word, until there were `count` of them. */
+/* Waits until `count` entries of the log begin with this word. */
 void connection_await(struct connection_end *end, const char *word, unsigned count);
 void connection_await_received(struct connection_end *end, uint64_t bytes);
 
-/* A promise for the operations of an end; its result, which is waited for: releases the promise. */
+/* Creates a promise on the loop of an end; waits for its result, and releases it. */
 weir_promise *connection_promise(struct connection_end *end);
 int connection_result(weir_promise *promise);
 
-/* Closes, or whatever the operation is, and returns its result. */
+/* Calls an operation, such as a close, and waits for its result. */
 typedef void connection_operation(weir_channel *channel, weir_promise *done);
 int connection_do(struct connection_end *end, connection_operation *operation);
 
-/* Waits for the last of these words; then they are all, and are forgotten. */
+/* Waits for the last of these words; then compares the whole log, and clears it. */
 #define assert_end_events(end, words)                                     \
     do {                                                                  \
         char said_[EVENT_LOG_SIZE];                                       \
@@ -175,8 +176,8 @@ void connection_run(enum backend_id far, enum backend_id near, connection_body *
     }                                                                           \
     static void test(struct connection *connection)
 
-/* On every pair of backends - threads per channel only with themselves and with epoll -; and on
- * every backend with itself, where the other end does not matter. */
+/* On every pair of backends (a thread per channel only with itself and epoll); and on every backend
+ * with itself, where the other end does not matter. */
 #define TEST_EACH_PAIR(noun, sentence) \
     CONNECTION_TESTS(noun##_##sentence, #noun "." #sentence, CONNECTION_PAIRS)
 #define TEST_EACH_CONNECTION(noun, sentence) \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A UDP channel on a host, or one of Unix datagrams, and what it hears.
+ * A UDP or Unix datagram channel on a host, and a log of its events.
  *
  *     struct datagram_endpoint here, there;
  *     endpoint_open(&here, host, NULL);              bound to a port of its own
@@ -10,7 +10,7 @@
  *     endpoint_close(&here);
  *     endpoint_close(&there);
  *
- * Handlers and their hooks run on the loop: they do not assert. A endpoint must not move.
+ * Handlers and their hooks run on the loop: they must not assert. A endpoint must not move.
  */
 #ifndef WEIR_TEST_DATAGRAM_ENDPOINT_H
 #define WEIR_TEST_DATAGRAM_ENDPOINT_H
@@ -24,19 +24,20 @@
 
 struct datagram_endpoint {
     weir_channel *channel;
-    weir_address address;    /* its own, once it is bound or connected */
+    weir_address address;    /* once it is bound or connected */
     struct event_log events; /* "active", "read(text)", "error(NAME)", ... */
     struct call_counter notes;
-    struct call_counter completes; /* reads that were complete */
-    struct call_counter gone;      /* its handler */
+    struct call_counter completes; /* read_complete events */
+    struct call_counter gone;      /* its handler was removed */
     weir_address sender; /* of the last that was noted: look after assert_endpoint_events */
     void *_Atomic user_data;
 
-    void (*_Atomic on_read)(weir_ctx *ctx, weir_datagram *datagram); /* instead; takes it */
+    void (*_Atomic on_read)(weir_ctx *ctx,
+                            weir_datagram *datagram); /* instead of logging; takes it */
     void (*_Atomic on_read_complete)(weir_ctx *ctx);
 };
 
-/* Only registered; or bound to an address in words as well, or to any port. */
+/* Registers a channel; binds it to an address; or does both, with any port. */
 void endpoint_init(struct datagram_endpoint *endpoint, struct host *host,
                    const weir_channel_options *options);
 int endpoint_bind(struct datagram_endpoint *endpoint, const char *address);
@@ -44,23 +45,23 @@ void endpoint_open(struct datagram_endpoint *endpoint, struct host *host,
                    const weir_channel_options *options);
 void endpoint_close(struct datagram_endpoint *endpoint);
 
-/* Of a channel that is not registered yet, behind the handlers that it has; takes it. */
+/* For a channel that is not registered yet; takes it. */
 void endpoint_adopt(struct datagram_endpoint *endpoint, struct host *host, weir_channel *channel);
 
-/* The same for Unix datagrams, bound to a name that nobody has. */
+/* The same for Unix datagrams, bound to a unique name. */
 void endpoint_init_unix(struct datagram_endpoint *endpoint, struct host *host,
                         const weir_channel_options *options);
 void endpoint_open_unix(struct datagram_endpoint *endpoint, struct host *host,
                         const weir_channel_options *options);
 
-/* Connects, and finds out the address. */
+/* Connects, and reads the local address. */
 int endpoint_connect(struct datagram_endpoint *endpoint, const weir_address *peer);
 
 /* The endpoint of a context's handler; writes a note, on any thread. */
 struct datagram_endpoint *endpoint_of(weir_ctx *ctx);
 void endpoint_note(struct datagram_endpoint *endpoint, const char *note);
 
-/* A datagram of a text; writes one, or any other message, and returns what became of it. */
+/* Creates a datagram; writes one, or any message, and waits for the result. */
 weir_msg *make_datagram(const char *text, const weir_address *recipient);
 int endpoint_send(struct datagram_endpoint *endpoint, const char *text,
                   const weir_address *recipient);
@@ -70,11 +71,11 @@ int endpoint_write(struct datagram_endpoint *endpoint, weir_msg *msg);
 weir_promise *endpoint_promise(struct datagram_endpoint *endpoint);
 int endpoint_result(weir_promise *promise);
 
-/* Closes, or whatever the operation is, and returns its result. */
+/* Calls an operation, such as a close, and waits for its result. */
 typedef void endpoint_operation(weir_channel *channel, weir_promise *done);
 int endpoint_do(struct datagram_endpoint *endpoint, endpoint_operation *operation);
 
-/* Waits for the last of these words; then they are all, and are forgotten. */
+/* Waits for the last of these words; then compares the whole log, and clears it. */
 #define assert_endpoint_events(endpoint, words)                                              \
     do {                                                                                     \
         char said_[EVENT_LOG_SIZE];                                                          \

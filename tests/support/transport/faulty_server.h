@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A server whose system calls and allocations fail, for the plays of a sweep.
+ * A server whose system calls and allocations fail, for the scenarios of a sweep.
  *
  *     faulty_server_open(&site, sweep);                     a group of one thread
  *     weir_udp_create(NULL, &site.channel);
@@ -10,7 +10,7 @@
  *     sweep_stop_faults(sweep);
  *     faulty_server_close(&site);
  *
- * Whatever has failed, connections that were opened are closed at the end.
+ * Whatever has failed, all opened connections are closed at the end.
  */
 #ifndef WEIR_TEST_FAULTY_SERVER_H
 #define WEIR_TEST_FAULTY_SERVER_H
@@ -29,7 +29,7 @@ struct faulty_server {
     struct address address;
     struct call_counter opened;
     struct call_counter closed;
-    struct call_counter errors; /* that handlers have heard */
+    struct call_counter errors; /* received by handlers */
 };
 
 int faulty_server_open(struct faulty_server *faulty, struct sweep *sweep);
@@ -38,15 +38,15 @@ void faulty_server_close(struct faulty_server *faulty);
 /* Registers its channel and binds it. */
 int faulty_server_bind(struct faulty_server *faulty, const weir_address *address);
 
-/* Finds out the channel's address. */
+/* Reads the channel's address. */
 int faulty_server_find_address(struct faulty_server *faulty);
 
-/* Adds a handler that counts who comes and goes, and errors, all of which goes on; and another one,
+/* Adds a handler that counts connections and errors, and passes everything on; and another one,
  * whose option is the site. */
 int faulty_server_add(struct faulty_server *faulty, weir_channel *channel,
                       const weir_handler *handler);
 
-/* One that sends back what comes. */
+/* An echo handler. */
 extern const weir_handler faulty_server_echo;
 
 /* For handlers whose state is a pointer to the site, which is their option: pointer_keep. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A message of a type that no handler knows, in the test's memory, of which can be seen whether it
- * was released.
+ * A message of a type that no handler knows, in the test's memory, which records its release.
  */
 #ifndef WEIR_TEST_OPAQUE_MSG_H
 #define WEIR_TEST_OPAQUE_MSG_H
