@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
-<<<<<<< HEAD
  * Code of docs/guide/02-echo.md: a handler that passes everything on, and a write from another
  * thread.
-=======
- * What docs/guide/02-echo.md shows besides the example: a handler that passes everything on, and a
- * write from another thread.
->>>>>>> ae88c5d (tests: put soak comments in plain words)
  */
 #include <stdio.h>
 #include <weir/weir.h>

@@ -28,11 +28,7 @@ static int try_it(const weir_handler *handler, const void *options)
 }
 /* doc:end */
 
-<<<<<<< HEAD
 /* Closes after `left` bytes. */
-=======
-/* Closes after the given number of bytes. */
->>>>>>> ae88c5d (tests: put soak comments in plain words)
 static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
     size_t *left = weir_ctx_state(ctx);

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
-<<<<<<< HEAD
  * ./dev soak --release blocking [COUNT]: opens COUNT idle connections (default 5000) to a server
  * with a thread per channel, and closes them. Prints the descriptors and the resident memory of the
  * process. A minute later it must hold little more than before.
-=======
- * ./dev soak --release blocking [COUNT]: COUNT connections, 5000 by default, to a server
- * with a thread per channel, idle, and go. Prints what the process holds: descriptors and resident
- * memory. After a minute without them it holds little more than before.
->>>>>>> ae88c5d (tests: put soak comments in plain words)
  */
 #include <dirent.h>
 #include <malloc.h>

@@ -85,11 +85,7 @@ static bool be_clients(uint16_t port, unsigned count)
     return true;
 }
 
-<<<<<<< HEAD
 /* A process that waits for the port number. Forked before weir starts threads. */
-=======
-/* A process that waits for the port. It is forked before weir starts threads. */
->>>>>>> ae88c5d (tests: put soak comments in plain words)
 struct clients {
     pid_t process;
     int port;

@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
-<<<<<<< HEAD
  * ./dev soak udp [COUNT]: on each backend, sends COUNT datagrams (default 1,000,000) from one
  * channel to another: as fast as possible, so that many are dropped; no faster than they are
  * received; and in segments. Each has a number and derived bytes, and the missing ones must equal
  * the drops that the receiving socket reports.
-=======
- * ./dev soak udp [COUNT]: on each backend COUNT datagrams, 1,000,000 by default, go from one
- * channel to another: as fast as they can be sent, so that many are dropped; no faster than they
- * are received; and in segments. Each has a number and a checksum of a kind, and what did not come
- * must be what the receiver's socket says it has dropped.
->>>>>>> ae88c5d (tests: put soak comments in plain words)
  */
 #include <inttypes.h>
 #include <stdio.h>
