@@ -110,7 +110,7 @@ static void assert_malformed(const char *bytes, const char *others, size_t lengt
     session_pair_close(&pair);
 }
 
-TEST(openssl_client_hello, a_wish_that_makes_no_sense_is_refused)
+TEST(openssl_client_hello, a_wish_that_makes_no_sense_is_rejected)
 {
     static const char name[] = "\0\x0d\0\0\x0aother.test"; /* list, type, name */
     static const char list[] = "\0\x0c\x02h2\x08http/1.1";
@@ -133,7 +133,7 @@ TEST(openssl_client_hello, a_wish_that_makes_no_sense_is_refused)
 TEST(openssl_client_hello, the_client_gets_what_was_chosen)
 {
     weir_tls_certificate *certificate;
-    weir__openssl_negotiated facts;
+    weir__openssl_negotiated negotiated;
     struct session_pair pair;
 
     begin(&pair, "other.test", "h2,http/1.1");
@@ -142,9 +142,9 @@ TEST(openssl_client_hello, the_client_gets_what_was_chosen)
     assert_int_equal(weir__openssl_session_peer_certificate(pair.client.session, &certificate), 0);
     assert_string_equal(weir_tls_certificate_name(certificate, 0), "other.test");
     weir_tls_certificate_release(certificate);
-    weir__openssl_session_negotiated(pair.server.session, &facts);
-    assert_string_equal(facts.alpn, "http/1.1");
-    assert_string_equal(facts.server_name, "other.test");
+    weir__openssl_session_negotiated(pair.server.session, &negotiated);
+    assert_string_equal(negotiated.alpn, "http/1.1");
+    assert_string_equal(negotiated.server_name, "other.test");
     session_pair_close(&pair);
 }
 
@@ -179,14 +179,14 @@ TEST(openssl_client_hello, nobody_may_be_chosen)
 
 TEST(openssl_client_hello, versions_are_those_of_the_chosen)
 {
-    weir__openssl_negotiated facts;
+    weir__openssl_negotiated negotiated;
     struct session_pair pair;
 
     begin(&pair, "other.test", NULL);
     session_pair_set_context(&pair, OTHER(.max_version = WEIR_TLS_VERSION_1_2));
     assert_true(session_pair_handshake(&pair));
-    weir__openssl_session_negotiated(pair.server.session, &facts);
-    assert_string_equal(facts.version, "TLSv1.2");
+    weir__openssl_session_negotiated(pair.server.session, &negotiated);
+    assert_string_equal(negotiated.version, "TLSv1.2");
     session_pair_close(&pair);
 
     session_pair_open_pausing(&pair, client(NULL),
@@ -194,29 +194,29 @@ TEST(openssl_client_hello, versions_are_those_of_the_chosen)
     assert_false(session_pair_handshake(&pair));
     session_pair_set_context(&pair, OTHER(.min_version = WEIR_TLS_VERSION_1_3));
     assert_true(session_pair_handshake(&pair));
-    weir__openssl_session_negotiated(pair.server.session, &facts);
-    assert_string_equal(facts.version, "TLSv1.3");
+    weir__openssl_session_negotiated(pair.server.session, &negotiated);
+    assert_string_equal(negotiated.version, "TLSv1.3");
     session_pair_close(&pair);
 }
 
 TEST(openssl_client_hello, ciphers_are_those_of_the_chosen)
 {
-    weir__openssl_negotiated facts;
+    weir__openssl_negotiated negotiated;
     struct session_pair pair;
 
     begin(&pair, "other.test", NULL);
     session_pair_set_context(&pair, OTHER(.cipher_suites = "TLS_CHACHA20_POLY1305_SHA256"));
     assert_true(session_pair_handshake(&pair));
-    weir__openssl_session_negotiated(pair.server.session, &facts);
-    assert_string_equal(facts.cipher, "TLS_CHACHA20_POLY1305_SHA256");
+    weir__openssl_session_negotiated(pair.server.session, &negotiated);
+    assert_string_equal(negotiated.cipher, "TLS_CHACHA20_POLY1305_SHA256");
     session_pair_close(&pair);
 
     begin(&pair, "other.test", NULL);
     session_pair_set_context(&pair, OTHER(.max_version = WEIR_TLS_VERSION_1_2,
                                           .ciphers = "ECDHE-ECDSA-AES128-GCM-SHA256"));
     assert_true(session_pair_handshake(&pair));
-    weir__openssl_session_negotiated(pair.server.session, &facts);
-    assert_string_equal(facts.cipher, "ECDHE-ECDSA-AES128-GCM-SHA256");
+    weir__openssl_session_negotiated(pair.server.session, &negotiated);
+    assert_string_equal(negotiated.cipher, "ECDHE-ECDSA-AES128-GCM-SHA256");
     session_pair_close(&pair);
 }
 
@@ -325,7 +325,7 @@ TEST(openssl_client_hello, a_second_hello_asks_for_the_same)
 
 TEST(openssl_client_hello, what_was_agreed_upon_has_the_name_as_it_was_chosen_by)
 {
-    weir__openssl_negotiated facts;
+    weir__openssl_negotiated negotiated;
     struct session_pair pair;
 
     session_pair_open_pausing(&pair, client(NULL), session_pair_server_context(0), "other.test");
@@ -334,7 +334,7 @@ TEST(openssl_client_hello, what_was_agreed_upon_has_the_name_as_it_was_chosen_by
     assert_wish(&pair, "other.test", "");
     session_pair_set_context(&pair, OTHER());
     assert_true(session_pair_handshake(&pair));
-    weir__openssl_session_negotiated(pair.server.session, &facts);
-    assert_string_equal(facts.server_name, "other.test");
+    weir__openssl_session_negotiated(pair.server.session, &negotiated);
+    assert_string_equal(negotiated.server_name, "other.test");
     session_pair_close(&pair);
 }

@@ -20,7 +20,7 @@ static void say(struct session_side *side, const void *bytes, size_t length)
     assert_int_equal(weir_buf_write_bytes(side->io.out, bytes, length), 0);
 }
 
-static void say_text(struct session_side *side, const char *text)
+static void send_raw_text(struct session_side *side, const char *text)
 {
     say(side, text, strlen(text));
 }
@@ -44,7 +44,7 @@ TEST(openssl_error, a_client_may_speak_something_else)
 
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
         session_pair_open_default(&pair, WEIR_TLS_VERSION_DEFAULT);
-        say_text(&pair.client, others[i][0]);
+        send_raw_text(&pair.client, others[i][0]);
         if (others[i][0][0] == '\x80')
             for (size_t j = 0; j < 20; j++)
                 say(&pair.client, "\0\0\0\0\0\0\0\0", 8);
@@ -66,7 +66,7 @@ TEST(openssl_error, a_server_may_speak_something_else)
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
         session_pair_open_default(&pair, WEIR_TLS_VERSION_DEFAULT);
         assert_int_equal(session_side_step(&pair.client), 0);
-        say_text(&pair.server, others[i][0]);
+        send_raw_text(&pair.server, others[i][0]);
         assert_int_equal(session_side_step(&pair.client), WEIR_ENOTTLS);
         assert_string_equal(pair.client.session->reason, others[i][1]);
         session_pair_close(&pair);
@@ -112,7 +112,7 @@ static weir__openssl_context *client_of_protocols(const char *protocols)
 
 TEST(openssl_error, protocols_that_do_not_meet)
 {
-    weir__openssl_negotiated facts;
+    weir__openssl_negotiated negotiated;
     struct session_pair pair;
 
     session_pair_open(&pair, client_of_protocols("spdy/3"), server_of_protocols("h2,http/1.1"),
@@ -129,10 +129,10 @@ TEST(openssl_error, protocols_that_do_not_meet)
     session_pair_open(&pair, client_of_protocols("http/1.1,h2"), server_of_protocols("h2,http/1.1"),
                       "example.test");
     assert_true(session_pair_handshake(&pair));
-    weir__openssl_session_negotiated(pair.client.session, &facts);
-    assert_string_equal(facts.alpn, "h2");
-    weir__openssl_session_negotiated(pair.server.session, &facts);
-    assert_string_equal(facts.alpn, "h2");
+    weir__openssl_session_negotiated(pair.client.session, &negotiated);
+    assert_string_equal(negotiated.alpn, "h2");
+    weir__openssl_session_negotiated(pair.server.session, &negotiated);
+    assert_string_equal(negotiated.alpn, "h2");
     session_pair_close(&pair);
 }
 

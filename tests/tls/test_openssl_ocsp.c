@@ -31,13 +31,13 @@ static void assert_stapled(enum weir_tls_version version, const char *path, cons
 {
     weir_tls_context *server, *client = handshake_client(version);
     unsigned char *received;
-    weir__openssl_negotiated facts;
+    weir__openssl_negotiated negotiated;
     struct session_pair pair;
 
     assert_int_equal(create_server(path, version, &server), 0);
     assert_true(handshake_run(&pair, client, server));
-    weir__openssl_session_negotiated(pair.client.session, &facts);
-    assert_true(facts.is_stapled);
+    weir__openssl_session_negotiated(pair.client.session, &negotiated);
+    assert_true(negotiated.is_stapled);
     assert_int_equal(SSL_get_tlsext_status_ocsp_resp(pair.client.session->ssl, &received), length);
     assert_memory_equal(received, der, length);
     session_pair_close(&pair);
@@ -63,18 +63,18 @@ TEST(openssl_ocsp, without_one_the_client_is_told_so)
 {
     weir_tls_context *server = handshake_server(WEIR_TLS_VERSION_DEFAULT);
     weir_tls_context *client = handshake_client(WEIR_TLS_VERSION_DEFAULT);
-    weir__openssl_negotiated facts;
+    weir__openssl_negotiated negotiated;
     struct session_pair pair;
 
     assert_true(handshake_run(&pair, client, server));
-    weir__openssl_session_negotiated(pair.client.session, &facts);
-    assert_false(facts.is_stapled);
+    weir__openssl_session_negotiated(pair.client.session, &negotiated);
+    assert_false(negotiated.is_stapled);
     session_pair_close(&pair);
     weir_tls_context_release(client);
     weir_tls_context_release(server);
 }
 
-TEST(openssl_ocsp, a_response_that_says_nothing_is_refused)
+TEST(openssl_ocsp, a_response_that_says_nothing_is_rejected)
 {
     weir_tls_context *server;
     char path[256];
@@ -132,7 +132,7 @@ static void assert_refused(const struct pki_leaf *leaf, const struct ocsp_respon
     }
 }
 
-static bool is_believed(const struct pki_leaf *leaf, const struct ocsp_response_options *staple)
+static bool is_trusted(const struct pki_leaf *leaf, const struct ocsp_response_options *staple)
 {
     struct session_pair pair;
     bool is_over;
@@ -149,25 +149,25 @@ static bool is_believed(const struct pki_leaf *leaf, const struct ocsp_response_
                                            .seconds = (duration), \
                                            .status = V_OCSP_CERTSTATUS_##what})
 
-TEST(openssl_ocsp, a_server_that_says_itself_that_it_is_revoked_is_refused)
+TEST(openssl_ocsp, a_server_that_says_itself_that_it_is_revoked_is_rejected)
 {
     const struct pki_leaf *server = &pki()->server, *issuer = &pki()->intermediate;
 
     assert_refused(server, SAID(server, issuer, REVOKED, 3600),
                    "the peer's certificate is not trusted: certificate revoked (CN=localhost)");
-    assert_true(is_believed(server, SAID(server, issuer, GOOD, 3600)));
-    assert_true(is_believed(server, SAID(server, server, REVOKED, 3600))); /* not an authority */
+    assert_true(is_trusted(server, SAID(server, issuer, GOOD, 3600)));
+    assert_true(is_trusted(server, SAID(server, server, REVOKED, 3600))); /* not an authority */
 }
 
 TEST(openssl_ocsp, a_response_that_cannot_be_verified_counts_as_none)
 {
     const struct pki_leaf *server = &pki()->server, *issuer = &pki()->intermediate;
 
-    assert_true(is_believed(server, NULL));
-    assert_true(is_believed(server, SAID(server, issuer, GOOD, -3600)));
-    assert_true(is_believed(server, SAID(server, issuer, UNKNOWN, 3600)));
-    assert_true(is_believed(server, SAID(server, server, GOOD, 3600)));
-    assert_true(is_believed(server, SAID(&pki()->other, issuer, REVOKED, 3600)));
+    assert_true(is_trusted(server, NULL));
+    assert_true(is_trusted(server, SAID(server, issuer, GOOD, -3600)));
+    assert_true(is_trusted(server, SAID(server, issuer, UNKNOWN, 3600)));
+    assert_true(is_trusted(server, SAID(server, server, GOOD, 3600)));
+    assert_true(is_trusted(server, SAID(&pki()->other, issuer, REVOKED, 3600)));
 }
 
 TEST(openssl_ocsp, a_certificate_that_demands_a_response_has_a_good_one)
@@ -177,7 +177,7 @@ TEST(openssl_ocsp, a_certificate_that_demands_a_response_has_a_good_one)
         "the peer's certificate is not trusted: it requires a stapled OCSP response, "
         "and there is no valid one (CN=localhost)";
 
-    assert_true(is_believed(leaf, SAID(leaf, issuer, GOOD, 3600)));
+    assert_true(is_trusted(leaf, SAID(leaf, issuer, GOOD, 3600)));
     assert_refused(leaf, NULL, words);
     assert_refused(leaf, SAID(leaf, issuer, GOOD, -3600), words);
     assert_refused(leaf, SAID(leaf, issuer, UNKNOWN, 3600), words);

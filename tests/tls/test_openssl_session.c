@@ -36,21 +36,21 @@ static void chat(struct session_pair *pair)
 TEST(openssl, two_sessions_talk)
 {
     static const char *const names[] = {"TLSv1.2", "TLSv1.3"};
-    weir__openssl_negotiated facts;
+    weir__openssl_negotiated negotiated;
     struct session_pair pair;
 
     for (size_t i = 0; i < 2; i++) {
         session_pair_open_connected(&pair, versions[i]);
-        weir__openssl_session_negotiated(pair.client.session, &facts);
-        assert_string_equal(facts.version, names[i]);
-        assert_non_null(strstr(facts.cipher, "AES"));
-        assert_string_equal(facts.alpn, "");
-        assert_string_equal(facts.server_name, "example.test");
-        assert_false(facts.is_resumed);
-        assert_false(facts.is_stapled);
-        weir__openssl_session_negotiated(pair.server.session, &facts);
-        assert_string_equal(facts.version, names[i]);
-        assert_string_equal(facts.server_name, "example.test");
+        weir__openssl_session_negotiated(pair.client.session, &negotiated);
+        assert_string_equal(negotiated.version, names[i]);
+        assert_non_null(strstr(negotiated.cipher, "AES"));
+        assert_string_equal(negotiated.alpn, "");
+        assert_string_equal(negotiated.server_name, "example.test");
+        assert_false(negotiated.is_resumed);
+        assert_false(negotiated.is_stapled);
+        weir__openssl_session_negotiated(pair.server.session, &negotiated);
+        assert_string_equal(negotiated.version, names[i]);
+        assert_string_equal(negotiated.server_name, "example.test");
         chat(&pair);
         session_pair_close(&pair);
     }
@@ -374,7 +374,7 @@ TEST(openssl, an_idle_session_is_small)
 #define THREADS 4
 #define TALKS 10
 
-/* What several threads share: both settings. Nothing is asserted there. */
+/* What several threads share: both context. Nothing is asserted there. */
 struct crowd {
     weir__openssl_context *client;
     weir__openssl_context *server;
@@ -398,7 +398,7 @@ static bool is_over(struct session_pair *pair)
     return client == WEIR__OPENSSL_DONE || server == WEIR__OPENSSL_DONE;
 }
 
-static void talk_on_thread(void *arg)
+static void run_pairs(void *arg)
 {
     struct crowd *crowd = arg;
 
@@ -422,12 +422,12 @@ static void run_crowd(struct crowd *crowd)
     weir__thread threads[THREADS];
 
     for (size_t i = 0; i < THREADS; i++)
-        assert_int_equal(weir__thread_start("crowd", talk_on_thread, crowd, &threads[i]), 0);
+        assert_int_equal(weir__thread_start("crowd", run_pairs, crowd, &threads[i]), 0);
     for (size_t i = 0; i < THREADS; i++)
         weir__thread_join(&threads[i]);
 }
 
-TEST(openssl, threads_share_settings_and_leave_nothing_behind)
+TEST(openssl, threads_share_contexts_without_leaks)
 {
     struct crowd crowd = {.client = session_pair_client_context(0),
                           .server = session_pair_server_context(0)};

@@ -35,11 +35,11 @@ static weir_tls_context *make_server(const weir_tls_context_options *options)
 /* What the server remembers. */
 static size_t remembered(weir_tls_context *server)
 {
-    weir__openssl_context *settings = weir__tls_context_current(server);
+    weir__openssl_context *context = weir__tls_context_current(server);
     size_t count =
-        settings->sessions != NULL ? weir__openssl_session_cache_count(settings->sessions) : 0;
+        context->sessions != NULL ? weir__openssl_session_cache_count(context->sessions) : 0;
 
-    weir__openssl_context_release(settings);
+    weir__openssl_context_release(context);
     return count;
 }
 
@@ -58,13 +58,13 @@ static void call(struct session_pair *pair, weir_tls_context *client, weir_tls_c
 static bool is_resumed(weir_tls_context *client, weir_tls_context *server, SSL_SESSION *session,
                        const char *name)
 {
-    weir__openssl_negotiated facts;
+    weir__openssl_negotiated negotiated;
     struct session_pair pair;
 
     call(&pair, client, server, session, name);
-    weir__openssl_session_negotiated(pair.server.session, &facts);
+    weir__openssl_session_negotiated(pair.server.session, &negotiated);
     session_pair_close(&pair);
-    return facts.is_resumed;
+    return negotiated.is_resumed;
 }
 
 static SSL_SESSION *first_visit(weir_tls_context *client, weir_tls_context *server)

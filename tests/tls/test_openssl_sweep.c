@@ -21,8 +21,8 @@
 
 /* Sessions of both sides, and what passes between them. None of it may assert: memory is out. */
 struct life {
-    weir__openssl_context *client_settings;
-    weir__openssl_context *server_settings;
+    weir__openssl_context *client_context;
+    weir__openssl_context *server_context;
     weir__openssl_context *chosen; /* NULL: nobody is asked */
     weir__openssl_session *client;
     weir__openssl_session *server;
@@ -64,7 +64,7 @@ static int step(struct life *life, weir__openssl_session *session, weir__openssl
     return status;
 }
 
-static bool shake_hands(struct life *life)
+static bool complete_handshake(struct life *life)
 {
     int client = 0, server = 0;
 
@@ -126,11 +126,11 @@ static void live(struct life *life)
     weir__openssl_session_options client = {.server_name = "other.test", .cache_key = "key"};
     weir__openssl_session_options server = {.pause_at_hello = life->chosen != NULL};
 
-    life->client_err = weir__openssl_session_create(life->client_settings, &client, &life->client);
+    life->client_err = weir__openssl_session_create(life->client_context, &client, &life->client);
     if (life->client_err == 0)
         life->server_err =
-            weir__openssl_session_create(life->server_settings, &server, &life->server);
-    if (life->client_err == 0 && life->server_err == 0 && shake_hands(life)) {
+            weir__openssl_session_create(life->server_context, &server, &life->server);
+    if (life->client_err == 0 && life->server_err == 0 && complete_handshake(life)) {
         life->client_err = chat(life);
         life->is_whole = life->client_err == 0;
     }
@@ -156,20 +156,20 @@ static weir__openssl_context *server_of(const struct pki_leaf *leaf, enum weir_t
 static struct life new_life(enum weir_tls_version version, bool asks)
 {
     return (struct life){
-        .client_settings = session_pair_context(
+        .client_context = session_pair_context(
             WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca,
                                      .certificate_pem = pki()->client.certificate,
                                      .key_pem = pki()->client.key, .alpn = "h2"),
             false),
-        .server_settings = server_of(asks ? &pki()->server : &pki()->other, version),
+        .server_context = server_of(asks ? &pki()->server : &pki()->other, version),
         .chosen = asks ? server_of(&pki()->other, version) : NULL,
     };
 }
 
 static void end_life(struct life *life)
 {
-    weir__openssl_context_release(life->client_settings);
-    weir__openssl_context_release(life->server_settings);
+    weir__openssl_context_release(life->client_context);
+    weir__openssl_context_release(life->server_context);
     if (life->chosen != NULL)
         weir__openssl_context_release(life->chosen);
 }
@@ -263,12 +263,12 @@ TEST(openssl_sweep, openssl_s_memory_may_fail)
 }
 
 /* A check that cannot be made is not passed. */
-TEST(openssl_sweep, nobody_is_believed_for_lack_of_memory)
+TEST(openssl_sweep, nobody_is_trusted_for_lack_of_memory)
 {
     struct life life = new_life(WEIR_TLS_VERSION_1_3, false);
 
-    weir__openssl_context_release(life.server_settings);
-    life.server_settings = server_of(&pki()->wrong_host, WEIR_TLS_VERSION_1_3);
+    weir__openssl_context_release(life.server_context);
+    life.server_context = server_of(&pki()->wrong_host, WEIR_TLS_VERSION_1_3);
     for (unsigned n = 1;; n = next_after(n)) {
         struct life one = life;
 

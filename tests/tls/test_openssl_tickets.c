@@ -55,16 +55,16 @@ static SSL_SESSION *session_of_visit(weir_tls_context *client, weir_tls_context 
 static weir__openssl_negotiated visit_as(weir_tls_context *client, weir_tls_context *server,
                                          SSL_SESSION *session, const char *name)
 {
-    weir__openssl_negotiated facts;
+    weir__openssl_negotiated negotiated;
     struct session_pair pair;
 
     session_pair_open(&pair, weir__tls_context_current(client), weir__tls_context_current(server),
                       name);
     assert_int_equal(SSL_set_session(ssl_of(&pair.client), session), 1);
     assert_true(session_pair_handshake(&pair));
-    weir__openssl_session_negotiated(pair.server.session, &facts);
+    weir__openssl_session_negotiated(pair.server.session, &negotiated);
     session_pair_close(&pair);
-    return facts;
+    return negotiated;
 }
 
 TEST(openssl_tickets, a_session_is_not_taken_up_under_another_name)
@@ -73,16 +73,16 @@ TEST(openssl_tickets, a_session_is_not_taken_up_under_another_name)
     {
         weir_tls_context *server = server_of(versions[i]), *client = handshake_client(versions[i]);
         SSL_SESSION *session = session_of_visit(client, server);
-        weir__openssl_negotiated facts = visit_as(client, server, session, "localhost");
+        weir__openssl_negotiated negotiated = visit_as(client, server, session, "localhost");
 
-        assert_false(facts.is_resumed);
-        assert_string_equal(facts.server_name, "localhost");
-        facts = visit_as(client, server, session, "127.0.0.1"); /* is not asked for */
-        assert_false(facts.is_resumed);
-        assert_string_equal(facts.server_name, "");
-        facts = visit_as(client, server, session, "EXAMPLE.test");
-        assert_true(facts.is_resumed);
-        assert_string_equal(facts.server_name, "example.test");
+        assert_false(negotiated.is_resumed);
+        assert_string_equal(negotiated.server_name, "localhost");
+        negotiated = visit_as(client, server, session, "127.0.0.1"); /* is not asked for */
+        assert_false(negotiated.is_resumed);
+        assert_string_equal(negotiated.server_name, "");
+        negotiated = visit_as(client, server, session, "EXAMPLE.test");
+        assert_true(negotiated.is_resumed);
+        assert_string_equal(negotiated.server_name, "example.test");
         SSL_SESSION_free(session);
         weir_tls_context_release(client);
         weir_tls_context_release(server);

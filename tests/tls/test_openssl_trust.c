@@ -29,14 +29,14 @@ static int authorities_told(const char *ca_file, const char *ca_pem)
     return count;
 }
 
-TEST(openssl_trust, a_server_tells_whom_it_believes)
+TEST(openssl_trust, a_server_tells_whom_it_trusts)
 {
     assert_int_equal(authorities_told(NULL, pki()->ca), 1);
     assert_int_equal(authorities_told(pki()->ca_file, NULL), 1);
     assert_int_equal(authorities_told(pki()->ca_file, pki()->strange_ca), 2);
 }
 
-TEST(openssl_trust, who_is_believed_need_not_be_the_last_authority)
+TEST(openssl_trust, who_is_trusted_need_not_be_the_last_authority)
 {
     weir_tls_context *server = handshake_server(WEIR_TLS_VERSION_DEFAULT), *client;
 

@@ -80,15 +80,15 @@ TEST(openssl_verify, a_server_may_have_several_names_and_addresses)
 TEST(openssl_verify, an_address_is_not_asked_for)
 {
     static const char *const addresses[] = {"127.0.0.1", "::1"};
-    weir__openssl_negotiated facts;
+    weir__openssl_negotiated negotiated;
     struct session_pair pair;
 
     for (size_t i = 0; i < 2; i++) {
         session_pair_open(&pair, session_pair_client_context(0), session_pair_server_context(0),
                           addresses[i]);
         assert_true(session_pair_handshake(&pair));
-        weir__openssl_session_negotiated(pair.server.session, &facts);
-        assert_string_equal(facts.server_name, "");
+        weir__openssl_session_negotiated(pair.server.session, &negotiated);
+        assert_string_equal(negotiated.server_name, "");
         session_pair_close(&pair);
     }
 }
@@ -101,12 +101,12 @@ TEST(openssl_verify, a_wildcard_is_one_label)
     assert_false(is_over(session_pair_client_context(0), server_of(&pki()->other), "wild.test"));
 }
 
-TEST(openssl_verify, what_is_no_name_is_refused_at_once)
+TEST(openssl_verify, what_is_no_name_is_rejected_at_once)
 {
     static const char *const names[] = {"",          ".",        "with space", "a/b",
                                         "user@host", "host:443", "[::1]",      ".example.test",
                                         "tab\there"};
-    weir__openssl_context *settings = session_pair_client_context(0);
+    weir__openssl_context *context = session_pair_client_context(0);
     weir__openssl_session *session;
     char long_name[300];
 
@@ -115,16 +115,16 @@ TEST(openssl_verify, what_is_no_name_is_refused_at_once)
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         assert_int_equal(
             weir__openssl_session_create(
-                settings, &(weir__openssl_session_options){.server_name = names[i]}, &session),
+                context, &(weir__openssl_session_options){.server_name = names[i]}, &session),
             -EINVAL);
     assert_int_equal(
         weir__openssl_session_create(
-            settings, &(weir__openssl_session_options){.server_name = long_name}, &session),
+            context, &(weir__openssl_session_options){.server_name = long_name}, &session),
         -EINVAL);
-    weir__openssl_context_release(settings);
+    weir__openssl_context_release(context);
 }
 
-TEST(openssl_verify, a_server_of_another_name_is_refused)
+TEST(openssl_verify, a_server_of_another_name_is_rejected)
 {
     assert_refused(session_pair_client_context(0), server_of(&pki()->wrong_host), "example.test",
                    "the peer's certificate is not trusted: hostname mismatch (CN=wrong.test)",
@@ -150,7 +150,7 @@ TEST(openssl_verify, what_is_wrong_with_a_certificate_is_said_to_both_sides)
                    "rejected by the peer: unknown CA (alert 48)");
 }
 
-TEST(openssl_verify, a_strange_authority_is_not_believed)
+TEST(openssl_verify, a_strange_authority_is_not_trusted)
 {
     struct session_pair pair;
 
@@ -204,7 +204,7 @@ TEST(openssl_verify, a_server_reads_the_client_s_certificate)
 }
 
 /* With 1.3 the client is through before the server has seen what it shows. */
-TEST(openssl_verify, a_client_without_a_certificate_is_refused)
+TEST(openssl_verify, a_client_without_a_certificate_is_rejected)
 {
     struct session_pair pair;
     int status;
@@ -224,7 +224,7 @@ TEST(openssl_verify, a_client_without_a_certificate_is_refused)
     }
 }
 
-TEST(openssl_verify, a_client_that_nobody_knows_is_refused)
+TEST(openssl_verify, a_client_that_nobody_knows_is_rejected)
 {
     static const enum weir_tls_verify modes[] = {WEIR_TLS_VERIFY_OPTIONAL,
                                                  WEIR_TLS_VERIFY_REQUIRED};
@@ -243,7 +243,7 @@ TEST(openssl_verify, a_client_that_nobody_knows_is_refused)
 }
 
 /* Who asks for ciphers that need none has still to be shown one. */
-TEST(openssl_verify, a_server_without_a_certificate_is_refused)
+TEST(openssl_verify, a_server_without_a_certificate_is_rejected)
 {
     static const char anonymous[] = "aNULL:@SECLEVEL=0";
     struct session_pair pair;

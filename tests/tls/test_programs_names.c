@@ -119,7 +119,7 @@ TEST_EACH_LOOP(programs, s_client_waits_until_somebody_has_chosen)
     tls_endpoint_close(endpoint);
 }
 
-TEST_EACH_LOOP(programs, s_client_is_refused_by_who_chooses)
+TEST_EACH_LOOP(programs, s_client_is_rejected_by_who_chooses)
 {
     struct reception reception = {.request = NULL};
     struct tls_endpoint *endpoint;

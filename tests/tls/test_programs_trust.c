@@ -46,7 +46,7 @@ static void list_flaws(struct flaw ret_flaws[FLAWS])
     memcpy(ret_flaws, flaws, sizeof(flaws));
 }
 
-TEST_EACH_LOOP(programs, s_server_is_not_believed)
+TEST_EACH_LOOP(programs, s_server_is_not_trusted)
 {
     struct flaw flaws[FLAWS];
     struct tls_endpoint *endpoint;
@@ -72,7 +72,7 @@ TEST_EACH_LOOP(programs, s_server_is_not_believed)
 }
 
 /* A name, an address, or what a star stands for. */
-TEST_EACH_LOOP(programs, s_server_is_believed_by_each_of_its_names)
+TEST_EACH_LOOP(programs, s_server_is_trusted_by_each_of_its_names)
 {
     const struct {
         const struct pki_leaf *leaf;
@@ -129,7 +129,7 @@ static void change_to(struct tls_endpoint *endpoint, const struct pki_leaf *leaf
         0);
 }
 
-TEST_EACH_LOOP(programs, s_client_does_not_believe_our_server)
+TEST_EACH_LOOP(programs, s_client_does_not_trust_our_server)
 {
     struct flaw flaws[FLAWS];
     struct tls_endpoint *endpoint;
@@ -152,7 +152,7 @@ TEST_EACH_LOOP(programs, s_client_does_not_believe_our_server)
 }
 
 /* Both look at the certificate when the handshake is over, or tell us nothing before they go. */
-TEST_EACH_LOOP(programs, curl_and_gnutls_cli_do_not_believe_our_server)
+TEST_EACH_LOOP(programs, curl_and_gnutls_cli_do_not_trust_our_server)
 {
     struct flaw flaws[FLAWS];
     struct tls_endpoint *endpoint;
@@ -195,7 +195,7 @@ TEST_EACH_LOOP(programs, s_client_reaches_our_server_by_an_rsa_key)
 }
 
 /* A self-signed certificate is trusted by a client that has it. */
-TEST_EACH_LOOP(programs, s_client_may_believe_a_certificate_that_we_made_ourselves)
+TEST_EACH_LOOP(programs, s_client_may_trust_a_certificate_that_we_made_ourselves)
 {
     struct tls_endpoint *endpoint;
     struct program *client;
@@ -307,7 +307,7 @@ static void refuse_stranger(struct tls_endpoint *endpoint, const struct tls_vers
 }
 
 /* Who may do without a certificate may still not show a wrong one. */
-TEST_EACH_LOOP(programs, s_client_of_a_strange_authority_is_refused)
+TEST_EACH_LOOP(programs, s_client_of_a_strange_authority_is_rejected)
 {
     struct tls_endpoint *endpoint;
 

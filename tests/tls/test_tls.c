@@ -321,7 +321,7 @@ TEST(tls, goes_on_with_new_keys)
 }
 
 /* A flipped bit is an error for the reader, and an alert for the other side. */
-TEST(tls, tells_both_of_a_record_that_was_changed)
+TEST(tls, reports_both_of_a_record_that_was_changed)
 {
     struct tls_pair pair;
     weir_msg *msg;

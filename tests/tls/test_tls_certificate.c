@@ -22,7 +22,7 @@ static weir_tls_certificate *parse(const char *pem)
     return certificate;
 }
 
-TEST(tls_certificate, tells_whose_it_is_and_who_says_so)
+TEST(tls_certificate, reports_whose_it_is_and_who_says_so)
 {
     weir_tls_certificate *server = parse(pki()->server.certificate);
 

@@ -584,7 +584,7 @@ TEST(tls_closing, by_the_peer_leaves_a_channel_with_half_closure_open)
 
 /* ---- cut off ---- */
 
-TEST(tls_closing, tells_an_end_of_stream_without_an_end_of_tls)
+TEST(tls_closing, reports_an_end_of_stream_without_an_end_of_tls)
 {
     struct tls_pair pair;
 
@@ -596,7 +596,7 @@ TEST(tls_closing, tells_an_end_of_stream_without_an_end_of_tls)
     tls_pair_close(&pair);
 }
 
-TEST(tls_closing, tells_of_a_record_that_was_cut_off)
+TEST(tls_closing, reports_of_a_record_that_was_cut_off)
 {
     weir_buf *half = NULL;
     struct tls_pair pair;
@@ -620,7 +620,7 @@ static void stay(weir_ctx *ctx, int err)
 }
 
 /* With half closure it is reported once, with the end of the input; sending may continue. */
-TEST(tls_closing, tells_that_it_was_cut_off_with_half_closure_too)
+TEST(tls_closing, reports_that_it_was_cut_off_with_half_closure_too)
 {
     struct tls_pair pair;
 
@@ -639,7 +639,7 @@ TEST(tls_closing, tells_that_it_was_cut_off_with_half_closure_too)
     tls_pair_close(&pair);
 }
 
-TEST(tls_closing, tells_nothing_of_the_kind_after_its_own_end)
+TEST(tls_closing, reports_nothing_of_the_kind_after_its_own_end)
 {
     struct tls_pair pair;
 
@@ -652,7 +652,7 @@ TEST(tls_closing, tells_nothing_of_the_kind_after_its_own_end)
     tls_pair_close(&pair);
 }
 
-TEST(tls_closing, tells_nothing_of_the_kind_when_it_is_aborted)
+TEST(tls_closing, reports_nothing_of_the_kind_when_it_is_aborted)
 {
     struct tls_pair pair;
 

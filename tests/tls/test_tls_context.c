@@ -160,7 +160,7 @@ TEST(tls_context, names_the_invalid_option_of_a_client)
     weir_tls_tickets_release(tickets);
 }
 
-TEST(tls_context, options_of_an_unknown_version_are_refused)
+TEST(tls_context, options_of_an_unknown_version_are_rejected)
 {
     struct {
         weir_tls_context_options known;
@@ -334,7 +334,7 @@ TEST(tls_context, options_are_copied)
     weir_tls_context_release(server);
 }
 
-TEST(tls_context, a_self_signed_certificate_is_believed_by_who_has_it)
+TEST(tls_context, a_self_signed_certificate_is_trusted_by_who_has_it)
 {
     static const char *const names[] = {"example.test", "*.wild.test", "127.0.0.1"};
     weir_tls_context *server = server_with(
@@ -361,7 +361,7 @@ TEST(tls_context, a_self_signed_certificate_is_believed_by_who_has_it)
     weir_tls_context_release(server);
 }
 
-/* ---- other settings ---- */
+/* ---- other context ---- */
 
 static void write_file(const char *path, const char *text)
 {
@@ -487,7 +487,7 @@ TEST(tls_context, names_stand_for_other_contexts)
     weir_tls_context_release(server);
 }
 
-TEST(tls_context, names_that_cannot_be_are_refused)
+TEST(tls_context, names_that_cannot_be_are_rejected)
 {
     weir_tls_context *server = handshake_server(WEIR_TLS_VERSION_DEFAULT);
     weir_tls_context *client = handshake_client(WEIR_TLS_VERSION_DEFAULT);
@@ -521,7 +521,7 @@ TEST(tls_context, a_chooser_makes_a_server_ask)
 
 /* What a handshake between them agrees upon: "" for no protocol; NULL if it fails. */
 static const char *agreed_alpn(const char *of_client, const char *of_server,
-                               weir__openssl_negotiated *facts)
+                               weir__openssl_negotiated *negotiated)
 {
     weir_tls_context *client =
         client_with(WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca, .alpn = of_client));
@@ -530,24 +530,24 @@ static const char *agreed_alpn(const char *of_client, const char *of_server,
     bool is_ok = handshake_run(&pair, client, server);
 
     if (is_ok)
-        weir__openssl_session_negotiated(pair.client.session, facts);
+        weir__openssl_session_negotiated(pair.client.session, negotiated);
     else
         assert_non_null(strstr(pair.client.session->reason, "(alert 120)"));
     session_pair_close(&pair);
     weir_tls_context_release(client);
     weir_tls_context_release(server);
-    return is_ok ? facts->alpn : NULL;
+    return is_ok ? negotiated->alpn : NULL;
 }
 
 TEST(tls_context, the_server_takes_the_protocol_that_it_likes_best)
 {
-    weir__openssl_negotiated facts;
+    weir__openssl_negotiated negotiated;
 
-    assert_string_equal(agreed_alpn("http/1.1,h2", "h2,http/1.1", &facts), "h2");
-    assert_string_equal(agreed_alpn("http/1.1", "h2,http/1.1", &facts), "http/1.1");
-    assert_string_equal(agreed_alpn(NULL, "h2", &facts), "");
-    assert_string_equal(agreed_alpn("h2", NULL, &facts), "");
-    assert_null(agreed_alpn("http/1.0,spdy/3", "h2,http/1.1", &facts));
+    assert_string_equal(agreed_alpn("http/1.1,h2", "h2,http/1.1", &negotiated), "h2");
+    assert_string_equal(agreed_alpn("http/1.1", "h2,http/1.1", &negotiated), "http/1.1");
+    assert_string_equal(agreed_alpn(NULL, "h2", &negotiated), "");
+    assert_string_equal(agreed_alpn("h2", NULL, &negotiated), "");
+    assert_null(agreed_alpn("http/1.0,spdy/3", "h2,http/1.1", &negotiated));
 }
 
 TEST(tls_context, versions_ciphers_and_groups_are_those_of_the_options)
@@ -570,15 +570,15 @@ TEST(tls_context, versions_ciphers_and_groups_are_those_of_the_options)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         weir_tls_context_options options = rows[i].server;
         weir_tls_context *server;
-        weir__openssl_negotiated facts;
+        weir__openssl_negotiated negotiated;
         struct session_pair pair;
 
         options.size = sizeof(options);
         server = server_with(&options);
         assert_true(handshake_run(&pair, client, server));
-        weir__openssl_session_negotiated(pair.server.session, &facts);
-        assert_string_equal(facts.version, rows[i].version);
-        assert_string_equal(facts.cipher, rows[i].cipher);
+        weir__openssl_session_negotiated(pair.server.session, &negotiated);
+        assert_string_equal(negotiated.version, rows[i].version);
+        assert_string_equal(negotiated.cipher, rows[i].cipher);
         session_pair_close(&pair);
         weir_tls_context_release(server);
     }
@@ -617,7 +617,7 @@ TEST(tls_context, by_default_a_stolen_key_opens_nothing_of_the_past)
     assert_false(takes_cipher("ECDHE-RSA-AES128-SHA")); /* signs what it has not encrypted */
 }
 
-TEST(tls_context, a_client_without_a_common_version_is_refused)
+TEST(tls_context, a_client_without_a_common_version_is_rejected)
 {
     weir_tls_context *client = handshake_client(WEIR_TLS_VERSION_1_2);
     weir_tls_context *server =

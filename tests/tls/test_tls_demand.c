@@ -389,7 +389,7 @@ static int take_letter(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
 static const weir_decoder letters = {
     .handler = {.name = "letters", WEIR_DECODER_SLOTS(weir_decoder_state)}, .decode = take_letter};
 
-static void secure_letters(weir_ctx *ctx)
+static void add_tls_before_letters(weir_ctx *ctx)
 {
     IGNORE_RESULT(weir_pipeline_add_first(weir_ctx_pipeline(ctx), &letters.handler, NULL));
     tls_line_add_server(ctx);
@@ -459,7 +459,7 @@ TEST_EACH_CONNECTION(tls_demand, work_that_switches_auto_read_is_done_in_order)
 {
     open_helpers(connection);
     tls_setup_open(&tls_line_setup);
-    connection->server.on_active = secure_letters;
+    connection->server.on_active = add_tls_before_letters;
     connection->client.on_active = tls_line_add_client;
     connection->server.on_read = work_on;
     connection_prepare(connection, NULL);

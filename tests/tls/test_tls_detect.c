@@ -288,7 +288,7 @@ static void assert_refused(const weir_tls_detect_options *options)
     weir_embedded_release(embedded);
 }
 
-TEST(tls_detect, refuses_what_cannot_be)
+TEST(tls_detect, rejects_what_cannot_be)
 {
     weir_tls_context *server = context(), *client = NULL;
     weir_promise *promise = NULL;

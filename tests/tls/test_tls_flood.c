@@ -56,7 +56,7 @@ static void assert_flooded(struct raw_peer *raw, const char *words)
 
 /* ---- in clear ---- */
 
-TEST(tls_flood, of_warnings_is_refused)
+TEST(tls_flood, of_warnings_is_rejected)
 {
     static const uint8_t warning[] = {21, 3, 3, 0, 2, 1, 112};
     struct raw_peer raw;
@@ -68,7 +68,7 @@ TEST(tls_flood, of_warnings_is_refused)
     }
 }
 
-TEST(tls_flood, of_empty_records_is_refused)
+TEST(tls_flood, of_empty_records_is_rejected)
 {
     static const uint8_t empty[] = {22, 3, 3, 0, 0};
     struct raw_peer raw;
@@ -81,7 +81,7 @@ TEST(tls_flood, of_empty_records_is_refused)
 }
 
 /* Of TLS 1.3 they mean nothing, and a few are borne. */
-TEST(tls_flood, of_changes_of_the_cipher_is_refused)
+TEST(tls_flood, of_changes_of_the_cipher_is_rejected)
 {
     static const uint8_t change[] = {20, 3, 3, 0, 1, 1};
     struct raw_peer raw;
@@ -137,7 +137,7 @@ TEST(tls_flood, of_new_keys_among_data_is_borne)
 }
 
 /* It demands answers, and does not take them: they must not pile up. */
-TEST(tls_flood, of_demands_for_new_keys_whose_answers_nobody_takes_is_refused)
+TEST(tls_flood, of_demands_for_new_keys_whose_answers_nobody_takes_is_rejected)
 {
     const weir_embedded_options *channel =
         WEIR_EMBEDDED_OPTIONS(.socket_space = 8192,
@@ -189,7 +189,7 @@ TEST(tls_flood, of_tickets_among_data_is_borne)
 
 /* A server of TLS 1.2 wants another handshake, again and again. Each request is
  * rejected, then the connection. */
-TEST(tls_flood, of_demands_for_another_handshake_is_refused)
+TEST(tls_flood, of_demands_for_another_handshake_is_rejected)
 {
     struct raw_peer raw;
 

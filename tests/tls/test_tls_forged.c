@@ -162,7 +162,7 @@ static const char *words_of(const struct refused *row, const struct role *role)
     return role->version == WEIR_TLS_VERSION_1_2 ? row->words_1_2 : row->words_1_3;
 }
 
-TEST(tls_forged, floods_are_refused_after_a_few)
+TEST(tls_forged, floods_are_rejected_after_a_few)
 {
     struct play play;
     int count;
@@ -180,7 +180,7 @@ TEST(tls_forged, floods_are_refused_after_a_few)
     }
 }
 
-TEST(tls_forged, floods_in_one_piece_are_refused)
+TEST(tls_forged, floods_in_one_piece_are_rejected)
 {
     struct play play;
 
@@ -198,7 +198,7 @@ TEST(tls_forged, floods_in_one_piece_are_refused)
 
 /* In clear, after the handshake. To TLS 1.3 a change of the cipher means nothing, to others it is
  * not even one. */
-TEST(tls_forged, what_comes_in_clear_is_refused)
+TEST(tls_forged, what_comes_in_clear_is_rejected)
 {
     static const uint8_t clear[][7] = {{20, 3, 3, 0, 1, 1}, {21, 3, 3, 0, 2, 1, 90}};
     struct play play;
@@ -354,7 +354,7 @@ static void assert_capped(const struct role *role, const struct content *content
     weir__free(bytes);
 }
 
-TEST(tls_forged, a_flood_of_messages_of_the_handshake_is_refused)
+TEST(tls_forged, a_flood_of_messages_of_the_handshake_is_rejected)
 {
     static const struct {
         struct role role;
@@ -377,7 +377,7 @@ TEST(tls_forged, a_flood_of_messages_of_the_handshake_is_refused)
 
 /* OpenSSL has a limit of 32 empty records, or 5 warnings, in a row: a byte between them passes it.
  */
-TEST(tls_forged, a_flood_of_empty_records_with_few_data_is_refused)
+TEST(tls_forged, a_flood_of_empty_records_with_few_data_is_rejected)
 {
     struct play play;
     int rounds;
@@ -415,7 +415,7 @@ TEST(tls_forged, a_flood_is_answered_by_an_alert)
     play_end(&play);
 }
 
-TEST(tls_forged, demands_for_another_handshake_whose_answers_nobody_takes_are_refused)
+TEST(tls_forged, demands_for_another_handshake_whose_answers_nobody_takes_are_rejected)
 {
     const weir_embedded_options *channel =
         WEIR_EMBEDDED_OPTIONS(.socket_space = 8192,
@@ -712,7 +712,7 @@ TEST(tls_forged, the_other_half_is_asked_for)
 }
 
 /* What is between the halves is refused, the end of TLS as well. */
-TEST(tls_forged, something_else_than_the_other_half_is_refused)
+TEST(tls_forged, something_else_than_the_other_half_is_rejected)
 {
     static const struct content end = CONTENT(SSL3_RT_ALERT, "\1\0");
     struct play play;

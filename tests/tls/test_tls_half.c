@@ -456,7 +456,7 @@ TEST(tls_half, changes_keys_and_does_not_answer)
     tls_pair_close(&pair);
 }
 
-TEST(tls_half, tells_of_a_forged_record_and_closes)
+TEST(tls_half, reports_of_a_forged_record_and_closes)
 {
     weir_buf *forged = NULL;
     struct tls_pair pair;
@@ -473,7 +473,7 @@ TEST(tls_half, tells_of_a_forged_record_and_closes)
     tls_pair_close(&pair);
 }
 
-TEST(tls_half, tells_that_the_peer_was_cut_off)
+TEST(tls_half, reports_that_the_peer_was_cut_off)
 {
     struct tls_pair pair;
 
@@ -488,7 +488,7 @@ TEST(tls_half, tells_that_the_peer_was_cut_off)
 }
 
 /* D 89: once, whether the stream ends with TLS, later, or not at all. */
-TEST(tls_half, tells_the_end_of_the_input_once)
+TEST(tls_half, reports_the_end_of_the_input_once)
 {
     struct tls_pair pair;
 

@@ -121,7 +121,7 @@ TEST(tls_handshake, waits_for_a_choice)
     weir_tls_context_release(other);
 }
 
-TEST(tls_handshake, refuses_a_client_in_the_choosers_words)
+TEST(tls_handshake, rejects_a_client_in_the_choosers_words)
 {
     static char words[] = "we do not know that one";
     struct tls_pair pair;
@@ -137,7 +137,7 @@ TEST(tls_handshake, refuses_a_client_in_the_choosers_words)
     tls_pair_close(&pair);
 }
 
-TEST(tls_handshake, refuses_a_client_if_a_clients_context_was_chosen)
+TEST(tls_handshake, rejects_a_client_if_a_clients_context_was_chosen)
 {
     struct tls_pair pair;
 
@@ -189,7 +189,7 @@ static void prepare_half(struct tls_pair *pair)
 }
 
 /* It was kept back for the handshake; those behind would wait for ever. */
-TEST(tls_handshake, tells_of_the_end_of_the_input_when_it_is_removed)
+TEST(tls_handshake, reports_of_the_end_of_the_input_when_it_is_removed)
 {
     struct tls_pair pair;
 
@@ -203,7 +203,7 @@ TEST(tls_handshake, tells_of_the_end_of_the_input_when_it_is_removed)
     tls_pair_close(&pair);
 }
 
-TEST(tls_handshake, tells_nothing_of_the_kind_when_it_has_been_given_up)
+TEST(tls_handshake, reports_nothing_of_the_kind_when_it_has_been_given_up)
 {
     struct tls_pair pair;
 

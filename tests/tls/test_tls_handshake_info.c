@@ -83,7 +83,7 @@ static void write_down_what_was_agreed(weir_ctx *ctx, const weir_tls_handshake *
                    peer != NULL ? "peer" : "nobody", weir_tls_handshake_detail(handshake));
 }
 
-TEST(tls, tells_what_was_agreed_upon)
+TEST(tls, reports_what_was_agreed_upon)
 {
     struct tls_pair pair;
     weir_msg *later;
@@ -137,7 +137,7 @@ TEST(tls, completes_the_promise_of_the_handshake)
     tls_pair_close(&pair);
 }
 
-TEST(tls, refuses_to_be_a_client_that_verifies_and_does_not_say_whom)
+TEST(tls, rejects_to_be_a_client_that_verifies_and_does_not_say_whom)
 {
     weir_tls_context *context = NULL;
     weir_embedded *embedded = NULL;
@@ -166,7 +166,7 @@ TEST(tls, refuses_to_be_a_client_that_verifies_and_does_not_say_whom)
 
 /* ---- handshakes that fail ---- */
 
-TEST(tls, tells_both_when_the_certificate_is_not_believed)
+TEST(tls, reports_both_when_the_certificate_is_not_trusted)
 {
     struct tls_pair pair;
 
@@ -184,7 +184,7 @@ TEST(tls, tells_both_when_the_certificate_is_not_believed)
     tls_pair_close(&pair);
 }
 
-TEST(tls, tells_of_bytes_that_are_not_tls)
+TEST(tls, reports_of_bytes_that_are_not_tls)
 {
     struct tls_pair pair;
     weir_buf *request = NULL;
@@ -239,7 +239,7 @@ TEST(tls, does_not_limit_the_time_after_the_handshake)
     tls_pair_close(&pair);
 }
 
-TEST(tls, tells_when_the_peer_goes_before_the_handshake_is_over)
+TEST(tls, reports_when_the_peer_goes_before_the_handshake_is_over)
 {
     struct tls_pair pair;
     weir_promise *promise = prepare_promised(&pair);
@@ -252,7 +252,7 @@ TEST(tls, tells_when_the_peer_goes_before_the_handshake_is_over)
     tls_pair_close(&pair);
 }
 
-TEST(tls, tells_when_it_is_aborted_or_removed_before_the_handshake_is_over)
+TEST(tls, reports_when_it_is_aborted_or_removed_before_the_handshake_is_over)
 {
     struct tls_pair pair;
 

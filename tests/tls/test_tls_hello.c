@@ -100,7 +100,7 @@ TEST(tls_hello, has_a_name_that_can_be_one)
     assert_int_equal(read_name(longest, 256, &hello), WEIR_EMALFORMED);
 }
 
-TEST(tls_hello, with_a_name_that_can_be_none_is_refused)
+TEST(tls_hello, with_a_name_that_can_be_none_is_rejected)
 {
     static const char *const names[] = {
         "",         "a b", "a/b",  "../etc/passwd", "*.example.com", "a\nb", ".",  ".a",
@@ -126,7 +126,7 @@ static void assert_extension_refused(size_t type, const void *bytes, size_t leng
 
 #define REFUSED(type, bytes) assert_extension_refused(type, bytes, sizeof(bytes) - 1)
 
-TEST(tls_hello, with_a_list_of_names_that_is_not_one_name_is_refused)
+TEST(tls_hello, with_a_list_of_names_that_is_not_one_name_is_rejected)
 {
     REFUSED(0, "");
     REFUSED(0, "\x00");
@@ -141,7 +141,7 @@ TEST(tls_hello, with_a_list_of_names_that_is_not_one_name_is_refused)
     REFUSED(0, "\x00\x03\x00\x00\x01z");  /* the list ends before the name */
 }
 
-TEST(tls_hello, with_a_name_twice_is_refused)
+TEST(tls_hello, with_a_name_twice_is_rejected)
 {
     struct hello_wire extensions = {.length = 0};
     weir_tls_hello hello;
@@ -202,7 +202,7 @@ TEST(tls_hello, names_protocols_as_long_as_there_is_room)
     assert_alpn(list, 259, expected);
 }
 
-TEST(tls_hello, with_protocols_that_make_no_sense_is_refused)
+TEST(tls_hello, with_protocols_that_make_no_sense_is_rejected)
 {
     REFUSED(16, "");
     REFUSED(16, "\x00\x00");
@@ -291,7 +291,7 @@ TEST(tls_hello, has_a_version_from_ssl_3_on)
 /* Each length is made longer and shorter: the hello is never read beyond its end (ASan sees to
  * that), nor is another name found in it. (What comes before the extensions may take up all the
  * rest: then there are none.) */
-TEST(tls_hello, whose_lengths_lie_is_refused)
+TEST(tls_hello, whose_lengths_lie_is_rejected)
 {
     static const size_t places[] = {8, 43, 76 + 1, 82, 85, 89, 91, 94}; /* their lowest bytes */
     struct hello_wire extensions = {.length = 0}, wire;
@@ -317,7 +317,7 @@ TEST(tls_hello, whose_lengths_lie_is_refused)
         }
 }
 
-TEST(tls_hello, with_something_behind_its_end_is_refused)
+TEST(tls_hello, with_something_behind_its_end_is_rejected)
 {
     struct hello_wire extensions = {.length = 0}, body = {.length = 0}, wire = {.length = 0};
     weir_tls_hello hello;
@@ -363,7 +363,7 @@ TEST(tls_hello, is_nothing_else)
     assert_int_equal(READ("\x16\x03\x01\x00\x01\x01\x16\x03\x01\x00\x00"), WEIR_EMALFORMED);
 }
 
-TEST(tls_hello, that_is_too_long_is_refused_as_soon_as_it_says_so)
+TEST(tls_hello, that_is_too_long_is_rejected_as_soon_as_it_says_so)
 {
     struct hello_wire extensions = {.length = 0}, wire;
     weir_tls_hello hello;

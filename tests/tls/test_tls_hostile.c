@@ -128,7 +128,7 @@ static bool cut_off_at(const struct role *role, weir_tls_context *context, size_
     return !is_whole;
 }
 
-TEST(tls_hostile, tells_wherever_a_conversation_is_cut_off)
+TEST(tls_hostile, reports_wherever_a_conversation_is_cut_off)
 {
     each_role(role)
     {
@@ -235,7 +235,7 @@ TEST(tls_hostile, says_what_it_was_that_came_before_a_hello)
     }
 }
 
-TEST(tls_hostile, refuses_any_bytes)
+TEST(tls_hostile, rejects_any_bytes)
 {
     weir__random random;
     uint8_t bytes[600];
@@ -264,7 +264,7 @@ TEST(tls_hostile, refuses_any_bytes)
 
 /* ---- records as they may not be ---- */
 
-TEST(tls_hostile, refuses_records_that_are_too_long)
+TEST(tls_hostile, rejects_records_that_are_too_long)
 {
     static const size_t lengths[] = {16384 + 257, 16384 + 2049, 65535};
     static uint8_t record[HEADER + 65535];

@@ -84,7 +84,7 @@ static size_t make_hello(uint8_t hello[HELLO_MAX])
 
 /* ---- tests ---- */
 
-TEST_EACH_LOOP(tls_hostile_socket, refuses_what_is_not_tls)
+TEST_EACH_LOOP(tls_hostile_socket, rejects_what_is_not_tls)
 {
     static const char *const others[] = {"GET / HTTP/1.1\r\n\r\n", "SSH-2.0-OpenSSH_9.2\r\n",
                                          "\x16\x02 something else"};
@@ -100,7 +100,7 @@ TEST_EACH_LOOP(tls_hostile_socket, refuses_what_is_not_tls)
     tls_endpoint_close(endpoint);
 }
 
-TEST_EACH_LOOP(tls_hostile_socket, tells_of_a_hello_that_is_cut_off)
+TEST_EACH_LOOP(tls_hostile_socket, reports_of_a_hello_that_is_cut_off)
 {
     struct tls_endpoint *endpoint = tls_endpoint_listen_localhost(host);
     uint8_t hello[HELLO_MAX];
@@ -117,7 +117,7 @@ TEST_EACH_LOOP(tls_hostile_socket, tells_of_a_hello_that_is_cut_off)
     tls_endpoint_close(endpoint);
 }
 
-TEST_EACH_LOOP(tls_hostile_socket, refuses_garbage_behind_a_hello)
+TEST_EACH_LOOP(tls_hostile_socket, rejects_garbage_behind_a_hello)
 {
     static const uint8_t data[45] = {23, 3, 3, 0, 40};
     struct tls_endpoint *endpoint = tls_endpoint_listen_localhost(host);

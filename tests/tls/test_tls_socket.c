@@ -131,8 +131,7 @@ TEST_EACH_CONNECTION(tls_socket, echoes_within_its_marks)
 
 /* ---- one line ---- */
 
-static void open_secure_line(struct connection *connection,
-                             const struct connection_options *options)
+static void open_tls_line(struct connection *connection, const struct connection_options *options)
 {
     tls_line_open(connection, options, tls_line_add_client);
 }
@@ -155,7 +154,7 @@ static void pass_by(weir_channel *channel)
 
 TEST_EACH_PAIR(tls_socket, delivers_data_and_close_notify)
 {
-    open_secure_line(connection, NULL);
+    open_tls_line(connection, NULL);
     connection_send(&connection->client, "hello");
     connection_await_received(&connection->server, 5);
     connection_send(&connection->server, "you too");
@@ -217,8 +216,8 @@ static void write_and_flush_once(weir_ctx *ctx, const weir_msg *event)
 
 TEST_EACH_CONNECTION(tls_socket, sends_all_of_a_flush_at_once)
 {
-    open_secure_line(connection, &(const struct connection_options){
-                                     .client = WEIR_CHANNEL_OPTIONS(.send_buffer = 1 << 20)});
+    open_tls_line(connection, &(const struct connection_options){
+                                  .client = WEIR_CHANNEL_OPTIONS(.send_buffer = 1 << 20)});
     connection->server.on_read = connection_discard;
     connection->client.on_event = write_and_flush_once;
     weir_channel_fire_event(connection->client.channel, weir_msg_retain(weir_event_tls_closed()));
@@ -235,9 +234,9 @@ TEST_EACH_CONNECTION(tls_socket, stops_a_writer_whose_reader_has_stopped)
 {
     int64_t high_mark = 64 << 10, written;
 
-    open_secure_line(connection, &(const struct connection_options){
-                                     .server = WEIR_CHANNEL_OPTIONS(.receive_buffer = 8192),
-                                     .client = WEIR_CHANNEL_OPTIONS(.send_buffer = 8192)});
+    open_tls_line(connection, &(const struct connection_options){
+                                  .server = WEIR_CHANNEL_OPTIONS(.receive_buffer = 8192),
+                                  .client = WEIR_CHANNEL_OPTIONS(.send_buffer = 8192)});
     weir_channel_set_auto_read(connection->server.channel, false);
     connection->server.on_read = connection_discard;
     connection->client.on_writability = write_some;
@@ -259,7 +258,7 @@ TEST_EACH_CONNECTION(tls_socket, delivers_all_that_was_written_before_a_close)
 {
     weir_promise *closed;
 
-    open_secure_line(connection, NULL);
+    open_tls_line(connection, NULL);
     closed = connection_promise(&connection->client);
     connection->server.on_read = connection_discard;
     for (uint64_t i = 0; i < MUCH; i += 65536)
@@ -312,23 +311,21 @@ static void close_before_a_slow_reader(struct connection_end *writer, struct con
 
 TEST_EACH_CONNECTION(tls_socket, delivers_all_to_a_server_that_reads_slowly)
 {
-    open_secure_line(connection,
-                     &(const struct connection_options){.server = SMALL, .client = SMALL});
+    open_tls_line(connection, &(const struct connection_options){.server = SMALL, .client = SMALL});
     close_before_a_slow_reader(&connection->client, &connection->server);
     tls_line_close(connection);
 }
 
 TEST_EACH_CONNECTION(tls_socket, delivers_all_to_a_client_that_reads_slowly)
 {
-    open_secure_line(connection,
-                     &(const struct connection_options){.server = SMALL, .client = SMALL});
+    open_tls_line(connection, &(const struct connection_options){.server = SMALL, .client = SMALL});
     close_before_a_slow_reader(&connection->server, &connection->client);
     tls_line_close(connection);
 }
 
 TEST_EACH_CONNECTION(tls_socket, reports_a_truncated_stream)
 {
-    open_secure_line(connection, NULL);
+    open_tls_line(connection, NULL);
     assert_int_equal(
         weir_pipeline_remove(weir_channel_pipeline(connection->client.channel), "tls", NULL), 0);
     assert_int_equal(connection_do(&connection->client, weir_channel_close), 0);
@@ -368,7 +365,7 @@ TEST_EACH_CONNECTION(tls_socket, accepts_a_decision_of_another_thread)
 
 TEST_EACH_CONNECTION(tls_socket, goes_on_when_its_channel_has_moved)
 {
-    open_secure_line(connection, NULL);
+    open_tls_line(connection, NULL);
     for (int i = 1; i <= 4; i++) {
         assert_int_equal(connection_do(&connection->server, weir_channel_deregister), 0);
         weir_group_register(i % 2 == 1 ? connection->near.group : connection->far.group,
@@ -387,11 +384,11 @@ TEST_EACH_CONNECTION(tls_socket, resets_the_connection_when_a_close_gives_up)
 {
     weir_promise *last, *closed;
 
-    open_secure_line(connection,
-                     &(const struct connection_options){
-                         .server = WEIR_CHANNEL_OPTIONS(.receive_buffer = 8192),
-                         .client = WEIR_CHANNEL_OPTIONS(.send_buffer = 8192,
-                                                        .close_send_timeout_ns = weir_ms(80))});
+    open_tls_line(connection,
+                  &(const struct connection_options){
+                      .server = WEIR_CHANNEL_OPTIONS(.receive_buffer = 8192),
+                      .client = WEIR_CHANNEL_OPTIONS(.send_buffer = 8192,
+                                                     .close_send_timeout_ns = weir_ms(80))});
     log_capture_start();
     weir_channel_set_auto_read(connection->server.channel, false);
     connection->server.on_read = connection_discard;
@@ -461,7 +458,7 @@ static void write_much(struct connection *connection)
 
 TEST_EACH_CONNECTION(tls_socket, delivers_all_when_its_loop_shuts_down)
 {
-    open_secure_line(connection, NULL);
+    open_tls_line(connection, NULL);
     write_much(connection);
     assert_int_equal(weir_group_shutdown(connection->near.group, 0, TEST_TIMEOUT_NS), 0);
     connection_await(&connection->server, "unregistered", 1);
@@ -473,7 +470,7 @@ TEST_EACH_CONNECTION(tls_socket, delivers_all_when_its_loop_shuts_down)
 /* Much is under way to it: that fails or is thrown away, and nothing is left. */
 TEST_EACH_CONNECTION(tls_socket, survives_the_shutdown_of_the_peers_loop)
 {
-    open_secure_line(connection, NULL);
+    open_tls_line(connection, NULL);
     write_much(connection);
     assert_int_equal(weir_group_shutdown(connection->far.group, 0, TEST_TIMEOUT_NS), 0);
     connection_await(&connection->client, "unregistered", 1);

@@ -141,7 +141,7 @@ TEST(tls_tickets, keys_that_are_set_stay)
     weir_manual_clock_release(clock);
 }
 
-TEST(tls_tickets, what_makes_no_sense_is_refused)
+TEST(tls_tickets, what_makes_no_sense_is_rejected)
 {
     uint8_t keys[(WEIR_TLS_TICKET_KEYS_MAX + 1) * WEIR_TLS_TICKET_KEY_SIZE] = {0};
     weir_tls_tickets *tickets;
@@ -386,14 +386,14 @@ TEST(tls_tickets, the_clients_certificate_comes_with_its_session)
     {
         weir_tls_context_options options = mutual_server(pki()->ca);
         weir_tls_context *server, *client = mutual_client(versions[i]);
-        weir__openssl_negotiated facts;
+        weir__openssl_negotiated negotiated;
         struct session_pair pair;
 
         assert_int_equal(weir_tls_server_create(&options, &server), 0);
         for (int visit = 0; visit < 2; visit++) {
             assert_true(handshake_run(&pair, client, server));
-            weir__openssl_session_negotiated(pair.server.session, &facts);
-            assert_int_equal(facts.is_resumed, visit > 0);
+            weir__openssl_session_negotiated(pair.server.session, &negotiated);
+            assert_int_equal(negotiated.is_resumed, visit > 0);
             assert_knows_client(pair.server.session);
             session_pair_close(&pair);
         }

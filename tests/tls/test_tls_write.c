@@ -124,7 +124,7 @@ static void check_refused(size_t length, const char *name, const char *client)
     tls_pair_close(&pair);
 }
 
-TEST(tls_writes, ends_if_a_record_was_refused)
+TEST(tls_writes, ends_if_a_record_was_rejected)
 {
     check_refused(200000, NULL, "writable(no) error(ENOMEM) writable(yes) error(ENOMEM) inactive");
     check_refused(1000, "w", "w=ENOMEM error(ENOMEM) inactive");

@@ -31,7 +31,7 @@ weir_tls_context *handshake_client(enum weir_tls_version version)
 static const weir__openssl_session_options peer = {.server_name = HANDSHAKE_SERVER_NAME,
                                                    .cache_key = "there"};
 
-static bool shake_hands(struct session_pair *pair)
+static bool complete_handshake(struct session_pair *pair)
 {
     return session_pair_handshake(pair) &&
            session_side_receive(&pair->client) == WEIR__OPENSSL_WANT_READ;
@@ -41,7 +41,7 @@ bool handshake_run(struct session_pair *pair, weir_tls_context *client, weir_tls
 {
     session_pair_open_with(pair, weir__tls_context_current(client),
                            weir__tls_context_current(server), &peer, false);
-    return shake_hands(pair);
+    return complete_handshake(pair);
 }
 
 /* Ends the visit, in which both sides are of one mind. */
@@ -73,6 +73,6 @@ bool handshake_resumes_with(weir_tls_context *client, weir_tls_context *server,
                            weir__tls_context_current(server), &peer, true);
     assert_false(session_pair_handshake(&pair));
     session_pair_set_context(&pair, weir__tls_context_current(chosen));
-    assert_true(shake_hands(&pair));
+    assert_true(complete_handshake(&pair));
     return is_resumed(&pair);
 }

@@ -69,7 +69,7 @@ bool session_side_fetch(struct session_side *side);
 int session_side_step(struct session_side *side);
 
 /* After WANT_CONTEXT: sets the server's context, which is released; NULL = reject. */
-void session_pair_set_context(struct session_pair *pair, weir__openssl_context *settings);
+void session_pair_set_context(struct session_pair *pair, weir__openssl_context *context);
 
 /* Runs it as far as possible. True if it is complete on both sides. */
 bool session_pair_handshake(struct session_pair *pair);

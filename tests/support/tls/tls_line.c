@@ -58,8 +58,9 @@ void tls_line_add_client(weir_ctx *ctx)
         weir_close(ctx, NULL);
 }
 
-static void shake_hands(struct connection *connection, const struct connection_options *options,
-                        weir_group *group, void (*client_active)(weir_ctx *ctx))
+static void complete_handshake(struct connection *connection,
+                               const struct connection_options *options, weir_group *group,
+                               void (*client_active)(weir_ctx *ctx))
 {
     tls_setup_open(&tls_line_setup);
     tls_line_setup.group = group;
@@ -80,20 +81,20 @@ static void forget(struct connection *connection)
 void tls_line_connect(struct connection *connection, const struct connection_options *options,
                       void (*client_active)(weir_ctx *ctx))
 {
-    shake_hands(connection, options, NULL, client_active);
+    complete_handshake(connection, options, NULL, client_active);
 }
 
 void tls_line_open(struct connection *connection, const struct connection_options *options,
                    void (*client_active)(weir_ctx *ctx))
 {
-    shake_hands(connection, options, NULL, client_active);
+    complete_handshake(connection, options, NULL, client_active);
     forget(connection);
 }
 
 void tls_line_open_on(struct connection *connection, const struct connection_options *options,
                       weir_group *group)
 {
-    shake_hands(connection, options, group, tls_line_add_client);
+    complete_handshake(connection, options, group, tls_line_add_client);
     forget(connection);
 }
 
