@@ -305,20 +305,14 @@ static INLINE void call(weir_executor *executor, weir_task *task, int status)
  * them for the cache line of the newest task. So if it has just taken a few and finds more, it
  * pauses briefly and then takes many. A consumer that finds none goes to sleep at once.
  */
-static void wait_for_more_tasks(const weir_executor *executor)
-{
-    if (executor->turn.last_taken == 0 || executor->turn.last_taken >= CATCH_UP_BATCH)
-        return;
-    for (int i = 0; i < CATCH_UP_PAUSES; i++)
-        weir__cpu_relax();
-}
-
 static weir_task *next_task(weir_executor *executor)
 {
     weir_queue_node *node = weir__chain_pop(&executor->turn.ready);
 
     if (node == NULL && !weir__queue_is_empty(&executor->queue)) {
-        wait_for_more_tasks(executor);
+        if (executor->turn.last_taken > 0 && executor->turn.last_taken < CATCH_UP_BATCH)
+            for (int i = 0; i < CATCH_UP_PAUSES; i++)
+                weir__cpu_relax();
         take_queue(executor);
         node = weir__chain_pop(&executor->turn.ready);
     }
@@ -376,16 +370,6 @@ static unsigned run_due_timers(weir_executor *executor, unsigned batch)
     return count;
 }
 
-static int64_t turn_end(const weir_executor *executor, int64_t budget_ns)
-{
-    int64_t end_ns = weir__deadline(executor->turn.now_ns, budget_ns);
-
-    if (executor->turn.state == WEIR_EXECUTOR_SHUTTING_DOWN &&
-        executor->lifecycle.timeout_at_ns < end_ns)
-        return executor->lifecycle.timeout_at_ns;
-    return end_ns;
-}
-
 /* A turn without a budget ends when the state of an executor with a thread has changed. */
 static bool budget_is_spent(const weir_executor *executor, int64_t budget_ns, unsigned count)
 {
@@ -396,9 +380,11 @@ static bool budget_is_spent(const weir_executor *executor, int64_t budget_ns, un
 
 static void run_tasks(weir_executor *executor, int64_t budget_ns)
 {
-    int64_t end_ns = turn_end(executor, budget_ns);
+    int64_t end_ns = weir__deadline(executor->turn.now_ns, budget_ns);
     unsigned batch = executor->turn.batch, count, total = 0;
 
+    if (executor->turn.state == WEIR_EXECUTOR_SHUTTING_DOWN)
+        end_ns = weir__earlier(executor->lifecycle.timeout_at_ns, end_ns);
     do {
         count = run_due_timers(executor, batch);
         count += run_batch(executor, batch);
@@ -437,17 +423,12 @@ int64_t weir__executor_deadline(weir_executor *executor, int64_t limit_ns)
     return deadline_ns > executor->turn.now_ns ? deadline_ns : 0;
 }
 
-/* A manual clock may have been set before the deadline was published. */
-static bool clock_has_passed(const weir_executor *executor, int64_t deadline_ns)
-{
-    return executor->options.clock->manual && weir__executor_now(executor) >= deadline_ns;
-}
-
 bool weir__executor_is_notified(const weir_executor *executor, int64_t deadline_ns)
 {
     return !weir__queue_is_empty(&executor->queue) ||
            weir__executor_state(executor) != executor->turn.state ||
-           clock_has_passed(executor, deadline_ns);
+           /* a manual clock may have been set before the deadline was published */
+           (executor->options.clock->manual && weir__executor_now(executor) >= deadline_ns);
 }
 
 int64_t weir__executor_before_sleep(weir_executor *executor, int64_t deadline_ns)

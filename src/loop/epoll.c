@@ -187,36 +187,30 @@ static int epoll_rebuild(weir__io *io)
 
 /* ---- waiting ---- */
 
-static int wait_ms(struct epoll *self, int timeout_ms)
-{
-    return weir__sys.epoll_wait(self->descriptor, self->events, self->capacity, timeout_ms);
-}
-
-/* ENOSYS from old kernels, EPERM from seccomp filters that do not know the call. */
-static int wait_ns(struct epoll *self, int64_t left_ns)
-{
-    struct timespec timeout = weir__timespec(left_ns);
-    int64_t left_ms = left_ns / 1000000 + (left_ns % 1000000 != 0); /* never early */
-
-    if (!self->no_pwait2) {
-        int count =
-            weir__sys.epoll_pwait2(self->descriptor, self->events, self->capacity, &timeout, NULL);
-
-        if (count >= 0 || (errno != ENOSYS && errno != EPERM))
-            return count;
-        self->no_pwait2 = true;
-    }
-    return wait_ms(self, left_ms < INT_MAX ? (int)left_ms : INT_MAX);
-}
-
+/*
+ * By epoll_pwait2, which counts nanoseconds; by epoll_wait, whose milliseconds are rounded up, if
+ * that is not needed or not available: ENOSYS from old kernels, EPERM from seccomp filters that do
+ * not know the call.
+ */
 static int wait_until(struct epoll *self, int64_t deadline_ns)
 {
-    int64_t left_ns;
+    int64_t left_ns = deadline_ns != WEIR_NEVER ? weir__monotonic_left(deadline_ns) : 0, left_ms;
+    int timeout_ms = deadline_ns != WEIR_NEVER ? 0 : -1;
 
-    if (deadline_ns == WEIR_NEVER)
-        return wait_ms(self, -1);
-    left_ns = weir__monotonic_left(deadline_ns);
-    return left_ns > 0 ? wait_ns(self, left_ns) : wait_ms(self, 0);
+    if (left_ns > 0) {
+        if (!self->no_pwait2) {
+            struct timespec timeout = weir__timespec(left_ns);
+            int count = weir__sys.epoll_pwait2(self->descriptor, self->events, self->capacity,
+                                               &timeout, NULL);
+
+            if (count >= 0 || (errno != ENOSYS && errno != EPERM))
+                return count;
+            self->no_pwait2 = true;
+        }
+        left_ms = left_ns / 1000000 + (left_ns % 1000000 != 0);
+        timeout_ms = left_ms < INT_MAX ? (int)left_ms : INT_MAX;
+    }
+    return weir__sys.epoll_wait(self->descriptor, self->events, self->capacity, timeout_ms);
 }
 
 /* A batch that filled the array may be incomplete: make the next one larger. */

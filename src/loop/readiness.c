@@ -158,7 +158,7 @@ static void stop_if_once(weir__io_handle *handle)
 
 /* ---- receiving without memory ---- */
 
-/* An empty datagram ends a connection unless it carries descriptors: is_end. */
+/* An empty datagram ends a connection unless it carries descriptors: receive_messages. */
 static bool peeked_end(const weir__io_handle *handle, const struct msghdr *header)
 {
     if (!handle->datagrams)
@@ -226,13 +226,6 @@ receive_piece(weir__io_handle *handle, const weir__io_block *block, size_t size,
     return length < 0 ? -errno : length;
 }
 
-static bool will_recheck(weir__io_handle *handle)
-{
-    const weir__io_type *type = handle->io->type;
-
-    return type->recheck != NULL && type->recheck(handle);
-}
-
 /*
  * Counts the bytes as work for the clock check, and small reads for a backend that treats them
  * differently.
@@ -250,6 +243,7 @@ static void note_size(weir__io_handle *handle, size_t length)
 WEIR__NO_STACK_PROTECTOR static bool receive_block(weir__io_handle *handle, struct reading *reading)
 {
     const weir__io_memory *memory = &handle->io->memory;
+    const weir__io_type *type = handle->io->type;
     size_t size = weir__io_window(handle);
     bool is_cut = reading->to_the_end;
     weir__io_block block;
@@ -258,7 +252,7 @@ WEIR__NO_STACK_PROTECTOR static bool receive_block(weir__io_handle *handle, stru
     if (memory->alloc(memory->arg, size, &block) < 0)
         return receive_without_memory(handle, reading);
     reading->left--;
-    if (handle->unix_socket && is_edge(handle) && !will_recheck(handle))
+    if (handle->unix_socket && is_edge(handle) && (type->recheck == NULL || !type->recheck(handle)))
         length = receive_piece(handle, &block, size, &is_cut);
     else
         length = receive_now(handle, &block, size);
@@ -297,16 +291,12 @@ _Static_assert(WEIR__IO_FD_PASSING_SIZE <= WEIR__IO_READS_MAX * WEIR__IO_CONTROL
                "room for one");
 
 /* If there is space for ancillary data, the kernel installs descriptors that a peer has passed. */
-static size_t control_size(const weir__io_handle *handle)
-{
-    if (handle->receive_fds)
-        return WEIR__IO_FD_PASSING_SIZE;
-    return handle->unix_socket ? 0 : WEIR__IO_CONTROL_SIZE;
-}
-
 static void prepare_message(const weir__io_handle *handle, unsigned i, size_t size)
 {
     struct weir__readiness_batch *batch = handle->io->batch;
+    size_t control_size = handle->receive_fds   ? WEIR__IO_FD_PASSING_SIZE
+                          : handle->unix_socket ? 0
+                                                : WEIR__IO_CONTROL_SIZE;
 
     batch->vectors[i] = (struct iovec){batch->datagrams[i].block.base, size};
     batch->messages[i].msg_hdr = (struct msghdr){
@@ -315,7 +305,7 @@ static void prepare_message(const weir__io_handle *handle, unsigned i, size_t si
         .msg_iov = &batch->vectors[i],
         .msg_iovlen = 1,
         .msg_control = batch->controls[i],
-        .msg_controllen = control_size(handle),
+        .msg_controllen = control_size,
     };
 }
 
@@ -391,15 +381,9 @@ static bool has_passed_fds(struct msghdr *header)
 }
 
 /*
- * The end of a connection is received as one empty datagram, which may carry credentials if the
- * socket option asks for them.
+ * Returns the number of datagrams; 0 = the connection has ended: that is received as one empty
+ * datagram, which may carry credentials if the socket option asks for them.
  */
-static bool is_end(const weir__io_handle *handle, struct mmsghdr *first)
-{
-    return handle->empty_is_end && first->msg_len == 0 && !has_passed_fds(&first->msg_hdr);
-}
-
-/* Returns the number of datagrams; 0 = the connection has ended. */
 static int receive_messages(weir__io_handle *handle, unsigned count)
 {
     struct mmsghdr *messages = handle->io->batch->messages;
@@ -411,7 +395,9 @@ static int receive_messages(weir__io_handle *handle, unsigned count)
     } while (received < 0 && errno == EINTR);
     if (received < 0)
         return -errno;
-    return is_end(handle, messages) ? 0 : received;
+    if (handle->empty_is_end && messages[0].msg_len == 0 && !has_passed_fds(&messages[0].msg_hdr))
+        return 0;
+    return received;
 }
 
 static void deliver_datagrams(weir__io_handle *handle, unsigned count)
