@@ -7,10 +7,12 @@
  *          return weir_redis_add(weir_channel_pipeline(channel), NULL);
  *      }
  *      ...
- *      err = weir_client_connect_sync(
- *          WEIR_CLIENT_OPTIONS(.group = group, .address = "127.0.0.1:6379", .init = init),
- * &channel); err = weir_redis_call(channel, &reply, "SET", "key", "value", NULL); err =
- * weir_promise_sync(reply, weir_seconds(1));
+ *      options = WEIR_CLIENT_OPTIONS(.group = group, .address = "127.0.0.1:6379", .init = init);
+ *      err = weir_client_connect_sync(options, &channel);
+ *      ...
+ *      err = weir_redis_call(channel, &reply, "SET", "key", "value", NULL);
+ *      ...
+ *      err = weir_promise_sync(reply, weir_seconds(1));
  *
  * The client consists of two handlers: the codec (weir/resp.h), and one that matches replies to
  * commands. Any thread may send the next command without waiting for a reply. When the connection

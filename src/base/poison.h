@@ -5,8 +5,7 @@
  *
  *     chunk   [.......................................]    not accessible
  *     alloc   [..[block....................]..........]    the block is accessible
- *     free    [..[.....[links].............]..........]    not accessible but for the links that
- * the pool keeps in a free block
+ *     free    [..[.....[links].............]..........]    only the pool's links are accessible
  */
 #ifndef WEIR_BASE_POISON_H
 #define WEIR_BASE_POISON_H

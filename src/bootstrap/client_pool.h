@@ -9,8 +9,8 @@
  * left.
  *
  *   - Each coming channel (being connected or checked) is for one waiting acquisition, but for none
- * in particular: the first acquisition gets the first channel. A returned channel goes to them,
- * too, although others are being connected.
+ *     in particular: the first acquisition gets the first channel. A returned channel goes to them,
+ *     too, although others are being connected.
  *   - channels <= max. A channel being closed by the pool no longer counts.
  *
  *                 connected                 delivered

@@ -2,14 +2,17 @@
 /*
  * The lifecycle of a channel: registration, closing and teardown.
  *
- *      phase from                 to          by                            when
+ *      phase from                 to          by
  *      -                          OPEN        weir__channel_create
- *      OPEN                       SENDING     weir__channel_do_close        it is active: data to
- * send or the peer's end to await SENDING                    LINGERING   weir__channel_sent_all the
- * peer has not ended its stream OPEN, SENDING, LINGERING   CLOSING     weir__channel_begin_closing
- * close while not active, abort, error, all sent and the peer's end received, or a timeout
- * (closing.c) CLOSING                    CLOSED      finish_closing                the transport is
- * closed
+ *      OPEN                       SENDING     weir__channel_do_close (1)
+ *      SENDING                    LINGERING   weir__channel_sent_all (2)
+ *      OPEN, SENDING, LINGERING   CLOSING     weir__channel_begin_closing (3)
+ *      CLOSING                    CLOSED      finish_closing: the transport is closed
+ *
+ *      (1) The channel is active: it has data to send, or the peer's end to await.
+ *      (2) Everything is sent, and the peer has not ended its stream.
+ *      (3) By a close while not active, an abort, an error, a timeout (closing.c), or when all is
+ *          sent and the peer has ended its stream.
  *
  *      registered from   to    by
  *      no                yes   weir__channel_do_register   attach
@@ -20,8 +23,8 @@
  *   - Writes are accepted in OPEN only. From SENDING on, input is discarded.
  *   - The transport's `close` is called once, when CLOSING begins. Nothing is sent after that.
  *   - From the registration until all handlers are removed, or until the deregistration, the
- * channel is a member of its loop (WEIR__MEMBER), and the loop holds a reference: code that runs on
- * the loop needs none. A loop does not end before all its members have left.
+ *     channel is a member of its loop (WEIR__MEMBER), and the loop holds a reference: code that
+ *     runs on the loop needs none. A loop does not end before all its members have left.
  *   - `active` and `inactive` are fired in pairs, and so are `registered` and `unregistered`.
  *
  * Order of a close: the transport closes; the closed promise, then the promises of close complete;

@@ -4,10 +4,10 @@
  *
  * Invariants:
  *   - `local` is the sum of the costs of the entries and of the pending bytes of handlers on the
- * loop. Only the loop writes it, so a write on the loop needs no locked instruction. `posted` is
- * the sum of what is on its way to the loop; any thread writes it.
+ *     loop. Only the loop writes it, so a write on the loop needs no locked instruction. `posted`
+ *     is the sum of what is on its way to the loop; any thread writes it.
  *   - A promise completes after its entry has left the list, so a listener may write, flush and
- * close.
+ *     close.
  *   - From `first` to `unflushed` all promises are uncancellable.
  *
  * The marks. Any thread that finds more bytes than the high mark sets bit 0 of `unwritable`; the

@@ -9,8 +9,8 @@
  *   - POLLRDHUP is always reported, like POLLERR and POLLHUP. After a peer has ended its stream,
  *     one-shot polls for other events would complete at once, forever: such handles use multishot.
  *   - A result is the state of the descriptor, or the events it was woken for. A socket is woken
- * for POLLIN, POLLPRI and POLLRDBAND whenever data arrives, and never has the state POLLRDBAND: so
- *     POLLPRI with POLLRDBAND means nothing, and POLLPRI without it means urgent data.
+ *     for POLLIN, POLLPRI and POLLRDBAND whenever data arrives, and never has the state POLLRDBAND:
+ *     so POLLPRI with POLLRDBAND means nothing, and POLLPRI without it means urgent data.
  *   - POLLPRI alone does not wake a poll. POLLRDBAND does.
  */
 #include <errno.h>

@@ -23,10 +23,11 @@
  *
  * Invariants of the stages:
  *
- *      WAITING      Received bytes are buffered. Writes are queued, except the first with
- * start_tls. HANDSHAKING  Bytes go to the session. Writes are queued, and a close waits for them; a
- * half closure always waits, since the peer may still send. While a job has the session, bytes are
- * buffered and reading is paused; while on_sni has not decided
+ *      WAITING      Received bytes are buffered. Writes are queued, except the first one of
+ *                   start_tls.
+ *      HANDSHAKING  Bytes go to the session. Writes are queued, and a close waits for them; a half
+ *                   closure always waits, since the peer may still send. While a job has the
+ *                   session, bytes are buffered and reading is paused; while on_sni has not decided
  *                   (`awaits`), up to WEIR__TLS_BUFFERED_MAX are buffered, more are an error.
  *      OPEN         Bytes go to the session and come out plain; the handshake has been reported
  *                   before the first of them. Writes are queued until they are flushed, and while

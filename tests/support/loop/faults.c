@@ -7,7 +7,7 @@
  *   - EAGAIN although there is data or space: an edge-triggered backend rightly waits for the next
  *     change. Full and empty sockets return it often enough by themselves.
  *   - errors of the write that wakes a loop, other than EINTR and EAGAIN (the counter is full, so
- * the loop is awake): an eventfd has no others.
+ *     the loop is awake): an eventfd has no others.
  *   - ECANCELED for an operation that was not cancelled.
  */
 #include "support/loop/faults.h"
