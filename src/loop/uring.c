@@ -134,7 +134,7 @@ static bool must_enter(const weir__uring *self)
 }
 
 /* Retries if the eventfd is not watched: otherwise nothing could end a wait. */
-static bool has_something_to_tell(const weir__uring *self)
+static bool has_completions_to_deliver(const weir__uring *self)
 {
     return self->needs_rearm || !self->is_wake_watched || io_uring_cq_ready(&self->ring) != 0 ||
            weir__io_has_pending(&self->io);
@@ -149,7 +149,7 @@ static int wait_for_completions(weir__io *io, int64_t deadline_ns)
         return (int)(self->counted - *self->ring.cq.khead);
     weir__uring_run_rechecks(self, true);
     weir__uring_watch_wake(self);
-    if (has_something_to_tell(self) || weir__uring_has_rechecks(self))
+    if (has_completions_to_deliver(self) || weir__uring_has_rechecks(self))
         deadline_ns = 0;
     if (deadline_ns != 0 || must_enter(self))
         err = weir__uring_enter(self, deadline_ns);
@@ -168,7 +168,7 @@ static bool peek(weir__io *io)
     weir__uring_watch_wake(self);
     if (must_enter(self))
         (void)weir__uring_enter(self, 0);
-    return has_something_to_tell(self);
+    return has_completions_to_deliver(self);
 }
 
 static void flush(weir__io *io)

@@ -13,7 +13,7 @@ void events_await(struct event_log *events, struct call_counter *notes, const ch
         if (event_log_count(events, word) >= count)
             return;
         if (!call_counter_await(notes, calls + 1))
-            fail_msg("waiting for %s, heard: %s", word, events->text);
+            fail_msg("waiting for %s; events: %s", word, events->text);
     }
 }
 

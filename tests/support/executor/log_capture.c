@@ -53,13 +53,13 @@ bool log_capture_last_contains(const char *text)
     return answer;
 }
 
-static void let_go(void)
+static void free_captured(void)
 {
     weir_log_set_level(WEIR_LOG_WARN);
     weir_log_set(NULL, NULL);
 }
 
-__attribute__((constructor)) static void let_go_after_each_test(void)
+__attribute__((constructor)) static void free_after_each_test(void)
 {
-    test_before_leak_check(let_go);
+    test_before_leak_check(free_captured);
 }

@@ -242,7 +242,7 @@ static const char *count_fates(struct submit_stress *stress)
                : "a task met no fate, or several";
 }
 
-static const char *compare_figures(const struct submit_stress *stress)
+static const char *compare_stats(const struct submit_stress *stress)
 {
     weir_executor_stats stats;
 
@@ -250,7 +250,7 @@ static const char *compare_figures(const struct submit_stress *stress)
     return stats.tasks_run == stress->run && stats.tasks_cancelled == stress->cancelled &&
                    stats.pending == 0
                ? NULL
-               : "the executor's figures are wrong";
+               : "the executor's stats are wrong";
 }
 
 const char *submit_stress_run(struct submit_stress *stress)
@@ -263,7 +263,7 @@ const char *submit_stress_run(struct submit_stress *stress)
     if (fault == NULL)
         fault = count_fates(stress);
     if (fault == NULL)
-        fault = compare_figures(stress);
+        fault = compare_stats(stress);
     weir_group_release(sky.group);
     free(sky.tasks);
     free(sky.fates);

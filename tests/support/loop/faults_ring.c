@@ -16,7 +16,7 @@
 #include "loop/uring.h"
 
 #define RINGS_MAX 4
-#define DOOMED_MAX 256
+#define INJECTED_MAX 256
 
 _Static_assert(FAULT_RING_POLL + WEIR__URING_RECEIVE == FAULT_RING_RECEIVE &&
                    FAULT_RING_POLL + WEIR__URING_WAKE == FAULT_RING_WAKE,
@@ -35,8 +35,8 @@ static unsigned ring_count;
 static struct {
     uint64_t user_data;
     int result;
-} doomed[DOOMED_MAX];
-static unsigned doomed_count;
+} injected[INJECTED_MAX];
+static unsigned injected_count;
 
 /* ---- operations ---- */
 
@@ -44,10 +44,10 @@ static void doom(struct io_uring_sqe *operation, int result)
 {
     uint64_t user_data = operation->user_data;
 
-    if (doomed_count == DOOMED_MAX)
+    if (injected_count == INJECTED_MAX)
         abort();
-    doomed[doomed_count].user_data = user_data;
-    doomed[doomed_count++].result = result;
+    injected[injected_count].user_data = user_data;
+    injected[injected_count++].result = result;
     memset(operation, 0, sizeof(*operation));
     operation->opcode = IORING_OP_NOP;
     operation->user_data = user_data;
@@ -82,11 +82,11 @@ static void inspect_all(unsigned descriptor, unsigned submit)
 /* The operations already turned into no-ops. */
 static void on_completion(struct io_uring_cqe *completion)
 {
-    for (unsigned i = 0; i < doomed_count; i++) {
-        if (doomed[i].user_data != completion->user_data)
+    for (unsigned i = 0; i < injected_count; i++) {
+        if (injected[i].user_data != completion->user_data)
             continue;
-        completion->res = doomed[i].result;
-        doomed[i] = doomed[--doomed_count];
+        completion->res = injected[i].result;
+        injected[i] = injected[--injected_count];
         return;
     }
 }
@@ -116,7 +116,7 @@ static int shim_setup(unsigned entries, struct io_uring *ring, struct io_uring_p
         return -err;
     err = real.setup(entries, ring, params);
     if (err >= 0) {
-        doomed_count = 0; /* closing a ring ends its operations */
+        injected_count = 0; /* closing a ring ends its operations */
         note_ring(ring);
     }
     return err;

@@ -23,7 +23,7 @@ static uint32_t scaled(const uint32_t numbers[3])
 
 /* ---- the ends ---- */
 
-static void on_told(struct peer *peer, enum peer_event event)
+static void on_peer_event(struct peer *peer, enum peer_event event)
 {
     struct traffic_end *end = peer->arg;
     enum traffic_action action = end->action;
@@ -52,7 +52,7 @@ static void open_pair(struct traffic *traffic)
             socket_shrink(pair[i], size);
         *end = (struct traffic_end){.peer = peer_open(traffic->driver, pair[i])};
         end->peer->arg = end;
-        end->peer->react = on_told;
+        end->peer->react = on_peer_event;
         end->peer->elements = 1 + traffic->pairs % 5;
     }
     traffic->pairs++;

@@ -155,7 +155,7 @@ static void on_failed(weir__io_handle *handle, int err)
     struct end *end = end_of(handle);
 
     if (end->workload->parts[end->part].ended)
-        accuse(end, "`failed` was told after the close");
+        accuse(end, "`failed` was called after the close");
     end_with(end, err < 0 ? err : -EPROTO);
 }
 
@@ -164,7 +164,7 @@ static void on_read_complete(weir__io_handle *handle)
     struct end *end = end_of(handle);
 
     if (end->workload->parts[end->part].ended)
-        accuse(end, "`read_complete` was told after the close");
+        accuse(end, "`read_complete` was called after the close");
 }
 
 /* ---- streams ---- */
@@ -230,7 +230,7 @@ static void on_sent(weir__io_handle *handle, ssize_t count)
     struct end *end = end_of(handle);
 
     if (!end->under_way) {
-        accuse(end, "`sent` was told although nothing was under way");
+        accuse(end, "`sent` was called without a pending send");
         return;
     }
     if (count < 0) {
@@ -398,7 +398,7 @@ static void on_polled(weir__io_handle *handle, unsigned events)
     ssize_t count;
 
     if ((events & (writes ? POLLOUT : POLLIN)) == 0) {
-        accuse(end, "a poll has told what was not asked for");
+        accuse(end, "a poll reported events that were not requested");
         return;
     }
     count = writes ? write(handle->descriptor, &byte, 1) : read(handle->descriptor, &byte, 1);

@@ -49,11 +49,11 @@ weir_promise *fake_dns_resolve(weir_resolver *resolver, const char *text);
 const char *fake_dns_result(weir_promise *resolving, char *buffer, size_t size);
 
 /* Resolves and compares the result. */
-#define assert_resolved(resolver, text, answer)                                               \
-    do {                                                                                      \
-        char told_[1024];                                                                     \
-        assert_string_equal(                                                                  \
-            fake_dns_result(fake_dns_resolve(resolver, text), told_, sizeof(told_)), answer); \
+#define assert_resolved(resolver, text, answer)                                                   \
+    do {                                                                                          \
+        char result_[1024];                                                                       \
+        assert_string_equal(                                                                      \
+            fake_dns_result(fake_dns_resolve(resolver, text), result_, sizeof(result_)), answer); \
     } while (0)
 
 #endif

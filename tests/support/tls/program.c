@@ -217,7 +217,7 @@ void program_end_input(struct program *program)
     program->input = -1;
 }
 
-/* ---- hearing ---- */
+/* ---- output ---- */
 
 /* What is waited for: these bytes; NULL = `length` bytes on standard output, or its end. */
 struct sought {

@@ -47,7 +47,7 @@ bool program_printed(struct program *program, const char *text);
 const char *program_output(const struct program *program);
 size_t program_output_length(struct program *program);
 
-/* Waits until it ends by itself, and has been heard to its end. Returns its status, or less than 0:
+/* Waits until it ends by itself, and its output has been read. Returns its status, or less than 0:
  * the signal that has ended it. */
 int program_wait(struct program *program);
 

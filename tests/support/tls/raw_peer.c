@@ -134,7 +134,7 @@ void raw_peer_transfer(struct raw_peer *raw)
 
 /* ---- to OpenSSL ---- */
 
-static bool hear(struct raw_peer *raw)
+static bool receive(struct raw_peer *raw)
 {
     weir_msg *msg = raw->stops_reading ? NULL : weir_embedded_read_outbound(raw->ours.embedded);
     weir_buf *buf;
@@ -183,7 +183,7 @@ void raw_peer_run(struct raw_peer *raw)
 
     do {
         goes_on = false;
-        while (hear(raw))
+        while (receive(raw))
             goes_on = true;
         think(raw);
         goes_on |= BIO_pending(SSL_get_wbio(raw->ssl)) > 0;

@@ -11,7 +11,7 @@
 
 #define BLOCK 32 /* of SHA-256 */
 #define HEADER SSL3_RT_HEADER_LENGTH
-#define MARK 16    /* that tells a forged record */
+#define MARK 16    /* that identifies a forged record */
 #define EXPLICIT 8 /* of TLS 1.2: the end of the nonce goes with the record */
 #define SALT 4     /* of TLS 1.2: its beginning does not */
 #define KEYS (2 * RECORD_FORGER_KEY + 2 * SALT)

@@ -305,27 +305,28 @@ void tls_endpoint_send(struct tls_endpoint *endpoint, const void *bytes, size_t 
     weir_channel_write_and_flush(endpoint->client, weir_buf_msg(buf), NULL);
 }
 
-/* ---- hearing ---- */
+/* ---- received data ---- */
 
-static bool has_heard_locked(const struct tls_endpoint *endpoint, const char *text, size_t length)
+static bool has_received_locked(const struct tls_endpoint *endpoint, const char *text,
+                                size_t length)
 {
     return endpoint->received_length >= length &&
            (text == NULL || strstr(endpoint->received, text) != NULL);
 }
 
-static bool has_heard(struct tls_endpoint *endpoint, const char *text, size_t length)
+static bool has_received(struct tls_endpoint *endpoint, const char *text, size_t length)
 {
     bool has;
 
     weir__mutex_lock(&endpoint->lock);
-    has = has_heard_locked(endpoint, text, length);
+    has = has_received_locked(endpoint, text, length);
     weir__mutex_unlock(&endpoint->lock);
     return has;
 }
 
 bool tls_endpoint_has_received(struct tls_endpoint *endpoint, const char *text)
 {
-    return has_heard(endpoint, text, strlen(text));
+    return has_received(endpoint, text, strlen(text));
 }
 
 bool tls_endpoint_has_received_only(struct tls_endpoint *endpoint, const void *bytes, size_t length)
@@ -347,27 +348,27 @@ void tls_endpoint_clear(struct tls_endpoint *endpoint)
     weir__mutex_unlock(&endpoint->lock);
 }
 
-static void await_heard(struct tls_endpoint *endpoint, const char *text, size_t length)
+static void await_received(struct tls_endpoint *endpoint, const char *text, size_t length)
 {
     for (;;) {
         uint32_t notes = atomic_load(&endpoint->notes.calls);
 
-        if (has_heard(endpoint, text, length))
+        if (has_received(endpoint, text, length))
             return;
         if (!call_counter_await(&endpoint->notes, notes + 1))
-            fail_msg("waiting for %zu bytes, heard %zu; notes: %s", length,
+            fail_msg("waiting for %zu bytes, received %zu; notes: %s", length,
                      endpoint->received_length, endpoint->events.text);
     }
 }
 
 void tls_endpoint_await_text(struct tls_endpoint *endpoint, const char *text)
 {
-    await_heard(endpoint, text, strlen(text));
+    await_received(endpoint, text, strlen(text));
 }
 
 void tls_endpoint_await_length(struct tls_endpoint *endpoint, size_t length)
 {
-    await_heard(endpoint, NULL, length);
+    await_received(endpoint, NULL, length);
 }
 
 void tls_endpoint_await(struct tls_endpoint *endpoint, const char *word)

@@ -367,7 +367,7 @@ void connection_send(struct connection_end *end, const char *text)
     weir_channel_write_and_flush(end->channel, text_msg(text), NULL);
 }
 
-/* ---- hearing ---- */
+/* ---- waiting for events ---- */
 
 void connection_await(struct connection_end *end, const char *word, unsigned count)
 {

@@ -84,7 +84,7 @@ bool connection_is_unix(void);
 void connection_open(struct connection *connection, const struct connection_options *options);
 void connection_prepare(struct connection *connection, const struct connection_options *options);
 
-/* The second half of connection_open; and the same without a look at what both ends have heard. */
+/* The second half of connection_open; the same without checking the events of both ends. */
 void connection_connect(struct connection *connection);
 void connection_start(struct connection *connection);
 

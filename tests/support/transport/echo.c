@@ -32,7 +32,7 @@ struct echo_client {
     size_t to_send; /* in all exchanges so far */
     size_t sent;
     size_t received;
-    int64_t heard_ns; /* when it got something, or began to send */
+    int64_t received_ns; /* when it got something, or began to send */
     weir_timer pause;
 };
 
@@ -190,8 +190,8 @@ static void note_wait(struct echo_client *client)
 {
     int64_t now_ns = weir__monotonic_now();
 
-    note_most(&client->echo->longest_wait_ns, now_ns - client->heard_ns);
-    client->heard_ns = now_ns;
+    note_most(&client->echo->longest_wait_ns, now_ns - client->received_ns);
+    client->received_ns = now_ns;
 }
 
 static void check(struct echo_client *client, const weir_buf *buf)
@@ -340,14 +340,14 @@ static void begin(void *arg, int status)
     if (status < 0)
         return;
     client->to_send += client->echo->share;
-    client->heard_ns = weir__monotonic_now();
+    client->received_ns = weir__monotonic_now();
     send_some(client->ctx);
 }
 
 /* However long it takes: as long as bytes come it is waited for. */
 static bool await_through(struct echo *echo, uint32_t count)
 {
-    int64_t heard_ns = weir__monotonic_now();
+    int64_t received_ns = weir__monotonic_now();
     uint64_t received = echo->received;
 
     while (!call_counter_await_for(&echo->through, count, LOOK_NS)) {
@@ -355,8 +355,8 @@ static bool await_through(struct echo *echo, uint32_t count)
         int64_t now_ns = weir__monotonic_now();
 
         if (now_received != received)
-            heard_ns = now_ns;
-        else if (now_ns - heard_ns >= TEST_TIMEOUT_NS)
+            received_ns = now_ns;
+        else if (now_ns - received_ns >= TEST_TIMEOUT_NS)
             return false;
         received = now_received;
     }

@@ -6,19 +6,19 @@
 #include "os/thread.h"
 #include "support/test.h"
 
-struct crowd {
+struct shared_setup {
     int (*add)(weir_pipeline *pipeline, void *shared);
     void *shared;
 };
 
 static void talk(void *arg)
 {
-    const struct crowd *crowd = arg;
+    const struct shared_setup *shared_setup = arg;
     weir_embedded *embedded = NULL;
 
     if (weir_embedded_create(NULL, &embedded) < 0)
         return;
-    if (crowd->add(weir_embedded_pipeline(embedded), crowd->shared) == 0)
+    if (shared_setup->add(weir_embedded_pipeline(embedded), shared_setup->shared) == 0)
         for (int i = 0; i < EMBEDDED_ROUNDS; i++) {
             weir_buf *buf;
 
@@ -30,11 +30,11 @@ static void talk(void *arg)
 
 void embedded_threads_run(int (*add)(weir_pipeline *pipeline, void *shared), void *shared)
 {
-    struct crowd crowd = {.add = add, .shared = shared};
+    struct shared_setup shared_setup = {.add = add, .shared = shared};
     weir__thread threads[EMBEDDED_THREADS];
 
     for (int i = 0; i < EMBEDDED_THREADS; i++)
-        assert_int_equal(weir__thread_start("talker", talk, &crowd, &threads[i]), 0);
+        assert_int_equal(weir__thread_start("talker", talk, &shared_setup, &threads[i]), 0);
     for (int i = 0; i < EMBEDDED_THREADS; i++)
         weir__thread_join(&threads[i]);
 }

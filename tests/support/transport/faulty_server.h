@@ -52,7 +52,7 @@ extern const weir_handler faulty_server_echo;
 /* For handlers whose state is a pointer to the site, which is their option: pointer_keep. */
 struct faulty_server *faulty_server_of(weir_ctx *ctx);
 
-/* What is done at a site: opened as far as its address, and visited. */
+/* The steps of a server: opened as far as its address, and connected to. */
 struct faulty_server_run {
     int (*open)(struct faulty_server *faulty);
     void (*serve)(struct faulty_server *faulty);

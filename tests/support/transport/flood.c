@@ -113,12 +113,12 @@ static const weir_handler handler = {
 /* What the socket had no room for. */
 static uint32_t dropped_by(weir_channel *channel)
 {
-    uint32_t figures[SK_MEMINFO_VARS] = {0};
-    size_t length = sizeof(figures);
+    uint32_t meminfo[SK_MEMINFO_VARS] = {0};
+    size_t length = sizeof(meminfo);
 
-    if (weir_channel_get_socket_option(channel, SOL_SOCKET, SO_MEMINFO, figures, &length) < 0)
+    if (weir_channel_get_socket_option(channel, SOL_SOCKET, SO_MEMINFO, meminfo, &length) < 0)
         return 0;
-    return figures[SK_MEMINFO_DROPS];
+    return meminfo[SK_MEMINFO_DROPS];
 }
 
 /* ---- the sender ---- */
