@@ -29,6 +29,7 @@ struct fd_event {
     void (*on_event)(struct fd_event *event);
     void *user_data;
     bool waits_for_abort; /* stays open at shutdown until it is aborted */
+    bool was_attached;    /* set on the loop: the handle itself may change there at any time */
     struct call_counter shut_down;
     struct call_counter aborted;
 };
