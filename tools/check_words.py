@@ -47,7 +47,8 @@ RULES = [
     (r"\bput(s|ting)? off\b", "defer, postpone"),
     (r"\bmend(s|ed|ing)?\b", "repair, fix, rebuild"),
     (r"\belsewhere\b", "on another executor, in another thread, in FILE"),
-    (r"\bDESIGN(\.md)? \d|\bIO\.md\b|\bSEMANTICS\b|/\* D \d", "say the thing itself"),
+    (r"\b[Ii]ssue \d|\b[Mm]ust hold \d|^ *D \d", "say the thing itself"),
+    (r"\bDESIGN(\.md)? \d|\bIO\.md\b|\bSEMANTICS\b|PERFORMANCE\.md", "say the thing itself"),
 ]
 COMPILED = [(re.compile(pattern, re.MULTILINE), advice) for pattern, advice in RULES]
 FENCED = re.compile(r"^```.*?^```$|`[^`\n]*`|\]\([^)]*\)", re.MULTILINE | re.DOTALL)
@@ -101,7 +102,7 @@ def check(file):
 def all_files():
     pages = [*ROOT.glob("*.md"), *source.files(".md", under=["docs", "bench", "fuzz", "tests"])]
     code = source.files(".c", ".h", ".cpp", under=["include", "src", "tests", "examples", "bench"])
-    scripts = source.files(".py", ".cmake", under=["tools", "cmake", "bench"])
+    scripts = source.files(".py", ".cmake", ".toml", under=["tools", "cmake", "bench"])
     mine = [pathlib.Path(__file__).resolve(), ROOT / "docs/STYLE.md"]
     return [f for f in [*pages, *code, *scripts] if f.resolve() not in mine]
 

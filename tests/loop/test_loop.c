@@ -140,7 +140,7 @@ static void stand_at_gate(struct fd_event *event)
     gate_task(event->user_data, 0);
 }
 
-/* Must hold 3: while it does I/O it is awake. */
+/* While it does I/O it is awake. */
 TEST_EACH_LOOP(loop, is_not_woken_for_a_thousand_tasks_while_it_does_io)
 {
     struct gate gate = {0};
@@ -215,7 +215,6 @@ static void grind(void *arg, int status)
     call_counter_add(&mill->ground);
 }
 
-/* Must hold 5 */
 TEST_EACH_LOOP(loop, dispatches_io_although_its_tasks_never_end)
 {
     struct mill mill = {.loop = host->loop};
@@ -241,7 +240,6 @@ static void ring_again(struct fd_event *event)
         fd_event_trigger(event);
 }
 
-/* Must hold 5 */
 TEST_EACH_LOOP(loop, runs_tasks_although_its_io_never_ends)
 {
     struct mill mill = {.loop = host->loop};

@@ -362,7 +362,6 @@ static void pass_by(weir_channel *channel)
     assert_int_equal(connection_result(there), 0);
 }
 
-/* Issue 14, 4. */
 TEST_EACH_CONNECTION(tls_demand, a_server_that_reads_on_demand_gets_nothing_unasked)
 {
     tls_line_connect(connection, &(const struct connection_options){.server = ON_DEMAND},
@@ -454,7 +453,6 @@ static void assert_one_by_one(struct connection *connection)
                       "read(e) done(e)");
 }
 
-/* Issue 14, 5. */
 TEST_EACH_CONNECTION(tls_demand, work_that_switches_auto_read_is_done_in_order)
 {
     open_helpers(connection);

@@ -97,7 +97,6 @@ static void check_half(enum weir_tls_version version)
     tls_pair_close(&pair);
 }
 
-/* D 87 */
 TEST(tls_half, sends_what_is_held_and_its_end_and_reads_on)
 {
     check_half(WEIR_TLS_VERSION_1_3);
@@ -117,7 +116,6 @@ TEST(tls_half, takes_no_writes_afterwards)
     tls_pair_close(&pair);
 }
 
-/* D 88 */
 TEST(tls_half, is_too_late_after_a_close)
 {
     struct tls_pair pair;
@@ -487,7 +485,7 @@ TEST(tls_half, reports_that_the_peer_was_cut_off)
     tls_pair_close(&pair);
 }
 
-/* D 89: once, whether the stream ends with TLS, later, or not at all. */
+/* Once, whether the stream ends with TLS, later, or not at all. */
 TEST(tls_half, reports_the_end_of_the_input_once)
 {
     struct tls_pair pair;

@@ -41,7 +41,6 @@ static void converse(struct connection *connection)
                      0); /* both ends seen: at once */
 }
 
-/* D 87, D 89 */
 TEST_EACH_PAIR(tls_half_socket, can_still_read_when_its_output_is_shut)
 {
     tls_line_open(connection, &half, tls_line_add_client);

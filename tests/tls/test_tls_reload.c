@@ -7,7 +7,6 @@
 #include "support/tls/certificate_swaps.h"
 #include "support/tls/pki.h"
 
-/* Must hold 3 of issue 8. */
 TEST_EACH_HOST(tls_reload, fails_no_handshake)
 {
     struct swaps swaps = {.group = host->group, .clients = 4, .count = 50};

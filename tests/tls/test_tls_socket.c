@@ -229,7 +229,7 @@ TEST_EACH_CONNECTION(tls_socket, sends_all_of_a_flush_at_once)
 
 /* ---- marks and ends ---- */
 
-/* Issue 8, 4: the writer stops at the high mark, and goes on when the reader does. */
+/* The writer stops at the high mark and continues when the reader does. */
 TEST_EACH_CONNECTION(tls_socket, stops_a_writer_whose_reader_has_stopped)
 {
     int64_t high_mark = 64 << 10, written;

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A storm (issue 5, must hold 5): eight threads that are nobody's do everything to channels that
- * anyone may do, while these are being closed. Every promise completes, every message is released,
- * every handler that was made goes, and so does every attribute.
+ * Stress test: eight foreign threads call every any-thread function on channels while these are
+ * being closed. Every promise completes, and every message, handler and attribute is released.
  *
- * The test's own thread connects channels, hangs them up where the others find them, and takes them
- * away again.
+ * The test's own thread connects channels, publishes them for the others, and closes them.
  */
 #include <errno.h>
 #include <stdatomic.h>
