@@ -243,7 +243,6 @@ static void note_size(weir__io_handle *handle, size_t length)
 WEIR__NO_STACK_PROTECTOR static bool receive_block(weir__io_handle *handle, struct reading *reading)
 {
     const weir__io_memory *memory = &handle->io->memory;
-    const weir__io_type *type = handle->io->type;
     size_t size = weir__io_window(handle);
     bool is_cut = reading->to_the_end;
     weir__io_block block;
@@ -252,7 +251,8 @@ WEIR__NO_STACK_PROTECTOR static bool receive_block(weir__io_handle *handle, stru
     if (memory->alloc(memory->arg, size, &block) < 0)
         return receive_without_memory(handle, reading);
     reading->left--;
-    if (handle->unix_socket && is_edge(handle) && (type->recheck == NULL || !type->recheck(handle)))
+    if (handle->unix_socket && is_edge(handle) &&
+        (handle->io->type->recheck == NULL || !handle->io->type->recheck(handle)))
         length = receive_piece(handle, &block, size, &is_cut);
     else
         length = receive_now(handle, &block, size);
