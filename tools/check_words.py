@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """check_words.py [FILE...]: fails when a sentence uses a pattern that docs/STYLE.md replaces by
-plain words. Reads the comments and literals of include/ and src/, the comments of tests/, tools/
-and cmake/, and the prose of pages: all of them, or the named files.
+plain words. Reads the comments and literals of include/ and src/, the comments of tests/, tools/,
+cmake/ and shell scripts, and the prose of pages: all of them, or the named files.
 
     python3 tools/check_words.py src/loop/io.h
 """
@@ -99,12 +99,20 @@ def check(file):
     return [problem for _, problem in sorted(problems)]
 
 
+def is_shell(file):
+    if file.suffix or not file.is_file():
+        return file.suffix == ".sh"
+    return file.read_bytes().startswith(b"#!/usr/bin/env bash")
+
+
 def all_files():
     pages = [*ROOT.glob("*.md"), *source.files(".md", under=["docs", "bench", "fuzz", "tests"])]
     code = source.files(".c", ".h", ".cpp", under=["include", "src", "tests", "examples", "bench"])
     scripts = source.files(".py", ".cmake", ".toml", under=["tools", "cmake", "bench"])
+    loose = [f for folder in ("examples", "tests", "tools") for f in (ROOT / folder).rglob("*")]
+    shell = [f for f in [*loose, ROOT / "dev"] if is_shell(f)]
     mine = [pathlib.Path(__file__).resolve(), ROOT / "docs/STYLE.md"]
-    return [f for f in [*pages, *code, *scripts] if f.resolve() not in mine]
+    return [f for f in [*pages, *code, *scripts, *shell] if f.resolve() not in mine]
 
 
 def main():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# For the smoke scripts of examples: $dir is a directory of this run, $out the file for what the
-# program prints. A script that fails tells its last steps, and what was printed; so does one that
-# takes too long, shortly before ctest ends it without a word. Nothing stays behind.
+# For the smoke scripts of examples: $dir is a directory of this run, $out the output of the
+# program. A script that fails prints its last steps and the output; so does one that takes too
+# long, shortly before ctest kills it. Cleans up at the end.
 set -euo pipefail
 dir=$(mktemp -d)
 out=$dir/out
@@ -33,7 +33,7 @@ at_end() {
 trap at_end EXIT
 trap 'exit 143' TERM
 
-# What the shell waits for is ended with it: before that it would not hear the signal.
+# Kills the process that the shell waits for, too: until it ends the shell handles no signal.
 watch_over() { # SECONDS
     set +x
     read -r -t "$1" <>"$dir/never" || true

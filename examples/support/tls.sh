@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# For the smoke scripts of examples that serve by TLS if they are asked to, after serving.sh:
-# `if knows_tls FOLDER`, where the programs are. What depends on it is left out if there is no
-# libweir-tls, or no openssl, unless WEIR_REQUIRE=all. $serves is what a server gets, $trusts what a
-# client gets that believes it.
+# For the smoke scripts of examples with --tls, after serving.sh: `if knows_tls FOLDER`, where the
+# programs are. It is false without libweir-tls or openssl, unless WEIR_REQUIRE=all. $serves are the
+# options of a server, $trusts those of a client that trusts it.
 . "$(dirname "${BASH_SOURCE[0]}")/certificate.sh"
 
 knows_tls() {
