@@ -31,6 +31,7 @@ RULES = [
     (r"\blet(s|ting)? go( of)?\b", "releases, frees"),
     (r"\bg(ive|ives|iven|ave|iving) back\b|\bgives? (it|them|a \w+|the \w+) back\b",
      "returns, releases"),
+    (r"\bTakes a reference\b", "Retains the ...; `Takes:` means that ownership moves"),
     (r"\bmakes? no sense\b", "is invalid; say what is allowed"),
     (r"\bis fine\b", "is ignored, is allowed"),
     (r"\b[Ff]igures?\b", "stats, metric, counter, number, measurement"),

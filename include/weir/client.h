@@ -141,7 +141,7 @@ WEIR_API WEIR_MUST_USE int weir_client_pool_create(const weir_client_pool_option
                                                    weir_client_pool **ret_pool);
 
 /*
- * Takes a reference.
+ * Retains the pool.
  * Thread: any.
  */
 WEIR_API weir_client_pool *weir_client_pool_retain(weir_client_pool *pool);
@@ -213,7 +213,7 @@ WEIR_API WEIR_MUST_USE int weir_client_pools_create(const weir_client_pool_optio
                                                     weir_client_pools **ret_pools);
 
 /*
- * Takes a reference.
+ * Retains the pools.
  * Thread: any.
  */
 WEIR_API weir_client_pools *weir_client_pools_retain(weir_client_pools *pools);

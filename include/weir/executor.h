@@ -257,8 +257,8 @@ WEIR_API int weir_executor_shutdown(weir_executor *executor, int64_t quiet_ns, i
 
 /*
  * A promise that completes when the executor has terminated and its thread-locals are removed. It
- * fails with -ETIMEDOUT if the thread does not end in time. NULL for the immediate and the global
- * executor, which never end.
+ * fails with -ETIMEDOUT if the thread does not end in time. Borrowed. NULL for the immediate and
+ * the global executor, which never end.
  * Thread: any.
  */
 WEIR_API weir_promise *weir_executor_termination(weir_executor *executor);

@@ -278,6 +278,7 @@ WEIR_API int weir_group_shutdown(weir_group *group, int64_t quiet_ns, int64_t ti
 
 /*
  * A promise that completes when all executors have terminated, with the first error if one failed.
+ * Borrowed.
  * Thread: any.
  */
 WEIR_API weir_promise *weir_group_termination(weir_group *group);

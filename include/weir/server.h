@@ -102,7 +102,7 @@ WEIR_API WEIR_MUST_USE int weir_server_start_later(const weir_server_options *op
                                                    weir_promise *done, weir_server **ret_server);
 
 /*
- * Takes a reference.
+ * Retains the server.
  * Thread: any.
  */
 WEIR_API weir_server *weir_server_retain(weir_server *server);

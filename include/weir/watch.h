@@ -87,7 +87,7 @@ WEIR_API void weir_fd_watch_close(weir_fd_watch *watch);
 
 /*
  * Returns a promise that completes after `closed` was called, with the same error. Other threads
- * can wait for it.
+ * can wait for it. Borrowed.
  * Thread: any.
  */
 WEIR_API weir_promise *weir_fd_watch_closed(weir_fd_watch *watch);
