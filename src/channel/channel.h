@@ -70,6 +70,8 @@ enum {
     WEIR__ADMITTED = 1 << 21,          /* the next write was checked against the cap before */
     WEIR__RESETS = 1 << 22,            /* closing resets the connection: data is lost */
     WEIR__ANSWERING = 1 << 23,         /* the requested message is being passed on */
+    WEIR__OUTPUT_LENT = 1 << 24,       /* the front of the queue is being sent; then, as
+                                          OUTPUT_FULL, weir__channel_writable will follow */
 };
 
 /* Bits of `deferred`: the work of the deferred task, in this order. */

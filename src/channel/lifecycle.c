@@ -182,7 +182,7 @@ static void finish_deregister(weir_channel *channel)
 {
     weir__channel_extra *extra = weir__channel_extra_if_any(channel);
 
-    channel->flags &= ~(uint32_t)WEIR__OUTPUT_FULL;
+    channel->flags &= ~(uint32_t)(WEIR__OUTPUT_FULL | WEIR__OUTPUT_LENT);
     part_from_loop(channel);
     weir__channel_stop_timers(channel);
     weir__channel_set_state(channel, 0, WEIR__IS_REGISTERED);
@@ -238,7 +238,7 @@ static void reattach_to_send(weir_channel *channel)
 {
     int err;
 
-    channel->flags &= ~(uint32_t)(WEIR__DETACHING | WEIR__OUTPUT_FULL);
+    channel->flags &= ~(uint32_t)(WEIR__DETACHING | WEIR__OUTPUT_FULL | WEIR__OUTPUT_LENT);
     err = attach(channel);
     if (err < 0) {
         weir__channel_begin_closing(channel, err);
@@ -310,6 +310,8 @@ void weir__channel_begin_closing(weir_channel *channel, int err)
     if (extra != NULL)
         (void)weir_timer_stop(&extra->timer);
     weir__channel_stop_connecting(channel, err);
+    /* The transport first: it may be sending messages of the queue, which finish_closing releases.
+     */
     if (channel->transport->close(channel))
         finish_closing(channel);
 }

@@ -30,6 +30,12 @@ enum {
     WEIR__STATS_EMBEDDED = 5 * WEIR__STATS_SIZE,
 };
 
+/*
+ * Result of a flush: a send is in progress that reads the first messages of the queue. They must
+ * not be changed before weir__channel_writable.
+ */
+#define WEIR__FLUSH_LENT 2
+
 typedef struct weir__transport {
     const char *name;
     uint16_t stats;      /* WEIR__STATS_... */
@@ -99,7 +105,7 @@ typedef struct weir__transport {
      * Sends the flushed part of the outbound queue (outbound.h) until it is empty, or nothing more
      * is taken for now (then the transport calls weir__channel_writable later), or the budget of
      * writes_per_flush is used up (then the channel flushes again in a task). Returns an error that
-     * closes the channel, 0, or 1 for a used-up budget.
+     * closes the channel, 0, 1 for a used-up budget, or WEIR__FLUSH_LENT.
      */
     int (*flush)(weir_channel *channel);
 

@@ -3,8 +3,10 @@
  * Writing: when the transport sends flushed messages.
  *
  * A flush goes to the transport at once, unless it is sending already, further out on the stack,
- * and takes what was added meanwhile; or unless it waits for room. When its budget is used up it
- * continues in a task, so that other channels get their turn.
+ * and takes what was added meanwhile; or unless it waits for room, or for the end of a send that it
+ * has lent messages to: these stay unchanged at the front of the queue, also while the channel is
+ * deregistered, until weir__channel_writable or weir__channel_detached. When its budget is used up
+ * it continues in a task, so that other channels get their turn.
  */
 #include "channel/channel.h"
 
@@ -137,6 +139,8 @@ static void send_flushed(weir_channel *channel)
         return;
     if (result < 0)
         fail_output(channel, result);
+    else if (result == WEIR__FLUSH_LENT)
+        channel->flags |= WEIR__OUTPUT_LENT;
     else if (result > 0)
         weir__channel_defer(channel, WEIR__DEFERRED_FLUSH);
     else if (weir__outbound_has_flushed(&channel->outbound))
@@ -148,7 +152,8 @@ static void send_flushed(weir_channel *channel)
 static bool may_send(const weir_channel *channel)
 {
     return weir__channel_is(channel, WEIR__IS_REGISTERED) &&
-           !weir__channel_has(channel, WEIR__FLUSHING | WEIR__OUTPUT_FULL | WEIR__DETACHING);
+           !weir__channel_has(channel, WEIR__FLUSHING | WEIR__OUTPUT_FULL | WEIR__OUTPUT_LENT |
+                                           WEIR__DETACHING);
 }
 
 void weir__channel_resume_sending(weir_channel *channel)
@@ -170,13 +175,13 @@ void weir__channel_do_flush(weir_channel *channel)
 
 void weir__channel_maybe_writable(weir_channel *channel)
 {
-    channel->flags &= ~(uint32_t)WEIR__OUTPUT_FULL;
+    channel->flags &= ~(uint32_t)(WEIR__OUTPUT_FULL | WEIR__OUTPUT_LENT);
     weir__channel_resume_sending(channel);
 }
 
 void weir__channel_writable(weir_channel *channel, int err)
 {
-    channel->flags &= ~(uint32_t)WEIR__OUTPUT_FULL;
+    channel->flags &= ~(uint32_t)(WEIR__OUTPUT_FULL | WEIR__OUTPUT_LENT);
     if (err == 0)
         weir__channel_resume_sending(channel);
     else if (weir__channel_phase(channel) < WEIR__CLOSING)

@@ -25,6 +25,7 @@
 #ifndef WEIR_LOOP_IO_H
 #define WEIR_LOOP_IO_H
 
+#include <errno.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
@@ -47,6 +48,12 @@
           */
 #define WEIR__IO_CLOCK_INTERVAL \
     32 /* events, or further reads of one handle, between two clock checks */
+
+/*
+ * Result of weir__io_send: the backend sends later. The memory is lent until `sent`, which follows
+ * in a later dispatch with the number of bytes sent, or an error.
+ */
+#define WEIR__IO_LENT (-EINPROGRESS)
 
 typedef struct weir__io weir__io;
 typedef struct weir__io_handle weir__io_handle;
@@ -498,7 +505,8 @@ static inline void weir__io_receive_stop(weir__io_handle *handle)
 /*
  * Sends as much of a vector as the socket takes now. Returns the number of bytes, or an error.
  * After a partial send, the memory of the rest (not the vector) is lent until `sent`, and every
- * send until then is -EALREADY. Vectors may be longer than IOV_MAX.
+ * send until then is -EALREADY. WEIR__IO_LENT: all of it is lent until `sent`, as if the send were
+ * partial. Vectors may be longer than IOV_MAX.
  */
 static inline ssize_t weir__io_send(weir__io_handle *handle, const struct iovec *vector,
                                     size_t count)

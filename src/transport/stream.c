@@ -2,9 +2,10 @@
 /*
  * Stream sockets over loop/io.h: one implementation for all backends.
  *
- * A partial send lends the rest to the backend until `sent` is called. The front of the queue does
- * not change meanwhile: the channel does not flush before weir__channel_writable, and a closed
- * channel keeps its messages until weir__channel_detached.
+ * A send that is partial or lent (WEIR__IO_LENT) lends memory to the backend until `sent` is
+ * called. The front of the queue does not change meanwhile: the channel does not flush before
+ * weir__channel_writable, and a closed channel keeps its messages until weir__channel_detached. An
+ * error of a send that ends while the channel is being detached is left to the next send.
  */
 #include "transport/stream.h"
 
@@ -404,6 +405,8 @@ int weir__stream_flush(weir_channel *channel)
         if (budget-- == 0)
             return 1;
         sent = send_front(stream, &length);
+        if (sent == WEIR__IO_LENT)
+            return WEIR__FLUSH_LENT; /* `sent` continues */
         if (sent < 0)
             return (int)sent;
         weir__outbound_advance(channel, (size_t)sent);

@@ -689,6 +689,143 @@ TEST(outbound, only_marks_while_the_wire_is_full)
     tc_close(&tc);
 }
 
+/* ---- lent messages ---- */
+
+TEST(outbound, only_marks_while_its_messages_are_lent)
+{
+    struct test_channel tc;
+
+    tc_open_started(&tc, NULL, NULL);
+    tc.wire->lends = true;
+    tc_write(&tc, "ab", "ab");
+    event_log_clear(&tc.events);
+    weir_channel_flush(tc.channel);
+    tc_write(&tc, "cd", "cd");
+    weir_channel_flush(tc.channel);
+    assert_events(&tc.events, "a.flush FLUSH a.write(cd) a.flush");
+    tc_end_send(&tc, 1); /* of a part */
+    assert_events(&tc.events, "FLUSH");
+    tc_end_send(&tc, 3);
+    assert_events(&tc.events, "ab=ok cd=ok");
+    assert_sent(&tc, "abcd");
+    tc_write(&tc, "e", "e");
+    weir_channel_flush(tc.channel);
+    tc_end_send(&tc, 1);
+    assert_events(&tc.events, "a.write(e) a.flush FLUSH e=ok");
+    tc_close(&tc);
+}
+
+/* A socket that takes everything: nothing has to wait for long. */
+TEST(outbound, copies_nothing_while_its_messages_are_lent)
+{
+    struct test_channel tc;
+    weir_msg *frame = make_frame();
+
+    tc_open_marked(&tc, 0, 0);
+    tc.wire->lends = true;
+    tc_write(&tc, "first", NULL);
+    weir_channel_flush(tc.channel);
+    weir_channel_write_and_flush(tc.channel, weir_msg_retain(frame), NULL);
+    tc_end_send(&tc, 5);
+    assert_ptr_equal(weir__outbound_current(tc.channel), frame);
+    weir_msg_release(frame);
+    tc_end_send(&tc, 5);
+    tc_close(&tc);
+}
+
+TEST(outbound, is_shut_after_what_was_lent_is_sent)
+{
+    struct test_channel tc;
+
+    tc_open_started(&tc, NULL, NULL);
+    tc.wire->lends = true;
+    tc_write(&tc, "ab", "ab");
+    weir_channel_flush(tc.channel);
+    event_log_clear(&tc.events);
+    weir_channel_shutdown_output(tc.channel, NULL);
+    assert_events(&tc.events, "a.shutdown_output");
+    tc_end_send(&tc, 2);
+    assert_events(&tc.events, "ab=ok FIN a.event(output-closed)");
+    tc_close(&tc);
+}
+
+TEST(outbound, is_closed_after_what_was_lent_is_sent)
+{
+    struct test_channel tc;
+
+    tc_open_started(&tc, NULL, NULL);
+    tc.wire->lends = true;
+    tc_write(&tc, "ab", "ab");
+    weir_channel_flush(tc.channel);
+    event_log_clear(&tc.events);
+    weir_channel_close(tc.channel, NULL);
+    assert_events(&tc.events, "a.close");
+    tc_end_send(&tc, 2);
+    assert_events(&tc.events, "ab=ok FIN");
+    tc_close(&tc);
+}
+
+TEST(outbound, fails_what_was_lent_when_the_send_fails)
+{
+    struct test_channel tc;
+
+    tc_open_started(&tc, NULL, NULL);
+    tc.wire->lends = true;
+    tc_write(&tc, "ab", "ab");
+    weir_channel_flush(tc.channel);
+    event_log_clear(&tc.events);
+    tc_end_send(&tc, -EPIPE);
+    assert_events(&tc.events, "ab=EPIPE CLOSE");
+    tc_close(&tc);
+}
+
+/* The transport is closed before it. */
+TEST(outbound, keeps_what_was_lent_until_the_transport_is_closed)
+{
+    struct test_channel tc;
+
+    tc_open_started(&tc, &(struct wire_options){.slow_close = true}, NULL);
+    tc.wire->lends = true;
+    tc_write(&tc, "ab", "ab");
+    weir_channel_flush(tc.channel);
+    event_log_clear(&tc.events);
+    weir_channel_abort(tc.channel, NULL);
+    tc_run(&tc);
+    assert_events(&tc.events, "RESET CLOSE");
+    tc_finish_detach(&tc);
+    assert_events(&tc.events, "ab=WEIR_ECLOSED");
+    tc_close(&tc);
+}
+
+/* Its end arrives before the detach has finished; the new loop sends the rest. */
+TEST(outbound, keeps_what_was_lent_while_it_moves)
+{
+    struct test_channel tc;
+
+    tc_open_started(&tc, &(struct wire_options){.slow_close = true}, NULL);
+    tc.wire->lends = true;
+    tc_write(&tc, "abc", "abc");
+    weir_channel_flush(tc.channel);
+    weir_channel_deregister(tc.channel, NULL);
+    tc_run(&tc);
+    event_log_clear(&tc.events);
+    tc.wire->is_attached = false; /* as a handle that is being detached */
+    tc_end_send(&tc, 1);
+    tc_finish_detach(&tc);
+    tc_run(&tc);
+    assert_events(&tc.events, "a.unregistered");
+    weir_channel_register(tc.channel, tc.stepper.executor, NULL);
+    tc_run(&tc);
+    tc_end_send(&tc, 2);
+    assert_events(&tc.events, "ATTACH a.registered a.request_read READ FLUSH abc=ok");
+    assert_sent(&tc, "abc");
+    weir_channel_abort(tc.channel, NULL);
+    tc_finish_detach(&tc);
+    tc_close(&tc);
+}
+
+/* ---- failures ---- */
+
 TEST(outbound, fails_and_closes_when_sending_fails)
 {
     struct test_channel tc;

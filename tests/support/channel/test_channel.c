@@ -166,6 +166,10 @@ static int wire_flush(weir_channel *channel)
     while ((count = weir__outbound_gather(channel, vectors, max, &bytes)) > 0) {
         if (wire->budget > 0 && sends == wire->budget)
             return 1;
+        if (wire->lends) {
+            wire->lent = vectors[0].iov_base;
+            return WEIR__FLUSH_LENT;
+        }
         sent = send_some(wire, vectors, count);
         sends++;
         weir__outbound_advance(channel, sent);
@@ -387,6 +391,22 @@ void tc_make_room(struct test_channel *tc, int64_t bytes)
         return;
     tc->wire->waits_for_room = false;
     weir__channel_writable(tc->channel, 0);
+}
+
+void tc_end_send(struct test_channel *tc, int64_t result)
+{
+    struct iovec vectors[64];
+    size_t count, bytes;
+
+    if (result > 0) {
+        count = weir__outbound_gather(tc->channel, vectors, 64, &bytes);
+        assert_ptr_equal(vectors[0].iov_base, tc->wire->lent);
+        tc->wire->room = result;
+        weir__outbound_advance(tc->channel, send_some(tc->wire, vectors, count));
+        tc->wire->room = -1;
+    }
+    if (weir_channel_is_registered(tc->channel) && tc->wire->is_attached)
+        weir__channel_writable(tc->channel, result < 0 ? (int)result : 0);
 }
 
 void tc_finish_detach(struct test_channel *tc)

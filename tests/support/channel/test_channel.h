@@ -46,8 +46,10 @@ struct wire {
     bool reads;
     bool reads_once;
     bool waits_for_room;
-    int64_t room; /* bytes that it still takes; -1 = unlimited */
-    int budget;   /* sends per flush; 0 = unlimited */
+    bool lends;       /* a flush lends the messages until tc_end_send */
+    const void *lent; /* the first byte of what is lent */
+    int64_t room;     /* bytes that it still takes; -1 = unlimited */
+    int budget;       /* sends per flush; 0 = unlimited */
     int flush_err;
     int64_t unacknowledged; /* with the option `acknowledges` */
     size_t vectors_max;     /* per send */
@@ -101,6 +103,9 @@ void tc_write(struct test_channel *tc, const char *text, const char *promise_nam
 bool tc_receive(struct test_channel *tc, const char *text);
 void tc_end_input(struct test_channel *tc);
 void tc_make_room(struct test_channel *tc, int64_t bytes);
+
+/* Ends the send of lent messages: `result` is the number of bytes sent, or an error. */
+void tc_end_send(struct test_channel *tc, int64_t result);
 
 /* Finishes a slow close or detach. */
 void tc_finish_detach(struct test_channel *tc);
