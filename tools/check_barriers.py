@@ -19,7 +19,11 @@ import source
 
 # (the file that is compiled, the file of the statement, the statement without its memory order)
 STORES = [
-    ("src/executor/executor.c", None, "atomic_store_explicit(&executor->next_wakeup, deadline_ns,"),
+    (
+        "src/executor/executor.c",
+        "src/executor/executor.h",
+        "atomic_store_explicit(&executor->next_wakeup, deadline_ns,",
+    ),
     ("src/executor/lifecycle.c", None, "atomic_store_explicit(&executor->state, (uint32_t)state,"),
     ("src/executor/promise.c", None, "atomic_store_explicit(&promise->state, DONE,"),
 ]

@@ -336,10 +336,9 @@ static int64_t find_next(weir__timers *timers)
     return WEIR_NEVER;
 }
 
-int64_t weir__timers_next(weir__timers *timers)
+int64_t weir__timers_find_next(weir__timers *timers)
 {
-    if (timers->next_ns == WEIR__TIMERS_UNKNOWN)
-        timers->next_ns = find_next(timers);
+    timers->next_ns = find_next(timers);
     return timers->next_ns;
 }
 
@@ -413,7 +412,7 @@ static void advance_idle(weir__timers *timers, int64_t now_ns)
         timers->next_ns = WEIR__TIMERS_UNKNOWN;
 }
 
-weir_timer_node *weir__timers_expire(weir__timers *timers, int64_t now_ns)
+weir_timer_node *weir__timers_expire_due(weir__timers *timers, int64_t now_ns)
 {
     weir_timer_node *node;
 

@@ -99,6 +99,7 @@ static inline bool weir__timers_is_linked(const weir_timer_node *node)
 /* ---- inline parts of start and stop ---- */
 
 #define WEIR__TIMERS_UNKNOWN INT64_MIN
+#define WEIR__TIMERS_LAG_MAX_NS 1000000
 
 static inline void weir__timers_link(weir_timer_node **where, weir_timer_node *node)
 {
@@ -186,13 +187,30 @@ static inline void weir__timers_stop(weir__timers *timers, weir_timer_node *node
  * Once expire(now) has returned NULL it is after now until a timer is started. Relative timers do
  * not count: resolve them first.
  */
-int64_t weir__timers_next(weir__timers *timers);
+int64_t weir__timers_find_next(weir__timers *timers);
+
+static inline int64_t weir__timers_next(weir__timers *timers)
+{
+    return timers->next_ns != WEIR__TIMERS_UNKNOWN ? timers->next_ns
+                                                   : weir__timers_find_next(timers);
+}
 
 /*
  * Removes and returns the first timer if its deadline is not after now_ns; otherwise NULL. Timers
  * may be started, at any time, and stopped between two calls. Relative timers do not expire.
  */
-weir_timer_node *weir__timers_expire(weir__timers *timers, int64_t now_ns);
+weir_timer_node *weir__timers_expire_due(weir__timers *timers, int64_t now_ns);
+
+/*
+ * Without a due timer the position may lag: timers started meanwhile are in slots that are coarser
+ * than necessary, and a short lag keeps those few.
+ */
+static inline weir_timer_node *weir__timers_expire(weir__timers *timers, int64_t now_ns)
+{
+    if (now_ns < timers->next_ns && now_ns - timers->position_ns < WEIR__TIMERS_LAG_MAX_NS)
+        return NULL;
+    return weir__timers_expire_due(timers, now_ns);
+}
 
 /* Removes and returns any timer; NULL if there is none. */
 weir_timer_node *weir__timers_pop_any(weir__timers *timers);

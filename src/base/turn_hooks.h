@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hooks that run at the end of each turn of an executor and before it sleeps, on its thread. For
- * layers that executors do not know.
+ * Hooks that run after each turn of an executor, before it waits, on its thread. For layers that
+ * executors do not know.
  */
 #ifndef WEIR_BASE_TURN_HOOKS_H
 #define WEIR_BASE_TURN_HOOKS_H

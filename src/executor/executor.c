@@ -50,7 +50,7 @@
 #define COLD __attribute__((noinline, cold))
 
 _Thread_local weir_executor *weir__current;
-static THREAD_LOCAL unsigned loop_depth; /* a loop's task may run a manual executor */
+_Thread_local unsigned weir__loop_depth;
 static THREAD_LOCAL unsigned submissions;
 _Thread_local char weir__self;
 
@@ -62,28 +62,6 @@ weir_executor *weir_executor_current(void)
 bool weir_in_executor(const weir_executor *executor)
 {
     return weir__in_executor(executor);
-}
-
-weir_executor *weir__executor_enter(weir_executor *executor)
-{
-    weir_executor *before = weir__current;
-
-    weir__current = executor;
-    loop_depth += executor->type->is_loop;
-    atomic_store_explicit(&executor->consumer, &weir__self, memory_order_relaxed);
-    return before;
-}
-
-void weir__executor_leave(weir_executor *executor, weir_executor *before)
-{
-    atomic_store_explicit(&executor->consumer, NULL, memory_order_relaxed);
-    loop_depth -= executor->type->is_loop;
-    weir__current = before;
-}
-
-bool weir__executor_on_loop(void)
-{
-    return loop_depth > 0;
 }
 
 /* ---- submitting ---- */
@@ -423,25 +401,6 @@ int64_t weir__executor_deadline(weir_executor *executor, int64_t limit_ns)
     return deadline_ns > executor->turn.now_ns ? deadline_ns : 0;
 }
 
-bool weir__executor_is_notified(const weir_executor *executor, int64_t deadline_ns)
-{
-    return !weir__queue_is_empty(&executor->queue) ||
-           weir__executor_state(executor) != executor->turn.state ||
-           /* a manual clock may have been set before the deadline was published */
-           (executor->options.clock->manual && weir__executor_now(executor) >= deadline_ns);
-}
-
-int64_t weir__executor_before_sleep(weir_executor *executor, int64_t deadline_ns)
-{
-    return weir__earlier(weir__turn_hooks_run(true, executor->turn.now_ns), deadline_ns);
-}
-
-bool weir__executor_publish_deadline(weir_executor *executor, int64_t deadline_ns)
-{
-    atomic_store_explicit(&executor->next_wakeup, deadline_ns, memory_order_seq_cst);
-    return !weir__executor_is_notified(executor, deadline_ns);
-}
-
 /* Converts a deadline to CLOCK_MONOTONIC, by which the kernel sleeps. */
 static int64_t to_kernel_clock(const weir_executor *executor, int64_t deadline_ns)
 {
@@ -456,7 +415,7 @@ static int64_t to_kernel_clock(const weir_executor *executor, int64_t deadline_n
 
 static void sleep_until(weir_executor *executor, int64_t deadline_ns)
 {
-    deadline_ns = weir__executor_before_sleep(executor, deadline_ns);
+    deadline_ns = weir__earlier(deadline_ns, weir__turn_hooks_run(true, executor->turn.now_ns));
     weir__executor_stats_asleep(executor);
     if (weir__executor_publish_deadline(executor, deadline_ns))
         deadline_ns = to_kernel_clock(executor, deadline_ns);
@@ -468,20 +427,27 @@ static void sleep_until(weir_executor *executor, int64_t deadline_ns)
     weir__executor_stats_awake(executor);
 }
 
-/* Updates the time for the following dispatch. */
+/*
+ * Updates the time for the following dispatch. A limit of 0 begins a run of a manual executor,
+ * whose last run has called the hooks.
+ */
 static void wait_for_work(weir_executor *executor, int64_t limit_ns)
 {
     const weir__executor_type *type = executor->type;
-    int64_t deadline_ns = weir__executor_deadline(executor, limit_ns);
+    int64_t deadline_ns = limit_ns > 0 ? weir__executor_deadline(executor, limit_ns) : 0;
 
     if (deadline_ns > 0 && (type->busy_poll == NULL || !type->busy_poll(executor, deadline_ns))) {
         sleep_until(executor, deadline_ns);
         return;
     }
+    if (deadline_ns == 0 && limit_ns > 0)
+        (void)weir__turn_hooks_run(false, executor->turn.now_ns);
     if (deadline_ns == 0)
         type->wait(executor, 0);
-    if (type->dispatch != NULL)
+    if (type->dispatch != NULL || limit_ns == 0)
         update_time(executor);
+    if (limit_ns == 0)
+        weir__executor_stats_awake(executor);
 }
 
 void weir__executor_turn(weir_executor *executor, int64_t limit_ns, int64_t budget_ns)
@@ -496,9 +462,9 @@ void weir__executor_turn(weir_executor *executor, int64_t limit_ns, int64_t budg
         budget_ns = type_budget_ns;
     if (budget_ns >= 0) {
         run_tasks(executor, budget_ns);
-        run_tail(executor, 0);
+        if (executor->turn.tail.first != NULL)
+            run_tail(executor, 0);
     }
-    (void)weir__turn_hooks_run(false, executor->turn.now_ns);
     weir__executor_stats_turn(executor);
 }
 
@@ -512,6 +478,7 @@ uint64_t weir__executor_drain(weir_executor *executor, int status)
             call(executor, WEIR_CONTAINER_OF(node, weir_task, node), status);
         run_tail(executor, status);
     }
+    weir__task_flush(&executor->turn.returns);
     return atomic_load_explicit(&executor->stats.cancelled, memory_order_relaxed) - before;
 }
 
@@ -526,6 +493,8 @@ void weir__executor_cancel_timers(weir_executor *executor)
         if (weir__schedule_owns(timer))
             weir__schedule_cancelled(timer);
     }
+    atomic_store_explicit(&executor->stats.timers, weir__timers_count(&executor->timers),
+                          memory_order_relaxed);
 }
 
 /* ---- tail tasks ---- */

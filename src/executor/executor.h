@@ -62,7 +62,8 @@ typedef struct weir__executor_type {
      * The executor's thread, before it sleeps: may poll for work, until the deadline of its own
      * clock at the latest. Returns true if there is work: then the thread does not sleep. `wake` is
      * not called meanwhile, because the executor counts as awake, so this must also poll
-     * weir__executor_is_notified. NULL: does not poll.
+     * weir__executor_is_notified. If it polls or returns true it first
+     * calls the hooks of base/turn_hooks.h. NULL: does not poll.
      */
     bool (*busy_poll)(weir_executor *executor, int64_t deadline_ns);
 
@@ -259,8 +260,9 @@ bool weir__executor_is_unreferenced(const weir_executor *executor);
 /* Like weir__executor_join, but abandons threads that have not ended by the deadline. */
 void weir__executor_join_until(weir_executor *executor, int64_t deadline_ns);
 
-/* After a turn: does what the state asks for. Returns true when the thread has to end. */
-bool weir__executor_update_state(weir_executor *executor);
+/* The slow paths of weir__executor_update_state and weir__executor_next_check. */
+bool weir__executor_change_state(weir_executor *executor);
+int64_t weir__executor_find_next_check(const weir_executor *executor);
 
 /* The thread's last step: sets TERMINATED and completes the termination. */
 void weir__executor_terminate(weir_executor *executor, int err);
@@ -271,9 +273,6 @@ void weir__executor_run_hooks(weir_executor *executor, bool last_call);
 
 /* Calls the type's `end`. */
 void weir__executor_stop_type(weir_executor *executor);
-
-/* The time of the next weir__executor_update_state that is not caused by work, or WEIR_NEVER. */
-int64_t weir__executor_next_check(const weir_executor *executor);
 
 /* ---- running (executor.c) ---- */
 
@@ -294,16 +293,6 @@ void weir__executor_turn(weir_executor *executor, int64_t limit_ns, int64_t budg
 /* The time at which the next turn has work, at most `limit_ns`; 0: now. */
 int64_t weir__executor_deadline(weir_executor *executor, int64_t limit_ns);
 
-/* True if another thread has queued a task or changed the state, or if a manual clock has passed
- * the deadline. */
-bool weir__executor_is_notified(const weir_executor *executor, int64_t deadline_ns);
-
-/* Calls the hooks of base/turn_hooks.h that run before a sleep. Returns the end of the sleep. */
-int64_t weir__executor_before_sleep(weir_executor *executor, int64_t deadline_ns);
-
-/* Marks the executor as asleep until the next turn. Returns true if there is no work. */
-bool weir__executor_publish_deadline(weir_executor *executor, int64_t deadline_ns);
-
 /* The executor's thread: reads the clock into turn.now_ns. */
 void weir__executor_update_time(weir_executor *executor);
 
@@ -314,13 +303,6 @@ void weir__executor_wake(weir_executor *executor);
  */
 uint64_t weir__executor_drain(weir_executor *executor, int status);
 void weir__executor_cancel_timers(weir_executor *executor);
-
-/* Makes the executor current on this thread, and restores the one before. */
-weir_executor *weir__executor_enter(weir_executor *executor);
-void weir__executor_leave(weir_executor *executor, weir_executor *before);
-
-/* True if this thread runs a task of an event loop, possibly an outer one. */
-bool weir__executor_on_loop(void);
 
 static inline bool weir__executor_has_tasks(const weir_executor *executor)
 {
@@ -336,6 +318,24 @@ static inline uint64_t weir__executor_handles(const weir_executor *executor)
 static inline uint32_t weir__executor_state(const weir_executor *executor)
 {
     return atomic_load_explicit(&executor->state, memory_order_seq_cst);
+}
+
+/* After a turn: does what the state asks for. Returns true when the thread has to end. */
+static inline bool weir__executor_update_state(weir_executor *executor)
+{
+    uint32_t state = executor->turn.state = weir__executor_state(executor);
+
+    if (state == WEIR_EXECUTOR_STARTED && executor->options.idle_ns == WEIR_NEVER)
+        return false;
+    return weir__executor_change_state(executor);
+}
+
+/* The time of the next weir__executor_update_state that is not caused by work, or WEIR_NEVER. */
+static inline int64_t weir__executor_next_check(const weir_executor *executor)
+{
+    if (executor->turn.state == WEIR_EXECUTOR_STARTED && executor->options.idle_ns == WEIR_NEVER)
+        return WEIR_NEVER;
+    return weir__executor_find_next_check(executor);
 }
 
 /* The executor's time; always less than WEIR_NEVER. */
@@ -368,6 +368,51 @@ extern _Thread_local char weir__self
 extern _Thread_local weir_executor *weir__current
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
+/* The number of loops that the calling thread runs: a loop's task may run a manual executor. */
+extern _Thread_local unsigned weir__loop_depth
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* Makes the executor current on this thread. Returns the one before, for `leave`. */
+static inline weir_executor *weir__executor_enter(weir_executor *executor)
+{
+    weir_executor *before = weir__current;
+
+    weir__current = executor;
+    weir__loop_depth += executor->type->is_loop;
+    atomic_store_explicit(&executor->consumer, &weir__self, memory_order_relaxed);
+    return before;
+}
+
+static inline void weir__executor_leave(weir_executor *executor, weir_executor *before)
+{
+    atomic_store_explicit(&executor->consumer, NULL, memory_order_relaxed);
+    weir__loop_depth -= executor->type->is_loop;
+    weir__current = before;
+}
+
+/* True if this thread runs a task of an event loop, possibly an outer one. */
+static inline bool weir__executor_on_loop(void)
+{
+    return weir__loop_depth > 0;
+}
+
+/* True if another thread has queued a task or changed the state, or if a manual clock has passed
+ * the deadline. */
+static inline bool weir__executor_is_notified(const weir_executor *executor, int64_t deadline_ns)
+{
+    return !weir__queue_is_empty(&executor->queue) ||
+           weir__executor_state(executor) != executor->turn.state ||
+           /* a manual clock may have been set before the deadline was published */
+           (executor->options.clock->manual && weir__executor_now(executor) >= deadline_ns);
+}
+
+/* Marks the executor as asleep until the next turn. Returns true if there is no work. */
+static inline bool weir__executor_publish_deadline(weir_executor *executor, int64_t deadline_ns)
+{
+    atomic_store_explicit(&executor->next_wakeup, deadline_ns, memory_order_seq_cst);
+    return !weir__executor_is_notified(executor, deadline_ns);
+}
+
 /* True if a task of the immediate executor runs on the calling thread (immediate.c). */
 bool weir__immediate_is_running(void);
 
@@ -387,13 +432,51 @@ static inline bool weir__executor_is_consumer(const weir_executor *executor)
 int weir__executor_stats_init(weir_executor *executor);
 void weir__executor_stats_deinit(weir_executor *executor);
 
-/* The executor's thread: before and after a sleep, and at the end of a turn. */
-void weir__executor_stats_asleep(weir_executor *executor);
-void weir__executor_stats_awake(weir_executor *executor);
-void weir__executor_stats_turn(weir_executor *executor);
+#define WEIR__STATS_WINDOW_NS weir_seconds(1)
+
+/* The executor's thread: begins the next window of the utilisation, after work or after a long
+ * sleep. */
+void weir__executor_stats_next_window(weir_executor *executor);
+void weir__executor_stats_skip_window(weir_executor *executor);
 
 /* Time awake so far, by the executor's clock. */
-int64_t weir__executor_stats_active(const weir_executor *executor, int64_t now_ns);
+static inline int64_t weir__executor_stats_active(const weir_executor *executor, int64_t now_ns)
+{
+    int64_t word = atomic_load_explicit(&executor->stats.active, memory_order_relaxed);
+
+    return word < 0 ? word + 1 + now_ns : word;
+}
+
+/*
+ * The executor's thread: before and after a sleep, and at the end of a turn. Release: a reader of
+ * `active` reads a time not before the one at which it was written.
+ */
+static inline void weir__executor_stats_asleep(weir_executor *executor)
+{
+    atomic_store_explicit(&executor->stats.active,
+                          weir__executor_stats_active(executor, executor->turn.now_ns),
+                          memory_order_release);
+}
+
+static inline void weir__executor_stats_awake(weir_executor *executor)
+{
+    int64_t now_ns = executor->turn.now_ns;
+
+    if (now_ns - executor->turn.window_ns >= 2 * WEIR__STATS_WINDOW_NS)
+        weir__executor_stats_skip_window(executor);
+    atomic_store_explicit(&executor->stats.active,
+                          weir__executor_stats_active(executor, now_ns) - now_ns - 1,
+                          memory_order_release);
+}
+
+static inline void weir__executor_stats_turn(weir_executor *executor)
+{
+    weir__counter_add(executor->stats.turns, 1);
+    atomic_store_explicit(&executor->stats.timers, weir__timers_count(&executor->timers),
+                          memory_order_relaxed);
+    if (executor->turn.now_ns - executor->turn.window_ns >= WEIR__STATS_WINDOW_NS)
+        weir__executor_stats_next_window(executor);
+}
 
 /* Any thread: the same, and the time of the reading; 0 if the executor has terminated. */
 int64_t weir__executor_stats_read_active(const weir_executor *executor, int64_t *ret_now_ns);

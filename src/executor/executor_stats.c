@@ -16,34 +16,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WINDOW_NS weir_seconds(1)
-
 static uint64_t read_counter(const _Atomic uint64_t *counter)
 {
     return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-/* Release: a reader of the word reads a time not before the one at which it was written. */
-static void publish_active(weir_executor *executor, int64_t word)
-{
-    atomic_store_explicit(&executor->stats.active, word, memory_order_release);
-}
-
 static int64_t active_at(int64_t word, int64_t now_ns)
 {
     return word < 0 ? word + 1 + now_ns : word;
-}
-
-int64_t weir__executor_stats_active(const weir_executor *executor, int64_t now_ns)
-{
-    return active_at(atomic_load_explicit(&executor->stats.active, memory_order_relaxed), now_ns);
-}
-
-void weir__executor_stats_asleep(weir_executor *executor)
-{
-    publish_active(executor, weir__executor_stats_active(executor, executor->turn.now_ns));
-    atomic_store_explicit(&executor->stats.timers, weir__timers_count(&executor->timers),
-                          memory_order_relaxed);
 }
 
 /* Release stores stay ordered after the odd version; the reader's acquire loads mirror them. */
@@ -65,25 +45,17 @@ static void begin_window(weir_executor *executor)
 
 /* The window began less than a second before the sleep, so at two seconds the executor slept
  * through the last one. */
-void weir__executor_stats_awake(weir_executor *executor)
+void weir__executor_stats_skip_window(weir_executor *executor)
 {
-    int64_t now_ns = executor->turn.now_ns,
-            active_ns = weir__executor_stats_active(executor, now_ns);
+    int64_t now_ns = executor->turn.now_ns;
 
-    if (now_ns - executor->turn.window_ns >= 2 * WINDOW_NS) {
-        publish_window(executor, now_ns - WINDOW_NS, active_ns);
-        begin_window(executor);
-    }
-    publish_active(executor, active_ns - now_ns - 1);
+    publish_window(executor, now_ns - WEIR__STATS_WINDOW_NS,
+                   weir__executor_stats_active(executor, now_ns));
+    begin_window(executor);
 }
 
-void weir__executor_stats_turn(weir_executor *executor)
+void weir__executor_stats_next_window(weir_executor *executor)
 {
-    weir__counter_add(executor->stats.turns, 1);
-    atomic_store_explicit(&executor->stats.timers, weir__timers_count(&executor->timers),
-                          memory_order_relaxed);
-    if (executor->turn.now_ns - executor->turn.window_ns < WINDOW_NS)
-        return;
     publish_window(executor, executor->turn.window_ns, executor->turn.window_active_ns);
     begin_window(executor);
 }

@@ -554,9 +554,8 @@ static bool idle_time_is_up(weir_executor *executor)
            weir__deadline(executor->lifecycle.last_task_ns, executor->options.idle_ns);
 }
 
-bool weir__executor_update_state(weir_executor *executor)
+bool weir__executor_change_state(weir_executor *executor)
 {
-    executor->turn.state = weir__executor_state(executor);
     switch (executor->turn.state) {
     case WEIR_EXECUTOR_STARTED:
         return idle_time_is_up(executor) && try_suspend(executor);
@@ -569,7 +568,7 @@ bool weir__executor_update_state(weir_executor *executor)
     }
 }
 
-int64_t weir__executor_next_check(const weir_executor *executor)
+int64_t weir__executor_find_next_check(const weir_executor *executor)
 {
     if (executor->turn.state == WEIR_EXECUTOR_SHUTTING_DOWN)
         return executor->lifecycle.next_check_ns;

@@ -13,6 +13,7 @@
 #include <weir/manual.h>
 
 #include "base/options.h"
+#include "base/turn_hooks.h"
 
 struct manual {
     weir_executor executor;
@@ -46,12 +47,12 @@ int weir__manual_claim(weir_executor *executor)
 
 static int may_run(weir_executor *executor, const weir__manual *manual)
 {
+    const void *owner = atomic_load_explicit(&executor->owner, memory_order_relaxed);
+
     if (weir__executor_state(executor) == WEIR_EXECUTOR_TERMINATED)
         return WEIR_ETERMINATED;
-    if (atomic_load_explicit(&executor->owner, memory_order_relaxed) == NULL)
-        return WEIR_ENOOWNER;
-    if (!weir_in_executor(executor))
-        return WEIR_EWRONGTHREAD;
+    if (owner != &weir__self)
+        return owner == NULL ? WEIR_ENOOWNER : WEIR_EWRONGTHREAD;
     return manual->running ? -EBUSY : 0;
 }
 
@@ -69,18 +70,21 @@ static bool must_continue(weir_executor *executor, int64_t limit_ns, int64_t bud
            weir__executor_deadline(executor, WEIR_NEVER) == 0;
 }
 
-static void run_turn(weir_executor *executor, int64_t max_wait_ns, int64_t budget_ns)
+/* Turns until the number of calls is no longer `calls`, or the time is up. */
+static void run_turn(weir_executor *executor, int64_t max_wait_ns, int64_t budget_ns,
+                     uint64_t calls)
 {
-    int64_t now_ns = weir__executor_now(executor);
-    int64_t limit_ns = max_wait_ns == 0 ? 0 : weir__deadline(now_ns, max_wait_ns);
-    uint64_t calls = weir__executor_stats_calls(executor);
     bool limited = budget_ns > 0 && budget_ns < WEIR_NEVER;
+    int64_t limit_ns = 0; /* such a turn reads the clock itself */
 
-    executor->turn.now_ns = now_ns;
     executor->turn.batch = limited ? 1 : 64; /* a budget is checked after every task */
     atomic_store_explicit(&executor->next_wakeup, WEIR__AWAKE, memory_order_relaxed);
-    weir__executor_stats_awake(executor);
-    limit_ns = weir__earlier(limit_ns, weir__executor_next_check(executor));
+    if (max_wait_ns > 0) {
+        executor->turn.now_ns = weir__executor_now(executor);
+        weir__executor_stats_awake(executor);
+        limit_ns = weir__earlier(weir__deadline(executor->turn.now_ns, max_wait_ns),
+                                 weir__executor_next_check(executor));
+    }
     do {
         weir__executor_turn(executor, limit_ns, budget_ns);
     } while (weir__executor_stats_calls(executor) == calls &&
@@ -97,7 +101,7 @@ static void go_to_sleep(weir_executor *executor, weir__manual *manual)
         executor->type->flush(executor);
     deadline_ns = weir__executor_deadline(executor, weir__executor_next_check(executor));
     busy = deadline_ns == 0;
-    manual->hooks_at_ns = busy ? WEIR_NEVER : weir__executor_before_sleep(executor, WEIR_NEVER);
+    manual->hooks_at_ns = weir__turn_hooks_run(!busy, executor->turn.now_ns);
     weir__executor_stats_asleep(executor);
     deadline_ns = busy ? WEIR_NEVER : weir__earlier(deadline_ns, manual->hooks_at_ns);
     if (!weir__executor_publish_deadline(executor, deadline_ns) || busy)
@@ -107,6 +111,7 @@ static void go_to_sleep(weir_executor *executor, weir__manual *manual)
 static void end(weir_executor *executor)
 {
     weir__executor_stop_type(executor);
+    (void)weir__turn_hooks_run(false, executor->turn.now_ns);
     weir__executor_stats_asleep(executor);
     weir__executor_terminate(executor, 0);
 }
@@ -128,7 +133,7 @@ int weir__manual_run_once(weir_executor *executor, weir__manual *manual, int64_t
     weir_executor_retain(executor); /* its tasks may release it */
     before = weir__executor_enter(executor);
     manual->running = true;
-    run_turn(executor, max_wait_ns, budget_ns);
+    run_turn(executor, max_wait_ns, budget_ns, calls);
     if (weir__executor_update_state(executor))
         end(executor);
     else

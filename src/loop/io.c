@@ -159,11 +159,6 @@ void weir__io_wake(weir__io *io)
 
 /* ---- waiting ---- */
 
-bool weir__io_has_pending(const weir__io *io)
-{
-    return !weir__list_is_empty(&io->pending) || !weir__list_is_empty(&io->gone);
-}
-
 /*
  * Without a kernel object a loop still sleeps and wakes by the eventfd. If even that fails it
  * sleeps briefly, so as not to spin.

@@ -383,7 +383,10 @@ int weir__io_rebuild(weir__io *io);
 void weir__io_suspend(weir__io *io);
 
 /* True if the next dispatch has work that no event will report. */
-bool weir__io_has_pending(const weir__io *io);
+static inline bool weir__io_has_pending(const weir__io *io)
+{
+    return !weir__list_is_empty(&io->pending) || !weir__list_is_empty(&io->gone);
+}
 
 /* Any thread. Ends the current wait or the next one. A call that comes late may end none. */
 void weir__io_wake(weir__io *io);

@@ -19,6 +19,7 @@
 #include <weir/error.h>
 
 #include "base/log.h"
+#include "base/turn_hooks.h"
 
 #define END_TIMEOUT_NS weir_seconds(1)
 
@@ -139,27 +140,28 @@ static void loop_flush(weir_executor *executor)
 
 /* ---- waiting ---- */
 
-static enum weir_wait ask_strategy(weir__loop *loop)
+static enum weir_wait call_strategy(weir__loop *loop)
 {
-    const weir__loop_options *options = &loop->options;
     weir_executor *executor = &loop->executor;
-    bool has_work;
+    bool has_work = weir__executor_has_tasks(executor) ||
+                    weir__timers_next(&executor->timers) <= executor->turn.now_ns;
 
-    if (weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTTING_DOWN)
-        return WEIR_WAIT_SELECT;
-    if (options->strategy_fn != NULL) {
-        has_work = weir__executor_has_tasks(executor) ||
-                   weir__timers_next(&executor->timers) <= executor->turn.now_ns;
-        return options->strategy_fn(executor, has_work, options->strategy_data);
-    }
-    return options->strategy == WEIR_STRATEGY_BUSY_WAIT ? WEIR_WAIT_POLL : WEIR_WAIT_SELECT;
+    return loop->options.strategy_fn(executor, has_work, loop->options.strategy_data);
 }
 
-/* Calls the strategy, once per turn. */
+/* Calls a strategy of the user's once per turn. */
 static enum weir_wait choose(weir__loop *loop)
 {
-    if (!loop->chosen)
-        loop->choice = ask_strategy(loop);
+    const weir__loop_options *options = &loop->options;
+
+    if (options->strategy_fn == NULL && options->strategy != WEIR_STRATEGY_BUSY_WAIT)
+        return WEIR_WAIT_SELECT;
+    if (loop->chosen)
+        return loop->choice;
+    if (weir__executor_state(&loop->executor) >= WEIR_EXECUTOR_SHUTTING_DOWN)
+        loop->choice = WEIR_WAIT_SELECT;
+    else
+        loop->choice = options->strategy_fn != NULL ? call_strategy(loop) : WEIR_WAIT_POLL;
     loop->chosen = true;
     return loop->choice;
 }
@@ -168,9 +170,13 @@ static void wait_for_events(weir__loop *loop, int64_t deadline_ns)
 {
     int result = weir__io_wait(loop->io, deadline_ns);
 
-    if (result > 0)
-        loop->ready_events += (unsigned)result;
-    weir__loop_check_wait(loop, deadline_ns, result);
+    if (result <= 0) {
+        weir__loop_check_wait(loop, deadline_ns, result);
+        return;
+    }
+    loop->ready_events += (unsigned)result;
+    loop->health.premature = 0;
+    loop->health.backoff_ns = 0;
 }
 
 static void loop_wait(weir_executor *executor, int64_t deadline_ns)
@@ -236,6 +242,7 @@ static bool busy_poll_adaptively(weir__loop *loop, int64_t deadline_ns)
 
     if (limit_ns == 0 || most == 1 || loop->io->broken || executor->options.clock->manual)
         return false;
+    (void)weir__turn_hooks_run(false, executor->turn.now_ns);
     if (atomic_fetch_add_explicit(&busy_polling, 1, memory_order_relaxed) < most)
         found = busy_poll(loop, limit_ns, deadline_ns);
     atomic_fetch_sub_explicit(&busy_polling, 1, memory_order_relaxed);
@@ -248,10 +255,12 @@ static bool loop_busy_poll(weir_executor *executor, int64_t deadline_ns)
 
     switch (choose(loop)) {
     case WEIR_WAIT_CONTINUE:
+        (void)weir__turn_hooks_run(false, executor->turn.now_ns);
         return true;
     case WEIR_WAIT_POLL:
         if (loop->io->broken)
             return false;
+        (void)weir__turn_hooks_run(false, executor->turn.now_ns);
         wait_for_events(loop, 0);
         return true;
     default:
@@ -290,7 +299,9 @@ static int64_t loop_dispatch(weir_executor *executor)
     unsigned events;
 
     loop->chosen = false;
-    weir__loop_rebuild(loop);
+    if (loop->health.err < 0 || loop->health.premature > 0 ||
+        loop->health.retry_at_ns != WEIR_NEVER)
+        weir__loop_rebuild(loop);
     if (skips_io)
         return 0;
     had_io = has_io(loop);

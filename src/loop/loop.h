@@ -96,10 +96,11 @@ weir__io *weir__loop_io(const weir_executor *executor);
 
 void weir__loop_health_init(weir__loop *loop);
 
-/* Evaluates the result of a wait: a number of events, or an error. */
+/* Evaluates the result of a wait without events: 0, or an error. */
 void weir__loop_check_wait(weir__loop *loop, int64_t deadline_ns, int result);
 
-/* Called awake, after the wait: rebuilds a failed backend when it is time. */
+/* Called awake, after the wait: rebuilds a failed backend when it is time. Not needed after good
+ * waits. */
 void weir__loop_rebuild(weir__loop *loop);
 
 /* Drops the backend and schedules a rebuild after a backoff. */

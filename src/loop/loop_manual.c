@@ -21,8 +21,9 @@ struct create_args {
 
 static weir__loop *manual_of(const weir_executor *executor)
 {
-    return executor != NULL && executor->type == &weir__manual_loop_type ? weir__loop_of(executor)
-                                                                         : NULL;
+    if (executor == NULL || executor->type != &weir__manual_loop_type)
+        return NULL;
+    return WEIR_CONTAINER_OF((weir_executor *)(uintptr_t)executor, weir__loop, executor);
 }
 
 static int make_loop(const weir__loop_options *loop, void *arg)

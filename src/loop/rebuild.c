@@ -46,9 +46,9 @@ void weir__loop_check_wait(weir__loop *loop, int64_t deadline_ns, int result)
         loop->health.err = result;
         return;
     }
-    if (io->broken || (result == 0 && (deadline_ns == 0 || weir__io_has_pending(io))))
+    if (io->broken || deadline_ns == 0 || weir__io_has_pending(io))
         return;
-    if (result == 0 && !io->woken && !io->interrupted && is_premature(io, deadline_ns)) {
+    if (!io->woken && !io->interrupted && is_premature(io, deadline_ns)) {
         loop->health.premature++;
     } else {
         loop->health.premature = 0;

@@ -39,6 +39,19 @@ TEST(timers, none_means_nothing_due_and_no_deadline)
     assert_int_equal(weir__timers_count(&timers), 0);
 }
 
+TEST(timers, that_are_not_due_let_the_position_lag_by_less_than_a_millisecond)
+{
+    weir__timers timers;
+    weir_timer_node node = {0};
+
+    weir__timers_init(&timers, SECOND);
+    weir__timers_start(&timers, &node, 3600 * SECOND);
+    for (int64_t now_ns = SECOND; now_ns < 2 * SECOND; now_ns += 300 * 1000) {
+        assert_null(weir__timers_expire(&timers, now_ns));
+        assert_true(now_ns - timers.position_ns < MS);
+    }
+}
+
 static void assert_due_exactly_at(int64_t position_ns, int64_t at_ns)
 {
     weir__timers timers;

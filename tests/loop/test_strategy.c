@@ -6,6 +6,7 @@
 
 #include <weir/timer.h>
 
+#include "base/turn_hooks.h"
 #include "support/executor/gate.h"
 #include "support/executor/group.h"
 #include "support/loop/fd_event.h"
@@ -195,6 +196,35 @@ TEST_EACH_LOOP(strategy, busy_wait_never_sleeps)
     end_group(group);
 }
 
+static _Atomic uint32_t hook_calls;
+
+static int64_t count_hook_call(bool sleeps, int64_t time_ns)
+{
+    (void)sleeps;
+    (void)time_ns;
+    atomic_fetch_add(&hook_calls, 1);
+    return WEIR_NEVER;
+}
+
+static void await_hook_calls(unsigned count)
+{
+    uint32_t before = atomic_load(&hook_calls);
+
+    while (atomic_load(&hook_calls) - before < count)
+        weir__thread_yield();
+}
+
+TEST_EACH_LOOP(strategy, busy_wait_calls_the_turn_hooks)
+{
+    weir_group_options options = {.strategy = WEIR_STRATEGY_BUSY_WAIT};
+    weir_group *group = make_loops(host, &options);
+
+    weir__turn_hook_add(count_hook_call);
+    exercise(weir_group_at(group, 0));
+    await_hook_calls(3);
+    end_group(group);
+}
+
 TEST_EACH_LOOP(strategy, busy_wait_can_be_suspended)
 {
     weir_group_options options = {.strategy = WEIR_STRATEGY_BUSY_WAIT};
@@ -226,7 +256,10 @@ TEST_EACH_LOOP(strategy, adaptive_polls_before_it_sleeps)
     group = make_loops(host, &options);
     loop = weir_group_at(group, 0);
     weir__loop_of(loop)->adaptive.credit_ns = weir_seconds(5); /* it has not begun */
+    weir__turn_hook_add(count_hook_call);
+    atomic_store(&hook_calls, 0);
     exercise(loop);
+    assert_true(atomic_load(&hook_calls) > 0);
     stats = stats_of(loop);
     assert_true(stats.busy_polls > 0);
     assert_true(stats.busy_poll_hits > 0);
