@@ -13,8 +13,9 @@
  * Invariants: - read <= write <= capacity <= max. - capacity is all that the block has room for, up
  * to max; so a buffer never grows within a block. - the root of a view is not a view; only the
  * memory of a root moves. - in the header of a second block only the members of the pool and `max`
- * are used: `max` is the
- *     capacity of the home.
+ * are used: `max` is the capacity of the home. - a pooled buffer whose header differs from that of
+ * a new block has WEIR__BUF_CHANGED: only such a buffer, and the other kinds, are reset when they
+ * are destroyed (buffer/pool.h).
  */
 #include "buffer/buf.h"
 
@@ -23,6 +24,8 @@
 #include "base/no_stack_protector.h"
 #include "buffer/leak.h"
 #include "buffer/pool.h"
+
+#define NOINLINE __attribute__((noinline))
 
 #define GROWTH_MIN ((size_t)64)
 #define GROWTH_STEP ((size_t)4 << 20)
@@ -48,21 +51,8 @@ static size_t smaller(size_t a, size_t b)
 
 /* ---- lifecycle ---- */
 
-/* Initializes a block of the pool; its flags already hold the size class. */
-static void init_header(weir_buf *buf, uint32_t flags, size_t write, size_t capacity, size_t max)
-{
-    buf->msg.type = &weir_buf_type;
-    buf->msg.flags |= flags;
-    __atomic_store_n(&buf->msg.refs, 1u, __ATOMIC_RELAXED);
-    buf->read = 0;
-    buf->write = (uint32_t)write;
-    buf->capacity = (uint32_t)capacity;
-    buf->max = (uint32_t)max;
-    buf->block = NULL;
-    weir__leak_created(buf);
-}
-
-int weir_buf_create(size_t capacity, size_t max, weir_buf **ret_buf)
+/* Creates a buffer with a limit, or one for which the thread has no free block. */
+static NOINLINE int create_slow(size_t capacity, size_t max, weir_buf **ret_buf)
 {
     weir_buf *buf;
 
@@ -73,8 +63,25 @@ int weir_buf_create(size_t capacity, size_t max, weir_buf **ret_buf)
     buf = weir__pool_alloc(capacity);
     if (buf == NULL)
         return -ENOMEM;
-    init_header(buf, 0, 0, smaller(buf->capacity, max), max);
+    buf->capacity = (uint32_t)smaller(buf->capacity, max); /* a huge block may exceed the maximum */
+    if (max < WEIR_BUF_MAX) {
+        buf->msg.flags |= WEIR__BUF_CHANGED;
+        buf->max = (uint32_t)max;
+        buf->block = NULL;
+    }
     *ret_buf = buf;
+    weir__leak_created(buf);
+    return 0;
+}
+
+int weir_buf_create(size_t capacity, size_t max, weir_buf **ret_buf)
+{
+    weir_buf *buf = max == 0 ? weir__pool_pop(capacity) : NULL;
+
+    if (buf == NULL)
+        return create_slow(capacity, max, ret_buf);
+    *ret_buf = buf;
+    weir__leak_created(buf);
     return 0;
 }
 
@@ -93,17 +100,11 @@ WEIR__NO_STACK_PROTECTOR int weir_buf_create_from(const void *bytes, size_t leng
     return 0;
 }
 
-/* Creates a header for `length` bytes at `data`: all readable, not growable. */
-static weir_buf *create_header(size_t payload, uint32_t flags, const void *data, size_t length)
+/* Makes a new buffer one of `length` bytes: all readable, not growable. */
+static inline void set_fixed(weir_buf *buf, uint32_t flags, size_t length)
 {
-    weir_buf *buf = weir__pool_alloc(payload);
-
-    if (buf == NULL)
-        return NULL;
-    /* Const is cast away: the flags say whether it is writable. */
-    buf->data = data != NULL ? (uint8_t *)(uintptr_t)data : weir__buf_payload(buf);
-    init_header(buf, flags, length, length, length);
-    return buf;
+    buf->msg.flags |= flags;
+    buf->write = buf->capacity = buf->max = (uint32_t)length;
 }
 
 int weir_buf_wrap(void *data, size_t length, weir_buf_free_fn *free_data, void *user_data,
@@ -113,7 +114,7 @@ int weir_buf_wrap(void *data, size_t length, weir_buf_free_fn *free_data, void *
     int err = length <= WEIR_BUF_MAX && (data != NULL || length == 0) ? 0 : -EINVAL;
 
     if (err == 0) {
-        buf = create_header(sizeof(struct wrapped), WEIR__BUF_WRAPPED, data, length);
+        buf = weir__pool_alloc(sizeof(struct wrapped));
         err = buf != NULL ? 0 : -ENOMEM;
     }
     if (err < 0) {
@@ -122,7 +123,11 @@ int weir_buf_wrap(void *data, size_t length, weir_buf_free_fn *free_data, void *
         return err;
     }
     *wrapped_of(buf) = (struct wrapped){free_data, data, user_data};
+    set_fixed(buf, WEIR__BUF_WRAPPED, length);
+    if (data != NULL)
+        buf->data = data;
     *ret_buf = buf;
+    weir__leak_created(buf);
     return 0;
 }
 
@@ -132,11 +137,21 @@ int weir_buf_wrap_static(const void *data, size_t length, weir_buf **ret_buf)
 
     if (length > WEIR_BUF_MAX || (data == NULL && length > 0))
         return -EINVAL;
-    buf = create_header(0, WEIR__BUF_STATIC | WEIR_BUF_FLAG_READ_ONLY, data, length);
+    buf = weir__pool_alloc(0);
     if (buf == NULL)
         return -ENOMEM;
+    set_fixed(buf, WEIR__BUF_STATIC | WEIR_BUF_FLAG_READ_ONLY, length);
+    if (data != NULL)
+        buf->data = (uint8_t *)(uintptr_t)data; /* const is cast away: it is read-only */
     *ret_buf = buf;
+    weir__leak_created(buf);
     return 0;
+}
+
+/* The second block of a pooled buffer; NULL if it has not grown. */
+static weir_buf *second_block(const weir_buf *buf)
+{
+    return (buf->msg.flags & WEIR__BUF_CHANGED) != 0 ? buf->block : NULL;
 }
 
 /* Frees a second block and the older ones behind it. */
@@ -146,22 +161,32 @@ static void free_blocks(weir_buf *block)
 
     for (; block != NULL; block = older) {
         older = block->block;
+        block->max = (uint32_t)WEIR_BUF_MAX; /* as in a new block */
         weir__pool_free(block);
     }
 }
 
-/* Handles all but a pooled buffer that never grew and is not watched. */
-static void destroy_uncommon(weir_buf *buf)
+static void destroy_view(weir_buf *view)
+{
+    weir_buf *root = view->block;
+
+    weir__pool_reset(view, 0);
+    weir__pool_free(view);
+    weir_msg_release(&root->msg);
+}
+
+/* Destroys buffers of any kind, also watched ones. */
+static NOINLINE void destroy_uncommon(weir_buf *buf)
 {
     const struct wrapped *wrapped = wrapped_of(buf);
 
     weir__leak_destroyed(buf);
     switch (weir__buf_kind(buf)) {
-    case WEIR__BUF_POOLED:
-        free_blocks(buf->block);
-        break;
     case WEIR__BUF_VIEW:
-        weir_buf_release(buf->block);
+        destroy_view(buf);
+        return;
+    case WEIR__BUF_POOLED:
+        free_blocks(second_block(buf));
         break;
     case WEIR__BUF_WRAPPED:
         if (wrapped->free_data != NULL)
@@ -170,32 +195,56 @@ static void destroy_uncommon(weir_buf *buf)
     case WEIR__BUF_STATIC:
         break;
     }
+    weir__pool_reset(buf, weir__pool_class_of(buf));
+    weir__pool_free(buf);
 }
 
 static void destroy(weir_msg *msg)
 {
     weir_buf *buf = WEIR_CONTAINER_OF(msg, weir_buf, msg);
 
-    if ((msg->flags & (WEIR__BUF_KIND_MASK | WEIR__LEAK_WATCHED)) != 0 || buf->block != NULL)
+    if ((msg->flags & (WEIR__BUF_KIND_MASK | WEIR__LEAK_WATCHED | WEIR__BUF_CHANGED)) == 0)
+        weir__pool_free(buf);
+    else if ((msg->flags & (WEIR__BUF_KIND_MASK | WEIR__LEAK_WATCHED)) == WEIR__BUF_VIEW)
+        destroy_view(buf);
+    else
         destroy_uncommon(buf);
-    weir__pool_free(buf);
 }
 
 /* ---- views ---- */
 
-static int create_view(weir_buf *buf, size_t offset, size_t length, uint32_t flags,
-                       weir_buf **ret_view)
+/* Makes a block without a payload a view. */
+static inline int init_view(weir_buf *view, weir_buf *buf, size_t offset, size_t length,
+                            uint32_t flags, weir_buf **ret_view)
 {
     weir_buf *root = weir__buf_kind(buf) == WEIR__BUF_VIEW ? buf->block : buf;
-    weir_buf *view;
 
     flags |= WEIR__BUF_VIEW | (buf->msg.flags & WEIR_BUF_FLAG_READ_ONLY);
-    view = create_header(0, flags, buf->data + offset, length);
-    if (view == NULL)
-        return -ENOMEM;
+    set_fixed(view, flags, length);
+    view->data = buf->data + offset;
     view->block = weir_buf_retain(root);
     *ret_view = view;
+    weir__leak_created(view);
     return 0;
+}
+
+static NOINLINE int create_view_slow(weir_buf *buf, size_t offset, size_t length, uint32_t flags,
+                                     weir_buf **ret_view)
+{
+    weir_buf *view = weir__pool_alloc_slow(0);
+
+    return view != NULL ? init_view(view, buf, offset, length, flags, ret_view) : -ENOMEM;
+}
+
+/* The fast path keeps no register across a call. */
+static inline int create_view(weir_buf *buf, size_t offset, size_t length, uint32_t flags,
+                              weir_buf **ret_view)
+{
+    weir_buf *view = weir__pool_pop_header();
+
+    if (view == NULL)
+        return create_view_slow(buf, offset, length, flags, ret_view);
+    return init_view(view, buf, offset, length, flags, ret_view);
 }
 
 int weir_buf_slice(weir_buf *buf, size_t offset, size_t length, weir_buf **ret_slice)
@@ -279,7 +328,7 @@ static void move_bytes(weir_buf *buf, size_t first, uint8_t *data, size_t capaci
 /* Moves to another block. The old one is kept behind it while views may use it. */
 static int move_to_block(weir_buf *buf, size_t first, size_t capacity)
 {
-    weir_buf *old = buf->block;
+    weir_buf *old = second_block(buf);
     weir_buf *block = weir__pool_alloc(capacity);
 
     if (block == NULL)
@@ -288,6 +337,7 @@ static int move_to_block(weir_buf *buf, size_t first, size_t capacity)
     block->block = NULL;
     move_bytes(buf, first, block->data, block->capacity);
     buf->block = block;
+    buf->msg.flags |= WEIR__BUF_CHANGED;
     if (is_shared(buf))
         block->block = old;
     else
@@ -309,7 +359,7 @@ static void move_home(weir_buf *buf, size_t first)
  * shrink, because it contains the header. */
 static int shrink(weir_buf *buf, size_t first, size_t capacity)
 {
-    const weir_buf *block = is_movable(buf) ? buf->block : NULL;
+    const weir_buf *block = is_movable(buf) ? second_block(buf) : NULL;
 
     if (block != NULL && capacity <= block->max)
         move_home(buf, first);

@@ -5,10 +5,11 @@
  *      msg.flags    0-3    kind, below
  *                   4      WEIR_BUF_FLAG_READ_ONLY
  *                   5      WEIR__LEAK_WATCHED (buffer/leak.h)
- *                   8-15   size class of the block that contains the header
+ *                   6      WEIR__BUF_CHANGED
+ *                   8-31   for the pool (buffer/pool.h)
  *
  * Every header is at the start of a block of the pool, wherever its bytes are, so `owner`, `slab`
- * and the size class belong to the pool in all kinds.
+ * and the bits of the pool belong to the pool in all kinds.
  */
 #ifndef WEIR_BUFFER_BUF_H
 #define WEIR_BUFFER_BUF_H
@@ -16,13 +17,17 @@
 #include <weir/buf.h>
 
 enum weir__buf_kind {
-    WEIR__BUF_POOLED,  /* bytes behind the header, or in `block` after growth */
+    WEIR__BUF_POOLED,  /* bytes behind the header, or in a second block after growth */
     WEIR__BUF_VIEW,    /* bytes of `block`, its root, to which it holds a reference */
     WEIR__BUF_WRAPPED, /* bytes of the user; the free function is stored behind the header */
     WEIR__BUF_STATIC,  /* bytes that are never freed */
 };
 
 #define WEIR__BUF_KIND_MASK 0x0fu
+
+/* Set if a pooled buffer has a limit or has grown. Otherwise its header is that of a new block,
+ * apart from the indices, and `block` is undefined. */
+#define WEIR__BUF_CHANGED (1u << 6)
 
 static inline enum weir__buf_kind weir__buf_kind(const weir_buf *buf)
 {

@@ -18,6 +18,9 @@ void weir__heap_init(weir__heap *heap)
 {
     for (unsigned i = 0; i < WEIR__CLASS_COUNT; i++)
         heap->bins[i].size = (uint32_t)weir__class_size(i);
+    for (size_t size = 0; size <= WEIR__SMALL_SIZE_MAX; size += WEIR__LINE)
+        heap->small_bins[size / WEIR__LINE] =
+            (uint16_t)(weir__class_of(size) * sizeof(heap->bins[0]));
 }
 
 bool weir__heap_is_empty(const weir__heap *heap)

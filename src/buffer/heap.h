@@ -52,8 +52,12 @@ typedef struct weir__bin {
     bool was_empty;      /* a refill was needed since the last weir__heap_decay */
 } weir__bin;
 
+_Static_assert(WEIR__CLASS_COUNT * sizeof(weir__bin) <= UINT16_MAX, "offsets of bins have 16 bits");
+
 typedef struct weir__heap {
     weir__bin bins[WEIR__CLASS_COUNT];
+    /* The offset in `bins` of the bin for a payload of this many cache lines. */
+    uint16_t small_bins[WEIR__SMALL_SIZE_MAX / WEIR__LINE + 1];
     weir__outboxes outboxes;
     size_t slab_bytes;            /* size of its slabs ... */
     _Atomic size_t peak_bytes;    /* ... and its peak */
@@ -125,6 +129,11 @@ static inline int64_t weir__bin_allocated(const weir__bin *bin)
 {
     return (int32_t)(weir__owned_counter_read(&bin->carved) -
                      weir__owned_counter_read(&bin->cached));
+}
+
+static inline weir__bin *weir__heap_bin_at(weir__heap *heap, uint32_t offset)
+{
+    return (weir__bin *)(void *)((char *)heap->bins + offset);
 }
 
 static inline weir_buf *weir__bin_pop(weir__bin *bin)

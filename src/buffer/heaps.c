@@ -18,9 +18,11 @@
 
 #include "base/memory.h"
 #include "buffer/pool_metrics.h"
+#include "buffer/pool_thread.h"
 
 _Thread_local weir__heap *weir__heap_current;
-_Thread_local weir__heap *weir__heap_fast;
+weir__heap weir__heap_none;
+_Thread_local weir__pool_thread weir__pool_thread_now = {.heap = &weir__heap_none};
 
 weir__heaps weir__heaps_all = {
     .lock = WEIR__MUTEX_INIT,
@@ -160,7 +162,7 @@ static void detach(weir__heap *heap)
 static void set_current(weir__heap *heap)
 {
     weir__heap_current = heap;
-    weir__heap_fast = weir__poison_enabled() ? NULL : heap;
+    weir__pool_thread_now.heap = heap == NULL || weir__poison_enabled() ? &weir__heap_none : heap;
 }
 
 static void on_thread_exit(void *arg)

@@ -23,8 +23,8 @@ extern weir__heaps weir__heaps_all;
  */
 extern _Thread_local weir__heap *weir__heap_current __attribute__((tls_model("initial-exec")));
 
-/* The same, but NULL if ASan or memcheck must see each block, so that fast paths need no check. */
-extern _Thread_local weir__heap *weir__heap_fast __attribute__((tls_model("initial-exec")));
+/* A heap without blocks, which owns none and is never changed. */
+extern weir__heap weir__heap_none;
 
 /* Assigns a heap to the calling thread, which has none, until it exits; NULL without memory. */
 weir__heap *weir__heap_attach(void);

@@ -32,9 +32,6 @@
 static weir__once level_once = WEIR__ONCE_INIT;
 static _Atomic int current_level = WEIR_LEAK_SIMPLE;
 
-/* 0 = the next message is a candidate. */
-_Thread_local int32_t weir__leak_countdown;
-
 static _Thread_local struct {
     uint32_t interval; /* 0 = not started */
     int64_t sampled_ns;
@@ -85,7 +82,7 @@ enum weir_leak_level weir_leak_level(void)
 static void restart_sampling(void)
 {
     sampler.interval = 0;
-    weir__leak_countdown = 0;
+    weir__pool_thread_now.leak_countdown = 0;
 }
 
 int weir_leak_set_level(enum weir_leak_level level)
@@ -118,8 +115,8 @@ static bool is_sample(void)
     bool started = sampler.interval > 0;
 
     sampler.interval = next_interval();
-    weir__leak_countdown =
-        (int32_t)weir__random_below(weir__random_thread(), 2 * sampler.interval - 1) + 1;
+    weir__pool_thread_now.leak_countdown =
+        (int32_t)weir__random_below(weir__random_thread(), 2 * sampler.interval - 1);
     return started; /* the first countdown was not random */
 }
 
@@ -139,10 +136,10 @@ void weir__leak_sample(weir_msg *msg)
     enum weir_leak_level level = weir_leak_level();
 
     if (sampler.scopes > 0 || level == WEIR_LEAK_PARANOID) {
-        weir__leak_countdown = 1;
+        weir__pool_thread_now.leak_countdown = 0;
         watch(msg, true);
     } else if (level == WEIR_LEAK_OFF) {
-        weir__leak_countdown = INTERVAL;
+        weir__pool_thread_now.leak_countdown = INTERVAL - 1;
     } else if (is_sample()) {
         watch(msg, level == WEIR_LEAK_ADVANCED);
     }

@@ -13,18 +13,16 @@
 #include <weir/pool.h>
 
 #include "buffer/leak_record.h"
+#include "buffer/pool_thread.h"
 
 #define WEIR__LEAK_WATCHED (1u << 5) /* in weir_msg.flags */
-
-/* Messages that this thread creates until the next candidate. */
-extern _Thread_local int32_t weir__leak_countdown __attribute__((tls_model("initial-exec")));
 
 void weir__leak_sample(weir_msg *msg);
 
 /* Called when the message is complete, its flags are set, and no other thread has it. */
 static inline void weir__leak_msg_created(weir_msg *msg)
 {
-    if (--weir__leak_countdown <= 0)
+    if (__builtin_expect(--weir__pool_thread_now.leak_countdown < 0, false))
         weir__leak_sample(msg);
 }
 

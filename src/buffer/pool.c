@@ -17,7 +17,6 @@
 #include "buffer/heaps.h"
 #include "os/clock.h"
 
-#define NOINLINE __attribute__((noinline))
 #define COLD __attribute__((noinline, cold))
 
 #define DECAY_MIN_NS weir_seconds(1)
@@ -123,14 +122,18 @@ static weir__heap *attach(void)
     return heap;
 }
 
-static inline weir_buf *init_block(weir_buf *block, weir__heap *heap, unsigned size_class,
-                                   size_t size)
+static weir_buf *init_block(weir_buf *block, weir__heap *heap, unsigned size_class, size_t size)
 {
-    block->msg.flags = size_class << WEIR__POOL_CLASS_SHIFT;
+    uint32_t offset = size_class * (uint32_t)sizeof(heap->bins[0]);
+
+    block->msg.type = &weir_buf_type;
+    __atomic_store_n(&block->msg.refs, 1u, __ATOMIC_RELAXED);
+    block->msg.flags = offset << WEIR__POOL_BIN_SHIFT | size_class << WEIR__POOL_CLASS_SHIFT;
     block->data = (uint8_t *)(block + 1);
+    block->read = block->write = 0;
     block->capacity = (uint32_t)size;
+    block->max = (uint32_t)WEIR_BUF_MAX;
     block->owner = heap;
-    block->block = NULL;
     return block;
 }
 
@@ -204,7 +207,7 @@ static COLD void count_failure(size_t payload)
         weir__owned_counter_add(&heap->failures, 1);
 }
 
-static NOINLINE weir_buf *alloc_slow(size_t payload)
+weir_buf *weir__pool_alloc_slow(size_t payload)
 {
     weir_buf *block = try_alloc(payload);
 
@@ -213,21 +216,6 @@ static NOINLINE weir_buf *alloc_slow(size_t payload)
     if (block == NULL)
         count_failure(payload);
     return block;
-}
-
-weir_buf *weir__pool_alloc(size_t payload)
-{
-    weir__heap *heap = weir__heap_fast;
-    unsigned size_class;
-    weir_buf *block;
-
-    if (heap == NULL || payload > WEIR__CLASS_SIZE_MAX)
-        return alloc_slow(payload);
-    size_class = weir__class_of(payload);
-    block = weir__bin_pop(&heap->bins[size_class]);
-    if (block == NULL)
-        return alloc_slow(payload);
-    return init_block(block, heap, size_class, heap->bins[size_class].size);
 }
 
 size_t weir__pool_capacity_for(size_t payload)
@@ -239,15 +227,12 @@ size_t weir__pool_capacity_for(size_t payload)
 
 /* ---- freeing ---- */
 
-static void return_block(weir__heap *heap, weir__heap *owner, unsigned size_class, weir_buf *block)
+/* Returns a block to another heap; `bin` is that of its size in the heap of this thread. */
+static inline void return_block(weir__heap *heap, weir__bin *bin, weir__heap *owner,
+                                weir_buf *block)
 {
-    if (heap != NULL) {
-        weir__owned_counter_add(&heap->bins[size_class].sent, 1);
-        weir__outbox_put(&heap->outboxes, owner, block, (uint32_t)weir__class_size(size_class));
-    } else {
-        weir__heaps_count_sent(size_class);
-        weir__heap_return(owner, block, block, 1);
-    }
+    weir__owned_counter_add(&bin->sent, 1);
+    weir__outbox_put(&heap->outboxes, owner, block, bin->size);
 }
 
 /* A thread that only releases also gets a heap, for its outboxes. */
@@ -256,13 +241,17 @@ static void free_to_heap(weir__heap *owner, unsigned size_class, weir_buf *block
     weir__heap *heap = weir__heap_current != NULL ? weir__heap_current : attach();
 
     weir__block_poison(block, weir__class_size(size_class));
-    if (heap == owner)
+    if (heap == owner) {
         weir__bin_push(&heap->bins[size_class], block);
-    else
-        return_block(heap, owner, size_class, block);
+    } else if (heap != NULL) {
+        return_block(heap, &heap->bins[size_class], owner, block);
+    } else {
+        weir__heaps_count_sent(size_class);
+        weir__heap_return(owner, block, block, 1);
+    }
 }
 
-static NOINLINE void free_slow(weir_buf *block)
+static COLD void free_rare(weir_buf *block)
 {
     weir__slab *slab = weir__slab_of(block);
 
@@ -274,15 +263,13 @@ static NOINLINE void free_slow(weir_buf *block)
     }
 }
 
-void weir__pool_free(weir_buf *block)
+void weir__pool_free_slow(weir_buf *block)
 {
-    weir__heap *heap = weir__heap_fast;
-    unsigned size_class = (block->msg.flags >> WEIR__POOL_CLASS_SHIFT) & 0xff;
+    weir__heap *heap = weir__pool_thread_now.heap;
 
-    assert(size_class == weir__slab_of(block)->size_class);
-    block->msg.refs = 0; /* so that a later use fails an assertion */
-    if (heap != NULL && block->owner == heap)
-        weir__bin_push(&heap->bins[size_class], block);
+    if (heap == &weir__heap_none || block->owner == NULL)
+        free_rare(block);
     else
-        free_slow(block);
+        return_block(heap, weir__heap_bin_at(heap, block->msg.flags >> WEIR__POOL_BIN_SHIFT),
+                     block->owner, block);
 }

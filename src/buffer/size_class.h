@@ -14,6 +14,7 @@
 #define WEIR__LINE 64u
 #define WEIR__CLASS_COUNT 53u
 #define WEIR__CLASS_SIZE_MAX ((size_t)1 << 20)
+#define WEIR__SMALL_SIZE_MAX ((size_t)4 << 10) /* heaps have a table for payloads up to this */
 
 /* The smallest class that holds `payload` bytes, at most WEIR__CLASS_SIZE_MAX. */
 static inline unsigned weir__class_of(size_t payload)

@@ -34,6 +34,45 @@ TEST(buf, a_new_buffer_is_empty_and_has_the_requested_capacity)
     }
 }
 
+/* Of every kind, so that the blocks of all of them are used again. */
+static void create_and_release_all_kinds(void)
+{
+    static char bytes[64];
+    weir_buf *limited = make_buf(10, 20), *grown = make_buf(64, 0), *wrapped, *fixed, *view;
+
+    assert_int_equal(weir_buf_reserve(grown, 200), 0);
+    assert_int_equal(weir_buf_wrap(bytes, sizeof(bytes), NULL, NULL, &wrapped), 0);
+    assert_int_equal(weir_buf_wrap_static(bytes, sizeof(bytes), &fixed), 0);
+    assert_int_equal(weir_buf_read_only(wrapped, &view), 0);
+    weir_buf_release(limited);
+    weir_buf_release(grown);
+    weir_buf_release(wrapped);
+    weir_buf_release(fixed);
+    weir_buf_release(view);
+}
+
+TEST(buf, a_block_that_is_used_again_makes_a_new_buffer)
+{
+    const size_t capacities[] = {0, 64, 256};
+
+    create_and_release_all_kinds();
+    for (size_t i = 0; i < sizeof(capacities) / sizeof(capacities[0]); i++) {
+        weir_buf *bufs[4];
+
+        for (size_t j = 0; j < 4; j++) {
+            bufs[j] = make_buf(capacities[i], 0);
+            assert_indices(bufs[j], 0, 0);
+            assert_int_equal(weir_buf_capacity(bufs[j]), capacities[i]);
+            assert_int_equal(weir_buf_max(bufs[j]), WEIR_BUF_MAX);
+            assert_false(weir_buf_is_read_only(bufs[j]));
+            memset(weir_buf_space(bufs[j]), 0xff, weir_buf_writable(bufs[j]));
+            assert_int_equal(weir_buf_reserve(bufs[j], 1000), 0);
+        }
+        for (size_t j = 0; j < 4; j++)
+            weir_buf_release(bufs[j]);
+    }
+}
+
 TEST(buf, capacity_is_never_beyond_max)
 {
     weir_buf *buf = make_buf(70, 71);

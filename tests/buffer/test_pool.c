@@ -53,7 +53,11 @@ static void check_block(size_t payload)
     assert_true(block->capacity >= payload);
     assert_int_equal(block->capacity, weir__pool_capacity_for(payload));
     assert_ptr_equal(block->owner, payload <= MIB ? weir__heap_current : NULL);
-    assert_null(block->block);
+    assert_true(weir_msg_is(&block->msg, &weir_buf_type));
+    assert_int_equal(block->msg.refs, 1);
+    assert_int_equal(block->read, 0);
+    assert_int_equal(block->write, 0);
+    assert_int_equal(block->max, WEIR_BUF_MAX);
     memset(block->data, 0xff, block->capacity);
     weir__pool_free(block);
 }
@@ -96,42 +100,38 @@ TEST(pool, the_block_freed_last_is_allocated_next)
     give_blocks(again, 3);
 }
 
-TEST(pool, alloc_initializes_the_header)
+/* For sizes with an entry in the table of the heap and for larger ones. */
+TEST(pool, a_block_that_is_allocated_again_is_an_empty_buffer)
+{
+    const size_t payloads[] = {0, 100, 4 * KIB, 4 * KIB + 1, MIB};
+
+    for (size_t i = 0; i < sizeof(payloads) / sizeof(payloads[0]); i++) {
+        weir_buf *block = weir__pool_alloc(payloads[i]);
+
+        block->read = block->write = block->capacity;
+        block->msg.refs = 0;
+        block->block = block;
+        weir__pool_free(block);
+        check_block(payloads[i]);
+    }
+}
+
+TEST(pool, a_changed_header_is_reset_before_its_block_is_freed)
 {
     weir_buf *block = weir__pool_alloc(100), *again;
+    uint32_t flags = block->msg.flags;
     uint8_t memory[1];
 
+    block->msg.flags |= 0xff;
     block->data = memory;
-    block->capacity = 1;
-    block->block = block;
+    block->capacity = block->max = 1;
+    weir__pool_reset(block, weir__class_of(100));
     weir__pool_free(block);
     again = weir__pool_alloc(100);
     assert_ptr_equal(again, block);
-    assert_ptr_equal(again->data, (uint8_t *)(block + 1));
-    assert_int_equal(again->capacity, 128);
-    assert_null(again->block);
+    assert_int_equal(again->msg.flags, flags);
     weir__pool_free(again);
-}
-
-TEST(pool, a_block_finds_its_heap_although_its_owner_was_overwritten)
-{
-    weir_buf *block = weir__pool_alloc(100);
-
-    block->owner = &block;
-    weir__pool_free(block);
-    assert_ptr_equal(weir__pool_alloc(100), block);
-    weir__pool_free(block);
-}
-
-TEST(pool, a_freed_block_has_no_references)
-{
-    weir_buf *block = weir__pool_alloc(100);
-
-    block->msg.refs = 1;
-    weir__pool_free(block);
-    block = weir__pool_alloc(100);
-    assert_int_equal(block->msg.refs, 0);
-    weir__pool_free(block);
+    check_block(100);
 }
 
 TEST(pool, blocks_do_not_overlap)
