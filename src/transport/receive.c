@@ -3,23 +3,36 @@
  * Receive memory: buffers.
  */
 #include "transport/receive.h"
+
 #include "base/no_stack_protector.h"
+#include "buffer/leak.h"
+#include "buffer/pool.h"
 
-#include <string.h>
+static inline weir__io_block block_of(weir_buf *buf)
+{
+    return (weir__io_block){.base = buf->data, .capacity = buf->capacity, .cookie = buf};
+}
 
-/* Up to this many bytes are copied out of a buffer of which they use less than a quarter. */
-#define COPY_MAX 1024
-
-WEIR__NO_STACK_PROTECTOR static int take(void *arg, size_t size, weir__io_block *ret_block)
+static __attribute__((noinline)) int take_slow(size_t size, weir__io_block *ret_block)
 {
     weir_buf *buf;
     int err = weir_buf_create(size, 0, &buf);
 
+    if (err == 0)
+        *ret_block = block_of(buf);
+    return err;
+}
+
+/* As take_slow, without a call. */
+static int take(void *arg, size_t size, weir__io_block *ret_block)
+{
+    weir_buf *buf = weir__pool_pop(size);
+
     (void)arg;
-    if (err < 0)
-        return err;
-    *ret_block = (weir__io_block){
-        .base = weir_buf_space(buf), .capacity = weir_buf_writable(buf), .cookie = buf};
+    if (buf == NULL)
+        return take_slow(size, ret_block);
+    *ret_block = block_of(buf);
+    weir__leak_created(buf);
     return 0;
 }
 
@@ -35,13 +48,12 @@ void weir__receive_into_buffers(weir__io *io)
         weir__io_set_memory(io, &(const weir__io_memory){.alloc = take, .free = give});
 }
 
-WEIR__NO_STACK_PROTECTOR weir_buf *weir__received_buf(const weir__io_block *block, size_t length)
+/* Copies the bytes and releases the buffer; returns the buffer itself without memory. */
+WEIR__NO_STACK_PROTECTOR weir_buf *weir__received_copy(weir_buf *buf)
 {
-    weir_buf *buf = block->cookie, *copy;
+    weir_buf *copy;
 
-    (void)weir_buf_set_write_index(buf, length);
-    if (length > COPY_MAX || length >= block->capacity / 4 ||
-        weir_buf_create_from(block->base, length, &copy) < 0)
+    if (weir_buf_create_from(weir_buf_bytes(buf), weir_buf_readable(buf), &copy) < 0)
         return buf;
     weir_buf_release(buf);
     return copy;

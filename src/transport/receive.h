@@ -6,6 +6,8 @@
 #ifndef WEIR_TRANSPORT_RECEIVE_H
 #define WEIR_TRANSPORT_RECEIVE_H
 
+#include <assert.h>
+
 #include <weir/buf.h>
 #include <weir/channel.h>
 
@@ -21,7 +23,21 @@ static inline uint8_t weir__reads_per_turn(const weir_channel_options *options)
     return options->reads_per_turn < UINT8_MAX ? (uint8_t)options->reads_per_turn : UINT8_MAX;
 }
 
-/* Creates the buffer of a received block, which it takes. */
-weir_buf *weir__received_buf(const weir__io_block *block, size_t length);
+/* Up to this many bytes are copied out of a buffer of which they use less than a quarter. */
+#define WEIR__RECEIVE_COPY_MAX 1024
+
+weir_buf *weir__received_copy(weir_buf *buf);
+
+/* The buffer of a received block, which it takes. */
+static inline weir_buf *weir__received_buf(const weir__io_block *block, size_t length)
+{
+    weir_buf *buf = block->cookie;
+
+    assert(length <= block->capacity);
+    buf->write = (uint32_t)length;
+    if (length >= block->capacity / 4 || length > WEIR__RECEIVE_COPY_MAX)
+        return buf;
+    return weir__received_copy(buf);
+}
 
 #endif

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The steps are those of Netty: 16 to 496 by 16, then doubling. But the size stays above the usual
- * read: one that fills the buffer would be followed by one that finds nothing.
+ * As in Netty, but the size stays above the usual read: one that fills the buffer would be followed
+ * by one that finds nothing.
  */
 #include "transport/receive_size.h"
 
-#define FINE_STEPS 31 /* 16, 32, ... 496 */
-#define STEPS 52      /* then 512, 1024, ... 1 GiB */
+#define STEPS 52 /* 16 to 1 GiB */
 #define STEPS_UP 4
 
 static size_t step_size(unsigned step)
 {
-    return step < FINE_STEPS ? 16 * (size_t)(step + 1) : (size_t)512 << (step - FINE_STEPS);
+    return weir__receive_size_below(step + 1);
 }
 
 /* The smallest step that holds `size`. */
@@ -42,8 +41,8 @@ size_t weir__receive_size_size(const weir__receive_size *receive_size,
     return within(step_size(receive_size->step), options);
 }
 
-bool weir__receive_size_update(weir__receive_size *receive_size,
-                               const weir_channel_options *options, size_t size, size_t length)
+bool weir__receive_size_adapt(weir__receive_size *receive_size, const weir_channel_options *options,
+                              size_t size, size_t length)
 {
     uint8_t step = receive_size->step;
     bool was_small = receive_size->small;

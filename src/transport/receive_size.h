@@ -19,8 +19,29 @@ weir__receive_size weir__receive_size_first(const weir_channel_options *options)
 size_t weir__receive_size_size(const weir__receive_size *receive_size,
                                const weir_channel_options *options);
 
+/* The steps are those of Netty: 16 to 496 by 16, then 512, 1024, ... */
+#define WEIR__RECEIVE_FINE_STEPS 31
+
+/* The bytes of the step below; 0 below the first. */
+static inline size_t weir__receive_size_below(unsigned step)
+{
+    return step <= WEIR__RECEIVE_FINE_STEPS ? 16 * (size_t)step
+                                            : (size_t)512 << (step - WEIR__RECEIVE_FINE_STEPS - 1);
+}
+
+bool weir__receive_size_adapt(weir__receive_size *receive_size, const weir_channel_options *options,
+                              size_t size, size_t length);
+
 /* Adapts to a read of `length` bytes into a buffer of `size`. True if the size has changed. */
-bool weir__receive_size_update(weir__receive_size *receive_size,
-                               const weir_channel_options *options, size_t size, size_t length);
+static inline bool weir__receive_size_update(weir__receive_size *receive_size,
+                                             const weir_channel_options *options, size_t size,
+                                             size_t length)
+{
+    /* Most reads have a suitable size. */
+    if (!receive_size->small && length < size &&
+        length >= weir__receive_size_below(receive_size->step))
+        return false;
+    return weir__receive_size_adapt(receive_size, options, size, length);
+}
 
 #endif
