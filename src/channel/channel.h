@@ -32,9 +32,9 @@ typedef struct weir__attribute weir__attribute;
 /* The phase of a channel: the lowest bits of `state`. lifecycle.c has the transitions. */
 enum {
     WEIR__OPEN,
-    WEIR__SENDING,   /* a close sends what was written before; input is discarded */
-    WEIR__LINGERING, /* sending is shut down; waits for the peer's end of stream */
-    WEIR__CLOSING,   /* the transport closes */
+    WEIR__SENDING,     /* a close sends what was written before; input is discarded */
+    WEIR__LINGERING,   /* sending is shut down; waits for the peer's end of stream */
+    WEIR__CLOSING = 4, /* the transport closes; a bit that CLOSED has, too */
     WEIR__CLOSED,
     WEIR__PHASE = 7,
 
@@ -70,6 +70,8 @@ enum {
     WEIR__ADMITTED = 1 << 21,          /* the next write was checked against the cap before */
     WEIR__RESETS = 1 << 22,            /* closing resets the connection: data is lost */
     WEIR__ANSWERING = 1 << 23,         /* the requested message is being passed on */
+    WEIR__NOT_OPEN = 1 << 25,          /* the phase is not OPEN, nor will it be again */
+    WEIR__UNFLUSHED_PROMISE = 1 << 26, /* an unflushed entry may have a promise */
     WEIR__OUTPUT_LENT = 1 << 24,       /* the front of the queue is being sent; then, as
                                           OUTPUT_FULL, weir__channel_writable will follow */
 };
@@ -174,6 +176,33 @@ static inline bool weir__channel_in_loop(const weir_channel *channel)
 static inline weir_ctx *weir__channel_head_tail(weir_channel *channel)
 {
     return &channel->pipeline.head_tail;
+}
+
+/* ---- the outbound queue (outbound.h) ---- */
+
+/* Marks all entries as flushed and removes cancelled ones. */
+static inline void weir__outbound_flush(weir_channel *channel)
+{
+    if (weir__channel_has(channel, WEIR__UNFLUSHED_PROMISE))
+        weir__outbound_flush_promises(channel);
+    else
+        channel->outbound.unflushed = channel->outbound.end;
+}
+
+/* True if a transport may send something. */
+static inline bool weir__outbound_is_sendable(const weir_channel *channel)
+{
+    return weir__outbound_has_flushed(&channel->outbound) &&
+           !weir__channel_has(channel, WEIR__OUTPUT_STOPPED);
+}
+
+/* weir__channel_received for transports that are stopped by read_stop alone. */
+static inline void weir__channel_deliver(weir_channel *channel, weir_msg *msg)
+{
+    if (weir__channel_has(channel, WEIR__NOT_OPEN | WEIR__READING_ONCE))
+        (void)weir__channel_received(channel, msg);
+    else
+        weir_fire_read(weir__channel_head_tail(channel), msg);
 }
 
 /* ---- fields that few channels need (channel_extra.c) ---- */

@@ -158,6 +158,11 @@ static void publish_marks(weir__config *config)
     atomic_store_explicit(&config->low_mark, config->options.low_mark, memory_order_relaxed);
     atomic_store_explicit(&config->high_mark, config->options.high_mark, memory_order_relaxed);
     atomic_store_explicit(&config->write_cap, config->options.write_cap, memory_order_relaxed);
+    atomic_store_explicit(&config->limit,
+                          config->options.high_mark < config->options.write_cap
+                              ? config->options.high_mark
+                              : config->options.write_cap,
+                          memory_order_relaxed);
 }
 
 int weir__config_create(const weir_channel_options *options, weir__config **ret_config)

@@ -20,6 +20,8 @@ typedef struct weir__config {
     _Atomic int64_t low_mark;
     _Atomic int64_t high_mark;
     _Atomic int64_t write_cap;
+    _Atomic int64_t
+        limit; /* the lower of high_mark and write_cap: up to it a write checks neither */
 
     /* Defaults are set, and WEIR_OFF times are WEIR_NEVER. Changed only by the loop of the
      * single channel that has the config. */

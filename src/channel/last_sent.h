@@ -21,7 +21,7 @@ void weir__last_sent_write_down(weir_channel *channel, bool whole);
 
 static inline void weir__last_sent_note(weir_channel *channel, bool whole)
 {
-    if (weir__channel_has(channel, WEIR__WATCHED))
+    if (__builtin_expect(weir__channel_has(channel, WEIR__WATCHED), 0))
         weir__last_sent_write_down(channel, whole);
 }
 

@@ -55,6 +55,8 @@ void weir__channel_set_state(weir_channel *channel, uint32_t set, uint32_t clear
     uint32_t before = weir__channel_state(channel), after = (before & ~clear) | set;
 
     weir__stats_state(channel, before, after);
+    if ((after & WEIR__PHASE) != WEIR__OPEN)
+        channel->flags |= WEIR__NOT_OPEN;
     atomic_store_explicit(&channel->state, after, memory_order_seq_cst);
 }
 

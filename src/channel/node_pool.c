@@ -11,59 +11,37 @@
 
 #define POOL_MAX 256
 
-struct spare {
-    struct spare *next;
-};
+_Thread_local weir__node_pool weir__nodes __attribute__((tls_model("initial-exec")));
 
-static _Thread_local struct {
-    struct spare *first;
-    unsigned count;
-    bool ends_with_thread; /* on_thread_end will be called */
-} spares __attribute__((tls_model("initial-exec")));
+/* on_thread_end will be called. */
+static _Thread_local bool ends_with_thread __attribute__((tls_model("initial-exec")));
 
-void *weir__node_alloc(void)
+void *weir__node_alloc_new(void)
 {
-    struct spare *node = spares.first;
-
-    if (node == NULL)
-        return weir__alloc(WEIR__NODE_SIZE);
-    spares.first = node->next;
-    spares.count--;
-    return node;
+    return weir__alloc(WEIR__NODE_SIZE);
 }
 
 static void on_thread_end(void *arg)
 {
-    struct spare *node = spares.first, *next;
+    weir__free_node *node = weir__nodes.first, *next;
 
     (void)arg;
-    spares.first = NULL;
-    spares.count = 0;
-    spares.ends_with_thread = false;
+    weir__nodes = (weir__node_pool){0};
+    ends_with_thread = false;
     for (; node != NULL; node = next) {
         next = node->next;
         weir__free(node);
     }
 }
 
-static bool may_pool(void)
+/* The pool is full, or empty and without room because this is the first node that is freed. */
+void weir__node_free_slowly(void *node)
 {
-    if (spares.count >= POOL_MAX)
-        return false;
-    if (!spares.ends_with_thread)
-        spares.ends_with_thread = weir_thread_on_exit(on_thread_end, NULL) == 0;
-    return spares.ends_with_thread;
-}
-
-void weir__node_free(void *node)
-{
-    struct spare *spare = node;
-
-    if (!may_pool()) {
+    if (ends_with_thread || weir_thread_on_exit(on_thread_end, NULL) < 0) {
         weir__free(node);
         return;
     }
-    spare->next = spares.first;
-    spares.first = spare;
-    spares.count++;
+    ends_with_thread = true;
+    weir__nodes.room = POOL_MAX;
+    weir__node_free(node);
 }

@@ -38,31 +38,30 @@
 
 #define OVER_MARK 1u /* the bit of `unwritable` for the marks */
 #define SLACK_MIN 256
+#define LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+
+/* A write is queued without further checks if the channel has none of these flags. */
+#define CHECKED_FLAGS (WEIR__OUTPUT_CLOSED | WEIR__OUTPUT_SHUT | WEIR__OUTPUT_FULL | WEIR__ADMITTED)
+
 #define COPY_MAX 1024
 #define COMPONENT_COST                                                                           \
     192                   /* its entry in the composite, the header of its buffer, a small block \
                            */
 #define DATAGRAM_COST 384 /* the addresses, the header of its buffer, a small block */
 
-struct weir__entry {
-    weir__entry *next;
-    weir_msg *msg; /* NULL = taken by the transport */
-    weir_promise *done;
-    int64_t cost; /* against the marks */
-    int64_t size; /* bytes: for the statistics */
-};
-
 _Static_assert(sizeof(weir__entry) <= WEIR__NODE_SIZE, "an entry is a node");
 
 /* ---- counting ---- */
 
 /* Unused capacity of a buffer. A view has none: weir__outbound_compact handles its block. */
-static int64_t slack_of(const weir_buf *buf, int64_t size)
+static inline int64_t slack_of(const weir_buf *buf, int64_t size)
 {
-    int64_t slack =
-        weir__buf_kind(buf) == WEIR__BUF_POOLED ? (int64_t)weir_buf_capacity(buf) - size : 0;
+    int64_t slack = (int64_t)weir_buf_capacity(buf) - size;
 
-    return slack > size && slack > SLACK_MIN ? slack : 0;
+    if (slack <= SLACK_MIN)
+        return 0;
+    return slack > size && weir__buf_kind(buf) == WEIR__BUF_POOLED ? slack : 0;
 }
 
 /* The cost of buffers that other messages keep alive. */
@@ -148,6 +147,11 @@ static int64_t cap_of(const weir_channel *channel)
     return atomic_load_explicit(&weir__channel_config(channel)->write_cap, memory_order_relaxed);
 }
 
+static int64_t limit_of(const weir_channel *channel)
+{
+    return atomic_load_explicit(&weir__channel_config(channel)->limit, memory_order_relaxed);
+}
+
 static int64_t high_mark_of(const weir_channel *channel)
 {
     return atomic_load_explicit(&weir__channel_config(channel)->high_mark, memory_order_relaxed);
@@ -187,21 +191,25 @@ static __attribute__((noinline)) void set_over_mark(weir_channel *channel, bool 
         weir_fire_writability(weir__channel_head_tail(channel));
 }
 
-static inline void check_marks(weir_channel *channel)
+static bool is_over_mark(const weir_channel *channel)
 {
-    int64_t bytes = weir__outbound_bytes(channel);
-    bool over_mark = (atomic_load_explicit(&channel->outbound.unwritable, memory_order_relaxed) &
-                      OVER_MARK) != 0;
+    return (atomic_load_explicit(&channel->outbound.unwritable, memory_order_relaxed) &
+            OVER_MARK) != 0;
+}
 
-    if (!over_mark && bytes > high_mark_of(channel))
-        set_over_mark(channel, true);
-    else if (over_mark && bytes < low_mark_of(channel))
+/* After the bytes have decreased. */
+static inline void check_low_mark(weir_channel *channel)
+{
+    if (UNLIKELY(is_over_mark(channel)) && weir__outbound_bytes(channel) < low_mark_of(channel))
         set_over_mark(channel, false);
 }
 
 void weir__outbound_check_marks(weir_channel *channel)
 {
-    check_marks(channel);
+    if (is_over_mark(channel))
+        check_low_mark(channel);
+    else if (weir__outbound_bytes(channel) > high_mark_of(channel))
+        set_over_mark(channel, true);
 }
 
 int weir__outbound_reserve(weir_channel *channel, int64_t bytes)
@@ -259,14 +267,14 @@ void weir__outbound_init(weir__outbound *outbound)
     outbound->end = &outbound->first;
 }
 
-static weir__entry *pop(weir__outbound *outbound)
+static inline weir__entry *pop(weir__outbound *outbound)
 {
     weir__entry *entry = outbound->first;
 
     outbound->first = entry->next;
-    if (outbound->unflushed == &entry->next)
+    if (LIKELY(outbound->unflushed == &entry->next))
         outbound->unflushed = &outbound->first;
-    if (outbound->end == &entry->next)
+    if (LIKELY(outbound->end == &entry->next))
         outbound->end = &outbound->first;
     return entry;
 }
@@ -278,14 +286,22 @@ static void report_write(weir_channel *channel, weir_promise *done, int err, con
     weir__channel_report(channel, done, err, detail);
 }
 
-/* The entry has left the list. */
-static void finish(weir_channel *channel, weir__entry *entry, int err, const char *detail)
+/* Frees an entry, which has left the list, and its message. Returns its promise. */
+static inline weir_promise *discard(weir_channel *channel, weir__entry *entry)
 {
     weir_promise *done = entry->done;
 
     count_local(channel, -entry->cost);
     weir_msg_release(entry->msg);
     weir__node_free(entry);
+    return done;
+}
+
+static __attribute__((noinline)) void finish(weir_channel *channel, weir__entry *entry, int err,
+                                             const char *detail)
+{
+    weir_promise *done = discard(channel, entry);
+
     if (done != NULL || err < 0)
         report_write(channel, done, err, detail);
     weir_promise_release(done);
@@ -330,14 +346,34 @@ static __attribute__((noinline, cold)) void reject_write(weir_channel *channel, 
     report_write(channel, done, err, is_odd ? detail : NULL);
 }
 
-void weir__outbound_add(weir_channel *channel, weir_msg *msg, weir_promise *done)
+static inline void append(weir_channel *channel, weir__entry *entry, weir_msg *msg,
+                          weir_promise *done, int64_t size, int64_t cost)
 {
-    int64_t size = size_of(msg), cost;
+    entry->next = NULL;
+    entry->msg = msg;
+    entry->done = done;
+    entry->cost = cost;
+    entry->size = size;
+    *channel->outbound.end = entry;
+    channel->outbound.end = &entry->next;
+    count_local(channel, cost);
+    if (UNLIKELY(done != NULL)) {
+        channel->flags |= WEIR__UNFLUSHED_PROMISE;
+        (void)weir_promise_retain(done);
+    }
+}
+
+/* Any message, in any state of the channel. */
+static __attribute__((noinline)) void add_checked(weir_channel *channel, weir_msg *msg,
+                                                  weir_promise *done)
+{
+    int64_t size, cost;
     weir__entry *entry;
     int err;
 
     if (weir__channel_has(channel, WEIR__OUTPUT_FULL)) /* it has to wait */
         msg = weir__outbound_compact(msg);
+    size = size_of(msg);
     cost = cost_of(msg, size);
     err = check_write(channel, msg, cost);
     entry = err == 0 ? weir__node_alloc() : NULL;
@@ -345,24 +381,28 @@ void weir__outbound_add(weir_channel *channel, weir_msg *msg, weir_promise *done
         reject_write(channel, msg, done, err < 0 ? err : -ENOMEM);
         return;
     }
-    entry->msg = msg;
-    entry->size = size;
-    entry->done = done != NULL ? weir_promise_retain(done) : NULL;
-    entry->cost = cost;
-    entry->next = NULL;
-    *channel->outbound.end = entry;
-    channel->outbound.end = &entry->next;
-    count_local(channel, cost);
-    check_marks(channel);
+    append(channel, entry, msg, done, size, cost);
+    weir__outbound_check_marks(channel);
 }
 
-/* Frees a cancelled entry, whose promise is complete already. */
-static void discard(weir_channel *channel, weir__entry *entry)
+/* The usual write, a buffer while nothing limits it, makes no call. */
+void weir__outbound_add(weir_channel *channel, weir_msg *msg, weir_promise *done)
 {
-    count_local(channel, -entry->cost);
-    weir_msg_release(entry->msg);
-    weir_promise_release(entry->done);
-    weir__node_free(entry);
+    const weir_buf *buf = (const weir_buf *)(const void *)msg;
+    weir__entry *entry = NULL;
+    int64_t size = 0, cost = 0;
+
+    if (weir__channel_phase(channel) == WEIR__OPEN && !weir__channel_has(channel, CHECKED_FLAGS) &&
+        channel->transport->sends_buffers && weir_msg_is(msg, &weir_buf_type)) {
+        size = (int64_t)weir_buf_readable(buf);
+        cost = size + WEIR__OUTBOUND_COST + slack_of(buf, size);
+        if (weir__outbound_bytes(channel) + cost <= limit_of(channel))
+            entry = weir__node_pop();
+    }
+    if (UNLIKELY(entry == NULL))
+        add_checked(channel, msg, done);
+    else
+        append(channel, entry, msg, done, size, cost);
 }
 
 static bool is_cancelled(const weir__entry *entry)
@@ -370,7 +410,8 @@ static bool is_cancelled(const weir__entry *entry)
     return entry->done != NULL && !weir_promise_set_uncancellable(entry->done);
 }
 
-void weir__outbound_flush(weir_channel *channel)
+/* The promise of a cancelled entry is complete already. */
+void weir__outbound_flush_promises(weir_channel *channel)
 {
     weir__outbound *outbound = &channel->outbound;
     weir__entry **link = outbound->unflushed, *entry;
@@ -379,7 +420,7 @@ void weir__outbound_flush(weir_channel *channel)
     while ((entry = *link) != NULL) {
         if (is_cancelled(entry)) {
             *link = entry->next;
-            discard(channel, entry);
+            weir_promise_release(discard(channel, entry));
             changed = true;
         } else {
             link = &entry->next;
@@ -387,6 +428,7 @@ void weir__outbound_flush(weir_channel *channel)
     }
     outbound->unflushed = link;
     outbound->end = link;
+    channel->flags &= ~(uint32_t)WEIR__UNFLUSHED_PROMISE;
     if (changed)
         weir__outbound_check_marks(channel);
 }
@@ -426,11 +468,7 @@ void weir__outbound_fail_all(weir_channel *channel, int err, const char *detail)
 /* The first entry that a transport may send. */
 static weir__entry *sendable(const weir_channel *channel)
 {
-    const weir__outbound *outbound = &channel->outbound;
-
-    if (!weir__outbound_has_flushed(outbound) || weir__channel_has(channel, WEIR__OUTPUT_STOPPED))
-        return NULL;
-    return outbound->first;
+    return weir__outbound_is_sendable(channel) ? channel->outbound.first : NULL;
 }
 
 weir_msg *weir__outbound_current(weir_channel *channel)
@@ -480,40 +518,77 @@ int64_t weir__outbound_left(const weir_channel *channel)
     return bytes;
 }
 
-/* At most remaining() bytes. */
-static void skip(weir_msg *msg, int64_t bytes)
+/* Skips at most remaining() bytes. */
+static __attribute__((noinline)) void skip(weir_msg *msg, size_t bytes)
 {
+    if (bytes == 0)
+        return;
     if (weir_buf_of(msg) != NULL)
-        (void)weir_buf_skip(weir_buf_of(msg), (size_t)bytes);
+        (void)weir_buf_skip(weir_buf_of(msg), bytes);
     else if (weir_composite_of(msg) != NULL)
-        (void)weir_composite_skip(weir_composite_of(msg), (size_t)bytes);
+        (void)weir_composite_skip(weir_composite_of(msg), bytes);
     else if (weir_descriptors_of(msg) != NULL)
-        (void)weir_buf_skip(weir_descriptors_bytes(weir_descriptors_of(msg)), (size_t)bytes);
+        (void)weir_buf_skip(weir_descriptors_bytes(weir_descriptors_of(msg)), bytes);
     else
-        (void)weir_file_range_advance(weir_file_range_of(msg), bytes);
+        (void)weir_file_range_advance(weir_file_range_of(msg), (int64_t)bytes);
+}
+
+/* Before the messages leave the queue. */
+static __attribute__((noinline)) void note_sent(weir_channel *channel, size_t bytes)
+{
+    weir__entry *entry = sendable(channel);
+    bool whole = entry != NULL && (uint64_t)remaining(entry->msg) <= bytes;
+
+    if (whole || bytes > 0)
+        weir__last_sent_write_down(channel, whole);
+}
+
+/* The entry is sent: it has left the queue. */
+static inline void succeed(weir_channel *channel, weir__entry *entry, _Atomic uint64_t *counters)
+{
+    weir_promise *done;
+
+    weir__counter_add(counters[WEIR__STAT_MESSAGES_SENT], 1);
+    done = discard(channel, entry);
+    if (UNLIKELY(done != NULL)) {
+        weir__channel_report(channel, done, 0, NULL);
+        weir_promise_release(done);
+    }
+}
+
+static inline _Atomic uint64_t *count_sent(weir_channel *channel, size_t bytes)
+{
+    _Atomic uint64_t *counters = weir__stats_of(channel);
+
+    weir__counter_add(counters[WEIR__STAT_BYTES_SENT], bytes);
+    if (UNLIKELY(weir__channel_has(channel, WEIR__WATCHED)))
+        note_sent(channel, bytes);
+    return counters;
 }
 
 void weir__outbound_advance(weir_channel *channel, size_t bytes)
 {
-    int64_t left = (int64_t)bytes, there;
-    bool whole = false;
-    weir__entry *entry;
+    _Atomic uint64_t *counters = count_sent(channel, bytes);
+    uint64_t left = bytes, there;
 
-    while ((entry = sendable(channel)) != NULL && (there = remaining(entry->msg)) >= 0) {
+    while (weir__outbound_is_sendable(channel)) {
+        there = (uint64_t)remaining(channel->outbound.first->msg); /* -1 is more than `left` */
         if (there > left) {
-            if (left > 0)
-                skip(entry->msg, left);
-            weir__stats_sent(channel, 0, (uint64_t)left);
+            skip(channel->outbound.first->msg, left);
             break;
         }
         left -= there;
-        weir__stats_sent(channel, 1, (uint64_t)there);
-        whole = true;
-        finish(channel, pop(&channel->outbound), 0, NULL);
+        succeed(channel, pop(&channel->outbound), counters);
     }
-    if (whole || bytes > 0)
-        weir__last_sent_note(channel, whole);
-    check_marks(channel);
+    check_low_mark(channel);
+}
+
+void weir__outbound_advance_single(weir_channel *channel, size_t bytes)
+{
+    _Atomic uint64_t *counters = count_sent(channel, bytes);
+
+    succeed(channel, pop(&channel->outbound), counters);
+    check_low_mark(channel);
 }
 
 static size_t bytes_of(const struct iovec *vectors, size_t count)
@@ -571,37 +646,9 @@ static bool gather_one(struct gathering *gathering, weir_msg *msg)
     return composite != NULL && gather_composite(gathering, composite);
 }
 
-/* The usual flush of a single buffer. */
-static bool gather_only(struct gathering *gathering, const weir_channel *channel,
-                        const weir__entry *entry)
-{
-    weir_buf *buf;
-
-    if (entry == NULL || channel->outbound.unflushed != &entry->next)
-        return false;
-    buf = weir_buf_of(entry->msg);
-    if (buf == NULL)
-        return false;
-    gather_buf(gathering, buf);
-    return gathering->used > 0;
-}
-
 static bool begins_with_nothing(const weir__entry *entry)
 {
     return entry != NULL && remaining(entry->msg) == 0;
-}
-
-static __attribute__((noinline)) void gather_all(struct gathering *gathering, weir_channel *channel)
-{
-    weir__entry *entry = sendable(channel);
-
-    if (begins_with_nothing(entry)) {
-        weir__outbound_advance(channel, 0);
-        entry = sendable(channel);
-    }
-    while (entry != NULL && entry != *channel->outbound.unflushed &&
-           gathering->used < gathering->count && gather_one(gathering, entry->msg))
-        entry = entry->next;
 }
 
 WEIR__NO_STACK_PROTECTOR size_t weir__outbound_gather(weir_channel *channel,
@@ -609,9 +656,15 @@ WEIR__NO_STACK_PROTECTOR size_t weir__outbound_gather(weir_channel *channel,
                                                       size_t *ret_bytes)
 {
     struct gathering gathering = {.vectors = ret_vectors, .count = count};
+    weir__entry *entry = sendable(channel);
 
-    if (!gather_only(&gathering, channel, sendable(channel)))
-        gather_all(&gathering, channel);
+    if (begins_with_nothing(entry)) {
+        weir__outbound_advance(channel, 0);
+        entry = sendable(channel);
+    }
+    while (entry != NULL && entry != *channel->outbound.unflushed && gathering.used < count &&
+           gather_one(&gathering, entry->msg))
+        entry = entry->next;
     *ret_bytes = gathering.bytes;
     return gathering.used;
 }

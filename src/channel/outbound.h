@@ -26,6 +26,7 @@
 #include <stdatomic.h>
 #include <sys/uio.h>
 
+#include <weir/buf.h>
 #include <weir/channel.h>
 
 /* The cost of a message besides its bytes: its entry, which is a node, the header of a buffer
@@ -33,6 +34,14 @@
 #define WEIR__OUTBOUND_COST 208
 
 typedef struct weir__entry weir__entry;
+
+struct weir__entry {
+    weir__entry *next;
+    weir_msg *msg; /* NULL = taken by the transport */
+    weir_promise *done;
+    int64_t cost; /* against the marks */
+    int64_t size; /* bytes: for the statistics */
+};
 
 typedef struct weir__outbound {
     weir__entry *first;
@@ -56,8 +65,8 @@ void weir__outbound_init(weir__outbound *outbound);
 /* Appends a message. `done` reports a failure. Takes: msg. Keeps: done. */
 void weir__outbound_add(weir_channel *channel, weir_msg *msg, weir_promise *done);
 
-/* Marks all entries as flushed and removes cancelled ones. */
-void weir__outbound_flush(weir_channel *channel);
+/* weir__outbound_flush (channel.h) if there are promises among the unflushed entries. */
+void weir__outbound_flush_promises(weir_channel *channel);
 
 /* Fails the flushed entries, the unflushed ones, or all, flushed first. */
 void weir__outbound_fail_flushed(weir_channel *channel, int err, const char *detail);
@@ -128,6 +137,23 @@ static inline bool weir__outbound_is_writable(const weir__outbound *outbound)
 
 /* ---- for transports ---- */
 
+/*
+ * weir__outbound_gather for the usual flush: true if the flushed part, which is not empty, is a
+ * single buffer with bytes. For transports that take no message (weir__outbound_take).
+ */
+static inline bool weir__outbound_gather_single(const weir__outbound *outbound,
+                                                struct iovec *ret_vector)
+{
+    const weir__entry *entry = outbound->first;
+    const weir_buf *buf = (const weir_buf *)(const void *)entry->msg;
+
+    if (outbound->unflushed != &entry->next || !weir_msg_is(entry->msg, &weir_buf_type))
+        return false;
+    ret_vector->iov_base = (void *)(uintptr_t)weir_buf_bytes(buf); /* only to be read */
+    ret_vector->iov_len = weir_buf_readable(buf);
+    return ret_vector->iov_len > 0;
+}
+
 /* The first flushed message, borrowed; NULL if there is nothing to send. */
 weir_msg *weir__outbound_current(weir_channel *channel);
 
@@ -147,6 +173,9 @@ size_t weir__outbound_gather(weir_channel *channel, struct iovec *ret_vectors, s
  * descriptors. Messages that are sent completely leave the queue, and their promises succeed.
  */
 void weir__outbound_advance(weir_channel *channel, size_t bytes);
+
+/* The same, if all bytes of weir__outbound_gather_single are sent. */
+void weir__outbound_advance_single(weir_channel *channel, size_t bytes);
 
 /* Removes the current message as a whole: sent, or failed with `err`. */
 void weir__outbound_complete(weir_channel *channel, int err, const char *detail);

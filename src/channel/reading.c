@@ -145,13 +145,11 @@ static void answer_request(weir_channel *channel, weir_msg *msg)
 
 bool weir__channel_received(weir_channel *channel, weir_msg *msg)
 {
-    bool once = weir__channel_has(channel, WEIR__READING_ONCE);
-
-    if (weir__channel_phase(channel) != WEIR__OPEN) {
+    if (weir__channel_has(channel, WEIR__NOT_OPEN)) {
         weir_msg_release(msg);
         return weir__channel_has(channel, WEIR__READING);
     }
-    if (once) {
+    if (weir__channel_has(channel, WEIR__READING_ONCE)) {
         answer_request(channel, msg);
         return false;
     }
@@ -161,11 +159,11 @@ bool weir__channel_received(weir_channel *channel, weir_msg *msg)
 
 void weir__channel_read_complete(weir_channel *channel)
 {
-    if (weir__channel_phase(channel) != WEIR__OPEN)
+    if (weir__channel_has(channel, WEIR__NOT_OPEN))
         return;
     weir_fire_read_complete(weir__channel_head_tail(channel));
-    if (weir__channel_has(channel, WEIR__AUTO_READING) &&
-        (channel->pipeline.head_tail.slots & WEIR__REQUEST_READ) != 0)
+    if ((channel->pipeline.head_tail.slots & WEIR__REQUEST_READ) != 0 &&
+        weir__channel_has(channel, WEIR__AUTO_READING))
         weir__auto_request_read(weir__channel_head_tail(channel));
 }
 

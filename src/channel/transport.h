@@ -47,6 +47,7 @@ typedef struct weir__transport {
                             message, and addresses may change */
     bool has_disconnect; /* otherwise a disconnect closes */
     bool lingers;        /* the peer's end of stream confirms what was sent */
+    bool sends_buffers;  /* it can always send a weir_buf: see `admit` */
 
     /* Any thread: true if the channel can run on that executor. */
     bool (*suits)(const weir_channel *channel, const weir_executor *executor);
@@ -98,7 +99,8 @@ typedef struct weir__transport {
     void (*read_start)(weir_channel *channel, bool once);
     void (*read_stop)(weir_channel *channel);
 
-    /* Returns 0 if it can send the message, or an error, which fails the write. NULL = it can. */
+    /* Returns 0 if it can send the message, or an error, which fails the write. NULL = it can. Not
+     * called for buffers if sends_buffers. */
     int (*admit)(weir_channel *channel, const weir_msg *msg);
 
     /*

@@ -114,11 +114,9 @@ static void fail_output(weir_channel *channel, int err)
 
 /* ---- flushing ---- */
 
-/* Continues a close or a half closure that waits for the queue. */
+/* Continues a close or a half closure that waits for the queue, which is empty. */
 static void check_sent(weir_channel *channel)
 {
-    if (weir__outbound_has_flushed(&channel->outbound))
-        return;
     if (weir__channel_phase(channel) == WEIR__SENDING)
         weir__channel_sent_all(channel);
     else if (weir__channel_has(channel, WEIR__OUTPUT_CLOSED) &&
@@ -126,15 +124,9 @@ static void check_sent(weir_channel *channel)
         shut_output(channel);
 }
 
-static void send_flushed(weir_channel *channel)
+/* The result of a flush, unless everything is sent and nothing waits for that. */
+static __attribute__((noinline)) void finish_flush(weir_channel *channel, int result)
 {
-    int result = 0;
-
-    if (weir__outbound_has_flushed(&channel->outbound)) {
-        channel->flags |= WEIR__FLUSHING;
-        result = channel->transport->flush(channel);
-        channel->flags &= ~(uint32_t)WEIR__FLUSHING;
-    }
     if (weir__channel_phase(channel) >= WEIR__CLOSING)
         return;
     if (result < 0)
@@ -149,27 +141,53 @@ static void send_flushed(weir_channel *channel)
         check_sent(channel);
 }
 
-static bool may_send(const weir_channel *channel)
+static inline void send_flushed(weir_channel *channel)
 {
-    return weir__channel_is(channel, WEIR__IS_REGISTERED) &&
+    int result = 0;
+
+    if (weir__outbound_has_flushed(&channel->outbound)) {
+        channel->flags |= WEIR__FLUSHING;
+        result = channel->transport->flush(channel);
+        channel->flags &= ~(uint32_t)WEIR__FLUSHING;
+    }
+    if (result != 0 || weir__outbound_has_flushed(&channel->outbound) ||
+        weir__channel_has(channel, WEIR__NOT_OPEN | WEIR__OUTPUT_CLOSED))
+        finish_flush(channel, result);
+}
+
+static inline bool may_send(const weir_channel *channel, uint32_t state)
+{
+    return (state & WEIR__IS_REGISTERED) != 0 &&
            !weir__channel_has(channel, WEIR__FLUSHING | WEIR__OUTPUT_FULL | WEIR__OUTPUT_LENT |
                                            WEIR__DETACHING);
 }
 
 void weir__channel_resume_sending(weir_channel *channel)
 {
-    if (weir__channel_phase(channel) < WEIR__CLOSING && may_send(channel))
+    uint32_t state = weir__channel_state(channel);
+
+    if ((state & WEIR__PHASE) < WEIR__CLOSING && may_send(channel, state))
         send_flushed(channel);
 }
 
-void weir__channel_do_flush(weir_channel *channel)
+static __attribute__((noinline)) void flush_inactive(weir_channel *channel)
 {
     if (weir__channel_phase(channel) >= WEIR__CLOSING)
         return; /* the queue fails; without a loop this may be any thread */
     weir__outbound_flush(channel);
-    if (!weir__channel_is(channel, WEIR__IS_ACTIVE))
-        weir__outbound_fail_flushed(channel, -ENOTCONN, NULL);
-    else if (may_send(channel))
+    weir__outbound_fail_flushed(channel, -ENOTCONN, NULL);
+}
+
+void weir__channel_do_flush(weir_channel *channel)
+{
+    uint32_t state = weir__channel_state(channel);
+
+    if ((state & (WEIR__CLOSING | WEIR__IS_ACTIVE)) != WEIR__IS_ACTIVE) {
+        flush_inactive(channel);
+        return;
+    }
+    weir__outbound_flush(channel);
+    if (may_send(channel, state))
         send_flushed(channel);
 }
 

@@ -245,15 +245,15 @@ static void embedded_destroy(weir_channel *channel)
     weir__msg_queue_clear(&socket_of(channel)->received);
 }
 
-#define SLOTS                                                                                  \
-    .name = "embedded", .stats = WEIR__STATS_EMBEDDED, .size = sizeof(struct socket),          \
-    .lingers = true, .suits = embedded_suits, .attach = embedded_attach,                       \
-    .detach = embedded_detach, .is_active = embedded_is_active, .bind = embedded_bind,         \
-    .connect = embedded_connect, .close = embedded_close, .shut_output = embedded_shut_output, \
-    .shut_input = embedded_shut_input, .read_start = embedded_read_start,                      \
-    .read_stop = embedded_read_stop, .flush = embedded_flush, .deferred = embedded_deferred,   \
-    .local_address = embedded_local, .remote_address = embedded_remote,                        \
-    .unhandled = embedded_unhandled, .unhandled_error = embedded_unhandled_error,              \
+#define SLOTS                                                                                   \
+    .name = "embedded", .stats = WEIR__STATS_EMBEDDED, .size = sizeof(struct socket),           \
+    .lingers = true, .sends_buffers = true, .suits = embedded_suits, .attach = embedded_attach, \
+    .detach = embedded_detach, .is_active = embedded_is_active, .bind = embedded_bind,          \
+    .connect = embedded_connect, .close = embedded_close, .shut_output = embedded_shut_output,  \
+    .shut_input = embedded_shut_input, .read_start = embedded_read_start,                       \
+    .read_stop = embedded_read_stop, .flush = embedded_flush, .deferred = embedded_deferred,    \
+    .local_address = embedded_local, .remote_address = embedded_remote,                         \
+    .unhandled = embedded_unhandled, .unhandled_error = embedded_unhandled_error,               \
     .destroy = embedded_destroy
 
 static const weir__transport connected = {SLOTS};

@@ -523,6 +523,7 @@ static const weir__transport transport = {
     .name = "inproc",
     .stats = WEIR__STATS_INPROC,
     .size = sizeof(struct inproc),
+    .sends_buffers = true,
     .suits = weir__inproc_suits,
     .attach = inproc_attach,
     .detach = inproc_detach,

@@ -54,16 +54,13 @@ static void update_receive_size(weir__stream *stream, size_t length)
         handle->window = (uint32_t)weir__receive_size_size(&stream->receive_size, options);
 }
 
-WEIR__NO_STACK_PROTECTOR static void on_received(weir__io_handle *handle,
-                                                 const weir__io_block *block, size_t length)
+static void on_received(weir__io_handle *handle, const weir__io_block *block, size_t length)
 {
     weir__stream *stream = stream_of_handle(handle);
-    weir_buf *buf = weir__received_buf(block, length);
 
-    update_receive_size(stream, length);
     weir__stats_received(&stream->base.channel, 1, length);
-    /* The result is not needed: the channel calls read_start and read_stop. */
-    (void)weir__channel_received(&stream->base.channel, weir_buf_msg(buf));
+    update_receive_size(stream, length);
+    weir__channel_deliver(&stream->base.channel, weir_buf_msg(weir__received_buf(block, length)));
 }
 
 static bool keeps_packets_apart(const weir__stream *stream)
@@ -374,7 +371,7 @@ static __attribute__((noinline)) ssize_t send_many(weir__stream *stream, size_t 
 
 /* Sends once from the front of the queue. Returns the bytes sent, or an error; `*ret_length` is the
  * number of bytes offered. */
-static ssize_t send_front(weir__stream *stream, size_t *ret_length)
+static __attribute__((noinline)) ssize_t send_front(weir__stream *stream, size_t *ret_length)
 {
     struct iovec vectors[VECTORS_FEW];
     size_t count = weir__outbound_gather(&stream->base.channel, vectors, VECTORS_FEW, ret_length);
@@ -393,25 +390,47 @@ static ssize_t send_front(weir__stream *stream, size_t *ret_length)
     return 0;
 }
 
-int weir__stream_flush(weir_channel *channel)
+/* A send was not complete: it has failed, or `sent` continues. */
+static __attribute__((noinline)) int stop_flush(weir_channel *channel, ssize_t sent)
+{
+    if (sent < 0)
+        return sent == WEIR__IO_LENT ? WEIR__FLUSH_LENT : (int)sent;
+    weir__outbound_advance(channel, (size_t)sent);
+    return 0;
+}
+
+/* `sends` of writes_per_flush were made before. */
+static __attribute__((noinline)) int flush_queue(weir_channel *channel, int sends)
 {
     weir__stream *stream = stream_of(channel);
-    int budget = weir__channel_options(channel)->writes_per_flush;
+    int budget = weir__channel_options(channel)->writes_per_flush - sends;
     size_t length;
     ssize_t sent;
 
     stream->base.handle.last_send = weir__channel_phase(channel) == WEIR__SENDING;
-    while (weir__outbound_current(channel) != NULL) {
+    while (weir__outbound_is_sendable(channel)) {
         if (budget-- == 0)
             return 1;
         sent = send_front(stream, &length);
-        if (sent == WEIR__IO_LENT)
-            return WEIR__FLUSH_LENT; /* `sent` continues */
-        if (sent < 0)
-            return (int)sent;
+        if (sent < 0 || (size_t)sent < length)
+            return stop_flush(channel, sent);
         weir__outbound_advance(channel, (size_t)sent);
-        if ((size_t)sent < length)
-            return 0; /* `sent` continues */
     }
     return 0;
+}
+
+/* The usual flush is that of a single buffer, while the channel is open. */
+WEIR__NO_STACK_PROTECTOR int weir__stream_flush(weir_channel *channel)
+{
+    struct iovec vector;
+    ssize_t sent;
+
+    if (weir__channel_has(channel, WEIR__NOT_OPEN) ||
+        !weir__outbound_gather_single(&channel->outbound, &vector))
+        return flush_queue(channel, 0);
+    sent = weir__io_send(&weir__endpoint_of(channel)->handle, &vector, 1);
+    if ((size_t)sent != vector.iov_len)
+        return stop_flush(channel, sent);
+    weir__outbound_advance_single(channel, vector.iov_len);
+    return weir__outbound_has_flushed(&channel->outbound) ? flush_queue(channel, 1) : 0;
 }

@@ -63,7 +63,7 @@ static int admit_to_stream(weir_channel *channel, const weir_msg *msg)
     WEIR__STREAM(.name = transport_name, .stats = WEIR__STATS_UNIX,                                \
                  .size = sizeof(struct connection), .socket_family = AF_UNIX, .socket_type = type, \
                  .bind = bind_connection, .connect = connect_to, .close = close_connection,        \
-                 .admit = admit_slot, .flush = flush_slot)
+                 .sends_buffers = type == SOCK_STREAM, .admit = admit_slot, .flush = flush_slot)
 
 static const weir__transport stream =
     CONNECTION("unix", SOCK_STREAM, admit_to_stream, weir__stream_flush);
