@@ -6,6 +6,8 @@
 
 #include "buffer/heap.h"
 
+#define NOINLINE __attribute__((noinline))
+
 #define BLOCKS_MAX 32u
 #define BYTES_MAX (256u << 10)
 
@@ -15,7 +17,7 @@ static unsigned index_of(const struct weir__heap *owner)
     return (unsigned)(((uintptr_t)owner >> 6) * UINT64_C(0x9e3779b97f4a7c15) >> 60);
 }
 
-static void flush_one(weir__outboxes *outboxes, unsigned index)
+static NOINLINE void flush_one(weir__outboxes *outboxes, unsigned index)
 {
     weir__outbox *box = &outboxes->boxes[index];
 
@@ -27,25 +29,39 @@ static void flush_one(weir__outboxes *outboxes, unsigned index)
     outboxes->filled &= ~(1u << index);
 }
 
+/* Adds the first block to an outbox, after flushing the blocks of another heap. */
+static NOINLINE void put_first(weir__outboxes *outboxes, unsigned index, struct weir__heap *owner,
+                               weir_buf *block, uint32_t bytes)
+{
+    weir__outbox *box = &outboxes->boxes[index];
+
+    if (box->first != NULL)
+        flush_one(outboxes, index);
+    atomic_store_explicit(&box->owner, owner, memory_order_relaxed);
+    atomic_store_explicit(&box->count, 1, memory_order_relaxed);
+    box->bytes = bytes;
+    box->first = box->last = block;
+    outboxes->filled |= 1u << index;
+    if (bytes >= BYTES_MAX)
+        flush_one(outboxes, index);
+}
+
 void weir__outbox_put(weir__outboxes *outboxes, struct weir__heap *owner, weir_buf *block,
                       uint32_t bytes)
 {
     unsigned index = index_of(owner);
     weir__outbox *box = &outboxes->boxes[index];
+    uint32_t count = weir__owned_counter_read(&box->count) + 1;
 
-    if (atomic_load_explicit(&box->owner, memory_order_relaxed) != owner) {
-        if (box->first != NULL)
-            flush_one(outboxes, index);
-        atomic_store_explicit(&box->owner, owner, memory_order_relaxed);
+    if (box->first == NULL || atomic_load_explicit(&box->owner, memory_order_relaxed) != owner) {
+        put_first(outboxes, index, owner, block, bytes);
+        return;
     }
-    if (box->first == NULL)
-        box->last = block;
     block->block = box->first;
     box->first = block;
     box->bytes += bytes;
-    outboxes->filled |= 1u << index;
-    weir__owned_counter_add(&box->count, 1);
-    if (weir__owned_counter_read(&box->count) >= BLOCKS_MAX || box->bytes >= BYTES_MAX)
+    atomic_store_explicit(&box->count, count, memory_order_relaxed);
+    if (count >= BLOCKS_MAX || box->bytes >= BYTES_MAX)
         flush_one(outboxes, index);
 }
 
