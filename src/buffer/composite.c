@@ -274,9 +274,17 @@ static int own_or_view(weir_buf *buf, weir_buf **ret_buf)
     return err;
 }
 
+static void set_component(weir_composite *composite, size_t at, weir_buf *buf)
+{
+    composite->components[at] = (struct component){
+        .buf = buf,
+        .end = start_of(composite, at) + weir_buf_readable(buf),
+        .start = buf->read,
+    };
+}
+
 static int insert_buf(weir_composite *composite, size_t at, weir_buf *buf)
 {
-    size_t begin = start_of(composite, at);
     int err = make_room(composite, 1);
 
     if (err == 0)
@@ -284,11 +292,7 @@ static int insert_buf(weir_composite *composite, size_t at, weir_buf *buf)
     if (err < 0)
         return err;
     open_gap(composite, at, 1, weir_buf_readable(buf));
-    composite->components[at] = (struct component){
-        .buf = buf,
-        .end = begin + weir_buf_readable(buf),
-        .start = buf->read,
-    };
+    set_component(composite, at, buf);
     return 0;
 }
 
@@ -341,7 +345,15 @@ WEIR__NO_STACK_PROTECTOR int weir_composite_insert(weir_composite *composite, si
 
 int weir_composite_add(weir_composite *composite, weir_msg *msg)
 {
-    return weir_composite_insert(composite, composite->count, msg);
+    size_t count = composite->count;
+    weir_buf *buf = weir_buf_of(msg);
+
+    if (buf == NULL || !has_one_holder(buf) || count >= composite->capacity ||
+        count >= composite->max_components)
+        return weir_composite_insert(composite, count, msg);
+    set_component(composite, count, buf);
+    composite->count = count + 1;
+    return 0;
 }
 
 /* Makes a buffer of a component, and takes the reference of the component. */
