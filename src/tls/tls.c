@@ -75,10 +75,8 @@ void weir__tls_send(weir_ctx *ctx, weir_buf *records)
     weir_write_pending(ctx, weir_buf_msg(records), NULL, 0); /* regardless of the cap */
 }
 
-void weir__tls_flush(weir_ctx *ctx)
+void weir__tls_flush(weir_ctx *ctx, weir__tls *tls)
 {
-    weir__tls *tls = weir__tls_of(ctx);
-
     if (!tls->needs_flush)
         return;
     tls->needs_flush = false;
@@ -98,7 +96,7 @@ void weir__tls_fail_and_close(weir_ctx *ctx, int err, const char *detail)
     if (tls->stage == WEIR__TLS_CLOSED)
         return;
     weir__tls_set_closed(tls);
-    weir__tls_flush(ctx); /* the alert */
+    weir__tls_flush(ctx, tls); /* the alert */
     weir__tls_fail_writes(ctx, err, detail);
     weir__tls_report_handshake(ctx, err, detail);
     weir_fire_error(ctx, err, detail);
@@ -152,17 +150,6 @@ static int buffer_input(weir_ctx *ctx, weir_buf *in)
     return discard(in);
 }
 
-/* Room for everything, including the part of a record that the session holds: plain bytes are
- * fewer. */
-static int create_plain(weir__tls *tls, const weir_buf *in, weir_buf **ret_plain)
-{
-    size_t room = weir_buf_readable(in);
-
-    if (weir__openssl_session_is_mid_record(tls->session))
-        room += WEIR__TLS_RECORD_MAX;
-    return weir_buf_create(room, 0, ret_plain);
-}
-
 /*
  * False if the peer does not read our replies, to key updates say. It may request any number, but
  * unread they would pile up whatever the marks are. When nothing is queued it has read them all.
@@ -180,18 +167,20 @@ static bool reads_replies(weir_ctx *ctx, size_t length)
 }
 
 /* Decrypts what there is into `plain`: WANT_READ, CLOSED or an error. */
-WEIR__NO_STACK_PROTECTOR static int open_records(weir_ctx *ctx, weir_buf *in, weir_buf *plain)
+WEIR__NO_STACK_PROTECTOR static int open_records(weir_ctx *ctx, weir__tls *tls, weir_buf *in,
+                                                 weir_buf *plain)
 {
-    weir__tls *tls = weir__tls_of(ctx);
     weir__openssl_io io = {.in = in};
-    int result;
+    int result = weir__openssl_session_open(tls->session, &io, plain);
 
-    do {
-        result = weir_buf_writable(plain) > 0 ? 0 : weir_buf_reserve(plain, WEIR__TLS_RECORD_MAX);
+    while (result == WEIR__OPENSSL_DONE) {
+        result = weir_buf_reserve(plain, WEIR__TLS_RECORD_MAX);
         if (result == 0)
             result = weir__openssl_session_open(tls->session, &io, plain);
-    } while (result == WEIR__OPENSSL_DONE);
-    if (result >= 0 && io.out != NULL && !reads_replies(ctx, weir_buf_readable(io.out)))
+    }
+    if (io.out == NULL)
+        return result;
+    if (result >= 0 && !reads_replies(ctx, weir_buf_readable(io.out)))
         result = WEIR_ETLS;
     weir__tls_send(ctx, io.out);
     return result;
@@ -227,30 +216,41 @@ static bool discards(weir_ctx *ctx)
  * Plain bytes before an error or close_notify are passed on before these are reported. `decode`
  * returns one message, which is passed on afterwards; so they are passed on here.
  */
-static int open_all(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+static int pass_and_end(weir_ctx *ctx, weir_buf *in, weir_buf *plain, int result)
 {
-    weir__tls *tls = weir__tls_of(ctx);
+    if (plain != NULL)
+        weir_decoder_pass(ctx, weir_buf_msg(plain));
+    if (weir__tls_of(ctx)->stage != WEIR__TLS_CLOSED)
+        handle_last_result(ctx, result);
+    return discard(in);
+}
+
+/* Plain bytes are fewer than what there is, including the part of a record that the session holds:
+ * so the buffer has room for all of them. */
+WEIR__NO_STACK_PROTECTOR static int open_all(weir_ctx *ctx, weir__tls *tls, weir_buf *in,
+                                             weir_msg **ret_msg)
+{
+    size_t room =
+        weir_buf_readable(in) + (tls->session->is_between_records ? 0 : WEIR__TLS_RECORD_MAX);
     weir_buf *plain;
-    int result = create_plain(tls, in, &plain);
+    int result = weir_buf_create(room, 0, &plain);
 
     if (result < 0) {
         weir__tls_fail_and_close(ctx, result, "out of memory");
         return discard(in);
     }
-    result = open_records(ctx, in, plain);
+    result = open_records(ctx, tls, in, plain);
     if (weir_buf_readable(plain) == 0 || (tls->stage == WEIR__TLS_CLOSING && discards(ctx))) {
         weir_buf_release(plain);
-    } else if (result == WEIR__OPENSSL_WANT_READ) {
-        *ret_msg = weir_buf_msg(plain);
-    } else {
-        weir_decoder_pass(ctx, weir_buf_msg(plain));
+        plain = NULL;
     }
-    if (result != WEIR__OPENSSL_WANT_READ && tls->stage != WEIR__TLS_CLOSED)
-        handle_last_result(ctx, result);
-    return result == WEIR__OPENSSL_WANT_READ ? 1 : discard(in);
+    if (result != WEIR__OPENSSL_WANT_READ)
+        return pass_and_end(ctx, in, plain, result);
+    *ret_msg = plain != NULL ? weir_buf_msg(plain) : NULL;
+    return 1;
 }
 
-WEIR__NO_STACK_PROTECTOR static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
 {
     weir__tls *tls = weir__tls_of(ctx);
 
@@ -265,7 +265,7 @@ WEIR__NO_STACK_PROTECTOR static int decode(weir_ctx *ctx, weir_buf *in, weir_msg
         return buffer_input(ctx, in);
     if (tls->stage == WEIR__TLS_HANDSHAKING)
         return weir__tls_handshake_decode(ctx, in);
-    return open_all(ctx, in, ret_msg);
+    return open_all(ctx, tls, in, ret_msg);
 }
 
 /* The handshake, and what a write or a close waits for, continue even if no plain bytes were
@@ -286,15 +286,13 @@ static void report_peer_closed(weir_ctx *ctx)
 }
 
 /* Everything received has been processed; writes or a close may have waited for it. */
-static void finish_reading(weir_ctx *ctx)
+static void finish_reading(weir_ctx *ctx, weir__tls *tls)
 {
-    const weir__tls *tls = weir__tls_of(ctx);
-
-    if (tls->writes.flushed > 0 || weir_pending_writes_is_ending(&tls->writes)) {
-        weir__tls_seal(ctx);
+    if (tls->writes.flushed > 0 || weir__tls_is_ending(tls)) {
+        weir__tls_seal(ctx, tls);
         weir__tls_continue_closing(ctx);
     }
-    weir__tls_flush(ctx);
+    weir__tls_flush(ctx, tls);
     if (tls->has_peer_closed)
         report_peer_closed(ctx);
 }
@@ -302,27 +300,32 @@ static void finish_reading(weir_ctx *ctx)
 /* Decrypts buffered records. If the request comes from within that, the outer call finishes. */
 static void on_request_read(weir_ctx *ctx)
 {
-    bool is_inside = weir__tls_of(ctx)->decoder.demand.is_running;
+    weir__tls *tls = weir__tls_of(ctx);
+    bool is_inside = tls->decoder.demand.is_running;
 
     weir_decoder_request_read(ctx);
     if (!is_inside)
-        finish_reading(ctx);
+        finish_reading(ctx, tls);
 }
 
 static void on_read_complete(weir_ctx *ctx)
 {
+    weir__tls *tls = weir__tls_of(ctx);
+
     weir_decoder_read_complete(ctx);
-    finish_reading(ctx);
-    weir__tls_request_more(ctx);
+    finish_reading(ctx, tls);
+    weir__tls_request_more(ctx, tls);
 }
 
 static void on_input_closed(weir_ctx *ctx);
 
 void weir__tls_resume(weir_ctx *ctx)
 {
+    weir__tls *tls = weir__tls_of(ctx);
+
     weir_decoder_resume(ctx);
-    finish_reading(ctx);
-    if (weir__tls_of(ctx)->has_input_closed)
+    finish_reading(ctx, tls);
+    if (tls->has_input_closed)
         on_input_closed(ctx);
 }
 
@@ -339,7 +342,7 @@ static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
         weir_write(ctx, msg, done);
         return;
     }
-    if (tls->stage > WEIR__TLS_OPEN || weir_pending_writes_is_ending(&tls->writes))
+    if (tls->stage > WEIR__TLS_OPEN || weir__tls_is_ending(tls))
         err = WEIR_ECLOSED;
     else if (weir_buf_of(msg) == NULL && weir_composite_of(msg) == NULL)
         err = -EINVAL;
@@ -358,11 +361,12 @@ static void on_flush(weir_ctx *ctx)
 
     weir_pending_writes_flush(&tls->writes);
     tls->needs_flush = true;
-    weir__tls_seal(ctx);
-    weir__tls_continue_closing(ctx); /* if that was requested meanwhile */
+    weir__tls_seal(ctx, tls);
+    if (weir__tls_is_ending(tls)) /* it was requested meanwhile */
+        weir__tls_continue_closing(ctx);
     if (!tls->is_sealing)
-        weir__tls_flush(ctx);
-    weir__tls_request_more(ctx);
+        weir__tls_flush(ctx, tls);
+    weir__tls_request_more(ctx, tls);
     if (tls->stage == WEIR__TLS_WAITING && tls->has_passed_first)
         weir__tls_start_handshake(ctx);
 }
@@ -428,7 +432,7 @@ static void on_removed(weir_ctx *ctx)
 
     tls->stage = WEIR__TLS_CLOSED; /* the timer was stopped */
     tls->awaits = WEIR__TLS_AWAITS_NOTHING;
-    weir__tls_flush(ctx);
+    weir__tls_flush(ctx, tls);
     weir__tls_resume_input(ctx);
     weir__tls_detach_last_write(tls);
     weir__tls_report_handshake(ctx, WEIR_ECLOSED, detail);

@@ -84,6 +84,12 @@ static inline weir__tls *weir__tls_of(weir_ctx *ctx)
     return weir_ctx_state(ctx);
 }
 
+/* True if a close or a half closure is deferred. */
+static inline bool weir__tls_is_ending(const weir__tls *tls)
+{
+    return tls->writes.close_deferred || tls->writes.shutdown_deferred;
+}
+
 extern const weir_decoder weir__tls_handler;
 
 /* ---- tls.c ---- */
@@ -92,7 +98,7 @@ extern const weir_decoder weir__tls_handler;
 void weir__tls_send(weir_ctx *ctx, weir_buf *records);
 
 /* Flushes if there are unflushed records. */
-void weir__tls_flush(weir_ctx *ctx);
+void weir__tls_flush(weir_ctx *ctx, weir__tls *tls);
 
 /* Processes buffered bytes, and sends what that produces. */
 void weir__tls_resume(weir_ctx *ctx);
@@ -141,7 +147,7 @@ bool weir__tls_offload(weir_ctx *ctx, weir_buf *in);
 /* ---- tls_write.c ---- */
 
 /* Turns flushed writes into records, and writes these. */
-void weir__tls_seal(weir_ctx *ctx);
+void weir__tls_seal(weir_ctx *ctx, weir__tls *tls);
 
 /* Fails the queued writes, and a half closure behind them. */
 void weir__tls_fail_writes(weir_ctx *ctx, int err, const char *detail);
@@ -169,7 +175,7 @@ void weir__tls_limit_close(weir_ctx *ctx);
 bool weir__tls_waits_for_bytes(const weir__tls *tls);
 
 /* Requests a read in that case, with auto-read off: no other handler does then. */
-void weir__tls_request_more(weir_ctx *ctx);
+void weir__tls_request_more(weir_ctx *ctx, const weir__tls *tls);
 
 /* The handler is removed, or leaves its loop: the listener of the last write must not use it. */
 void weir__tls_detach_last_write(weir__tls *tls);

@@ -168,13 +168,12 @@ bool weir__tls_waits_for_bytes(const weir__tls *tls)
     if (tls->stage == WEIR__TLS_CLOSING)
         return tls->writes.close_deferred;
     return tls->stage == WEIR__TLS_OPEN && tls->session->is_blocked &&
-           (tls->writes.flushed > 0 || weir_pending_writes_is_ending(&tls->writes));
+           (tls->writes.flushed > 0 || weir__tls_is_ending(tls));
 }
 
-void weir__tls_request_more(weir_ctx *ctx)
+void weir__tls_request_more(weir_ctx *ctx, const weir__tls *tls)
 {
-    if (weir__tls_waits_for_bytes(weir__tls_of(ctx)) &&
-        !weir_channel_auto_read(weir_ctx_channel(ctx)))
+    if (weir__tls_waits_for_bytes(tls) && !weir_channel_auto_read(weir_ctx_channel(ctx)))
         weir_request_read(ctx);
 }
 
@@ -199,10 +198,10 @@ static void close_output(weir_ctx *ctx)
     (void)weir_timer_stop(&tls->timer);
     write_close_notify(ctx, promise);
     if (promise != NULL)
-        weir__tls_flush(ctx);
+        weir__tls_flush(ctx, tls);
     else
         weir_pending_writes_run_deferred(ctx, &tls->writes); /* the close flushes it */
-    weir__tls_request_more(ctx);
+    weir__tls_request_more(ctx, tls);
     if (tls->last_write != NULL) /* otherwise it was sent, or nothing waits for it */
         limit_sending(ctx);
     weir_promise_release(promise);
@@ -222,10 +221,9 @@ void weir__tls_continue_closing(weir_ctx *ctx)
 {
     weir__tls *tls = weir__tls_of(ctx);
 
-    if (!weir_pending_writes_is_ending(&tls->writes) || tls->is_sealing ||
-        tls->stage != WEIR__TLS_OPEN)
+    if (!weir__tls_is_ending(tls) || tls->is_sealing || tls->stage != WEIR__TLS_OPEN)
         return;
-    weir__tls_seal(ctx);
+    weir__tls_seal(ctx, tls);
     if (tls->stage != WEIR__TLS_OPEN)
         return;
     if (tls->session->is_blocked && tls->writes.close_deferred)
@@ -255,7 +253,7 @@ static void close_half_closed(weir_ctx *ctx, weir_promise *done)
     tls->stage = WEIR__TLS_CLOSING;
     weir_pending_writes_defer_close(ctx, &tls->writes, done);
     if (waits_for_peer(tls) && limit_peer(ctx) == 0) {
-        weir__tls_request_more(ctx);
+        weir__tls_request_more(ctx, tls);
         return;
     }
     weir_pending_writes_run_deferred(ctx, &tls->writes);
@@ -286,7 +284,7 @@ void weir__tls_close(weir_ctx *ctx, weir_promise *done)
             limit_waiting(ctx);
         weir__tls_continue_closing(ctx);
         if (tls->stage == WEIR__TLS_OPEN)
-            weir__tls_request_more(ctx);
+            weir__tls_request_more(ctx, tls);
     }
 }
 
@@ -325,7 +323,7 @@ void weir__tls_shutdown_output(weir_ctx *ctx, weir_promise *done)
         start_after_first(ctx);
     weir__tls_continue_closing(ctx);
     if (tls->stage == WEIR__TLS_OPEN)
-        weir__tls_request_more(ctx);
+        weir__tls_request_more(ctx, tls);
 }
 
 /* ---- the peer's close_notify ---- */

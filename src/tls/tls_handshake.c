@@ -96,7 +96,7 @@ static void succeed(weir_ctx *ctx)
     (void)weir_timer_stop(&tls->timer);
     tls->stage = WEIR__TLS_OPEN;
     report_success(ctx, event, is_resumed);
-    weir__tls_seal(ctx); /* flushed after the rest of the read */
+    weir__tls_seal(ctx, tls); /* flushed after the rest of the read */
     weir__tls_continue_closing(ctx);
 }
 

@@ -20,6 +20,7 @@
 #include <weir/error.h>
 #include <weir/memory.h>
 
+#include "base/no_stack_protector.h"
 #include "tls/tls.h"
 
 #define BATCH_MAX ((size_t)7 * WEIR__TLS_RECORD_MAX) /* with record overhead below 128 KiB */
@@ -66,10 +67,9 @@ static void detach_sharers(struct sharers *sharers)
         weir_promise_release(sharers->promises[--sharers->count]);
 }
 
-static int share_promise(weir_ctx *ctx, const struct batch *batch, weir_promise **ret_promise,
-                         struct sharers **ret_sharers)
+static int share_promise(weir_ctx *ctx, const struct batch *batch, const weir_pending_write *write,
+                         weir_promise **ret_promise, struct sharers **ret_sharers)
 {
-    const weir_pending_write *write = weir__tls_of(ctx)->writes.first;
     struct sharers *sharers =
         weir_memory_alloc(sizeof(*sharers) + batch->promises * sizeof(sharers->promises[0]));
     int err;
@@ -93,15 +93,13 @@ static int share_promise(weir_ctx *ctx, const struct batch *batch, weir_promise 
 
 /* The promise that completes with a buffer, to be released by the caller; NULL if there is none.
  * And the promises that share it; NULL if there are none. */
-static int promise_of(weir_ctx *ctx, const struct batch *batch, weir_promise **ret_promise,
-                      struct sharers **ret_sharers)
+static int promise_of(weir_ctx *ctx, const struct batch *batch, const weir_pending_write *write,
+                      weir_promise **ret_promise, struct sharers **ret_sharers)
 {
-    const weir_pending_write *write = weir__tls_of(ctx)->writes.first;
-
     *ret_promise = NULL;
     *ret_sharers = NULL;
     if (batch->promises > 1)
-        return share_promise(ctx, batch, ret_promise, ret_sharers);
+        return share_promise(ctx, batch, write, ret_promise, ret_sharers);
     if (batch->promises == 1) {
         while (write->done == NULL)
             write = write->next;
@@ -278,28 +276,48 @@ static int seal_msg(struct sealer *sealer, weir_msg *msg, size_t length)
     return err;
 }
 
-static int seal_batch(weir__tls *tls, const struct batch *batch, weir_buf **ret_records)
+static int seal_pieces(weir__openssl_session *session, const weir_pending_write *write, size_t left,
+                       weir_buf *records)
 {
-    const weir_pending_write *write = tls->writes.first;
     struct sealer sealer;
-    size_t length, left = batch->plain;
-    int err;
+    size_t length;
+    int err = 0;
 
-    sealer.session = tls->session;
-    sealer.io = (weir__openssl_io){0};
+    sealer.session = session;
+    sealer.io = (weir__openssl_io){.out = records};
     sealer.left = left;
     sealer.length = 0;
-    err = weir_buf_create(left + batch->records * WEIR__TLS_RECORD_EXTRA, 0, &sealer.io.out);
     for (; err == 0 && left > 0; write = write->next) {
         length = length_of(write->msg);
         length = length < left ? length : left;
         left -= length;
         err = seal_msg(&sealer, write->msg, length);
     }
+    return err;
+}
+
+/* A single buffer is the usual case. Large ones become full records and a last one. */
+WEIR__NO_STACK_PROTECTOR static int seal_batch(const weir__tls *tls, const struct batch *batch,
+                                               weir_buf **ret_records)
+{
+    const weir_pending_write *first = tls->writes.first;
+    bool is_one = batch->whole + (batch->rest > 0) == 1;
+    weir_buf *buf = is_one ? weir_buf_of(first->msg) : NULL;
+    weir__openssl_io io = {0};
+    int err = weir_buf_create(batch->plain + batch->records * WEIR__TLS_RECORD_EXTRA, 0, &io.out);
+
     if (err < 0)
-        weir_buf_release(sealer.io.out);
+        return err;
+    if (buf != NULL) {
+        err = weir__openssl_session_seal(tls->session, &io, weir_buf_bytes(buf), batch->plain);
+        (void)weir_buf_skip(buf, batch->plain);
+    } else {
+        err = seal_pieces(tls->session, first, batch->plain, io.out);
+    }
+    if (err < 0)
+        weir_buf_release(io.out);
     else
-        *ret_records = sealer.io.out;
+        *ret_records = io.out;
     return err;
 }
 
@@ -322,10 +340,8 @@ static int64_t pop_sealed(weir__tls *tls, const struct batch *batch)
 }
 
 /* Empty writes are passed on in order. */
-static void pass_empty(weir_ctx *ctx, size_t count)
+static void pass_empty(weir_ctx *ctx, weir__tls *tls, size_t count)
 {
-    weir__tls *tls = weir__tls_of(ctx);
-
     for (; count > 0 && tls->writes.flushed > 0; count--)
         weir_pending_writes_pass(ctx, &tls->writes);
 }
@@ -335,9 +351,9 @@ static void pass_empty(weir_ctx *ctx, size_t count)
  * follows because the output is closed. Without a promise the failure is reported as an error,
  * which on_error records.
  */
-static int write_records(weir_ctx *ctx, weir_buf *records, weir_promise *promise, int64_t cost)
+static int write_records(weir_ctx *ctx, weir__tls *tls, weir_buf *records, weir_promise *promise,
+                         int64_t cost)
 {
-    weir__tls *tls = weir__tls_of(ctx);
     int former = tls->last_error, err;
 
     tls->last_error = 0;
@@ -350,9 +366,8 @@ static int write_records(weir_ctx *ctx, weir_buf *records, weir_promise *promise
     return err == WEIR_ECLOSED ? 0 : err;
 }
 
-static int send_batch(weir_ctx *ctx)
+WEIR__NO_STACK_PROTECTOR static int send_batch(weir_ctx *ctx, weir__tls *tls)
 {
-    weir__tls *tls = weir__tls_of(ctx);
     struct batch batch = plan(&tls->writes);
     struct sharers *sharers;
     weir_promise *promise;
@@ -361,24 +376,23 @@ static int send_batch(weir_ctx *ctx)
 
     tls->needs_flush = true;
     if (batch.plain == 0) {
-        pass_empty(ctx, batch.whole);
+        pass_empty(ctx, tls, batch.whole);
         return 0;
     }
-    err = promise_of(ctx, &batch, &promise, &sharers);
+    err = promise_of(ctx, &batch, tls->writes.first, &promise, &sharers);
     if (err < 0)
         return err;
     err = seal_batch(tls, &batch, &records);
     if (err == 0)
-        err = write_records(ctx, records, promise, pop_sealed(tls, &batch));
+        err = write_records(ctx, tls, records, promise, pop_sealed(tls, &batch));
     else if (sharers != NULL)
         detach_sharers(sharers);
     weir_promise_release(promise);
     return err;
 }
 
-void weir__tls_seal(weir_ctx *ctx)
+void weir__tls_seal(weir_ctx *ctx, weir__tls *tls)
 {
-    weir__tls *tls = weir__tls_of(ctx);
     int err = 0;
 
     if (tls->is_sealing)
@@ -386,7 +400,7 @@ void weir__tls_seal(weir_ctx *ctx)
     tls->is_sealing = true;
     while (err == 0 && tls->stage == WEIR__TLS_OPEN && tls->writes.flushed > 0 &&
            !tls->session->is_blocked)
-        err = send_batch(ctx);
+        err = send_batch(ctx, tls);
     tls->is_sealing = false;
     if (err < 0)
         weir__tls_fail_and_close(

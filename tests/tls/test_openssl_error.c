@@ -2,11 +2,15 @@
 /*
  * Errors of peers: the alert that the peer gets, and the reason on our side.
  */
+#include <errno.h>
 #include <string.h>
+
+#include <openssl/err.h>
 
 #include <weir/buf.h>
 
 #include "support/test.h"
+#include "support/tls/openssl_memory.h"
 #include "support/tls/pki.h"
 #include "support/tls/session_pair.h"
 #include "tls/openssl/internal.h"
@@ -255,12 +259,68 @@ TEST(openssl_error, what_came_before_a_bad_record_is_delivered)
     session_pair_close(&pair);
 }
 
-/* ---- a second handshake ---- */
-
 static SSL *ssl_of(const struct session_side *side)
 {
     return side->session->ssl;
 }
+
+/* Other code on the thread may use OpenSSL and leave its errors behind. */
+static void leave_errors(void)
+{
+    ERR_raise(ERR_LIB_SSL, SSL_AD_REASON_OFFSET + SSL_AD_UNKNOWN_CA);
+    ERR_raise(ERR_LIB_PEM, ERR_R_INTERNAL_ERROR);
+}
+
+TEST(openssl_error, errors_of_others_are_not_those_of_a_read)
+{
+    struct session_pair pair;
+
+    for (size_t i = 0; i < 2; i++) {
+        session_pair_open_connected(&pair, versions[i]);
+        session_pair_set_piece(&pair, 7);
+        leave_errors();
+        assert_int_equal(session_side_seal(&pair.client, "in pieces", 9), 0);
+        session_side_expect(&pair.server, "in pieces", 9);
+        weir__openssl_session_close(pair.client.session, &pair.client.io);
+        leave_errors();
+        assert_int_equal(session_side_receive(&pair.server), WEIR__OPENSSL_CLOSED);
+        session_pair_close(&pair);
+    }
+    ERR_clear_error();
+}
+
+TEST(openssl_error, errors_of_others_are_not_the_reason)
+{
+    struct session_pair pair;
+
+    for (size_t i = 0; i < 2; i++) {
+        session_pair_open_connected(&pair, versions[i]);
+        assert_int_equal(session_side_seal(&pair.client, "some words", 10), 0);
+        pair.server.flip_at = pair.server.fetched + 20;
+        leave_errors();
+        assert_int_equal(session_side_receive(&pair.server), WEIR_ETLS);
+        assert_non_null(strstr(pair.server.session->reason, "rejected by us: decryption failed"));
+        assert_int_equal(ERR_peek_error(), 0);
+        session_pair_close(&pair);
+    }
+}
+
+/* The read before it has found nothing; this one does not get that far. */
+TEST(openssl_error, a_read_without_memory_does_not_wait_for_more)
+{
+    struct session_pair pair;
+
+    session_pair_open_connected(&pair, WEIR_TLS_VERSION_1_3);
+    assert_int_equal(SSL_key_update(ssl_of(&pair.client), SSL_KEY_UPDATE_NOT_REQUESTED), 1);
+    assert_int_equal(session_side_step(&pair.client), 0);
+    assert_int_equal(session_side_receive(&pair.server), WEIR__OPENSSL_WANT_READ);
+    assert_int_equal(session_side_seal(&pair.client, "data", 4), 0);
+    test_openssl_fail_at(1);
+    assert_int_equal(session_side_receive(&pair.server), -ENOMEM);
+    session_pair_close(&pair);
+}
+
+/* ---- a second handshake ---- */
 
 /* The server goes on as it was, the client hears that it cannot have one. */
 TEST(openssl_error, keys_are_not_negotiated_again)

@@ -92,9 +92,8 @@ static int hear(weir__openssl_session *session, weir__openssl_io *io, const char
     if (err < 0)
         return err;
     status = weir__openssl_session_open(session, io, plain);
-    if (status == WEIR__OPENSSL_DONE &&
-        (weir_buf_readable(plain) != strlen(expected) ||
-         memcmp(weir_buf_bytes(plain), expected, strlen(expected)) != 0))
+    if (status >= 0 && (weir_buf_readable(plain) != strlen(expected) ||
+                        memcmp(weir_buf_bytes(plain), expected, strlen(expected)) != 0))
         status = WEIR_EMALFORMED;
     weir_buf_release(plain);
     return status;

@@ -215,6 +215,25 @@ TEST(tls_forged, what_comes_in_clear_is_rejected)
     }
 }
 
+/* TLS 1.3 has no levels. */
+TEST(tls_forged, a_fatal_close_notify_is_an_error_before_tls_1_3)
+{
+    static const struct content fatal = CONTENT(SSL3_RT_ALERT, "\2\0");
+    struct play play;
+
+    each_role(role)
+    {
+        play_begin(&play, role->is_server, role->version);
+        forge(&play, &fatal);
+        if (role->version == WEIR_TLS_VERSION_1_2)
+            assert_refused(&play, "rejected by the peer: close notify");
+        else
+            assert_int_equal(event_log_count(&play.raw.ours.events, "error("), 0);
+        assert_false(weir_channel_is_open(play.raw.ours.channel));
+        play_end(&play);
+    }
+}
+
 /* ---- what is borne ---- */
 
 /* Returns how many bytes ours has sent. */

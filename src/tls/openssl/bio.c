@@ -20,18 +20,23 @@ static void remember_first(weir__openssl_session *self, const uint8_t *bytes, si
     self->first_length += (uint8_t)length;
 }
 
+static int starve(weir__openssl_session *self, BIO *bio)
+{
+    self->is_starved = true;
+    BIO_set_retry_read(bio);
+    return -1;
+}
+
 /*
  * Before the next record of a flood OpenSSL sees no input, so that it returns. To reject the flood,
  * it is given the header of a record of an invalid type.
  */
-static int stop_flood(const weir__openssl_session *self, BIO *bio, char *ret_bytes)
+static int stop_flood(weir__openssl_session *self, BIO *bio, char *ret_bytes)
 {
     static const char invalid[SSL3_RT_HEADER_LENGTH] = {'\xff', 3, 3, 0, 1};
 
-    if (!self->is_rejecting_flood) {
-        BIO_set_retry_read(bio);
-        return -1;
-    }
+    if (!self->is_rejecting_flood)
+        return starve(self, bio);
     memcpy(ret_bytes, invalid, sizeof(invalid));
     return (int)sizeof(invalid);
 }
@@ -42,6 +47,7 @@ static int on_bio_read(BIO *bio, char *ret_bytes, int size)
     weir_buf *in = self->io->in;
     size_t length = in != NULL ? weir_buf_readable(in) : 0;
 
+    self->is_starved = false;
     BIO_clear_retry_flags(bio);
     if (size <= 0)
         return 0;
@@ -49,10 +55,8 @@ static int on_bio_read(BIO *bio, char *ret_bytes, int size)
         return stop_flood(self, bio, ret_bytes);
     self->is_between_records =
         length == 0 && size == SSL3_RT_HEADER_LENGTH; /* wants a whole header */
-    if (length == 0) {
-        BIO_set_retry_read(bio);
-        return -1;
-    }
+    if (length == 0)
+        return starve(self, bio);
     if (length > (size_t)size)
         length = (size_t)size;
     if (self->first_length < sizeof(self->first))
@@ -68,6 +72,7 @@ static int on_bio_write(BIO *bio, const char *bytes, int length)
     weir__openssl_io *io = self->io;
     int err = 0;
 
+    self->is_starved = false;
     BIO_clear_retry_flags(bio);
     if (length <= 0)
         return 0;

@@ -42,13 +42,16 @@ static bool is_ssl_error(unsigned long error, int reason)
     return ERR_GET_LIB(error) == ERR_LIB_SSL && ERR_GET_REASON(error) == reason;
 }
 
-/* The first of several errors is the cause, but a lack of memory is it at any position. */
-static unsigned long take_error(void)
+/*
+ * The first of several errors is the cause, but a lack of memory is it at any position. With
+ * `may_be_stale` there may be earlier ones of other code on this thread: then the last is taken.
+ */
+static unsigned long take_error(bool may_be_stale)
 {
     unsigned long error, cause = 0;
 
     while ((error = ERR_get_error()) != 0)
-        if (cause == 0 || is_no_memory(error))
+        if (cause == 0 || is_no_memory(error) || (may_be_stale && !is_no_memory(cause)))
             cause = error;
     return cause;
 }
@@ -62,7 +65,7 @@ static const char *error_text(unsigned long error)
 
 int weir__openssl_error_take(char ret_text[WEIR__TLS_REASON_SIZE])
 {
-    unsigned long error = take_error();
+    unsigned long error = take_error(false);
     bool no_memory = error == 0 || is_no_memory(error); /* an empty queue: no memory for an entry */
 
     (void)snprintf(ret_text, WEIR__TLS_REASON_SIZE, "%s",
@@ -189,7 +192,7 @@ static bool is_out_of_memory(const weir__openssl_session *session, unsigned long
 
 int weir__openssl_session_fail_by_queue(weir__openssl_session *session)
 {
-    unsigned long error = take_error();
+    unsigned long error = take_error(session->is_established);
     int alert;
 
     if (session->io_err < 0)
@@ -209,8 +212,23 @@ int weir__openssl_session_fail_by_queue(weir__openssl_session *session)
     return fail_by_us(session, error);
 }
 
+/* TLS 1.3 ignores the level of an alert. */
+static bool is_close_notify(const SSL *ssl, int level, int alert)
+{
+    return alert == SSL_AD_CLOSE_NOTIFY &&
+           (level == SSL3_AL_WARNING || SSL_version(ssl) >= TLS1_3_VERSION);
+}
+
 void weir__openssl_error_on_info(const SSL *ssl, int where, int value)
 {
-    if ((where & SSL_CB_WRITE_ALERT) == SSL_CB_WRITE_ALERT && (value >> 8) == SSL3_AL_FATAL)
-        weir__openssl_session_of(ssl)->alert_sent = (int16_t)(value & 0xff);
+    weir__openssl_session *session;
+    int level = value >> 8, alert = value & 0xff;
+
+    if ((where & SSL_CB_ALERT) == 0)
+        return;
+    session = weir__openssl_session_of(ssl);
+    if ((where & SSL_CB_WRITE) != 0 && level == SSL3_AL_FATAL)
+        session->alert_sent = (int16_t)alert;
+    if ((where & SSL_CB_READ) != 0 && session->is_established && is_close_notify(ssl, level, alert))
+        session->has_close_notify = true;
 }

@@ -20,7 +20,8 @@
  *      key_log.c         secrets for Wireshark
  *
  * OpenSSL's error queue belongs to the thread: it is empty before each call whose errors are read,
- * and reading empties it.
+ * and reading empties it. Reads and writes of established sessions are the exception, because it
+ * takes longer to look at the queue than to seal a short record: there the last error counts.
  */
 #ifndef WEIR_TLS_OPENSSL_INTERNAL_H
 #define WEIR_TLS_OPENSSL_INTERNAL_H

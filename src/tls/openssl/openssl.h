@@ -76,11 +76,12 @@ enum weir__openssl_hello_state {
 /* The first bytes of the peer are remembered, to name what it speaks if not TLS. */
 #define WEIR__OPENSSL_FIRST_MAX 5
 
-/* Outside of this folder only `reason` and `is_blocked` are read. */
+/* Outside of this folder only the first three are read. */
 typedef struct weir__openssl_session {
     const char *reason; /* after an error, never NULL then */
     bool is_blocked;    /* after `open`: part of a post-handshake message (a ticket, a key update)
                            has arrived; nothing can be sealed or closed until the rest has */
+    bool is_between_records; /* OpenSSL holds no part of the next record */
 
     weir__openssl_context *context;
     struct ssl_st *ssl;
@@ -100,7 +101,9 @@ typedef struct weir__openssl_session {
     bool is_address;         /* server_name is one */
     bool is_established;     /* the handshake is complete */
     bool is_close_sent;      /* our close_notify */
-    bool is_between_records; /* OpenSSL holds no part of the next record */
+    bool has_close_notify;   /* the peer's, after the handshake */
+    bool has_rest;           /* OpenSSL holds plain bytes, for which there was no room */
+    bool is_starved;         /* the last call of the BIO found nothing to read */
     bool is_rejecting_flood; /* OpenSSL is made to send an alert */
 } weir__openssl_session;
 
@@ -151,16 +154,13 @@ void weir__openssl_session_set_context(weir__openssl_session *session,
                                        weir__openssl_context *context);
 
 /*
- * Decrypts records into the free space of `plain`, which must have some: DONE if there are plain
- * bytes, WANT_READ, CLOSED, or an error. After DONE, call it again with more space: there may be
- * more, even if io.in is empty. Other results come alone, after all bytes before them. A reply (to
- * a key update, say) is in io.out.
+ * Decrypts records into the free space of `plain`, which must have some: WANT_READ, CLOSED or an
+ * error, with the plain bytes before it in `plain`; or DONE if that is full. Then call it again
+ * with more space: there may be more, even if io.in is empty. A reply (to a key update, say) is in
+ * io.out.
  */
 int weir__openssl_session_open(weir__openssl_session *session, weir__openssl_io *io,
                                weir_buf *plain);
-
-/* True if it has consumed the beginning of a record whose rest has not arrived. */
-bool weir__openssl_session_is_mid_record(const weir__openssl_session *session);
 
 /* Encrypts `length` plain bytes, at least one, into full records and a last one. */
 int weir__openssl_session_seal(weir__openssl_session *session, weir__openssl_io *io,

@@ -18,6 +18,8 @@
 #include "base/no_stack_protector.h"
 #include "tls/openssl/internal.h"
 
+#define DATA_CREDIT (WEIR__OPENSSL_DATA_CREDIT + 1) /* 1 for the record itself */
+
 weir__openssl_session *weir__openssl_session_of(const SSL *ssl)
 {
     return SSL_get_app_data(ssl);
@@ -30,12 +32,12 @@ weir__openssl_session *weir__openssl_session_of(const SSL *ssl)
 static void on_message(int is_written, int version, int type, const void *bytes, size_t length,
                        SSL *ssl, void *arg)
 {
-    weir__openssl_session *self = weir__openssl_session_of(ssl);
+    weir__openssl_session *self = arg;
 
     (void)version;
     (void)bytes;
     (void)length;
-    (void)arg;
+    (void)ssl;
     if (is_written != 0 || self == NULL || !self->is_established)
         return;
     if (type == SSL3_RT_HEADER)
@@ -106,6 +108,7 @@ static int create_ssl(weir__openssl_session *self)
         return -ENOMEM;
     }
     SSL_set_bio(self->ssl, bio, bio);
+    SSL_set_msg_callback_arg(self->ssl, self);
     return 0;
 }
 
@@ -165,21 +168,6 @@ int weir__openssl_session_create(weir__openssl_context *context,
 
 /* ---- calls ---- */
 
-/* Until `leave`, OpenSSL reads and writes `io`. Clearing an empty error queue costs more than
- * finding it empty. */
-static void enter(weir__openssl_session *self, weir__openssl_io *io)
-{
-    self->io = io;
-    if (ERR_peek_error() != 0)
-        ERR_clear_error();
-}
-
-static int leave(weir__openssl_session *self, int result)
-{
-    self->io = NULL;
-    return result;
-}
-
 /*
  * SSL_MODE_RELEASE_BUFFERS leaves a write buffer behind when handshake messages have arrived,
  * tickets for example. OpenSSL before 3.0.14 would here free one that holds half a record
@@ -191,8 +179,8 @@ static void release_buffers(weir__openssl_session *self)
         (void)SSL_free_buffers(self->ssl);
 }
 
-/* Translates the result of an OpenSSL call that did not succeed. */
-static int result_of(weir__openssl_session *self, int result)
+/* Translates the result of a handshake step that did not succeed. */
+static int step_result_of(weir__openssl_session *self, int result)
 {
     switch (SSL_get_error(self->ssl, result)) {
     case SSL_ERROR_WANT_READ:
@@ -226,22 +214,15 @@ int weir__openssl_session_handshake(weir__openssl_session *self, weir__openssl_i
 
     if (self->failed < 0)
         return self->failed;
-    enter(self, io);
+    ERR_clear_error(); /* SSL_get_error reads the queue */
+    self->io = io;
     result = SSL_do_handshake(self->ssl);
-    if (result == 1)
-        return leave(self, finish_handshake(self));
-    result = result_of(self, result);
+    result = result == 1 ? finish_handshake(self) : step_result_of(self, result);
     if (result == WEIR__OPENSSL_CLOSED)
         result = weir__openssl_session_fail(self, WEIR_ETLSREFUSED,
                                             "the peer closed TLS during the handshake");
-    return leave(self, result);
-}
-
-/* True if an OpenSSL call would find nothing to read. */
-static bool is_dry(const weir__openssl_session *self, const weir_buf *in)
-{
-    return (in == NULL || weir_buf_readable(in) == 0) && SSL_pending(self->ssl) == 0 &&
-           (SSL_get_shutdown(self->ssl) & SSL_RECEIVED_SHUTDOWN) == 0;
+    self->io = NULL;
+    return result;
 }
 
 /*
@@ -263,47 +244,45 @@ static int reject_flood(weir__openssl_session *self)
                                       "rejected by us: too many records without data");
 }
 
-static void credit_data(weir__openssl_session *self)
+/*
+ * Translates the result of a read that returned no data. The BIO and the info callback know it:
+ * SSL_get_error would have to find the error queue empty, which costs more to ensure before each
+ * read than all else that a short record costs here.
+ */
+static int read_result_of(weir__openssl_session *self)
 {
-    const uint32_t credit = WEIR__OPENSSL_DATA_CREDIT + 1; /* 1 for the record itself */
+    int result = WEIR__OPENSSL_WANT_READ;
 
-    self->dataless -= self->dataless < credit ? self->dataless : credit;
-}
-
-/* Translates the result of a read that returned no data. */
-static int read_result_of(weir__openssl_session *self, int result)
-{
-    result = result_of(self, result);
+    if (self->has_close_notify)
+        result = WEIR__OPENSSL_CLOSED;
+    else if (!self->is_starved)
+        result = weir__openssl_session_fail_by_queue(self);
     self->is_blocked = self->failed == 0 && SSL_in_init(self->ssl) != 0;
     if (result == WEIR__OPENSSL_WANT_READ && self->dataless > WEIR__OPENSSL_DATALESS_MAX)
         return reject_flood(self);
     return result;
 }
 
-/*
- * Reads as much as fits and is there. If there were plain bytes, the next call reports what ended
- * it. OpenSSL is not called just to find that nothing is left: that costs it nearly as much as a
- * short record.
- */
+/* Reads as much as fits and is there. OpenSSL is not called just to find that nothing is left: that
+ * costs it nearly as much as a short record. */
 WEIR__NO_STACK_PROTECTOR static int open_records(weir__openssl_session *self, weir_buf *plain)
 {
-    bool has_some = false;
-    size_t length;
-    int result;
+    const weir_buf *in = self->io->in;
+    size_t length, room;
 
-    while (weir_buf_writable(plain) > 0 && !is_dry(self, self->io->in)) {
-        result = SSL_read_ex(self->ssl, weir_buf_space(plain), weir_buf_writable(plain), &length);
-        if (result != 1) {
-            result = read_result_of(self, result);
-            return has_some ? WEIR__OPENSSL_DONE : result;
-        }
-        self->is_blocked = false;
-        credit_data(self);
+    self->is_starved = false;
+    while ((room = weir_buf_writable(plain)) > 0) {
+        if (!self->has_rest && (in == NULL || weir_buf_readable(in) == 0))
+            return WEIR__OPENSSL_WANT_READ;
+        if (SSL_read_ex(self->ssl, weir_buf_space(plain), room, &length) != 1)
+            return read_result_of(self);
         (void)weir_buf_advance(plain, length); /* cannot fail: there was room */
+        self->is_blocked = false;
         self->is_between_records = true; /* if all of this one was read, as it never reads ahead */
-        has_some = true;
+        self->has_rest = length == room && SSL_pending(self->ssl) > 0; /* one record at a time */
+        self->dataless -= self->dataless < DATA_CREDIT ? self->dataless : DATA_CREDIT;
     }
-    return has_some ? WEIR__OPENSSL_DONE : WEIR__OPENSSL_WANT_READ;
+    return WEIR__OPENSSL_DONE;
 }
 
 /* True if `in` is exactly one complete record: the usual case. */
@@ -316,42 +295,31 @@ static bool is_one_record(const weir__openssl_session *self, const weir_buf *in)
            length == (size_t)SSL3_RT_HEADER_LENGTH + (size_t)(header[3] << 8 | header[4]);
 }
 
-/* OpenSSL allocates one buffer for all records of the call; it is freed at the end. */
-static int open_several(weir__openssl_session *self, weir_buf *plain)
-{
-    int result;
-
-    SSL_clear_mode(self->ssl, SSL_MODE_RELEASE_BUFFERS);
-    result = open_records(self, plain);
-    SSL_set_mode(self->ssl, SSL_MODE_RELEASE_BUFFERS);
-    release_buffers(self);
-    return result;
-}
-
-/* OpenSSL frees the buffer itself, unless the record held no plain bytes. */
-static int open_one(weir__openssl_session *self, weir_buf *plain)
-{
-    int result = open_records(self, plain);
-
-    if (result != WEIR__OPENSSL_DONE)
-        release_buffers(self);
-    return result;
-}
-
+/*
+ * OpenSSL frees its buffer after each record, or is made to keep it for all records of the call. It
+ * also keeps that of a record without plain bytes.
+ */
 int weir__openssl_session_open(weir__openssl_session *self, weir__openssl_io *io, weir_buf *plain)
 {
+    bool is_one = is_one_record(self, io->in);
+    size_t before = weir_buf_readable(plain);
+    int result;
+
     assert(self->is_established && weir_buf_writable(plain) > 0);
     if (self->failed < 0)
         return self->failed;
-    if (is_dry(self, io->in))
-        return WEIR__OPENSSL_WANT_READ;
-    enter(self, io);
-    return leave(self, (is_one_record(self, io->in) ? open_one : open_several)(self, plain));
-}
-
-bool weir__openssl_session_is_mid_record(const weir__openssl_session *self)
-{
-    return SSL_has_pending(self->ssl) == 1;
+    if (self->has_close_notify)
+        return WEIR__OPENSSL_CLOSED;
+    self->io = io;
+    if (!is_one)
+        SSL_clear_mode(self->ssl, SSL_MODE_RELEASE_BUFFERS);
+    result = open_records(self, plain);
+    if (!is_one)
+        SSL_set_mode(self->ssl, SSL_MODE_RELEASE_BUFFERS);
+    if (!is_one || weir_buf_readable(plain) == before)
+        release_buffers(self);
+    self->io = NULL;
+    return result;
 }
 
 WEIR__NO_STACK_PROTECTOR int weir__openssl_session_seal(weir__openssl_session *self,
@@ -359,15 +327,17 @@ WEIR__NO_STACK_PROTECTOR int weir__openssl_session_seal(weir__openssl_session *s
                                                         size_t length)
 {
     size_t taken;
-    int result;
+    int err = 0;
 
     assert(self->is_established && length > 0);
     assert(!self->is_blocked); /* OpenSSL would want to read first */
     if (self->failed < 0)
         return self->failed;
-    enter(self, io);
-    result = SSL_write_ex(self->ssl, plain, length, &taken);
-    return leave(self, result == 1 ? 0 : weir__openssl_session_fail_by_queue(self));
+    self->io = io;
+    if (SSL_write_ex(self->ssl, plain, length, &taken) != 1)
+        err = weir__openssl_session_fail_by_queue(self);
+    self->io = NULL;
+    return err;
 }
 
 void weir__openssl_session_close(weir__openssl_session *self, weir__openssl_io *io)
@@ -375,9 +345,10 @@ void weir__openssl_session_close(weir__openssl_session *self, weir__openssl_io *
     if (!self->is_established || self->is_close_sent || self->failed < 0)
         return;
     self->is_close_sent = true;
-    enter(self, io);
-    (void)SSL_shutdown(self->ssl); /* if it fails, the peer still sees the stream end */
-    (void)leave(self, 0);
+    self->io = io;
+    if (SSL_shutdown(self->ssl) < 0)
+        ERR_clear_error(); /* the peer still sees the stream end */
+    self->io = NULL;
 }
 
 /* ---- what was negotiated ---- */
