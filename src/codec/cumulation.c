@@ -166,12 +166,14 @@ bool weir__cumulation_is_empty(const weir_cumulation *cumulation)
     return !has_in(cumulation) && pieces_length(cumulation) == 0;
 }
 
-WEIR__NO_STACK_PROTECTOR int weir__cumulation_next(weir_cumulation *cumulation, weir_buf **ret_in)
+WEIR__NO_STACK_PROTECTOR int weir__cumulation_refill(weir_cumulation *cumulation, weir_buf **ret_in)
 {
     int result;
 
     if (cumulation->in != NULL && weir_buf_readable(cumulation->in) == 0)
         replace_in(cumulation, NULL);
+    if (cumulation->in == NULL && cumulation->pieces == NULL)
+        return 0;
     result = next(cumulation);
     if (result <= 0)
         return result;

@@ -12,16 +12,28 @@
 #ifndef WEIR_CODEC_CUMULATION_H
 #define WEIR_CODEC_CUMULATION_H
 
+#include <weir/buf.h>
 #include <weir/codec.h>
 
 /* Takes: msg, a buffer or a composite. Fails with -ENOMEM, and then discards these bytes. */
 int weir__cumulation_add(weir_cumulation *cumulation, weir_msg *msg);
 
+/* weir__cumulation_next if `in` is used up, or was seen. */
+int weir__cumulation_refill(weir_cumulation *cumulation, weir_buf **ret_in);
+
 /*
  * Returns 1 and the bytes to decode next, which are lent until the next call; 0 if the decoder has
  * seen everything. Fails with -ENOMEM, without losing bytes.
  */
-int weir__cumulation_next(weir_cumulation *cumulation, weir_buf **ret_in);
+static inline int weir__cumulation_next(weir_cumulation *cumulation, weir_buf **ret_in)
+{
+    weir_buf *in = cumulation->in;
+
+    if (in == NULL || cumulation->stuck || weir_buf_readable(in) == 0)
+        return weir__cumulation_refill(cumulation, ret_in);
+    *ret_in = in;
+    return 1;
+}
 
 /* True if weir__cumulation_next would return bytes. */
 bool weir__cumulation_has_next(const weir_cumulation *cumulation);

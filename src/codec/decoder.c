@@ -82,10 +82,10 @@ static void fail_decoding(weir_ctx *ctx, int err)
 }
 
 /* Calls `decode` once. Returns 1 if it may be called again, 0 if not, or an error. */
-WEIR__NO_STACK_PROTECTOR static int call(weir_ctx *ctx, weir_decode_fn *decode, weir_buf *in,
-                                         bool may_be_empty)
+WEIR__NO_STACK_PROTECTOR static inline int call(weir_ctx *ctx, weir_decoder_state *state,
+                                                weir_decode_fn *decode, weir_buf *in,
+                                                bool may_be_empty)
 {
-    weir_decoder_state *state = state_of(ctx);
     size_t before = weir_buf_readable(in);
     weir_msg *msg = NULL;
     bool has_taken;
@@ -107,9 +107,9 @@ WEIR__NO_STACK_PROTECTOR static int call(weir_ctx *ctx, weir_decode_fn *decode, 
     return result > 0 ? has_taken : result;
 }
 
-static bool can_decode(weir_ctx *ctx)
+static inline bool can_decode(const weir_ctx *ctx, const weir_decoder_state *state)
 {
-    return !weir__ctx_is_removed(ctx) && (state_of(ctx)->flags & (BROKEN | FINISHING)) == 0;
+    return (state->flags & (BROKEN | FINISHING)) == 0 && !weir__ctx_is_removed(ctx);
 }
 
 static bool is_urgent(weir_ctx *ctx)
@@ -123,18 +123,17 @@ static bool is_urgent(weir_ctx *ctx)
            decoder->is_urgent(ctx);
 }
 
-WEIR__NO_STACK_PROTECTOR static void decode_all(weir_ctx *ctx)
+WEIR__NO_STACK_PROTECTOR static inline void decode_all(weir_ctx *ctx, weir_decoder_state *state)
 {
-    weir_decoder_state *state = state_of(ctx);
     weir_buf *in;
     int result = 1;
 
-    while (result >= 0 && can_decode(ctx) && (weir__demand_is_open(ctx) || is_urgent(ctx))) {
+    while (result >= 0 && can_decode(ctx, state) && (weir__demand_is_open(ctx) || is_urgent(ctx))) {
         result = weir__cumulation_next(&state->cumulation, &in);
         if (result == 0)
             return;
         if (result > 0)
-            result = call(ctx, decoder_of(ctx)->decode, in, false);
+            result = call(ctx, state, decoder_of(ctx)->decode, in, false);
     }
     if (result < 0)
         fail_decoding(ctx, result);
@@ -147,12 +146,12 @@ static void decode_rest(weir_ctx *ctx)
     weir_buf *in = NULL;
     int result = 0;
 
-    if (decode_last != NULL && can_decode(ctx)) {
+    if (decode_last != NULL && can_decode(ctx, state)) {
         result = weir__cumulation_join(&state->cumulation, &in);
         if (result == 0)
             do
-                result = call(ctx, decode_last, in, true);
-            while (result > 0 && weir_buf_readable(in) > 0 && can_decode(ctx));
+                result = call(ctx, state, decode_last, in, true);
+            while (result > 0 && weir_buf_readable(in) > 0 && can_decode(ctx, state));
         if (result < 0)
             fail_decoding(ctx, result);
     }
@@ -180,7 +179,7 @@ static void produce(weir_ctx *ctx)
 {
     weir_decoder_state *state = state_of(ctx);
 
-    decode_all(ctx);
+    decode_all(ctx, state);
     if ((state->flags & (FINISHING | REMOVING)) == FINISHING)
         remove_if_allowed(ctx);
     else if ((state->flags & (FINISHING | ENDING | ENDED)) == ENDING &&
@@ -219,7 +218,7 @@ static void finish_removal(weir_ctx *ctx)
         decoder_of(ctx)->removed(ctx);
 }
 
-static void settle(weir_ctx *ctx)
+static inline void settle(weir_ctx *ctx)
 {
     weir_decoder_state *state = state_of(ctx);
 
@@ -284,6 +283,7 @@ static void pass_other(weir_ctx *ctx, weir_msg *msg)
 void weir_decoder_read(weir_ctx *ctx, weir_msg *msg)
 {
     weir_decoder_state *state = state_of(ctx);
+    weir_demand *demand = &state->demand;
     int err;
 
     if (!weir__is_bytes(msg)) {
@@ -295,10 +295,22 @@ void weir_decoder_read(weir_ctx *ctx, weir_msg *msg)
         return;
     }
     err = weir__cumulation_add(&state->cumulation, msg);
-    if (err < 0)
+    if (err < 0) {
         fail_decoding(ctx, err);
-    else
+        return;
+    }
+    if (demand->is_running || !weir__demand_has_auto_read(ctx) ||
+        !weir__msg_queue_is_empty(&demand->buffered)) {
         weir__demand_run(ctx, &source, false);
+        return;
+    }
+    demand->is_running = true;
+    produce(ctx);
+    demand->is_running = false;
+    if (demand->needs_complete || demand->needs_request || demand->pending_end != 0)
+        weir__demand_run(ctx, &source, false); /* something happened meanwhile */
+    else
+        settle(ctx);
 }
 
 void weir_decoder_read_complete(weir_ctx *ctx)
@@ -308,7 +320,7 @@ void weir_decoder_read_complete(weir_ctx *ctx)
     if (!state->demand.is_running)
         weir__cumulation_shrink(&state->cumulation);
     weir__demand_read_complete(ctx, &source);
-    if (!weir__demand_has_auto_read(ctx) && can_decode(ctx) && is_urgent(ctx))
+    if (!weir__demand_has_auto_read(ctx) && can_decode(ctx, state) && is_urgent(ctx))
         weir_request_read(ctx);
 }
 
