@@ -94,11 +94,18 @@ void weir__openssl_session_release(weir__openssl_session *self)
     weir_memory_free(self);
 }
 
+/* Clearing an empty error queue costs more than finding it empty. */
+static void clear_errors(void)
+{
+    if (ERR_peek_error() != 0)
+        ERR_clear_error();
+}
+
 static int create_ssl(weir__openssl_session *self)
 {
     BIO *bio;
 
-    ERR_clear_error();
+    clear_errors();
     self->ssl = SSL_new(self->context->ctx);
     if (self->ssl == NULL)
         return weir__openssl_session_fail_by_queue(self);
@@ -214,7 +221,7 @@ int weir__openssl_session_handshake(weir__openssl_session *self, weir__openssl_i
 
     if (self->failed < 0)
         return self->failed;
-    ERR_clear_error(); /* SSL_get_error reads the queue */
+    clear_errors(); /* SSL_get_error reads the queue */
     self->io = io;
     result = SSL_do_handshake(self->ssl);
     result = result == 1 ? finish_handshake(self) : step_result_of(self, result);
