@@ -218,15 +218,17 @@ static struct weir__pending_bytes **find_pending(weir__channel_extra *extra, con
  * memory. */
 static int64_t *pending_of(weir_ctx *ctx, bool takes)
 {
-    weir__channel_extra *extra = weir__channel_extra_get(ctx->channel);
+    weir__channel_extra *extra = weir__channel_extra_if_any(ctx->channel);
     struct weir__pending_bytes **link, *entry;
 
+    if (extra == NULL && takes)
+        extra = weir__channel_extra_get(ctx->channel);
     if (extra == NULL)
         return NULL;
     link = find_pending(extra, ctx);
-    if (*link == NULL && !takes)
-        return NULL;
     if (*link == NULL) {
+        if (!takes)
+            return NULL;
         entry = weir__node_alloc();
         if (entry == NULL)
             return NULL;
@@ -238,7 +240,7 @@ static int64_t *pending_of(weir_ctx *ctx, bool takes)
 
 /* Changes the pending bytes of a handler. Returns the change that counts: bytes that were never
  * counted are not subtracted. */
-static int64_t count_pending(weir_ctx *ctx, int64_t bytes)
+static inline int64_t count_pending(weir_ctx *ctx, int64_t bytes)
 {
     int64_t *held;
 
