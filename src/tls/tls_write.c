@@ -276,48 +276,28 @@ static int seal_msg(struct sealer *sealer, weir_msg *msg, size_t length)
     return err;
 }
 
-static int seal_pieces(weir__openssl_session *session, const weir_pending_write *write, size_t left,
-                       weir_buf *records)
+static int seal_batch(const weir__tls *tls, const struct batch *batch, weir_buf **ret_records)
 {
+    const weir_pending_write *write = tls->writes.first;
     struct sealer sealer;
-    size_t length;
-    int err = 0;
+    size_t length, left = batch->plain;
+    int err;
 
-    sealer.session = session;
-    sealer.io = (weir__openssl_io){.out = records};
+    sealer.session = tls->session;
+    sealer.io = (weir__openssl_io){0};
     sealer.left = left;
     sealer.length = 0;
+    err = weir_buf_create(left + batch->records * WEIR__TLS_RECORD_EXTRA, 0, &sealer.io.out);
     for (; err == 0 && left > 0; write = write->next) {
         length = length_of(write->msg);
         length = length < left ? length : left;
         left -= length;
         err = seal_msg(&sealer, write->msg, length);
     }
-    return err;
-}
-
-/* A single buffer is the usual case. Large ones become full records and a last one. */
-WEIR__NO_STACK_PROTECTOR static int seal_batch(const weir__tls *tls, const struct batch *batch,
-                                               weir_buf **ret_records)
-{
-    const weir_pending_write *first = tls->writes.first;
-    bool is_one = batch->whole + (batch->rest > 0) == 1;
-    weir_buf *buf = is_one ? weir_buf_of(first->msg) : NULL;
-    weir__openssl_io io = {0};
-    int err = weir_buf_create(batch->plain + batch->records * WEIR__TLS_RECORD_EXTRA, 0, &io.out);
-
     if (err < 0)
-        return err;
-    if (buf != NULL) {
-        err = weir__openssl_session_seal(tls->session, &io, weir_buf_bytes(buf), batch->plain);
-        (void)weir_buf_skip(buf, batch->plain);
-    } else {
-        err = seal_pieces(tls->session, first, batch->plain, io.out);
-    }
-    if (err < 0)
-        weir_buf_release(io.out);
+        weir_buf_release(sealer.io.out);
     else
-        *ret_records = io.out;
+        *ret_records = sealer.io.out;
     return err;
 }
 
@@ -366,7 +346,7 @@ static int write_records(weir_ctx *ctx, weir__tls *tls, weir_buf *records, weir_
     return err == WEIR_ECLOSED ? 0 : err;
 }
 
-WEIR__NO_STACK_PROTECTOR static int send_batch(weir_ctx *ctx, weir__tls *tls)
+static int send_batch(weir_ctx *ctx, weir__tls *tls)
 {
     struct batch batch = plan(&tls->writes);
     struct sharers *sharers;
@@ -391,6 +371,42 @@ WEIR__NO_STACK_PROTECTOR static int send_batch(weir_ctx *ctx, weir__tls *tls)
     return err;
 }
 
+/* A single buffer that becomes one record. */
+WEIR__NO_STACK_PROTECTOR static int send_one(weir_ctx *ctx, weir__tls *tls, const weir_buf *plain)
+{
+    size_t length = weir_buf_readable(plain);
+    weir__openssl_io io = {0};
+    weir_promise *promise;
+    int64_t cost;
+    int err = weir_buf_create(length + WEIR__TLS_RECORD_EXTRA, 0, &io.out);
+
+    if (err == 0)
+        err = weir__openssl_session_seal(tls->session, &io, weir_buf_bytes(plain), length);
+    if (err < 0) {
+        weir_buf_release(io.out);
+        return err;
+    }
+    tls->needs_flush = true;
+    weir_msg_release(weir_pending_writes_take_charged(&tls->writes, &promise, &cost));
+    err = write_records(ctx, tls, io.out, promise, cost);
+    weir_promise_release(promise);
+    return err;
+}
+
+/* The usual case is a single short buffer, which needs no plan. */
+static int send_next(weir_ctx *ctx, weir__tls *tls)
+{
+    weir_pending_write *first = tls->writes.first;
+    weir_buf *buf = tls->writes.flushed == 1 ? weir_buf_of(first->msg) : NULL;
+
+    if (buf == NULL)
+        return send_batch(ctx, tls);
+    empty_if_cancelled(first);
+    return weir_buf_readable(buf) > 0 && weir_buf_readable(buf) <= WEIR__TLS_RECORD_MAX
+               ? send_one(ctx, tls, buf)
+               : send_batch(ctx, tls);
+}
+
 void weir__tls_seal(weir_ctx *ctx, weir__tls *tls)
 {
     int err = 0;
@@ -400,7 +416,7 @@ void weir__tls_seal(weir_ctx *ctx, weir__tls *tls)
     tls->is_sealing = true;
     while (err == 0 && tls->stage == WEIR__TLS_OPEN && tls->writes.flushed > 0 &&
            !tls->session->is_blocked)
-        err = send_batch(ctx, tls);
+        err = send_next(ctx, tls);
     tls->is_sealing = false;
     if (err < 0)
         weir__tls_fail_and_close(

@@ -42,6 +42,27 @@ TEST(tls_writes, a_cancelled_write_does_not_cancel_others)
     tls_pair_close(&pair);
 }
 
+/* The peer would reject the next record if one before it was made and not sent. */
+TEST(tls_writes, a_cancelled_write_alone_makes_no_record)
+{
+    struct tls_pair pair;
+    weir_promise *promise;
+
+    open_pair(&pair, NULL);
+    promise = tls_side_promise(&pair.client, "a");
+    weir_channel_write(pair.client.channel, tls_pair_bytes(10), promise);
+    assert_int_equal(weir_promise_cancel(promise), 0);
+    weir_channel_flush(pair.client.channel);
+    tls_pair_run(&pair);
+    tls_side_send_text(&pair.client, "and on");
+    tls_pair_run(&pair);
+    assert_int_equal(pair.server.received, 6);
+    assert_int_equal(event_log_count(&pair.server.events, "error"), 0);
+    assert_events(&pair.client.events, "a=WEIR_ECANCELED");
+    weir_promise_release(promise);
+    tls_pair_close(&pair);
+}
+
 /* A record that was made has to go out, or nothing behind it can be read. */
 TEST(tls_writes, the_cap_is_for_what_is_written_and_not_for_records)
 {
