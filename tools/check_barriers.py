@@ -32,8 +32,7 @@ LOADS = [
     ("src/executor/executor.c", None, "if (when_ns < atomic_load_explicit(&executor->next_wakeup,"),
     ("src/executor/lifecycle.c", None, "next_ns = atomic_load_explicit(&executor->next_wakeup,"),
     ("src/executor/promise.c", None, "if (atomic_load_explicit(&promise->waiters,"),
-    ("src/executor/promise.c", None, "else if (atomic_load_explicit(&promise->listeners,"),
-    ("src/executor/promise.c", None, "if (atomic_load_explicit(&promise->state,"),
+    ("src/executor/promise.c", None, "while ((state = atomic_load_explicit(&promise->state,"),
 ]
 
 X86 = re.compile(r"\b(lock|mfence)\b|\bxchg\w*\s.*\(")

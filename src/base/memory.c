@@ -52,6 +52,11 @@ int weir_memory_set(const weir_memory *memory)
     return 0;
 }
 
+bool weir__memory_is_system(void)
+{
+    return hook.alloc == system_alloc;
+}
+
 void *weir__alloc(size_t size)
 {
     assert(size > 0);

@@ -6,9 +6,13 @@
 #ifndef WEIR_BASE_MEMORY_H
 #define WEIR_BASE_MEMORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <weir/memory.h>
+
+/* True unless weir_memory_set has set another allocator. */
+bool weir__memory_is_system(void);
 
 void *weir__alloc(size_t size) __attribute__((malloc, alloc_size(1)));
 void *weir__zalloc(size_t size) __attribute__((malloc, alloc_size(1)));

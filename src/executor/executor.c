@@ -86,28 +86,11 @@ static void take_queue(weir_executor *executor)
     weir__counter_add(executor->stats.submitted, count);
 }
 
-static int post_here(weir_executor *executor, weir_task *task)
-{
-    if (weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN)
-        return WEIR_EREJECTED;
-    if (!weir__queue_is_empty(&executor->queue))
-        take_queue(executor);
-    weir__chain_append(&executor->turn.ready, &task->node);
-    weir__counter_add(executor->stats.taken, 1);
-    return 0;
-}
-
-static void wake_if_asleep(weir_executor *executor, int64_t when_ns)
-{
-    if (when_ns < atomic_load_explicit(&executor->next_wakeup, memory_order_seq_cst))
-        weir__executor_wake(executor);
-}
-
 /*
  * The queue was closed: the executor has no queue, has to be started, or accepts no more tasks. A
  * started thread may already sleep when the task is pushed: wake it even for a lazy task.
  */
-static COLD int post_to_closed(weir_executor *executor, weir_task *task)
+static int post_to_closed(weir_executor *executor, weir_task *task)
 {
     int err;
 
@@ -124,14 +107,44 @@ static COLD int post_to_closed(weir_executor *executor, weir_task *task)
     return 0;
 }
 
+static void append(weir_executor *executor, weir_task *task)
+{
+    weir__chain_append(&executor->turn.ready, &task->node);
+    weir__counter_add(executor->stats.taken, 1);
+}
+
+/* What post_now has not done. */
+static COLD int post_otherwise(weir_executor *executor, weir_task *task)
+{
+    if (!weir__executor_is_consumer(executor))
+        return post_to_closed(executor, task);
+    if (weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN)
+        return WEIR_EREJECTED;
+    take_queue(executor);
+    append(executor, task);
+    return 0;
+}
+
+/* Queues a task. Returns false, without effect, in the cases of post_otherwise. */
+static INLINE bool post_now(weir_executor *executor, weir_task *task, int64_t when_ns)
+{
+    if (weir__executor_is_consumer(executor)) {
+        if (weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN ||
+            !weir__queue_is_empty(&executor->queue))
+            return false;
+        append(executor, task);
+        return true;
+    }
+    if (!weir__queue_push(&executor->queue, &task->node))
+        return false;
+    if (when_ns < atomic_load_explicit(&executor->next_wakeup, memory_order_seq_cst))
+        weir__executor_wake(executor);
+    return true;
+}
+
 static INLINE int post(weir_executor *executor, weir_task *task, int64_t when_ns)
 {
-    if (weir__executor_is_consumer(executor))
-        return post_here(executor, task);
-    if (!weir__queue_push(&executor->queue, &task->node))
-        return post_to_closed(executor, task);
-    wake_if_asleep(executor, when_ns);
-    return 0;
+    return post_now(executor, task, when_ns) ? 0 : post_otherwise(executor, task);
 }
 
 int weir__executor_post(weir_executor *executor, weir_task *task, int64_t when_ns)
@@ -179,14 +192,21 @@ static COLD void unadmit(weir_executor *executor, weir_task *task)
     atomic_fetch_sub_explicit(&executor->admitted, 1, memory_order_relaxed);
 }
 
-static INLINE int submit(weir_executor *executor, weir_task *task, int64_t when_ns)
+/* Counts a submission. Returns true if it is neither bounded nor has to send the probe. */
+static INLINE bool count_submission(const weir_executor *executor)
+{
+    return ++submissions % PROBE_EVERY != 0 && executor->options.max_pending == 0;
+}
+
+/* The submission was counted. */
+static COLD int submit(weir_executor *executor, weir_task *task, int64_t when_ns)
 {
     bool bounded = executor->options.max_pending > 0;
     int err;
 
     if (bounded && admit(executor, task) < 0)
         return WEIR_EFULL;
-    if (++submissions % PROBE_EVERY == 0 && when_ns == WEIR__NOW)
+    if (submissions % PROBE_EVERY == 0 && when_ns == WEIR__NOW)
         send_probe(executor);
     err = post(executor, task, when_ns);
     if (err < 0 && bounded)
@@ -201,15 +221,13 @@ static COLD int rejected(weir_executor *executor, weir_task_fn *fn, void *arg, i
     return executor->options.rejected(executor, fn, arg, err, executor->options.rejected_data);
 }
 
-static INLINE int try_execute(weir_executor *executor, weir_task_fn *fn, void *arg, int64_t when_ns)
+static COLD int execute_unusual(weir_executor *executor, weir_task_fn *fn, void *arg,
+                                int64_t when_ns)
 {
     weir_task *task = weir__task_alloc(fn, arg);
-    int err;
+    int err = task != NULL ? submit(executor, task, when_ns) : -ENOMEM;
 
-    if (task == NULL)
-        return -ENOMEM;
-    err = submit(executor, task, when_ns);
-    if (err < 0)
+    if (task != NULL && err < 0)
         weir__task_free_own(task);
     return err;
 }
@@ -217,28 +235,59 @@ static INLINE int try_execute(weir_executor *executor, weir_task_fn *fn, void *a
 int weir__executor_try_execute(weir_executor *executor, weir_task_fn *fn, void *arg,
                                int64_t when_ns)
 {
-    return try_execute(executor, fn, arg, when_ns);
+    (void)count_submission(executor);
+    return execute_unusual(executor, fn, arg, when_ns);
 }
 
+static COLD int execute_or_reject(weir_executor *executor, weir_task_fn *fn, void *arg,
+                                  int64_t when_ns)
+{
+    int err = execute_unusual(executor, fn, arg, when_ns);
+
+    return err < 0 ? rejected(executor, fn, arg, err) : 0;
+}
+
+static COLD int post_or_reject(weir_executor *executor, weir_task *task)
+{
+    weir_task_fn *fn = task->fn;
+    void *arg = task->arg;
+    int err = post_otherwise(executor, task);
+
+    if (err == 0)
+        return 0;
+    if (task->reserved != 0)
+        weir__task_free_own(task);
+    return rejected(executor, fn, arg, err);
+}
+
+static COLD int submit_or_reject(weir_executor *executor, weir_task *task, int64_t when_ns)
+{
+    int err = submit(executor, task, when_ns);
+
+    return err < 0 ? rejected(executor, task->fn, task->arg, err) : 0;
+}
+
+/* The usual way calls nothing that returns here, so that it saves no registers. */
 static INLINE int execute(weir_executor *executor, weir_task_fn *fn, void *arg, int64_t when_ns)
 {
-    int err;
+    weir_task *task;
 
     if (executor == NULL || fn == NULL)
         return -EINVAL;
-    err = try_execute(executor, fn, arg, when_ns);
-    return err < 0 ? rejected(executor, fn, arg, err) : 0;
+    if (!count_submission(executor) || !weir__task_is_at_hand())
+        return execute_or_reject(executor, fn, arg, when_ns);
+    task = weir__task_take(weir__task_pool_own, fn, arg);
+    return post_now(executor, task, when_ns) ? 0 : post_or_reject(executor, task);
 }
 
 static INLINE int execute_task(weir_executor *executor, weir_task *task, int64_t when_ns)
 {
-    int err;
-
     if (executor == NULL || task == NULL || task->fn == NULL)
         return -EINVAL;
     task->reserved = 0;
-    err = submit(executor, task, when_ns);
-    return err < 0 ? rejected(executor, task->fn, task->arg, err) : 0;
+    if (!count_submission(executor))
+        return submit_or_reject(executor, task, when_ns);
+    return post_now(executor, task, when_ns) ? 0 : post_or_reject(executor, task);
 }
 
 int weir_execute(weir_executor *executor, weir_task_fn *fn, void *arg)

@@ -3,23 +3,27 @@
  * PENDING -> UNCANCELLABLE -> COMPLETING or CANCELLING -> DONE; intermediate states may be skipped.
  * The thread that leaves the first two writes the result; DONE publishes it and wakes the waiters.
  *
- * Listeners are a lock-free stack in one word, with two flags in its lowest bits: RUNNING, a thread
- * runs listeners; POSTED, the notification task is queued and will run them.
+ * Listeners are a lock-free stack in one word, with three flags in its lowest bits: COMPLETE, the
+ * result is written; RUNNING, a thread runs listeners; POSTED, the notification task is queued, or
+ * is about to be, and will run them.
  *
- *      complete:      with listeners, on the executor's thread: set RUNNING; DONE; run
- *                     otherwise: DONE; post the notification if there are listeners
- *      add:           push; if DONE: post the notification
- *      post:          set POSTED; the thread that set it queues the notification
- *      notification:  clear POSTED; set RUNNING, and unless it was set: run
- *      run:           take all, call them oldest first; then clear RUNNING, unless there are more
- *                     and no notification will come for them: then again
+ *      complete:      set COMPLETE, and with listeners, on the executor's thread: take them all and
+ *                     set RUNNING; elsewhere: set POSTED. Then DONE; run, or queue the notification
+ *      add:           push; if COMPLETE is set: set POSTED, too, and unless it was set: queue the
+ *                     notification
+ *      notification:  clear POSTED; unless RUNNING is set: set it, take all; DONE; run
+ *      run:           call them oldest first; then clear RUNNING, unless there are more and no
+ *                     notification will come for them: take all, and again
  *
- * So listeners run one at a time and in the order pushed. A listener added before the completion
- * runs inside it. A late listener is queued before its add returns, ahead of later tasks, unless
- * another thread is about to queue the notification for its own. A push and the following load of
- * the state are sequentially consistent, as are the store of DONE and the following load of the
- * stack: one of the two sees the other, so no listener is lost. The same holds for `waiters` and
- * the state.
+ * Each line up to its "; then" or "; DONE" is one compare and exchange of the word, so listeners
+ * run one at a time and in the order pushed, and none is lost: it is pushed either before COMPLETE,
+ * and the completion sees it, or after, and sees COMPLETE. A listener added before the completion
+ * runs inside it. A late one is queued before its add returns, ahead of later tasks, unless another
+ * thread is about to queue the notification for its own. It may even precede the completing
+ * thread's DONE, so the notification stores that as well: the result is complete.
+ *
+ * A waiter counts itself in `waiters` and then reads the state; a completion stores DONE and then
+ * reads `waiters`. All four are sequentially consistent, so one of the two sees the other.
  *
  * `refs` counts strong references in its lower half and weak ones in its upper half. A promise that
  * is not complete when its last strong reference is released is abandoned; weak references only
@@ -30,9 +34,11 @@
 
 #include <errno.h>
 #include <stdalign.h>
+#include <string.h>
 
 #include <weir/error.h>
 
+#include "base/block_cache.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/refcount.h"
@@ -41,7 +47,8 @@
 
 #define RUNNING ((uintptr_t)1)
 #define POSTED ((uintptr_t)2)
-#define MARKS (RUNNING | POSTED)
+#define COMPLETE ((uintptr_t)4)
+#define MARKS (RUNNING | POSTED | COMPLETE)
 #define STRONG UINT64_C(1)
 #define WEAK (UINT64_C(1) << 32)
 #define DEPTH_MAX 8
@@ -62,6 +69,7 @@ struct weir_promise {
     _Atomic uint32_t state;
     _Atomic uint32_t waiters;
     int err;
+    uint32_t size; /* of the whole block */
     weir_task notification;
     _Atomic bool first_in_use;
     weir_listener first; /* most promises have one listener: no allocation */
@@ -83,12 +91,14 @@ static weir_task_fn on_notification;
 
 weir_promise *weir__promise_create_with(weir_executor *executor, size_t extra)
 {
-    weir_promise *promise = weir__zalloc(sizeof(*promise) + extra);
+    size_t size = sizeof(weir_promise) + extra;
+    weir_promise *promise = weir__block_alloc(size);
 
     if (promise == NULL)
         return NULL;
-    atomic_init(&promise->state, PENDING);
+    memset(promise, 0, size);
     atomic_init(&promise->refs, STRONG);
+    promise->size = (uint32_t)size;
     promise->executor = executor != NULL ? executor : weir_executor_global();
     weir__executor_weak_retain(promise->executor);
     weir_task_init(&promise->notification, on_notification, promise);
@@ -139,6 +149,7 @@ int weir_promise_create_completed(weir_executor *executor, int err, void *value,
     promise->err = err;
     promise->value = err == 0 ? value : NULL;
     atomic_init(&promise->state, DONE);
+    atomic_init(&promise->listeners, COMPLETE);
     *ret_promise = promise;
     return 0;
 }
@@ -157,17 +168,24 @@ weir_promise *weir_promise_retain(weir_promise *promise)
     return promise;
 }
 
+void weir__promise_retain_new(weir_promise *promise)
+{
+    atomic_store_explicit(&promise->refs, 2 * STRONG, memory_order_relaxed);
+}
+
 static void destroy(weir_promise *promise)
 {
     if (promise->free_value != NULL)
         promise->free_value(promise->value);
-    weir_promise_release(promise->value_owner);
+    if (promise->value_owner != NULL)
+        weir_promise_release(promise->value_owner);
     weir__executor_weak_release(promise->executor);
-    weir__free(promise->detail);
+    if (promise->detail != NULL)
+        weir__free(promise->detail);
 #ifndef NDEBUG
     atomic_store_explicit(&promise->refs, 0, memory_order_relaxed); /* for the assertions */
 #endif
-    weir__free(promise);
+    weir__block_free(promise, promise->size);
 }
 
 static bool is_open(const weir_promise *promise)
@@ -187,7 +205,7 @@ void weir_promise_release(weir_promise *promise)
     refs = atomic_load_explicit(&promise->refs, memory_order_acquire);
     do {
         if ((uint32_t)refs == STRONG && is_open(promise)) {
-            (void)weir_promise_fail(promise, WEIR_EABANDONED, NULL);
+            (void)weir__promise_complete(promise, WEIR_EABANDONED, NULL);
             refs = atomic_load_explicit(&promise->refs, memory_order_acquire);
         }
     } while (refs != STRONG &&
@@ -236,48 +254,61 @@ static void run_listener_list(weir_promise *promise, uintptr_t newest)
     }
 }
 
-/* Clears RUNNING and returns true, unless there are listeners and no notification is queued. */
-static bool stop_running(weir_promise *promise)
+/* Clears RUNNING and returns 0, or takes and returns listeners for which no notification is queued.
+ */
+static uintptr_t stop_running(weir_promise *promise)
 {
-    uintptr_t listeners = atomic_load_explicit(&promise->listeners, memory_order_relaxed);
+    uintptr_t head = atomic_load_explicit(&promise->listeners, memory_order_relaxed), next;
+    bool more;
 
-    while (listeners == RUNNING || (listeners & POSTED) != 0)
-        if (atomic_compare_exchange_weak_explicit(&promise->listeners, &listeners,
-                                                  listeners & ~RUNNING, memory_order_acq_rel,
-                                                  memory_order_relaxed))
-            return true;
-    return false;
+    do {
+        more = (head & ~MARKS) != 0 && (head & POSTED) == 0;
+        next = more ? head & MARKS : head & ~RUNNING;
+    } while (!atomic_compare_exchange_weak_explicit(&promise->listeners, &head, next,
+                                                    memory_order_acq_rel, memory_order_relaxed));
+    return more ? head : 0;
 }
 
-/* The caller has set RUNNING. */
-static void run_listeners(weir_promise *promise)
+/* The caller has set RUNNING and taken the listeners. */
+static void run_listeners(weir_promise *promise, uintptr_t newest)
 {
     depth++;
     do {
-        run_listener_list(
-            promise, atomic_fetch_and_explicit(&promise->listeners, MARKS, memory_order_acq_rel));
-    } while (!stop_running(promise));
+        run_listener_list(promise, newest);
+        newest = stop_running(promise);
+    } while (newest != 0);
     depth--;
+}
+
+static void set_done(weir_promise *promise)
+{
+    atomic_store_explicit(&promise->state, DONE, memory_order_seq_cst);
 }
 
 static void on_notification(void *arg, int status)
 {
     weir_promise *promise = arg;
+    uintptr_t head = atomic_load_explicit(&promise->listeners, memory_order_relaxed), next;
 
     (void)status; /* listeners are called even if the task is cancelled */
-    atomic_fetch_and_explicit(&promise->listeners, ~POSTED, memory_order_acq_rel);
-    if ((atomic_fetch_or_explicit(&promise->listeners, RUNNING, memory_order_acq_rel) & RUNNING) ==
-        0)
-        run_listeners(promise);
+    do {
+        next = (head & RUNNING) != 0 ? head & ~POSTED : (head & MARKS & ~POSTED) | RUNNING;
+    } while (!atomic_compare_exchange_weak_explicit(&promise->listeners, &head, next,
+                                                    memory_order_acq_rel, memory_order_relaxed));
+    if ((head & RUNNING) == 0) {
+        if (!weir_promise_is_done(promise))
+            set_done(promise);
+        run_listeners(promise, head);
+    }
     weir_promise_release(promise);
 }
 
-/* Queues the notification on the executor, or on the global one if that has ended. */
-static void post_notification(weir_promise *promise)
+/*
+ * Queues the notification on the executor, or on the global one if that has ended. The caller has
+ * set POSTED, and gives away a reference.
+ */
+static void queue_notification(weir_promise *promise)
 {
-    if ((atomic_fetch_or_explicit(&promise->listeners, POSTED, memory_order_acq_rel) & POSTED) != 0)
-        return;
-    weir_promise_retain(promise);
     if (weir__executor_post(promise->executor, &promise->notification, WEIR__NOW) == 0)
         return;
     if (weir__executor_post(weir_executor_global(), &promise->notification, WEIR__NOW) == 0)
@@ -293,47 +324,51 @@ static bool may_nest(const weir_executor *executor)
     return weir__in_executor(executor) && depth + (executor->type->run_inline != NULL) < DEPTH_MAX;
 }
 
-static void wake_waiters(weir_promise *promise)
-{
-    if (atomic_load_explicit(&promise->waiters, memory_order_seq_cst) > 0)
-        weir__futex_wake(&promise->state, INT32_MAX);
-}
-
 /*
- * The caller has begun the completion and written the result. From DONE on, waiters and listeners
- * may release the promise, even the caller's reference.
+ * The caller has begun the completion and written the result, and has a reference that neither a
+ * listener nor a waiter releases.
  */
 static void publish(weir_promise *promise)
 {
-    bool inside = atomic_load_explicit(&promise->listeners, memory_order_relaxed) != 0 &&
-                  may_nest(promise->executor);
+    uintptr_t head = atomic_load_explicit(&promise->listeners, memory_order_relaxed), next;
+    bool inside = head != 0 && may_nest(promise->executor);
 
-    weir_promise_retain(promise);
-    if (inside)
-        atomic_fetch_or_explicit(&promise->listeners, RUNNING, memory_order_relaxed);
-    atomic_store_explicit(&promise->state, DONE, memory_order_seq_cst);
-    wake_waiters(promise);
-    if (inside)
-        run_listeners(promise);
-    else if (atomic_load_explicit(&promise->listeners, memory_order_seq_cst) != 0)
-        post_notification(promise);
-    weir_promise_release(promise);
+    do {
+        next = COMPLETE;
+        if (head != 0)
+            next |= inside ? RUNNING : head | POSTED;
+    } while (!atomic_compare_exchange_weak_explicit(&promise->listeners, &head, next,
+                                                    memory_order_acq_rel, memory_order_relaxed));
+    set_done(promise);
+    if (atomic_load_explicit(&promise->waiters, memory_order_seq_cst) > 0)
+        weir__futex_wake(&promise->state, INT32_MAX);
+    if ((next & RUNNING) != 0)
+        run_listeners(promise, head);
+    else if ((next & POSTED) != 0)
+        queue_notification(weir_promise_retain(promise));
 }
 
 /* Once pushed, the listener may run and release even the caller's reference. */
 static void push_listener(weir_promise *promise, weir_listener *listener)
 {
     uintptr_t head = atomic_load_explicit(&promise->listeners, memory_order_relaxed);
+    uintptr_t late = 0; /* or POSTED */
 
-    weir_promise_retain(promise);
     do {
+        if (late == 0 && (head & COMPLETE) != 0) {
+            weir_promise_retain(promise); /* the notification's */
+            late = POSTED;
+        }
         listener->node.next = (weir_queue_node *)(head & ~MARKS);
-    } while (!atomic_compare_exchange_weak_explicit(&promise->listeners, &head,
-                                                    (uintptr_t)&listener->node | (head & MARKS),
-                                                    memory_order_seq_cst, memory_order_relaxed));
-    if (atomic_load_explicit(&promise->state, memory_order_seq_cst) == DONE)
-        post_notification(promise);
-    weir_promise_release(promise);
+    } while (!atomic_compare_exchange_weak_explicit(
+        &promise->listeners, &head, (uintptr_t)&listener->node | (head & MARKS) | late,
+        memory_order_acq_rel, memory_order_relaxed));
+    if (late == 0)
+        return;
+    if ((head & POSTED) == 0)
+        queue_notification(promise);
+    else
+        weir_promise_release(promise);
 }
 
 int weir_promise_add_listener(weir_promise *promise, weir_listener_fn *fn, void *user_data)
@@ -379,6 +414,25 @@ static int begin_completion(weir_promise *promise, uint32_t last_state, int err)
     return 0;
 }
 
+/* A listener or a waiter may release the caller's reference. */
+static void publish_retained(weir_promise *promise)
+{
+    weir_promise_retain(promise);
+    publish(promise);
+    weir_promise_release(promise);
+}
+
+int weir__promise_complete(weir_promise *promise, int err, void *value)
+{
+    int refused = begin_completion(promise, UNCANCELLABLE, err);
+
+    if (refused < 0)
+        return refused;
+    promise->value = value;
+    publish(promise);
+    return 0;
+}
+
 int weir_promise_succeed_with(weir_promise *promise, void *value, weir_value_free_fn *free_value)
 {
     int err = begin_completion(promise, UNCANCELLABLE, 0);
@@ -390,7 +444,7 @@ int weir_promise_succeed_with(weir_promise *promise, void *value, weir_value_fre
     }
     promise->value = value;
     promise->free_value = free_value;
-    publish(promise);
+    publish_retained(promise);
     return 0;
 }
 
@@ -410,7 +464,7 @@ int weir_promise_fail(weir_promise *promise, int err, const char *detail)
         return refused;
     if (detail != NULL)
         promise->detail = weir__strdup(detail); /* NULL: the error's own text */
-    publish(promise);
+    publish_retained(promise);
     return 0;
 }
 

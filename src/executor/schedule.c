@@ -19,7 +19,6 @@
 
 #include "executor/executor.h"
 #include "executor/promise.h"
-#include "executor/timer.h"
 
 enum repeat {
     ONCE,
@@ -40,9 +39,10 @@ struct scheduled {
     bool ended; /* the function was called for the last time */
 };
 
-static weir_executor *executor_of(struct scheduled *scheduled)
+/* Any thread: the executor of a schedule's timer never changes. */
+static weir_executor *executor_of(const struct scheduled *scheduled)
 {
-    return weir_promise_executor(weir__promise_of_extra(scheduled));
+    return scheduled->timer.executor;
 }
 
 static void call(struct scheduled *scheduled, int status)
@@ -60,11 +60,9 @@ static void end(struct scheduled *scheduled, int status)
     weir_promise_release(weir__promise_of_extra(scheduled));
 }
 
-static void on_due(weir_timer *timer);
-
 static void start_timer(struct scheduled *scheduled)
 {
-    weir__timer_start_at(executor_of(scheduled), &scheduled->timer, scheduled->at_ns, on_due);
+    weir__timers_start(&executor_of(scheduled)->timers, &scheduled->timer.node, scheduled->at_ns);
 }
 
 static void run_once(struct scheduled *scheduled)
@@ -76,7 +74,7 @@ static void run_once(struct scheduled *scheduled)
         return;
     }
     call(scheduled, 0);
-    (void)weir_promise_succeed(promise, NULL);
+    (void)weir__promise_complete(promise, 0, NULL);
     end(scheduled, 0);
 }
 
@@ -119,7 +117,7 @@ void weir__schedule_cancelled(weir_timer *timer)
     struct scheduled *scheduled = WEIR_CONTAINER_OF(timer, struct scheduled, timer);
 
     /* Failed, not cancelled: works for an uncancellable promise, and does not call on_cancel. */
-    (void)weir_promise_fail(weir__promise_of_extra(scheduled), WEIR_ECANCELED, NULL);
+    (void)weir__promise_complete(weir__promise_of_extra(scheduled), WEIR_ECANCELED, NULL);
     end(scheduled, WEIR_ECANCELED);
 }
 
@@ -139,7 +137,7 @@ static void stop_now(struct scheduled *scheduled)
 {
     if (scheduled->running || scheduled->ended)
         return; /* run_repeated sees that the promise is complete */
-    (void)weir_timer_stop(&scheduled->timer);
+    weir__timers_stop(&executor_of(scheduled)->timers, &scheduled->timer.node);
     end(scheduled, WEIR_ECANCELED);
 }
 
@@ -154,12 +152,13 @@ static void on_stop_task(void *arg, int status)
 static void on_cancel(weir_promise *promise)
 {
     struct scheduled *scheduled = weir__promise_extra(promise);
-    weir_executor *executor = weir_promise_executor(promise);
+    weir_executor *executor = executor_of(scheduled);
 
     if (weir__in_executor(executor)) {
         stop_now(scheduled);
         return;
     }
+    weir_task_init(&scheduled->stop_task, on_stop_task, scheduled);
     weir_promise_retain(promise);
     if (weir__executor_post(executor, &scheduled->stop_task, WEIR__LAZY) < 0)
         weir_promise_release(promise); /* the executor has ended and has cancelled its timers */
@@ -176,6 +175,7 @@ static int start(weir_executor *executor, struct scheduled *scheduled)
         start_timer(scheduled);
         return 0;
     }
+    weir_task_init(&scheduled->start_task, on_start_task, scheduled);
     weir_promise_retain(promise); /* the task's */
     err = weir__executor_post(executor, &scheduled->start_task, scheduled->at_ns);
     if (err < 0)
@@ -183,14 +183,14 @@ static int start(weir_executor *executor, struct scheduled *scheduled)
     return err;
 }
 
-static int schedule(weir_executor *executor, const struct scheduled *spec, int64_t delay_ns,
-                    weir_promise **ret_promise)
+static int schedule(weir_executor *executor, enum repeat repeat, int64_t delay_ns,
+                    int64_t period_ns, weir_task_fn *fn, void *arg, weir_promise **ret_promise)
 {
     struct scheduled *scheduled;
     weir_promise *promise;
     int err;
 
-    if (executor == NULL || spec->fn == NULL)
+    if (executor == NULL || fn == NULL)
         return -EINVAL;
     if (executor->type->run_inline != NULL)
         return -ENOTSUP;
@@ -201,12 +201,15 @@ static int schedule(weir_executor *executor, const struct scheduled *spec, int64
         return -ENOMEM;
     weir__promise_set_on_cancel(promise, on_cancel);
     scheduled = weir__promise_extra(promise);
-    *scheduled = *spec;
+    scheduled->timer.executor = executor;
+    scheduled->timer.fn = on_due;
+    scheduled->fn = fn;
+    scheduled->arg = arg;
     scheduled->at_ns = weir__deadline(weir__executor_now(executor), delay_ns);
-    weir_task_init(&scheduled->start_task, on_start_task, scheduled);
-    weir_task_init(&scheduled->stop_task, on_stop_task, scheduled);
+    scheduled->period_ns = period_ns;
+    scheduled->repeat = repeat;
 
-    weir_promise_retain(promise); /* released by end() */
+    weir__promise_retain_new(promise); /* released by end() */
     err = start(executor, scheduled);
     if (err < 0)
         weir_promise_release(promise);
@@ -220,20 +223,16 @@ static int schedule(weir_executor *executor, const struct scheduled *spec, int64
 int weir_schedule(weir_executor *executor, int64_t delay_ns, weir_task_fn *fn, void *arg,
                   weir_promise **ret_promise)
 {
-    const struct scheduled spec = {.fn = fn, .arg = arg, .repeat = ONCE};
-
-    return schedule(executor, &spec, delay_ns, ret_promise);
+    return schedule(executor, ONCE, delay_ns, 0, fn, arg, ret_promise);
 }
 
 static int schedule_repeated(weir_executor *executor, enum repeat repeat, int64_t initial_ns,
                              int64_t period_ns, weir_task_fn *fn, void *arg,
                              weir_promise **ret_promise)
 {
-    const struct scheduled spec = {.fn = fn, .arg = arg, .repeat = repeat, .period_ns = period_ns};
-
     if (initial_ns < 0 || period_ns <= 0)
         return -EINVAL;
-    return schedule(executor, &spec, initial_ns, ret_promise);
+    return schedule(executor, repeat, initial_ns, period_ns, fn, arg, ret_promise);
 }
 
 int weir_schedule_at_fixed_rate(weir_executor *executor, int64_t initial_ns, int64_t period_ns,

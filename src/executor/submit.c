@@ -27,10 +27,7 @@ static void on_task(void *arg, int status)
     err = submission->work(submission->arg, status, &value);
     if (status < 0)
         err = status;
-    if (err < 0)
-        (void)weir_promise_fail(promise, err, NULL);
-    else
-        (void)weir_promise_succeed(promise, value);
+    (void)weir__promise_complete(promise, err < 0 ? err : 0, err < 0 ? NULL : value);
     weir_promise_release(promise);
 }
 
@@ -50,7 +47,7 @@ int weir_submit(weir_executor *executor, weir_work_fn *work, void *arg, weir_pro
     submission->work = work;
     submission->arg = arg;
 
-    weir_promise_retain(promise); /* the task's */
+    weir__promise_retain_new(promise); /* the task's */
     err = weir_execute_task(executor, &submission->task);
     if (err < 0)
         weir_promise_release(promise);

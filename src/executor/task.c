@@ -148,18 +148,12 @@ weir_task *weir__task_alloc_slow(void)
 
 /* ---- returning tasks ---- */
 
-static void push_own(weir__task_pool *pool, weir_task *task)
-{
-    task->node.next = pool->free != NULL ? &pool->free->node : NULL;
-    pool->free = task;
-}
-
 void weir__task_free_own(weir_task *task)
 {
     if (task->reserved & WEIR__TASK_UNPOOLED)
         weir__free(task);
     else
-        push_own(weir__task_pool_of(task), task);
+        weir__task_push_own(weir__task_pool_of(task), task);
 }
 
 static void return_chain(weir__task_pool *pool, weir_task *first, uintptr_t count)
@@ -214,8 +208,8 @@ void weir__task_free_slow(weir__task_returns *returns, weir_task *task, weir__ta
         weir__free(task);
         return;
     }
-    if (pool == weir__task_pool_own) {
-        push_own(pool, task);
+    if (pool == weir__task_pool_own) { /* a task with flags */
+        weir__task_push_own(pool, task);
         return;
     }
     chain = chain_for(returns, pool);

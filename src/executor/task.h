@@ -64,25 +64,44 @@ static inline weir__task_pool *weir__task_pool_of(const weir_task *task)
 weir_task *weir__task_alloc_slow(void);
 void weir__task_free_slow(weir__task_returns *returns, weir_task *task, weir__task_pool *pool);
 
-/* Allocates a task from this thread's pool. NULL: no memory. */
-static inline weir_task *weir__task_alloc(weir_task_fn *fn, void *arg)
+/* True if this thread's pool has a free task. */
+static inline bool weir__task_is_at_hand(void)
 {
-    weir__task_pool *pool = weir__task_pool_own;
-    weir_task *task;
+    return weir__task_pool_own != NULL && weir__task_pool_own->free != NULL;
+}
 
-    if (pool != NULL && pool->free != NULL) {
-        task = pool->free;
-        pool->free = weir__task_next(task);
-        __builtin_prefetch(pool->free); /* a backlog of tasks exceeds the cache */
-        task->reserved = (uintptr_t)pool;
-    } else {
-        task = weir__task_alloc_slow();
-        if (task == NULL)
-            return NULL;
-    }
+/* Takes the free task at hand. */
+static inline weir_task *weir__task_take(weir__task_pool *pool, weir_task_fn *fn, void *arg)
+{
+    weir_task *task = pool->free;
+
+    pool->free = weir__task_next(task);
+    __builtin_prefetch(pool->free); /* a backlog of tasks exceeds the cache */
+    task->reserved = (uintptr_t)pool;
     task->fn = fn;
     task->arg = arg;
     return task;
+}
+
+/* Allocates a task from this thread's pool. NULL: no memory. */
+static inline weir_task *weir__task_alloc(weir_task_fn *fn, void *arg)
+{
+    weir_task *task;
+
+    if (weir__task_is_at_hand())
+        return weir__task_take(weir__task_pool_own, fn, arg);
+    task = weir__task_alloc_slow();
+    if (task == NULL)
+        return NULL;
+    task->fn = fn;
+    task->arg = arg;
+    return task;
+}
+
+static inline void weir__task_push_own(weir__task_pool *pool, weir_task *task)
+{
+    task->node.next = pool->free != NULL ? &pool->free->node : NULL;
+    pool->free = task;
 }
 
 /* Frees a task that this thread has allocated and not submitted. */
@@ -93,6 +112,10 @@ static inline void weir__task_free(weir__task_returns *returns, weir_task *task)
 {
     struct weir__task_chain *chain = returns->latest;
 
+    if (task->reserved == (uintptr_t)weir__task_pool_own) {
+        weir__task_push_own(weir__task_pool_own, task);
+        return;
+    }
     if (chain == NULL || task->reserved != (uintptr_t)chain->pool) {
         weir__task_free_slow(returns, task, weir__task_pool_of(task));
         return;

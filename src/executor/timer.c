@@ -12,14 +12,6 @@
 
 #define LONG_NS weir_ms(100)
 
-void weir__timer_start_at(weir_executor *executor, weir_timer *timer, int64_t at_ns,
-                          weir_timer_fn *fn)
-{
-    timer->fn = fn;
-    timer->executor = executor;
-    weir__timers_start(&executor->timers, &timer->node, at_ns);
-}
-
 static void start_now(weir_executor *executor, weir_timer *timer, int64_t delay_ns)
 {
     weir__timers_start(&executor->timers, &timer->node,

@@ -7,10 +7,6 @@
 
 #include <weir/timer.h>
 
-/* Starts or restarts a timer. Only on the executor's thread, before its shutdown. */
-void weir__timer_start_at(weir_executor *executor, weir_timer *timer, int64_t at_ns,
-                          weir_timer_fn *fn);
-
 /* Like weir_timer_start, with the timer's own function; also for the timers of handlers. */
 int weir__timer_start(weir_executor *executor, weir_timer *timer, int64_t delay_ns);
 
