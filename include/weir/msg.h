@@ -66,13 +66,24 @@ static inline bool weir_msg_is(const weir_msg *msg, const weir_msg_type *type)
 }
 
 /*
- * Retains a reference. Only a holder of a reference may retain.
+ * Retains a reference. Only a holder of a reference may retain. A sole owner executes no locked
+ * instruction.
  * Thread: any.
  */
 static inline weir_msg *weir_msg_retain(weir_msg *msg)
 {
-    uint32_t before = __atomic_fetch_add(&msg->refs, 1u, __ATOMIC_RELAXED);
+    uint32_t before = __atomic_load_n(&msg->refs, __ATOMIC_ACQUIRE);
 
+    /*
+     * A holder that reads 1 holds the only reference; see src/base/refcount.h. The store does not
+     * continue the release sequence of earlier releases: what earlier holders did happens before it
+     * because of the acquire load, and before the destruction because the caller's reference is
+     * released or passed on after it.
+     */
+    if (before == 1)
+        __atomic_store_n(&msg->refs, 2u, __ATOMIC_RELAXED);
+    else
+        before = __atomic_fetch_add(&msg->refs, 1u, __ATOMIC_RELAXED);
     assert(before > 0 && before < UINT32_MAX);
     (void)before;
     return msg;
