@@ -270,24 +270,36 @@ static int epoll_descriptor(weir__io *io)
 
 /* ---- dispatching ---- */
 
+static void dispatch_event(weir__io_handle *handle, unsigned events)
+{
+    unsigned wanted = weir__readiness_wanted(handle);
+
+    if (weir__io_is_attached(handle))
+        weir__readiness_deliver(handle, events);
+    if ((events & ~wanted) != 0 && handle->slot != 0)
+        remove_interest(handle, events, wanted);
+}
+
 static bool epoll_dispatch(weir__io *io, int64_t until_ns)
 {
     struct epoll *self = epoll_of(io);
-    bool late = false;
+    const struct epoll_event *event = self->events + self->cursor;
+    const struct epoll_event *end = self->events + self->count;
 
-    while (!late && self->cursor < self->count) {
-        const struct epoll_event *event = &self->events[self->cursor++];
+    while (event < end) {
         weir__io_handle *handle = event->data.ptr;
         unsigned events = event->events;
-        unsigned wanted = weir__readiness_wanted(handle);
 
-        if (weir__io_is_attached(handle))
-            weir__readiness_deliver(handle, events);
-        if ((events & ~wanted) != 0 && handle->slot != 0)
-            remove_interest(handle, events, wanted);
-        late = weir__io_is_late(io, until_ns);
+        event++;
+        if (weir__readiness_is_data(handle, events))
+            weir__readiness_receive(handle, events);
+        else
+            dispatch_event(handle, events);
+        if (weir__io_is_late(io, until_ns))
+            break;
     }
-    return self->cursor < self->count;
+    self->cursor = (int)(event - self->events);
+    return event < end;
 }
 
 const weir__io_type weir__io_epoll = {

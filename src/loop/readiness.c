@@ -34,11 +34,6 @@
 
 #define SPARE_SIZE_MAX 4096 /* larger unused blocks are freed */
 
-static bool is_edge(const weir__io_handle *handle)
-{
-    return handle->io->type->edge;
-}
-
 unsigned weir__readiness_wanted(const weir__io_handle *handle)
 {
     unsigned events = 0;
@@ -51,7 +46,7 @@ unsigned weir__readiness_wanted(const weir__io_handle *handle)
         events |= POLLOUT;
     if ((handle->wants & (WEIR__IO_ACCEPT | WEIR__IO_RECEIVE)) != 0 &&
         (handle->pending & WEIR__IO_PENDING_READ) == 0)
-        events |= is_edge(handle) ? POLLIN | POLLRDHUP : POLLIN;
+        events |= handle->edge ? POLLIN | POLLRDHUP : POLLIN;
     if ((handle->wants & WEIR__IO_POLL) != 0)
         events |= handle->poll_events | POLLERR | POLLHUP;
     return events;
@@ -67,10 +62,11 @@ void weir__readiness_watch(weir__io_handle *handle)
 
 /* The reads of one handle in one turn. */
 struct reading {
-    unsigned left;   /* reads, datagrams or connections still allowed */
-    bool delivered;  /* a callback was made */
-    bool to_the_end; /* the peer hung up: read until the end or the error */
-    bool error;      /* POLLERR */
+    unsigned events;
+    unsigned count; /* reads, datagrams or connections so far */
+    bool delivered; /* a callback was made */
+    bool is_cut;    /* the last read may have left data though its block was not filled */
+    bool is_over;   /* no further call in this turn */
 };
 
 /* Makes one call and notifies the owner. Returns whether another call may find more. */
@@ -98,21 +94,27 @@ static void note_unread(weir__io_handle *handle, uint8_t want)
         handle->unread = true;
 }
 
-WEIR__NO_STACK_PROTECTOR static void read_turn(weir__io_handle *handle, unsigned events,
-                                               uint8_t want, read_step *step)
+/* An edge that reports a hang-up is the last: the handle is read until the end or the error. */
+static bool reads_to_the_end(const weir__io_handle *handle, const struct reading *reading)
 {
-    struct reading reading = {
-        .left = weir__io_reads(handle),
-        .to_the_end = is_edge(handle) && (events & (POLLRDHUP | POLLHUP | POLLERR)) != 0,
-        .error = (events & POLLERR) != 0,
-    };
-    bool more = step(handle, &reading);
+    return handle->edge && (reading->events & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
 
-    while (more && reading.left > 0 && (handle->wants & want) != 0) {
+/* Inlined with its step, which makes a read of a stream one function. */
+static inline __attribute__((always_inline)) void read_turn(weir__io_handle *handle,
+                                                            unsigned events, uint8_t want,
+                                                            read_step *step)
+{
+    struct reading reading = {.events = events};
+    bool more;
+
+    while ((more = step(handle, &reading))) {
+        if (reading.is_over || reading.count >= weir__io_reads(handle) ||
+            (handle->wants & want) == 0)
+            break;
         handle->io->work++;
-        more = step(handle, &reading);
     }
-    if (more && is_edge(handle) && weir__io_is_attached(handle))
+    if (more && handle->edge && weir__io_is_attached(handle))
         note_unread(handle, want);
     if (reading.delivered && weir__io_may_notify(handle))
         handle->owner->read_complete(handle);
@@ -131,7 +133,7 @@ static void start_reading(weir__io_handle *handle, uint8_t want)
 /* The socket is empty for now. */
 static bool drained(weir__io_handle *handle, const struct reading *reading)
 {
-    if (reading->error && !reading->delivered)
+    if ((reading->events & POLLERR) != 0 && !reading->delivered)
         discard_errors(handle);
     return false;
 }
@@ -143,7 +145,7 @@ static bool drained(weir__io_handle *handle, const struct reading *reading)
 static bool end_receiving(weir__io_handle *handle, struct reading *reading, int err)
 {
     handle->wants &= (uint8_t) ~(WEIR__IO_RECEIVE | WEIR__IO_ONCE);
-    reading->left = 0;
+    reading->is_over = true;
     reading->delivered = true;
     handle->owner->receive_ended(handle, err);
     return true;
@@ -195,78 +197,92 @@ static __attribute__((noinline, cold)) bool receive_without_memory(weir__io_hand
 
 /* ---- receiving a stream ---- */
 
-static ssize_t receive_now(weir__io_handle *handle, const weir__io_block *block, size_t size)
+static inline ssize_t receive_now(weir__io_handle *handle, const weir__io_block *block, size_t size)
 {
-    ssize_t length;
-
-    do {
-        weir__counter_add(handle->io->stats.receives, 1);
-        length = weir__sys.recv(handle->descriptor, block->base, size, 0);
-    } while (length < 0 && errno == EINTR);
-    return length < 0 ? -errno : length;
+    weir__counter_add(handle->io->stats.receives, 1);
+    return weir__sys.recv(handle->descriptor, block->base, size, 0);
 }
 
 /*
  * A Unix socket ends a read at passed descriptors, which are discarded here, and reports it by
- * MSG_CTRUNC: then a short read has not emptied the socket. Only edge-triggered backends need to
- * know.
+ * MSG_CTRUNC: then a short read has not emptied the socket.
  */
-static __attribute__((noinline)) ssize_t
-receive_piece(weir__io_handle *handle, const weir__io_block *block, size_t size, bool *is_cut)
+static ssize_t receive_piece(weir__io_handle *handle, const weir__io_block *block, size_t size,
+                             struct reading *reading)
 {
     struct iovec vector = {block->base, size};
     struct msghdr header = {.msg_iov = &vector, .msg_iovlen = 1};
     ssize_t length;
 
-    do {
-        weir__counter_add(handle->io->stats.receives, 1);
-        length = weir__sys.recvmsg(handle->descriptor, &header, 0);
-    } while (length < 0 && errno == EINTR);
-    *is_cut = *is_cut || (header.msg_flags & MSG_CTRUNC) != 0;
-    return length < 0 ? -errno : length;
+    weir__counter_add(handle->io->stats.receives, 1);
+    length = weir__sys.recvmsg(handle->descriptor, &header, 0);
+    if ((header.msg_flags & MSG_CTRUNC) != 0)
+        reading->is_cut = true;
+    return length;
 }
 
 /*
- * Counts the bytes as work for the clock check, and small reads for a backend that treats them
+ * A read after an edge: sets `is_cut`, and counts small reads for a backend that treats them
  * differently.
  */
-static void note_size(weir__io_handle *handle, size_t length)
+static __attribute__((noinline)) ssize_t receive_edge(weir__io_handle *handle,
+                                                      const weir__io_block *block, size_t size,
+                                                      struct reading *reading)
 {
-    handle->io->work += (unsigned)(length / WORK_SIZE);
+    const weir__io_type *type = handle->io->type;
+    ssize_t length;
+
+    reading->is_cut = reads_to_the_end(handle, reading);
+    if (handle->unix_socket && (type->recheck == NULL || !type->recheck(handle)))
+        length = receive_piece(handle, block, size, reading);
+    else
+        length = receive_now(handle, block, size);
     if (length >= WEIR__IO_SMALL)
         handle->small_reads = 0;
-    else if (handle->small_reads < UINT8_MAX)
+    else if (length > 0 && handle->small_reads < UINT8_MAX)
         handle->small_reads++;
+    return length;
+}
+
+static __attribute__((noinline)) bool receive_nothing(weir__io_handle *handle,
+                                                      struct reading *reading,
+                                                      const weir__io_block *block, int err)
+{
+    handle->io->memory.free(handle->io->memory.arg, block);
+    if (err == -EINTR)
+        return true;
+    if (err == -EAGAIN)
+        return drained(handle, reading);
+    return end_receiving(handle, reading, err);
 }
 
 /* A read that leaves space in the block has emptied the socket, unless it was cut short. */
-WEIR__NO_STACK_PROTECTOR static bool receive_block(weir__io_handle *handle, struct reading *reading)
+static inline bool receive_block(weir__io_handle *handle, struct reading *reading)
 {
-    const weir__io_memory *memory = &handle->io->memory;
+    weir__io *io = handle->io;
     size_t size = weir__io_window(handle);
-    bool is_cut = reading->to_the_end;
     weir__io_block block;
     ssize_t length;
 
-    if (memory->alloc(memory->arg, size, &block) < 0)
+    if (io->memory.alloc(io->memory.arg, size, &block) < 0)
         return receive_without_memory(handle, reading);
-    reading->left--;
-    if (handle->unix_socket && is_edge(handle) &&
-        (handle->io->type->recheck == NULL || !handle->io->type->recheck(handle)))
-        length = receive_piece(handle, &block, size, &is_cut);
+    if (handle->edge)
+        length = receive_edge(handle, &block, size, reading);
     else
         length = receive_now(handle, &block, size);
-    if (length > 0) {
-        note_size(handle, (size_t)length);
-        stop_if_once(handle);
-        reading->delivered = true;
-        handle->owner->received(handle, &block, (size_t)length);
-        return (size_t)length == size || is_cut;
-    }
-    memory->free(memory->arg, &block);
-    if (length == -EAGAIN)
-        return drained(handle, reading);
-    return end_receiving(handle, reading, (int)length);
+    if (length <= 0)
+        return receive_nothing(handle, reading, &block, length < 0 ? -errno : 0);
+    io->work += (unsigned)length / WORK_SIZE;
+    stop_if_once(handle);
+    reading->count++;
+    reading->delivered = true;
+    handle->owner->received(handle, &block, (size_t)length);
+    return (size_t)length == size || reading->is_cut;
+}
+
+WEIR__NO_STACK_PROTECTOR void weir__readiness_receive(weir__io_handle *handle, unsigned events)
+{
+    read_turn(handle, events, WEIR__IO_RECEIVE, receive_block);
 }
 
 /* ---- receiving datagrams ---- */
@@ -428,9 +444,11 @@ static void adapt_batch(weir__io_handle *handle, unsigned received, unsigned cou
 
 static unsigned batch_size(const weir__io_handle *handle, const struct reading *reading)
 {
+    unsigned left = weir__io_reads(handle) - reading->count;
+
     if (handle->empty_is_end || handle->receive_fds)
         return 1;
-    return handle->batch < reading->left ? handle->batch : reading->left;
+    return handle->batch < left ? handle->batch : left;
 }
 
 static bool receive_batch(weir__io_handle *handle, struct reading *reading)
@@ -442,17 +460,15 @@ static bool receive_batch(weir__io_handle *handle, struct reading *reading)
         return receive_without_memory(handle, reading);
     received = receive_messages(handle, count);
     save_unused(handle->io, received > 0 ? (unsigned)received : 0, count);
-    if (received == -EAGAIN) {
-        reading->left--;
+    if (received == -EAGAIN)
         return drained(handle, reading);
-    }
     if (received <= 0)
         return end_receiving(handle, reading, received);
-    reading->left -= (unsigned)received;
+    reading->count += (unsigned)received;
     reading->delivered = true;
     adapt_batch(handle, (unsigned)received, count);
     deliver_datagrams(handle, (unsigned)received);
-    return (unsigned)received == count || reading->to_the_end;
+    return (unsigned)received == count || reads_to_the_end(handle, reading);
 }
 
 void weir__readiness_receive_start(weir__io_handle *handle, bool once)
@@ -500,7 +516,7 @@ static bool accept_failed(weir__io_handle *handle, struct reading *reading, int 
     if (weir__readiness_is_connection_error(err))
         return true;
     handle->wants &= (uint8_t)~WEIR__IO_ACCEPT;
-    reading->left = 0;
+    reading->is_over = true;
     reading->delivered = true;
     handle->owner->accepted(handle, err, NULL, 0);
     return true;
@@ -513,7 +529,7 @@ static bool accept_one(weir__io_handle *handle, struct reading *reading)
     socklen_t length = sizeof(storage);
     int descriptor;
 
-    reading->left--;
+    reading->count++;
     weir__counter_add(handle->io->stats.accepts, 1);
     descriptor = weir__sys.accept4(handle->descriptor, peer, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (descriptor < 0)
@@ -600,14 +616,15 @@ static void deliver_readable(weir__io_handle *handle, unsigned events)
     if ((handle->pending & WEIR__IO_PENDING_READ) != 0)
         return;
     if ((handle->wants & WEIR__IO_CONNECT) != 0)
-        handle->unread = is_edge(handle);
+        handle->unread = handle->edge;
+    else if ((handle->wants & WEIR__IO_RECEIVE) != 0 && handle->datagrams)
+        read_turn(handle, events, WEIR__IO_RECEIVE, receive_batch);
     else if ((handle->wants & WEIR__IO_RECEIVE) != 0)
-        read_turn(handle, events, WEIR__IO_RECEIVE,
-                  handle->datagrams ? receive_batch : receive_block);
+        weir__readiness_receive(handle, events);
     else if ((handle->wants & WEIR__IO_ACCEPT) != 0)
         read_turn(handle, events, WEIR__IO_ACCEPT, accept_one);
     else
-        handle->unread = is_edge(handle);
+        handle->unread = handle->edge;
 }
 
 static void deliver_polled(weir__io_handle *handle, unsigned events)
@@ -635,6 +652,6 @@ void weir__readiness_pending(weir__io_handle *handle, unsigned pending)
     if ((pending & WEIR__IO_PENDING_WRITE) != 0)
         events |= POLLOUT;
     if ((pending & WEIR__IO_PENDING_READ) != 0)
-        events |= is_edge(handle) ? POLLIN | POLLRDHUP : POLLIN;
+        events |= handle->edge ? POLLIN | POLLRDHUP : POLLIN;
     weir__readiness_deliver(handle, events);
 }

@@ -24,6 +24,21 @@ void weir__readiness_watch(weir__io_handle *handle);
  */
 void weir__readiness_deliver(weir__io_handle *handle, unsigned events);
 
+/*
+ * True for the most common event: data, and nothing else, for a stream that receives, and nothing
+ * else. A handle that has left wants nothing. weir__readiness_receive then replaces
+ * weir__readiness_deliver: the kernel watches for what is wanted already, unless the owner changes
+ * that in a callback, and then it is armed by that call.
+ */
+static inline bool weir__readiness_is_data(const weir__io_handle *handle, unsigned events)
+{
+    return events == POLLIN && handle->wants == WEIR__IO_RECEIVE && handle->pending == 0 &&
+           !handle->datagrams;
+}
+
+/* Receives from a stream, as often as a turn allows. */
+void weir__readiness_receive(weir__io_handle *handle, unsigned events);
+
 /* The same without an event, for PENDING_READ and PENDING_WRITE. */
 void weir__readiness_pending(weir__io_handle *handle, unsigned pending);
 

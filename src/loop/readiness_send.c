@@ -46,13 +46,19 @@ static ssize_t stop_sending(weir__io_handle *handle, ssize_t total, ssize_t err)
     return total;
 }
 
-static int check_send(const weir__io_handle *handle)
+/* A send that is in progress, or a handle that has failed or left, refuses another. */
+static bool may_send(const weir__io_handle *handle)
+{
+    return handle->state == WEIR__IO_ATTACHED && (handle->wants & WEIR__IO_SEND) == 0;
+}
+
+static __attribute__((noinline, cold)) int refuse_send(const weir__io_handle *handle)
 {
     if (handle->state == WEIR__IO_FAILED)
         return handle->result;
     if (handle->state != WEIR__IO_ATTACHED)
         return WEIR_ECLOSED;
-    return (handle->wants & WEIR__IO_SEND) != 0 ? -EALREADY : 0;
+    return -EALREADY;
 }
 
 static size_t vector_length(const struct iovec *vector, size_t count)
@@ -65,40 +71,45 @@ static size_t vector_length(const struct iovec *vector, size_t count)
 }
 
 /* With MSG_MORE the FIN travels in the packet with the last bytes. */
-static ssize_t send_once(const weir__io_handle *handle, const struct iovec *vector, size_t count)
+static int send_flags(const weir__io_handle *handle)
 {
-    struct iovec *parts = (struct iovec *)(uintptr_t)vector; /* sendmsg does not write to it */
-    int flags = handle->last_send ? MSG_NOSIGNAL | MSG_MORE : MSG_NOSIGNAL;
-
-    if (count == 1)
-        return weir__sys.send(handle->descriptor, vector->iov_base, vector->iov_len, flags);
-    return weir__sys.sendmsg(handle->descriptor,
-                             &(struct msghdr){.msg_iov = parts, .msg_iovlen = count}, flags);
+    return handle->last_send ? MSG_NOSIGNAL | MSG_MORE : MSG_NOSIGNAL;
 }
 
-WEIR__NO_STACK_PROTECTOR ssize_t weir__readiness_send_now(weir__io_handle *handle,
-                                                          const struct iovec *vector, size_t count)
+/* Returns the result of send(2), which is cheaper than sendmsg(2). */
+static inline ssize_t send_one(const weir__io_handle *handle, const struct iovec *vector)
+{
+    weir__counter_add(handle->io->stats.sends, 1);
+    return weir__sys.send(handle->descriptor, vector->iov_base, vector->iov_len,
+                          send_flags(handle));
+}
+
+static ssize_t send_many(const weir__io_handle *handle, const struct iovec *vector, size_t count)
+{
+    struct iovec *parts = (struct iovec *)(uintptr_t)vector; /* sendmsg does not write to it */
+    struct msghdr header = {.msg_iov = parts, .msg_iovlen = count < IOV_MAX ? count : IOV_MAX};
+
+    weir__counter_add(handle->io->stats.sends, 1);
+    return weir__sys.sendmsg(handle->descriptor, &header, send_flags(handle));
+}
+
+ssize_t weir__readiness_send_now(weir__io_handle *handle, const struct iovec *vector, size_t count)
 {
     ssize_t sent;
 
-    if (count > IOV_MAX)
-        count = IOV_MAX;
     do {
-        weir__counter_add(handle->io->stats.sends, 1);
-        sent = send_once(handle, vector, count);
+        sent = count == 1 ? send_one(handle, vector) : send_many(handle, vector, count);
     } while (sent < 0 && errno == EINTR);
     if (sent < 0)
         return errno == EAGAIN ? 0 : -errno;
     return sent;
 }
 
-ssize_t weir__readiness_send(weir__io_handle *handle, const struct iovec *vector, size_t count)
+static __attribute__((noinline)) ssize_t send_vector(weir__io_handle *handle,
+                                                     const struct iovec *vector, size_t count)
 {
     ssize_t total = 0;
-    int err = check_send(handle);
 
-    if (err < 0)
-        return err;
     while (count > 0) {
         size_t parts = count < IOV_MAX ? count : IOV_MAX;
         size_t length = vector_length(vector, parts);
@@ -115,14 +126,36 @@ ssize_t weir__readiness_send(weir__io_handle *handle, const struct iovec *vector
     return total;
 }
 
+/* After a send of one part that was not sent whole. */
+static __attribute__((noinline)) ssize_t send_rest(weir__io_handle *handle,
+                                                   const struct iovec *part, ssize_t sent)
+{
+    if (sent < 0 && errno == EINTR)
+        return send_vector(handle, part, 1);
+    if (sent < 0 && errno != EAGAIN)
+        return -errno;
+    return stop_sending(handle, sent > 0 ? sent : 0, 0);
+}
+
+ssize_t weir__readiness_send(weir__io_handle *handle, const struct iovec *vector, size_t count)
+{
+    ssize_t sent;
+
+    if (!may_send(handle))
+        return refuse_send(handle);
+    if (count != 1)
+        return send_vector(handle, vector, count);
+    sent = send_one(handle, vector);
+    return (size_t)sent == vector->iov_len ? sent : send_rest(handle, vector, sent);
+}
+
 ssize_t weir__readiness_send_datagrams(weir__io_handle *handle, struct mmsghdr *messages,
                                        size_t count)
 {
     size_t total = 0;
-    int err = check_send(handle);
 
-    if (err < 0)
-        return err;
+    if (!may_send(handle))
+        return refuse_send(handle);
     while (total < count) {
         size_t left = count - total;
         int sent;
@@ -141,10 +174,9 @@ ssize_t weir__readiness_send_datagrams(weir__io_handle *handle, struct mmsghdr *
 ssize_t weir__readiness_send_file(weir__io_handle *handle, int file, off_t offset, size_t count)
 {
     size_t total = 0;
-    int err = check_send(handle);
 
-    if (err < 0)
-        return err;
+    if (!may_send(handle))
+        return refuse_send(handle);
     for (unsigned calls = 0; total < count; calls++) {
         ssize_t sent;
 

@@ -118,7 +118,7 @@ TEST(readiness, reads_that_bring_little_are_counted)
     struct driver driver;
     struct peer *peer;
 
-    open_driver(&driver, &scripted_level);
+    open_driver(&driver, &scripted_edge);
     peer = open_receiver(&driver, WEIR__IO_SMALL, WEIR__IO_SMALL - 1);
     for (unsigned i = 1; i <= UINT8_MAX + 2; i++) {
         deliver(peer, POLLIN);
