@@ -213,6 +213,10 @@ static void dispatch_slot(weir__io_handle *handle, struct pollfd *poll)
     unsigned events = (unsigned)(unsigned short)poll->revents;
 
     poll->revents = 0;
+    if (weir__readiness_is_data(handle, events)) {
+        weir__readiness_receive(handle, events);
+        return; /* if the owner stopped in a callback, the next event removes the interest */
+    }
     if ((events & POLLNVAL) != 0)
         weir__io_fail(handle, -EBADF);
     else if (weir__io_is_attached(handle))
@@ -227,15 +231,18 @@ static bool poll_dispatch(weir__io *io, int64_t until_ns)
     bool late = false;
 
     while (!late && self->ready > 0) {
-        if (self->cursor > self->count)
-            self->cursor = self->count; /* handles have left */
-        if (self->cursor <= 1) {
-            self->ready = 0;
-        } else if (self->polls[--self->cursor].revents != 0) {
-            self->ready--;
-            dispatch_slot(self->handles[self->cursor], &self->polls[self->cursor]);
-            late = weir__io_is_late(io, until_ns);
+        uint32_t slot = self->cursor < self->count ? self->cursor : self->count;
+
+        while (slot > 1 && self->polls[slot - 1].revents == 0)
+            slot--;
+        if (slot <= 1) {
+            self->ready = 0; /* handles with events have left */
+            break;
         }
+        self->cursor = --slot;
+        self->ready--;
+        dispatch_slot(self->handles[slot], &self->polls[slot]);
+        late = weir__io_is_late(io, until_ns);
     }
     return self->ready > 0;
 }
