@@ -190,8 +190,8 @@ struct weir__io_handle {
     bool receive_fds : 1;  /* of a Unix socket that receives datagrams: accept passed descriptors
                               (close-on-exec); other sockets discard them */
     bool shared_listener : 1; /* other processes may accept from the same socket */
-    bool last_send : 1; /* the current send is the last: the end of the stream follows at once */
-    bool edge : 1;      /* of the backend's type: an event is reported once */
+    bool last_send : 1;   /* the current send is the last: the end of the stream follows at once */
+    bool edge : 1;        /* of the backend's type: an event is reported once */
     uint16_t poll_events; /* events that the owner polls for */
     uint8_t reads; /* maximum of accepts, receives or datagrams per turn, set by the owner; 0 =
                       default */

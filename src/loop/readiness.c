@@ -101,9 +101,8 @@ static bool reads_to_the_end(const weir__io_handle *handle, const struct reading
 }
 
 /* Inlined with its step, which makes a read of a stream one function. */
-static inline __attribute__((always_inline)) void read_turn(weir__io_handle *handle,
-                                                            unsigned events, uint8_t want,
-                                                            read_step *step)
+static inline __attribute__((always_inline)) void
+read_turn(weir__io_handle *handle, unsigned events, uint8_t want, read_step *step)
 {
     struct reading reading = {.events = events};
     bool more;

@@ -3,7 +3,7 @@
  * System calls on descriptors, processes and the network, as a table: the layers above make them
  * only through it. Entries can be replaced before the first thread starts, by tests that make each
  * call fail in turn, or by a simulator. Each entry behaves as the function of that name, and sets
- * errno.
+ * errno, but need not be a cancellation point.
  */
 #ifndef WEIR_OS_SYSTEM_H
 #define WEIR_OS_SYSTEM_H

@@ -36,6 +36,92 @@ static bool is_pending(int number)
     return sigismember(&pending, number) == 1;
 }
 
+/* ---- calls without a cancellation point ---- */
+
+static int open_pair(int pair[2])
+{
+    return socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair);
+}
+
+static int watch(int descriptor)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = descriptor};
+    int epoll = weir__sys.epoll_create1(EPOLL_CLOEXEC);
+
+    assert_true(epoll >= 0);
+    assert_int_equal(weir__sys.epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event), 0);
+    return epoll;
+}
+
+/* Each call that is made directly, with its result. */
+TEST(system, direct_calls_return_what_the_kernel_does)
+{
+    struct epoll_event event;
+    char memory[8] = "";
+    int pair[2], epoll;
+
+    assert_int_equal(open_pair(pair), 0);
+    epoll = watch(pair[1]);
+    assert_int_equal(weir__sys.epoll_wait(epoll, &event, 1, 0), 0);
+    assert_int_equal(weir__sys.send(pair[0], "ab", 2, MSG_NOSIGNAL), 2);
+    assert_int_equal(weir__sys.write(pair[0], "cde", 3), 3);
+    assert_int_equal(weir__sys.epoll_wait(epoll, &event, 1, -1), 1);
+    assert_int_equal(event.data.fd, pair[1]);
+    assert_int_equal(weir__sys.recv(pair[1], memory, 1, MSG_PEEK), 1);
+    assert_int_equal(weir__sys.recv(pair[1], memory, sizeof(memory), 0), 5);
+    assert_string_equal(memory, "abcde");
+    (void)close(epoll);
+    (void)close(pair[0]);
+    (void)close(pair[1]);
+}
+
+TEST(system, direct_calls_pass_messages)
+{
+    char memory[2][8] = {""};
+    struct iovec sent = {(void *)(uintptr_t) "abc", 3};
+    struct iovec parts[2] = {{memory[0], 1}, {memory[1], 2}};
+    struct mmsghdr messages[2] = {
+        {.msg_hdr = {.msg_iov = &sent, .msg_iovlen = 1}},
+        {.msg_hdr = {.msg_iov = &sent, .msg_iovlen = 1}},
+    };
+    struct timespec at_once = {0};
+    int pair[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
+    assert_int_equal(weir__sys.sendmmsg(pair[0], messages, 2, MSG_NOSIGNAL), 2);
+    assert_int_equal(weir__sys.sendmsg(pair[0], &messages[0].msg_hdr, MSG_NOSIGNAL), 3);
+    messages[0].msg_hdr = (struct msghdr){.msg_iov = &parts[0], .msg_iovlen = 1};
+    messages[1].msg_hdr = (struct msghdr){.msg_iov = &parts[1], .msg_iovlen = 1};
+    assert_int_equal(weir__sys.recvmmsg(pair[1], messages, 2, MSG_PEEK, &at_once), 1);
+    assert_int_equal(weir__sys.recvmmsg(pair[1], messages, 2, 0, NULL), 2);
+    assert_string_equal(memory[0], "a");
+    assert_string_equal(memory[1], "ab");
+    assert_int_equal(messages[1].msg_hdr.msg_flags, MSG_TRUNC);
+    (void)close(pair[0]);
+    (void)close(pair[1]);
+}
+
+TEST(system, direct_calls_set_errno)
+{
+    struct epoll_event event;
+    char byte = 0;
+    int pair[2];
+
+    assert_int_equal(open_pair(pair), 0);
+    assert_int_equal(weir__sys.recv(pair[1], &byte, 1, 0), -1);
+    assert_int_equal(errno, EAGAIN);
+    (void)close(pair[1]);
+    assert_int_equal(weir__sys.send(pair[0], &byte, 1, MSG_NOSIGNAL), -1);
+    assert_int_equal(errno, EPIPE);
+    (void)close(pair[0]);
+    assert_int_equal(weir__sys.write(-1, &byte, 1), -1);
+    assert_int_equal(errno, EBADF);
+    assert_int_equal(weir__sys.epoll_wait(-1, &event, 1, 0), -1);
+    assert_int_equal(errno, EBADF);
+}
+
+/* ---- sendfile ---- */
+
 /* SIGPIPE would end this program. */
 TEST(system, sendfile_raises_no_signal)
 {
