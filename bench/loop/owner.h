@@ -22,7 +22,7 @@ struct shelf {
 
 enum { SHELVES = 4 };
 
-static struct shelf *shelf_of(struct shelf *shelves, size_t size)
+static __attribute__((noinline)) struct shelf *shelf_of(struct shelf *shelves, size_t size)
 {
     struct shelf *shelf = shelves;
 
@@ -44,8 +44,12 @@ static void *page_aligned(size_t size)
 
 static int block_take(void *arg, size_t size, weir__io_block *ret_block)
 {
-    struct shelf *shelf = shelf_of(arg, size);
-    void *base = shelf->top;
+    struct shelf *shelf = arg;
+    void *base;
+
+    if (shelf->size != size)
+        shelf = shelf_of(shelf, size);
+    base = shelf->top;
 
     if (base != NULL)
         shelf->top = *(void **)base;
