@@ -215,9 +215,9 @@ static void dispatch_slot(weir__io_handle *handle, struct pollfd *poll)
     poll->revents = 0;
     if (weir__readiness_is_data(handle, events)) {
         weir__readiness_receive(handle, events);
-        return; /* if the owner stopped in a callback, the next event removes the interest */
-    }
-    if ((events & POLLNVAL) != 0)
+        if (weir__readiness_is_data(handle, events))
+            return; /* still wants the same */
+    } else if ((events & POLLNVAL) != 0)
         weir__io_fail(handle, -EBADF);
     else if (weir__io_is_attached(handle))
         weir__readiness_deliver(handle, events);

@@ -61,6 +61,29 @@ TEST(poll, keeps_slots_while_others_leave_and_join)
     suite_close(&driver);
 }
 
+static void stop_receiving(struct peer *peer, enum peer_event event)
+{
+    if (event == PEER_RECEIVED)
+        peer_receive_stop(peer);
+}
+
+TEST(poll, a_stop_in_a_callback_removes_the_interest_at_once)
+{
+    struct driver driver;
+    struct peer *peer;
+
+    suite_open(&driver, BACKEND_POLL);
+    peer = peer_open_pair(&driver, PAIR_UNIX);
+    peer->react = stop_receiving;
+    peer_receive_start(peer, false);
+    assert_int_equal(peer->handle->armed, POLLIN);
+    assert_int_equal(peer_remote_send(peer, 1), 1);
+    driver_turn(&driver);
+    assert_int_equal(peer->receives, 1);
+    assert_int_equal(peer->handle->armed, 0);
+    suite_close(&driver);
+}
+
 /* A slot that moves into one that is still to be seen to brings its event along, once. */
 static void close_a_neighbour(struct peer *peer, enum peer_event event)
 {
