@@ -6,8 +6,9 @@ import json
 import pathlib
 import subprocess
 import sys
+import time
 
-from harness import instructions, report, rounds, suite as suites
+from harness import instructions, page, report, results, rounds, suite as suites
 
 ROUNDS, ROUNDS_QUICK = 25, 5
 BUILD = suites.ROOT / "build"
@@ -19,17 +20,20 @@ def parse():
     parser.add_argument("name", nargs="?", help="a suite, or SUITE/CASES with * in it; default all")
     parser.add_argument("--quick", action="store_true", help=f"{ROUNDS_QUICK} rounds, for a look")
     parser.add_argument("--rounds", type=int, help=f"how many, {ROUNDS} by default")
-    parser.add_argument("--json", type=pathlib.Path, help="default build/bench/SUITE.json")
     parser.add_argument("--list", action="store_true", help="the suites and their cases")
+    parser.add_argument("--page", action="store_true", help="generate the page again, no measuring")
     parser.add_argument("--instructions", action="store_true", help="count instead of measuring")
-    parser.add_argument("--check", action="store_true", help="compare the counts with the baseline")
+    parser.add_argument("--check", action="store_true", help="compare the counts or the page")
     parser.add_argument("--update", action="store_true", help="make the counts the baseline")
     parser.add_argument("--bin", type=pathlib.Path, default=PROGRAMS, help="where the programs are")
     options = parser.parse_args()
-    if (options.check or options.update) and not options.instructions:
-        parser.error("--check and --update go with --instructions")
+    if options.update and not options.instructions:
+        parser.error("--update goes with --instructions")
+    if options.check and not (options.instructions or options.page):
+        parser.error("--check goes with --instructions or --page")
     if options.rounds is not None and options.rounds < 1:
         parser.error("--rounds must be at least 1")
+    options.rounds = options.rounds or (ROUNDS_QUICK if options.quick else ROUNDS)
     return options
 
 
@@ -67,23 +71,41 @@ def compiler_of(suite, folder):
     return json.loads(subprocess.check_output([folder / program, "about"]))["compiler"]
 
 
-def run(suite, options):
-    """One suite; true if every program came through."""
-    count = options.rounds or (ROUNDS_QUICK if options.quick else ROUNDS)
-    leave_out_unbuilt(suite, options.bin)
-    if options.quick:
-        suite.cases = [case for case in suite.cases if case.quick]
-    about = report.machine(compiler_of(suite, options.bin))
-    answers, failures = rounds.measure(suite, options.bin, count)
+def run(suite, options, about, progress):
+    """Measures one suite, prints its table; its cases, and the programs that failed."""
+    answers, failures = rounds.measure(suite, options.bin, options.rounds, progress)
     cases = report.figures(suite, answers)
-    for line in report.table(suite, cases, about, count):
+    for line in report.table(suite, cases, about, options.rounds):
         print(line)
-    path = options.json or BUILD / "bench" / f"{suite.name}.json"
-    report.save(path, suite, cases, about, count)
-    print(f"\n{path}")
+    path = BUILD / "bench" / f"{suite.name}.json"
+    report.save(path, suite, cases, about, options.rounds)
+    print(f"\n{path}\n", flush=True)
+    return cases, failures
+
+
+def measure(loaded, options):
+    """Runs the suites; if these are all and nothing failed, writes the page. The exit code."""
+    for suite in loaded:
+        leave_out_unbuilt(suite, options.bin)
+        if options.quick:
+            suite.cases = [case for case in suite.cases if case.quick]
+    about = report.machine(compiler_of(loaded[0], options.bin))
+    progress = rounds.Progress(sum(rounds.expected_of(s, options.rounds) for s in loaded))
+    start = time.monotonic()
+    measured, failures = [], []
+    for suite in loaded:
+        cases, failed = run(suite, options, about, progress)
+        measured.append((suite, cases))
+        failures += failed
     for failure in failures:
         print(failure)
-    return not failures
+    if failures or options.name:
+        return 1 if failures else 0
+    command = " ".join(["./dev bench", *sys.argv[1:]])
+    seconds = time.monotonic() - start
+    collected = results.collect(measured, about, options.rounds, seconds, command)
+    results.save(page.RESULTS, collected)
+    return page.write()
 
 
 def count(options):
@@ -100,12 +122,14 @@ def main():
     options = parse()
     if options.instructions:
         return count(options)
+    if options.page:
+        return page.check() if options.check else page.write()
     loaded = selected(options.name)
     if options.list:
         for suite in loaded:
             show(suite)
         return 0
-    return 0 if all([run(suite, options) for suite in loaded]) else 1
+    return measure(loaded, options)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from source import ROOT
 LOGS = ROOT / "build/log"
 FAILED = LOGS / "failed-checks.txt"  # names of failed checks, for the summary of ./dev test
 SHARED = "build/release/libweir.so build/release/libweir-tls.so"
+HARNESS_TESTS = "python3 -m unittest discover -s bench -t bench"
 FOREIGN = "weir-loop-objects weir-tls-objects"  # need libraries that the cross compiler lacks
 
 
@@ -59,6 +60,7 @@ CHECKS = [
     Check("links", script("links")),
     Check("names", script("names")),
     Check("words", script("words")),
+    Check("benchmarks", "python3 bench/run.py --page --check && " + HARNESS_TESTS),
     Check("subjects", "tools/hooks/commit-msg --test"),
     Check("mutants", "python3 tools/mutants.py --check"),
 ]

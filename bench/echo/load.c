@@ -15,7 +15,12 @@
 #include "echo/server.h"
 #include "support/bench.h"
 
-enum { EVENTS_MAX = 256, READ_SIZE = 128 * 1024, WAIT_MS_MAX = 10 * 1000 };
+enum {
+    EVENTS_MAX = 256,
+    READ_SIZE = 128 * 1024,
+    UNACCEPTED_MAX = 1024, /* fewer than the backlog of the server */
+    WAIT_MS_MAX = 10 * 1000,
+};
 
 /* ---- sockets ---- */
 
@@ -199,6 +204,7 @@ static void open_connection(echo_load *load, struct connection *connection, uint
 
 echo_load *echo_load_open(uint16_t port, size_t connections, size_t size, size_t depth)
 {
+    const struct timespec pause = {.tv_nsec = 500 * 1000}; /* the server accepts meanwhile */
     echo_load *load = bench_alloc(1, sizeof(*load));
 
     load->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -214,8 +220,11 @@ echo_load *echo_load_open(uint16_t port, size_t connections, size_t size, size_t
     for (size_t i = 1; i < depth; i++)
         memcpy(load->requests + i * size, load->requests, size);
 
-    for (size_t i = 0; i < connections; i++)
+    for (size_t i = 0; i < connections; i++) {
         open_connection(load, &load->connections[i], port);
+        if (i % UNACCEPTED_MAX == UNACCEPTED_MAX - 1)
+            nanosleep(&pause, NULL);
+    }
     for (size_t i = 0; i < connections; i++)
         ask(load, &load->connections[i], depth, bench_now_ns());
     return load;

@@ -13,6 +13,7 @@ import statistics
 from harness import suite as suites
 
 SMALLEST = 0.001  # what a program reports as 0 is less than this
+UNITS = {"bytes": "B", "base": "B", "share": "us/s"}  # of values; all others are ns
 RATIOS = {"best": "", "median": " (ratios of the medians)", "round": " (median of the ratios)"}
 
 
@@ -60,7 +61,7 @@ def figures(suite, answers):
                 results[competitor.name] = spread(values)
         compare(suite, case, results)
         fields = {"name": case.name, "title": case.title, "run": case.run, "by": case.by}
-        cases.append({**fields, "results": results})
+        cases.append({**fields, "unit": UNITS.get(case.value, "ns"), "results": results})
     return cases
 
 
@@ -82,10 +83,13 @@ def compare(suite, case, results):
 def machine(compiler):
     with open("/proc/cpuinfo") as file:
         model = re.search(r"model name\s*: (.*)", file.read())
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return {
         "cpu": model[1] if model else platform.machine(),
         "cpus": len(os.sched_getaffinity(0)),
+        "memory_gib": round(pages / 2**30),
         "kernel": platform.release(),
+        "libc": " ".join(platform.libc_ver()),
         "compiler": compiler,
         "load": os.getloadavg()[0],
         "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),

@@ -56,52 +56,80 @@ class Program:
 
 
 class Progress:
-    """Says on stderr how far a long run is."""
+    """Reports on stderr how far a run of some suites is: one line, rewritten on a terminal."""
 
-    def __init__(self, steps):
-        self.steps, self.done = steps, 0
-        self.start = self.said = time.monotonic()
+    SILENCE = 15  # seconds between lines where there is no terminal
+
+    def __init__(self, expected):
+        self.expected, self.done = expected, 0  # in seconds by expected_seconds
+        self.start = time.monotonic()
+        self.next_line = self.start
         self.tty = sys.stderr.isatty()
+        self.width = 0
 
-    def step(self, doing):
+    def step(self, doing, expected):
+        """Called before each round; `expected` is its duration."""
         now = time.monotonic()
         if self.tty:
-            print(f"\r{self.text(now)} {doing:40.40}", end="", file=sys.stderr, flush=True)
-        elif now - self.said >= 10:
-            print(f"{self.text(now)} {doing}", file=sys.stderr, flush=True)
-            self.said = now
-        self.done += 1
+            line = self.text(now, doing)
+            print(f"\r{line:{self.width}}", end="", file=sys.stderr, flush=True)
+            self.width = len(line)
+        elif now >= self.next_line:
+            print(self.text(now, doing), file=sys.stderr, flush=True)
+            self.next_line = now + self.SILENCE
+        self.done += expected
 
-    def text(self, now):
-        left = (now - self.start) * (self.steps / self.done - 1) if self.done else 0
-        return f"{100 * self.done // self.steps:3d} %, {left:.0f} s left "
+    def text(self, now, doing):
+        elapsed = now - self.start
+        left = elapsed * (self.expected / self.done - 1) if self.done else self.expected
+        percent = 100 * self.done / self.expected
+        return f"{percent:3.0f} %  {clock(elapsed)}, {clock(left)} left  {doing}"
 
-    def close(self):
+    def clear(self):
         if self.tty:
-            print("\r" + " " * 60 + "\r", end="", file=sys.stderr, flush=True)
+            print("\r" + " " * self.width + "\r", end="", file=sys.stderr, flush=True)
+
+
+def clock(seconds):
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02d}"
+
+
+def expected_seconds(case):
+    """A guess at the duration of a round, which Progress corrects by what has passed."""
+    settings = dict(word.split("=") for word in case.run.split()[1:])
+    measured = int(settings.get("ms", 200)) + int(settings.get("warmup_ms", 40))
+    connections = int(settings.get("connections", settings.get("clients", 0)))
+    if connections:  # echoes; opening and closing a connection takes 40 us
+        return measured / 1000 + connections * 40e-6
+    return 0.05 + int(settings.get("timers", 0)) * 1e-6
 
 
 def plan(suite, count):
-    """(case, competitor) of each round to run, in order; the same order each time."""
+    """(round, case, competitor) of all that is to run, in order; the same order each time."""
     chance = random.Random(1)
     for number in range(count):
         for case in suite.runs():
             if number % case.every == 0:
                 runners = suite.runners(case)
                 for competitor in chance.sample(runners, len(runners)):
-                    yield case, competitor
+                    yield number, case, competitor
 
 
-def measure(suite, folder, count):
+def expected_of(suite, count):
+    """The duration of a suite in seconds, as Progress counts them."""
+    return sum(expected_seconds(case) for _, case, _ in plan(suite, count))
+
+
+def measure(suite, folder, count, progress):
     """All answers, by (line of the case, competitor), and failures. Drops failed programs."""
-    steps = list(plan(suite, count))
     programs, failures = {}, {}
     answers = collections.defaultdict(list)
-    progress = Progress(len(steps))
     try:
-        for case, competitor in steps:
-            progress.step(f"{case.name}: {competitor.name}")
+        for number, case, competitor in plan(suite, count):
             name = competitor.name
+            doing = f"{suite.name}/{case.name}, round {number + 1} of {count}: {name}"
+            progress.step(doing, expected_seconds(case))
             if name in failures:
                 continue
             try:
@@ -112,7 +140,7 @@ def measure(suite, folder, count):
             except Failure as failure:
                 failures[name] = str(failure)
     finally:
-        progress.close()
+        progress.clear()
         for program in programs.values():
             program.close()
     return answers, list(failures.values())

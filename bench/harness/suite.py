@@ -71,7 +71,8 @@ def resolve(cases):
     by_name = {case.name: case for case in cases}
     for case in cases:
         if case.of:
-            case.run, case.every = by_name[case.of].run, by_name[case.of].every
+            rounds = by_name[case.of]
+            case.run, case.every, case.quick = rounds.run, rounds.every, rounds.quick
 
 
 def load(name, pattern="*"):

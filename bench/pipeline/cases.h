@@ -47,7 +47,8 @@ static void chain_case(bench_round *round, void (*run)(int64_t count))
     one_ns = event_ns(1, count, run);
     all_ns = event_ns(handlers, count, run);
     bench_report(round, "ns", all_ns);
-    bench_report(round, "each_ns", (all_ns - one_ns) / (double)(handlers - 1));
+    if (handlers > 1)
+        bench_report(round, "each_ns", (all_ns - one_ns) / (double)(handlers - 1));
 }
 
 static void read_case(bench_round *round)
