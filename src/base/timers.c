@@ -66,21 +66,12 @@ static int64_t slot_last_ns(const weir__timers *timers, unsigned slot)
 
 static unsigned slot_list_count(unsigned slot)
 {
-    return slot < WEIR__TIMERS_FINE_SLOTS ? 1 : WEIR__TIMERS_COARSE_LISTS;
-}
-
-static weir_timer_node **slot_lists(weir__timers *timers, unsigned slot)
-{
-    unsigned coarse = slot - WEIR__TIMERS_FINE_SLOTS;
-
-    if (slot < WEIR__TIMERS_FINE_SLOTS)
-        return &timers->lists[slot];
-    return &timers->lists[WEIR__TIMERS_FINE_SLOTS + coarse * WEIR__TIMERS_COARSE_LISTS];
+    return slot < WEIR__TIMERS_FINE_SLOTS ? 1 : WEIR__TIMERS_SLOT_LISTS;
 }
 
 static bool slot_is_empty(weir__timers *timers, unsigned slot)
 {
-    weir_timer_node **lists = slot_lists(timers, slot);
+    weir_timer_node **lists = timers->lists[slot];
 
     for (unsigned i = 0; i < slot_list_count(slot); i++)
         if (lists[i] != &timers->end)
@@ -90,7 +81,7 @@ static bool slot_is_empty(weir__timers *timers, unsigned slot)
 
 static bool slot_has_few(weir__timers *timers, unsigned slot)
 {
-    weir_timer_node **lists = slot_lists(timers, slot);
+    weir_timer_node **lists = timers->lists[slot];
     unsigned count = 0;
 
     for (unsigned i = 0; i < slot_list_count(slot); i++)
@@ -98,25 +89,6 @@ static bool slot_has_few(weir__timers *timers, unsigned slot)
             if (++count > FEW_TIMERS)
                 return false;
     return true;
-}
-
-/* Initializes the lists of a slot, which are valid while it is marked. Not inlined: most starts
- * find the slot marked. */
-__attribute__((noinline)) static void init_slot(weir__timers *timers, unsigned slot)
-{
-    weir_timer_node **lists = slot_lists(timers, slot);
-
-    for (unsigned i = 0; i < slot_list_count(slot); i++)
-        lists[i] = &timers->end;
-    timers->marks[slot / 64] |= UINT64_C(1) << slot % 64;
-    timers->marked_words |= UINT64_C(1) << slot / 64;
-}
-
-/* Reads before it writes: with a million timers a start is bound by its stores. */
-static void mark(weir__timers *timers, unsigned slot)
-{
-    if ((timers->marks[slot / 64] & UINT64_C(1) << slot % 64) == 0)
-        init_slot(timers, slot);
 }
 
 static void unmark(weir__timers *timers, unsigned slot)
@@ -139,14 +111,29 @@ static unsigned first_slot(weir__timers *timers)
     return NO_SLOT;
 }
 
-static void insert_in_wheel(weir__timers *timers, weir_timer_node *node)
+/* Initializes the lists of the slot, which are valid while it is marked. */
+__attribute__((noinline)) static void insert_in_unmarked(weir__timers *timers,
+                                                         weir_timer_node *node, unsigned slot)
+{
+    weir_timer_node **lists = timers->lists[slot];
+
+    for (unsigned i = 0; i < slot_list_count(slot); i++)
+        lists[i] = &timers->end;
+    timers->marks[slot / 64] |= UINT64_C(1) << slot % 64;
+    timers->marked_words |= UINT64_C(1) << slot / 64;
+    weir__timers_link(&lists[node->sequence % slot_list_count(slot)], node);
+}
+
+/* Reads the mark before it writes: with a million timers a start is bound by its stores. */
+static inline void insert_in_wheel(weir__timers *timers, weir_timer_node *node)
 {
     unsigned slot = slot_covering(timers, node->at_ns);
-    weir_timer_node **lists = slot_lists(timers, slot);
 
     assert(node->at_ns > timers->position_ns);
-    mark(timers, slot);
-    weir__timers_link(&lists[node->sequence % slot_list_count(slot)], node);
+    if ((timers->marks[slot / 64] & UINT64_C(1) << slot % 64) == 0)
+        insert_in_unmarked(timers, node, slot);
+    else
+        weir__timers_link(&timers->lists[slot][node->sequence % slot_list_count(slot)], node);
 }
 
 /* Assumes fewer than 2^31 starts between two timers of the same deadline. */
@@ -287,7 +274,7 @@ void weir__timers_resolve_relative(weir__timers *timers, int64_t now_ns)
 
 static bool reinsert_postponed(weir__timers *timers, unsigned slot)
 {
-    weir_timer_node **lists = slot_lists(timers, slot);
+    weir_timer_node **lists = timers->lists[slot];
     int64_t last_ns = slot_last_ns(timers, slot);
     bool moved = false;
 
@@ -306,7 +293,7 @@ static bool reinsert_postponed(weir__timers *timers, unsigned slot)
 
 static int64_t earliest_in(weir__timers *timers, unsigned slot)
 {
-    weir_timer_node **lists = slot_lists(timers, slot);
+    weir_timer_node **lists = timers->lists[slot];
     int64_t earliest_ns = WEIR_NEVER;
 
     for (unsigned i = 0; i < slot_list_count(slot); i++)
@@ -368,8 +355,8 @@ static void insert_all(weir__timers *timers, weir_timer_node **lists, unsigned l
 /* Not inlined, because its array would give every expiry a stack protector. */
 __attribute__((noinline)) static void open_slot(weir__timers *timers, unsigned slot, int64_t now_ns)
 {
-    weir_timer_node **lists = slot_lists(timers, slot);
-    weir_timer_node *taken[WEIR__TIMERS_COARSE_LISTS];
+    weir_timer_node **lists = timers->lists[slot];
+    weir_timer_node *taken[WEIR__TIMERS_SLOT_LISTS];
     int64_t first_ns = slot_first_ns(timers, slot);
     int64_t last_ns = slot_last_ns(timers, slot);
 
@@ -391,7 +378,7 @@ __attribute__((noinline)) static void open_slot(weir__timers *timers, unsigned s
  */
 static weir_timer_node *pop_single(weir__timers *timers, unsigned slot, int64_t now_ns)
 {
-    weir_timer_node *node = *slot_lists(timers, slot);
+    weir_timer_node *node = timers->lists[slot][0];
 
     if (slot_list_count(slot) > 1 || node->next != &timers->end)
         return NULL;
@@ -437,7 +424,7 @@ weir_timer_node *weir__timers_expire_due(weir__timers *timers, int64_t now_ns)
 
 static weir_timer_node *any_in(weir__timers *timers, unsigned slot)
 {
-    weir_timer_node **lists = slot_lists(timers, slot);
+    weir_timer_node **lists = timers->lists[slot];
 
     while (*lists == &timers->end)
         lists++;

@@ -70,10 +70,7 @@ enum {
     WEIR__TIMERS_LEVEL_SLOTS = 256,
     WEIR__TIMERS_SLOTS = 8 * WEIR__TIMERS_LEVEL_SLOTS + 8, /* level 8 has three bits */
     WEIR__TIMERS_FINE_SLOTS = 3 * WEIR__TIMERS_LEVEL_SLOTS,
-    WEIR__TIMERS_COARSE_SLOTS = WEIR__TIMERS_SLOTS - WEIR__TIMERS_FINE_SLOTS,
-    WEIR__TIMERS_COARSE_LISTS = 4, /* per coarse slot; a fine slot has one */
-    WEIR__TIMERS_LISTS =
-        WEIR__TIMERS_FINE_SLOTS + WEIR__TIMERS_COARSE_SLOTS * WEIR__TIMERS_COARSE_LISTS,
+    WEIR__TIMERS_SLOT_LISTS = 4, /* a fine slot uses only the first */
     WEIR__TIMERS_WORDS = (WEIR__TIMERS_SLOTS + 63) / 64,
 };
 
@@ -87,8 +84,9 @@ typedef struct weir__timers {
     uint64_t ready; /* one bit per run */
     weir_timer_node *runs[WEIR__TIMERS_RUNS];
     uint64_t marked_words;
-    uint64_t marks[WEIR__TIMERS_WORDS];         /* one bit per slot */
-    weir_timer_node *lists[WEIR__TIMERS_LISTS]; /* last member; valid for marked slots */
+    uint64_t marks[WEIR__TIMERS_WORDS]; /* one bit per slot */
+    /* last member; valid for marked slots */
+    weir_timer_node *lists[WEIR__TIMERS_SLOTS][WEIR__TIMERS_SLOT_LISTS];
 } weir__timers;
 
 static inline bool weir__timers_is_linked(const weir_timer_node *node)

@@ -8,11 +8,10 @@
  * is about to be, and will run them.
  *
  *      complete:      set COMPLETE, and with listeners, on the executor's thread: take them all and
- *                     set RUNNING; elsewhere: set POSTED. Then DONE; run, or queue the notification
- *      add:           push; if COMPLETE is set: set POSTED, too, and unless it was set: queue the
- *                     notification
- *      notification:  clear POSTED; unless RUNNING is set: set it, take all; DONE; run
- *      run:           call them oldest first; then clear RUNNING, unless there are more and no
+ *                     set RUNNING; on another: set POSTED. Then DONE; run, or queue the
+ * notification add:           push; if COMPLETE is set: set POSTED, too, and unless it was set:
+ * queue the notification notification:  clear POSTED; unless RUNNING is set: set it, take all;
+ * DONE; run run:           call them oldest first; then clear RUNNING, unless there are more and no
  *                     notification will come for them: take all, and again
  *
  * Each line up to its "; then" or "; DONE" is one compare and exchange of the word, so listeners

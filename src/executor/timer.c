@@ -11,11 +11,34 @@
 #include "executor/executor.h"
 
 #define LONG_NS weir_ms(100)
+#define INLINE inline __attribute__((always_inline)) /* makes a start one function */
+#define COLD __attribute__((noinline, cold))
 
-static void start_now(weir_executor *executor, weir_timer *timer, int64_t delay_ns)
+_Static_assert(sizeof(weir_timer) <= 64, "a timer is at most one line of the cache");
+
+static int start_now(weir_executor *executor, weir_timer *timer, int64_t delay_ns)
 {
     weir__timers_start(&executor->timers, &timer->node,
                        weir__deadline(weir__executor_now(executor), delay_ns));
+    return 0;
+}
+
+static COLD int check_not_current(const weir_executor *executor)
+{
+    if (executor->type->run_inline != NULL)
+        return -ENOTSUP;
+    return weir__in_executor(executor) ? 0 : WEIR_EWRONGTHREAD;
+}
+
+static INLINE int check_start(const weir_executor *executor, const weir_timer *timer)
+{
+    int err = executor != weir__current ? check_not_current(executor) : 0;
+
+    if (err < 0)
+        return err;
+    if (weir_timer_is_running(timer) && timer->executor != executor)
+        return -EBUSY;
+    return weir__executor_state(executor) < WEIR_EXECUTOR_SHUTDOWN ? 0 : WEIR_EREJECTED;
 }
 
 /*
@@ -24,62 +47,45 @@ static void start_now(weir_executor *executor, weir_timer *timer, int64_t delay_
  * that, so the timer is late by at most the duration of the batch. Reading a manual clock is cheap,
  * so there the start is exact.
  */
-static void start_in_task(weir_executor *executor, weir_timer *timer, int64_t delay_ns)
-{
-    if (delay_ns >= LONG_NS && executor->options.clock == &weir__monotonic_clock)
-        weir__timers_start_after(&executor->timers, &timer->node, delay_ns);
-    else
-        start_now(executor, timer, delay_ns);
-}
-
-static int check_start(const weir_executor *executor, const weir_timer *timer)
-{
-    if (executor != weir__current && executor->type->run_inline != NULL)
-        return -ENOTSUP;
-    if (executor != weir__current && !weir__in_executor(executor))
-        return WEIR_EWRONGTHREAD;
-    if (weir_timer_is_running(timer) && timer->executor != executor)
-        return -EBUSY;
-    return weir__executor_state(executor) < WEIR_EXECUTOR_SHUTDOWN ? 0 : WEIR_EREJECTED;
-}
-
-int weir__timer_start(weir_executor *executor, weir_timer *timer, int64_t delay_ns)
+static INLINE int start(weir_executor *executor, weir_timer *timer, int64_t delay_ns,
+                        weir_timer_fn *fn)
 {
     int err = check_start(executor, timer);
 
     if (err < 0)
         return err;
     timer->executor = executor;
-    if (executor == weir__current)
-        start_in_task(executor, timer, delay_ns);
-    else
-        start_now(executor, timer, delay_ns);
+    timer->fn = fn;
+    if (delay_ns < LONG_NS || executor != weir__current ||
+        executor->options.clock != &weir__monotonic_clock)
+        return start_now(executor, timer, delay_ns);
+    weir__timers_start_after(&executor->timers, &timer->node, delay_ns);
     return 0;
+}
+
+int weir__timer_start(weir_executor *executor, weir_timer *timer, int64_t delay_ns)
+{
+    return start(executor, timer, delay_ns, timer->fn);
 }
 
 int weir_timer_start(weir_executor *executor, weir_timer *timer, int64_t delay_ns,
                      weir_timer_fn *fn)
 {
-    int err;
-
     if (executor == NULL || timer == NULL || fn == NULL)
         return -EINVAL;
     if (timer->ctx != NULL)
         return -EBUSY;
-    err = weir__timer_start(executor, timer, delay_ns);
-    if (err == 0)
-        timer->fn = fn;
-    return err;
+    return start(executor, timer, delay_ns, fn);
 }
 
 int weir_timer_restart(weir_timer *timer, int64_t delay_ns)
 {
     if (timer == NULL || timer->executor == NULL)
         return -EINVAL;
-    return weir__timer_start(timer->executor, timer, delay_ns);
+    return start(timer->executor, timer, delay_ns, timer->fn);
 }
 
-static __attribute__((noinline, cold)) int stop_not_current(weir_timer *timer)
+static COLD int stop_not_current(weir_timer *timer)
 {
     if (!weir__in_executor(timer->executor))
         return WEIR_EWRONGTHREAD;
