@@ -42,7 +42,7 @@
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
 /* A write is queued without further checks if the channel has none of these flags. */
-#define CHECKED_FLAGS (WEIR__OUTPUT_CLOSED | WEIR__OUTPUT_SHUT | WEIR__OUTPUT_FULL | WEIR__ADMITTED)
+#define CHECKED_FLAGS (WEIR__OUTPUT_CLOSED | WEIR__OUTPUT_SHUT | WEIR__OUTPUT_FULL)
 
 #define COPY_MAX 1024
 #define COMPONENT_COST                                                                           \
@@ -252,11 +252,13 @@ void weir__outbound_count(weir_channel *channel, int64_t bytes)
 
 void weir__outbound_add_pending(weir_channel *channel, int64_t bytes)
 {
-    weir__outbound_count(channel, bytes);
-    if (weir__channel_in_loop(channel))
+    if (weir__channel_in_loop(channel)) {
+        count_local(channel, bytes);
         weir__outbound_check_marks(channel);
-    else
+    } else {
+        count_posted(channel, bytes);
         weir__channel_defer(channel, WEIR__DEFERRED_MARKS);
+    }
 }
 
 /* ---- entries ---- */
@@ -399,10 +401,12 @@ void weir__outbound_add(weir_channel *channel, weir_msg *msg, weir_promise *done
         if (weir__outbound_bytes(channel) + cost <= limit_of(channel))
             entry = weir__node_pop();
     }
-    if (UNLIKELY(entry == NULL))
+    if (UNLIKELY(entry == NULL)) {
         add_checked(channel, msg, done);
-    else
-        append(channel, entry, msg, done, size, cost);
+        return;
+    }
+    channel->flags &= ~(uint32_t)WEIR__ADMITTED; /* as in weir__outbound_admit */
+    append(channel, entry, msg, done, size, cost);
 }
 
 static bool is_cancelled(const weir__entry *entry)
