@@ -30,7 +30,7 @@ static void set_in(weir_cumulation *cumulation, weir_buf *in)
 
 /* ---- adding ---- */
 
-int weir__cumulation_add(weir_cumulation *cumulation, weir_msg *msg)
+int weir__cumulation_add_piece(weir_cumulation *cumulation, weir_msg *msg)
 {
     weir_buf *buf = weir_buf_of(msg);
     int err = 0;
@@ -172,8 +172,6 @@ WEIR__NO_STACK_PROTECTOR int weir__cumulation_refill(weir_cumulation *cumulation
 
     if (cumulation->in != NULL && weir_buf_readable(cumulation->in) == 0)
         replace_in(cumulation, NULL);
-    if (cumulation->in == NULL && cumulation->pieces == NULL)
-        return 0;
     result = next(cumulation);
     if (result <= 0)
         return result;

@@ -15,8 +15,20 @@
 #include <weir/buf.h>
 #include <weir/codec.h>
 
+/* weir__cumulation_add if the message becomes a piece. */
+int weir__cumulation_add_piece(weir_cumulation *cumulation, weir_msg *msg);
+
 /* Takes: msg, a buffer or a composite. Fails with -ENOMEM, and then discards these bytes. */
-int weir__cumulation_add(weir_cumulation *cumulation, weir_msg *msg);
+static inline int weir__cumulation_add(weir_cumulation *cumulation, weir_msg *msg)
+{
+    weir_buf *buf = weir_buf_of(msg);
+
+    if (buf == NULL || cumulation->in != NULL || cumulation->pieces != NULL)
+        return weir__cumulation_add_piece(cumulation, msg);
+    cumulation->in = buf;
+    cumulation->stuck = cumulation->need > weir_buf_readable(buf);
+    return 0;
+}
 
 /* weir__cumulation_next if `in` is used up, or was seen. */
 int weir__cumulation_refill(weir_cumulation *cumulation, weir_buf **ret_in);
@@ -35,6 +47,16 @@ static inline int weir__cumulation_next(weir_cumulation *cumulation, weir_buf **
     return 1;
 }
 
+/* If the decoder has consumed everything, releases it and returns true. */
+static inline bool weir__cumulation_release_used(weir_cumulation *cumulation)
+{
+    if (cumulation->pieces != NULL || weir_buf_readable(cumulation->in) > 0)
+        return false;
+    weir_buf_release(cumulation->in);
+    cumulation->in = NULL;
+    return true;
+}
+
 /* True if weir__cumulation_next would return bytes. */
 bool weir__cumulation_has_next(const weir_cumulation *cumulation);
 
@@ -51,7 +73,8 @@ void weir__cumulation_advance(weir_cumulation *cumulation);
 /* Makes all bytes unseen, so that the decoder is called again. */
 void weir__cumulation_retry(weir_cumulation *cumulation);
 
-/* Frees memory that the bytes do not need. Called when no input is expected for a while. */
+/* Frees memory that the bytes do not need. Called when no input is expected for a while, and there
+ * are bytes or were pieces. */
 void weir__cumulation_shrink(weir_cumulation *cumulation);
 
 /* Removes all bytes, as one message, or as one per call if memory is short. NULL when empty. */

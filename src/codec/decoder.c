@@ -134,6 +134,8 @@ WEIR__NO_STACK_PROTECTOR static inline void decode_all(weir_ctx *ctx, weir_decod
             return;
         if (result > 0)
             result = call(ctx, state, decoder_of(ctx)->decode, in, false);
+        if (result > 0 && weir__cumulation_release_used(&state->cumulation))
+            return;
     }
     if (result < 0)
         fail_decoding(ctx, result);
@@ -317,7 +319,8 @@ void weir_decoder_read_complete(weir_ctx *ctx)
 {
     weir_decoder_state *state = state_of(ctx);
 
-    if (!state->demand.is_running)
+    if (!state->demand.is_running &&
+        (state->cumulation.in != NULL || state->cumulation.pieces != NULL))
         weir__cumulation_shrink(&state->cumulation);
     weir__demand_read_complete(ctx, &source);
     if (!weir__demand_has_auto_read(ctx) && can_decode(ctx, state) && is_urgent(ctx))
