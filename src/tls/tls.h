@@ -12,6 +12,7 @@
 #ifndef WEIR_TLS_TLS_H
 #define WEIR_TLS_TLS_H
 
+#include <weir/channel.h>
 #include <weir/codec.h>
 #include <weir/flow_control.h>
 #include <weir/tls.h>
@@ -88,6 +89,15 @@ static inline weir__tls *weir__tls_of(weir_ctx *ctx)
 static inline bool weir__tls_is_ending(const weir__tls *tls)
 {
     return tls->writes.close_deferred || tls->writes.shutdown_deferred;
+}
+
+/* True if a close waits for the peer's close_notify, or a write for the rest of a message of the
+ * peer. */
+static inline bool weir__tls_waits_for_bytes(const weir__tls *tls)
+{
+    if (tls->stage != WEIR__TLS_OPEN)
+        return tls->stage == WEIR__TLS_CLOSING && tls->writes.close_deferred;
+    return tls->session->is_blocked && (tls->writes.flushed > 0 || weir__tls_is_ending(tls));
 }
 
 extern const weir_decoder weir__tls_handler;
@@ -170,12 +180,12 @@ void weir__tls_input_closed(weir_ctx *ctx);
  * nothing, or for its close_notify. */
 void weir__tls_limit_close(weir_ctx *ctx);
 
-/* True if a close waits for the peer's close_notify, or a write for the rest of a message of the
- * peer. */
-bool weir__tls_waits_for_bytes(const weir__tls *tls);
-
-/* Requests a read in that case, with auto-read off: no other handler does then. */
-void weir__tls_request_more(weir_ctx *ctx, const weir__tls *tls);
+/* If it waits for bytes, requests a read, with auto-read off: no other handler does then. */
+static inline void weir__tls_request_more(weir_ctx *ctx, const weir__tls *tls)
+{
+    if (weir__tls_waits_for_bytes(tls) && !weir_channel_auto_read(weir_ctx_channel(ctx)))
+        weir_request_read(ctx);
+}
 
 /* The handler is removed, or leaves its loop: the listener of the last write must not use it. */
 void weir__tls_detach_last_write(weir__tls *tls);

@@ -163,20 +163,6 @@ static bool waits_for_peer(const weir__tls *tls)
     return tls->peer_close_timeout_ns > 0 && !tls->has_peer_closed;
 }
 
-bool weir__tls_waits_for_bytes(const weir__tls *tls)
-{
-    if (tls->stage == WEIR__TLS_CLOSING)
-        return tls->writes.close_deferred;
-    return tls->stage == WEIR__TLS_OPEN && tls->session->is_blocked &&
-           (tls->writes.flushed > 0 || weir__tls_is_ending(tls));
-}
-
-void weir__tls_request_more(weir_ctx *ctx, const weir__tls *tls)
-{
-    if (weir__tls_waits_for_bytes(tls) && !weir_channel_auto_read(weir_ctx_channel(ctx)))
-        weir_request_read(ctx);
-}
-
 /* One flush for it and everything sealed before. */
 static void write_close_notify(weir_ctx *ctx, weir_promise *promise)
 {

@@ -270,46 +270,48 @@ static int read_result_of(weir__openssl_session *self)
     return result;
 }
 
-/* Reads as much as fits and is there. OpenSSL is not called just to find that nothing is left: that
- * costs it nearly as much as a short record. */
-WEIR__NO_STACK_PROTECTOR static int open_records(weir__openssl_session *self, weir_buf *plain)
+/* Reads what there is of one record, or of messages without data before it. */
+WEIR__NO_STACK_PROTECTOR static inline int open_record(weir__openssl_session *self, weir_buf *plain)
 {
-    const weir_buf *in = self->io->in;
-    size_t length, room;
+    size_t length, room = weir_buf_writable(plain);
 
-    self->is_starved = false;
-    while ((room = weir_buf_writable(plain)) > 0) {
-        if (!self->has_rest && (in == NULL || weir_buf_readable(in) == 0))
-            return WEIR__OPENSSL_WANT_READ;
-        if (SSL_read_ex(self->ssl, weir_buf_space(plain), room, &length) != 1)
-            return read_result_of(self);
-        (void)weir_buf_advance(plain, length); /* cannot fail: there was room */
-        self->is_blocked = false;
-        self->is_between_records = true; /* if all of this one was read, as it never reads ahead */
-        self->has_rest = length == room && SSL_pending(self->ssl) > 0; /* one record at a time */
-        self->dataless -= self->dataless < DATA_CREDIT ? self->dataless : DATA_CREDIT;
-    }
+    if (SSL_read_ex(self->ssl, weir_buf_space(plain), room, &length) != 1)
+        return read_result_of(self);
+    (void)weir_buf_advance(plain, length); /* cannot fail: there was room */
+    self->is_blocked = false;
+    self->is_between_records = true; /* if all of this one was read, as it never reads ahead */
+    self->has_rest = length == room && SSL_pending(self->ssl) > 0;
+    self->dataless -= self->dataless < DATA_CREDIT ? self->dataless : DATA_CREDIT;
     return WEIR__OPENSSL_DONE;
 }
 
-/* True if `in` is exactly one complete record: the usual case. */
-static bool is_one_record(const weir__openssl_session *self, const weir_buf *in)
+/* True if there is exactly one complete record: the usual case. */
+static inline bool is_one_record(const weir__openssl_session *self, const weir_buf *in)
 {
     const uint8_t *header = in != NULL ? weir_buf_bytes(in) : NULL;
     size_t length = in != NULL ? weir_buf_readable(in) : 0;
 
-    return self->is_between_records && length > SSL3_RT_HEADER_LENGTH &&
+    return self->is_between_records && !self->has_rest && length > SSL3_RT_HEADER_LENGTH &&
            length == (size_t)SSL3_RT_HEADER_LENGTH + (size_t)(header[3] << 8 | header[4]);
 }
 
-/*
- * OpenSSL frees its buffer after each record, or is made to keep it for all records of the call. It
- * also keeps that of a record without plain bytes.
- */
+/* OpenSSL frees its buffer after each record; here it keeps it for all records of the call, and is
+ * not called just to find that nothing is left, which costs it nearly as much as a short record. */
+static int open_several(weir__openssl_session *self, const weir_buf *in, weir_buf *plain)
+{
+    int result = WEIR__OPENSSL_DONE;
+
+    SSL_clear_mode(self->ssl, SSL_MODE_RELEASE_BUFFERS);
+    while (result == WEIR__OPENSSL_DONE && weir_buf_writable(plain) > 0)
+        result = self->has_rest || (in != NULL && weir_buf_readable(in) > 0)
+                     ? open_record(self, plain)
+                     : WEIR__OPENSSL_WANT_READ;
+    SSL_set_mode(self->ssl, SSL_MODE_RELEASE_BUFFERS);
+    return result;
+}
+
 int weir__openssl_session_open(weir__openssl_session *self, weir__openssl_io *io, weir_buf *plain)
 {
-    bool is_one = is_one_record(self, io->in);
-    size_t before = weir_buf_readable(plain);
     int result;
 
     assert(self->is_established && weir_buf_writable(plain) > 0);
@@ -318,13 +320,17 @@ int weir__openssl_session_open(weir__openssl_session *self, weir__openssl_io *io
     if (self->has_close_notify)
         return WEIR__OPENSSL_CLOSED;
     self->io = io;
-    if (!is_one)
-        SSL_clear_mode(self->ssl, SSL_MODE_RELEASE_BUFFERS);
-    result = open_records(self, plain);
-    if (!is_one)
-        SSL_set_mode(self->ssl, SSL_MODE_RELEASE_BUFFERS);
-    if (!is_one || weir_buf_readable(plain) == before)
+    self->is_starved = false;
+    if (!is_one_record(self, io->in)) {
+        result = open_several(self, io->in, plain);
         release_buffers(self);
+    } else {
+        result = open_record(self, plain);
+        if (result != WEIR__OPENSSL_DONE) /* OpenSSL keeps the buffer of a record without data */
+            release_buffers(self);
+        else if (!self->has_rest)
+            result = WEIR__OPENSSL_WANT_READ;
+    }
     self->io = NULL;
     return result;
 }
