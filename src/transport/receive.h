@@ -28,16 +28,26 @@ static inline uint8_t weir__reads_per_turn(const weir_channel_options *options)
 
 weir_buf *weir__received_copy(weir_buf *buf);
 
-/* The buffer of a received block, which it takes. */
-static inline weir_buf *weir__received_buf(const weir__io_block *block, size_t length)
+static inline bool weir__received_is_copied(const weir__io_block *block, size_t length)
+{
+    return length < block->capacity / 4 && length <= WEIR__RECEIVE_COPY_MAX;
+}
+
+/* The buffer of a received block, which it takes, without copying it. */
+static inline weir_buf *weir__received_whole(const weir__io_block *block, size_t length)
 {
     weir_buf *buf = block->cookie;
 
     assert(length <= block->capacity);
     buf->write = (uint32_t)length;
-    if (length >= block->capacity / 4 || length > WEIR__RECEIVE_COPY_MAX)
-        return buf;
-    return weir__received_copy(buf);
+    return buf;
+}
+
+static inline weir_buf *weir__received_buf(const weir__io_block *block, size_t length)
+{
+    weir_buf *buf = weir__received_whole(block, length);
+
+    return weir__received_is_copied(block, length) ? weir__received_copy(buf) : buf;
 }
 
 #endif

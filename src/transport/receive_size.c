@@ -41,8 +41,8 @@ size_t weir__receive_size_size(const weir__receive_size *receive_size,
     return within(step_size(receive_size->step), options);
 }
 
-bool weir__receive_size_adapt(weir__receive_size *receive_size, const weir_channel_options *options,
-                              size_t size, size_t length)
+bool weir__receive_size_update(weir__receive_size *receive_size,
+                               const weir_channel_options *options, size_t size, size_t length)
 {
     uint8_t step = receive_size->step;
     bool was_small = receive_size->small;

@@ -29,19 +29,16 @@ static inline size_t weir__receive_size_below(unsigned step)
                                             : (size_t)512 << (step - WEIR__RECEIVE_FINE_STEPS - 1);
 }
 
-bool weir__receive_size_adapt(weir__receive_size *receive_size, const weir_channel_options *options,
-                              size_t size, size_t length);
-
 /* Adapts to a read of `length` bytes into a buffer of `size`. True if the size has changed. */
-static inline bool weir__receive_size_update(weir__receive_size *receive_size,
-                                             const weir_channel_options *options, size_t size,
-                                             size_t length)
+bool weir__receive_size_update(weir__receive_size *receive_size,
+                               const weir_channel_options *options, size_t size, size_t length);
+
+/* True if a read of `length` bytes into a buffer of `size` changes nothing, as most do. */
+static inline bool weir__receive_size_fits(const weir__receive_size *receive_size, size_t size,
+                                           size_t length)
 {
-    /* Most reads have a suitable size. */
-    if (!receive_size->small && length < size &&
-        length >= weir__receive_size_below(receive_size->step))
-        return false;
-    return weir__receive_size_adapt(receive_size, options, size, length);
+    return !receive_size->small && length < size &&
+           length >= weir__receive_size_below(receive_size->step);
 }
 
 #endif

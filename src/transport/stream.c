@@ -54,13 +54,29 @@ static void update_receive_size(weir__stream *stream, size_t length)
         handle->window = (uint32_t)weir__receive_size_size(&stream->receive_size, options);
 }
 
+static inline void deliver(weir__stream *stream, weir_buf *buf, size_t length)
+{
+    weir__stats_received(&stream->base.channel, 1, length);
+    weir__channel_deliver(&stream->base.channel, weir_buf_msg(buf));
+}
+
+static __attribute__((noinline)) void adapt_and_deliver(weir__stream *stream,
+                                                        const weir__io_block *block, size_t length)
+{
+    update_receive_size(stream, length);
+    deliver(stream, weir__received_buf(block, length), length);
+}
+
+/* The usual read, of which nothing is to be adapted or copied, makes no call but the last. */
 static void on_received(weir__io_handle *handle, const weir__io_block *block, size_t length)
 {
     weir__stream *stream = stream_of_handle(handle);
 
-    weir__stats_received(&stream->base.channel, 1, length);
-    update_receive_size(stream, length);
-    weir__channel_deliver(&stream->base.channel, weir_buf_msg(weir__received_buf(block, length)));
+    if (weir__receive_size_fits(&stream->receive_size, handle->window, length) &&
+        !weir__received_is_copied(block, length))
+        deliver(stream, weir__received_whole(block, length), length);
+    else
+        adapt_and_deliver(stream, block, length);
 }
 
 static bool keeps_packets_apart(const weir__stream *stream)
