@@ -103,7 +103,7 @@ static inline void weir_msg_release(weir_msg *msg)
     /* A holder that reads 1 holds the only reference; see src/base/refcount.h. */
     refs = __atomic_load_n(&msg->refs, __ATOMIC_ACQUIRE);
     assert(refs > 0); /* 0 after the message was freed */
-    if (refs == 1)
+    if (__builtin_expect(refs == 1, 1))
         __atomic_store_n(&msg->refs, 0u, __ATOMIC_RELAXED); /* for the assertion above */
     else if (__atomic_fetch_sub(&msg->refs, 1u, __ATOMIC_ACQ_REL) != 1)
         return;

@@ -155,39 +155,40 @@ static inline void send_flushed(weir_channel *channel)
         finish_flush(channel, result);
 }
 
-static inline bool may_send(const weir_channel *channel, uint32_t state)
+static inline bool is_busy(const weir_channel *channel)
 {
-    return (state & WEIR__IS_REGISTERED) != 0 &&
-           !weir__channel_has(channel, WEIR__FLUSHING | WEIR__OUTPUT_FULL | WEIR__OUTPUT_LENT |
-                                           WEIR__DETACHING);
+    return weir__channel_has(channel, WEIR__FLUSHING | WEIR__OUTPUT_FULL | WEIR__OUTPUT_LENT |
+                                          WEIR__DETACHING);
 }
 
 void weir__channel_resume_sending(weir_channel *channel)
 {
     uint32_t state = weir__channel_state(channel);
 
-    if ((state & WEIR__PHASE) < WEIR__CLOSING && may_send(channel, state))
+    if ((state & (WEIR__CLOSING | WEIR__IS_REGISTERED)) == WEIR__IS_REGISTERED && !is_busy(channel))
         send_flushed(channel);
 }
 
-static __attribute__((noinline)) void flush_inactive(weir_channel *channel)
+/* A flush that sends nothing. A channel that moves is active and not registered. */
+static __attribute__((noinline)) void flush_without_sending(weir_channel *channel)
 {
     if (weir__channel_phase(channel) >= WEIR__CLOSING)
         return; /* the queue fails; without a loop this may be any thread */
     weir__outbound_flush(channel);
-    weir__outbound_fail_flushed(channel, -ENOTCONN, NULL);
+    if (!weir__channel_is(channel, WEIR__IS_ACTIVE))
+        weir__outbound_fail_flushed(channel, -ENOTCONN, NULL);
 }
 
 void weir__channel_do_flush(weir_channel *channel)
 {
-    uint32_t state = weir__channel_state(channel);
+    const uint32_t connected = WEIR__IS_ACTIVE | WEIR__IS_REGISTERED;
 
-    if ((state & (WEIR__CLOSING | WEIR__IS_ACTIVE)) != WEIR__IS_ACTIVE) {
-        flush_inactive(channel);
+    if ((weir__channel_state(channel) & (WEIR__CLOSING | connected)) != connected) {
+        flush_without_sending(channel);
         return;
     }
     weir__outbound_flush(channel);
-    if (may_send(channel, state))
+    if (!is_busy(channel))
         send_flushed(channel);
 }
 
