@@ -97,6 +97,17 @@ class Charts(unittest.TestCase):
         self.assertEqual(len(drawn.findall("{*}polyline")), 2)
 
 
+class Rounds(unittest.TestCase):
+    def test_without_an_answered_request_are_left_out(self):
+        case = suites.Case("echo-64", "64 connections", "echo")
+        competitors = [suites.Competitor("raw", "p"), suites.Competitor("weir", "p", ours=True)]
+        suite = suites.Suite("echo", "echo", "ns", "raw", competitors, [case])
+        answers = {("echo", "raw"): [{"share": 1}, {"ns": 5}], ("echo", "weir"): [{"share": 1}]}
+        (found,) = report.figures(suite, answers)
+        self.assertEqual(found["results"]["raw"]["rounds"], [5])
+        self.assertNotIn("weir", found["results"])
+
+
 class Files(unittest.TestCase):
     def test_survive_saving_and_loading(self):
         content = run_of({"raw epoll": 1000, "epoll": 999}).content
