@@ -434,14 +434,6 @@ static inline bool weir__io_is_late(weir__io *io, int64_t until_ns)
     return ++io->work >= WEIR__IO_CLOCK_INTERVAL && weir__io_check_clock(io, until_ns);
 }
 
-/* For backends: the maximum size of a read. */
-static inline size_t weir__io_window(const weir__io_handle *handle)
-{
-    if (handle->window != 0)
-        return handle->window;
-    return handle->datagrams ? WEIR__IO_DATAGRAM_WINDOW : WEIR__IO_WINDOW;
-}
-
 /* For backends: the maximum number of accepts and receives per turn. */
 static inline unsigned weir__io_reads(const weir__io_handle *handle)
 {

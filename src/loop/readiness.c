@@ -243,6 +243,7 @@ static __attribute__((noinline)) ssize_t receive_edge(weir__io_handle *handle,
     return length;
 }
 
+/* The read was interrupted, the socket is empty, or the stream has ended. */
 static __attribute__((noinline)) bool receive_nothing(weir__io_handle *handle,
                                                       struct reading *reading,
                                                       const weir__io_block *block, int err)
@@ -259,7 +260,7 @@ static __attribute__((noinline)) bool receive_nothing(weir__io_handle *handle,
 static inline bool receive_block(weir__io_handle *handle, struct reading *reading)
 {
     weir__io *io = handle->io;
-    size_t size = weir__io_window(handle);
+    size_t size = handle->window != 0 ? handle->window : WEIR__IO_WINDOW;
     weir__io_block block;
     ssize_t length;
 
@@ -273,9 +274,9 @@ static inline bool receive_block(weir__io_handle *handle, struct reading *readin
         return receive_nothing(handle, reading, &block, length < 0 ? -errno : 0);
     io->work += (unsigned)length / WORK_SIZE;
     stop_if_once(handle);
+    handle->owner->received(handle, &block, (size_t)length);
     reading->count++;
     reading->delivered = true;
-    handle->owner->received(handle, &block, (size_t)length);
     return (size_t)length == size || reading->is_cut;
 }
 
@@ -346,7 +347,7 @@ static int take_block(weir__io *io, size_t size, weir__io_block *ret_block)
 static unsigned prepare_batch(weir__io_handle *handle, unsigned count)
 {
     weir__io *io = handle->io;
-    size_t size = weir__io_window(handle);
+    size_t size = handle->window != 0 ? handle->window : WEIR__IO_DATAGRAM_WINDOW;
     unsigned i = 0;
 
     if (io->batch == NULL)
