@@ -183,9 +183,15 @@ void weir_fire_error(weir_ctx *ctx, int err, const char *detail)
     fire(ctx, &(const weir__event){.slot = WEIR__ERROR, .err = err, .detail = detail});
 }
 
-static COLD void fire_read_remote(weir_ctx *ctx, weir_msg *msg)
+/* An event leaves the segment of a remote handler, or enters the one of the next handler. */
+static COLD void leave_read(weir_ctx *ctx, weir_msg *msg)
 {
-    fire(ctx, &(const weir__event){.slot = WEIR__READ, .msg = msg});
+    weir__remote_leave(ctx, &(const weir__event){.slot = WEIR__READ, .msg = msg});
+}
+
+static COLD void enter_read(weir_ctx *next, weir_msg *msg)
+{
+    weir__remote_enter(next, &(const weir__event){.slot = WEIR__READ, .msg = msg});
 }
 
 void weir_fire_read(weir_ctx *ctx, weir_msg *msg)
@@ -193,19 +199,25 @@ void weir_fire_read(weir_ctx *ctx, weir_msg *msg)
     weir_ctx *next;
 
     assert(weir__ctx_in_executor(ctx));
-    if (!is_remote(ctx)) {
-        next = next_with(ctx, WEIR__READ);
-        if (!is_remote(next)) {
-            next->handler->read(next, msg);
-            return;
-        }
+    if (is_remote(ctx)) {
+        leave_read(ctx, msg);
+        return;
     }
-    fire_read_remote(ctx, msg);
+    next = next_with(ctx, WEIR__READ);
+    if (is_remote(next))
+        enter_read(next, msg);
+    else
+        next->handler->read(next, msg);
 }
 
-static COLD void fire_read_complete_remote(weir_ctx *ctx)
+static COLD void leave_without_contents(weir_ctx *ctx, uint32_t slot)
 {
-    fire(ctx, &(const weir__event){.slot = WEIR__READ_COMPLETE});
+    weir__remote_leave(ctx, &(const weir__event){.slot = slot});
+}
+
+static COLD void enter_without_contents(weir_ctx *target, uint32_t slot)
+{
+    weir__remote_enter(target, &(const weir__event){.slot = slot});
 }
 
 void weir_fire_read_complete(weir_ctx *ctx)
@@ -213,14 +225,15 @@ void weir_fire_read_complete(weir_ctx *ctx)
     weir_ctx *next;
 
     assert(weir__ctx_in_executor(ctx));
-    if (!is_remote(ctx)) {
-        next = next_with(ctx, WEIR__READ_COMPLETE);
-        if (!is_remote(next)) {
-            next->handler->read_complete(next);
-            return;
-        }
+    if (is_remote(ctx)) {
+        leave_without_contents(ctx, WEIR__READ_COMPLETE);
+        return;
     }
-    fire_read_complete_remote(ctx);
+    next = next_with(ctx, WEIR__READ_COMPLETE);
+    if (is_remote(next))
+        enter_without_contents(next, WEIR__READ_COMPLETE);
+    else
+        next->handler->read_complete(next);
 }
 
 /* ---- outbound ---- */
@@ -230,23 +243,29 @@ static bool may_begin(weir_ctx *ctx, weir_promise *done)
     return done == NULL || weir__channel_may_begin(ctx->channel, done);
 }
 
-static COLD void write_remote(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+static COLD void leave_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
-    fire(ctx, &(const weir__event){.slot = WEIR__WRITE, .msg = msg, .done = done});
+    weir__remote_leave(ctx, &(const weir__event){.slot = WEIR__WRITE, .msg = msg, .done = done});
+}
+
+static COLD void enter_write(weir_ctx *prev, weir_msg *msg, weir_promise *done)
+{
+    weir__remote_enter(prev, &(const weir__event){.slot = WEIR__WRITE, .msg = msg, .done = done});
 }
 
 static inline void pass_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
     weir_ctx *prev;
 
-    if (!is_remote(ctx)) {
-        prev = prev_with(ctx, WEIR__WRITE);
-        if (!is_remote(prev)) {
-            prev->handler->write(prev, msg, done);
-            return;
-        }
+    if (is_remote(ctx)) {
+        leave_write(ctx, msg, done);
+        return;
     }
-    write_remote(ctx, msg, done);
+    prev = prev_with(ctx, WEIR__WRITE);
+    if (is_remote(prev))
+        enter_write(prev, msg, done);
+    else
+        prev->handler->write(prev, msg, done);
 }
 
 static __attribute__((noinline)) void write_with_promise(weir_ctx *ctx, weir_msg *msg,
@@ -268,24 +287,20 @@ void weir_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
         write_with_promise(ctx, msg, done);
 }
 
-static COLD void flush_remote(weir_ctx *ctx)
-{
-    fire(ctx, &(const weir__event){.slot = WEIR__FLUSH});
-}
-
 void weir_flush(weir_ctx *ctx)
 {
     weir_ctx *prev;
 
     assert(weir__ctx_in_executor(ctx));
-    if (!is_remote(ctx)) {
-        prev = prev_with(ctx, WEIR__FLUSH);
-        if (!is_remote(prev)) {
-            prev->handler->flush(prev);
-            return;
-        }
+    if (is_remote(ctx)) {
+        leave_without_contents(ctx, WEIR__FLUSH);
+        return;
     }
-    flush_remote(ctx);
+    prev = prev_with(ctx, WEIR__FLUSH);
+    if (is_remote(prev))
+        enter_without_contents(prev, WEIR__FLUSH);
+    else
+        prev->handler->flush(prev);
 }
 
 void weir_write_and_flush(weir_ctx *ctx, weir_msg *msg, weir_promise *done)

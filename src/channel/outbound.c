@@ -59,7 +59,7 @@ static inline int64_t slack_of(const weir_buf *buf, int64_t size)
 {
     int64_t slack = (int64_t)weir_buf_capacity(buf) - size;
 
-    if (slack <= SLACK_MIN)
+    if (LIKELY(slack <= SLACK_MIN))
         return 0;
     return slack > size && weir__buf_kind(buf) == WEIR__BUF_POOLED ? slack : 0;
 }

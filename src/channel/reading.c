@@ -157,14 +157,20 @@ bool weir__channel_received(weir_channel *channel, weir_msg *msg)
     return weir__channel_has(channel, WEIR__READING);
 }
 
+/* A handler passes on requests: with auto_read, it gets one after each read_complete. */
+static __attribute__((noinline)) void request_again(weir_channel *channel)
+{
+    if (weir__channel_has(channel, WEIR__AUTO_READING))
+        weir__auto_request_read(weir__channel_head_tail(channel));
+}
+
 void weir__channel_read_complete(weir_channel *channel)
 {
     if (weir__channel_has(channel, WEIR__NOT_OPEN))
         return;
     weir_fire_read_complete(weir__channel_head_tail(channel));
-    if ((channel->pipeline.head_tail.slots & WEIR__REQUEST_READ) != 0 &&
-        weir__channel_has(channel, WEIR__AUTO_READING))
-        weir__auto_request_read(weir__channel_head_tail(channel));
+    if ((channel->pipeline.head_tail.slots & WEIR__REQUEST_READ) != 0)
+        request_again(channel);
 }
 
 /* The event is static: the fired reference is an additional one. */
