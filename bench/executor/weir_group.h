@@ -3,7 +3,7 @@
  * executor/weir_group.h - a group as the line of a round asks for it.
  *
  * Settings: io=none|epoll|uring|poll|blocking is what it waits in, strategy=select|adaptive how,
- * receive=poll|ring how a ring receives, threads=N the number of executors, 1 by default.
+ * threads=N the number of executors, 1 by default.
  */
 #ifndef BENCH_EXECUTOR_WEIR_GROUP_H
 #define BENCH_EXECUTOR_WEIR_GROUP_H
@@ -19,13 +19,11 @@ static inline void group_configure(weir_group_options *options, bench_round *rou
                                       WEIR_IO_BLOCKING};
     static const char *const strategies[] = {"select", "adaptive", NULL};
     static const enum weir_strategy strategy[] = {WEIR_STRATEGY_SELECT, WEIR_STRATEGY_ADAPTIVE};
-    static const char *const ways[] = {"poll", "ring", NULL};
 
     *options = *WEIR_GROUP_OPTIONS();
     options->threads = (int)bench_setting(round, "threads", 1);
     options->io = io[bench_choice(round, "io", ios)];
     options->strategy = strategy[bench_choice(round, "strategy", strategies)];
-    options->uring_receive = bench_choice(round, "receive", ways) == 1;
 }
 
 static inline weir_group *group_start(weir_group_options *options, int cpu)

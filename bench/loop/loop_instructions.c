@@ -46,11 +46,6 @@ static void count_all(bench_round *round)
     static const weir_loop_options epoll = {.size = sizeof(epoll), .io = WEIR_IO_EPOLL};
     static const weir_loop_options poll = {.size = sizeof(poll), .io = WEIR_IO_POLL};
     static const weir_loop_options uring = {.size = sizeof(uring), .io = WEIR_IO_URING};
-    static const weir_loop_options ring_receive = {
-        .size = sizeof(ring_receive),
-        .io = WEIR_IO_URING,
-        .uring_receive = true,
-    };
 
     (void)round;
     count_echo("epoll: echo, 1 connection", &epoll, 1);
@@ -59,7 +54,6 @@ static void count_all(bench_round *round)
     count_echo("poll: echo, 16 connections", &poll, 16);
     count_echo("uring: echo, 1 connection", &uring, 1);
     count_echo("uring: echo, 16 connections", &uring, 16);
-    count_echo("uring, ring receive: echo, 16 connections", &ring_receive, 16);
 }
 
 int main(int argc, char **argv)

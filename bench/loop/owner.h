@@ -79,11 +79,16 @@ static void use_hot_memory(weir__io *io)
 
 /* ---- connections ---- */
 
+enum { BLOCKS_MAX = 16 };
+
 struct connection {
     weir__io_handle handle;
-    weir__io_block block; /* what has not been sent yet: */
-    size_t offset;        /* from here, */
-    size_t length;        /* so much; 0 = nothing, and no block */
+    int first, count; /* of the ring of blocks that are to be sent */
+    size_t offset;    /* in the first */
+    struct {
+        weir__io_block block;
+        size_t length;
+    } blocks[BLOCKS_MAX];
 };
 
 static struct connection *connection_of(weir__io_handle *handle)
@@ -91,38 +96,74 @@ static struct connection *connection_of(weir__io_handle *handle)
     return WEIR_CONTAINER_OF(handle, struct connection, handle);
 }
 
-static void on_received(weir__io_handle *handle, const weir__io_block *block, size_t length)
+static bool is_sending(const struct connection *self)
 {
-    const struct iovec all = {.iov_base = block->base, .iov_len = length};
-    ssize_t sent = weir__io_send(handle, &all, 1);
-    struct connection *self;
-
-    if (sent < 0 || (size_t)sent == length) {
-        block_give(NULL, block);
-        if (sent < 0)
-            weir__io_close(handle);
-        return;
-    }
-    self = connection_of(handle);
-    self->block = *block;
-    self->offset = (size_t)sent;
-    self->length = length - (size_t)sent;
-    weir__io_receive_stop(handle); /* until that has gone, too */
+    return self->count > 0;
 }
 
-static void send_again(struct connection *self)
+/* `count` more bytes of the first block were sent. */
+static void note_sent(struct connection *self, size_t count)
 {
-    const struct iovec rest = {
-        .iov_base = (char *)self->block.base + self->offset,
-        .iov_len = self->length,
-    };
-    ssize_t sent = weir__io_send(&self->handle, &rest, 1);
+    self->offset += count;
+    if (self->offset < self->blocks[self->first].length)
+        return;
+    block_give(NULL, &self->blocks[self->first].block);
+    self->first = (self->first + 1) % BLOCKS_MAX;
+    self->offset = 0;
+    if (self->count-- == BLOCKS_MAX)
+        weir__io_receive_start(&self->handle, false);
+}
 
-    if (sent < 0)
-        weir__io_close(&self->handle);
-    else
-        self->length -= (size_t)sent;
-    self->offset += sent > 0 ? (size_t)sent : 0;
+/* Sends until nothing is left, or `sent` continues. */
+static void send_blocks(struct connection *self)
+{
+    while (is_sending(self)) {
+        const struct iovec rest = {
+            .iov_base = (char *)self->blocks[self->first].block.base + self->offset,
+            .iov_len = self->blocks[self->first].length - self->offset,
+        };
+        ssize_t sent = weir__io_send(&self->handle, &rest, 1);
+
+        if (sent == WEIR__IO_LENT)
+            return;
+        if (sent < 0) {
+            weir__io_close(&self->handle);
+            return;
+        }
+        note_sent(self, (size_t)sent);
+        if ((size_t)sent < rest.iov_len)
+            return;
+    }
+}
+
+/* Keeps a block of which `sent` bytes have gone. */
+static void keep_block(struct connection *self, const weir__io_block *block, size_t length,
+                       size_t sent)
+{
+    int last = (self->first + self->count++) % BLOCKS_MAX;
+
+    self->blocks[last].block = *block;
+    self->blocks[last].length = length;
+    if (self->count == 1)
+        self->offset = sent;
+    if (self->count == BLOCKS_MAX)
+        weir__io_receive_stop(&self->handle);
+}
+
+static void on_received(weir__io_handle *handle, const weir__io_block *block, size_t length)
+{
+    struct connection *self = connection_of(handle);
+    const struct iovec all = {.iov_base = block->base, .iov_len = length};
+    ssize_t sent = is_sending(self) ? 0 : weir__io_send(handle, &all, 1);
+
+    if ((size_t)sent == length) {
+        block_give(NULL, block);
+    } else if (sent >= 0 || sent == WEIR__IO_LENT) {
+        keep_block(self, block, length, sent > 0 ? (size_t)sent : 0);
+    } else {
+        block_give(NULL, block);
+        weir__io_close(handle);
+    }
 }
 
 static void on_sent(weir__io_handle *handle, ssize_t count)
@@ -133,14 +174,9 @@ static void on_sent(weir__io_handle *handle, ssize_t count)
         weir__io_close(handle);
         return;
     }
-    self->offset += (size_t)count;
-    self->length -= (size_t)count;
-    if (self->length > 0)
-        send_again(self);
-    if (self->length > 0)
-        return;
-    block_give(NULL, &self->block);
-    weir__io_receive_start(handle, false);
+    note_sent(self, (size_t)count);
+    if (is_sending(self))
+        send_blocks(self);
 }
 
 static void on_receive_ended(weir__io_handle *handle, int err)
@@ -164,8 +200,8 @@ static void on_detached(weir__io_handle *handle)
 {
     struct connection *self = connection_of(handle);
 
-    if (self->length > 0)
-        block_give(NULL, &self->block);
+    for (; self->count > 0; self->count--, self->first = (self->first + 1) % BLOCKS_MAX)
+        block_give(NULL, &self->blocks[self->first].block);
     free(self);
 }
 

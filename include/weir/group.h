@@ -160,7 +160,6 @@ typedef struct weir_group_options {
     void *strategy_data;
     int64_t adaptive_limit_ns;  /* longest time to poll before sleeping, default 50 us */
     int64_t adaptive_credit_ns; /* time that an avoided sleep is worth, default 50 us */
-    bool uring_receive;         /* io_uring receives into a ring of buffers */
 
     /* WEIR_IO_BLOCKING. */
     int max_channels; /* channels with an executor at a time, at most; default: no bound */

@@ -54,7 +54,6 @@ typedef struct weir_loop_options {
     void *strategy_data;
     int64_t adaptive_limit_ns;
     int64_t adaptive_credit_ns;
-    bool uring_receive;
 } weir_loop_options;
 
 #define WEIR_LOOP_OPTIONS(...) WEIR_OPTIONS(weir_loop_options, __VA_ARGS__)

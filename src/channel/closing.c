@@ -2,8 +2,9 @@
 /*
  * Progress means that the transport takes data from the queue (last_sent.c), or that the peer
  * acknowledges data: a full socket takes nothing before a third of it is free, which may take a
- * slow reader minutes. Unacknowledged data has to be polled, SAMPLES times within a timeout. A
- * close gives up late by up to one sample, and never early.
+ * slow reader minutes. Unacknowledged data has to be polled: at first often, because most peers
+ * acknowledge soon, then at least SAMPLES times within a timeout. A close gives up late by up to
+ * one sample, and never early.
  */
 #include "channel/closing.h"
 
@@ -20,6 +21,7 @@
 #include "channel/last_sent.h"
 
 #define SAMPLES 8
+#define FIRST_SAMPLE_NS weir_ms(10) /* then twice as late each time */
 
 static int64_t now_of(const weir_channel *channel)
 {
@@ -134,16 +136,24 @@ static void start_timer_or_close(weir_channel *channel, int64_t timeout_ns)
         weir__channel_begin_closing(channel, WEIR_ECLOSED);
 }
 
+/* Until the next sample, if the last progress was so long ago. */
+static int64_t sample_after(const weir_channel *channel, int64_t timeout_ns, int64_t quiet_ns)
+{
+    int64_t delay_ns = quiet_ns > FIRST_SAMPLE_NS ? quiet_ns : FIRST_SAMPLE_NS;
+
+    return weir__earlier(delay_ns, weir__closing_poll_ns(channel, timeout_ns));
+}
+
 static void check_progress(weir_channel *channel)
 {
     int64_t timeout_ns = weir__channel_options(channel)->close_send_timeout_ns;
-    int64_t deadline_ns = weir__deadline(weir__closing_progress_at(channel), timeout_ns);
-    int64_t left_ns = deadline_ns - now_of(channel);
-    int64_t poll_ns = weir__closing_poll_ns(channel, timeout_ns);
+    int64_t progress_at = weir__closing_progress_at(channel), now_ns = now_of(channel);
+    int64_t left_ns = weir__deadline(progress_at, timeout_ns) - now_ns;
     char what[WEIR__CLOSE_REASON_SIZE / 2], reason[WEIR__CLOSE_REASON_SIZE];
 
     if (left_ns > 0) {
-        start_timer_or_close(channel, left_ns < poll_ns ? left_ns : poll_ns);
+        start_timer_or_close(channel, weir__earlier(left_ns, sample_after(channel, timeout_ns,
+                                                                          now_ns - progress_at)));
         return;
     }
     (void)snprintf(what, sizeof(what), "the peer took none of the last %" PRId64 " bytes",

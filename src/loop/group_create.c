@@ -43,7 +43,6 @@ static int create_loops(const weir_group_options *options, const char *name, wei
     struct create_args args = {.options = options};
     const weir__loop_options loop = {
         .io = options->io,
-        .uring_receive = options->uring_receive,
         .io_ratio = options->io_ratio,
         .strategy = options->strategy,
         .strategy_fn = options->strategy_fn,

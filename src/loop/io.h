@@ -116,13 +116,16 @@ typedef struct weir__io_owner {
      */
     void (*receive_ended)(weir__io_handle *handle, int err);
 
-    /* Called after the last accept or receive of this handle in this turn. */
+    /*
+     * Called after the last accept or receive of this handle in this turn. A ring may call it
+     * several times in a turn, each time after some.
+     */
     void (*read_complete)(weir__io_handle *handle);
 
     /*
-     * Follows a partial send: `count` >= 0 more bytes of it were sent, and the lent memory is the
-     * owner's again, which sends the rest. 0 means only that the socket is writable. Negative: an
-     * error.
+     * Follows a partial send, or one that was WEIR__IO_LENT: `count` >= 0 more bytes of it were
+     * sent, and the lent memory is the owner's again, which sends the rest. 0 means only that the
+     * socket may be writable. Negative: an error.
      */
     void (*sent)(weir__io_handle *handle, ssize_t count);
 
@@ -149,6 +152,7 @@ enum {
     WEIR__IO_ONCE = 1 << 3, /* with RECEIVE: stop after one `received` */
     WEIR__IO_SEND = 1 << 4, /* a send was partial */
     WEIR__IO_POLL = 1 << 5,
+    WEIR__IO_LENDS = 1 << 6, /* memory is lent to a send */
 };
 
 /* Work for the next dispatch: bits of `pending`. */
@@ -175,7 +179,7 @@ struct weir__io_handle {
     weir__list link;
     weir__list pending_link;
     int descriptor;
-    uint32_t window; /* maximum size of a read, set by the owner; 0 = default */
+    uint32_t window; /* size of a read, set by the owner; 0 = default */
     int32_t result;
     uint8_t wants;
     uint8_t pending;
@@ -190,6 +194,7 @@ struct weir__io_handle {
     bool receive_fds : 1;  /* of a Unix socket that receives datagrams: accept passed descriptors
                               (close-on-exec); other sockets discard them */
     bool shared_listener : 1; /* other processes may accept from the same socket */
+    bool exact_window : 1;    /* no read may exceed the window; otherwise up to WEIR__IO_SMALL */
     bool last_send : 1;   /* the current send is the last: the end of the stream follows at once */
     bool edge : 1;        /* of the backend's type: an event is reported once */
     uint16_t poll_events; /* events that the owner polls for */
@@ -200,11 +205,11 @@ struct weir__io_handle {
     uint8_t batch;      /* datagrams: size of the next batch */
     uint16_t armed;     /* events that the kernel watches for */
     uint16_t in_flight; /* uring: operations in the ring, one bit each */
-    uint32_t slot; /* poll: index of its pollfd; epoll: 1 = registered; uring: completions of this
-                      turn not dispatched yet */
-    uint8_t delivered;   /* uring: accepts and receives delivered in this turn */
+    uint32_t slot; /* poll: index of its pollfd; epoll: 1 = registered; uring: the turn in which it
+                      read last */
+    uint8_t delivered;   /* uring: accepts and receives delivered in that turn */
     uint8_t small_reads; /* consecutive small reads, saturating at 255 */
-    uint8_t full_reads;  /* uring: consecutive reads that filled a buffer of the ring */
+    uint8_t full_reads;  /* uring: reads of that turn that filled a buffer of the ring */
     uint8_t uring_flags; /* uring: WEIR__URING_BULK and so on */
     void *undelivered;   /* uring: queue of events not delivered yet */
 };
@@ -225,9 +230,8 @@ typedef struct weir__io_stats {
 } weir__io_stats;
 
 typedef struct weir__io_options {
-    const char *name;  /* of the loop, for the log; must outlive the backend */
-    bool ring_receive; /* uring: receive by a buffer ring */
-    bool is_embedded;  /* another main loop sleeps on its `descriptor` */
+    const char *name; /* of the loop, for the log; must outlive the backend */
+    bool is_embedded; /* another main loop sleeps on its `descriptor` */
 } weir__io_options;
 
 struct weir__io_type {
@@ -306,12 +310,6 @@ struct weir__io_type {
      * weir__io_fail.
      */
     void (*arm)(weir__io_handle *handle);
-
-    /*
-     * Edge-triggered backends, before a read from a Unix socket: true if the backend will check by
-     * itself whether the read left data, and set PENDING_READ then. NULL = never.
-     */
-    bool (*recheck)(weir__io_handle *handle);
 
     /* PENDING_READ or PENDING_WRITE of an attached handle. NULL = weir__readiness_pending. */
     void (*dispatch_pending)(weir__io_handle *handle, unsigned pending);

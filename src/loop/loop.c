@@ -79,7 +79,6 @@ static int loop_create(weir_executor *executor)
     const weir__loop_options *options = executor->options.type_options;
     const weir__io_options io = {
         .name = executor->name,
-        .ring_receive = options->uring_receive,
         .is_embedded = options->is_embedded,
     };
     int err;

@@ -24,7 +24,6 @@ typedef struct weir__loop weir__loop;
 typedef struct weir__loop_options {
     enum weir_io io;
     const weir__io_type *backend;
-    bool uring_receive;
     bool is_embedded; /* another main loop may wait for it */
     int io_ratio;
     enum weir_strategy strategy;

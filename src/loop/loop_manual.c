@@ -74,7 +74,6 @@ int weir_loop_create(const weir_loop_options *options, weir_executor **ret_loop)
     args.name = given.name != NULL ? given.name : "loop";
     loop = (weir__loop_options){
         .io = given.io,
-        .uring_receive = given.uring_receive,
         .is_embedded = true,
         .io_ratio = given.io_ratio,
         .strategy = given.strategy,

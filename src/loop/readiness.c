@@ -228,11 +228,10 @@ static __attribute__((noinline)) ssize_t receive_edge(weir__io_handle *handle,
                                                       const weir__io_block *block, size_t size,
                                                       struct reading *reading)
 {
-    const weir__io_type *type = handle->io->type;
     ssize_t length;
 
     reading->is_cut = reads_to_the_end(handle, reading);
-    if (handle->unix_socket && (type->recheck == NULL || !type->recheck(handle)))
+    if (handle->unix_socket)
         length = receive_piece(handle, block, size, reading);
     else
         length = receive_now(handle, block, size);

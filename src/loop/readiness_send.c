@@ -49,7 +49,8 @@ static ssize_t stop_sending(weir__io_handle *handle, ssize_t total, ssize_t err)
 /* A send that is in progress, or a handle that has failed or left, refuses another. */
 static bool may_send(const weir__io_handle *handle)
 {
-    return handle->state == WEIR__IO_ATTACHED && (handle->wants & WEIR__IO_SEND) == 0;
+    return handle->state == WEIR__IO_ATTACHED &&
+           (handle->wants & (WEIR__IO_SEND | WEIR__IO_LENDS)) == 0;
 }
 
 static __attribute__((noinline, cold)) int refuse_send(const weir__io_handle *handle)

@@ -2,21 +2,19 @@
 /*
  * The io_uring backend.
  *
- * Receiving and sending use readiness.c, as with epoll: a poll in the ring reports readiness, and
- * plain calls transfer the data while its memory is in the cache. Done by the ring itself:
+ * Little data is received and sent by the ring: a multishot receive takes a buffer when data
+ * arrives, and sends are submitted together with the next wait, so that a turn costs one system
+ * call. Much data is transferred by readiness.c as with epoll, while its memory is in the cache: a
+ * poll in the ring reports readiness, and plain calls follow. The loop chooses for each handle by
+ * what it has received last (uring_receive.c, uring_send.c). Receiving in one way begins when the
+ * other has ended, which keeps the stream in order.
+ *
+ * Also done by the ring:
  *
  *     accept    multishot; but not if other processes accept from the same socket: the kernel wakes
  *               one ring only, and if that process is killed, the client waits until the next one
  *               connects. A poll wakes all.
  *     connect   except for Unix sockets
- *     receive   only if the group asks for it: uring_receive.c
- *
- * Receiving by the ring and by poll exclude each other: one begins when the other has ended, which
- * keeps the stream in order.
- *
- * The ring never sends. The kernel retries a send after polling for POLLOUT, but a peer that has
- * ended its own stream makes each such poll complete at once, and after 128 of them the send blocks
- * a kernel thread.
  */
 #include "loop/uring.h"
 
@@ -73,11 +71,11 @@ void weir__uring_arm(weir__io_handle *handle)
         start_accept(handle);
 }
 
-/* Unwanted polls are left alone until they complete. */
+/* Unwanted polls are left alone until they complete. A send completes with its submission. */
 static void cancel_unwanted(weir__io_handle *handle)
 {
     if (handle->state != WEIR__IO_ATTACHED) {
-        for (unsigned op = 0; op < WEIR__URING_OP_COUNT; op++)
+        for (unsigned op = 0; op < WEIR__URING_SEND; op++)
             weir__uring_cancel(handle, op);
         return;
     }
@@ -140,24 +138,31 @@ static bool has_completions_to_deliver(const weir__uring *self)
            weir__io_has_pending(&self->io);
 }
 
+/* After 2^32 turns a handle could seem to have read in this one. */
+static __attribute__((noinline, cold)) void restart_turns(weir__uring *self)
+{
+    weir_list_foreach (link, &self->io.handles)
+        WEIR_CONTAINER_OF(link, weir__io_handle, link)->slot = 0;
+    self->turn = 1;
+}
+
 static int wait_for_completions(weir__io *io, int64_t deadline_ns)
 {
     weir__uring *self = weir__uring_of(io);
-    int err = 0, events;
+    int err = 0;
 
     if (weir__uring_has_counted(self)) /* the turn is not over: return what is left */
         return (int)(self->counted - *self->ring.cq.khead);
-    weir__uring_run_rechecks(self, true);
     weir__uring_watch_wake(self);
-    if (has_completions_to_deliver(self) || weir__uring_has_rechecks(self))
+    if (has_completions_to_deliver(self))
         deadline_ns = 0;
     if (deadline_ns != 0 || must_enter(self))
         err = weir__uring_enter(self, deadline_ns);
     if (err < 0)
         return err;
-    events = weir__uring_count(self);
-    self->turn_completions = (unsigned)events;
-    return events;
+    if (++self->turn == 0)
+        restart_turns(self);
+    return weir__uring_count(self);
 }
 
 /* Operations must reach the kernel before they can complete. */
@@ -175,7 +180,6 @@ static void flush(weir__io *io)
 {
     weir__uring *self = weir__uring_of(io);
 
-    weir__uring_run_rechecks(self, false); /* the owner sleeps after this */
     weir__uring_watch_wake(self);
     if (io_uring_sq_ready(&self->ring) != 0)
         (void)weir__uring_submit(self);
@@ -189,14 +193,13 @@ static int descriptor(weir__io *io)
 static bool dispatch(weir__io *io, int64_t until_ns)
 {
     weir__uring *self = weir__uring_of(io);
-    bool is_late = false;
+    bool has_more;
 
     if (self->needs_rearm)
         weir__uring_rearm_all(self);
-    while (!is_late && weir__uring_complete_next(self))
-        is_late = weir__io_is_late(io, until_ns);
+    has_more = weir__uring_complete(self, until_ns);
     weir__uring_buffers_fill(self);
-    return is_late && weir__uring_has_counted(self);
+    return has_more;
 }
 
 /* ---- handles ---- */
@@ -215,7 +218,6 @@ static int attach(weir__io_handle *handle)
 static bool detach(weir__io_handle *handle)
 {
     cancel_unwanted(handle);
-    weir__uring_cancel_recheck(handle);
     if (!weir__io_may_notify(handle))
         weir__uring_discard_queued(handle);
     else if (handle->undelivered != NULL)
@@ -237,7 +239,7 @@ static bool is_read_by_ring(const weir__io_handle *handle)
 /* A rebuild has cut the reads of a turn short; this never happens to reads by readiness.c. */
 static bool is_reading_unfinished(const weir__io_handle *handle)
 {
-    return handle->delivered > 0 && handle->slot == 0;
+    return (handle->uring_flags & WEIR__URING_READING) != 0;
 }
 
 /* Queued events come first; the socket is read in the next turn. */
@@ -253,8 +255,10 @@ static void dispatch_pending(weir__io_handle *handle, unsigned pending)
     if (pending == 0 || !weir__io_is_attached(handle))
         return;
     weir__readiness_pending(handle, pending);
-    if ((pending & WEIR__IO_PENDING_READ) != 0)
-        handle->delivered = handle->slot > 0;
+    if ((pending & WEIR__IO_PENDING_READ) != 0) {
+        weir__uring_enter_turn(handle);
+        handle->delivered = 1;
+    }
 }
 
 /* Queued events are delivered before reading starts. */
@@ -278,10 +282,16 @@ static void accept_stop(weir__io_handle *handle)
     cancel_unwanted(handle);
 }
 
+/*
+ * A socket that receives packets or descriptors from now on must not lose any to a receive that is
+ * still in the ring: it is cancelled at once.
+ */
 static void receive_start(weir__io_handle *handle, bool once)
 {
     weir__readiness_receive_start(handle, once);
     start_reading(handle);
+    if (handle->datagrams && weir__uring_is_in_flight(handle, WEIR__URING_RECEIVE))
+        (void)weir__uring_submit(weir__uring_of(handle->io));
 }
 
 static void receive_stop(weir__io_handle *handle)
@@ -327,14 +337,13 @@ const weir__io_type weir__io_uring = {
     .attach = attach,
     .detach = detach,
     .arm = weir__uring_arm,
-    .recheck = weir__uring_recheck,
     .dispatch_pending = dispatch_pending,
     .accept_start = accept_start,
     .accept_stop = accept_stop,
     .connect = start_connect,
     .receive_start = receive_start,
     .receive_stop = receive_stop,
-    .send = weir__readiness_send,
+    .send = weir__uring_send,
     .send_datagrams = weir__readiness_send_datagrams,
     .send_file = weir__readiness_send_file,
     .poll_start = weir__readiness_poll_start,

@@ -9,8 +9,8 @@
  *     uring_queue.c       submission
  *     uring_completion.c  completion
  *     uring_poll.c        polls
- *     uring_recheck.c     checks for data left in Unix sockets
  *     uring_receive.c     receives by a buffer ring
+ *     uring_send.c        sends
  *     uring_deliver.c     notifies owners, queues events that cannot be delivered yet
  *
  * The user_data of an operation is the address of its handle with the kind of the operation in the
@@ -32,6 +32,7 @@ enum weir__uring_op {
     WEIR__URING_ACCEPT,     /* multishot */
     WEIR__URING_CONNECT,    /* one-shot */
     WEIR__URING_RECEIVE,    /* multishot, by the buffer ring */
+    WEIR__URING_SEND,       /* one-shot, completed by its submission */
     WEIR__URING_OP_COUNT,
 
     /* Without a handle. */
@@ -42,20 +43,26 @@ enum weir__uring_op {
 
 /* Properties of a handle: bits of `uring_flags`. */
 enum {
-    WEIR__URING_BULK = 1 << 0,  /* receives much: by poll, even if there is a buffer ring */
+    WEIR__URING_BULK = 1 << 0,  /* receives much: receives by poll, and sends at once */
     WEIR__URING_EDGES = 1 << 1, /* one-shot polls complete without a wanted event: use multishot */
-    WEIR__URING_RECHECK = 1 << 2, /* a recheck is scheduled: data may be left in the socket */
+    WEIR__URING_READING = 1 << 2, /* something was read: read_complete follows */
 };
 
 typedef struct weir__uring_buffers weir__uring_buffers;
 typedef struct weir__uring_event weir__uring_event;
 
-#define WEIR__URING_RECHECKS_MAX 64
+#define WEIR__URING_VECTOR_MAX 8
+#define WEIR__URING_VECTORS_MAX 64
 
-struct weir__uring_rechecks {
-    weir__io_handle *handles[WEIR__URING_RECHECKS_MAX];
+/* Vectors of sends that have not been submitted yet. */
+struct weir__uring_vector {
+    struct msghdr header;
+    struct iovec parts[WEIR__URING_VECTOR_MAX];
+};
+
+struct weir__uring_vectors {
+    struct weir__uring_vector all[WEIR__URING_VECTORS_MAX];
     unsigned count;
-    unsigned turns; /* for which it was deferred */
 };
 
 typedef struct weir__uring {
@@ -63,14 +70,14 @@ typedef struct weir__uring {
     struct io_uring ring;
     bool is_open;
     bool is_wake_watched;
-    bool is_draining;          /* during a rebuild: start nothing, notify nobody */
-    bool needs_rearm;          /* a submission failed: rearm all handles */
-    unsigned enter_flags;      /* supported by the kernel */
-    unsigned counted;          /* tail of the completion queue as of the last `wait` */
-    unsigned turn_completions; /* completions of this turn */
-    struct weir__uring_rechecks rechecks;
+    bool is_draining;     /* during a rebuild: start nothing, notify nobody */
+    bool needs_rearm;     /* a submission failed: rearm all handles */
+    unsigned enter_flags; /* supported by the kernel */
+    unsigned counted;     /* tail of the completion queue as of the last `wait` */
+    uint32_t turn;        /* number of turns; never 0 */
     weir__uring_event *spare;
     weir__uring_buffers *buffers; /* NULL = receive by poll only */
+    struct weir__uring_vectors vectors;
 } weir__uring;
 
 static inline weir__uring *weir__uring_of(weir__io *io)
@@ -144,12 +151,33 @@ void weir__uring_features(const weir__uring *self, char *text, size_t size);
 
 /* ---- the queues (uring_queue.c) ---- */
 
+/* Submits a queue that is full. Returns an sqe, or NULL if the kernel takes nothing. */
+struct io_uring_sqe *weir__uring_make_room(weir__uring *self);
+
 /*
  * Returns an sqe for an operation of this handle, which is in flight from then on. The caller must
  * fill it in at once. NULL if there is no ring now or the kernel takes no more: then all handles
  * are rearmed later.
  */
-struct io_uring_sqe *weir__uring_start(weir__io_handle *handle, enum weir__uring_op op);
+static inline struct io_uring_sqe *weir__uring_start(weir__io_handle *handle,
+                                                     enum weir__uring_op op)
+{
+    weir__uring *self = weir__uring_of(handle->io);
+    struct io_uring_sqe *sqe = NULL;
+
+    if (self->is_open && !self->is_draining) {
+        sqe = io_uring_get_sqe(&self->ring);
+        if (sqe == NULL)
+            sqe = weir__uring_make_room(self);
+    }
+    if (sqe == NULL) {
+        self->needs_rearm = true;
+        return NULL;
+    }
+    handle->in_flight |= (uint16_t)(1u << op);
+    sqe->user_data = (uintptr_t)handle | (uint64_t)op;
+    return sqe;
+}
 
 /* Cancels an operation; its last completion still arrives. */
 void weir__uring_cancel(weir__io_handle *handle, enum weir__uring_op op);
@@ -192,13 +220,6 @@ static inline bool weir__uring_is_read(enum weir__uring_op op)
 
 /* ---- completions (uring_completion.c) ---- */
 
-typedef struct weir__uring_completion {
-    weir__io_handle *handle; /* NULL = no handle */
-    enum weir__uring_op op;
-    int result;
-    unsigned flags;
-} weir__uring_completion;
-
 /* Counts new completions. Returns the number of those of handles. */
 int weir__uring_count(weir__uring *self);
 
@@ -207,8 +228,18 @@ static inline bool weir__uring_has_counted(const weir__uring *self)
     return *self->ring.cq.khead != self->counted;
 }
 
-/* Processes the next of these completions. False if there is none. */
-bool weir__uring_complete_next(weir__uring *self);
+/* Processes these completions until the time is up. True if some are left. */
+bool weir__uring_complete(weir__uring *self, int64_t until_ns);
+
+/* True if the next completion is of this operation, too. */
+static inline bool weir__uring_is_next(const weir__io_handle *handle, enum weir__uring_op op)
+{
+    const weir__uring *self = weir__uring_of(handle->io);
+    unsigned head = *self->ring.cq.khead;
+
+    return head != self->counted && self->ring.cq.cqes[head & self->ring.cq.ring_mask].user_data ==
+                                        ((uintptr_t)handle | (uint64_t)op);
+}
 
 /* ---- delivering events (uring_deliver.c) ---- */
 
@@ -223,8 +254,21 @@ struct weir__uring_event {
 
 /* Notifies the owner, or queues the event if the owner may not be notified now. */
 void weir__uring_deliver(weir__io_handle *handle, const weir__uring_event *what);
+void weir__uring_deliver_data(weir__io_handle *handle, const weir__io_block *block, size_t length);
 
-/* Called after each completion of a read; ends the reads of this turn if it was the last. */
+/* Called before a handle reads: the count of `delivered` begins anew with each turn. */
+static inline void weir__uring_enter_turn(weir__io_handle *handle)
+{
+    uint32_t turn = weir__uring_of(handle->io)->turn;
+
+    if (handle->slot == turn)
+        return;
+    handle->slot = turn;
+    handle->delivered = 0;
+    handle->full_reads = 0;
+}
+
+/* Called after the last of several reads. */
 void weir__uring_finish_reading(weir__io_handle *handle);
 
 /* Delivers queued events: in the next dispatch; or now, as far as they are wanted. */
@@ -242,28 +286,13 @@ void weir__uring_free_spare(weir__uring *self);
 void weir__uring_poll_readable(weir__io_handle *handle);
 void weir__uring_poll_for_owner(weir__io_handle *handle, unsigned events);
 void weir__uring_poll_writable(weir__io_handle *handle);
-void weir__uring_on_poll(weir__io_handle *handle, const weir__uring_completion *completion);
-void weir__uring_on_writable(weir__io_handle *handle, const weir__uring_completion *completion);
+void weir__uring_on_poll(weir__io_handle *handle, int result, unsigned flags);
+void weir__uring_on_writable(weir__io_handle *handle, int result, unsigned flags);
 
-/* ---- rechecks of Unix sockets (uring_recheck.c) ---- */
+/* ---- sending (uring_send.c) ---- */
 
-/*
- * Called before a read that may be cut short without notice: schedules a recheck, true if it could.
- * A handle that leaves cancels its recheck.
- */
-bool weir__uring_recheck(weir__io_handle *handle);
-void weir__uring_cancel_recheck(weir__io_handle *handle);
-
-/*
- * Called before a wait: has handles with data left read again. May defer that if `may_defer`; then
- * the loop must not sleep yet.
- */
-void weir__uring_run_rechecks(weir__uring *self, bool may_defer);
-
-static inline bool weir__uring_has_rechecks(const weir__uring *self)
-{
-    return self->rechecks.count > 0;
-}
+ssize_t weir__uring_send(weir__io_handle *handle, const struct iovec *vector, size_t count);
+void weir__uring_on_send(weir__io_handle *handle, int result);
 
 /* ---- receiving by a buffer ring (uring_receive.c) ---- */
 
@@ -279,6 +308,6 @@ void weir__uring_buffers_fill(weir__uring *self);
 bool weir__uring_receives_by_ring(const weir__io_handle *handle);
 
 void weir__uring_start_receive(weir__io_handle *handle);
-void weir__uring_on_receive(weir__io_handle *handle, const weir__uring_completion *completion);
+void weir__uring_on_receive(weir__io_handle *handle, int result, unsigned flags);
 
 #endif

@@ -40,48 +40,13 @@ int weir__uring_count(weir__uring *self)
     for (; self->counted != tail; self->counted++) {
         uint64_t user_data = completion_at(&self->ring, self->counted)->user_data;
 
-        if (user_data == WEIR__URING_WAKE)
-            self->io.woken = true;
-        else if (user_data != WEIR__URING_CANCEL)
+        if (handle_of(user_data) != NULL)
             events++;
-        if (weir__uring_is_read(
-                op_of(user_data))) /* so that the last one of the turn is recognized */
-            handle_of(user_data)->slot++;
+        else if (user_data == WEIR__URING_WAKE)
+            self->io.woken = true;
     }
+    weir__counter_add(self->io.stats.events, (uint64_t)events);
     return events;
-}
-
-static void end_operation(weir__uring *self, const weir__uring_completion *completion)
-{
-    if (completion->handle != NULL)
-        completion->handle->in_flight &=
-            (uint16_t) ~(1u << completion->op | WEIR__URING_CANCELLED(completion->op));
-    else if (completion->op == WEIR__URING_WAKE)
-        self->is_wake_watched = false;
-}
-
-/* The only function that takes completions out of the queue. */
-static bool take_next(weir__uring *self, weir__uring_completion *ret_completion)
-{
-    struct io_uring_cqe taken;
-
-    if (!weir__uring_has_counted(self))
-        return false;
-    taken = *completion_at(&self->ring, *self->ring.cq.khead);
-    io_uring_cq_advance(&self->ring, 1);
-    if (weir__uring_is_read(op_of(taken.user_data)))
-        handle_of(taken.user_data)->slot--;
-    if (weir__uring_fault != NULL)
-        weir__uring_fault(&taken);
-    *ret_completion = (weir__uring_completion){
-        .handle = handle_of(taken.user_data),
-        .op = op_of(taken.user_data),
-        .result = taken.res,
-        .flags = taken.flags,
-    };
-    if ((taken.flags & IORING_CQE_F_MORE) == 0)
-        end_operation(self, ret_completion);
-    return true;
 }
 
 /* ---- results of operations ---- */
@@ -112,9 +77,9 @@ static void accept_rest(weir__io_handle *handle)
     }
 }
 
-static void on_accept(weir__io_handle *handle, const weir__uring_completion *completion)
+static void on_accept(weir__io_handle *handle, int result)
 {
-    const weir__uring_event event = {.op = WEIR__URING_ACCEPT, .result = completion->result};
+    const weir__uring_event event = {.op = WEIR__URING_ACCEPT, .result = result};
 
     if (event.result >= 0)
         weir__counter_add(handle->io->stats.accepts, 1);
@@ -122,14 +87,8 @@ static void on_accept(weir__io_handle *handle, const weir__uring_completion *com
         weir__uring_deliver(handle, &event);
     if (event.result == -ECANCELED && handle->state == WEIR__IO_DETACHING)
         accept_rest(handle);
-    weir__uring_finish_reading(handle);
-}
-
-static void on_receive(weir__io_handle *handle, const weir__uring_completion *completion)
-{
-    weir__counter_add(handle->io->stats.receives, 1);
-    weir__uring_on_receive(handle, completion);
-    weir__uring_finish_reading(handle);
+    if (!weir__uring_is_next(handle, WEIR__URING_ACCEPT))
+        weir__uring_finish_reading(handle);
 }
 
 /* A connect interrupted while in progress is finished by a poll. */
@@ -138,9 +97,9 @@ static bool is_connect_in_progress(int err)
     return err == -EINPROGRESS || err == -EAGAIN || err == -EINTR || err == -ECANCELED;
 }
 
-static void on_connect(weir__io_handle *handle, const weir__uring_completion *completion)
+static void on_connect(weir__io_handle *handle, int result)
 {
-    const weir__uring_event event = {.op = WEIR__URING_CONNECT, .result = completion->result};
+    const weir__uring_event event = {.op = WEIR__URING_CONNECT, .result = result};
 
     if (!weir__io_is_attached(handle))
         return;
@@ -149,29 +108,67 @@ static void on_connect(weir__io_handle *handle, const weir__uring_completion *co
     weir__uring_arm(handle); /* also operations started meanwhile */
 }
 
-typedef void on_completion_fn(weir__io_handle *handle, const weir__uring_completion *completion);
+/* ---- taking completions ---- */
 
-static on_completion_fn *const on_completion[WEIR__URING_OP_COUNT] = {
-    [WEIR__URING_POLL] = weir__uring_on_poll, [WEIR__URING_POLL_WRITE] = weir__uring_on_writable,
-    [WEIR__URING_ACCEPT] = on_accept,         [WEIR__URING_CONNECT] = on_connect,
-    [WEIR__URING_RECEIVE] = on_receive,
-};
-
-WEIR__NO_STACK_PROTECTOR bool weir__uring_complete_next(weir__uring *self)
+static __attribute__((noinline)) void on_rare(weir__io_handle *handle, enum weir__uring_op op,
+                                              int result, unsigned flags)
 {
-    weir__uring_completion completion;
-    weir__io_handle *handle;
+    switch (op) {
+    case WEIR__URING_POLL_WRITE:
+        weir__uring_on_writable(handle, result, flags);
+        break;
+    case WEIR__URING_ACCEPT:
+        on_accept(handle, result);
+        break;
+    default:
+        on_connect(handle, result);
+    }
+}
 
-    if (!take_next(self, &completion))
-        return false;
-    handle = completion.handle;
-    if (handle == NULL)
-        return true;
-    weir__counter_add(self->io.stats.events, 1);
-    if (completion.result == -EBADF)
+static inline void on_completion(weir__io_handle *handle, enum weir__uring_op op, int result,
+                                 unsigned flags)
+{
+    if ((flags & IORING_CQE_F_MORE) == 0)
+        handle->in_flight &= (uint16_t) ~((1u | WEIR__URING_CANCELLED(0)) << op);
+    if (result == -EBADF)
         weir__uring_fail(handle, -EBADF);
-    on_completion[completion.op](handle, &completion);
+    if (op == WEIR__URING_RECEIVE)
+        weir__uring_on_receive(handle, result, flags);
+    else if (op == WEIR__URING_SEND)
+        weir__uring_on_send(handle, result);
+    else if (op == WEIR__URING_POLL)
+        weir__uring_on_poll(handle, result, flags);
+    else
+        on_rare(handle, op, result, flags);
     if (handle->state >= WEIR__IO_DETACHING)
         weir__uring_try_detach_done(handle);
-    return true;
+}
+
+static void on_completion_without_handle(weir__uring *self, enum weir__uring_op op, unsigned flags)
+{
+    if (op == WEIR__URING_WAKE && (flags & IORING_CQE_F_MORE) == 0)
+        self->is_wake_watched = false;
+}
+
+/* The only function that takes completions out of the queue. */
+WEIR__NO_STACK_PROTECTOR bool weir__uring_complete(weir__uring *self, int64_t until_ns)
+{
+    unsigned head = *self->ring.cq.khead;
+    bool is_late = false;
+
+    while (!is_late && head != self->counted) {
+        struct io_uring_cqe taken = *completion_at(&self->ring, head++);
+        weir__io_handle *handle;
+
+        if (weir__uring_fault != NULL)
+            weir__uring_fault(&taken);
+        io_uring_smp_store_release(self->ring.cq.khead, head);
+        handle = handle_of(taken.user_data);
+        if (handle != NULL)
+            on_completion(handle, op_of(taken.user_data), taken.res, taken.flags);
+        else
+            on_completion_without_handle(self, op_of(taken.user_data), taken.flags);
+        is_late = weir__io_is_late(&self->io, until_ns);
+    }
+    return head != self->counted;
 }

@@ -4,11 +4,13 @@
  * this turn, or the ring is being rebuilt. The kernel does not take back received data or accepted
  * connections, so they are queued in order and delivered first when reading resumes.
  *
- * The reads of a handle in a turn end with the last of its completions that `wait` has counted.
+ * The reads of a handle end with the last of its completions in a row: usually that is all of a
+ * turn.
  */
 #include <errno.h>
 
 #include "base/memory.h"
+#include "base/no_stack_protector.h"
 #include "loop/uring.h"
 #include "os/descriptor.h"
 
@@ -111,12 +113,13 @@ static bool is_wanted(const weir__io_handle *handle, const weir__uring_event *ev
 }
 
 /* Reads are delivered in order, up to the limit of a turn. */
-static bool may_notify_now(const weir__io_handle *handle, const weir__uring_event *event)
+static bool may_notify_now(weir__io_handle *handle, const weir__uring_event *event)
 {
     if (weir__uring_of(handle->io)->is_draining)
         return false;
     if (!weir__uring_is_read(event->op))
         return true;
+    weir__uring_enter_turn(handle);
     return handle->undelivered == NULL && handle->delivered < weir__io_reads(handle) &&
            is_wanted(handle, event);
 }
@@ -125,6 +128,7 @@ static bool may_notify_now(const weir__io_handle *handle, const weir__uring_even
 
 static void count_delivered(weir__io_handle *handle)
 {
+    handle->uring_flags |= WEIR__URING_READING;
     if (handle->delivered < UINT8_MAX)
         handle->delivered++;
 }
@@ -154,6 +158,9 @@ static void notify(weir__io_handle *handle, const weir__uring_event *event)
         notify_accepted(handle, event->result);
     } else if (event->op == WEIR__URING_RECEIVE) {
         notify_received(handle, event);
+    } else if (event->op == WEIR__URING_SEND) {
+        handle->wants &= (uint8_t)~WEIR__IO_LENDS;
+        handle->owner->sent(handle, event->result);
     } else if ((handle->wants & WEIR__IO_CONNECT) != 0) {
         handle->wants &= (uint8_t)~WEIR__IO_CONNECT;
         handle->owner->connected(handle, event->result);
@@ -195,26 +202,52 @@ void weir__uring_deliver(weir__io_handle *handle, const weir__uring_event *event
         enqueue(handle, event);
 }
 
+/* The usual case needs no event: the owner wants data, and nothing is queued. */
+WEIR__NO_STACK_PROTECTOR void weir__uring_deliver_data(weir__io_handle *handle,
+                                                       const weir__io_block *block, size_t length)
+{
+    weir__uring_enter_turn(handle);
+    if (handle->state == WEIR__IO_ATTACHED && handle->undelivered == NULL &&
+        handle->delivered < weir__io_reads(handle) &&
+        (handle->wants & (WEIR__IO_RECEIVE | WEIR__IO_ONCE)) == WEIR__IO_RECEIVE &&
+        !weir__uring_of(handle->io)->is_draining) {
+        handle->uring_flags |= WEIR__URING_READING;
+        handle->delivered++;
+        handle->owner->received(handle, block, length);
+    } else {
+        weir__uring_deliver(handle, &(const weir__uring_event){.op = WEIR__URING_RECEIVE,
+                                                               .result = (int)length,
+                                                               .block = *block});
+    }
+}
+
 /* The operation in flight keeps reading in the preferred way. */
 static bool reads_by_itself(const weir__io_handle *handle)
 {
     return weir__uring_is_in_flight(handle, WEIR__URING_ACCEPT) ||
            (weir__uring_is_in_flight(handle, WEIR__URING_RECEIVE) &&
-            weir__uring_receives_by_ring(handle));
+            (handle->uring_flags & WEIR__URING_BULK) == 0);
+}
+
+static void finish_while_draining(weir__io_handle *handle)
+{
+    if ((handle->uring_flags & WEIR__URING_READING) != 0)
+        weir__uring_defer_delivery(handle);
 }
 
 void weir__uring_finish_reading(weir__io_handle *handle)
 {
-    if (handle->slot > 0)
-        return;
     if (weir__uring_of(handle->io)->is_draining) {
-        if (handle->delivered > 0)
-            weir__uring_defer_delivery(handle);
+        finish_while_draining(handle);
         return;
     }
-    if (handle->delivered > 0 && weir__io_may_notify(handle))
-        handle->owner->read_complete(handle);
-    handle->delivered = 0;
+    if ((handle->uring_flags & WEIR__URING_READING) != 0) {
+        handle->uring_flags &= (uint8_t)~WEIR__URING_READING;
+        if (weir__io_may_notify(handle))
+            handle->owner->read_complete(handle);
+    }
+    if (handle->undelivered == NULL && reads_by_itself(handle))
+        return;
     if (handle->undelivered != NULL && is_wanted(handle, first(handle)))
         weir__uring_defer_delivery(handle);
     else if (weir__io_is_attached(handle) && !reads_by_itself(handle))
@@ -223,6 +256,7 @@ void weir__uring_finish_reading(weir__io_handle *handle)
 
 void weir__uring_deliver_queued(weir__io_handle *handle)
 {
+    weir__uring_enter_turn(handle);
     while (handle->undelivered != NULL && handle->delivered < weir__io_reads(handle)) {
         weir__uring_event event = *first(handle);
 

@@ -105,6 +105,7 @@ static unsigned read_events(unsigned events)
 static void read_or_note(weir__io_handle *handle, unsigned events)
 {
     events = read_events(events);
+    weir__uring_enter_turn(handle);
     if (handle->delivered == 0)
         weir__readiness_deliver(handle, events);
     else if ((events & ~(unsigned)POLLIN) == 0 && !handle->unread)
@@ -133,6 +134,7 @@ static unsigned owner_events(const weir__io_handle *handle, unsigned events)
 
 static void notify_owner(weir__io_handle *handle, unsigned events)
 {
+    weir__uring_enter_turn(handle);
     if (handle->delivered > 0)
         return;
     events = owner_events(handle, events);
@@ -170,31 +172,29 @@ static void rearm(weir__io_handle *handle, bool has_ended)
         weir__uring_arm(handle);
 }
 
-WEIR__NO_STACK_PROTECTOR void weir__uring_on_poll(weir__io_handle *handle,
-                                                  const weir__uring_completion *completion)
+WEIR__NO_STACK_PROTECTOR void weir__uring_on_poll(weir__io_handle *handle, int result,
+                                                  unsigned flags)
 {
-    bool has_ended = (completion->flags & IORING_CQE_F_MORE) == 0;
+    bool has_ended = (flags & IORING_CQE_F_MORE) == 0;
 
     if (has_ended)
         handle->armed = weir__uring_is_in_flight(handle, WEIR__URING_POLL_WRITE) ? POLLOUT : 0;
-    if (!is_useless(handle, completion->result)) {
-        if (completion->result > 0)
-            on_events(handle, (unsigned)completion->result);
+    if (!is_useless(handle, result)) {
+        if (result > 0)
+            on_events(handle, (unsigned)result);
         rearm(handle, has_ended);
     }
-    if (handle->slot == 0)
-        handle->delivered = 0;
 }
 
-void weir__uring_on_writable(weir__io_handle *handle, const weir__uring_completion *completion)
+void weir__uring_on_writable(weir__io_handle *handle, int result, unsigned flags)
 {
-    if ((completion->flags & IORING_CQE_F_MORE) == 0)
+    if ((flags & IORING_CQE_F_MORE) == 0)
         handle->armed &= (uint16_t)~POLLOUT;
-    if (is_useless(handle, completion->result))
+    if (is_useless(handle, result))
         return;
-    if (completion->result > 0 && (completion->result & WRITE_EVENTS) == 0) {
+    if (result > 0 && (result & WRITE_EVENTS) == 0) {
         handle->uring_flags |= WEIR__URING_EDGES;
-    } else if (completion->result > 0) {
+    } else if (result > 0) {
         weir__uring_cancel(handle, WEIR__URING_POLL_WRITE); /* in case it is multishot */
         weir__readiness_deliver(handle, POLLOUT);
     }

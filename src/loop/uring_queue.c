@@ -82,35 +82,19 @@ int weir__uring_enter(weir__uring *self, int64_t deadline_ns)
     return err < 0 && !is_transient(err) ? err : 0;
 }
 
-static struct io_uring_sqe *next_sqe(weir__uring *self)
+struct io_uring_sqe *weir__uring_make_room(weir__uring *self)
 {
-    struct io_uring_sqe *sqe = io_uring_get_sqe(&self->ring);
-
-    if (sqe != NULL)
-        return sqe;
     if (weir__uring_submit(self) <
         0) /* the completion queue has overflowed: have the kernel flush it */
         (void)weir__uring_enter(self, 0);
     return io_uring_get_sqe(&self->ring);
 }
 
-static uint64_t user_data_of(weir__io_handle *handle, enum weir__uring_op op)
+static struct io_uring_sqe *next_sqe(weir__uring *self)
 {
-    return (uintptr_t)handle | (uint64_t)op;
-}
+    struct io_uring_sqe *sqe = io_uring_get_sqe(&self->ring);
 
-struct io_uring_sqe *weir__uring_start(weir__io_handle *handle, enum weir__uring_op op)
-{
-    weir__uring *self = weir__uring_of(handle->io);
-    struct io_uring_sqe *sqe = self->is_open && !self->is_draining ? next_sqe(self) : NULL;
-
-    if (sqe == NULL) {
-        self->needs_rearm = true;
-        return NULL;
-    }
-    handle->in_flight |= (uint16_t)(1u << op);
-    sqe->user_data = user_data_of(handle, op);
-    return sqe;
+    return sqe != NULL ? sqe : weir__uring_make_room(self);
 }
 
 /* A cancellation completes only if it finds nothing, and then for no handle. */
@@ -133,7 +117,7 @@ void weir__uring_cancel(weir__io_handle *handle, enum weir__uring_op op)
     if (!weir__uring_is_in_flight(handle, op) ||
         (handle->in_flight & WEIR__URING_CANCELLED(op)) != 0)
         return;
-    if (start_cancel(self, user_data_of(handle, op), 0) != NULL)
+    if (start_cancel(self, (uintptr_t)handle | (uint64_t)op, 0) != NULL)
         handle->in_flight |= WEIR__URING_CANCELLED(op);
     else
         self->needs_rearm = true;

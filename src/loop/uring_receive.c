@@ -7,11 +7,15 @@
  *     empty     ids              whose block went to an owner: refilled at the end of the turn
  *     ring                       buffers available to the kernel
  *
+ * A few bytes are copied into a block of their size, and the buffer is available again at once;
+ * otherwise the owner gets the buffer's block.
+ *
  * This is faster for small messages only. A message larger than a buffer is split, and the buffers
- * are not in the cache: so a handle that fills two in a row is received from by poll, until eight
- * consecutive reads were small.
+ * are not in the cache: so a handle that fills two in one turn is received from by poll, until
+ * eight consecutive reads were small.
  */
 #include <errno.h>
+#include <string.h>
 
 #include <weir/error.h>
 
@@ -22,11 +26,13 @@
 #include "loop/uring.h"
 #include "os/pages.h"
 
-#define BUFFER_SIZE 8192
-#define BUFFER_COUNT 256 /* a power of two; together they fit into the L2 cache */
+#define BUFFER_SIZE WEIR__IO_SMALL
+#define BUFFER_COUNT 512 /* a power of two; together they fit into the L2 cache */
 #define BUFFER_GROUP 0
 
-#define FULL_MAX 2  /* in a row, then by poll */
+#define COPY_MAX 1024 /* more is not copied */
+
+#define FULL_MAX 2  /* in a turn, then by poll */
 #define SMALL_MIN 8 /* in a row, then by the ring again */
 
 struct weir__uring_buffers {
@@ -98,38 +104,62 @@ void weir__uring_buffers_close(weir__uring *self, bool in_use)
     free_buffers(buffers);
 }
 
+static void add_buffer(weir__uring_buffers *buffers, unsigned id, int at)
+{
+    io_uring_buf_ring_add(buffers->ring, buffers->blocks[id].base, BUFFER_SIZE, (unsigned short)id,
+                          io_uring_buf_ring_mask(BUFFER_COUNT), at);
+}
+
 /* Allocates a block for each empty buffer, as far as there is memory. */
-void weir__uring_buffers_fill(weir__uring *self)
+static __attribute__((noinline)) void fill(weir__uring *self)
 {
     weir__uring_buffers *buffers = self->buffers;
     const weir__io_memory *memory = &self->io.memory;
     int added = 0;
 
-    if (buffers == NULL || !buffers->is_used || buffers->empty_count == 0)
-        return;
     buffers->is_starved = false;
     while (buffers->empty_count > 0 && !buffers->is_starved) {
         uint16_t id = buffers->empty[buffers->empty_count - 1];
-        weir__io_block block;
 
-        if (memory->alloc(memory->arg, BUFFER_SIZE, &block) < 0) {
+        if (memory->alloc(memory->arg, BUFFER_SIZE, &buffers->blocks[id]) < 0) {
+            buffers->blocks[id].base = NULL;
             buffers->is_starved = true;
-            continue;
+        } else {
+            buffers->empty_count--;
+            add_buffer(buffers, id, added++);
         }
-        buffers->blocks[id] = block;
-        buffers->empty_count--;
-        io_uring_buf_ring_add(buffers->ring, block.base, BUFFER_SIZE, id,
-                              io_uring_buf_ring_mask(BUFFER_COUNT), added++);
     }
     io_uring_buf_ring_advance(buffers->ring, added);
 }
 
-/* Returns the block of the buffer that a completion names. */
-static weir__io_block take_block(weir__uring_buffers *buffers, unsigned flags)
+void weir__uring_buffers_fill(weir__uring *self)
 {
-    unsigned id = flags >> IORING_CQE_BUFFER_SHIFT;
-    weir__io_block block = buffers->blocks[id];
+    weir__uring_buffers *buffers = self->buffers;
 
+    if (buffers != NULL && buffers->empty_count > 0 && buffers->is_used)
+        fill(self);
+}
+
+/* The kernel may use the buffer again. */
+static void return_buffer(weir__uring_buffers *buffers, unsigned id)
+{
+    add_buffer(buffers, id, 0);
+    io_uring_buf_ring_advance(buffers->ring, 1);
+}
+
+/* Takes the data of a completion out of its buffer: a copy of it, or the buffer's block. */
+static weir__io_block take_data(weir__uring *self, unsigned id, size_t length)
+{
+    weir__uring_buffers *buffers = self->buffers;
+    const weir__io_memory *memory = &self->io.memory;
+    weir__io_block block;
+
+    if (length <= COPY_MAX && memory->alloc(memory->arg, length, &block) == 0) {
+        memcpy(block.base, buffers->blocks[id].base, length);
+        return_buffer(buffers, id);
+        return block;
+    }
+    block = buffers->blocks[id];
     buffers->blocks[id].base = NULL;
     buffers->empty[buffers->empty_count++] = (uint16_t)id;
     return block;
@@ -142,14 +172,10 @@ static bool is_bulk(const weir__io_handle *handle)
     return (handle->uring_flags & WEIR__URING_BULK) != 0 && handle->small_reads < SMALL_MIN;
 }
 
-/*
- * An owner whose window is smaller than a buffer cannot use the ring, and a packet larger than a
- * buffer would be truncated.
- */
+/* A packet larger than a buffer would be truncated. */
 static bool fits_into_buffers(const weir__io_handle *handle)
 {
-    return (handle->window == 0 || handle->window >= BUFFER_SIZE) && !handle->datagrams &&
-           !handle->unix_socket;
+    return !handle->exact_window && !handle->datagrams;
 }
 
 bool weir__uring_receives_by_ring(const weir__io_handle *handle)
@@ -183,17 +209,16 @@ void weir__uring_start_receive(weir__io_handle *handle)
     sqe = weir__uring_start(handle, WEIR__URING_RECEIVE);
     if (sqe == NULL)
         return;
+    handle->uring_flags &= (uint8_t)~WEIR__URING_BULK;
     io_uring_prep_recv_multishot(sqe, handle->descriptor, NULL, 0, 0);
     sqe->flags |= IOSQE_BUFFER_SELECT;
     sqe->buf_group = BUFFER_GROUP;
 }
 
-static void note_full_reads(weir__io_handle *handle, size_t length)
+static void note_full_read(weir__io_handle *handle)
 {
-    if (is_bulk(handle))
-        return; /* completed after the switch to poll */
-    handle->full_reads = length == BUFFER_SIZE ? handle->full_reads + 1 : 0;
-    if (handle->full_reads == FULL_MAX)
+    weir__uring_enter_turn(handle);
+    if (++handle->full_reads == FULL_MAX && !is_bulk(handle))
         receive_by_poll(handle);
 }
 
@@ -216,22 +241,33 @@ static bool is_no_data(int result)
     return result == -ECANCELED || result == -ENOBUFS || result == -EAGAIN || result == -EINTR;
 }
 
-WEIR__NO_STACK_PROTECTOR void weir__uring_on_receive(weir__io_handle *handle,
-                                                     const weir__uring_completion *completion)
+/* End of stream, an error, or the end of the operation. */
+static __attribute__((noinline)) void on_end(weir__io_handle *handle, int result, unsigned flags)
 {
-    weir__uring_buffers *buffers = weir__uring_of(handle->io)->buffers;
-    const weir__io_memory *memory = &handle->io->memory;
-    weir__uring_event event = {.op = WEIR__URING_RECEIVE, .result = completion->result};
+    if ((flags & IORING_CQE_F_BUFFER) != 0)
+        return_buffer(weir__uring_of(handle->io)->buffers, flags >> IORING_CQE_BUFFER_SHIFT);
+    if (is_no_data(result))
+        on_no_data(handle, result);
+    else
+        weir__uring_deliver(
+            handle, &(const weir__uring_event){.op = WEIR__URING_RECEIVE, .result = result});
+}
 
-    if ((completion->flags & IORING_CQE_F_BUFFER) != 0)
-        event.block = take_block(buffers, completion->flags);
-    if (event.result <= 0 && event.block.base != NULL)
-        memory->free(memory->arg, &event.block);
-    if (is_no_data(event.result)) {
-        on_no_data(handle, event.result);
-        return;
+WEIR__NO_STACK_PROTECTOR void weir__uring_on_receive(weir__io_handle *handle, int result,
+                                                     unsigned flags)
+{
+    weir__counter_add(handle->io->stats.receives, 1);
+    if (result > 0) {
+        size_t length = (size_t)result;
+        weir__io_block block =
+            take_data(weir__uring_of(handle->io), flags >> IORING_CQE_BUFFER_SHIFT, length);
+
+        if (length == BUFFER_SIZE)
+            note_full_read(handle);
+        weir__uring_deliver_data(handle, &block, length);
+    } else {
+        on_end(handle, result, flags);
     }
-    if (event.result > 0)
-        note_full_reads(handle, (size_t)event.result);
-    weir__uring_deliver(handle, &event);
+    if (!weir__uring_is_next(handle, WEIR__URING_RECEIVE))
+        weir__uring_finish_reading(handle);
 }

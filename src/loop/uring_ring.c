@@ -35,8 +35,6 @@ int weir__uring_begin(weir__io *io)
     (void)io_uring_register_iowq_max_workers(&self->ring, (unsigned[2]){WORKERS_MAX, WORKERS_MAX});
     weir__uring_features(self, features, sizeof(features));
     weir__debug("loop", io->options.name, "io_uring: %s", features);
-    if (!io->options.ring_receive)
-        return 0;
     err = weir__uring_buffers_open(self);
     if (err < 0)
         weir__warn("loop", io->options.name, "receives by poll, the buffer ring failed: %s",
@@ -88,8 +86,7 @@ static void drain(weir__uring *self)
         err = weir__uring_cancel_all(self);
     do {
         (void)weir__uring_count(self);
-        while (weir__uring_complete_next(self)) {
-        }
+        (void)weir__uring_complete(self, WEIR_NEVER);
         if (!is_any_in_flight(self) || (is_cancelled && weir__monotonic_now() >= give_up_ns))
             break;
         err = err < 0 ? err : weir__uring_enter(self, give_up_ns);
@@ -106,11 +103,8 @@ static bool drop_operations(weir__io_handle *handle)
 
     handle->in_flight = 0;
     handle->armed = 0;
-    if (is_lost) {
-        handle->slot = 0;
-        handle->delivered = 0;
+    if (is_lost)
         weir__uring_fail(handle, WEIR_EREBUILT);
-    }
     if (handle->state >= WEIR__IO_DETACHING)
         weir__uring_try_detach_done(handle);
     return receives;

@@ -161,6 +161,7 @@ static void apply_receive_options(weir__stream *stream, const weir_channel_optio
     handle->window = keeps_packets_apart(stream)
                          ? (uint32_t)options->receive_max
                          : (uint32_t)weir__receive_size_size(&stream->receive_size, options);
+    handle->exact_window = options->receive_max < WEIR__IO_SMALL;
     handle->reads = weir__reads_per_turn(options);
     handle->unix_socket = is_unix;
     handle->receive_fds = is_unix && options->receive_descriptors;
@@ -285,6 +286,13 @@ int weir__stream_connect(weir_channel *channel, const weir_address *remote,
 
 /* ---- options ---- */
 
+/* The backend may have to receive in another way. */
+static void continue_receiving(weir__io_handle *handle)
+{
+    if (weir__io_is_attached(handle) && (handle->wants & WEIR__IO_RECEIVE) != 0)
+        weir__io_receive_start(handle, (handle->wants & WEIR__IO_ONCE) != 0);
+}
+
 int weir__stream_configure(weir_channel *channel)
 {
     const weir_channel_options *options = weir__channel_options(channel);
@@ -296,6 +304,7 @@ int weir__stream_configure(weir_channel *channel)
     apply_receive_options(stream, options);
     if (descriptor < 0)
         return 0;
+    continue_receiving(&stream->base.handle);
     err = weir__socket_local_address(descriptor, &local);
     if (err == 0)
         err = weir__socket_reconfigure(descriptor, weir_address_family(&local), options);

@@ -51,11 +51,9 @@ static void open_party(struct party *party, struct host *host)
 {
     memset(party, 0, sizeof(*party));
     assert_int_equal(weir_channel_group_create(NULL, &party->guests), 0);
-    assert_int_equal(
-        weir_group_create(WEIR_GROUP_OPTIONS(.io = host->backend->io, .threads = 2,
-                                             .uring_receive = host->backend->ring_receive),
-                          &party->workers),
-        0);
+    assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.io = host->backend->io, .threads = 2),
+                                       &party->workers),
+                     0);
     assert_int_equal(
         weir_server_start(
             WEIR_SERVER_OPTIONS(.boss = host->group, .workers = party->workers,

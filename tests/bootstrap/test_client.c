@@ -532,7 +532,6 @@ static void open_stepped(struct host *stepped, const struct host *host,
     stepped->backend = host->backend;
     assert_int_equal(
         weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .io = host->backend->io,
-                                             .uring_receive = host->backend->ring_receive,
                                              .clock = weir_manual_clock_clock(*ret_clock)),
                           &stepped->group),
         0);

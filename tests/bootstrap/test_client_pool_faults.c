@@ -109,8 +109,8 @@ static bool endure(enum backend_id backend, enum fault_call call, uint64_t place
 }
 
 static const enum fault_call calls[] = {
-    FAULT_SOCKET, FAULT_CONNECT, FAULT_SHUTDOWN, FAULT_GETSOCKOPT, FAULT_SETSOCKOPT,
-    FAULT_RECV,   FAULT_SENDMSG, FAULT_SEND,     FAULT_CLOSE,      FAULT_RING_CONNECT};
+    FAULT_SOCKET,  FAULT_CONNECT, FAULT_SHUTDOWN, FAULT_GETSOCKOPT,   FAULT_SETSOCKOPT, FAULT_RECV,
+    FAULT_SENDMSG, FAULT_SEND,    FAULT_CLOSE,    FAULT_RING_CONNECT, FAULT_RING_SEND};
 
 static void endure_all(enum backend_id backend)
 {

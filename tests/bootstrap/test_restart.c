@@ -1029,7 +1029,6 @@ static void probation_init(struct probation *probation, const struct host *host)
     probation->host.backend = host->backend;
     assert_int_equal(
         weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .io = host->backend->io,
-                                             .uring_receive = host->backend->ring_receive,
                                              .clock = weir_manual_clock_clock(probation->clock)),
                           &probation->host.group),
         0);

@@ -284,11 +284,6 @@ TEST_EACH_BACKEND(detach, and_attach_to_uring_and_back)
     wander(driver, BACKEND_URING);
 }
 
-TEST_EACH_BACKEND(detach, and_attach_to_a_receiving_ring_and_back)
-{
-    wander(driver, BACKEND_URING_RING);
-}
-
 TEST_EACH_BACKEND(detach, and_attach_to_poll_and_back)
 {
     wander(driver, BACKEND_POLL);

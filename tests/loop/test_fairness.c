@@ -249,6 +249,7 @@ static int64_t task_latency(weir_executor *loop)
 struct echo {
     weir__io_handle handle;
     weir_executor *loop;
+    char byte;
     struct call_counter gone;
 };
 
@@ -256,8 +257,17 @@ static void on_echo(weir__io_handle *handle, const weir__io_block *block, size_t
 {
     const weir__io_memory *memory = &handle->io->memory;
 
-    (void)weir__io_send(handle, &(struct iovec){block->base, length}, 1); /* it has room for it */
+    struct echo *echo = WEIR_CONTAINER_OF(handle, struct echo, handle);
+
+    echo->byte = *(char *)block->base; /* lent until it is sent */
+    (void)weir__io_send(handle, &(struct iovec){&echo->byte, length}, 1); /* it has room for it */
     memory->free(memory->arg, block);
+}
+
+static void on_echo_sent(weir__io_handle *handle, ssize_t count)
+{
+    (void)handle;
+    assert_int_equal(count, 1);
 }
 
 static void on_echo_detached(weir__io_handle *handle)
@@ -267,6 +277,7 @@ static void on_echo_detached(weir__io_handle *handle)
 
 static const weir__io_owner echo_owner = {
     .received = on_echo,
+    .sent = on_echo_sent,
     .receive_ended = on_ended,
     .read_complete = on_read_complete,
     .failed = on_ended,
@@ -319,9 +330,8 @@ static weir_group *make_loop(const struct backend *backend)
     weir_group *group;
 
     assert_int_equal(
-        weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .io = backend->io, .task_cap_ns = CAP_NS,
-                                             .uring_receive = backend->ring_receive),
-                          &group),
+        weir_group_create(
+            WEIR_GROUP_OPTIONS(.threads = 1, .io = backend->io, .task_cap_ns = CAP_NS), &group),
         0);
     return group;
 }

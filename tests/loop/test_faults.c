@@ -168,10 +168,8 @@ static void play_on_loop(struct play *play)
     weir_executor *loop;
     weir_group *group;
 
-    play->err =
-        weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .name = "stage", .io = play->backend->io,
-                                             .uring_receive = play->backend->ring_receive),
-                          &group);
+    play->err = weir_group_create(
+        WEIR_GROUP_OPTIONS(.threads = 1, .name = "stage", .io = play->backend->io), &group);
     if (play->err < 0) {
         assert_true(log_capture_count(WEIR_LOG_ERROR) > 0 || play->err == -ENOMEM);
         return;
@@ -295,7 +293,7 @@ static void try(const struct backend *backend, play_fn *play_it, const struct tr
  */
 static uint64_t how_many(const struct backend *backend, enum fault_call call)
 {
-    if (call == FAULT_RING_ENTER && backend->ring_receive)
+    if (call == FAULT_RING_ENTER && backend->io == WEIR_IO_URING)
         return 1;
     return is_of_backend(call) ? A_FEW : A_WHILE;
 }

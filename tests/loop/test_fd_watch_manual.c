@@ -20,11 +20,7 @@ static weir_executor *make_loop(const struct host *host)
 {
     weir_executor *loop = NULL;
 
-    assert_int_equal(
-        weir_loop_create(WEIR_LOOP_OPTIONS(.io = host->backend->io,
-                                           .uring_receive = host->backend->ring_receive),
-                         &loop),
-        0);
+    assert_int_equal(weir_loop_create(WEIR_LOOP_OPTIONS(.io = host->backend->io), &loop), 0);
     return loop;
 }
 

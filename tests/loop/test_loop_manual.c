@@ -30,7 +30,6 @@ static weir_executor *make_loop(const struct host *host, weir_loop_options *opti
 
     options->size = sizeof(*options);
     options->io = weir_loop_io(host->loop);
-    options->uring_receive = host->backend->ring_receive;
     assert_int_equal(weir_loop_create(options, &loop), 0);
     assert_non_null(loop);
     return loop;
@@ -106,6 +105,12 @@ TEST_EACH_LOOP(manual_loop, is_not_made_without_memory)
         err = weir_loop_create(&options, &loop);
         if (!test_memory_failed())
             break;
+        if (err == 0) { /* a ring does without buffers */
+            assert_true(log_capture_last_contains("receives by poll"));
+            weir_executor_release(loop);
+            loop = NULL;
+            continue;
+        }
         assert_int_equal(err, -ENOMEM);
         assert_null(loop);
         assert_int_equal(test_memory_live(), live);

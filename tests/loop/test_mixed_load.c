@@ -67,7 +67,6 @@ static int make_busy_loop(const weir_group_options *options, weir_group **ret_gr
     int err;
 
     given.io = scene.backend->io;
-    given.uring_receive = scene.backend->ring_receive;
     err = weir_group_create(&given, ret_group);
     if (err < 0)
         return err;

@@ -49,15 +49,19 @@ static size_t advance(struct iovec *vector, size_t count, size_t taken)
 
 /* ---- whole and short ---- */
 
+/* A ring sends with its next wait, and reports it. */
 TEST_EACH_BACKEND(send, sends_a_small_vector_at_once)
 {
     struct peer *peer = peer_open_pair(driver, PAIR_TCP);
+    bool is_lent = driver->backend->io == WEIR_IO_URING;
 
     peer_send(peer, 1000);
+    if (is_lent)
+        driver_turn(driver);
     assert_int_equal(peer->bytes_sent, 1000);
     assert_int_equal(peer_remote_receive(peer), 1000);
     driver_run_until_idle(driver);
-    assert_string_equal(peer->history, "");
+    assert_string_equal(peer->history, is_lent ? "s" : "");
 }
 
 TEST_EACH_BACKEND(send, an_empty_vector_sends_nothing)

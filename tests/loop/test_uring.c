@@ -98,7 +98,6 @@ TEST(uring, loses_no_byte_when_the_queue_overflows)
     uring_seam_restore();
     weir__uring_system.setup = setup_tiny;
     suite_run(BACKEND_URING, crowd_of_streams);
-    suite_run(BACKEND_URING_RING, crowd_of_streams);
     uring_seam_restore();
 }
 
@@ -145,7 +144,6 @@ TEST(uring, starts_later_what_the_kernel_does_not_take_now)
     uring_seam_restore();
     weir__uring_system.enter = enter_busily;
     suite_run(BACKEND_URING, catch_up);
-    suite_run(BACKEND_URING_RING, catch_up);
     uring_seam_restore();
 }
 
@@ -224,7 +222,6 @@ static void keep_busy(struct driver *driver)
 TEST(uring, leaves_nothing_to_threads_of_the_kernel)
 {
     suite_run(BACKEND_URING, keep_busy);
-    suite_run(BACKEND_URING_RING, keep_busy);
 }
 
 /* ---- the eventfd ---- */
@@ -337,7 +334,6 @@ TEST(uring, a_request_that_does_not_end_costs_its_handle_alone)
     uring_seam_restore();
     weir__uring_fault = silence;
     suite_run(BACKEND_URING, rebuild_around_a_stuck_one);
-    suite_run(BACKEND_URING_RING, rebuild_around_a_stuck_one);
     uring_seam_restore();
 }
 

@@ -179,9 +179,7 @@ static bool soak(const struct backend *backend, struct clients *clients, unsigne
     bool good;
 
     if (backend->type == NULL ||
-        weir_group_create(WEIR_GROUP_OPTIONS(.io = backend->io, .threads = 1,
-                                             .uring_receive = backend->ring_receive),
-                          &group) < 0) {
+        weir_group_create(WEIR_GROUP_OPTIONS(.io = backend->io, .threads = 1), &group) < 0) {
         printf("%-10s cannot be had here\n", backend->name);
         return true;
     }

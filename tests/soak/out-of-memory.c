@@ -70,9 +70,7 @@ static void serve(const struct backend *backend, unsigned mib, int pipe)
 
     weir_log_set_level(WEIR_LOG_ERROR);
     if (limit_memory(mib) && backend->type != NULL &&
-        weir_group_create(WEIR_GROUP_OPTIONS(.io = backend->io, .threads = 1,
-                                             .uring_receive = backend->ring_receive),
-                          &group) == 0 &&
+        weir_group_create(WEIR_GROUP_OPTIONS(.io = backend->io, .threads = 1), &group) == 0 &&
         weir_server_start(
             WEIR_SERVER_OPTIONS(.boss = group, .address = "127.0.0.1:0", .init_child = init_child),
             &server) == 0 &&

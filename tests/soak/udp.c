@@ -19,9 +19,7 @@ static weir_group *open_group(const struct backend *backend)
     weir_group *group;
     int err = backend->type == NULL
                   ? -1
-                  : weir_group_create(WEIR_GROUP_OPTIONS(.io = backend->io, .threads = 1,
-                                                         .uring_receive = backend->ring_receive),
-                                      &group);
+                  : weir_group_create(WEIR_GROUP_OPTIONS(.io = backend->io, .threads = 1), &group);
 
     return err == 0 ? group : NULL;
 }

@@ -264,8 +264,7 @@ static void choose(weir_tls_sni_request *request, void *user_data)
 
 static void storm_begin(struct storm *storm, const struct backend *backend)
 {
-    const weir_group_options *loops =
-        WEIR_GROUP_OPTIONS(.threads = 2, .io = backend->io, .uring_receive = backend->ring_receive);
+    const weir_group_options *loops = WEIR_GROUP_OPTIONS(.threads = 2, .io = backend->io);
     weir_address address;
 
     *storm = (struct storm){0};

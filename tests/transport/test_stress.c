@@ -582,8 +582,7 @@ static void storm_on(enum backend_id id)
 {
     if (backends[id].type == NULL)
         WEIR_TEST_SKIP("the backend is not built");
-    storm_over(&tcp, WEIR_GROUP_OPTIONS(.io = backends[id].io, .threads = 3,
-                                        .uring_receive = backends[id].ring_receive));
+    storm_over(&tcp, WEIR_GROUP_OPTIONS(.io = backends[id].io, .threads = 3));
 }
 
 TEST(storm, over_channels_in_the_process)
@@ -604,11 +603,6 @@ TEST(storm, over_tcp_on_epoll)
 TEST(storm, over_tcp_on_uring)
 {
     storm_on(BACKEND_URING);
-}
-
-TEST(storm, over_tcp_on_uring_with_a_ring_of_buffers)
-{
-    storm_on(BACKEND_URING_RING);
 }
 
 TEST(storm, over_tcp_on_poll)

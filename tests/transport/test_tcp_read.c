@@ -65,8 +65,6 @@ TEST_EACH_PAIR(tcp, reads_one_message_for_each_request)
     weir_channel_request_read(connection->server.channel);
     connection_await(&connection->server, "read", 2);
     host_turn(&connection->far, 3);
-    if (connection->far.backend->ring_receive) /* its buffers have a size of their own */
-        return;
     assert_end_events(&connection->server, "read(4) read(4)");
     assert_int_equal(atomic_load(&connection->server.received), 8);
 }
@@ -115,8 +113,6 @@ static void note_reads(weir_ctx *ctx)
     call_counter_add(&end->notes);
 }
 
-/* A ring that has the memory decides itself how much comes at a time: only the number of reads is
- * the channel's. */
 static void check_reads_per_turn(struct connection *connection, int reads, const char *words)
 {
     connection_open(connection,
@@ -131,8 +127,7 @@ static void check_reads_per_turn(struct connection *connection, int reads, const
     weir_channel_set_auto_read(connection->server.channel, true);
     connection_await_received(&connection->server, 40);
     host_turn(&connection->far, 2);
-    if (!connection->far.backend->ring_receive)
-        assert_end_events(&connection->server, words);
+    assert_end_events(&connection->server, words);
 }
 
 TEST_EACH_CONNECTION(tcp, reads_as_often_in_a_turn_as_it_may)

@@ -114,8 +114,7 @@ static bool start_loops(struct kind *kind, const struct backend *backend)
         return true;
     }
     weir__io_destroy(io);
-    return start(kind, WEIR_GROUP_OPTIONS(.threads = 2, .name = backend->name, .io = backend->io,
-                                          .uring_receive = backend->ring_receive));
+    return start(kind, WEIR_GROUP_OPTIONS(.threads = 2, .name = backend->name, .io = backend->io));
 }
 
 int main(int argc, char **argv)

@@ -109,9 +109,7 @@ static int serve(const struct backend *backend)
 {
     weir_group *group = NULL;
     weir_server *server = NULL;
-    int err = weir_group_create(
-        WEIR_GROUP_OPTIONS(.threads = 2, .io = backend->io, .uring_receive = backend->ring_receive),
-        &group);
+    int err = weir_group_create(WEIR_GROUP_OPTIONS(.threads = 2, .io = backend->io), &group);
 
     if (err == 0) {
         const weir_server_options options = options_of(group);

@@ -16,10 +16,6 @@
 const struct backend backends[BACKEND_KINDS] = {
     [BACKEND_EPOLL] = {.name = BACKEND_NAME_EPOLL, .type = &weir__io_epoll, .io = WEIR_IO_EPOLL},
     [BACKEND_URING] = {.name = BACKEND_NAME_URING, .type = URING, .io = WEIR_IO_URING},
-    [BACKEND_URING_RING] = {.name = BACKEND_NAME_URING_RING,
-                            .type = URING,
-                            .io = WEIR_IO_URING,
-                            .ring_receive = true},
     [BACKEND_POLL] = {.name = BACKEND_NAME_POLL, .type = &weir__io_poll, .io = WEIR_IO_POLL},
     [BACKEND_BLOCKING] = {.name = BACKEND_NAME_BLOCKING,
                           .type = &weir__io_poll,
@@ -28,7 +24,7 @@ const struct backend backends[BACKEND_KINDS] = {
 
 int backend_create(const struct backend *backend, weir__io **ret_io, char *reason, size_t size)
 {
-    const weir__io_options options = {.name = backend->name, .ring_receive = backend->ring_receive};
+    const weir__io_options options = {.name = backend->name};
 
     if (backend->type == NULL) {
         (void)snprintf(reason, size, "built without io_uring (liburing is missing)");

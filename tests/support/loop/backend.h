@@ -13,8 +13,7 @@
 
 enum backend_id {
     BACKEND_EPOLL,
-    BACKEND_URING,      /* poll-first */
-    BACKEND_URING_RING, /* receives by a buffer ring */
+    BACKEND_URING,
     BACKEND_POLL,
     BACKEND_COUNT, /* number of event loops */
 
@@ -26,7 +25,6 @@ struct backend {
     const char *name;
     const weir__io_type *type; /* NULL = not built */
     enum weir_io io;           /* the option of a group */
-    bool ring_receive;
 };
 
 extern const struct backend backends[BACKEND_KINDS];
@@ -36,13 +34,11 @@ int backend_create(const struct backend *backend, weir__io **ret_io, char *reaso
 
 #define BACKEND_NAME_EPOLL "epoll"
 #define BACKEND_NAME_URING "uring"
-#define BACKEND_NAME_URING_RING "uring-ring"
 #define BACKEND_NAME_POLL "poll"
 #define BACKEND_NAME_BLOCKING "blocking"
 
 /* XX(EPOLL, ...) and so on, for each event loop; and for event loops and threads per channel. */
-#define BACKEND_LOOPS(XX, ...) \
-    XX(EPOLL, __VA_ARGS__) XX(URING, __VA_ARGS__) XX(URING_RING, __VA_ARGS__) XX(POLL, __VA_ARGS__)
+#define BACKEND_LOOPS(XX, ...) XX(EPOLL, __VA_ARGS__) XX(URING, __VA_ARGS__) XX(POLL, __VA_ARGS__)
 #define BACKEND_HOSTS(XX, ...) BACKEND_LOOPS(XX, __VA_ARGS__) XX(BLOCKING, __VA_ARGS__)
 
 #define BACKEND_FUNCTION(id, run, test, name) \

@@ -97,6 +97,8 @@ static const int errors[FAULT_COUNT][ERRORS_MAX] = {
                             ENOENT, ENOMEM, ENOTSOCK, EPERM, EPROTOTYPE, ETIMEDOUT},
     [FAULT_RING_RECEIVE] = {EAGAIN, EBADF, ECONNREFUSED, ECONNRESET, EFAULT, EHOSTUNREACH, EINTR,
                             EINVAL, ENOBUFS, ENOMEM, ENOTCONN, ENOTSOCK, EPIPE, ETIMEDOUT},
+    [FAULT_RING_SEND] = {EAGAIN, EBADF, ECANCELED, ECONNRESET, EHOSTUNREACH, EINTR, ENOBUFS,
+                         ENOMEM, EPIPE, ETIMEDOUT},
     [FAULT_RING_WAKE] = {-POLLIN, ENOMEM},
 };
 
@@ -113,6 +115,7 @@ static const char *const names[FAULT_COUNT] = {
     [FAULT_RING_ACCEPT] = "a ring's accept",
     [FAULT_RING_CONNECT] = "a ring's connect",
     [FAULT_RING_RECEIVE] = "a ring's receive",
+    [FAULT_RING_SEND] = "a ring's send",
     [FAULT_RING_WAKE] = "a ring's poll of the eventfd",
 };
 /* clang-format on */

@@ -18,7 +18,7 @@
 #define RINGS_MAX 4
 #define INJECTED_MAX 256
 
-_Static_assert(FAULT_RING_POLL + WEIR__URING_RECEIVE == FAULT_RING_RECEIVE &&
+_Static_assert(FAULT_RING_POLL + WEIR__URING_SEND == FAULT_RING_SEND &&
                    FAULT_RING_POLL + WEIR__URING_WAKE == FAULT_RING_WAKE,
                "the operations have the same order");
 

@@ -23,8 +23,7 @@ void host_open(struct host *host, enum backend_id id)
     host->backend = &backends[id];
     skip_if_refused(host->backend);
     assert_int_equal(
-        weir_group_create(WEIR_GROUP_OPTIONS(.io = host->backend->io, .threads = 1, .name = "host",
-                                             .uring_receive = host->backend->ring_receive),
+        weir_group_create(WEIR_GROUP_OPTIONS(.io = host->backend->io, .threads = 1, .name = "host"),
                           &host->group),
         0);
     host->loop = weir_group_at(host->group, 0);

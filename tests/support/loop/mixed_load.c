@@ -312,8 +312,7 @@ static const char *begin(const struct mixed_load *load)
     atomic_store(&town.tasks, 0);
     atomic_store(&town.quiet, false);
     atomic_store(&town.ended, false);
-    if (weir_group_create(WEIR_GROUP_OPTIONS(.threads = LOOPS, .io = load->backend->io,
-                                             .uring_receive = load->backend->ring_receive),
+    if (weir_group_create(WEIR_GROUP_OPTIONS(.threads = LOOPS, .io = load->backend->io),
                           &town.group) < 0)
         return "the group cannot be made";
     for (int i = 0; i < SUBMITTERS; i++) {

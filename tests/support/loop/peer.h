@@ -77,7 +77,8 @@ struct peer {
     bool detaching;
     bool closed;
     unsigned polling;
-    size_t lent; /* rest of a partial send */
+    size_t lent;     /* rest of a partial send */
+    bool is_reading; /* read_complete has to follow */
     bool awaits_writable;
 
     /* Of this turn. */

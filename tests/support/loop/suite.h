@@ -10,7 +10,7 @@
  *     }
  *
  * The body has the `driver` of a started backend. The test is registered as receive.sentence@epoll,
- * @uring, @uring-ring and @poll. An unavailable backend is skipped with its reason. Handles still
+ * @uring and @poll. An unavailable backend is skipped with its reason. Handles still
  * attached when the body returns are closed; then no descriptor, receive block or memory may be
  * left.
  */

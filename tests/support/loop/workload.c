@@ -205,6 +205,8 @@ static void send_more(struct end *end)
     if (end->sent == goal || end->under_way)
         return;
     count = send_piece(end, goal - end->sent);
+    if (count == WEIR__IO_LENT)
+        count = 0;
     if (count < 0) {
         end_with(end, (int)count);
         return;

@@ -139,20 +139,18 @@ void connection_run(enum backend_id far, enum backend_id near, connection_body *
 
 #define CONNECTION_NEAR(XX, test, name, far) \
     XX(test, name, far, EPOLL)               \
-    XX(test, name, far, URING) XX(test, name, far, URING_RING) XX(test, name, far, POLL)
+    XX(test, name, far, URING) XX(test, name, far, POLL)
 
-#define CONNECTION_PAIRS(XX, test, name)        \
-    CONNECTION_NEAR(XX, test, name, EPOLL)      \
-    CONNECTION_NEAR(XX, test, name, URING)      \
-    CONNECTION_NEAR(XX, test, name, URING_RING) \
-    CONNECTION_NEAR(XX, test, name, POLL)       \
-    XX(test, name, BLOCKING, BLOCKING)          \
+#define CONNECTION_PAIRS(XX, test, name)   \
+    CONNECTION_NEAR(XX, test, name, EPOLL) \
+    CONNECTION_NEAR(XX, test, name, URING) \
+    CONNECTION_NEAR(XX, test, name, POLL)  \
+    XX(test, name, BLOCKING, BLOCKING)     \
     XX(test, name, BLOCKING, EPOLL) XX(test, name, EPOLL, BLOCKING)
 
-#define CONNECTION_SAME(XX, test, name)    \
-    XX(test, name, EPOLL, EPOLL)           \
-    XX(test, name, URING, URING)           \
-    XX(test, name, URING_RING, URING_RING) \
+#define CONNECTION_SAME(XX, test, name) \
+    XX(test, name, EPOLL, EPOLL)        \
+    XX(test, name, URING, URING)        \
     XX(test, name, POLL, POLL) XX(test, name, BLOCKING, BLOCKING)
 
 #define CONNECTION_FUNCTION(test, name, far, near)           \

@@ -81,8 +81,7 @@ int faulty_server_open(struct faulty_server *faulty, struct sweep *sweep)
     const struct backend *backend = sweep->backend;
 
     *faulty = (struct faulty_server){.sweep = sweep};
-    return weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .name = "site", .io = backend->io,
-                                                .uring_receive = backend->ring_receive),
+    return weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .name = "site", .io = backend->io),
                              &faulty->group);
 }
 
