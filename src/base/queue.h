@@ -46,7 +46,6 @@ typedef struct weir__queue {
 typedef struct weir__chain {
     weir_queue_node *first;
     weir_queue_node *last;
-    uint64_t count;
 } weir__chain;
 
 static inline void weir__chain_append(weir__chain *chain, weir_queue_node *node)
@@ -57,7 +56,6 @@ static inline void weir__chain_append(weir__chain *chain, weir_queue_node *node)
     else
         chain->last->next = node;
     chain->last = node;
-    chain->count++;
 }
 
 static inline weir_queue_node *weir__chain_pop(weir__chain *chain)
@@ -67,7 +65,6 @@ static inline weir_queue_node *weir__chain_pop(weir__chain *chain)
     if (node != NULL) {
         chain->first = node->next;
         __builtin_prefetch(chain->first);
-        chain->count--;
     }
     return node;
 }
@@ -139,7 +136,6 @@ static inline uint64_t weir__queue_reverse(uint64_t head, weir__chain *chain)
     else
         chain->last->next = oldest;
     chain->last = newest;
-    chain->count += count;
     return count;
 }
 

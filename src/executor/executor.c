@@ -312,16 +312,23 @@ int weir_execute_task_lazy(weir_executor *executor, weir_task *task)
 
 /* ---- the turn ---- */
 
+static COLD void count_flagged(weir_executor *executor, weir_task *task, int status)
+{
+    if ((task->reserved & WEIR__TASK_UNCOUNTED) == 0)
+        weir__executor_stats_count_call(executor, status);
+    unadmit(executor, task);
+}
+
 static INLINE void call(weir_executor *executor, weir_task *task, int status)
 {
     weir_task_fn *fn = task->fn;
     void *arg = task->arg;
 
     weir__counter_add(executor->stats.popped, 1);
-    if ((task->reserved & WEIR__TASK_UNCOUNTED) == 0)
+    if ((task->reserved & WEIR__TASK_FLAGS) != 0)
+        count_flagged(executor, task, status);
+    else
         weir__executor_stats_count_call(executor, status);
-    if (executor->options.max_pending > 0)
-        unadmit(executor, task);
     if (task->reserved > WEIR__TASK_FLAGS)
         weir__task_free(&executor->turn.returns, task);
     fn(arg, status); /* the task may be freed from here on */
