@@ -498,6 +498,25 @@ def targets(result, unit, ours):
     return "met" if must else ""
 
 
+def misses(run):
+    """How many targets are met, and each case that misses one. Yields lines."""
+    verdicts, lines = {"must": [], "aim": []}, []
+    for (suite, name), case in run.cases.items():
+        ours = run.ours(suite)
+        for own in (own for own in ours if own in case["results"]):
+            result = case["results"][own]
+            for kind, found in verdicts.items():
+                found += [verdict["met"] for verdict in result.get(kind, [])]
+            cell = targets(result, case["unit"], ours)
+            if cell.startswith("missed"):
+                lines.append(f"- `{suite}/{name}`, {shown(own, True)}: {cell}.")
+    must, aim = verdicts["must"], verdicts["aim"]
+    yield f"{sum(must)} of {len(must)} targets are met, and {sum(aim)} of {len(aim)} aims."
+    if lines:
+        yield ""
+        yield from lines
+
+
 def table(run, name):
     """Each of ours in each case, with its ratios to the peers. Yields lines."""
     suite = run.suites[name]
@@ -572,6 +591,10 @@ def markdown(run):
         "Each of weir's backends against each peer, in all cases of all suites.",
         "",
         *summary(run),
+        "",
+        "## Targets",
+        "",
+        *misses(run),
         "",
     ]
     for row in SECTIONS:

@@ -83,7 +83,7 @@ class Progress:
         elapsed = now - self.start
         left = elapsed * (self.expected / self.done - 1) if self.done else self.expected
         percent = 100 * self.done / self.expected
-        return f"{percent:3.0f} %  {clock(elapsed)}, {clock(left)} left  {doing}"
+        return f"{percent:3.0f} %  {clock(elapsed)} elapsed, {clock(left)} left  {doing}"
 
     def clear(self):
         if self.tty:

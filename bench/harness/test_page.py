@@ -53,6 +53,13 @@ class Sentences(unittest.TestCase):
         run = run_of({"raw epoll": 10, "epoll": 20}, must={"best": 30}, aim={"best": 20})
         self.assertTrue(list(page.table(run, "echo"))[2].endswith("| aim met |"))
 
+    def test_counts_and_lists_missed_targets(self):
+        must = {"epoll": {"raw epoll": 0.97}, "uring": {"raw epoll": 1.04}}
+        run = run_of({"raw epoll": 1000, "epoll": 1000, "uring": 1000}, must=must)
+        lines = list(page.misses(run))
+        self.assertEqual(lines[0], "1 of 2 targets are met, and 0 of 0 aims.")
+        self.assertEqual(lines[2:], ["- `echo/echo-64`, weir io_uring: missed: 1.04x raw epoll."])
+
     def test_does_not_divide_by_next_to_nothing(self):
         run = run_of({"raw epoll": 0, "epoll": 500})
         self.assertIn("more than 100 times ahead of weir epoll", page.markdown(run))
