@@ -43,6 +43,8 @@ int weir__channel_create(const weir__transport *transport, weir__config *config,
     atomic_init(&channel->auto_read, !config->options.read_on_demand);
     if (!config->options.read_on_demand)
         channel->flags = WEIR__AUTO_READING;
+    if (!transport->sends_buffers)
+        channel->flags |= WEIR__CHECKS_BUFFERS;
     weir__pipeline_init(&channel->pipeline, channel);
     weir__outbound_init(&channel->outbound);
     weir__stats_created(channel);

@@ -70,10 +70,11 @@ enum {
     WEIR__ADMITTED = 1 << 21,          /* the next write was checked against the cap before */
     WEIR__RESETS = 1 << 22,            /* closing resets the connection: data is lost */
     WEIR__ANSWERING = 1 << 23,         /* the requested message is being passed on */
-    WEIR__NOT_OPEN = 1 << 25,          /* the phase is not OPEN, nor will it be again */
-    WEIR__UNFLUSHED_PROMISE = 1 << 26, /* an unflushed entry may have a promise */
     WEIR__OUTPUT_LENT = 1 << 24,       /* the front of the queue is being sent; then, as
                                           OUTPUT_FULL, weir__channel_writable will follow */
+    WEIR__NOT_OPEN = 1 << 25,          /* the phase is not OPEN, nor will it be again */
+    WEIR__UNFLUSHED_PROMISE = 1 << 26, /* an unflushed entry may have a promise */
+    WEIR__CHECKS_BUFFERS = 1 << 27,    /* the transport has not `sends_buffers` */
 };
 
 /* Bits of `deferred`: the work of the deferred task, in this order. */

@@ -42,7 +42,8 @@
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
 /* A write is queued without further checks if the channel has none of these flags. */
-#define CHECKED_FLAGS (WEIR__OUTPUT_CLOSED | WEIR__OUTPUT_SHUT | WEIR__OUTPUT_FULL)
+#define CHECKED_FLAGS \
+    (WEIR__OUTPUT_CLOSED | WEIR__OUTPUT_SHUT | WEIR__OUTPUT_FULL | WEIR__CHECKS_BUFFERS)
 
 #define COPY_MAX 1024
 #define COMPONENT_COST                                                                           \
@@ -395,7 +396,7 @@ void weir__outbound_add(weir_channel *channel, weir_msg *msg, weir_promise *done
     int64_t size = 0, cost = 0;
 
     if (weir__channel_phase(channel) == WEIR__OPEN && !weir__channel_has(channel, CHECKED_FLAGS) &&
-        channel->transport->sends_buffers && weir_msg_is(msg, &weir_buf_type)) {
+        weir_msg_is(msg, &weir_buf_type)) {
         size = (int64_t)weir_buf_readable(buf);
         cost = size + WEIR__OUTBOUND_COST + slack_of(buf, size);
         if (weir__outbound_bytes(channel) + cost <= limit_of(channel))
@@ -590,8 +591,14 @@ void weir__outbound_advance(weir_channel *channel, size_t bytes)
 void weir__outbound_advance_single(weir_channel *channel, size_t bytes)
 {
     _Atomic uint64_t *counters = count_sent(channel, bytes);
+    weir__outbound *outbound = &channel->outbound;
+    weir__entry *entry = outbound->first;
 
-    succeed(channel, pop(&channel->outbound), counters);
+    outbound->first = entry->next;
+    outbound->unflushed = &outbound->first;
+    if (LIKELY(outbound->end == &entry->next))
+        outbound->end = &outbound->first;
+    succeed(channel, entry, counters);
     check_low_mark(channel);
 }
 
