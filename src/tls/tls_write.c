@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Plain bytes become records when they are flushed: as many writes as fit into one buffer at a
- * time, until none is left; then one flush sends all of them.
+ * time, until none is left. If there is more than one buffer, each is flushed before the next one
+ * is sealed: the kernel finds the records in the cache, and their memory is used again.
  *
  *      writes:   [ 70 KB                    ] [a] [b] [c]
  *      records:  | 16 | 16 | 16 | 16 | 6 | abc |
@@ -415,8 +416,11 @@ void weir__tls_seal(weir_ctx *ctx, weir__tls *tls)
         return;
     tls->is_sealing = true;
     while (err == 0 && tls->stage == WEIR__TLS_OPEN && tls->writes.flushed > 0 &&
-           !tls->session->is_blocked)
+           !tls->session->is_blocked) {
         err = send_next(ctx, tls);
+        if (err == 0 && tls->writes.flushed > 0)
+            weir__tls_flush(ctx, tls); /* may run anything: the stage is read again */
+    }
     tls->is_sealing = false;
     if (err < 0)
         weir__tls_fail_and_close(

@@ -8,6 +8,7 @@
 #include <weir/buf.h>
 #include <weir/composite.h>
 #include <weir/error.h>
+#include <weir/pipeline.h>
 #include <weir/tls.h>
 
 #include "channel/outbound.h"
@@ -178,5 +179,91 @@ TEST(tls_writes, fail_quietly_when_the_output_is_closed)
     tls_side_write(&pair.client, tls_pair_bytes(10), "w");
     weir_channel_flush(pair.client.channel);
     assert_events(&pair.client.events, "w=WEIR_ECLOSED");
+    tls_pair_close(&pair);
+}
+
+/* ---- long writes ---- */
+
+/* In front of TLS: what is written between two flushes. */
+struct meter {
+    size_t unflushed;
+    size_t most;
+    size_t flushes;
+};
+
+static struct meter meter;
+
+static void on_meter_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+{
+    meter.unflushed += weir_msg_size(msg);
+    if (meter.unflushed > meter.most)
+        meter.most = meter.unflushed;
+    weir_write(ctx, msg, done);
+}
+
+static void on_meter_flush(weir_ctx *ctx)
+{
+    meter.unflushed = 0;
+    meter.flushes++;
+    weir_flush(ctx);
+}
+
+static void add_meter(struct tls_side *side)
+{
+    static const weir_handler handler = {
+        .name = "meter", .write = on_meter_write, .flush = on_meter_flush};
+
+    meter = (struct meter){0};
+    assert_int_equal(weir_pipeline_add_first(weir_channel_pipeline(side->channel), &handler, NULL),
+                     0);
+}
+
+/* The records are sent while they are in the cache, and their memory is used again. */
+TEST(tls_writes, a_long_write_is_sent_in_several_pieces)
+{
+    struct tls_pair pair;
+
+    open_pair(&pair, NULL);
+    pair.server.is_long = true;
+    add_meter(&pair.client);
+    tls_side_write(&pair.client, tls_pair_bytes(400000), "a");
+    weir_channel_flush(pair.client.channel);
+    assert_in_range(meter.most, 7 * 16384, 128 * 1024);
+    assert_int_equal(meter.flushes, 4);
+    tls_pair_run(&pair);
+    assert_int_equal(pair.server.received, 400000);
+    tls_pair_close(&pair);
+}
+
+static void close_when_sent(weir_promise *promise, void *user_data)
+{
+    struct tls_side *side = user_data;
+
+    assert_int_equal(weir_promise_result(promise), 0);
+    weir_channel_write(side->channel, tls_pair_bytes(1000), NULL);
+    weir_channel_flush(side->channel);
+    weir_channel_close(side->channel, NULL);
+}
+
+/* The listener runs between two pieces: what was written before it, and by it, is sent first. */
+TEST(tls_writes, a_close_in_the_middle_of_a_long_write_waits_for_the_rest)
+{
+    struct tls_pair pair;
+    weir_listener listener = {.fn = close_when_sent, .user_data = &pair.client};
+    weir_promise *promise;
+
+    open_pair(&pair, NULL);
+    pair.server.is_long = true;
+    promise = tls_side_promise(&pair.client, "a");
+    weir_promise_listen(promise, &listener);
+    weir_channel_write(pair.client.channel, tls_pair_bytes(120000), promise);
+    tls_side_write(&pair.client, tls_pair_bytes(300000), "b");
+    weir_channel_flush(pair.client.channel);
+    tls_pair_run(&pair);
+    assert_int_equal(pair.server.received, 421000);
+    assert_int_equal(event_log_count(&pair.server.events, "error"), 0);
+    assert_int_equal(event_log_count(&pair.client.events, "b=ok"), 1);
+    assert_false(weir_channel_is_open(pair.client.channel));
+    weir_promise_release(promise);
     tls_pair_close(&pair);
 }
