@@ -256,7 +256,7 @@ static void dispatch_pending(weir__io_handle *handle, unsigned pending)
         return;
     weir__readiness_pending(handle, pending);
     if ((pending & WEIR__IO_PENDING_READ) != 0) {
-        weir__uring_enter_turn(handle);
+        weir__uring_enter_turn(handle, weir__uring_of(handle->io));
         handle->delivered = 1;
     }
 }

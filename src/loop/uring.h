@@ -151,6 +151,18 @@ void weir__uring_features(const weir__uring *self, char *text, size_t size);
 
 /* ---- the queues (uring_queue.c) ---- */
 
+/* As io_uring_get_sqe, for a ring without SQPOLL and large sqes. */
+static inline struct io_uring_sqe *weir__uring_next_sqe(weir__uring *self)
+{
+    struct io_uring_sq *queue = &self->ring.sq;
+    unsigned tail = queue->sqe_tail;
+
+    if (tail - IO_URING_READ_ONCE(*queue->khead) >= queue->ring_entries)
+        return NULL;
+    queue->sqe_tail = tail + 1;
+    return &queue->sqes[tail & queue->ring_mask];
+}
+
 /* Submits a queue that is full. Returns an sqe, or NULL if the kernel takes nothing. */
 struct io_uring_sqe *weir__uring_make_room(weir__uring *self);
 
@@ -166,7 +178,7 @@ static inline struct io_uring_sqe *weir__uring_start(weir__io_handle *handle,
     struct io_uring_sqe *sqe = NULL;
 
     if (self->is_open && !self->is_draining) {
-        sqe = io_uring_get_sqe(&self->ring);
+        sqe = weir__uring_next_sqe(self);
         if (sqe == NULL)
             sqe = weir__uring_make_room(self);
     }
@@ -220,7 +232,7 @@ static inline bool weir__uring_is_read(enum weir__uring_op op)
 
 /* ---- completions (uring_completion.c) ---- */
 
-/* Counts new completions. Returns the number of those of handles. */
+/* Counts new completions. Returns their number; 0 for a wake-up alone. */
 int weir__uring_count(weir__uring *self);
 
 static inline bool weir__uring_has_counted(const weir__uring *self)
@@ -232,9 +244,9 @@ static inline bool weir__uring_has_counted(const weir__uring *self)
 bool weir__uring_complete(weir__uring *self, int64_t until_ns);
 
 /* True if the next completion is of this operation, too. */
-static inline bool weir__uring_is_next(const weir__io_handle *handle, enum weir__uring_op op)
+static inline bool weir__uring_is_next(const weir__uring *self, const weir__io_handle *handle,
+                                       enum weir__uring_op op)
 {
-    const weir__uring *self = weir__uring_of(handle->io);
     unsigned head = *self->ring.cq.khead;
 
     return head != self->counted && self->ring.cq.cqes[head & self->ring.cq.ring_mask].user_data ==
@@ -254,16 +266,13 @@ struct weir__uring_event {
 
 /* Notifies the owner, or queues the event if the owner may not be notified now. */
 void weir__uring_deliver(weir__io_handle *handle, const weir__uring_event *what);
-void weir__uring_deliver_data(weir__io_handle *handle, const weir__io_block *block, size_t length);
 
 /* Called before a handle reads: the count of `delivered` begins anew with each turn. */
-static inline void weir__uring_enter_turn(weir__io_handle *handle)
+static inline void weir__uring_enter_turn(weir__io_handle *handle, const weir__uring *self)
 {
-    uint32_t turn = weir__uring_of(handle->io)->turn;
-
-    if (handle->slot == turn)
+    if (handle->slot == self->turn)
         return;
-    handle->slot = turn;
+    handle->slot = self->turn;
     handle->delivered = 0;
     handle->full_reads = 0;
 }

@@ -32,18 +32,17 @@ static enum weir__uring_op op_of(uint64_t user_data)
     return user_data & WEIR__URING_OP_MASK;
 }
 
+/* A wake-up that comes alone is no event. Among others it is counted with them. */
 int weir__uring_count(weir__uring *self)
 {
-    unsigned tail = io_uring_smp_load_acquire(self->ring.cq.ktail);
-    int events = 0;
+    unsigned first = self->counted;
+    int events;
 
-    for (; self->counted != tail; self->counted++) {
-        uint64_t user_data = completion_at(&self->ring, self->counted)->user_data;
-
-        if (handle_of(user_data) != NULL)
-            events++;
-        else if (user_data == WEIR__URING_WAKE)
-            self->io.woken = true;
+    self->counted = io_uring_smp_load_acquire(self->ring.cq.ktail);
+    events = (int)(self->counted - first);
+    if (events == 1 && handle_of(completion_at(&self->ring, first)->user_data) == NULL) {
+        self->io.woken = true;
+        events = 0;
     }
     weir__counter_add(self->io.stats.events, (uint64_t)events);
     return events;
@@ -87,7 +86,7 @@ static void on_accept(weir__io_handle *handle, int result)
         weir__uring_deliver(handle, &event);
     if (event.result == -ECANCELED && handle->state == WEIR__IO_DETACHING)
         accept_rest(handle);
-    if (!weir__uring_is_next(handle, WEIR__URING_ACCEPT))
+    if (!weir__uring_is_next(weir__uring_of(handle->io), handle, WEIR__URING_ACCEPT))
         weir__uring_finish_reading(handle);
 }
 
@@ -113,7 +112,12 @@ static void on_connect(weir__io_handle *handle, int result)
 static __attribute__((noinline)) void on_rare(weir__io_handle *handle, enum weir__uring_op op,
                                               int result, unsigned flags)
 {
+    if (result == -EBADF)
+        weir__uring_fail(handle, -EBADF);
     switch (op) {
+    case WEIR__URING_POLL:
+        weir__uring_on_poll(handle, result, flags);
+        break;
     case WEIR__URING_POLL_WRITE:
         weir__uring_on_writable(handle, result, flags);
         break;
@@ -130,14 +134,10 @@ static inline void on_completion(weir__io_handle *handle, enum weir__uring_op op
 {
     if ((flags & IORING_CQE_F_MORE) == 0)
         handle->in_flight &= (uint16_t) ~((1u | WEIR__URING_CANCELLED(0)) << op);
-    if (result == -EBADF)
-        weir__uring_fail(handle, -EBADF);
     if (op == WEIR__URING_RECEIVE)
         weir__uring_on_receive(handle, result, flags);
     else if (op == WEIR__URING_SEND)
         weir__uring_on_send(handle, result);
-    else if (op == WEIR__URING_POLL)
-        weir__uring_on_poll(handle, result, flags);
     else
         on_rare(handle, op, result, flags);
     if (handle->state >= WEIR__IO_DETACHING)
@@ -157,17 +157,25 @@ WEIR__NO_STACK_PROTECTOR bool weir__uring_complete(weir__uring *self, int64_t un
     bool is_late = false;
 
     while (!is_late && head != self->counted) {
-        struct io_uring_cqe taken = *completion_at(&self->ring, head++);
-        weir__io_handle *handle;
+        const struct io_uring_cqe *taken = completion_at(&self->ring, head++);
+        struct io_uring_cqe changed;
+        uint64_t user_data;
+        unsigned flags;
+        int result;
 
-        if (weir__uring_fault != NULL)
-            weir__uring_fault(&taken);
+        if (weir__uring_fault != NULL) {
+            changed = *taken;
+            taken = &changed;
+            weir__uring_fault(&changed);
+        }
+        user_data = taken->user_data;
+        result = taken->res;
+        flags = taken->flags;
         io_uring_smp_store_release(self->ring.cq.khead, head);
-        handle = handle_of(taken.user_data);
-        if (handle != NULL)
-            on_completion(handle, op_of(taken.user_data), taken.res, taken.flags);
+        if (handle_of(user_data) != NULL)
+            on_completion(handle_of(user_data), op_of(user_data), result, flags);
         else
-            on_completion_without_handle(self, op_of(taken.user_data), taken.flags);
+            on_completion_without_handle(self, op_of(user_data), flags);
         is_late = weir__io_is_late(&self->io, until_ns);
     }
     return head != self->counted;

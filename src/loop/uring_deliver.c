@@ -10,7 +10,6 @@
 #include <errno.h>
 
 #include "base/memory.h"
-#include "base/no_stack_protector.h"
 #include "loop/uring.h"
 #include "os/descriptor.h"
 
@@ -119,7 +118,7 @@ static bool may_notify_now(weir__io_handle *handle, const weir__uring_event *eve
         return false;
     if (!weir__uring_is_read(event->op))
         return true;
-    weir__uring_enter_turn(handle);
+    weir__uring_enter_turn(handle, weir__uring_of(handle->io));
     return handle->undelivered == NULL && handle->delivered < weir__io_reads(handle) &&
            is_wanted(handle, event);
 }
@@ -202,25 +201,6 @@ void weir__uring_deliver(weir__io_handle *handle, const weir__uring_event *event
         enqueue(handle, event);
 }
 
-/* The usual case needs no event: the owner wants data, and nothing is queued. */
-WEIR__NO_STACK_PROTECTOR void weir__uring_deliver_data(weir__io_handle *handle,
-                                                       const weir__io_block *block, size_t length)
-{
-    weir__uring_enter_turn(handle);
-    if (handle->state == WEIR__IO_ATTACHED && handle->undelivered == NULL &&
-        handle->delivered < weir__io_reads(handle) &&
-        (handle->wants & (WEIR__IO_RECEIVE | WEIR__IO_ONCE)) == WEIR__IO_RECEIVE &&
-        !weir__uring_of(handle->io)->is_draining) {
-        handle->uring_flags |= WEIR__URING_READING;
-        handle->delivered++;
-        handle->owner->received(handle, block, length);
-    } else {
-        weir__uring_deliver(handle, &(const weir__uring_event){.op = WEIR__URING_RECEIVE,
-                                                               .result = (int)length,
-                                                               .block = *block});
-    }
-}
-
 /* The operation in flight keeps reading in the preferred way. */
 static bool reads_by_itself(const weir__io_handle *handle)
 {
@@ -256,7 +236,7 @@ void weir__uring_finish_reading(weir__io_handle *handle)
 
 void weir__uring_deliver_queued(weir__io_handle *handle)
 {
-    weir__uring_enter_turn(handle);
+    weir__uring_enter_turn(handle, weir__uring_of(handle->io));
     while (handle->undelivered != NULL && handle->delivered < weir__io_reads(handle)) {
         weir__uring_event event = *first(handle);
 

@@ -105,7 +105,7 @@ static unsigned read_events(unsigned events)
 static void read_or_note(weir__io_handle *handle, unsigned events)
 {
     events = read_events(events);
-    weir__uring_enter_turn(handle);
+    weir__uring_enter_turn(handle, weir__uring_of(handle->io));
     if (handle->delivered == 0)
         weir__readiness_deliver(handle, events);
     else if ((events & ~(unsigned)POLLIN) == 0 && !handle->unread)
@@ -134,7 +134,7 @@ static unsigned owner_events(const weir__io_handle *handle, unsigned events)
 
 static void notify_owner(weir__io_handle *handle, unsigned events)
 {
-    weir__uring_enter_turn(handle);
+    weir__uring_enter_turn(handle, weir__uring_of(handle->io));
     if (handle->delivered > 0)
         return;
     events = owner_events(handle, events);

@@ -87,12 +87,12 @@ struct io_uring_sqe *weir__uring_make_room(weir__uring *self)
     if (weir__uring_submit(self) <
         0) /* the completion queue has overflowed: have the kernel flush it */
         (void)weir__uring_enter(self, 0);
-    return io_uring_get_sqe(&self->ring);
+    return weir__uring_next_sqe(self);
 }
 
 static struct io_uring_sqe *next_sqe(weir__uring *self)
 {
-    struct io_uring_sqe *sqe = io_uring_get_sqe(&self->ring);
+    struct io_uring_sqe *sqe = weir__uring_next_sqe(self);
 
     return sqe != NULL ? sqe : weir__uring_make_room(self);
 }

@@ -104,7 +104,7 @@ void weir__uring_buffers_close(weir__uring *self, bool in_use)
     free_buffers(buffers);
 }
 
-static void add_buffer(weir__uring_buffers *buffers, unsigned id, int at)
+static inline void add_buffer(weir__uring_buffers *buffers, unsigned id, int at)
 {
     io_uring_buf_ring_add(buffers->ring, buffers->blocks[id].base, BUFFER_SIZE, (unsigned short)id,
                           io_uring_buf_ring_mask(BUFFER_COUNT), at);
@@ -141,28 +141,33 @@ void weir__uring_buffers_fill(weir__uring *self)
 }
 
 /* The kernel may use the buffer again. */
-static void return_buffer(weir__uring_buffers *buffers, unsigned id)
+static inline void return_buffer(weir__uring_buffers *buffers, unsigned id)
 {
     add_buffer(buffers, id, 0);
     io_uring_buf_ring_advance(buffers->ring, 1);
 }
 
+static __attribute__((noinline)) void take_block(weir__uring_buffers *buffers, unsigned id,
+                                                 weir__io_block *ret_block)
+{
+    *ret_block = buffers->blocks[id];
+    buffers->blocks[id].base = NULL;
+    buffers->empty[buffers->empty_count++] = (uint16_t)id;
+}
+
 /* Takes the data of a completion out of its buffer: a copy of it, or the buffer's block. */
-static weir__io_block take_data(weir__uring *self, unsigned id, size_t length)
+static inline void take_data(weir__uring *self, unsigned id, size_t length,
+                             weir__io_block *ret_block)
 {
     weir__uring_buffers *buffers = self->buffers;
     const weir__io_memory *memory = &self->io.memory;
-    weir__io_block block;
 
-    if (length <= COPY_MAX && memory->alloc(memory->arg, length, &block) == 0) {
-        memcpy(block.base, buffers->blocks[id].base, length);
-        return_buffer(buffers, id);
-        return block;
+    if (length > COPY_MAX || memory->alloc(memory->arg, length, ret_block) < 0) {
+        take_block(buffers, id, ret_block);
+        return;
     }
-    block = buffers->blocks[id];
-    buffers->blocks[id].base = NULL;
-    buffers->empty[buffers->empty_count++] = (uint16_t)id;
-    return block;
+    memcpy(ret_block->base, buffers->blocks[id].base, length);
+    return_buffer(buffers, id);
 }
 
 /* ---- receiving ---- */
@@ -217,7 +222,7 @@ void weir__uring_start_receive(weir__io_handle *handle)
 
 static void note_full_read(weir__io_handle *handle)
 {
-    weir__uring_enter_turn(handle);
+    weir__uring_enter_turn(handle, weir__uring_of(handle->io));
     if (++handle->full_reads == FULL_MAX && !is_bulk(handle))
         receive_by_poll(handle);
 }
@@ -241,33 +246,52 @@ static bool is_no_data(int result)
     return result == -ECANCELED || result == -ENOBUFS || result == -EAGAIN || result == -EINTR;
 }
 
-/* End of stream, an error, or the end of the operation. */
-static __attribute__((noinline)) void on_end(weir__io_handle *handle, int result, unsigned flags)
+/* Data that is not wanted now, the end of the stream, an error, or the end of the operation. */
+static __attribute__((noinline)) void on_other_result(weir__io_handle *handle, int result,
+                                                      unsigned flags, const weir__io_block *block)
 {
-    if ((flags & IORING_CQE_F_BUFFER) != 0)
+    weir__uring_event event = {.op = WEIR__URING_RECEIVE, .result = result};
+
+    if (result == -EBADF)
+        weir__uring_fail(handle, result);
+    if (result > 0)
+        event.block = *block;
+    else if ((flags & IORING_CQE_F_BUFFER) != 0)
         return_buffer(weir__uring_of(handle->io)->buffers, flags >> IORING_CQE_BUFFER_SHIFT);
     if (is_no_data(result))
         on_no_data(handle, result);
     else
-        weir__uring_deliver(
-            handle, &(const weir__uring_event){.op = WEIR__URING_RECEIVE, .result = result});
+        weir__uring_deliver(handle, &event);
+}
+
+/* The owner wants data, nothing is queued before it, and the turn has not brought too much. */
+static inline bool may_deliver(weir__io_handle *handle, const weir__uring *self)
+{
+    weir__uring_enter_turn(handle, self);
+    return handle->state == WEIR__IO_ATTACHED && handle->undelivered == NULL &&
+           handle->delivered < weir__io_reads(handle) &&
+           (handle->wants & (WEIR__IO_RECEIVE | WEIR__IO_ONCE)) == WEIR__IO_RECEIVE &&
+           !self->is_draining;
 }
 
 WEIR__NO_STACK_PROTECTOR void weir__uring_on_receive(weir__io_handle *handle, int result,
                                                      unsigned flags)
 {
-    weir__counter_add(handle->io->stats.receives, 1);
-    if (result > 0) {
-        size_t length = (size_t)result;
-        weir__io_block block =
-            take_data(weir__uring_of(handle->io), flags >> IORING_CQE_BUFFER_SHIFT, length);
+    weir__uring *self = weir__uring_of(handle->io);
+    weir__io_block block;
 
-        if (length == BUFFER_SIZE)
-            note_full_read(handle);
-        weir__uring_deliver_data(handle, &block, length);
+    weir__counter_add(self->io.stats.receives, 1);
+    if (result > 0)
+        take_data(self, flags >> IORING_CQE_BUFFER_SHIFT, (size_t)result, &block);
+    if (result == BUFFER_SIZE)
+        note_full_read(handle);
+    if (result > 0 && may_deliver(handle, self)) {
+        handle->delivered++;
+        handle->uring_flags |= WEIR__URING_READING;
+        handle->owner->received(handle, &block, (size_t)result);
     } else {
-        on_end(handle, result, flags);
+        on_other_result(handle, result, flags, &block);
     }
-    if (!weir__uring_is_next(handle, WEIR__URING_RECEIVE))
+    if (!weir__uring_is_next(self, handle, WEIR__URING_RECEIVE))
         weir__uring_finish_reading(handle);
 }

@@ -102,6 +102,8 @@ static __attribute__((noinline)) void on_other_result(weir__io_handle *handle, i
 {
     weir__uring_event event = {.op = WEIR__URING_SEND, .result = result};
 
+    if (result == -EBADF)
+        weir__uring_fail(handle, result);
     if (result == -EAGAIN && weir__io_is_attached(handle)) {
         handle->wants &= (uint8_t)~WEIR__IO_LENDS;
         handle->wants |= WEIR__IO_SEND;
