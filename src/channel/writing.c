@@ -88,8 +88,8 @@ void weir__channel_do_shut_output(weir_channel *channel, weir_promise *done)
 }
 
 /*
- * Sending has failed: fails all flushed messages. With keep_open_on_error the channel can still
- * receive.
+ * Sending has failed: fails all flushed messages. A handler that closes the channel for the first
+ * of them must not have the others sent. With keep_open_on_error the channel can still receive.
  */
 static void fail_output(weir_channel *channel, int err)
 {
@@ -97,6 +97,7 @@ static void fail_output(weir_channel *channel, int err)
     weir__channel_extra *extra = weir__channel_extra_if_any(channel);
 
     weir__stats_error(channel, err);
+    channel->flags |= WEIR__OUTPUT_STOPPED;
     if (stays)
         channel->flags |= WEIR__OUTPUT_CLOSED | WEIR__OUTPUT_SHUT;
     weir__outbound_fail_flushed(channel, err, NULL);

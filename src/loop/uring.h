@@ -232,7 +232,7 @@ static inline bool weir__uring_is_read(enum weir__uring_op op)
 
 /* ---- completions (uring_completion.c) ---- */
 
-/* Counts new completions. Returns their number; 0 for a wake-up alone. */
+/* Counts new completions. Returns their number; 0 for wake-ups alone. */
 int weir__uring_count(weir__uring *self);
 
 static inline bool weir__uring_has_counted(const weir__uring *self)

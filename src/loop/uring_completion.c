@@ -32,18 +32,19 @@ static enum weir__uring_op op_of(uint64_t user_data)
     return user_data & WEIR__URING_OP_MASK;
 }
 
-/* A wake-up that comes alone is no event. Among others it is counted with them. */
+/* Wake-ups alone are no events. Among others they are counted with them. */
 int weir__uring_count(weir__uring *self)
 {
-    unsigned first = self->counted;
-    int events;
+    unsigned at = self->counted, tail = io_uring_smp_load_acquire(self->ring.cq.ktail);
+    int events = (int)(tail - at);
 
-    self->counted = io_uring_smp_load_acquire(self->ring.cq.ktail);
-    events = (int)(self->counted - first);
-    if (events == 1 && handle_of(completion_at(&self->ring, first)->user_data) == NULL) {
+    while (at != tail && handle_of(completion_at(&self->ring, at)->user_data) == NULL)
+        at++;
+    if (at == tail && events > 0) {
         self->io.woken = true;
         events = 0;
     }
+    self->counted = tail;
     weir__counter_add(self->io.stats.events, (uint64_t)events);
     return events;
 }
