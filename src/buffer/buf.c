@@ -27,6 +27,10 @@
 
 #define NOINLINE __attribute__((noinline))
 
+/* After the last call of a function: leak reports show its frame. Slow paths are functions of their
+ * own, so that the public functions save no registers. */
+#define KEEP_FRAME() __asm__ volatile("")
+
 #define GROWTH_MIN ((size_t)64)
 #define GROWTH_STEP ((size_t)4 << 20)
 
@@ -51,8 +55,7 @@ static size_t smaller(size_t a, size_t b)
 
 /* ---- lifecycle ---- */
 
-/* Creates a buffer with a limit, or one for which the thread has no free block. */
-static NOINLINE int create_slow(size_t capacity, size_t max, weir_buf **ret_buf)
+static int create_limited(size_t capacity, size_t max, weir_buf **ret_buf)
 {
     weir_buf *buf;
 
@@ -74,14 +77,28 @@ static NOINLINE int create_slow(size_t capacity, size_t max, weir_buf **ret_buf)
     return 0;
 }
 
+/* Creates a candidate for leak detection from `buf`; or, if `buf` is NULL, a buffer with a limit or
+ * one for which the thread has no free block. */
+static NOINLINE int create_slow(size_t capacity, size_t max, weir_buf **ret_buf, weir_buf *buf)
+{
+    if (buf == NULL)
+        return create_limited(capacity, max, ret_buf);
+    *ret_buf = buf;
+    weir__leak_sample(&buf->msg);
+    return 0;
+}
+
 int weir_buf_create(size_t capacity, size_t max, weir_buf **ret_buf)
 {
     weir_buf *buf = max == 0 ? weir__pool_pop(capacity) : NULL;
 
-    if (buf == NULL)
-        return create_slow(capacity, max, ret_buf);
+    if (buf == NULL || weir__leak_is_candidate()) {
+        int err = create_slow(capacity, max, ret_buf, buf);
+
+        KEEP_FRAME();
+        return err;
+    }
     *ret_buf = buf;
-    weir__leak_created(buf);
     return 0;
 }
 
@@ -214,8 +231,8 @@ static void destroy(weir_msg *msg)
 /* ---- views ---- */
 
 /* Makes a block without a payload a view. */
-static inline int init_view(weir_buf *view, weir_buf *buf, size_t offset, size_t length,
-                            uint32_t flags, weir_buf **ret_view)
+static inline void init_view(weir_buf *view, weir_buf *buf, size_t offset, size_t length,
+                             uint32_t flags)
 {
     weir_buf *root = weir__buf_kind(buf) == WEIR__BUF_VIEW ? buf->block : buf;
 
@@ -223,28 +240,40 @@ static inline int init_view(weir_buf *view, weir_buf *buf, size_t offset, size_t
     set_fixed(view, flags, length);
     view->data = buf->data + offset;
     view->block = weir_buf_retain(root);
+}
+
+/* Creates a candidate for leak detection from `view`; or, if `view` is NULL, one for which the
+ * thread has no free block. */
+static NOINLINE int create_view_slow(weir_buf *buf, size_t offset, size_t length, uint32_t flags,
+                                     weir_buf **ret_view, weir_buf *view)
+{
+    bool is_candidate = view != NULL;
+
+    if (view == NULL)
+        view = weir__pool_alloc_slow(0);
+    if (view == NULL)
+        return -ENOMEM;
+    init_view(view, buf, offset, length, flags);
     *ret_view = view;
-    weir__leak_created(view);
+    if (is_candidate || weir__leak_is_candidate())
+        weir__leak_sample(&view->msg);
     return 0;
 }
 
-static NOINLINE int create_view_slow(weir_buf *buf, size_t offset, size_t length, uint32_t flags,
-                                     weir_buf **ret_view)
-{
-    weir_buf *view = weir__pool_alloc_slow(0);
-
-    return view != NULL ? init_view(view, buf, offset, length, flags, ret_view) : -ENOMEM;
-}
-
-/* The fast path keeps no register across a call. */
 static inline int create_view(weir_buf *buf, size_t offset, size_t length, uint32_t flags,
                               weir_buf **ret_view)
 {
     weir_buf *view = weir__pool_pop_header();
 
-    if (view == NULL)
-        return create_view_slow(buf, offset, length, flags, ret_view);
-    return init_view(view, buf, offset, length, flags, ret_view);
+    if (view == NULL || weir__leak_is_candidate()) {
+        int err = create_view_slow(buf, offset, length, flags, ret_view, view);
+
+        KEEP_FRAME();
+        return err;
+    }
+    init_view(view, buf, offset, length, flags);
+    *ret_view = view;
+    return 0;
 }
 
 int weir_buf_slice(weir_buf *buf, size_t offset, size_t length, weir_buf **ret_slice)

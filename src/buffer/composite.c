@@ -27,6 +27,7 @@
 #include "base/memory.h"
 #include "base/no_stack_protector.h"
 #include "buffer/leak.h"
+#include "buffer/pool.h"
 
 struct component {
     weir_buf *buf;
@@ -34,6 +35,7 @@ struct component {
     uint32_t start; /* index in the buffer of its first byte */
 };
 
+/* The payload of a block of the pool. */
 struct weir_composite {
     weir_msg msg;
     size_t read;
@@ -55,10 +57,12 @@ static size_t smaller(size_t a, size_t b)
 
 int weir_composite_create(size_t max_components, weir_composite **ret_composite)
 {
-    weir_composite *composite = weir__alloc(sizeof(*composite));
+    weir_buf *block = weir__pool_alloc(sizeof(weir_composite));
+    weir_composite *composite;
 
-    if (composite == NULL)
+    if (block == NULL)
         return -ENOMEM;
+    composite = (weir_composite *)(void *)block->data;
     weir_msg_init(&composite->msg, &weir_composite_type);
     composite->read = 0;
     composite->components = composite->first_components;
@@ -90,7 +94,7 @@ static void destroy(weir_msg *msg)
     weir__leak_msg_destroyed(msg);
     release_components(composite, composite->count);
     free_components(composite);
-    weir__free(composite);
+    weir__pool_free((weir_buf *)(void *)composite - 1);
 }
 
 /* ---- lookup ---- */

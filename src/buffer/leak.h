@@ -19,10 +19,16 @@
 
 void weir__leak_sample(weir_msg *msg);
 
+/* Counts a message that is created. True if weir__leak_sample is to be called for it. */
+static inline bool weir__leak_is_candidate(void)
+{
+    return __builtin_expect(--weir__pool_thread_now.leak_countdown < 0, false);
+}
+
 /* Called when the message is complete, its flags are set, and no other thread has it. */
 static inline void weir__leak_msg_created(weir_msg *msg)
 {
-    if (__builtin_expect(--weir__pool_thread_now.leak_countdown < 0, false))
+    if (weir__leak_is_candidate())
         weir__leak_sample(msg);
 }
 
