@@ -225,7 +225,6 @@ void weir__timers_init(weir__timers *timers, int64_t now_ns)
 static void add_new(weir__timers *timers, weir_timer_node *node, int64_t at_ns)
 {
     weir__timers_stamp(timers, node, at_ns);
-    timers->count++;
     if (at_ns < timers->next_ns)
         timers->next_ns = at_ns;
     insert(timers, node);
@@ -246,6 +245,7 @@ void weir__timers_start(weir__timers *timers, weir_timer_node *node, int64_t at_
         if (can_postpone(timers, node, at_ns)) {
             weir__timers_forget_next(timers, node);
             weir__timers_stamp(timers, node, at_ns);
+            timers->ends++;
             return;
         }
         weir__timers_remove(timers, node);
@@ -435,7 +435,7 @@ weir_timer_node *weir__timers_pop_any(weir__timers *timers)
 {
     weir_timer_node *node = first_ready(timers);
 
-    if (timers->count == 0)
+    if (weir__timers_count(timers) == 0)
         return NULL;
     if (node == NULL && weir__timers_has_relative(timers))
         node = timers->relative;

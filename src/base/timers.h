@@ -76,9 +76,9 @@ enum {
 
 typedef struct weir__timers {
     int64_t position_ns;
-    int64_t next_ns; /* result of weir__timers_next, or WEIR__TIMERS_UNKNOWN */
-    uint32_t sequence;
-    size_t count;
+    int64_t next_ns;     /* result of weir__timers_next, or WEIR__TIMERS_UNKNOWN */
+    uint64_t starts;     /* the next sequence number */
+    uint64_t ends;       /* of these starts: stopped, expired or restarted */
     weir_timer_node end; /* end of every list, so that linking and unlinking need no branch */
     weir_timer_node *relative;
     uint64_t ready; /* one bit per run */
@@ -116,7 +116,7 @@ static inline void weir__timers_unlink(weir_timer_node *node)
 static inline void weir__timers_stamp(weir__timers *timers, weir_timer_node *node, int64_t at_ns)
 {
     node->at_ns = at_ns;
-    node->sequence = timers->sequence++;
+    node->sequence = (uint32_t)timers->starts++;
 }
 
 /* Without the earliest timer next_ns would be needlessly early. */
@@ -130,7 +130,7 @@ static inline void weir__timers_remove(weir__timers *timers, weir_timer_node *no
 {
     weir__timers_unlink(node);
     node->pprev = NULL;
-    timers->count--;
+    timers->ends++;
     weir__timers_forget_next(timers, node);
 }
 
@@ -154,7 +154,6 @@ static inline void weir__timers_start_after(weir__timers *timers, weir_timer_nod
     if (weir__timers_is_linked(node))
         weir__timers_remove(timers, node);
     weir__timers_stamp(timers, node, -1 - delay_ns);
-    timers->count++;
     weir__timers_link(&timers->relative, node);
 }
 
@@ -175,8 +174,11 @@ static inline void weir__timers_resolve(weir__timers *timers, int64_t now_ns)
 /* Does nothing if the timer is not running. */
 static inline void weir__timers_stop(weir__timers *timers, weir_timer_node *node)
 {
-    if (weir__timers_is_linked(node))
-        weir__timers_remove(timers, node);
+    if (!weir__timers_is_linked(node))
+        return;
+    __builtin_prefetch(node->next); /* both at once, before the stores, which wait in order */
+    __builtin_prefetch(node->pprev);
+    weir__timers_remove(timers, node);
 }
 
 /*
@@ -215,7 +217,7 @@ weir_timer_node *weir__timers_pop_any(weir__timers *timers);
 
 static inline size_t weir__timers_count(const weir__timers *timers)
 {
-    return timers->count;
+    return timers->starts - timers->ends;
 }
 
 #endif

@@ -54,8 +54,10 @@ static INLINE int start(weir_executor *executor, weir_timer *timer, int64_t dela
 
     if (err < 0)
         return err;
-    timer->executor = executor;
-    timer->fn = fn;
+    if (timer->executor != executor) /* with a million timers a start is bound by its stores */
+        timer->executor = executor;
+    if (timer->fn != fn)
+        timer->fn = fn;
     if (delay_ns < LONG_NS || executor != weir__current ||
         executor->options.clock != &weir__monotonic_clock)
         return start_now(executor, timer, delay_ns);

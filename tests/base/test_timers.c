@@ -136,7 +136,7 @@ TEST(timers, keep_their_order_when_the_sequence_wraps_around)
     weir_timer_node nodes[6] = {0};
 
     weir__timers_init(&timers, 0);
-    timers.sequence = UINT32_MAX - 2;
+    timers.starts = timers.ends = UINT32_MAX - 2;
     for (int i = 0; i < 6; i++)
         weir__timers_start(&timers, &nodes[i], 5 * SECOND);
     assert_expire_in_order(&timers, nodes, 6, 5 * SECOND);
