@@ -98,9 +98,10 @@ int weir_buf_write_uint(weir_buf *buf, size_t size, enum weir_byte_order order, 
 
 int weir_buf_get_varint(const weir_buf *buf, size_t index, uint64_t *ret_value, size_t *ret_length)
 {
+    size_t available = index < buf->write ? buf->write - index : 0;
     uint64_t value = 0;
 
-    for (size_t i = 0; weir_buf_in_bounds(buf, index, i + 1); i++) {
+    for (size_t i = 0; i < available; i++) {
         uint8_t byte = buf->data[index + i];
 
         /* The tenth byte holds one bit, and must be the last. */
