@@ -197,6 +197,17 @@ static inline bool weir__outbound_is_sendable(const weir_channel *channel)
            !weir__channel_has(channel, WEIR__OUTPUT_STOPPED);
 }
 
+/*
+ * A send that the channel has waited for has ended. Returns false if nothing follows from that:
+ * then weir__channel_writable need not be called.
+ */
+static inline bool weir__channel_end_send(weir_channel *channel)
+{
+    channel->flags &= ~(uint32_t)(WEIR__OUTPUT_FULL | WEIR__OUTPUT_LENT);
+    return weir__outbound_has_flushed(&channel->outbound) ||
+           weir__channel_has(channel, WEIR__NOT_OPEN | WEIR__OUTPUT_CLOSED);
+}
+
 /* weir__channel_received for transports that are stopped by read_stop alone. */
 static inline void weir__channel_deliver(weir_channel *channel, weir_msg *msg)
 {

@@ -588,17 +588,11 @@ void weir__outbound_advance(weir_channel *channel, size_t bytes)
     check_low_mark(channel);
 }
 
-void weir__outbound_advance_single(weir_channel *channel, size_t bytes)
+void weir__outbound_advance_first(weir_channel *channel, size_t bytes)
 {
     _Atomic uint64_t *counters = count_sent(channel, bytes);
-    weir__outbound *outbound = &channel->outbound;
-    weir__entry *entry = outbound->first;
 
-    outbound->first = entry->next;
-    outbound->unflushed = &outbound->first;
-    if (LIKELY(outbound->end == &entry->next))
-        outbound->end = &outbound->first;
-    succeed(channel, entry, counters);
+    succeed(channel, pop(&channel->outbound), counters);
     check_low_mark(channel);
 }
 

@@ -174,8 +174,17 @@ size_t weir__outbound_gather(weir_channel *channel, struct iovec *ret_vectors, s
  */
 void weir__outbound_advance(weir_channel *channel, size_t bytes);
 
-/* The same, if all bytes of weir__outbound_gather_single are sent. */
-void weir__outbound_advance_single(weir_channel *channel, size_t bytes);
+/* The same, if these are all bytes of the first message. */
+void weir__outbound_advance_first(weir_channel *channel, size_t bytes);
+
+/* True if the first message, which there is, is a buffer of this number of bytes. */
+static inline bool weir__outbound_first_has(const weir__outbound *outbound, size_t bytes)
+{
+    const weir_msg *msg = outbound->first->msg;
+
+    return weir_msg_is(msg, &weir_buf_type) &&
+           weir_buf_readable((const weir_buf *)(const void *)msg) == bytes;
+}
 
 /* Removes the current message as a whole: sent, or failed with `err`. */
 void weir__outbound_complete(weir_channel *channel, int err, const char *detail);

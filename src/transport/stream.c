@@ -116,15 +116,24 @@ static void on_read_complete(weir__io_handle *handle)
     weir__channel_read_complete(&stream_of_handle(handle)->base.channel);
 }
 
+/* A promise listener may have closed the channel, or it is being detached: then nothing follows. */
+static __attribute__((noinline)) void continue_flush(weir__io_handle *handle, ssize_t count)
+{
+    if (weir__io_is_attached(handle))
+        weir__channel_writable(&stream_of_handle(handle)->base.channel, count < 0 ? (int)count : 0);
+}
+
+/* The usual send is that of a single buffer, with nothing behind it. */
 static void on_sent(weir__io_handle *handle, ssize_t count)
 {
     weir_channel *channel = &stream_of_handle(handle)->base.channel;
 
-    if (count > 0)
+    if (count > 0 && weir__outbound_first_has(&channel->outbound, (size_t)count))
+        weir__outbound_advance_first(channel, (size_t)count);
+    else if (count > 0)
         weir__outbound_advance(channel, (size_t)count);
-    if (weir__io_is_attached(
-            handle)) /* a promise listener may have closed it, or it is being detached */
-        weir__channel_writable(channel, count < 0 ? (int)count : 0);
+    if (count < 0 || weir__channel_end_send(channel))
+        continue_flush(handle, count);
 }
 
 static void on_failed(weir__io_handle *handle, int err)
@@ -456,6 +465,6 @@ WEIR__NO_STACK_PROTECTOR int weir__stream_flush(weir_channel *channel)
     sent = weir__io_send(&weir__endpoint_of(channel)->handle, &vector, 1);
     if ((size_t)sent != vector.iov_len)
         return stop_flush(channel, sent);
-    weir__outbound_advance_single(channel, vector.iov_len);
+    weir__outbound_advance_first(channel, vector.iov_len);
     return weir__outbound_has_flushed(&channel->outbound) ? flush_queue(channel, 1) : 0;
 }
