@@ -459,7 +459,7 @@ WEIR__NO_STACK_PROTECTOR int weir__stream_flush(weir_channel *channel)
     struct iovec vector;
     ssize_t sent;
 
-    if (weir__channel_has(channel, WEIR__NOT_OPEN) ||
+    if (weir__channel_has(channel, WEIR__NOT_OPEN | WEIR__OUTPUT_STOPPED) ||
         !weir__outbound_gather_single(&channel->outbound, &vector))
         return flush_queue(channel, 0);
     sent = weir__io_send(&weir__endpoint_of(channel)->handle, &vector, 1);
