@@ -34,8 +34,8 @@ struct epoll {
     bool no_pwait2; /* epoll_pwait2 is missing, or blocked by a seccomp filter */
     struct epoll_event *events;
     int capacity;
-    int count;  /* events of the last wait */
-    int cursor; /* events already dispatched */
+    const struct epoll_event *next; /* events of the last wait that are not dispatched yet */
+    const struct epoll_event *end;
 };
 
 static struct epoll *epoll_of(weir__io *io)
@@ -127,8 +127,8 @@ static void close_set(struct epoll *self)
         (void)weir__descriptor_close(self->descriptor);
     self->descriptor = -1;
     self->stale = false;
-    self->count = 0;
-    self->cursor = 0;
+    self->next = NULL;
+    self->end = NULL;
 }
 
 static int explain(int err, char *reason, size_t size)
@@ -214,12 +214,12 @@ static int wait_until(struct epoll *self, int64_t deadline_ns)
 }
 
 /* A batch that filled the array may be incomplete: make the next one larger. */
-static void grow_if_filled(struct epoll *self)
+static void grow(struct epoll *self)
 {
     int capacity = self->capacity * 2;
     struct epoll_event *events;
 
-    if (self->count < self->capacity || capacity > EVENTS_MAX)
+    if (capacity > EVENTS_MAX)
         return;
     events = weir__realloc(self->events, (size_t)capacity * sizeof(events[0]));
     if (events == NULL)
@@ -228,39 +228,41 @@ static void grow_if_filled(struct epoll *self)
     self->capacity = capacity;
 }
 
-/* Removes the wake-up from the batch. */
-static void find_wake(struct epoll *self)
+/* Removes the wake-up from the batch. Returns the number of other events. */
+static int remove_wake(struct epoll *self, int count)
 {
-    for (int i = 0; i < self->count; i++) {
+    for (int i = 0; i < count; i++) {
         if (self->events[i].data.ptr == NULL) {
-            self->events[i] = self->events[--self->count];
+            self->events[i] = self->events[--count];
             self->io.woken = true;
-            return;
+            break;
         }
     }
+    return count;
 }
 
 WEIR__NO_STACK_PROTECTOR static int epoll_wait_for(weir__io *io, int64_t deadline_ns)
 {
     struct epoll *self = epoll_of(io);
+    int count;
 
-    if (self->cursor < self->count)
-        return self->count - self->cursor; /* left from the last batch */
+    if (self->next < self->end)
+        return (int)(self->end - self->next); /* left from the last batch */
     if (self->stale)
         return -ESTALE;
-    self->cursor = 0;
-    self->count = 0;
     weir__counter_add(io->stats.waits, 1);
-    self->count = wait_until(self, deadline_ns);
-    if (self->count < 0) {
-        self->count = 0;
+    count = wait_until(self, deadline_ns);
+    if (count < 0) {
         io->interrupted = errno == EINTR;
         return io->interrupted ? 0 : -errno;
     }
-    grow_if_filled(self);
-    find_wake(self);
-    weir__counter_add(io->stats.events, (uint64_t)self->count);
-    return self->count;
+    if (count == self->capacity)
+        grow(self);
+    count = remove_wake(self, count);
+    self->next = self->events;
+    self->end = self->events + count;
+    weir__counter_add(io->stats.events, (uint64_t)count);
+    return count;
 }
 
 static int epoll_descriptor(weir__io *io)
@@ -283,8 +285,7 @@ static void dispatch_event(weir__io_handle *handle, unsigned events)
 static bool epoll_dispatch(weir__io *io, int64_t until_ns)
 {
     struct epoll *self = epoll_of(io);
-    const struct epoll_event *event = self->events + self->cursor;
-    const struct epoll_event *end = self->events + self->count;
+    const struct epoll_event *event = self->next, *end = self->end;
 
     while (event < end) {
         weir__io_handle *handle = event->data.ptr;
@@ -298,7 +299,7 @@ static bool epoll_dispatch(weir__io *io, int64_t until_ns)
         if (weir__io_is_late(io, until_ns))
             break;
     }
-    self->cursor = (int)(event - self->events);
+    self->next = event;
     return event < end;
 }
 
