@@ -162,6 +162,38 @@ TEST_EACH_CONNECTION(tcp_stats, count_a_broken_pipe)
     assert_true(since.writes_failed >= 1);
 }
 
+static void write_again(weir_promise *promise, void *channel)
+{
+    if (weir_promise_result(promise) < 0)
+        weir_channel_write_and_flush(channel, text_msg("again"), NULL);
+}
+
+/* What a listener writes for a failed send is not sent. */
+TEST_EACH_CONNECTION(tcp_stats, count_a_broken_pipe_once)
+{
+    struct stats stats;
+    weir_promise *promise;
+    int client;
+
+    connection_prepare(connection, &(const struct connection_options){
+                                       .server = WEIR_CHANNEL_OPTIONS(.read_on_demand = true)});
+    stats = stats_from_now("tcp");
+    client = call(&connection->address);
+    assert_true(call_counter_await(&connection->accepted, 1));
+    connection_await(&connection->server, "active", 1);
+    assert_int_equal(close(client), 0);
+    while (weir_channel_is_open(connection->server.channel)) {
+        promise = connection_promise(&connection->server);
+        assert_int_equal(
+            weir_promise_add_listener(promise, write_again, connection->server.channel), 0);
+        weir_channel_write_and_flush(connection->server.channel, text_msg("anybody there?"),
+                                     promise);
+        (void)connection_result(promise);
+    }
+    assert_int_equal(weir_channel_await_closed(connection->server.channel, TEST_TIMEOUT_NS), 0);
+    assert_int_equal(stats_since(&stats).errors.pipe, 1);
+}
+
 TEST_EACH_CONNECTION(tcp_stats, count_a_loop_that_has_gone)
 {
     struct stats stats;
