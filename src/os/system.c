@@ -117,6 +117,17 @@ static int direct_sendmmsg(int descriptor, struct mmsghdr *messages, unsigned co
     return (int)direct_call(SYS_sendmmsg, descriptor, address_of(messages), count, flags, 0L, 0L);
 }
 
+/* The kernel subtracts the time that has passed from the timeout. */
+static int direct_ppoll(struct pollfd *descriptors, nfds_t count, const struct timespec *timeout,
+                        const sigset_t *mask)
+{
+    struct timespec left = timeout != NULL ? *timeout : (struct timespec){0};
+
+    return (int)direct_call(SYS_ppoll, address_of(descriptors), (long)count,
+                            timeout != NULL ? address_of(&left) : 0L, address_of(mask), _NSIG / 8L,
+                            0L);
+}
+
 /* There is no epoll_wait on aarch64. */
 static int direct_epoll_wait(int epoll, struct epoll_event *events, int count, int timeout_ms)
 {
@@ -246,7 +257,7 @@ weir__system weir__sys = {
     .epoll_ctl = epoll_ctl,
     .epoll_wait = DIRECT(direct_epoll_wait, epoll_wait),
     .epoll_pwait2 = call_epoll_pwait2,
-    .ppoll = ppoll,
+    .ppoll = DIRECT(direct_ppoll, ppoll),
     .eventfd = eventfd,
     .signalfd = signalfd,
     .pipe2 = pipe2,

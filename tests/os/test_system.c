@@ -56,17 +56,24 @@ static int watch(int descriptor)
 /* Each call that is made directly, with its result. */
 TEST(system, direct_calls_return_what_the_kernel_does)
 {
+    const struct timespec short_time = {.tv_nsec = 1000};
     struct epoll_event event;
+    struct pollfd poll;
     char memory[8] = "";
     int pair[2], epoll;
 
     assert_int_equal(open_pair(pair), 0);
+    poll = (struct pollfd){.fd = pair[1], .events = POLLIN};
+    assert_int_equal(weir__sys.ppoll(&poll, 1, &short_time, NULL), 0);
+    assert_int_equal(short_time.tv_nsec, 1000);
     epoll = watch(pair[1]);
     assert_int_equal(weir__sys.epoll_wait(epoll, &event, 1, 0), 0);
     assert_int_equal(weir__sys.send(pair[0], "ab", 2, MSG_NOSIGNAL), 2);
     assert_int_equal(weir__sys.write(pair[0], "cde", 3), 3);
     assert_int_equal(weir__sys.epoll_wait(epoll, &event, 1, -1), 1);
     assert_int_equal(event.data.fd, pair[1]);
+    assert_int_equal(weir__sys.ppoll(&poll, 1, NULL, NULL), 1);
+    assert_int_equal(poll.revents, POLLIN);
     assert_int_equal(weir__sys.recv(pair[1], memory, 1, MSG_PEEK), 1);
     assert_int_equal(weir__sys.recv(pair[1], memory, sizeof(memory), 0), 5);
     assert_string_equal(memory, "abcde");
