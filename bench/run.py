@@ -72,7 +72,7 @@ def compiler_of(suite, folder):
 
 
 def run(suite, options, about, progress):
-    """Measures one suite, prints its table; its cases, and the programs that failed."""
+    """Measures one suite, prints its table; its cases, and failures by competitor."""
     answers, failures = rounds.measure(suite, options.bin, options.rounds, progress)
     cases = report.figures(suite, answers)
     for line in report.table(suite, cases, about, options.rounds):
@@ -84,7 +84,7 @@ def run(suite, options, about, progress):
 
 
 def measure(loaded, options):
-    """Runs the suites; if these are all and nothing failed, writes the page. The exit code."""
+    """Runs the suites; if these are all, and ours came through, writes the page. The exit code."""
     for suite in loaded:
         leave_out_unbuilt(suite, options.bin)
         if options.quick:
@@ -92,18 +92,19 @@ def measure(loaded, options):
     about = report.machine(compiler_of(loaded[0], options.bin))
     progress = rounds.Progress(sum(rounds.expected_of(s, options.rounds) for s in loaded))
     start = time.monotonic()
-    measured, failures = [], []
+    measured, failures, ours_failed = [], [], False
     for suite in loaded:
         cases, failed = run(suite, options, about, progress)
         measured.append((suite, cases))
-        failures += failed
+        failures += [f"{suite.name}: {text}" for text in failed.values()]
+        ours_failed = ours_failed or any(c.ours and c.name in failed for c in suite.competitors)
     for failure in failures:
         print(failure)
-    if failures or options.name:
+    if options.name or ours_failed:
         return 1 if failures else 0
     command = " ".join(["./dev bench", *sys.argv[1:]])
     seconds = time.monotonic() - start
-    collected = results.collect(measured, about, options.rounds, seconds, command)
+    collected = results.collect(measured, about, options.rounds, seconds, command, failures)
     results.save(page.RESULTS, collected)
     return page.write()
 

@@ -441,6 +441,9 @@ def machine(run):
     date = about["date"][:16].replace("T", " ")
     yield f"| Run | {date}, {content['rounds']} rounds, {minutes:.0f} minutes |"
     yield f"| Commands | `{content['command']}`; one suite: `./dev bench echo` |"
+    for failure in content["failures"]:
+        yield ""
+        yield f"**Incomplete**: {failure}. Its results are those of the rounds before."
     if about["load"] > QUIET_LOAD:
         yield ""
         yield (

@@ -67,12 +67,16 @@ def suite_of(suite, cases):
     return {**about, "competitors": competitors, "cases": kept}
 
 
-def collect(measured, about, count, seconds, command):
-    """The content of the file; `measured` has (suite, cases) of each suite."""
+def collect(measured, about, count, seconds, command, failures):
+    """
+    The content of the file; `measured` has (suite, cases) of each suite, `failures` a sentence for
+    each peer that failed.
+    """
     return {
         "command": command,
         "rounds": count,
         "seconds": round(seconds),
+        "failures": failures,
         "machine": about,
         "versions": versions(),
         "suites": [suite_of(suite, cases) for suite, cases in measured],

@@ -122,7 +122,10 @@ def expected_of(suite, count):
 
 
 def measure(suite, folder, count, progress):
-    """All answers, by (line of the case, competitor), and failures. Drops failed programs."""
+    """
+    All answers, by (line of the case, competitor), and failures, by competitor. A program that
+    fails takes no further part.
+    """
     programs, failures = {}, {}
     answers = collections.defaultdict(list)
     try:
@@ -143,4 +146,4 @@ def measure(suite, folder, count, progress):
         progress.clear()
         for program in programs.values():
             program.close()
-    return answers, list(failures.values())
+    return answers, failures

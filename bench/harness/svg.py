@@ -230,13 +230,13 @@ def axes(panel, across, up, low, high):
         y = up(value)
         yield line(left, y, right, y, "grid")
         yield text(left - 7, y + 4, panel["format"](value), "muted small", "end")
-    last = -math.inf
-    for value, label in panel["x_ticks"]:
+    after = math.inf  # the last label is always there
+    for value, label in reversed(panel["x_ticks"]):
         x = across(value)
         yield line(x, bottom, x, bottom + 4, "muted")
-        if x - last >= 7 * len(label):
+        if after - x >= 8 * len(label):
             yield text(x, bottom + 17, label, "muted small", "middle")
-            last = x
+            after = x
     yield line(left, bottom, right, bottom, "muted")
     yield text((left + right) / 2, bottom + 36, panel["x_title"], "muted small", "middle")
     yield text(left - AXIS + 4, top - 14, panel["title"], "text bold")

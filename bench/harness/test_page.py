@@ -22,7 +22,7 @@ def run_of(costs, case=None, **fields):
     answers = {(case.run, name): [{"ns": cost}, {"ns": cost * 1.1}] for name, cost in costs.items()}
     cases = report.figures(suite, answers)
     about = report.machine("gcc 12")
-    return page.Run(results.collect([(suite, cases)], about, 2, 61, "./dev bench"))
+    return page.Run(results.collect([(suite, cases)], about, 2, 61, "./dev bench", []))
 
 
 class Sentences(unittest.TestCase):
@@ -63,6 +63,11 @@ class Sentences(unittest.TestCase):
     def test_does_not_divide_by_next_to_nothing(self):
         run = run_of({"raw epoll": 0, "epoll": 500})
         self.assertIn("more than 100 times ahead of weir epoll", page.markdown(run))
+
+    def test_admits_that_a_peer_failed(self):
+        run = run_of({"raw epoll": 1000, "epoll": 999})
+        run.content["failures"] = ["echo: echo_netty failed in 'echo'"]
+        self.assertIn("**Incomplete**: echo: echo_netty failed in 'echo'.", page.markdown(run))
 
     def test_admits_a_busy_machine(self):
         run = run_of({"raw epoll": 1000, "epoll": 999})
