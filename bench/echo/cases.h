@@ -28,8 +28,11 @@ static void echo_case(bench_round *round)
     size_t size = (size_t)bench_setting(round, "size", 64);
     size_t depth = (size_t)bench_setting(round, "depth", 1);
     struct measurement *self = measurement_open(round);
-    echo_load *load = echo_load_open(self->server.port, connections, size, depth);
+    echo_load *load;
 
+    echo_server_allow_preemption(&self->server, true);
+    load = echo_load_open(self->server.port, connections, size, depth);
+    echo_server_allow_preemption(&self->server, false);
     echo_load_run(load, self->warmup_ns, &self->counts);
     measurement_begin(self);
     echo_load_run(load, self->duration_ns, &self->counts);
@@ -94,6 +97,7 @@ static void memory_case(bench_round *round)
     echo_client client;
     echo_load *load;
 
+    echo_server_allow_preemption(&self->server, true);
     echo_client_open(&client, self->server.port, 64, false);
     echo_client_run(&client, 0, self->warmup_ns, &self->counts);
     before = echo_server_resident(&self->server);

@@ -18,13 +18,25 @@
 enum {
     EVENTS_MAX = 256,
     READ_SIZE = 128 * 1024,
-    UNACCEPTED_MAX = 1024, /* fewer than the backlog of the server */
     WAIT_MS_MAX = 10 * 1000,
+    PORTS_MAX = 8192, /* of one address: finding a free one gets slow beyond half of them */
 };
 
 /* ---- sockets ---- */
 
-static int connect_to(uint16_t port)
+/* Gives the n-th connection a source address of its own every PORTS_MAX connections. */
+static void bind_source(int descriptor, size_t n)
+{
+    struct sockaddr_in source = {.sin_family = AF_INET};
+    int on = 1;
+
+    source.sin_addr.s_addr = htonl(INADDR_LOOPBACK + (uint32_t)(n / PORTS_MAX));
+    setsockopt(descriptor, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
+    bench_require(bind(descriptor, (struct sockaddr *)&source, sizeof(source)) == 0, "bind");
+}
+
+/* The n-th of some connections. */
+static int connect_to(uint16_t port, size_t n)
 {
     struct sockaddr_storage address;
     socklen_t length = echo_server_address(port, &address);
@@ -34,6 +46,8 @@ static int connect_to(uint16_t port)
     bench_require(descriptor >= 0, "socket");
     if (address.ss_family == AF_INET)
         setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    if (address.ss_family == AF_INET && n >= PORTS_MAX)
+        bind_source(descriptor, n);
     bench_require(connect(descriptor, (struct sockaddr *)&address, length) == 0, "connecting");
     return descriptor;
 }
@@ -198,13 +212,12 @@ void echo_load_drain(echo_load *load, echo_counts *counts)
 
 static void open_connection(echo_load *load, struct connection *connection, uint16_t port)
 {
-    connection->descriptor = connect_to(port);
+    connection->descriptor = connect_to(port, (size_t)(connection - load->connections));
     watch(load, connection, EPOLL_CTL_ADD, EPOLLIN);
 }
 
 echo_load *echo_load_open(uint16_t port, size_t connections, size_t size, size_t depth)
 {
-    const struct timespec pause = {.tv_nsec = 500 * 1000}; /* the server accepts meanwhile */
     echo_load *load = bench_alloc(1, sizeof(*load));
 
     load->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -220,11 +233,8 @@ echo_load *echo_load_open(uint16_t port, size_t connections, size_t size, size_t
     for (size_t i = 1; i < depth; i++)
         memcpy(load->requests + i * size, load->requests, size);
 
-    for (size_t i = 0; i < connections; i++) {
+    for (size_t i = 0; i < connections; i++)
         open_connection(load, &load->connections[i], port);
-        if (i % UNACCEPTED_MAX == UNACCEPTED_MAX - 1)
-            nanosleep(&pause, NULL);
-    }
     for (size_t i = 0; i < connections; i++)
         ask(load, &load->connections[i], depth, bench_now_ns());
     return load;
@@ -245,7 +255,7 @@ void echo_load_close(echo_load *load)
 
 void echo_client_open(echo_client *client, uint16_t port, size_t size, bool spins)
 {
-    client->descriptor = connect_to(port);
+    client->descriptor = connect_to(port, 0);
     if (spins)
         set_nonblocking(client->descriptor);
     client->size = size;
@@ -343,7 +353,7 @@ static void visit_begin(struct churn *churn, struct visit *visit)
 
     visit->began_ns = bench_now_ns();
     visit->received = 0;
-    visit->descriptor = connect_to(churn->port);
+    visit->descriptor = connect_to(churn->port, 0);
     bench_require(send(visit->descriptor, churn->request, churn->size, MSG_NOSIGNAL) ==
                       (ssize_t)churn->size,
                   "sending");

@@ -40,6 +40,7 @@ static struct measurement *measurement_open(bench_round *round)
     if (self->server.cold)
         self->warmup_ns = COLD_WARMUP_NS;
     bench_pin(bench_cpu(bench_setting(round, "load_cpu", 1)));
+    echo_server_allow_preemption(&self->server, false);
     return self;
 }
 

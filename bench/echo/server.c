@@ -49,18 +49,6 @@ static void raise_descriptor_limit(void)
     bench_require(setrlimit(RLIMIT_NOFILE, &limit) == 0, "setrlimit");
 }
 
-/*
- * A woken end does not preempt the other one: both use SCHED_BATCH. With the default policy the
- * scheduler equalizes the CPU time of server and load where they share a core, so a cheaper server
- * is woken more often, for fewer requests at a time, and loses part of its advantage.
- */
-static void use_batch_scheduling(void)
-{
-    const struct sched_param none = {0};
-
-    bench_require(sched_setscheduler(0, SCHED_BATCH, &none) == 0, "SCHED_BATCH");
-}
-
 void echo_server_keep(bool keep)
 {
     keeps = keep;
@@ -72,7 +60,6 @@ static void start(echo_server *server, void (*run)(int cpu), int cpu)
     int pipe_ends[2];
 
     raise_descriptor_limit();
-    use_batch_scheduling();
     bench_require(pipe(pipe_ends) == 0, "pipe");
     fflush(stdout); /* or the server says it, too */
     server->process = fork();
@@ -147,6 +134,24 @@ static pid_t newest_thread(const echo_server *server)
             newest = (pid_t)atoi(entry->d_name);
     closedir(folder);
     return newest;
+}
+
+void echo_server_allow_preemption(const echo_server *server, bool allow)
+{
+    const struct sched_param none = {0};
+    int policy = allow ? SCHED_OTHER : SCHED_BATCH;
+    char path[64];
+    struct dirent *entry;
+    DIR *folder;
+
+    bench_require(sched_setscheduler(0, policy, &none) == 0, "sched_setscheduler");
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)server->process);
+    folder = opendir(path);
+    bench_require(folder != NULL, path);
+    while ((entry = readdir(folder)) != NULL)
+        if (entry->d_name[0] != '.')
+            sched_setscheduler((pid_t)atoi(entry->d_name), policy, &none); /* it may have ended */
+    closedir(folder);
 }
 
 int64_t echo_server_user_ns(const echo_server *server)

@@ -45,6 +45,14 @@ void echo_server_place(char *ret_text, size_t size);
 void echo_server_start(echo_server *server, void (*run)(int cpu), int cpu);
 void echo_server_stop(echo_server *server);
 
+/*
+ * Whether server and load preempt one another when woken. A measurement does not allow it: the
+ * scheduler would equalize the CPU time of the two where they share a core, so a cheaper server
+ * would be woken more often, for fewer requests at a time, and lose part of its advantage. Many
+ * connections are opened with it, or the backlog of the listener overflows.
+ */
+void echo_server_allow_preemption(const echo_server *server, bool allow);
+
 /* The CPU time that all its threads have used; and what of it was not the kernel's, by the ticks of
  * 10 ms. */
 int64_t echo_server_cpu_ns(const echo_server *server);
