@@ -162,7 +162,8 @@ static int wait_for_completions(weir__io *io, int64_t deadline_ns)
         return err;
     if (++self->turn == 0)
         restart_turns(self);
-    return weir__uring_count(self);
+    self->turn_events = (unsigned)weir__uring_count(self);
+    return (int)self->turn_events;
 }
 
 /* Operations must reach the kernel before they can complete. */

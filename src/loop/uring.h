@@ -75,6 +75,7 @@ typedef struct weir__uring {
     unsigned enter_flags; /* supported by the kernel */
     unsigned counted;     /* tail of the completion queue as of the last `wait` */
     uint32_t turn;        /* number of turns; never 0 */
+    unsigned turn_events; /* events of this turn */
     weir__uring_event *spare;
     weir__uring_buffers *buffers; /* NULL = receive by poll only */
     struct weir__uring_vectors vectors;
@@ -109,6 +110,9 @@ extern weir__uring_calls weir__uring_system;
  * the kernel and keeps completing: set the user_data of later completions to WEIR__URING_CANCEL.
  */
 extern void (*weir__uring_fault)(struct io_uring_cqe *completion);
+
+/* A turn with fewer events sends by plain calls (uring_send.c). */
+extern unsigned weir__uring_lend_min;
 
 /* ---- handles (uring.c) ---- */
 

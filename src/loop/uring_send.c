@@ -9,7 +9,8 @@
  * So the memory of a send is in use only until the next submission.
  *
  * Much data is sent at once by a plain call, while it is in the cache: the end of the turn may be
- * many sends away.
+ * many sends away. So is data of a turn with few events: the completions of sends need a turn of
+ * their own if nothing else happens meanwhile, which costs more than the calls.
  */
 #include <errno.h>
 
@@ -21,6 +22,8 @@
 #define LENGTH_MAX (16 * 1024) /* more is sent at once */
 #define SEND_FLAGS (MSG_DONTWAIT | MSG_NOSIGNAL)
 
+unsigned weir__uring_lend_min = 4;
+
 /* ---- starting ---- */
 
 /*
@@ -29,7 +32,8 @@
  */
 static bool may_lend(const weir__io_handle *handle)
 {
-    return handle->state == WEIR__IO_ATTACHED && !handle->datagrams && !handle->last_send &&
+    return weir__uring_of(handle->io)->turn_events >= weir__uring_lend_min &&
+           handle->state == WEIR__IO_ATTACHED && !handle->datagrams && !handle->last_send &&
            (handle->wants & (WEIR__IO_SEND | WEIR__IO_LENDS)) == 0 &&
            (handle->uring_flags & WEIR__URING_BULK) == 0;
 }

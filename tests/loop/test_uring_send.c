@@ -89,6 +89,36 @@ TEST(uring_send, costs_no_call_of_its_own)
     uring_seam_restore();
 }
 
+/* With one event in a turn, the completion of a send would need a turn of its own. */
+static void answer_one(struct driver *driver)
+{
+    struct peer *peer = peer_open_pair(driver, PAIR_TCP);
+    weir__system real = weir__sys;
+
+    peer->react = send_back;
+    peer_receive_start(peer, false);
+    driver_run_until_idle(driver);
+    weir__sys.send = send_counting;
+    plain_calls = 0;
+    for (unsigned i = 1; i <= 10; i++) {
+        assert_int_equal(peer_remote_send(peer, 100), 100);
+        driver_until(driver, peer->receives == i);
+        assert_int_equal(plain_calls, i);
+        assert_int_equal(peer_remote_receive(peer), 100);
+    }
+    weir__sys = real;
+}
+
+TEST(uring_send, is_not_by_the_ring_if_little_happens)
+{
+    unsigned lend_min = weir__uring_lend_min;
+
+    weir__uring_lend_min = 4;
+    suite_run(BACKEND_URING, answer_one);
+    suite_run(BACKEND_URING, answer_requests);
+    weir__uring_lend_min = lend_min;
+}
+
 /* ---- what is sent at once ---- */
 
 static void send_kinds(struct driver *driver)
