@@ -338,7 +338,8 @@ void weir__io_memory_returned(weir__io *io)
 
 void weir__io_handle_init(weir__io_handle *handle, int descriptor, const weir__io_owner *owner)
 {
-    *handle = (weir__io_handle){.owner = owner, .descriptor = descriptor};
+    *handle =
+        (weir__io_handle){.owner = owner, .descriptor = descriptor, .reads = WEIR__IO_READS_MAX};
     weir__list_init(&handle->link);
     weir__list_init(&handle->pending_link);
 }

@@ -198,8 +198,7 @@ struct weir__io_handle {
     bool last_send : 1;   /* the current send is the last: the end of the stream follows at once */
     bool edge : 1;        /* of the backend's type: an event is reported once */
     uint16_t poll_events; /* events that the owner polls for */
-    uint8_t reads; /* maximum of accepts, receives or datagrams per turn, set by the owner; 0 =
-                      default */
+    uint8_t reads; /* maximum of accepts, receives or datagrams per turn; the owner may set it */
 
     /* Private to the backend. */
     uint8_t batch;      /* datagrams: size of the next batch */
@@ -432,12 +431,6 @@ static inline bool weir__io_is_late(weir__io *io, int64_t until_ns)
     return ++io->work >= WEIR__IO_CLOCK_INTERVAL && weir__io_check_clock(io, until_ns);
 }
 
-/* For backends: the maximum number of accepts and receives per turn. */
-static inline unsigned weir__io_reads(const weir__io_handle *handle)
-{
-    return handle->reads != 0 ? handle->reads : WEIR__IO_READS_MAX;
-}
-
 static inline bool weir__io_is_attached(const weir__io_handle *handle)
 {
     return handle->io != NULL && handle->state == WEIR__IO_ATTACHED;
@@ -478,7 +471,7 @@ static inline void weir__io_connect(weir__io_handle *handle, const struct sockad
 }
 
 /*
- * Receives until stopped or ended. Calls `received`, at most weir__io_reads times per turn, or
+ * Receives until stopped or ended. Calls `received`, at most `reads` times per turn, or
  * `received_datagrams`; `receive_ended`; and `read_complete` after the last of a turn. With `once`,
  * stops after one delivery and takes no more from the socket. Calling it again changes `once`.
  */

@@ -108,8 +108,7 @@ read_turn(weir__io_handle *handle, unsigned events, uint8_t want, read_step *ste
     bool more;
 
     while ((more = step(handle, &reading))) {
-        if (reading.is_over || reading.count >= weir__io_reads(handle) ||
-            (handle->wants & want) == 0)
+        if (reading.is_over || reading.count >= handle->reads || (handle->wants & want) == 0)
             break;
         handle->io->work++;
     }
@@ -443,7 +442,7 @@ static void adapt_batch(weir__io_handle *handle, unsigned received, unsigned cou
 
 static unsigned batch_size(const weir__io_handle *handle, const struct reading *reading)
 {
-    unsigned left = weir__io_reads(handle) - reading->count;
+    unsigned left = handle->reads - reading->count;
 
     if (handle->empty_is_end || handle->receive_fds)
         return 1;

@@ -51,10 +51,13 @@ static void start_receiving(weir__io_handle *handle)
         weir__uring_poll_readable(handle);
 }
 
+/* A rebuild that drains the old ring rearms all handles later. */
 void weir__uring_arm(weir__io_handle *handle)
 {
     unsigned wanted = weir__readiness_wanted(handle);
 
+    if (weir__uring_of(handle->io)->is_draining)
+        return;
     if ((handle->wants & WEIR__IO_POLL) != 0) {
         weir__uring_poll_for_owner(handle, wanted);
         return;

@@ -126,6 +126,16 @@ void weir__uring_fail(weir__io_handle *handle, int err);
 /* Finishes the detach of a handle if it has no operation in flight and no queued event. */
 void weir__uring_try_detach_done(weir__io_handle *handle);
 
+/*
+ * The same if it is being detached. Called after each completion, unless the handle was attached
+ * before the owner was notified: then weir__io_detach knows what is in flight.
+ */
+static inline void weir__uring_check_detach(weir__io_handle *handle)
+{
+    if (handle->state >= WEIR__IO_DETACHING)
+        weir__uring_try_detach_done(handle);
+}
+
 /* ---- the ring (uring_ring.c): slots of weir__io_type ---- */
 
 int weir__uring_open(weir__io *io, char *reason, size_t size);
@@ -167,7 +177,7 @@ static inline struct io_uring_sqe *weir__uring_next_sqe(weir__uring *self)
     return &queue->sqes[tail & queue->ring_mask];
 }
 
-/* Submits a queue that is full. Returns an sqe, or NULL if the kernel takes nothing. */
+/* Submits a queue that is full. Returns an sqe; or NULL, and all handles are rearmed later. */
 struct io_uring_sqe *weir__uring_make_room(weir__uring *self);
 
 /*
@@ -179,17 +189,10 @@ static inline struct io_uring_sqe *weir__uring_start(weir__io_handle *handle,
                                                      enum weir__uring_op op)
 {
     weir__uring *self = weir__uring_of(handle->io);
-    struct io_uring_sqe *sqe = NULL;
+    struct io_uring_sqe *sqe = self->is_open ? weir__uring_next_sqe(self) : NULL;
 
-    if (self->is_open && !self->is_draining) {
-        sqe = weir__uring_next_sqe(self);
-        if (sqe == NULL)
-            sqe = weir__uring_make_room(self);
-    }
-    if (sqe == NULL) {
-        self->needs_rearm = true;
+    if (sqe == NULL && (sqe = weir__uring_make_room(self)) == NULL)
         return NULL;
-    }
     handle->in_flight |= (uint16_t)(1u << op);
     sqe->user_data = (uintptr_t)handle | (uint64_t)op;
     return sqe;
@@ -226,6 +229,12 @@ bool weir__uring_kernel_has_completions(const weir__uring *self);
 static inline bool weir__uring_is_in_flight(const weir__io_handle *handle, enum weir__uring_op op)
 {
     return (handle->in_flight & (1u << op)) != 0;
+}
+
+/* This was the last completion of an operation. */
+static inline void weir__uring_end(weir__io_handle *handle, enum weir__uring_op op)
+{
+    handle->in_flight &= (uint16_t) ~(1u << op | WEIR__URING_CANCELLED(op));
 }
 
 /* Operations whose completions are reads of an owner. */

@@ -113,6 +113,8 @@ static void on_connect(weir__io_handle *handle, int result)
 static __attribute__((noinline)) void on_rare(weir__io_handle *handle, enum weir__uring_op op,
                                               int result, unsigned flags)
 {
+    if ((flags & IORING_CQE_F_MORE) == 0)
+        weir__uring_end(handle, op);
     if (result == -EBADF)
         weir__uring_fail(handle, -EBADF);
     switch (op) {
@@ -128,21 +130,18 @@ static __attribute__((noinline)) void on_rare(weir__io_handle *handle, enum weir
     default:
         on_connect(handle, result);
     }
+    weir__uring_check_detach(handle);
 }
 
 static inline void on_completion(weir__io_handle *handle, enum weir__uring_op op, int result,
                                  unsigned flags)
 {
-    if ((flags & IORING_CQE_F_MORE) == 0)
-        handle->in_flight &= (uint16_t) ~((1u | WEIR__URING_CANCELLED(0)) << op);
     if (op == WEIR__URING_RECEIVE)
         weir__uring_on_receive(handle, result, flags);
     else if (op == WEIR__URING_SEND)
         weir__uring_on_send(handle, result);
     else
         on_rare(handle, op, result, flags);
-    if (handle->state >= WEIR__IO_DETACHING)
-        weir__uring_try_detach_done(handle);
 }
 
 static void on_completion_without_handle(weir__uring *self, enum weir__uring_op op, unsigned flags)

@@ -119,7 +119,7 @@ static bool may_notify_now(weir__io_handle *handle, const weir__uring_event *eve
     if (!weir__uring_is_read(event->op))
         return true;
     weir__uring_enter_turn(handle, weir__uring_of(handle->io));
-    return handle->undelivered == NULL && handle->delivered < weir__io_reads(handle) &&
+    return handle->undelivered == NULL && handle->delivered < handle->reads &&
            is_wanted(handle, event);
 }
 
@@ -237,7 +237,7 @@ void weir__uring_finish_reading(weir__io_handle *handle)
 void weir__uring_deliver_queued(weir__io_handle *handle)
 {
     weir__uring_enter_turn(handle, weir__uring_of(handle->io));
-    while (handle->undelivered != NULL && handle->delivered < weir__io_reads(handle)) {
+    while (handle->undelivered != NULL && handle->delivered < handle->reads) {
         weir__uring_event event = *first(handle);
 
         if (!is_wanted(handle, &event))

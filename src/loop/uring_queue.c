@@ -84,10 +84,17 @@ int weir__uring_enter(weir__uring *self, int64_t deadline_ns)
 
 struct io_uring_sqe *weir__uring_make_room(weir__uring *self)
 {
-    if (weir__uring_submit(self) <
-        0) /* the completion queue has overflowed: have the kernel flush it */
-        (void)weir__uring_enter(self, 0);
-    return weir__uring_next_sqe(self);
+    struct io_uring_sqe *sqe = NULL;
+
+    if (self->is_open) {
+        if (weir__uring_submit(self) <
+            0) /* the completion queue has overflowed: have the kernel flush it */
+            (void)weir__uring_enter(self, 0);
+        sqe = weir__uring_next_sqe(self);
+    }
+    if (sqe == NULL)
+        self->needs_rearm = true;
+    return sqe;
 }
 
 static struct io_uring_sqe *next_sqe(weir__uring *self)

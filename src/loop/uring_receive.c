@@ -246,52 +246,84 @@ static bool is_no_data(int result)
     return result == -ECANCELED || result == -ENOBUFS || result == -EAGAIN || result == -EINTR;
 }
 
-/* Data that is not wanted now, the end of the stream, an error, or the end of the operation. */
-static __attribute__((noinline)) void on_other_result(weir__io_handle *handle, int result,
-                                                      unsigned flags, const weir__io_block *block)
+/*
+ * The owner wants data (so the handle is attached), nothing is queued before it, and the turn has
+ * not brought too much.
+ */
+static inline bool may_deliver(weir__io_handle *handle, const weir__uring *self)
 {
-    weir__uring_event event = {.op = WEIR__URING_RECEIVE, .result = result};
+    weir__uring_enter_turn(handle, self);
+    return handle->undelivered == NULL && handle->delivered < handle->reads &&
+           (handle->wants & (WEIR__IO_RECEIVE | WEIR__IO_ONCE)) == WEIR__IO_RECEIVE &&
+           !self->is_draining;
+}
 
+static __attribute__((noinline)) void queue_data(weir__io_handle *handle,
+                                                 const weir__io_block *block, int result)
+{
+    weir__uring_deliver(handle, &(const weir__uring_event){
+                                    .op = WEIR__URING_RECEIVE, .result = result, .block = *block});
+}
+
+/* End of stream, an error, or the end of the operation. */
+static __attribute__((noinline)) void on_no_bytes(weir__io_handle *handle, int result,
+                                                  unsigned flags)
+{
     if (result == -EBADF)
         weir__uring_fail(handle, result);
-    if (result > 0)
-        event.block = *block;
-    else if ((flags & IORING_CQE_F_BUFFER) != 0)
+    if ((flags & IORING_CQE_F_BUFFER) != 0)
         return_buffer(weir__uring_of(handle->io)->buffers, flags >> IORING_CQE_BUFFER_SHIFT);
     if (is_no_data(result))
         on_no_data(handle, result);
     else
-        weir__uring_deliver(handle, &event);
+        weir__uring_deliver(
+            handle, &(const weir__uring_event){.op = WEIR__URING_RECEIVE, .result = result});
 }
 
-/* The owner wants data, nothing is queued before it, and the turn has not brought too much. */
-static inline bool may_deliver(weir__io_handle *handle, const weir__uring *self)
+static inline void on_bytes(weir__io_handle *handle, weir__uring *self, int result, unsigned flags)
 {
-    weir__uring_enter_turn(handle, self);
-    return handle->state == WEIR__IO_ATTACHED && handle->undelivered == NULL &&
-           handle->delivered < weir__io_reads(handle) &&
-           (handle->wants & (WEIR__IO_RECEIVE | WEIR__IO_ONCE)) == WEIR__IO_RECEIVE &&
-           !self->is_draining;
+    weir__io_block block;
+
+    take_data(self, flags >> IORING_CQE_BUFFER_SHIFT, (size_t)result, &block);
+    if (result == BUFFER_SIZE)
+        note_full_read(handle);
+    if (may_deliver(handle, self)) {
+        handle->delivered++;
+        handle->uring_flags |= WEIR__URING_READING;
+        handle->owner->received(handle, &block, (size_t)result);
+    } else {
+        queue_data(handle, &block, result);
+    }
+}
+
+/* The operation goes on, and needs nothing. */
+static inline bool is_receiving_on(const weir__io_handle *handle)
+{
+    return weir__uring_is_in_flight(handle, WEIR__URING_RECEIVE) && handle->undelivered == NULL &&
+           handle->uring_flags == 0;
 }
 
 WEIR__NO_STACK_PROTECTOR void weir__uring_on_receive(weir__io_handle *handle, int result,
                                                      unsigned flags)
 {
     weir__uring *self = weir__uring_of(handle->io);
-    weir__io_block block;
 
     weir__counter_add(self->io.stats.receives, 1);
+    if ((flags & IORING_CQE_F_MORE) == 0)
+        weir__uring_end(handle, WEIR__URING_RECEIVE);
     if (result > 0)
-        take_data(self, flags >> IORING_CQE_BUFFER_SHIFT, (size_t)result, &block);
-    if (result == BUFFER_SIZE)
-        note_full_read(handle);
-    if (result > 0 && may_deliver(handle, self)) {
-        handle->delivered++;
-        handle->uring_flags |= WEIR__URING_READING;
-        handle->owner->received(handle, &block, (size_t)result);
-    } else {
-        on_other_result(handle, result, flags, &block);
+        on_bytes(handle, self, result, flags);
+    else
+        on_no_bytes(handle, result, flags);
+    if (weir__uring_is_next(self, handle, WEIR__URING_RECEIVE))
+        return;
+    if (handle->uring_flags == WEIR__URING_READING && handle->state == WEIR__IO_ATTACHED &&
+        !self->is_draining) {
+        handle->uring_flags = 0;
+        handle->owner->read_complete(handle);
+        if (is_receiving_on(handle))
+            return;
     }
-    if (!weir__uring_is_next(self, handle, WEIR__URING_RECEIVE))
-        weir__uring_finish_reading(handle);
+    weir__uring_finish_reading(handle);
+    weir__uring_check_detach(handle);
 }

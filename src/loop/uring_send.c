@@ -30,7 +30,7 @@ unsigned weir__uring_lend_min = 4;
  * A handle has one send in the ring: packets would need a turn each. A last send is made at once,
  * since the owner waits for it to close.
  */
-static bool may_lend(const weir__io_handle *handle)
+static inline bool may_lend(const weir__io_handle *handle)
 {
     return weir__uring_of(handle->io)->turn_events >= weir__uring_lend_min &&
            handle->state == WEIR__IO_ATTACHED && !handle->datagrams && !handle->last_send &&
@@ -117,10 +117,12 @@ static __attribute__((noinline)) void on_other_result(weir__io_handle *handle, i
     if (result == -EAGAIN || result == -EINTR || result == -ECANCELED)
         event.result = 0;
     weir__uring_deliver(handle, &event);
+    weir__uring_check_detach(handle);
 }
 
 WEIR__NO_STACK_PROTECTOR void weir__uring_on_send(weir__io_handle *handle, int result)
 {
+    weir__uring_end(handle, WEIR__URING_SEND);
     if (result < 0 || !weir__io_is_attached(handle) || weir__uring_of(handle->io)->is_draining) {
         on_other_result(handle, result);
         return;
