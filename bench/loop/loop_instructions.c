@@ -7,7 +7,7 @@
 #include "loop/owner.h"
 #include "loop/turns.h"
 
-enum { WARM_UP = 4 };
+enum { WARM_UP = 16 }; /* a ring receives by poll at first */
 
 static void on_open(void *arg, int status)
 {

@@ -214,7 +214,7 @@ static int attach(weir__io_handle *handle)
     handle->delivered = 0;
     handle->small_reads = 0;
     handle->full_reads = 0;
-    handle->uring_flags = 0;
+    handle->uring_flags = WEIR__URING_FRESH;
     handle->undelivered = NULL;
     return 0;
 }

@@ -46,6 +46,7 @@ enum {
     WEIR__URING_BULK = 1 << 0,  /* receives much: receives by poll, and sends at once */
     WEIR__URING_EDGES = 1 << 1, /* one-shot polls complete without a wanted event: use multishot */
     WEIR__URING_READING = 1 << 2, /* something was read: read_complete follows */
+    WEIR__URING_FRESH = 1 << 3,   /* has not received enough to know: by poll */
 };
 
 typedef struct weir__uring_buffers weir__uring_buffers;
@@ -113,6 +114,9 @@ extern void (*weir__uring_fault)(struct io_uring_cqe *completion);
 
 /* A turn with fewer events sends by plain calls (uring_send.c). */
 extern unsigned weir__uring_lend_min;
+
+/* A new handle receives by poll until so many reads in a row were small (uring_receive.c). */
+extern uint8_t weir__uring_fresh_reads;
 
 /* ---- handles (uring.c) ---- */
 

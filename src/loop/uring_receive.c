@@ -11,8 +11,8 @@
  * otherwise the owner gets the buffer's block.
  *
  * This is faster for small messages only. A message larger than a buffer is split, and the buffers
- * are not in the cache: so a handle that fills two in one turn is received from by poll, until
- * eight consecutive reads were small.
+ * are not in the cache: so a handle is received from by poll until eight consecutive reads were
+ * small, and again when it fills two buffers in one turn.
  */
 #include <errno.h>
 #include <string.h>
@@ -27,13 +27,16 @@
 #include "os/pages.h"
 
 #define BUFFER_SIZE WEIR__IO_SMALL
-#define BUFFER_COUNT 512 /* a power of two; together they fit into the L2 cache */
+#define BUFFER_COUNT 512 /* at most; a power of two; together they fit into the L2 cache */
+#define BUFFER_COUNT_MIN 64
 #define BUFFER_GROUP 0
 
 #define COPY_MAX 1024 /* more is not copied */
 
 #define FULL_MAX 2  /* in a turn, then by poll */
-#define SMALL_MIN 8 /* in a row, then by the ring again */
+#define SMALL_MIN 8 /* in a row, then by the ring */
+
+uint8_t weir__uring_fresh_reads = SMALL_MIN;
 
 struct weir__uring_buffers {
     struct io_uring_buf_ring *ring;
@@ -41,6 +44,7 @@ struct weir__uring_buffers {
     weir__io_block blocks[BUFFER_COUNT];
     uint16_t empty[BUFFER_COUNT];
     unsigned empty_count;
+    unsigned limit;  /* of buffers with a block: doubled when the kernel needs more */
     bool is_used;    /* no memory is allocated before the first receive */
     bool is_starved; /* the last refill found no memory */
 };
@@ -77,6 +81,7 @@ int weir__uring_buffers_open(weir__uring *self)
     for (unsigned i = 0; i < BUFFER_COUNT; i++)
         buffers->empty[i] = (uint16_t)i;
     buffers->empty_count = BUFFER_COUNT;
+    buffers->limit = BUFFER_COUNT_MIN;
     self->buffers = buffers;
     return 0;
 
@@ -110,7 +115,12 @@ static inline void add_buffer(weir__uring_buffers *buffers, unsigned id, int at)
                           io_uring_buf_ring_mask(BUFFER_COUNT), at);
 }
 
-/* Allocates a block for each empty buffer, as far as there is memory. */
+static bool is_full(const weir__uring_buffers *buffers)
+{
+    return BUFFER_COUNT - buffers->empty_count >= buffers->limit;
+}
+
+/* Allocates blocks for empty buffers up to the limit, as far as there is memory. */
 static __attribute__((noinline)) void fill(weir__uring *self)
 {
     weir__uring_buffers *buffers = self->buffers;
@@ -118,7 +128,7 @@ static __attribute__((noinline)) void fill(weir__uring *self)
     int added = 0;
 
     buffers->is_starved = false;
-    while (buffers->empty_count > 0 && !buffers->is_starved) {
+    while (!is_full(buffers) && !buffers->is_starved) {
         uint16_t id = buffers->empty[buffers->empty_count - 1];
 
         if (memory->alloc(memory->arg, BUFFER_SIZE, &buffers->blocks[id]) < 0) {
@@ -136,7 +146,7 @@ void weir__uring_buffers_fill(weir__uring *self)
 {
     weir__uring_buffers *buffers = self->buffers;
 
-    if (buffers != NULL && buffers->empty_count > 0 && buffers->is_used)
+    if (buffers != NULL && buffers->is_used && !is_full(buffers))
         fill(self);
 }
 
@@ -174,7 +184,10 @@ static inline void take_data(weir__uring *self, unsigned id, size_t length,
 
 static bool is_bulk(const weir__io_handle *handle)
 {
-    return (handle->uring_flags & WEIR__URING_BULK) != 0 && handle->small_reads < SMALL_MIN;
+    uint8_t flags = handle->uring_flags;
+
+    return ((flags & WEIR__URING_BULK) != 0 && handle->small_reads < SMALL_MIN) ||
+           ((flags & WEIR__URING_FRESH) != 0 && handle->small_reads < weir__uring_fresh_reads);
 }
 
 /* A packet larger than a buffer would be truncated. */
@@ -214,7 +227,7 @@ void weir__uring_start_receive(weir__io_handle *handle)
     sqe = weir__uring_start(handle, WEIR__URING_RECEIVE);
     if (sqe == NULL)
         return;
-    handle->uring_flags &= (uint8_t)~WEIR__URING_BULK;
+    handle->uring_flags &= (uint8_t) ~(WEIR__URING_BULK | WEIR__URING_FRESH);
     io_uring_prep_recv_multishot(sqe, handle->descriptor, NULL, 0, 0);
     sqe->flags |= IOSQE_BUFFER_SELECT;
     sqe->buf_group = BUFFER_GROUP;
@@ -236,9 +249,11 @@ static void on_no_data(weir__io_handle *handle, int err)
         receive_by_poll(handle); /* the kernel does not wait on this socket */
     if (err != -ENOBUFS)
         return;
+    if (handle->full_reads == 0 && is_full(self->buffers) && self->buffers->limit < BUFFER_COUNT)
+        self->buffers->limit *= 2;
     weir__uring_buffers_fill(self);
-    if (self->buffers->is_starved)
-        receive_by_poll(handle);
+    if (handle->full_reads > 0 || self->buffers->is_starved)
+        receive_by_poll(handle); /* it has used them up itself, or there is no memory */
 }
 
 static bool is_no_data(int result)

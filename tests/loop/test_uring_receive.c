@@ -9,7 +9,8 @@
 #include "support/loop/uring_seam.h"
 
 #define BUFFER_SIZE 4096
-#define BUFFER_COUNT 512
+#define BUFFER_COUNT 512    /* at most, */
+#define BUFFER_COUNT_MIN 64 /* and at first */
 #define TOTAL (5 * BUFFER_SIZE)
 
 static bool by_ring(const struct peer *peer)
@@ -61,6 +62,29 @@ static void change_manners(struct driver *driver)
 TEST(uring_receive, changes_to_poll_for_much_and_back_for_little)
 {
     suite_run(BACKEND_URING, change_manners);
+}
+
+/* A new connection is received from by poll, until it is known to bring little. */
+static void start_by_poll(struct driver *driver)
+{
+    struct peer *peer = peer_open_pair(driver, PAIR_TCP);
+
+    peer_receive_start(peer, false);
+    for (int i = 0; i < 8; i++) {
+        assert_false(by_ring(peer));
+        exchange(driver, peer, 100);
+    }
+    driver_until(driver, by_ring(peer) && !by_poll(peer));
+    exchange(driver, peer, 100);
+}
+
+TEST(uring_receive, begins_by_poll)
+{
+    uint8_t fresh_reads = weir__uring_fresh_reads;
+
+    weir__uring_fresh_reads = 8;
+    suite_run(BACKEND_URING, start_by_poll);
+    weir__uring_fresh_reads = fresh_reads;
 }
 
 static void receive_narrowly(struct driver *driver)
@@ -303,12 +327,36 @@ static void exhaust(struct driver *driver)
     driver_run_until_idle(driver);
     for (int i = 0; i < 2 * BUFFER_COUNT; i++)
         assert_true(by_ring(peers[i]));
+}
+
+static void exhaust_few(struct driver *driver)
+{
+    exhaust(driver);
+    assert_int_equal(driver->memory.live,
+                     BUFFER_COUNT_MIN); /* the kernel receives some at a time */
+}
+
+static void exhaust_all(struct driver *driver)
+{
+    exhaust(driver);
     assert_int_equal(driver->memory.live, BUFFER_COUNT);
+}
+
+/* A ring that receives whenever the thread makes a system call. */
+static int setup_undeferred(unsigned entries, struct io_uring *ring, struct io_uring_params *params)
+{
+    params->flags &= ~(unsigned)(IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
+                                 IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG);
+    return uring_real.setup(entries, ring, params);
 }
 
 TEST(uring_receive, is_not_stopped_by_too_few_buffers)
 {
-    suite_run(BACKEND_URING, exhaust);
+    uring_seam_restore();
+    suite_run(BACKEND_URING, exhaust_few);
+    weir__uring_system.setup = setup_undeferred;
+    suite_run(BACKEND_URING, exhaust_all);
+    uring_seam_restore();
 }
 
 static void take_memory_late(struct driver *driver)
@@ -320,8 +368,8 @@ static void take_memory_late(struct driver *driver)
     peer_receive_start(peer, false);
     exchange(driver, peer, 10);
     driver_run_until_idle(driver);
-    assert_int_equal(driver->memory.live, BUFFER_COUNT); /* a fresh block for the one that went */
-    assert_int_equal(driver->memory.taken, BUFFER_COUNT + 1);
+    assert_int_equal(driver->memory.live, BUFFER_COUNT_MIN);
+    assert_int_equal(driver->memory.taken, BUFFER_COUNT_MIN + 1); /* one for the bytes */
 }
 
 TEST(uring_receive, takes_memory_when_somebody_receives)
@@ -343,7 +391,7 @@ static void run_out_of_memory(struct driver *driver)
         driver_turn(driver);
     }
     driver_run_until_idle(driver);
-    assert_int_equal(peer->receives, BUFFER_COUNT);
+    assert_int_equal(peer->receives, BUFFER_COUNT_MIN);
     assert_int_equal(driver->memory.live, 0);
     driver->memory.refuse = 0;
     driver_until(driver, peer->bytes == peer->remote_out.position);

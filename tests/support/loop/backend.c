@@ -11,10 +11,11 @@
 #include "loop/uring.h"
 #define URING &weir__io_uring
 
-/* Tests have few events in a turn, and sends in the ring all the same. */
-__attribute__((constructor)) static void send_by_the_ring(void)
+/* Tests have few events, and use the ring all the same. */
+__attribute__((constructor)) static void use_the_ring(void)
 {
     weir__uring_lend_min = 0;
+    weir__uring_fresh_reads = 0;
 }
 #else
 #define URING NULL
