@@ -115,7 +115,7 @@ extern void (*weir__uring_fault)(struct io_uring_cqe *completion);
 /* A turn with fewer events sends by plain calls (uring_send.c). */
 extern unsigned weir__uring_lend_min;
 
-/* A new handle receives by poll until so many reads in a row were small (uring_receive.c). */
+/* A new handle receives by poll until this number of reads in a row were small. */
 extern uint8_t weir__uring_fresh_reads;
 
 /* ---- handles (uring.c) ---- */
