@@ -249,6 +249,7 @@ static void on_no_data(weir__io_handle *handle, int err)
         receive_by_poll(handle); /* the kernel does not wait on this socket */
     if (err != -ENOBUFS)
         return;
+    weir__uring_enter_turn(handle, self);
     if (handle->full_reads == 0 && is_full(self->buffers) && self->buffers->limit < BUFFER_COUNT)
         self->buffers->limit *= 2;
     weir__uring_buffers_fill(self);
