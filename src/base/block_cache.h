@@ -38,13 +38,12 @@ void weir__block_free_slow(void *memory, size_t size);
 static inline void *weir__block_alloc(size_t size)
 {
     size_t index = (size - 1) / WEIR__BLOCK_UNIT;
-    weir__blocks *blocks = &weir__blocks_kept[index];
-    weir__block *block;
+    weir__block *block = index < WEIR__BLOCK_SIZES ? weir__blocks_kept[index].first : NULL;
 
-    if (index >= WEIR__BLOCK_SIZES || (block = blocks->first) == NULL)
+    if (block == NULL)
         return weir__block_alloc_slow(size);
-    blocks->first = block->next;
-    blocks->room++;
+    weir__blocks_kept[index].first = block->next;
+    weir__blocks_kept[index].room++;
     return block;
 }
 
@@ -52,16 +51,15 @@ static inline void *weir__block_alloc(size_t size)
 static inline void weir__block_free(void *memory, size_t size)
 {
     size_t index = (size - 1) / WEIR__BLOCK_UNIT;
-    weir__blocks *blocks = &weir__blocks_kept[index];
     weir__block *block = memory;
 
-    if (index >= WEIR__BLOCK_SIZES || blocks->room == 0) {
+    if (index >= WEIR__BLOCK_SIZES || weir__blocks_kept[index].room == 0) {
         weir__block_free_slow(memory, size);
         return;
     }
-    block->next = blocks->first;
-    blocks->first = block;
-    blocks->room--;
+    block->next = weir__blocks_kept[index].first;
+    weir__blocks_kept[index].first = block;
+    weir__blocks_kept[index].room--;
 }
 
 #endif
