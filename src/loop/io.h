@@ -195,13 +195,13 @@ struct weir__io_handle {
                               (close-on-exec); other sockets discard them */
     bool shared_listener : 1; /* other processes may accept from the same socket */
     bool exact_window : 1;    /* no read may exceed the window; otherwise up to WEIR__IO_SMALL */
-    bool last_send : 1;   /* the current send is the last: the end of the stream follows at once */
-    bool edge : 1;        /* of the backend's type: an event is reported once */
-    uint16_t poll_events; /* events that the owner polls for */
+    bool last_send : 1; /* the current send is the last: the end of the stream follows at once */
+    bool edge : 1;      /* of the backend's type: an event is reported once */
+    uint8_t batch : 7;  /* private to the backend; datagrams: size of the next batch */
     uint8_t reads; /* maximum of accepts, receives or datagrams per turn; the owner may set it */
+    uint16_t poll_events; /* events that the owner polls for */
 
     /* Private to the backend. */
-    uint8_t batch;      /* datagrams: size of the next batch */
     uint16_t armed;     /* events that the kernel watches for */
     uint16_t in_flight; /* uring: operations in the ring, one bit each */
     uint32_t slot; /* poll: index of its pollfd; epoll: 1 = registered; uring: the turn in which it
@@ -212,6 +212,8 @@ struct weir__io_handle {
     uint8_t uring_flags; /* uring: WEIR__URING_BULK and so on */
     void *undelivered;   /* uring: queue of events not delivered yet */
 };
+
+_Static_assert(sizeof(void *) != 8 || sizeof(weir__io_handle) <= 88, "there may be a million");
 
 /* ---- the backend ---- */
 
