@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What creating and destroying a buffer needs of the calling thread, in one variable: its address
- * is computed once.
+ * Fields of the calling thread that are needed to create and destroy a buffer. One variable holds
+ * them all, so its address is computed once.
  */
 #ifndef WEIR_BUFFER_POOL_THREAD_H
 #define WEIR_BUFFER_POOL_THREAD_H

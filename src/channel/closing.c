@@ -136,7 +136,7 @@ static void start_timer_or_close(weir_channel *channel, int64_t timeout_ns)
         weir__channel_begin_closing(channel, WEIR_ECLOSED);
 }
 
-/* Until the next sample, if the last progress was so long ago. */
+/* The delay of the next sample, `quiet_ns` after the last progress. */
 static int64_t sample_after(const weir_channel *channel, int64_t timeout_ns, int64_t quiet_ns)
 {
     int64_t delay_ns = quiet_ns > FIRST_SAMPLE_NS ? quiet_ns : FIRST_SAMPLE_NS;

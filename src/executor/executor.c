@@ -113,7 +113,7 @@ static void append(weir_executor *executor, weir_task *task)
     weir__counter_add(executor->stats.taken, 1);
 }
 
-/* What post_now has not done. */
+/* Queues a task that post_now has left. */
 static COLD int post_otherwise(weir_executor *executor, weir_task *task)
 {
     if (!weir__executor_is_consumer(executor))

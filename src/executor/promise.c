@@ -7,19 +7,20 @@
  * result is written; RUNNING, a thread runs listeners; POSTED, the notification task is queued, or
  * is about to be, and will run them.
  *
- *      complete:      set COMPLETE, and with listeners, on the executor's thread: take them all and
- *                     set RUNNING; on another: set POSTED. Then DONE; run, or queue the
- * notification add:           push; if COMPLETE is set: set POSTED, too, and unless it was set:
- * queue the notification notification:  clear POSTED; unless RUNNING is set: set it, take all;
- * DONE; run run:           call them oldest first; then clear RUNNING, unless there are more and no
+ *      complete:      set COMPLETE; with listeners also, on the executor's thread: take them all
+ *                     and set RUNNING; on another: set POSTED. Then DONE; run, or queue
+ *      add:           push; if COMPLETE is set: set POSTED, too, and unless it was set: queue
+ *      notification:  clear POSTED; unless RUNNING is set: set it, take all; DONE; run
+ *      run:           call them oldest first; then clear RUNNING, unless there are more and no
  *                     notification will come for them: take all, and again
  *
- * Each line up to its "; then" or "; DONE" is one compare and exchange of the word, so listeners
- * run one at a time and in the order pushed, and none is lost: it is pushed either before COMPLETE,
- * and the completion sees it, or after, and sees COMPLETE. A listener added before the completion
- * runs inside it. A late one is queued before its add returns, ahead of later tasks, unless another
- * thread is about to queue the notification for its own. It may even precede the completing
- * thread's DONE, so the notification stores that as well: the result is complete.
+ * To queue is to queue the notification. Each change of the word, up to "Then", "; then" or
+ * "; DONE", is one compare and exchange, so listeners run one at a time and in the order pushed,
+ * and none is lost: it is pushed either before COMPLETE, and the completion sees it, or after, and
+ * sees COMPLETE. A listener added before the completion runs inside it. A late one is queued before
+ * its add returns, ahead of later tasks, unless another thread is about to queue the notification
+ * for its own. It may even precede the completing thread's DONE, so the notification stores that as
+ * well: the result is complete.
  *
  * A waiter counts itself in `waiters` and then reads the state; a completion stores DONE and then
  * reads `waiters`. All four are sequentially consistent, so one of the two sees the other.

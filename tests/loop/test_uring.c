@@ -3,7 +3,6 @@
  * Specific to rings: full queues, kernel threads, operations that do not end. What they have in
  * common with other backends is tested there.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -20,14 +19,6 @@
 /* ---- small queues ---- */
 
 #define CROWD 200
-
-/* The smallest ring that there is: everything overflows. */
-static int setup_tiny(unsigned entries, struct io_uring *ring, struct io_uring_params *params)
-{
-    (void)entries;
-    params->cq_entries = 4;
-    return uring_real.setup(2, ring, params);
-}
 
 static void tick(int descriptor)
 {
@@ -71,7 +62,7 @@ static void overflow(struct driver *driver)
 TEST(uring, loses_no_completion_when_the_queue_overflows)
 {
     uring_seam_restore();
-    weir__uring_system.setup = setup_tiny;
+    weir__uring_system.setup = uring_setup_tiny;
     suite_run(BACKEND_URING, overflow);
     uring_seam_restore();
 }
@@ -96,7 +87,7 @@ static void crowd_of_streams(struct driver *driver)
 TEST(uring, loses_no_byte_when_the_queue_overflows)
 {
     uring_seam_restore();
-    weir__uring_system.setup = setup_tiny;
+    weir__uring_system.setup = uring_setup_tiny;
     suite_run(BACKEND_URING, crowd_of_streams);
     uring_seam_restore();
 }
@@ -180,21 +171,9 @@ TEST(uring, polls_without_a_system_call)
 
 /* ---- threads ---- */
 
-static unsigned threads(void)
-{
-    DIR *folder = opendir("/proc/self/task");
-    unsigned count = 0;
-
-    assert_non_null(folder);
-    while (readdir(folder) != NULL)
-        count++;
-    (void)closedir(folder);
-    return count - 2; /* . and .. */
-}
-
 static void keep_busy(struct driver *driver)
 {
-    unsigned before = threads();
+    unsigned before = thread_count();
     struct address tcp;
     struct address local;
     struct address full;
@@ -215,7 +194,7 @@ static void keep_busy(struct driver *driver)
     }
     driver_until(driver, listener->accepts == 16);
     driver_run_until_idle(driver);
-    assert_int_equal(threads(), before);
+    assert_int_equal(thread_count(), before);
     (void)close(full_listener);
 }
 
@@ -282,7 +261,7 @@ static void wake_when_full(struct driver *driver)
 TEST(uring, can_be_woken_also_if_the_eventfd_could_not_be_watched_at_once)
 {
     uring_seam_restore();
-    weir__uring_system.setup = setup_tiny;
+    weir__uring_system.setup = uring_setup_tiny;
     weir__uring_system.enter = refuse_twice;
     suite_run(BACKEND_URING, wake_when_full);
     uring_seam_restore();

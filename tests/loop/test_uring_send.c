@@ -3,7 +3,6 @@
  * Sends in the ring: one system call a turn, memory that is lent until the send is made, and full
  * sockets, which keep no thread of the kernel busy.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <sys/socket.h>
 
@@ -170,13 +169,6 @@ TEST(uring_send, copies_vectors_while_there_is_room)
     suite_run(BACKEND_URING, send_vectors);
 }
 
-static int setup_tiny(unsigned entries, struct io_uring *ring, struct io_uring_params *params)
-{
-    (void)entries;
-    params->cq_entries = 4;
-    return uring_real.setup(2, ring, params);
-}
-
 static void send_many(struct driver *driver)
 {
     struct peer *peers[CROWD];
@@ -196,7 +188,7 @@ static void send_many(struct driver *driver)
 TEST(uring_send, loses_nothing_when_the_queues_overflow)
 {
     uring_seam_restore();
-    weir__uring_system.setup = setup_tiny;
+    weir__uring_system.setup = uring_setup_tiny;
     suite_run(BACKEND_URING, send_many);
     uring_seam_restore();
 }
@@ -268,25 +260,13 @@ TEST(uring_send, ends_before_its_handle_leaves)
 
 /* ---- full sockets ---- */
 
-static unsigned threads(void)
-{
-    DIR *folder = opendir("/proc/self/task");
-    unsigned count = 0;
-
-    assert_non_null(folder);
-    while (readdir(folder) != NULL)
-        count++;
-    (void)closedir(folder);
-    return count - 2; /* . and .. */
-}
-
 /*
  * Slow readers that have ended their own stream. Sends without MSG_DONTWAIT would occupy a thread
  * for each.
  */
 static void send_to_slow_readers(struct driver *driver)
 {
-    unsigned before = threads();
+    unsigned before = thread_count();
     struct peer *peers[16];
     size_t filled[16];
 
@@ -299,7 +279,7 @@ static void send_to_slow_readers(struct driver *driver)
     }
     for (int i = 0; i < 300; i++)
         assert_true(driver_step(driver, 0));
-    assert_int_equal(threads(), before);
+    assert_int_equal(thread_count(), before);
     for (int i = 1; i < 16; i += 2) { /* TCP may find a little room after all */
         assert_int_equal(peers[i]->bytes_sent, 0);
         assert_int_equal(socket_drain(peers[i]->remote), filled[i]);
