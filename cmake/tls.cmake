@@ -28,10 +28,3 @@ function(weir_use_openssl target)
     target_link_libraries(${target} PUBLIC OpenSSL::SSL OpenSSL::Crypto)
     target_compile_options(${target} PUBLIC $<$<C_COMPILER_ID:Clang>:-Wno-cast-qual>)
 endfunction()
-
-# Removes programs named tls* from a list of sources if libweir-tls is not built.
-macro(weir_keep_what_links list)
-    if(NOT TARGET weir-tls)
-        list(FILTER ${list} EXCLUDE REGEX "/(test_)?tls[^/]*(/main)?\\.c$")
-    endif()
-endmacro()

@@ -13,7 +13,7 @@ from source import ROOT
 
 LOGS = ROOT / "build/log"
 FAILED = LOGS / "failed-checks.txt"  # names of failed checks, for the summary of ./dev test
-SHARED = "build/release/libweir.so build/release/libweir-tls.so"
+SHARED = " ".join(f"build/release/{name}.so" for name in ("libweir", "libweir-tls", "libweir-http"))
 HARNESS_TESTS = "python3 -m unittest discover -s bench -t bench"
 FOREIGN = "weir-loop-objects weir-tls-objects"  # need libraries that the cross compiler lacks
 

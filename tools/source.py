@@ -34,7 +34,10 @@ def public_headers():
 
 def library_of(header):
     """The library that a public header belongs to."""
-    return "weir-tls" if header.name.startswith("tls") else "weir"
+    for prefix in ("tls", "http"):
+        if header.name.startswith(prefix):
+            return "weir-" + prefix
+    return "weir"
 
 
 def library_at(path):

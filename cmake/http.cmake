@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The option WEIR_WITH_HTTP builds libweir-http; on by default if zlib links. Without it
+# src/protocol/http is left out, and all tests, examples, fuzz targets and benchmarks named http*
+# or listed in weir_http_programs. Brotli and zstd are used if they are there.
+include(CheckCSourceCompiles)
+find_package(ZLIB QUIET)
+if(ZLIB_FOUND)
+    set(CMAKE_REQUIRED_LIBRARIES ZLIB::ZLIB)
+    check_c_source_compiles("
+        #include <zlib.h>
+        int main(void) { return zlibVersion() == 0; }"
+        WEIR_ZLIB_LINKS)
+    unset(CMAKE_REQUIRED_LIBRARIES)
+endif()
+if(NOT ZLIB_FOUND OR NOT WEIR_ZLIB_LINKS)
+    set(WEIR_ZLIB_LINKS OFF)
+    if(NOT WEIR_WITH_HTTP)
+        message(STATUS "zlib is missing: no libweir-http (Debian: zlib1g-dev)")
+    endif()
+endif()
+option(WEIR_WITH_HTTP "Build libweir-http (needs zlib)" ${WEIR_ZLIB_LINKS})
+
+# weir_http_libraries: what libweir-http links besides libweir. weir_http_definitions: the codings
+# that it knows besides gzip and deflate. weir_http_packages: for its pkg-config file.
+set(weir_http_libraries "")
+set(weir_http_definitions "")
+set(weir_http_codings "")
+set(weir_http_packages zlib)
+if(WEIR_WITH_HTTP)
+    find_package(ZLIB REQUIRED)
+    list(APPEND weir_http_libraries ZLIB::ZLIB)
+    find_package(PkgConfig)
+    if(PkgConfig_FOUND AND WEIR_ZLIB_LINKS)
+        pkg_check_modules(weir_brotli IMPORTED_TARGET libbrotlienc libbrotlidec)
+        pkg_check_modules(weir_zstd IMPORTED_TARGET libzstd)
+    endif()
+    if(weir_brotli_FOUND)
+        list(APPEND weir_http_libraries PkgConfig::weir_brotli)
+        list(APPEND weir_http_definitions WEIR_HAVE_BROTLI)
+        list(APPEND weir_http_codings brotli)
+        list(APPEND weir_http_packages libbrotlienc libbrotlidec)
+    endif()
+    if(weir_zstd_FOUND)
+        list(APPEND weir_http_libraries PkgConfig::weir_zstd)
+        list(APPEND weir_http_definitions WEIR_HAVE_ZSTD)
+        list(APPEND weir_http_codings zstd)
+        list(APPEND weir_http_packages libzstd)
+    endif()
+endif()
+list(JOIN weir_http_packages " " weir_http_packages)
+list(JOIN weir_http_codings " " weir_http_codings)
+
+# Programs that need libweir-http, besides those named http*.
+set(weir_http_programs
+    chunked cookies file-server form hello-http multipart ranges rest reverse-proxy sse upload uri)
+
+# Removes the programs that need a library that is not built from a list of sources.
+macro(weir_keep_what_links list)
+    if(NOT TARGET weir-tls)
+        list(FILTER ${list} EXCLUDE REGEX "/(test_)?tls[^/]*(/main)?\\.c$")
+    endif()
+    if(NOT TARGET weir-http)
+        list(JOIN weir_http_programs | names)
+        list(FILTER ${list} EXCLUDE REGEX "/(test_)?(http[^/]*|${names})(/main)?\\.c$")
+    endif()
+endmacro()
