@@ -24,6 +24,7 @@
 #include <weir/error.h>
 #include <weir/executor.h>
 #include <weir/file_range.h>
+#include <weir/file_writer.h>
 #include <weir/flow_control.h>
 #include <weir/frames.h>
 #include <weir/group.h>
@@ -39,6 +40,7 @@
 #include <weir/pool.h>
 #include <weir/promise.h>
 #include <weir/proxy_protocol.h>
+#include <weir/random.h>
 #include <weir/redis.h>
 #include <weir/resolver.h>
 #include <weir/resp.h>

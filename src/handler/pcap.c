@@ -16,10 +16,10 @@
 #include "base/options.h"
 #include "base/refcount.h"
 #include "executor/executor.h"
-#include "os/background_writer.h"
 #include "os/clock.h"
 #include "os/descriptor.h"
 #include "os/file.h"
+#include "os/file_writer.h"
 #include "os/thread.h"
 
 #define QUEUE_BYTES ((size_t)16 * 1024 * 1024)
@@ -46,7 +46,7 @@ struct packet_header {
 
 struct weir_pcap {
     weir__refs refs;
-    weir__background_writer *writer;
+    weir_file_writer *writer;
     weir__mutex lock; /* guards the members below; taken before the writer's lock */
     weir_pcap_stats stats;
     uint64_t bytes_left; /* until max_bytes */
@@ -61,10 +61,10 @@ static uint8_t *reserve(weir_pcap *pcap, size_t length)
 
     if (length > pcap->bytes_left)
         return NULL;
-    memory = weir__background_writer_begin(pcap->writer, length);
+    memory = weir_file_writer_begin(pcap->writer, length);
     if (memory != NULL)
         pcap->bytes_left -= length;
-    else if (weir__background_writer_error(pcap->writer) == 0)
+    else if (weir_file_writer_error(pcap->writer) == 0)
         pcap->stats.dropped++;
     return memory;
 }
@@ -115,18 +115,18 @@ uint8_t *weir__pcap_begin(weir_pcap *pcap, size_t length)
 
 void weir__pcap_end(weir_pcap *pcap)
 {
-    weir__background_writer_end(pcap->writer);
+    weir_file_writer_end(pcap->writer);
     weir__mutex_unlock(&pcap->lock);
 }
 
 void weir__pcap_push(weir_pcap *pcap)
 {
-    weir__background_writer_push(pcap->writer);
+    weir_file_writer_push(pcap->writer);
 }
 
 int weir_pcap_flush(weir_pcap *pcap)
 {
-    return weir__background_writer_flush(pcap->writer);
+    return weir_file_writer_flush(pcap->writer);
 }
 
 void weir_pcap_read_stats(weir_pcap *pcap, weir_pcap_stats *ret_stats)
@@ -134,7 +134,7 @@ void weir_pcap_read_stats(weir_pcap *pcap, weir_pcap_stats *ret_stats)
     weir__mutex_lock(&pcap->lock);
     *ret_stats = pcap->stats;
     weir__mutex_unlock(&pcap->lock);
-    ret_stats->error = weir__background_writer_error(pcap->writer);
+    ret_stats->error = weir_file_writer_error(pcap->writer);
 }
 
 weir__ip weir__pcap_placeholder(unsigned side)
@@ -152,9 +152,9 @@ static int check_options(const weir_pcap_options *options)
         return weir__options_reject(
             "pcap", options->path, "max_bytes is %llu, but the file header has %zu bytes",
             (unsigned long long)options->max_bytes, sizeof(struct file_header));
-    if (options->queue_bytes > 0 && options->queue_bytes < WEIR__BACKGROUND_QUEUE_MIN)
+    if (options->queue_bytes > 0 && options->queue_bytes < WEIR_FILE_WRITER_QUEUE_MIN)
         return weir__options_reject("pcap", options->path, "queue_bytes is %zu: the minimum is %zu",
-                                    options->queue_bytes, WEIR__BACKGROUND_QUEUE_MIN);
+                                    options->queue_bytes, WEIR_FILE_WRITER_QUEUE_MIN);
     return 0;
 }
 
@@ -165,7 +165,7 @@ static int start_writer(weir_pcap *pcap, const weir_pcap_options *options)
 
     if (err < 0)
         return err;
-    err = weir__background_writer_create(file, queue_bytes, "pcap", &pcap->writer);
+    err = weir_file_writer_create(file, queue_bytes, "pcap", &pcap->writer);
     if (err < 0)
         (void)weir__descriptor_close(file);
     return err;
@@ -183,7 +183,7 @@ static int write_file_header(weir_pcap *pcap)
     if (memory == NULL)
         return -ENOMEM;
     memcpy(memory, &header, sizeof(header));
-    weir__background_writer_end(pcap->writer);
+    weir_file_writer_end(pcap->writer);
     return 0;
 }
 
@@ -192,7 +192,7 @@ static void destroy(weir_pcap *pcap)
     if (pcap->stats.dropped > 0)
         log_dropped(pcap->stats.dropped);
     if (pcap->writer != NULL)
-        weir__background_writer_close(pcap->writer, !weir__executor_on_loop());
+        weir_file_writer_close(pcap->writer, !weir__executor_on_loop());
     weir__mutex_deinit(&pcap->lock);
     weir__free(pcap);
 }

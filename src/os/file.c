@@ -85,6 +85,16 @@ int weir__file_create(const char *path, int *ret_file)
     return 0;
 }
 
+int weir__file_append(const char *path, int *ret_file)
+{
+    int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+
+    if (file < 0)
+        return -errno;
+    *ret_file = file;
+    return 0;
+}
+
 int weir__file_write(int file, const void *bytes, size_t length)
 {
     const char *from = bytes;

@@ -30,6 +30,9 @@ int weir__file_read(const char *path, size_t max, char **ret_text, size_t *ret_l
  * including pipes. Fails with -errno. */
 int weir__file_create(const char *path, int *ret_file);
 
+/* Opens a file to append to it; creates it with mode 0644 if it is missing. Fails with -errno. */
+int weir__file_append(const char *path, int *ret_file);
+
 /* Writes all bytes. Fails with -errno; then some may have been written. */
 int weir__file_write(int file, const void *bytes, size_t length);
 

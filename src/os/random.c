@@ -12,7 +12,10 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
+
+#include <weir/random.h>
 
 #include "base/log.h"
 #include "os/clock.h"
@@ -124,4 +127,19 @@ weir__random *weir__random_thread(void)
         seeded = true;
     }
     return &generator;
+}
+
+void weir_random_bytes(void *ret_bytes, size_t length)
+{
+    weir__random *generator = weir__random_thread();
+    uint8_t *to = ret_bytes;
+
+    while (length > 0) {
+        uint64_t number = weir__random_next(generator);
+        size_t count = length < sizeof(number) ? length : sizeof(number);
+
+        memcpy(to, &number, count);
+        to += count;
+        length -= count;
+    }
 }

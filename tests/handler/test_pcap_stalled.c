@@ -14,7 +14,7 @@
 
 #include <weir/embedded.h>
 
-#include "os/background_writer.h"
+#include "os/file_writer.h"
 #include "os/thread.h"
 #include "support/codec/feed.h"
 #include "support/executor/log_capture.h"
@@ -30,7 +30,7 @@
 
 static void restore_grace(void)
 {
-    atomic_store(&weir__background_grace_ns, weir_seconds(5));
+    atomic_store(&weir__file_writer_grace_ns, weir_seconds(5));
 }
 
 __attribute__((constructor)) static void restore_grace_after_each_test(void)
@@ -225,12 +225,12 @@ TEST_EACH_LOOP(pcap_stalled, is_finished_behind_the_back_of_a_loop)
     receive_texts(embedded, TEXTS);
     weir_embedded_release(embedded);
     weir_pcap_read_stats(stalled.pcap, &stats);
-    atomic_store(&weir__background_grace_ns, 100 * TEST_TIMEOUT_NS); /* too long for a loop */
+    atomic_store(&weir__file_writer_grace_ns, 100 * TEST_TIMEOUT_NS); /* too long for a loop */
     run_on_executor(host->loop, release_pcap, stalled.pcap);
-    assert_false(weir__background_writers_wait(0));
+    assert_false(weir__file_writers_wait(0));
     stalled_go_on(&stalled);
     assert_int_equal(stalled_count(&stalled), stats.packets);
-    assert_true(weir__background_writers_wait(TEST_TIMEOUT_NS));
+    assert_true(weir__file_writers_wait(TEST_TIMEOUT_NS));
     stalled_close(&stalled);
 }
 

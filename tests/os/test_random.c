@@ -6,6 +6,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include <weir/random.h>
 
 #include "os/random.h"
 #include "os/thread.h"
@@ -125,4 +128,21 @@ TEST(random, a_seed_is_a_number_and_nothing_else)
     assert_int_equal(seed, 31);
     assert_int_equal(weir__random_parse_seed("18446744073709551615", &seed), 0);
     assert_true(seed == UINT64_MAX);
+}
+
+TEST(random, bytes_fill_any_length)
+{
+    uint8_t bytes[2][19];
+    unsigned ones = 0;
+
+    memset(bytes, 0, sizeof(bytes));
+    weir_random_bytes(bytes[0], 13);
+    for (size_t i = 13; i < 19; i++)
+        assert_int_equal(bytes[0][i], 0);
+    for (size_t i = 0; i < 13; i++)
+        ones += (unsigned)__builtin_popcount(bytes[0][i]);
+    assert_in_range(ones, 20, 84);
+    weir_random_bytes(bytes[1], 13);
+    assert_memory_not_equal(bytes[0], bytes[1], 13);
+    weir_random_bytes(bytes[1], 0);
 }

@@ -13,7 +13,7 @@
 
 #include <weir/thread.h>
 
-#include "os/background_writer.h"
+#include "os/file_writer.h"
 #include "support/memory.h"
 
 #define CLEANUPS_MAX 8
@@ -54,7 +54,7 @@ static void run_and_check(void **state)
     test->body();
     for (size_t i = 0; i < cleanup_count; i++)
         cleanups[i]();
-    (void)weir__background_writers_wait(TEST_TIMEOUT_NS);
+    (void)weir__file_writers_wait(TEST_TIMEOUT_NS);
     weir_locals_remove_all();
     test_memory_check();
 }

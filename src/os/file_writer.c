@@ -7,16 +7,18 @@
  * `posted` before it reads the queue. Threads that wait for the writer sleep on `done`, the number
  * of the last push whose bytes were written, or on `state`.
  */
-#include "os/background_writer.h"
+#include "os/file_writer.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <weir/error.h>
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "os/clock.h"
 #include "os/descriptor.h"
 #include "os/file.h"
@@ -28,18 +30,19 @@
 struct chunk {
     struct chunk *next;
     size_t used;
-    uint8_t bytes[WEIR__BACKGROUND_PIECE_MAX];
+    uint8_t bytes[WEIR_FILE_WRITER_PIECE_MAX];
 };
 
 enum { RUNNING, ENDED, ABANDONED };
 
-struct weir__background_writer {
+struct weir_file_writer {
     int file;
+    char *path; /* NULL = cannot be reopened */
     char name[16];
     size_t chunks_max;
     weir__thread thread;
 
-    weir__mutex lock; /* guards the members up to is_closing */
+    weir__mutex lock; /* guards the members up to is_reopening */
     struct chunk *filling;
     struct chunk *first; /* full chunks */
     struct chunk *last;
@@ -49,6 +52,7 @@ struct weir__background_writer {
     uint32_t pushes;
     bool is_busy; /* counts in busy_count */
     bool is_closing;
+    bool is_reopening;
 
     _Atomic uint32_t posted;
     _Atomic uint32_t done;     /* release after writing; acquire in waiters */
@@ -57,15 +61,15 @@ struct weir__background_writer {
     _Atomic int error;         /* relaxed: published by `done` */
 };
 
-_Atomic int64_t weir__background_grace_ns = (int64_t)5 * 1000 * 1000 * 1000;
-_Atomic int64_t weir__background_exit_ns = (int64_t)3 * 1000 * 1000 * 1000;
+_Atomic int64_t weir__file_writer_grace_ns = (int64_t)5 * 1000 * 1000 * 1000;
+_Atomic int64_t weir__file_writer_exit_ns = (int64_t)3 * 1000 * 1000 * 1000;
 
 /* Busy writers. Release and acquire: their writes happen before the end of a wait. */
 static _Atomic uint32_t busy_count;
 
 /* ---- under the lock ---- */
 
-static void set_busy(weir__background_writer *writer, bool is_busy)
+static void set_busy(weir_file_writer *writer, bool is_busy)
 {
     if (writer->is_busy == is_busy)
         return;
@@ -76,7 +80,7 @@ static void set_busy(weir__background_writer *writer, bool is_busy)
         weir__futex_wake(&busy_count, INT_MAX);
 }
 
-static void append(weir__background_writer *writer, struct chunk *chunk)
+static void append(weir_file_writer *writer, struct chunk *chunk)
 {
     chunk->next = NULL;
     if (writer->first == NULL)
@@ -86,7 +90,7 @@ static void append(weir__background_writer *writer, struct chunk *chunk)
     writer->last = chunk;
 }
 
-static struct chunk *alloc_chunk(weir__background_writer *writer)
+static struct chunk *alloc_chunk(weir_file_writer *writer)
 {
     struct chunk *chunk = writer->spares;
 
@@ -105,7 +109,7 @@ static struct chunk *alloc_chunk(weir__background_writer *writer)
     return chunk;
 }
 
-static void free_chunk(weir__background_writer *writer, struct chunk *chunk)
+static void free_chunk(weir_file_writer *writer, struct chunk *chunk)
 {
     writer->chunk_count--;
     if (writer->spare_count >= SPARES_MAX) {
@@ -119,7 +123,7 @@ static void free_chunk(weir__background_writer *writer, struct chunk *chunk)
 
 /* ---- the thread ---- */
 
-static void post(weir__background_writer *writer)
+static void post(weir_file_writer *writer)
 {
     /* Release: a thread that sees it also sees what was done under the lock. */
     atomic_fetch_add_explicit(&writer->posted, 1, memory_order_release);
@@ -127,8 +131,8 @@ static void post(weir__background_writer *writer)
 }
 
 /* Takes all chunks to write, as a list. */
-static struct chunk *take_queued(weir__background_writer *writer, uint32_t *ret_pushes,
-                                 bool *ret_is_closing)
+static struct chunk *take_queued(weir_file_writer *writer, uint32_t *ret_pushes,
+                                 bool *ret_is_closing, bool *ret_is_reopening)
 {
     uint32_t done = atomic_load_explicit(&writer->done, memory_order_relaxed);
     struct chunk *first;
@@ -142,20 +146,22 @@ static struct chunk *take_queued(weir__background_writer *writer, uint32_t *ret_
     writer->first = NULL;
     *ret_pushes = writer->pushes;
     *ret_is_closing = writer->is_closing;
+    *ret_is_reopening = writer->is_reopening;
+    writer->is_reopening = false;
     if (first == NULL && !writer->is_closing)
         set_busy(writer, false);
     weir__mutex_unlock(&writer->lock);
     return first;
 }
 
-static void write_all(weir__background_writer *writer, struct chunk *chunk)
+static void write_all(weir_file_writer *writer, struct chunk *chunk)
 {
     struct chunk *next;
     int err;
 
     for (; chunk != NULL; chunk = next) {
         next = chunk->next;
-        if (weir__background_writer_error(writer) == 0) {
+        if (weir_file_writer_error(writer) == 0) {
             err = weir__file_write(writer->file, chunk->bytes, chunk->used);
             if (err < 0) {
                 atomic_store_explicit(&writer->error, err, memory_order_relaxed);
@@ -170,6 +176,20 @@ static void write_all(weir__background_writer *writer, struct chunk *chunk)
     }
 }
 
+static void open_anew(weir_file_writer *writer)
+{
+    int file = -1, err = weir__file_append(writer->path, &file);
+
+    if (err < 0) {
+        weir__warn(writer->name, writer->path, "cannot be reopened, the old file is still used: %s",
+                   weir_error_text(err));
+        return;
+    }
+    (void)weir__descriptor_close(writer->file);
+    writer->file = file;
+    atomic_store_explicit(&writer->error, 0, memory_order_relaxed);
+}
+
 static void free_list(struct chunk *chunk)
 {
     while (chunk != NULL) {
@@ -181,18 +201,19 @@ static void free_list(struct chunk *chunk)
 }
 
 /* Called when no other thread uses the writer. */
-static void destroy(weir__background_writer *writer)
+static void destroy(weir_file_writer *writer)
 {
     (void)weir__descriptor_close(writer->file);
     free_list(writer->first);
     free_list(writer->spares);
     weir__free(writer->filling);
+    weir__free(writer->path);
     weir__mutex_deinit(&writer->lock);
     weir__free(writer);
 }
 
 /* An abandoned writer counts as busy until it is freed. */
-static void end(weir__background_writer *writer)
+static void end(weir_file_writer *writer)
 {
     uint32_t state = RUNNING;
 
@@ -209,14 +230,16 @@ static void end(weir__background_writer *writer)
 
 static void thread_main(void *arg)
 {
-    weir__background_writer *writer = arg;
-    bool is_closing = false;
+    weir_file_writer *writer = arg;
+    bool is_closing = false, is_reopening = false;
 
     for (;;) {
         uint32_t posted = atomic_load_explicit(&writer->posted, memory_order_acquire), pushes;
-        struct chunk *chunks = take_queued(writer, &pushes, &is_closing);
+        struct chunk *chunks = take_queued(writer, &pushes, &is_closing, &is_reopening);
 
         write_all(writer, chunks);
+        if (is_reopening)
+            open_anew(writer);
         atomic_store_explicit(&writer->done, pushes, memory_order_release);
         weir__futex_wake(&writer->done, INT_MAX);
         if (chunks == NULL && is_closing)
@@ -229,12 +252,12 @@ static void thread_main(void *arg)
 
 /* ---- producers ---- */
 
-uint8_t *weir__background_writer_begin(weir__background_writer *writer, size_t length)
+uint8_t *weir_file_writer_begin(weir_file_writer *writer, size_t length)
 {
     struct chunk *full = NULL;
     uint8_t *place;
 
-    if (weir__background_writer_error(writer) < 0)
+    if (weir_file_writer_error(writer) < 0)
         return NULL;
     weir__mutex_lock(&writer->lock);
     if (writer->filling != NULL && writer->filling->used + length > sizeof(full->bytes)) {
@@ -256,56 +279,76 @@ uint8_t *weir__background_writer_begin(weir__background_writer *writer, size_t l
     return place;
 }
 
-void weir__background_writer_end(weir__background_writer *writer)
+void weir_file_writer_end(weir_file_writer *writer)
 {
     weir__mutex_unlock(&writer->lock);
 }
 
-static uint32_t push(weir__background_writer *writer, bool closes)
+enum { CLOSES = 1 << 0, REOPENS = 1 << 1 };
+
+static uint32_t push(weir_file_writer *writer, unsigned what)
 {
     uint32_t number;
 
     weir__mutex_lock(&writer->lock);
     number = ++writer->pushes;
-    writer->is_closing = closes;
+    writer->is_closing = (what & CLOSES) != 0;
+    writer->is_reopening = writer->is_reopening || (what & REOPENS) != 0;
     set_busy(writer, true);
     weir__mutex_unlock(&writer->lock);
     post(writer);
     return number;
 }
 
-void weir__background_writer_push(weir__background_writer *writer)
+void weir_file_writer_push(weir_file_writer *writer)
 {
-    (void)push(writer, false);
+    (void)push(writer, 0);
 }
 
-int weir__background_writer_flush(weir__background_writer *writer)
+void weir_file_writer_reopen(weir_file_writer *writer)
 {
-    uint32_t number = push(writer, false);
+    if (writer->path != NULL)
+        (void)push(writer, REOPENS);
+}
+
+int weir_file_writer_flush(weir_file_writer *writer)
+{
+    uint32_t number = push(writer, 0);
     uint32_t done = atomic_load_explicit(&writer->done, memory_order_acquire);
 
     while ((int32_t)(done - number) < 0) {
         weir__futex_wait(&writer->done, done, WEIR_NEVER);
         done = atomic_load_explicit(&writer->done, memory_order_acquire);
     }
-    return weir__background_writer_error(writer);
+    return weir_file_writer_error(writer);
 }
 
-int weir__background_writer_error(const weir__background_writer *writer)
+int weir_file_writer_error(const weir_file_writer *writer)
 {
     return atomic_load_explicit(&writer->error, memory_order_relaxed);
 }
 
 /* ---- lifecycle ---- */
 
-int weir__background_writer_create(int file, size_t max_bytes, const char *name,
-                                   weir__background_writer **ret_writer)
+static int create(int file, const char *path, size_t max_bytes, const char *name,
+                  weir_file_writer **ret_writer)
 {
-    weir__background_writer *writer = weir__zalloc(sizeof(*writer));
+    weir_file_writer *writer;
     int err;
 
+    if (max_bytes < WEIR_FILE_WRITER_QUEUE_MIN)
+        return weir__options_reject("file_writer", name, "max_bytes is %zu: the minimum is %zu",
+                                    max_bytes, WEIR_FILE_WRITER_QUEUE_MIN);
+    writer = weir__zalloc(sizeof(*writer));
     if (writer == NULL)
         return -ENOMEM;
+    if (path != NULL) {
+        writer->path = weir__strdup(path);
+        if (writer->path == NULL) {
+            weir__free(writer);
+            return -ENOMEM;
+        }
+    }
     writer->file = file;
     writer->chunks_max = max_bytes / sizeof(((struct chunk *)NULL)->bytes);
     (void)snprintf(writer->name, sizeof(writer->name), "%s", name);
@@ -313,6 +356,7 @@ int weir__background_writer_create(int file, size_t max_bytes, const char *name,
     err = weir__thread_start(writer->name, thread_main, writer, &writer->thread);
     if (err < 0) {
         weir__mutex_deinit(&writer->lock);
+        weir__free(writer->path);
         weir__free(writer);
         return err;
     }
@@ -320,10 +364,30 @@ int weir__background_writer_create(int file, size_t max_bytes, const char *name,
     return 0;
 }
 
-/* Waits for the thread to end, as long as it makes progress. */
-static void wait_for_end(weir__background_writer *writer)
+int weir_file_writer_create(int file, size_t max_bytes, const char *name,
+                            weir_file_writer **ret_writer)
 {
-    int64_t grace_ns = atomic_load_explicit(&weir__background_grace_ns, memory_order_relaxed);
+    return create(file, NULL, max_bytes, name, ret_writer);
+}
+
+int weir_file_writer_open(const char *path, size_t max_bytes, const char *name,
+                          weir_file_writer **ret_writer)
+{
+    bool is_output = strcmp(path, "-") == 0;
+    int file = -1, err;
+
+    err = is_output ? weir__descriptor_duplicate(1, &file) : weir__file_append(path, &file);
+    if (err < 0)
+        return err;
+    err = create(file, is_output ? NULL : path, max_bytes, name, ret_writer);
+    if (err < 0)
+        (void)weir__descriptor_close(file);
+    return err;
+}
+/* Waits for the thread to end, as long as it makes progress. */
+static void wait_for_end(weir_file_writer *writer)
+{
+    int64_t grace_ns = atomic_load_explicit(&weir__file_writer_grace_ns, memory_order_relaxed);
     int64_t deadline_ns = weir__monotonic_now() + grace_ns;
     uint32_t progress = 0, before = 0;
 
@@ -340,12 +404,15 @@ static void wait_for_end(weir__background_writer *writer)
         weir__warn(writer->name, "-", "the file accepts no data: closing without waiting for it");
 }
 
-void weir__background_writer_close(weir__background_writer *writer, bool may_wait)
+void weir_file_writer_close(weir_file_writer *writer, bool may_wait)
 {
-    weir__thread thread = writer->thread; /* an abandoned writer may be freed at any time */
     uint32_t state = RUNNING;
+    weir__thread thread;
 
-    (void)push(writer, true);
+    if (writer == NULL)
+        return;
+    thread = writer->thread; /* an abandoned writer may be freed at any time */
+    (void)push(writer, CLOSES);
     if (may_wait)
         wait_for_end(writer);
     if (atomic_compare_exchange_strong_explicit(&writer->state, &state, ABANDONED,
@@ -358,7 +425,7 @@ void weir__background_writer_close(weir__background_writer *writer, bool may_wai
     destroy(writer);
 }
 
-bool weir__background_writers_wait(int64_t timeout_ns)
+bool weir__file_writers_wait(int64_t timeout_ns)
 {
     int64_t deadline_ns = weir__monotonic_now() + timeout_ns;
     uint32_t count;
@@ -373,6 +440,6 @@ bool weir__background_writers_wait(int64_t timeout_ns)
 
 __attribute__((destructor)) static void wait_at_exit(void)
 {
-    (void)weir__background_writers_wait(
-        atomic_load_explicit(&weir__background_exit_ns, memory_order_relaxed));
+    (void)weir__file_writers_wait(
+        atomic_load_explicit(&weir__file_writer_exit_ns, memory_order_relaxed));
 }

@@ -2,13 +2,14 @@
 /*
  * Files written by a background thread, and pipes whose reader has stopped.
  */
-#include "os/background_writer.h"
+#include "os/file_writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,13 +21,13 @@
 #include "support/test.h"
 
 #define PIECE 1000
-#define QUEUE WEIR__BACKGROUND_QUEUE_MIN
+#define QUEUE WEIR_FILE_WRITER_QUEUE_MIN
 #define MANY 20000
 
 static void restore(void)
 {
     weir_log_set_level(WEIR_LOG_WARN);
-    atomic_store(&weir__background_grace_ns, weir_seconds(5));
+    atomic_store(&weir__file_writer_grace_ns, weir_seconds(5));
 }
 
 __attribute__((constructor)) static void restore_after_each_test(void)
@@ -34,29 +35,29 @@ __attribute__((constructor)) static void restore_after_each_test(void)
     test_before_leak_check(restore);
 }
 
-static weir__background_writer *make_writer(int file)
+static weir_file_writer *make_writer(int file)
 {
-    weir__background_writer *writer = NULL;
+    weir_file_writer *writer = NULL;
 
-    assert_int_equal(weir__background_writer_create(file, QUEUE, "test", &writer), 0);
+    assert_int_equal(weir_file_writer_create(file, QUEUE, "test", &writer), 0);
     return writer;
 }
 
 /* A piece begins with its number. */
-static bool put(weir__background_writer *writer, uint32_t number)
+static bool put(weir_file_writer *writer, uint32_t number)
 {
-    uint8_t *place = weir__background_writer_begin(writer, PIECE);
+    uint8_t *place = weir_file_writer_begin(writer, PIECE);
 
     if (place == NULL)
         return false;
     memset(place, (int)number, PIECE);
     memcpy(place, &number, sizeof(number));
-    weir__background_writer_end(writer);
+    weir_file_writer_end(writer);
     return true;
 }
 
 /* Writes pieces until the queue is full. Returns their number. */
-static uint32_t put_all(weir__background_writer *writer)
+static uint32_t put_all(weir_file_writer *writer)
 {
     uint32_t count = 0;
 
@@ -120,45 +121,45 @@ static int make_file(void)
     return file;
 }
 
-TEST(background_writer, writes_pieces_in_their_order)
+TEST(file_writer, writes_pieces_in_their_order)
 {
     int file = make_file();
-    weir__background_writer *writer = make_writer(dup(file));
+    weir_file_writer *writer = make_writer(dup(file));
 
     for (uint32_t i = 0; i < 200; i++)
         assert_true(put(writer, i));
-    assert_int_equal(weir__background_writer_flush(writer), 0);
+    assert_int_equal(weir_file_writer_flush(writer), 0);
     lseek(file, 0, SEEK_SET);
     assert_pieces(file, 200);
     assert_true(put(writer, 200));
-    weir__background_writer_close(writer, true);
+    weir_file_writer_close(writer, true);
     lseek(file, 0, SEEK_SET);
     assert_pieces(file, 201);
     assert_end(file);
     close(file);
 }
 
-TEST(background_writer, writes_a_full_chunk_and_what_is_pushed_by_itself)
+TEST(file_writer, writes_a_full_chunk_and_what_is_pushed_by_itself)
 {
-    weir__background_writer *writer;
+    weir_file_writer *writer;
     int ends[2];
 
     assert_int_equal(pipe(ends), 0);
     writer = make_writer(ends[1]);
     assert_true(put(writer, 0));
-    weir__background_writer_push(writer);
+    weir_file_writer_push(writer);
     assert_pieces(ends[0], 1);
-    assert_int_equal(weir__background_writer_flush(writer), 0); /* the chunk is free again */
-    for (uint32_t i = 0; i < 132; i++)                          /* 131 fill a chunk */
+    assert_int_equal(weir_file_writer_flush(writer), 0); /* the chunk is free again */
+    for (uint32_t i = 0; i < 132; i++)                   /* 131 fill a chunk */
         assert_true(put(writer, i));
     assert_pieces(ends[0], 131);
-    weir__background_writer_close(writer, true);
+    weir_file_writer_close(writer, true);
     close(ends[0]);
 }
 
-TEST(background_writer, rejects_pieces_while_its_queue_is_full)
+TEST(file_writer, rejects_pieces_while_its_queue_is_full)
 {
-    weir__background_writer *writer;
+    weir_file_writer *writer;
     uint32_t count;
     int ends[2];
 
@@ -166,37 +167,37 @@ TEST(background_writer, rejects_pieces_while_its_queue_is_full)
     writer = make_writer(ends[1]);
     count = put_all(writer);
     assert_in_range(count, 200, 2000);
-    weir__background_writer_push(writer);
+    weir_file_writer_push(writer);
     assert_pieces(ends[0], count);
-    assert_int_equal(weir__background_writer_error(writer), 0);
-    assert_int_equal(weir__background_writer_flush(writer), 0);
+    assert_int_equal(weir_file_writer_error(writer), 0);
+    assert_int_equal(weir_file_writer_flush(writer), 0);
     assert_true(put(writer, 0));
-    weir__background_writer_close(writer, true);
+    weir_file_writer_close(writer, true);
     assert_pieces(ends[0], 1);
     assert_end(ends[0]);
     close(ends[0]);
 }
 
-TEST(background_writer, finishes_in_the_background)
+TEST(file_writer, finishes_in_the_background)
 {
-    weir__background_writer *writer;
+    weir_file_writer *writer;
     uint32_t count;
     int ends[2];
 
     assert_int_equal(pipe(ends), 0);
     writer = make_writer(ends[1]);
     count = put_all(writer);
-    weir__background_writer_close(writer, false);
-    assert_false(weir__background_writers_wait(0));
+    weir_file_writer_close(writer, false);
+    assert_false(weir__file_writers_wait(0));
     assert_pieces(ends[0], count);
     assert_end(ends[0]);
-    assert_true(weir__background_writers_wait(TEST_TIMEOUT_NS));
+    assert_true(weir__file_writers_wait(TEST_TIMEOUT_NS));
     close(ends[0]);
 }
 
-TEST(background_writer, close_gives_up_on_a_file_that_accepts_nothing)
+TEST(file_writer, close_gives_up_on_a_file_that_accepts_nothing)
 {
-    weir__background_writer *writer;
+    weir_file_writer *writer;
     uint32_t count;
     int ends[2];
 
@@ -204,26 +205,26 @@ TEST(background_writer, close_gives_up_on_a_file_that_accepts_nothing)
     writer = make_writer(ends[1]);
     count = put_all(writer);
     weir_log_set_level(WEIR_LOG_OFF);
-    atomic_store(&weir__background_grace_ns, weir_ms(1));
-    weir__background_writer_close(writer, true);
+    atomic_store(&weir__file_writer_grace_ns, weir_ms(1));
+    weir_file_writer_close(writer, true);
     assert_pieces(ends[0], count);
     assert_end(ends[0]);
-    assert_true(weir__background_writers_wait(TEST_TIMEOUT_NS));
+    assert_true(weir__file_writers_wait(TEST_TIMEOUT_NS));
     close(ends[0]);
 }
 
 /* In a separate process. */
 static void fill_and_exit(int file)
 {
-    weir__background_writer *writer = make_writer(file);
+    weir_file_writer *writer = make_writer(file);
 
     (void)put_all(writer);
-    weir__background_writer_close(writer, false);
-    atomic_store(&weir__background_exit_ns, TEST_TIMEOUT_NS);
+    weir_file_writer_close(writer, false);
+    atomic_store(&weir__file_writer_exit_ns, TEST_TIMEOUT_NS);
     exit(0);
 }
 
-TEST(background_writer, is_waited_for_at_the_end_of_the_process)
+TEST(file_writer, is_waited_for_at_the_end_of_the_process)
 {
     uint8_t bytes[PIECE];
     uint32_t count = 0;
@@ -245,26 +246,26 @@ TEST(background_writer, is_waited_for_at_the_end_of_the_process)
     close(ends[0]);
 }
 
-TEST(background_writer, reports_the_first_error_and_writes_nothing_more)
+TEST(file_writer, reports_the_first_error_and_writes_nothing_more)
 {
     int file = open("/dev/full", O_WRONLY | O_CLOEXEC);
-    weir__background_writer *writer = make_writer(file);
+    weir_file_writer *writer = make_writer(file);
 
     weir_log_set_level(WEIR_LOG_OFF);
-    assert_int_equal(weir__background_writer_error(writer), 0);
+    assert_int_equal(weir_file_writer_error(writer), 0);
     assert_true(put(writer, 0));
-    assert_int_equal(weir__background_writer_flush(writer), -ENOSPC);
-    assert_int_equal(weir__background_writer_error(writer), -ENOSPC);
+    assert_int_equal(weir_file_writer_flush(writer), -ENOSPC);
+    assert_int_equal(weir_file_writer_error(writer), -ENOSPC);
     assert_false(put(writer, 1));
-    assert_int_equal(weir__background_writer_flush(writer), -ENOSPC);
-    weir__background_writer_close(writer, true);
+    assert_int_equal(weir_file_writer_flush(writer), -ENOSPC);
+    weir_file_writer_close(writer, true);
 }
 
 #define THREADS 4
 #define PIECES_EACH 2000
 
 struct producer {
-    weir__background_writer *writer;
+    weir_file_writer *writer;
     uint32_t taken;
     weir__thread thread;
 };
@@ -276,14 +277,14 @@ static void produce(void *arg)
     for (uint32_t i = 0; i < PIECES_EACH; i++) {
         producer->taken += put(producer->writer, i);
         if (i % 64 == 0)
-            weir__background_writer_push(producer->writer);
+            weir_file_writer_push(producer->writer);
     }
 }
 
-TEST(background_writer, keeps_the_pieces_of_many_threads_whole)
+TEST(file_writer, keeps_the_pieces_of_many_threads_whole)
 {
     int file = make_file();
-    weir__background_writer *writer = make_writer(dup(file));
+    weir_file_writer *writer = make_writer(dup(file));
     struct producer producers[THREADS] = {{0}};
     uint32_t taken = 0, found = 0, number;
     uint8_t bytes[PIECE];
@@ -297,7 +298,7 @@ TEST(background_writer, keeps_the_pieces_of_many_threads_whole)
         weir__thread_join(&producers[i].thread);
         taken += producers[i].taken;
     }
-    weir__background_writer_close(writer, true);
+    weir_file_writer_close(writer, true);
     lseek(file, 0, SEEK_SET);
     for (; read_piece(file, bytes); found++) {
         memcpy(&number, bytes, sizeof(number));
@@ -307,24 +308,94 @@ TEST(background_writer, keeps_the_pieces_of_many_threads_whole)
     close(file);
 }
 
-TEST(background_writer, create_fails_without_memory)
+TEST(file_writer, create_fails_without_memory)
 {
-    weir__background_writer *writer = NULL;
+    weir_file_writer *writer = NULL;
     unsigned n = 0;
     int ends[2], err;
 
     assert_int_equal(pipe(ends), 0);
     do {
         test_memory_fail_at(++n);
-        err = weir__background_writer_create(ends[1], QUEUE, "test", &writer);
+        err = weir_file_writer_create(ends[1], QUEUE, "test", &writer);
         assert_true(err == 0 || err == -ENOMEM);
     } while (err < 0);
     assert_true(n > 1);
     test_memory_fail_at(1);
     assert_false(put(writer, 0));
     assert_true(put(writer, 0));
-    weir__background_writer_close(writer, true);
+    weir_file_writer_close(writer, true);
     assert_pieces(ends[0], 1);
     assert_end(ends[0]);
     close(ends[0]);
+}
+
+static void assert_content(const char *path, const char *expected)
+{
+    char content[64] = "";
+    int file = open(path, O_RDONLY);
+
+    assert_true(file >= 0);
+    assert_int_equal(read(file, content, sizeof(content) - 1), strlen(expected));
+    assert_string_equal(content, expected);
+    close(file);
+}
+
+static void put_text(weir_file_writer *writer, const char *text)
+{
+    uint8_t *place = weir_file_writer_begin(writer, strlen(text));
+
+    assert_non_null(place);
+    memcpy(place, text, strlen(text));
+    weir_file_writer_end(writer);
+}
+
+TEST(file_writer, appends_to_a_path_and_opens_it_anew)
+{
+    char folder[] = "/tmp/weir-file-writer-XXXXXX", path[64], renamed[64];
+    weir_file_writer *writer = NULL;
+
+    assert_non_null(mkdtemp(folder));
+    (void)snprintf(path, sizeof(path), "%s/log", folder);
+    (void)snprintf(renamed, sizeof(renamed), "%s/log.1", folder);
+    assert_int_equal(weir_file_writer_open(folder, QUEUE, "test", &writer), -EISDIR);
+    assert_int_equal(weir_file_writer_open(path, QUEUE - 1, "test", &writer), -EINVAL);
+    assert_int_equal(weir_file_writer_open(path, QUEUE, "test", &writer), 0);
+    put_text(writer, "one ");
+    weir_file_writer_close(writer, true);
+    assert_int_equal(weir_file_writer_open(path, QUEUE, "test", &writer), 0);
+    put_text(writer, "two ");
+    assert_int_equal(rename(path, renamed), 0);
+    weir_file_writer_reopen(writer);
+    assert_int_equal(weir_file_writer_flush(writer), 0);
+    put_text(writer, "three");
+    assert_int_equal(weir_file_writer_flush(writer), 0);
+    assert_content(path, "three");
+    assert_content(renamed, "one two ");
+    weir_file_writer_close(writer, true);
+    weir_file_writer_close(NULL, true);
+    unlink(path);
+    unlink(renamed);
+    rmdir(folder);
+}
+
+TEST(file_writer, keeps_the_file_that_cannot_be_opened_anew)
+{
+    char folder[] = "/tmp/weir-file-writer-XXXXXX", path[64], renamed[64];
+    weir_file_writer *writer = NULL;
+
+    assert_non_null(mkdtemp(folder));
+    (void)snprintf(path, sizeof(path), "%s/log", folder);
+    (void)snprintf(renamed, sizeof(renamed), "%s/log.1", folder);
+    assert_int_equal(weir_file_writer_open(path, QUEUE, "test", &writer), 0);
+    assert_int_equal(rename(path, renamed), 0);
+    assert_int_equal(mkdir(path, 0700), 0);
+    weir_log_set_level(WEIR_LOG_OFF);
+    weir_file_writer_reopen(writer);
+    put_text(writer, "one");
+    weir_file_writer_close(writer, true);
+    assert_content(renamed, "one");
+    unlink(renamed);
+    rmdir(path);
+    rmdir(folder);
 }
