@@ -235,18 +235,30 @@ WEIR_API size_t weir_msg_list_count(const weir_msg_list *list);
  */
 typedef int weir_msg_decode_fn(weir_ctx *ctx, weir_msg *msg, weir_msg_list *out);
 
+/*
+ * Makes the next message of a borrowed message, for decoders whose messages become much larger, as
+ * when they decompress: one at a time, and only when it is requested. Returns 1 if there is more:
+ * it is called again with the same message; 0 after the last one. Both with a message in
+ * `*ret_msg`, or without. To pass the message itself on, it retains it. An error is fired through
+ * the pipeline, and decoding continues with the next message. Messages that arrive meanwhile wait.
+ */
+typedef int weir_msg_decode_next_fn(weir_ctx *ctx, weir_msg *msg, weir_msg **ret_msg);
+
 typedef struct weir_msg_decoder {
     weir_handler handler;      /* {.name = ..., WEIR_MSG_DECODER_SLOTS(state), further slots} */
     const weir_msg_type *type; /* the type to decode; NULL = decided by `accepts` */
     bool (*accepts)(const weir_msg *msg); /* NULL as well = every message */
     weir_msg_decode_fn *decode;
-    void *reserved[4]; /* NULL */
+    weir_msg_decode_next_fn *decode_next; /* instead of `decode` */
+    void *reserved[3];                    /* NULL */
 } weir_msg_decoder;
 
 /* The first member of a decoder's state. Private. */
 typedef struct weir_msg_decoder_state {
     weir_demand demand; /* first */
     const char *detail;
+    weir_msg *current;      /* of decode_next */
+    weir_msg_queue waiting; /* behind it */
 } weir_msg_decoder_state;
 
 /*

@@ -73,8 +73,23 @@ static const weir_msg_decoder spelling = {
     .decode = spell,
 };
 
+static int spell_next(weir_ctx *ctx, weir_msg *msg, weir_msg **ret_msg)
+{
+    weir_buf *word = weir_buf_of(msg);
+
+    if (weir_buf_readable(word) > 0 && take_letter(ctx, word, ret_msg) < 0)
+        return -ENOMEM;
+    return weir_buf_readable(word) > 0;
+}
+
+static const weir_msg_decoder lazy_spelling = {
+    .handler = {.name = "lazy-spelling", WEIR_MSG_DECODER_SLOTS(weir_msg_decoder_state)},
+    .type = &weir_buf_type,
+    .decode_next = spell_next,
+};
+
 static const weir_handler *const bases[] = {&letters.handler, &passed_letters.handler,
-                                            &spelling.handler};
+                                            &spelling.handler, &lazy_spelling.handler};
 
 #define BASES (sizeof(bases) / sizeof(bases[0]))
 
