@@ -19,8 +19,7 @@
  *      bytes            of memory: what the server has grown by for each connection
  *      base             of memory: the server's with one connection
  */
-#include "echo/load.h"
-#include "echo/measurement.h"
+#include "echo/script_round.h"
 
 static void echo_case(bench_round *round)
 {
@@ -28,16 +27,11 @@ static void echo_case(bench_round *round)
     size_t size = (size_t)bench_setting(round, "size", 64);
     size_t depth = (size_t)bench_setting(round, "depth", 1);
     struct measurement *self = measurement_open(round);
-    echo_load *load;
+    echo_script script;
 
-    echo_server_allow_preemption(&self->server, true);
-    load = echo_load_open(self->server.port, connections, size, depth);
-    echo_server_allow_preemption(&self->server, false);
-    echo_load_run(load, self->warmup_ns, &self->counts);
-    measurement_begin(self);
-    echo_load_run(load, self->duration_ns, &self->counts);
-    measurement_end(self);
-    echo_load_close(load);
+    echo_script_init(&script, size, depth);
+    script_round_run(self, connections, &script);
+    echo_script_deinit(&script);
     measurement_close(self);
 }
 
@@ -93,21 +87,11 @@ static void memory_case(bench_round *round)
 {
     size_t connections = (size_t)bench_setting(round, "connections", 10000);
     struct measurement *self = measurement_open(round);
-    int64_t before, after;
-    echo_client client;
-    echo_load *load;
+    echo_script script;
 
-    echo_server_allow_preemption(&self->server, true);
-    echo_client_open(&client, self->server.port, 64, false);
-    echo_client_run(&client, 0, self->warmup_ns, &self->counts);
-    before = echo_server_resident(&self->server);
-    load = echo_load_open(self->server.port, connections, 64, 1);
-    echo_load_drain(load, &self->counts);
-    after = echo_server_resident(&self->server);
-    bench_report(round, "bytes", (double)(after - before) / (double)connections);
-    bench_report(round, "base", (double)before);
-    echo_load_close(load);
-    echo_client_close(&client);
+    echo_script_init(&script, 64, 1);
+    script_round_memory(self, connections, &script);
+    echo_script_deinit(&script);
     measurement_close(self);
 }
 

@@ -82,15 +82,14 @@ static void fill(char *bytes, size_t size)
 struct connection {
     int descriptor;
     bool answered;
-    size_t received; /* of the request that is being answered */
+    size_t received; /* of the answer that is coming */
     size_t unsent;   /* of those that are due; its end is the end of a request */
     int64_t sent_ns;
 };
 
 struct echo_load {
     int epoll;
-    size_t size;
-    size_t depth;
+    echo_script script;
     size_t count;
     size_t silent; /* connections that have had no answer yet */
     struct connection *connections;
@@ -113,7 +112,8 @@ static void watch(echo_load *load, struct connection *connection, int operation,
 /* What is due ends with a request's end: so much is left of the requests' copy. */
 static ssize_t send_some(echo_load *load, struct connection *connection)
 {
-    const char *from = load->requests + load->size * load->depth - connection->unsent;
+    const char *from =
+        load->requests + load->script.request_size * load->script.depth - connection->unsent;
 
     return send(connection->descriptor, from, connection->unsent, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
@@ -133,17 +133,20 @@ static void ask(echo_load *load, struct connection *connection, size_t requests,
     bool was_waiting = connection->unsent > 0;
 
     connection->sent_ns = now_ns;
-    connection->unsent += requests * load->size;
+    connection->unsent += requests * load->script.request_size;
     if (!was_waiting && !send_due(load, connection))
         watch(load, connection, EPOLL_CTL_MOD, EPOLLIN | EPOLLOUT);
 }
 
-static void check_answer(const echo_load *load, size_t offset, const char *bytes, size_t length)
+static void check_answer(const echo_script *script, size_t offset, const char *bytes, size_t length)
 {
     while (length > 0) {
-        size_t part = load->size - offset < length ? load->size - offset : length;
+        size_t left = script->answer_size - offset;
+        size_t part = left < length ? left : length;
+        size_t known = script->answer_known > offset ? script->answer_known - offset : 0;
 
-        bench_require(memcmp(bytes, load->requests + offset, part) == 0, "the echo");
+        known = known < part ? known : part;
+        bench_require(memcmp(bytes, script->answer + offset, known) == 0, "the answer");
         bytes += part;
         length -= part;
         offset = 0;
@@ -158,12 +161,12 @@ static void on_readable(echo_load *load, struct connection *connection)
 
     bench_require(got > 0, "receiving");
     if (load->checks)
-        check_answer(load, connection->received, load->answers, (size_t)got);
+        check_answer(&load->script, connection->received, load->answers, (size_t)got);
     connection->received += (size_t)got;
-    answered = connection->received / load->size;
+    answered = connection->received / load->script.answer_size;
     if (answered == 0)
         return;
-    connection->received -= answered * load->size;
+    connection->received -= answered * load->script.answer_size;
     load->silent -= !connection->answered;
     connection->answered = true;
     load->counts->requests += answered;
@@ -216,27 +219,45 @@ static void open_connection(echo_load *load, struct connection *connection, uint
     watch(load, connection, EPOLL_CTL_ADD, EPOLLIN);
 }
 
-echo_load *echo_load_open(uint16_t port, size_t connections, size_t size, size_t depth)
+void echo_script_init(echo_script *script, size_t size, size_t depth)
+{
+    char *bytes = bench_alloc(1, size);
+
+    fill(bytes, size);
+    *script = (echo_script){
+        .request = bytes,
+        .request_size = size,
+        .answer_size = size,
+        .answer = bytes,
+        .answer_known = size,
+        .depth = depth,
+    };
+}
+
+void echo_script_deinit(echo_script *script)
+{
+    bench_free(script->request);
+}
+
+echo_load *echo_load_open(uint16_t port, size_t connections, const echo_script *script)
 {
     echo_load *load = bench_alloc(1, sizeof(*load));
 
     load->epoll = epoll_create1(EPOLL_CLOEXEC);
     bench_require(load->epoll >= 0, "epoll_create1");
-    load->size = size;
-    load->depth = depth;
+    load->script = *script;
     load->count = load->silent = connections;
     load->connections = bench_alloc(connections, sizeof(*load->connections));
     load->answers = bench_alloc(1, READ_SIZE);
-    load->requests = bench_alloc(depth, size);
+    load->requests = bench_alloc(script->depth, script->request_size);
     load->checks = true;
-    fill(load->requests, size);
-    for (size_t i = 1; i < depth; i++)
-        memcpy(load->requests + i * size, load->requests, size);
+    for (size_t i = 0; i < script->depth; i++)
+        memcpy(load->requests + i * script->request_size, script->request, script->request_size);
 
     for (size_t i = 0; i < connections; i++)
         open_connection(load, &load->connections[i], port);
     for (size_t i = 0; i < connections; i++)
-        ask(load, &load->connections[i], depth, bench_now_ns());
+        ask(load, &load->connections[i], script->depth, bench_now_ns());
     return load;
 }
 

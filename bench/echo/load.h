@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * echo/load.h - what asks an echo server: a closed loop over many connections, a client of one
+ * echo/load.h - what asks a server: a closed loop over many connections, a client of one
  * connection that sleeps or spins while it waits, and one that connects, asks once, and closes.
  *
  * All run on the calling thread, for a given time, and count what was answered. What fails, also a
@@ -19,7 +19,22 @@
 
 typedef struct echo_load echo_load;
 
-echo_load *echo_load_open(uint16_t port, size_t connections, size_t size, size_t depth);
+/* What is asked again and again, and what is answered. */
+typedef struct echo_script {
+    char *request;
+    size_t request_size;
+    size_t answer_size;
+    const char *answer;  /* how each answer begins: `answer_known` bytes, */
+    size_t answer_known; /* which are compared in the first run */
+    size_t depth;        /* requests in flight on each connection */
+} echo_script;
+
+/* Copies the request; the answer stays the caller's. */
+echo_load *echo_load_open(uint16_t port, size_t connections, const echo_script *script);
+
+/* The script of an echo: random bytes, which echo_script_deinit frees. */
+void echo_script_init(echo_script *script, size_t size, size_t depth);
+void echo_script_deinit(echo_script *script);
 
 /* The first run goes on until every connection was answered. */
 void echo_load_run(echo_load *load, int64_t duration_ns, echo_counts *counts);

@@ -5,12 +5,8 @@
  */
 #include "echo/competitor.h"
 
-#include <limits.h>
-#include <netinet/in.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-
+#include "peers/launched.h"
+#include "support/folder.h"
 #include "tls/crowd.h"
 #include "tls/identity.h"
 
@@ -42,62 +38,7 @@ static const char configuration[] = "daemon off;\n"
                                     "    }\n"
                                     "}\n";
 
-static char folder[] = "/tmp/weir-bench-nginx-XXXXXX";
 static bool configured_tickets, configured_plain;
-static int64_t file_size; /* 0: none */
-
-static FILE *create_file(const char *name)
-{
-    char path[PATH_MAX];
-    FILE *file;
-
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
-    file = fopen(path, "w");
-    bench_require(file != NULL, path);
-    return file;
-}
-
-static void write_text(const char *name, const char *text)
-{
-    FILE *file = create_file(name);
-
-    fputs(text, file);
-    fclose(file);
-}
-
-/* The file that has its size as its name. */
-static void write_file(int64_t size)
-{
-    char name[32];
-    FILE *file;
-
-    snprintf(name, sizeof(name), "%lld", (long long)size);
-    file = create_file(name);
-    for (int64_t i = 0; i < size; i++)
-        putc((int)(i % 251), file);
-    fclose(file);
-}
-
-static void remove_folder(void)
-{
-    char command[64];
-
-    snprintf(command, sizeof(command), "rm -rf %s", folder);
-    bench_require(system(command) == 0, command);
-}
-
-static void make_folder_once(void)
-{
-    static bool made;
-
-    if (made)
-        return;
-    made = true;
-    bench_require(mkdtemp(folder) != NULL, "mkdtemp");
-    atexit(remove_folder);
-    write_text("certificate.pem", tls_identity_certificate());
-    write_text("key.pem", tls_identity_key());
-}
 
 static void server_configure(bench_round *round)
 {
@@ -106,46 +47,15 @@ static void server_configure(bench_round *round)
     configured_plain = bench_setting(round, "version", 13) == 0;
     configured_tickets = bench_setting(round, "tickets", 0) + bench_setting(round, "resumed", 0);
     bench_setting(round, "file", 0); /* always from one */
-    make_folder_once();
-    if (size > 0 && size != file_size)
-        write_file(file_size = size);
-}
-
-/* A free port, which this socket keeps so until nginx, who shares it, listens there. */
-static int reserve_port(struct sockaddr_in *ret_address)
-{
-    int descriptor = socket(AF_INET, SOCK_STREAM, 0), on = 1;
-    socklen_t length = echo_server_address(0, (struct sockaddr_storage *)ret_address);
-
-    bench_require(descriptor >= 0, "socket");
-    bench_require(setsockopt(descriptor, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) == 0,
-                  "SO_REUSEPORT");
-    bench_require(bind(descriptor, (struct sockaddr *)ret_address, length) == 0, "bind");
-    bench_require(getsockname(descriptor, (struct sockaddr *)ret_address, &length) == 0,
-                  "getsockname");
-    return descriptor;
-}
-
-/* A process of its own, because nginx cannot say when it listens. */
-static void announce_later(const struct sockaddr_in *address)
-{
-    int descriptor, err;
-
-    if (fork() != 0)
-        return;
-    do {
-        usleep(1000);
-        descriptor = socket(AF_INET, SOCK_STREAM, 0);
-        err = connect(descriptor, (const struct sockaddr *)address, sizeof(*address));
-        close(descriptor);
-    } while (err != 0 && getppid() != 1);
-    echo_server_announce_port(ntohs(address->sin_port));
-    _exit(0);
+    bench_folder_write("certificate.pem", tls_identity_certificate());
+    bench_folder_write("key.pem", tls_identity_key());
+    if (size > 0)
+        bench_folder_write_sized(size);
 }
 
 static void write_configuration(uint16_t port)
 {
-    FILE *file = create_file("nginx.conf");
+    FILE *file = bench_folder_create("nginx.conf");
 
     fprintf(file, configuration, configured_tickets ? "on" : "off", configured_tickets ? 2 : 0,
             port, configured_plain ? "" : "ssl", TLS_REQUEST_SIZE, 0);
@@ -154,14 +64,13 @@ static void write_configuration(uint16_t port)
 
 static void server_run(int cpu)
 {
-    struct sockaddr_storage address;
-    struct sockaddr_in *in = (struct sockaddr_in *)&address;
+    uint16_t port = launched_reserve_port();
 
-    reserve_port(in);
-    write_configuration(ntohs(in->sin_port));
-    announce_later(in);
+    write_configuration(port);
+    launched_announce_later(port);
     bench_pin(cpu);
-    execl(NGINX_PROGRAM, "nginx", "-p", folder, "-c", "nginx.conf", "-e", "stderr", (char *)NULL);
+    execl(NGINX_PROGRAM, "nginx", "-p", bench_folder(), "-c", "nginx.conf", "-e", "stderr",
+          (char *)NULL);
 }
 
 #include "tls/cases.h"
