@@ -45,6 +45,10 @@ struct weir_msg {
     uint32_t flags; /* for the type */
 };
 
+/* The `refs` of a static message, which is never freed: it is not counted, so that the threads that
+ * share it do not contend. */
+#define WEIR_MSG_STATIC UINT32_MAX
+
 /*
  * Initializes a message with one reference, the caller's.
  * Thread: any.
@@ -82,9 +86,9 @@ static inline weir_msg *weir_msg_retain(weir_msg *msg)
      */
     if (before == 1)
         __atomic_store_n(&msg->refs, 2u, __ATOMIC_RELAXED);
-    else
+    else if (before != WEIR_MSG_STATIC)
         before = __atomic_fetch_add(&msg->refs, 1u, __ATOMIC_RELAXED);
-    assert(before > 0 && before < UINT32_MAX);
+    assert(before > 0);
     (void)before;
     return msg;
 }
@@ -105,6 +109,8 @@ static inline void weir_msg_release(weir_msg *msg)
     assert(refs > 0); /* 0 after the message was freed */
     if (__builtin_expect(refs == 1, 1))
         __atomic_store_n(&msg->refs, 0u, __ATOMIC_RELAXED); /* for the assertion above */
+    else if (refs == WEIR_MSG_STATIC)
+        return;
     else if (__atomic_fetch_sub(&msg->refs, 1u, __ATOMIC_ACQ_REL) != 1)
         return;
     msg->type->destroy(msg);

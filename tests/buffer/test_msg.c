@@ -70,6 +70,18 @@ TEST(msg, has_no_references_when_it_is_destroyed)
     assert_int_equal(sole.refs_at_the_end, 0);
 }
 
+TEST(msg, that_is_static_is_never_destroyed)
+{
+    struct greeting greeting = {.msg = {.type = &greeting_type, .refs = WEIR_MSG_STATIC}};
+
+    weir_msg_release(&greeting.msg);
+    assert_ptr_equal(weir_msg_retain(&greeting.msg), &greeting.msg);
+    weir_msg_release(&greeting.msg);
+    weir_msg_release(&greeting.msg);
+    assert_int_equal(greeting.destroyed, 0);
+    assert_int_equal(weir_msg_refs(&greeting.msg), WEIR_MSG_STATIC);
+}
+
 TEST(msg, releasing_null_is_ignored)
 {
     weir_msg_release(NULL);
