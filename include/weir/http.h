@@ -398,7 +398,7 @@ extern WEIR_API const weir_msg_type weir_http_end_type;
 WEIR_API WEIR_MUST_USE int weir_http_end_create(weir_http_end **ret_end);
 
 /*
- * Retains the static end without trailers, as a message to pass on or to write.
+ * The static end without trailers, as a message to pass on or to write. It is not counted.
  * Thread: any.  Gives: the message.
  */
 WEIR_API weir_msg *weir_http_end_static(void);
@@ -450,7 +450,8 @@ WEIR_API weir_http_headers *weir_http_full_trailers(const weir_http_full *full);
  * Adds a handler that turns heads, content and ends that are read into whole messages. It writes
  * status 100 to a client that waits for it. Content beyond `max_content` bytes (0 = 1 MiB) is
  * refused: a server's client gets status 413 and the connection is closed; on a client's channel
- * the error WEIR_ETOOLONG is fired, and it is closed.
+ * the error WEIR_ETOOLONG is fired, and it is closed. Responses with status 100 to 199, except 101,
+ * are passed on as heads.
  * Thread: any.  Fails: as weir_pipeline_add.
  */
 WEIR_API WEIR_MUST_USE int weir_http_aggregator_add(weir_pipeline *pipeline, uint64_t max_content);

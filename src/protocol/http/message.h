@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Heads and ends. A head is one block of the pool: the struct, its fields, and text.
+ */
+#ifndef WEIR_PROTOCOL_HTTP_MESSAGE_H
+#define WEIR_PROTOCOL_HTTP_MESSAGE_H
+
+#include <weir/http.h>
+
+#include "protocol/http/headers.h"
+
+/* The common part of requests and responses. */
+typedef struct weir__http_head {
+    weir_msg msg;
+    weir_buf *block;    /* the memory of the head */
+    weir_buf *received; /* that headers.received points into; NULL if it was copied, or created */
+    weir_http_headers headers;
+    int64_t content_length;
+    uint8_t version; /* enum weir_http_version */
+} weir__http_head;
+
+struct weir_http_request {
+    weir__http_head head;
+    uint8_t method; /* enum weir_http_method */
+    bool expects_continue;
+    uint32_t method_text; /* offsets, as those of fields */
+    uint32_t method_length;
+    uint32_t target;
+    uint32_t target_length;
+    uint32_t path; /* relative to the target */
+    uint32_t path_length;
+};
+
+struct weir_http_response {
+    weir__http_head head;
+    uint16_t status;
+    bool closes;
+    bool has_reason; /* it was received */
+    uint32_t reason;
+    uint32_t reason_length;
+};
+
+struct weir_http_end {
+    weir_msg msg;
+    weir_buf *block;
+    weir_buf *received;
+    bool has_trailers; /* false in the static one only */
+    weir_http_headers trailers;
+};
+
+/* Payloads of the pool: room for the fields of most heads. */
+#define WEIR__HTTP_REQUEST_SIZE 640
+#define WEIR__HTTP_RESPONSE_SIZE 448
+#define WEIR__HTTP_END_SIZE 256
+
+/* Create a message with room for `size` bytes altogether. Fail with -ENOMEM. */
+int weir__http_request_alloc(size_t size, weir_http_request **ret_request);
+int weir__http_response_alloc(size_t size, weir_http_response **ret_response);
+
+/* Finds the path in the target, once it is known. */
+void weir__http_request_find_path(weir_http_request *request);
+
+/* The authority of an absolute target; data is NULL if it has another form. */
+weir_span weir__http_target_authority(weir_span target);
+
+#endif

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names of methods and header fields.
+ *
+ * The number of a name is found by a perfect hash of its length, first, last and third-last letter,
+ * and one comparison. tests/protocol/http/test_names.c finds every name; a new name may need
+ * another factor.
+ */
+#include "protocol/http/names.h"
+
+#include <string.h>
+
+#define NAME(id, text) [WEIR_HTTP_##id] = {(const uint8_t *)(text), sizeof(text) - 1}
+
+static const weir_span names[WEIR_HTTP_NAME_COUNT] = {
+    NAME(OTHER, ""),
+    NAME(ACCEPT, "Accept"),
+    NAME(ACCEPT_ENCODING, "Accept-Encoding"),
+    NAME(ACCEPT_LANGUAGE, "Accept-Language"),
+    NAME(ACCEPT_RANGES, "Accept-Ranges"),
+    NAME(ACCESS_CONTROL_ALLOW_CREDENTIALS, "Access-Control-Allow-Credentials"),
+    NAME(ACCESS_CONTROL_ALLOW_HEADERS, "Access-Control-Allow-Headers"),
+    NAME(ACCESS_CONTROL_ALLOW_METHODS, "Access-Control-Allow-Methods"),
+    NAME(ACCESS_CONTROL_ALLOW_ORIGIN, "Access-Control-Allow-Origin"),
+    NAME(ACCESS_CONTROL_EXPOSE_HEADERS, "Access-Control-Expose-Headers"),
+    NAME(ACCESS_CONTROL_MAX_AGE, "Access-Control-Max-Age"),
+    NAME(ACCESS_CONTROL_REQUEST_HEADERS, "Access-Control-Request-Headers"),
+    NAME(ACCESS_CONTROL_REQUEST_METHOD, "Access-Control-Request-Method"),
+    NAME(AGE, "Age"),
+    NAME(ALLOW, "Allow"),
+    NAME(AUTHORIZATION, "Authorization"),
+    NAME(CACHE_CONTROL, "Cache-Control"),
+    NAME(CONNECTION, "Connection"),
+    NAME(CONTENT_DISPOSITION, "Content-Disposition"),
+    NAME(CONTENT_ENCODING, "Content-Encoding"),
+    NAME(CONTENT_LANGUAGE, "Content-Language"),
+    NAME(CONTENT_LENGTH, "Content-Length"),
+    NAME(CONTENT_LOCATION, "Content-Location"),
+    NAME(CONTENT_RANGE, "Content-Range"),
+    NAME(CONTENT_SECURITY_POLICY, "Content-Security-Policy"),
+    NAME(CONTENT_TYPE, "Content-Type"),
+    NAME(COOKIE, "Cookie"),
+    NAME(DATE, "Date"),
+    NAME(ETAG, "ETag"),
+    NAME(EXPECT, "Expect"),
+    NAME(EXPIRES, "Expires"),
+    NAME(FORWARDED, "Forwarded"),
+    NAME(HOST, "Host"),
+    NAME(IF_MATCH, "If-Match"),
+    NAME(IF_MODIFIED_SINCE, "If-Modified-Since"),
+    NAME(IF_NONE_MATCH, "If-None-Match"),
+    NAME(IF_RANGE, "If-Range"),
+    NAME(IF_UNMODIFIED_SINCE, "If-Unmodified-Since"),
+    NAME(KEEP_ALIVE, "Keep-Alive"),
+    NAME(LAST_EVENT_ID, "Last-Event-ID"),
+    NAME(LAST_MODIFIED, "Last-Modified"),
+    NAME(LINK, "Link"),
+    NAME(LOCATION, "Location"),
+    NAME(ORIGIN, "Origin"),
+    NAME(PROXY_AUTHENTICATE, "Proxy-Authenticate"),
+    NAME(PROXY_AUTHORIZATION, "Proxy-Authorization"),
+    NAME(PROXY_CONNECTION, "Proxy-Connection"),
+    NAME(RANGE, "Range"),
+    NAME(REFERER, "Referer"),
+    NAME(REFERRER_POLICY, "Referrer-Policy"),
+    NAME(RETRY_AFTER, "Retry-After"),
+    NAME(SEC_WEBSOCKET_ACCEPT, "Sec-WebSocket-Accept"),
+    NAME(SEC_WEBSOCKET_EXTENSIONS, "Sec-WebSocket-Extensions"),
+    NAME(SEC_WEBSOCKET_KEY, "Sec-WebSocket-Key"),
+    NAME(SEC_WEBSOCKET_PROTOCOL, "Sec-WebSocket-Protocol"),
+    NAME(SEC_WEBSOCKET_VERSION, "Sec-WebSocket-Version"),
+    NAME(SERVER, "Server"),
+    NAME(SET_COOKIE, "Set-Cookie"),
+    NAME(STRICT_TRANSPORT_SECURITY, "Strict-Transport-Security"),
+    NAME(TE, "TE"),
+    NAME(TRAILER, "Trailer"),
+    NAME(TRANSFER_ENCODING, "Transfer-Encoding"),
+    NAME(UPGRADE, "Upgrade"),
+    NAME(USER_AGENT, "User-Agent"),
+    NAME(VARY, "Vary"),
+    NAME(VIA, "Via"),
+    NAME(WWW_AUTHENTICATE, "WWW-Authenticate"),
+    NAME(X_CONTENT_TYPE_OPTIONS, "X-Content-Type-Options"),
+    NAME(X_FORWARDED_FOR, "X-Forwarded-For"),
+    NAME(X_FORWARDED_PROTO, "X-Forwarded-Proto"),
+    NAME(X_FRAME_OPTIONS, "X-Frame-Options"),
+    NAME(X_REQUEST_ID, "X-Request-Id"),
+};
+
+#define HASH_FACTOR 0x1527916bu
+
+static const uint8_t by_hash[256] = {
+    [1] = WEIR_HTTP_CONNECTION,
+    [3] = WEIR_HTTP_X_FRAME_OPTIONS,
+    [6] = WEIR_HTTP_VIA,
+    [9] = WEIR_HTTP_REFERRER_POLICY,
+    [16] = WEIR_HTTP_CACHE_CONTROL,
+    [18] = WEIR_HTTP_SET_COOKIE,
+    [19] = WEIR_HTTP_IF_NONE_MATCH,
+    [20] = WEIR_HTTP_COOKIE,
+    [23] = WEIR_HTTP_SEC_WEBSOCKET_KEY,
+    [24] = WEIR_HTTP_AUTHORIZATION,
+    [29] = WEIR_HTTP_IF_RANGE,
+    [35] = WEIR_HTTP_CONTENT_SECURITY_POLICY,
+    [38] = WEIR_HTTP_USER_AGENT,
+    [39] = WEIR_HTTP_EXPECT,
+    [41] = WEIR_HTTP_SEC_WEBSOCKET_ACCEPT,
+    [48] = WEIR_HTTP_ORIGIN,
+    [57] = WEIR_HTTP_VARY,
+    [58] = WEIR_HTTP_X_FORWARDED_PROTO,
+    [59] = WEIR_HTTP_WWW_AUTHENTICATE,
+    [63] = WEIR_HTTP_HOST,
+    [65] = WEIR_HTTP_TRANSFER_ENCODING,
+    [67] = WEIR_HTTP_ACCESS_CONTROL_ALLOW_CREDENTIALS,
+    [70] = WEIR_HTTP_KEEP_ALIVE,
+    [72] = WEIR_HTTP_ACCESS_CONTROL_EXPOSE_HEADERS,
+    [76] = WEIR_HTTP_STRICT_TRANSPORT_SECURITY,
+    [77] = WEIR_HTTP_UPGRADE,
+    [92] = WEIR_HTTP_SEC_WEBSOCKET_EXTENSIONS,
+    [96] = WEIR_HTTP_LAST_EVENT_ID,
+    [110] = WEIR_HTTP_CONTENT_ENCODING,
+    [115] = WEIR_HTTP_FORWARDED,
+    [117] = WEIR_HTTP_LAST_MODIFIED,
+    [122] = WEIR_HTTP_TRAILER,
+    [125] = WEIR_HTTP_PROXY_AUTHENTICATE,
+    [131] = WEIR_HTTP_CONTENT_LOCATION,
+    [135] = WEIR_HTTP_RETRY_AFTER,
+    [138] = WEIR_HTTP_CONTENT_TYPE,
+    [139] = WEIR_HTTP_ACCESS_CONTROL_ALLOW_METHODS,
+    [148] = WEIR_HTTP_CONTENT_LANGUAGE,
+    [150] = WEIR_HTTP_PROXY_CONNECTION,
+    [154] = WEIR_HTTP_RANGE,
+    [157] = WEIR_HTTP_CONTENT_LENGTH,
+    [160] = WEIR_HTTP_SEC_WEBSOCKET_PROTOCOL,
+    [165] = WEIR_HTTP_DATE,
+    [168] = WEIR_HTTP_SERVER,
+    [171] = WEIR_HTTP_ACCESS_CONTROL_REQUEST_METHOD,
+    [179] = WEIR_HTTP_ACCESS_CONTROL_REQUEST_HEADERS,
+    [181] = WEIR_HTTP_CONTENT_RANGE,
+    [182] = WEIR_HTTP_IF_UNMODIFIED_SINCE,
+    [185] = WEIR_HTTP_REFERER,
+    [187] = WEIR_HTTP_ACCEPT_RANGES,
+    [190] = WEIR_HTTP_X_FORWARDED_FOR,
+    [196] = WEIR_HTTP_CONTENT_DISPOSITION,
+    [199] = WEIR_HTTP_LINK,
+    [205] = WEIR_HTTP_EXPIRES,
+    [207] = WEIR_HTTP_ACCESS_CONTROL_ALLOW_ORIGIN,
+    [211] = WEIR_HTTP_ACCEPT,
+    [212] = WEIR_HTTP_ETAG,
+    [215] = WEIR_HTTP_PROXY_AUTHORIZATION,
+    [216] = WEIR_HTTP_ALLOW,
+    [217] = WEIR_HTTP_ACCEPT_ENCODING,
+    [221] = WEIR_HTTP_ACCESS_CONTROL_ALLOW_HEADERS,
+    [224] = WEIR_HTTP_IF_MODIFIED_SINCE,
+    [234] = WEIR_HTTP_LOCATION,
+    [235] = WEIR_HTTP_ACCESS_CONTROL_MAX_AGE,
+    [236] = WEIR_HTTP_TE,
+    [237] = WEIR_HTTP_SEC_WEBSOCKET_VERSION,
+    [240] = WEIR_HTTP_X_CONTENT_TYPE_OPTIONS,
+    [243] = WEIR_HTTP_X_REQUEST_ID,
+    [250] = WEIR_HTTP_AGE,
+    [252] = WEIR_HTTP_IF_MATCH,
+    [254] = WEIR_HTTP_ACCEPT_LANGUAGE,
+};
+
+#define NAME_LENGTH_MAX 32
+
+static inline uint32_t hash(weir_span name)
+{
+    uint32_t first = name.data[0] | 0x20u, last = name.data[name.length - 1] | 0x20u;
+    uint32_t third_last = name.data[name.length < 3 ? 0 : name.length - 3] | 0x20u;
+
+    return ((first | last << 8 | third_last << 16 | (uint32_t)name.length << 24) * HASH_FACTOR) >>
+           24;
+}
+
+static inline uint64_t load(const uint8_t *bytes)
+{
+    uint64_t word;
+
+    memcpy(&word, bytes, 8);
+    return word;
+}
+
+#define CASE_BITS 0x2020202020202020u
+
+/* Compares tokens: only letters differ in that bit and are tokens both, because a name that is
+ * compared with has none but letters, digits and hyphens. */
+static inline bool is_spelled(weir_span token, const uint8_t *name)
+{
+    size_t i;
+
+    if (token.length >= 8) {
+        for (i = 0; i + 8 <= token.length; i += 8)
+            if (((load(token.data + i) ^ load(name + i)) & ~CASE_BITS) != 0)
+                return false;
+        i = token.length - 8;
+        return ((load(token.data + i) ^ load(name + i)) & ~CASE_BITS) == 0;
+    }
+    for (i = 0; i < token.length; i++)
+        if (((token.data[i] ^ name[i]) & ~0x20u) != 0)
+            return false;
+    return true;
+}
+
+enum weir_http_name weir__http_name_of_token(weir_span token)
+{
+    enum weir_http_name name;
+
+    if (token.length < 2 || token.length > NAME_LENGTH_MAX)
+        return WEIR_HTTP_OTHER;
+    name = (enum weir_http_name)by_hash[hash(token)];
+    if (names[name].length != token.length || !is_spelled(token, names[name].data))
+        return WEIR_HTTP_OTHER;
+    return name;
+}
+
+enum weir_http_name weir_http_name_of(weir_span text)
+{
+    return weir__http_is_token(text) ? weir__http_name_of_token(text) : WEIR_HTTP_OTHER;
+}
+
+weir_span weir__http_name_span(enum weir_http_name name)
+{
+    return names[name];
+}
+
+const char *weir_http_name_text(enum weir_http_name name)
+{
+    return (const char *)names[(unsigned)name < WEIR_HTTP_NAME_COUNT ? name : 0].data;
+}
+
+/* ---- methods ---- */
+
+static const char *const methods[] = {
+    [WEIR_HTTP_METHOD_OTHER] = "",          [WEIR_HTTP_METHOD_GET] = "GET",
+    [WEIR_HTTP_METHOD_HEAD] = "HEAD",       [WEIR_HTTP_METHOD_POST] = "POST",
+    [WEIR_HTTP_METHOD_PUT] = "PUT",         [WEIR_HTTP_METHOD_DELETE] = "DELETE",
+    [WEIR_HTTP_METHOD_CONNECT] = "CONNECT", [WEIR_HTTP_METHOD_OPTIONS] = "OPTIONS",
+    [WEIR_HTTP_METHOD_TRACE] = "TRACE",     [WEIR_HTTP_METHOD_PATCH] = "PATCH",
+};
+
+const char *weir_http_method_text(enum weir_http_method method)
+{
+    return methods[(unsigned)method < sizeof(methods) / sizeof(methods[0]) ? method : 0];
+}
+
+/* The first two letters decide, except between PUT, POST and PATCH. */
+static enum weir_http_method candidate(weir_span text)
+{
+    switch (text.data[0]) {
+    case 'G':
+        return WEIR_HTTP_METHOD_GET;
+    case 'H':
+        return WEIR_HTTP_METHOD_HEAD;
+    case 'P':
+        if (text.data[1] == 'O')
+            return WEIR_HTTP_METHOD_POST;
+        return text.data[1] == 'U' ? WEIR_HTTP_METHOD_PUT : WEIR_HTTP_METHOD_PATCH;
+    case 'D':
+        return WEIR_HTTP_METHOD_DELETE;
+    case 'C':
+        return WEIR_HTTP_METHOD_CONNECT;
+    case 'O':
+        return WEIR_HTTP_METHOD_OPTIONS;
+    case 'T':
+        return WEIR_HTTP_METHOD_TRACE;
+    default:
+        return WEIR_HTTP_METHOD_OTHER;
+    }
+}
+
+enum weir_http_method weir_http_method_of(weir_span text)
+{
+    enum weir_http_method method;
+
+    if (text.length < 3 || text.length > 7)
+        return WEIR_HTTP_METHOD_OTHER;
+    method = candidate(text);
+    if (strlen(methods[method]) != text.length ||
+        memcmp(methods[method], text.data, text.length) != 0)
+        return WEIR_HTTP_METHOD_OTHER;
+    return method;
+}
+
+/* ---- bytes and lists ---- */
+
+/* Bits as in names.h: 1 token, 2 value, 4 target, 8 hexadecimal. */
+const uint8_t weir__http_classes[256] = {
+    0,  0,  0,  0,  0,  0,  0, 0, 0, 2, 0, 0, 0, 0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,
+    0,  0,  0,  0,  0,  0,  2, 7, 6, 7, 7, 7, 7, 7,  6,  6,  7,  7,  6,  7,  7,  6,  15, 15, 15, 15,
+    15, 15, 15, 15, 15, 15, 6, 6, 6, 6, 6, 6, 6, 15, 15, 15, 15, 15, 15, 7,  7,  7,  7,  7,  7,  7,
+    7,  7,  7,  7,  7,  7,  7, 7, 7, 7, 7, 7, 7, 6,  6,  6,  7,  7,  7,  15, 15, 15, 15, 15, 15, 7,
+    7,  7,  7,  7,  7,  7,  7, 7, 7, 7, 7, 7, 7, 7,  7,  7,  7,  7,  7,  6,  7,  6,  7,  0,  2,  2,
+    2,  2,  2,  2,  2,  2,  2, 2, 2, 2, 2, 2, 2, 2,  2,  2,  2,  2,  2,  2,  2,  2,  2,  2,  2,  2,
+    2,  2,  2,  2,  2,  2,  2, 2, 2, 2, 2, 2, 2, 2,  2,  2,  2,  2,  2,  2,  2,  2,  2,  2,  2,  2,
+    2,  2,  2,  2,  2,  2,  2, 2, 2, 2, 2, 2, 2, 2,  2,  2,  2,  2,  2,  2,  2,  2,  2,  2,  2,  2,
+    2,  2,  2,  2,  2,  2,  2, 2, 2, 2, 2, 2, 2, 2,  2,  2,  2,  2,  2,  2,  2,  2,  2,  2,  2,  2,
+    2,  2,  2,  2,  2,  2,  2, 2, 2, 2, 2, 2, 2, 2,  2,  2,  2,  2,  2,  2,  2,  2,
+};
+
+bool weir__http_all(weir_span text, unsigned classes)
+{
+    unsigned all = classes;
+
+    for (size_t i = 0; i < text.length; i++)
+        all &= weir__http_classes[text.data[i]];
+    return all == classes;
+}
+
+static uint8_t lower(uint8_t byte)
+{
+    return byte >= 'A' && byte <= 'Z' ? byte | 0x20u : byte;
+}
+
+bool weir__http_equal_nocase(weir_span a, weir_span b)
+{
+    if (a.length != b.length)
+        return false;
+    for (size_t i = 0; i < a.length; i++)
+        if (lower(a.data[i]) != lower(b.data[i]))
+            return false;
+    return true;
+}
+
+static bool is_blank(uint8_t byte)
+{
+    return byte == ' ' || byte == '\t';
+}
+
+weir_span weir__http_trim(weir_span text)
+{
+    while (text.length > 0 && is_blank(text.data[0])) {
+        text.data++;
+        text.length--;
+    }
+    while (text.length > 0 && is_blank(text.data[text.length - 1]))
+        text.length--;
+    return text;
+}
+
+/* The length of the element at the start, up to a comma outside of quotes. */
+static size_t element_length(weir_span list)
+{
+    bool is_quoted = false;
+    size_t i;
+
+    for (i = 0; i < list.length; i++) {
+        uint8_t byte = list.data[i];
+
+        if (byte == '"')
+            is_quoted = !is_quoted;
+        else if (is_quoted && byte == '\\' && i + 1 < list.length)
+            i++;
+        else if (!is_quoted && byte == ',')
+            break;
+    }
+    return i;
+}
+
+bool weir__http_next_element(weir_span *list, weir_span *ret_element)
+{
+    while (list->length > 0) {
+        size_t length = element_length(*list);
+        weir_span element = weir__http_trim(weir_span_of(list->data, length));
+
+        if (length < list->length)
+            length++; /* the comma */
+        list->data += length;
+        list->length -= length;
+        if (element.length > 0) {
+            *ret_element = element;
+            return true;
+        }
+    }
+    return false;
+}
