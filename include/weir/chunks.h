@@ -14,12 +14,13 @@
  *      err = weir_chunks_create(&lines, source, -1, &chunks);
  *      weir_write_and_flush(ctx, weir_chunks_msg(chunks), done);
  *
- * To send a file, weir/file_range.h is cheaper (sendfile); use weir_chunks_create_file if a handler
- * such as TLS has to see the bytes.
+ * To send a file, weir/file_range.h is cheaper (sendfile); use weir_chunks_create_file, or
+ * weir_file_reading_add, if a handler such as TLS has to see the bytes.
  */
 #ifndef WEIR_CHUNKS_H
 #define WEIR_CHUNKS_H
 
+#include <weir/file_range.h>
 #include <weir/handler.h>
 #include <weir/msg.h>
 
@@ -73,6 +74,13 @@ WEIR_API WEIR_MUST_USE int weir_chunks_create_file(int descriptor, int64_t offse
                                                    weir_chunks **ret_chunks);
 
 /*
+ * Creates a message from a file range, which is read as by weir_chunks_create_file.
+ * Thread: any.  Takes: range.  Gives: ret_chunks.  Fails: -ENOMEM.
+ */
+WEIR_API WEIR_MUST_USE int weir_chunks_create_range(weir_file_range *range, size_t chunk_size,
+                                                    weir_chunks **ret_chunks);
+
+/*
  * Casts a message to chunks. NULL if it is something else.
  * Thread: any.
  */
@@ -116,6 +124,14 @@ WEIR_API void weir_chunks_on_progress(weir_chunks *chunks, weir_chunks_progress_
  * Thread: any.  Fails: as weir_pipeline_add.
  */
 WEIR_API WEIR_MUST_USE int weir_chunked_writing_add(weir_pipeline *pipeline);
+
+/*
+ * Adds the handler that turns file ranges into chunks, at the tail, behind that of
+ * weir_chunked_writing_add: then handlers that write files need not know that TLS, or another
+ * handler nearer to the head, has to see the bytes.
+ * Thread: any.  Fails: as weir_pipeline_add.
+ */
+WEIR_API WEIR_MUST_USE int weir_file_reading_add(weir_pipeline *pipeline);
 
 #ifdef __cplusplus
 }

@@ -40,6 +40,16 @@ WEIR_API WEIR_MUST_USE int weir_file_range_create(int descriptor, int64_t offset
                                                   uint32_t flags, weir_file_range **ret_range);
 
 /*
+ * Creates a range of `length` bytes at `offset` of the same file, whether or not `range` covers
+ * them. It retains the range that owns the descriptor, so one descriptor serves any number of
+ * ranges.
+ * Thread: any, as long as `range` is not being sent.  Keeps: range.  Gives: ret_slice.  Fails:
+ * -EINVAL (as weir_file_range_create), -ENOMEM.
+ */
+WEIR_API WEIR_MUST_USE int weir_file_range_slice(weir_file_range *range, int64_t offset,
+                                                 int64_t length, weir_file_range **ret_slice);
+
+/*
  * The message as a file range; NULL if it has another type.
  * Thread: any.
  */

@@ -128,17 +128,28 @@ static void touch(weir_msg *msg, const char *where)
     weir__leak_msg_touch(msg, where);
 }
 
-static int share(weir_msg *msg, weir_msg **ret_share)
+int weir_file_range_slice(weir_file_range *range, int64_t offset, int64_t length,
+                          weir_file_range **ret_slice)
 {
-    weir_file_range *range = weir_file_range_of(msg), *rest;
-    int err = weir_file_range_create(range->descriptor, weir_file_range_position(range),
-                                     weir_file_range_remaining(range), 0, &rest);
+    weir_file_range *slice;
+    int err = weir_file_range_create(range->descriptor, offset, length, 0, &slice);
 
     if (err < 0)
         return err;
-    rest->origin = weir_file_range_retain(range->origin != NULL ? range->origin : range);
-    *ret_share = weir_file_range_msg(rest);
+    slice->origin = weir_file_range_retain(range->origin != NULL ? range->origin : range);
+    *ret_slice = slice;
     return 0;
+}
+
+static int share(weir_msg *msg, weir_msg **ret_share)
+{
+    weir_file_range *range = weir_file_range_of(msg), *rest;
+    int err = weir_file_range_slice(range, weir_file_range_position(range),
+                                    weir_file_range_remaining(range), &rest);
+
+    if (err == 0)
+        *ret_share = weir_file_range_msg(rest);
+    return err;
 }
 
 const weir_msg_type weir_file_range_type = {

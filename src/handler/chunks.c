@@ -121,21 +121,24 @@ static void close_file(void *source)
 
 static const weir_chunk_source file_source = {.next = next_piece, .close = close_file};
 
-int weir_chunks_create_file(int descriptor, int64_t offset, int64_t length, uint32_t flags,
-                            size_t chunk_size, weir_chunks **ret_chunks)
+int weir_chunks_create_range(weir_file_range *range, size_t chunk_size, weir_chunks **ret_chunks)
 {
-    weir_file_range *range;
-    struct file *file;
-    int err = weir_file_range_create(descriptor, offset, length, flags, &range);
+    struct file *file = weir__alloc(sizeof(*file));
 
-    if (err < 0)
-        return err;
-    file = weir__alloc(sizeof(*file));
     if (file == NULL) {
         weir_file_range_release(range);
         return -ENOMEM;
     }
     file->range = range;
     file->chunk_size = chunk_size > 0 ? chunk_size : DEFAULT_CHUNK_SIZE;
-    return weir_chunks_create(&file_source, file, length, ret_chunks);
+    return weir_chunks_create(&file_source, file, weir_file_range_remaining(range), ret_chunks);
+}
+
+int weir_chunks_create_file(int descriptor, int64_t offset, int64_t length, uint32_t flags,
+                            size_t chunk_size, weir_chunks **ret_chunks)
+{
+    weir_file_range *range;
+    int err = weir_file_range_create(descriptor, offset, length, flags, &range);
+
+    return err < 0 ? err : weir_chunks_create_range(range, chunk_size, ret_chunks);
 }

@@ -204,6 +204,25 @@ TEST(file_range, is_shared_from_where_it_is_and_keeps_the_descriptor)
     assert_false(is_open(descriptor));
 }
 
+TEST(file_range, is_sliced_anywhere_and_keeps_the_descriptor)
+{
+    int descriptor = open_file();
+    weir_file_range *range = make_range(descriptor, 100, 50, WEIR_FILE_RANGE_CLOSE);
+    weir_file_range *slice = NULL, *slice_of_slice = NULL;
+
+    assert_int_equal(weir_file_range_slice(range, 10, -1, &slice), -EINVAL);
+    assert_int_equal(weir_file_range_slice(range, -1, 10, &slice), -EINVAL);
+    assert_int_equal(weir_file_range_slice(range, 10, 5, &slice), 0);
+    weir_file_range_release(range);
+    assert_int_equal(weir_file_range_slice(slice, 7, 2, &slice_of_slice), 0);
+    weir_file_range_release(slice);
+    assert_int_equal(weir_file_range_position(slice_of_slice), 7);
+    assert_int_equal(weir_file_range_remaining(slice_of_slice), 2);
+    assert_true(is_open(descriptor));
+    weir_file_range_release(slice_of_slice);
+    assert_false(is_open(descriptor));
+}
+
 TEST(file_range, that_cannot_be_shared_stays_as_it_is)
 {
     weir_file_range *range = make_range(open_file(), 0, 5, WEIR_FILE_RANGE_CLOSE);

@@ -775,6 +775,52 @@ TEST(chunked_writing, fails_if_a_file_is_too_short)
     tc_close(&tc);
 }
 
+static weir_msg *range_of(const char *text, int64_t length)
+{
+    weir_file_range *range = NULL;
+
+    assert_int_equal(
+        weir_file_range_create(open_file(text), 0, length, WEIR_FILE_RANGE_CLOSE, &range), 0);
+    return weir_file_range_msg(range);
+}
+
+TEST(file_reading, turns_ranges_into_bytes_and_passes_everything_else)
+{
+    struct test_channel tc;
+
+    open_rig(&tc);
+    assert_int_equal(weir_file_reading_add(tc.pipeline), 0);
+    put(&tc, text_msg("<"), "a");
+    put(&tc, range_of("0123456789", 10), "f");
+    put(&tc, text_msg(">"), "b");
+    flush(&tc);
+    assert_sent(&tc, "<0123456789>");
+    assert_events(&tc.events, "a=ok f=ok b=ok");
+    put(&tc, range_of("0123", 7), "g");
+    flush(&tc);
+    assert_events(&tc.events, "g=WEIR_ETRUNCATED");
+    tc_close(&tc);
+}
+
+TEST(file_reading, reports_that_there_is_no_memory_for_chunks)
+{
+    struct test_channel tc;
+    weir_msg *range = range_of("0123456789", 10);
+
+    open_rig(&tc);
+    assert_int_equal(weir_file_reading_add(tc.pipeline), 0);
+    for (unsigned n = 1; n <= 2; n++) {
+        weir_promise *promise = tc_promise(&tc, "f");
+
+        test_memory_fail_at(n);
+        weir_channel_write(tc.channel, n == 1 ? range : range_of("01234", 5), promise);
+        test_memory_fail_at(0);
+        weir_promise_release(promise);
+    }
+    flush(&tc);
+    tc_close(&tc);
+}
+
 TEST(chunks, reject_invalid_arguments)
 {
     struct script script = {.text = ""};
