@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The character classes of RFC 3986 (URIs), RFC 9110 (tokens) and RFC 6265 (cookies).
+ * The character classes of RFC 3986 (URIs), RFC 9110 (tokens, field values) and RFC 6265 (cookies).
  */
 #ifndef WEIR_PROTOCOL_HTTP_CHARS_H
 #define WEIR_PROTOCOL_HTTP_CHARS_H
@@ -15,8 +15,10 @@
 #define WEIR__HTTP_ALPHA 0x20u        /* letters */
 #define WEIR__HTTP_COOKIE_OCTET 0x40u /* visible, except " , ; and backslash */
 #define WEIR__HTTP_COLON_AT 0x80u     /* : @ */
+#define WEIR__HTTP_VALUE 0x100u       /* field values: HTAB, blank, visible, and above 127 */
+#define WEIR__HTTP_TARGET 0x200u      /* visible: request targets */
 
-extern const uint8_t weir__http_chars[256];
+extern const uint16_t weir__http_chars[256];
 
 static inline bool weir__http_char_is(uint8_t byte, unsigned classes)
 {

@@ -29,6 +29,9 @@ TEST(chars, the_table_is_that_of_the_grammars)
         assert_int_equal(weir__http_char_is(of, WEIR__HTTP_COOKIE_OCTET),
                          visible && !is_among(byte, "\",;\\"));
         assert_int_equal(weir__http_char_is(of, WEIR__HTTP_COLON_AT), is_among(byte, ":@"));
+        assert_int_equal(weir__http_char_is(of, WEIR__HTTP_VALUE),
+                         visible || byte == ' ' || byte == '\t' || byte > 127);
+        assert_int_equal(weir__http_char_is(of, WEIR__HTTP_TARGET), visible);
     }
 }
 
