@@ -77,6 +77,14 @@ WEIR_API WEIR_MUST_USE int weir_tls_add(weir_pipeline *pipeline, weir_tls_contex
 WEIR_API WEIR_MUST_USE int weir_tls_add_with(weir_pipeline *pipeline, weir_tls_context *context,
                                              const weir_tls_options *options);
 
+/*
+ * weir_tls_add_with for a client, with a server_name and otherwise the defaults. Clients of
+ * protocols take this function as an option.
+ * Thread: any.  Keeps: context.  Fails: as weir_tls_add_with.
+ */
+WEIR_API WEIR_MUST_USE int weir_tls_add_client(weir_pipeline *pipeline, weir_tls_context *context,
+                                               const char *server_name);
+
 /* --- handshake -------------------------------------------------------------------------------- */
 
 /* The result of a handshake and what it negotiated: an event, fired once. */

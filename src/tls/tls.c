@@ -629,3 +629,8 @@ int weir_tls_add(weir_pipeline *pipeline, weir_tls_context *context)
 {
     return weir_tls_add_with(pipeline, context, NULL);
 }
+
+int weir_tls_add_client(weir_pipeline *pipeline, weir_tls_context *context, const char *server_name)
+{
+    return weir_tls_add_with(pipeline, context, WEIR_TLS_OPTIONS(.server_name = server_name));
+}
