@@ -2,13 +2,15 @@
 #include "protocol/http/content_coding.h"
 
 #include <errno.h>
-#include <strings.h>
 
 #include <weir/error.h>
 #include <weir/memory.h>
 
-#define ENCODER_MEMORY ((size_t)16 * 1024 * 1024) /* far above the need: not a limit in practice \
-                                                   */
+#include "protocol/http/chars.h"
+
+#define ENCODER_MEMORY                                                        \
+    ((size_t)16 * 1024 * 1024) /* far above the need: not a limit in practice \
+                                */
 #define ENCODER_STEP_MIN 256
 
 const weir__http_coding *const weir__http_codings[] = {
@@ -23,18 +25,12 @@ const weir__http_coding *const weir__http_codings[] = {
 };
 const size_t weir__http_coding_count = sizeof(weir__http_codings) / sizeof(weir__http_codings[0]);
 
-static bool is_name(weir_span name, const char *text)
-{
-    return name.length == strlen(text) &&
-           strncasecmp((const char *)name.data, text, name.length) == 0;
-}
-
 const weir__http_coding *weir__http_coding_find(weir_span name)
 {
     for (size_t i = 0; i < weir__http_coding_count; i++)
-        if (is_name(name, weir__http_codings[i]->name))
+        if (weir__http_is_text(name, weir__http_codings[i]->name))
             return weir__http_codings[i];
-    return is_name(name, "x-gzip") ? &weir__http_gzip : NULL;
+    return weir__http_is_text(name, "x-gzip") ? &weir__http_gzip : NULL;
 }
 
 /* ---- memory ---- */

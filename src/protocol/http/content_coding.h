@@ -21,9 +21,6 @@
 #define WEIR__HTTP_DECODER_MEMORY ((size_t)10 * 1024 * 1024)
 #define WEIR__HTTP_WINDOW_LOG_MAX 23
 
-/* The window of encoders: 256 KiB. More costs memory per connection and gains little. */
-#define WEIR__HTTP_ENCODER_WINDOW_LOG 18
-
 /* A bounded number of bytes, for the library behind a coding. */
 typedef struct weir__http_coding_memory {
     size_t left;

@@ -14,6 +14,8 @@
 
 #include <weir/error.h>
 
+#define WINDOW_LOG 17 /* 128 KiB: more costs memory per connection and gains little */
+
 static void *alloc(void *opaque, size_t size)
 {
     return weir__http_coding_alloc(opaque, size);
@@ -46,7 +48,7 @@ static int create_encoder(weir__http_coding_memory *memory, int level, int64_t l
         return -ENOMEM;
     /* Level 3 costs what level 5 of gzip costs, or less. */
     (void)ZSTD_CCtx_setParameter(encoder, ZSTD_c_compressionLevel, level > 3 ? level - 2 : 1);
-    (void)ZSTD_CCtx_setParameter(encoder, ZSTD_c_windowLog, WEIR__HTTP_ENCODER_WINDOW_LOG);
+    (void)ZSTD_CCtx_setParameter(encoder, ZSTD_c_windowLog, WINDOW_LOG);
     if (length > 0 && length < INT32_MAX)
         (void)ZSTD_CCtx_setParameter(encoder, ZSTD_c_srcSizeHint, (int)length);
     *ret_encoder = encoder;

@@ -10,10 +10,11 @@
 #include "protocol/http/content_coding.h"
 
 #include <errno.h>
-#include <strings.h>
 
 #include <weir/error.h>
 #include <weir/memory.h>
+
+#include "protocol/http/chars.h"
 
 #define PIECE_SIZE 4096 /* between two stages */
 
@@ -37,35 +38,6 @@ struct weir__http_content_decoder {
 
 /* ---- lists of codings ---- */
 
-static bool is_blank(uint8_t byte)
-{
-    return byte == ' ' || byte == '\t';
-}
-
-/* Takes the next element of a comma-separated list, without blanks around it. */
-static weir_span next_element(weir_span *list)
-{
-    ssize_t comma = weir_span_find(*list, ',');
-    weir_span element = {list->data, comma < 0 ? list->length : (size_t)comma};
-    size_t used = comma < 0 ? list->length : (size_t)comma + 1;
-
-    list->data += used;
-    list->length -= used;
-    while (element.length > 0 && is_blank(element.data[0])) {
-        element.data++;
-        element.length--;
-    }
-    while (element.length > 0 && is_blank(element.data[element.length - 1]))
-        element.length--;
-    return element;
-}
-
-static bool is_identity(weir_span name)
-{
-    return name.length == 0 ||
-           (name.length == 8 && strncasecmp((const char *)name.data, "identity", 8) == 0);
-}
-
 /* Fills `codings` in the order of the list. Returns their number, or -ENOTSUP. */
 static int read_lists(const weir_span *lists, size_t count, const weir__http_coding **codings)
 {
@@ -74,10 +46,10 @@ static int read_lists(const weir_span *lists, size_t count, const weir__http_cod
     for (size_t i = 0; i < count; i++) {
         weir_span list = lists[i];
 
-        while (list.length > 0) {
-            weir_span name = next_element(&list);
+        while (list.data != NULL) {
+            weir_span name = weir__http_trimmed(weir__http_cut(&list, ','));
 
-            if (is_identity(name))
+            if (name.length == 0 || weir__http_is_text(name, "identity"))
                 continue;
             if (found == WEIR__HTTP_CODINGS_STACKED)
                 return -ENOTSUP;
@@ -222,7 +194,7 @@ int weir__http_content_decoder_run(weir__http_content_decoder *decoder, weir_spa
         (void)weir_buf_advance(out, made);
     }
     if (made == 0 && in->length > 0)
-        return WEIR_EMALFORMED; /* a decoder that stands still */
+        return WEIR_EMALFORMED;      /* a decoder that stands still */
     decoder->received -= in->length; /* counted again when it is passed again */
     return weir_buf_writable(out) == 0;
 }
