@@ -15,6 +15,7 @@
 #include <weir/memory.h>
 
 #include "protocol/http/chars.h"
+#include "protocol/http/parameters.h"
 
 #define PIECE_SIZE 4096 /* between two stages */
 
@@ -44,12 +45,10 @@ static int read_lists(const weir_span *lists, size_t count, const weir__http_cod
     int found = 0;
 
     for (size_t i = 0; i < count; i++) {
-        weir_span list = lists[i];
+        weir_span list = lists[i], name;
 
-        while (list.data != NULL) {
-            weir_span name = weir__http_trimmed(weir__http_cut(&list, ','));
-
-            if (name.length == 0 || weir__http_is_text(name, "identity"))
+        while (weir__http_list_next(&list, &name)) {
+            if (weir__http_is_text(name, "identity"))
                 continue;
             if (found == WEIR__HTTP_CODINGS_STACKED)
                 return -ENOTSUP;
