@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Internals of exchanges.
+ *
+ *      exchange_handler.c   the handler: finds the route, passes on the request's parts
+ *      exchange_content.c   the content of the request: collected, streamed or discarded
+ *      exchange_response.c  the response
+ *      exchange_mailbox.c   calls from other threads to the loop, and callbacks to the handler's
+ *      exchange.c           lifecycle and accessors
+ *
+ * Threads. Everything that touches the channel runs on its loop. A call from another thread becomes
+ * a task of the loop. Until a handler retains its exchange, or runs on another group, the exchange
+ * is not shared: then no other thread knows it, and no locked instruction is executed.
+ *
+ * Ownership. `state` counts the users: the call of the handler, references, posted operations and
+ * callbacks. The connection (the handler's state) is not among them, but the exchange is freed only
+ * on the loop, when it is detached from the connection, has no users, and its task to the loop is
+ * not scheduled. The count and that task's bits are one word: the release of the last user and the
+ * scheduling of the task that notices it are one step, so the loop cannot free the exchange in
+ * between. If the loop has ended, its channels are closed and the exchange is detached: then the
+ * thread that could not post the task does its work.
+ *
+ * Order. `state` and `events` are changed in acq_rel order: a task sees everything that was written
+ * before its bit was set. `phase` is claimed by compare-and-swap; only the winner touches the
+ * response. `posted` is incremented before an operation is queued and decremented by the loop, and
+ * while it is not 0 calls on the loop queue up behind. A caller on the loop that knows of an
+ * earlier call on another thread has synchronized with it, so it sees the count: relaxed loads are
+ * enough.
+ */
+#ifndef WEIR_PROTOCOL_HTTP_EXCHANGE_H
+#define WEIR_PROTOCOL_HTTP_EXCHANGE_H
+
+#include <stdatomic.h>
+
+#include "protocol/http/route_tree.h"
+
+/* The parts of `state`. */
+#define WEIR__EXCHANGE_USERS 0xfffffu
+#define WEIR__EXCHANGE_SCHEDULED (1u << 20) /* to_loop is queued */
+#define WEIR__EXCHANGE_READ (1u << 21)      /* content was requested */
+#define WEIR__EXCHANGE_CHECK (1u << 22)     /* a callback was set */
+#define WEIR__EXCHANGE_DROPPED (1u << 23)   /* the last user is gone */
+
+/* Of `events`: to be delivered to the thread of the route's handler, in this order. */
+enum weir__exchange_event {
+    WEIR__EXCHANGE_EVENT_RUN = 1 << 0,      /* the handler */
+    WEIR__EXCHANGE_EVENT_PIECE = 1 << 1,    /* of content */
+    WEIR__EXCHANGE_EVENT_LAST = 1 << 2,     /* the end of the content, or an error */
+    WEIR__EXCHANGE_EVENT_WRITABLE = 1 << 3, /* the on_writable callback */
+    WEIR__EXCHANGE_EVENT_LOST = 1 << 4,     /* the on_lost callback */
+    WEIR__EXCHANGE_EVENT_SCHEDULED = 1 << 5 /* to_handler is queued */
+};
+
+enum weir__exchange_phase {
+    WEIR__EXCHANGE_OPEN,  /* no response */
+    WEIR__EXCHANGE_BEGUN, /* a streamed response */
+    WEIR__EXCHANGE_ENDED,
+};
+
+/* Content of the request. */
+enum weir__exchange_mode {
+    WEIR__EXCHANGE_COLLECT, /* until it is complete; then the handler runs */
+    WEIR__EXCHANGE_STREAM,  /* on demand; auto-read is off */
+    WEIR__EXCHANGE_DISCARD, /* the response has ended, or will be an error */
+};
+
+/* A one-shot callback, set on any thread and taken by the handler's: whoever swaps the pointer owns
+ * it. The usual one is in the exchange, so that setting it needs no memory. */
+struct weir__exchange_callback {
+    weir_http_exchange_fn *fn;
+    void *user_data;
+};
+
+struct weir__exchange_callback_slot {
+    struct weir__exchange_callback *_Atomic set;
+    struct weir__exchange_callback own;
+    atomic_bool is_own_used;
+};
+
+/* The state of the handler: one for each connection. */
+struct weir__exchange_connection {
+    weir_http_router *router; /* retained */
+    weir_ctx *ctx;
+    weir_http_exchange *exchange; /* the current one, attached */
+    uint64_t max_content;
+    bool is_reading;  /* inside `read`: a read_complete follows, which flushes */
+    bool needs_flush; /* at the read_complete */
+};
+
+struct weir_http_exchange {
+    _Atomic uint32_t state;
+    _Atomic uint32_t posted; /* operations from other threads that have not run */
+    _Atomic uint8_t phase;
+    atomic_bool is_lost; /* the connection is gone, or the codec has refused the request */
+    bool is_shared;      /* see above; then ctx and router are retained */
+
+    /* On the loop. */
+    uint8_t mode;
+    bool is_dropped;         /* no users are left: callbacks are not called any more */
+    bool is_end_received;    /* of the request */
+    bool is_last_delivered;  /* the last content callback */
+    bool is_continue_due;    /* the client waits for status 100 */
+    bool is_head;            /* the request is HEAD: no content is written */
+    bool has_ended_response; /* up to its end */
+    uint64_t received;       /* bytes of content; while discarding, since then */
+    struct weir__exchange_connection *connection; /* NULL = detached */
+
+    weir_ctx *ctx;
+    weir_executor *loop;
+    weir_executor *executor; /* of the handler; NULL = the loop */
+    weir_http_router *router;
+    const weir__http_route *route;
+    weir_http_request *request;
+    weir_http_response *response; /* NULL once it is written */
+    weir_buf *content;            /* collected; NULL = none */
+    weir_buf *block;              /* the memory of the exchange */
+    struct weir__exchange_text *decoded; /* values of the query string; the handler's thread */
+    weir_http_content_fn *content_fn;
+    void *content_user_data;
+
+    /* Initialized when it becomes shared, or streams. */
+    _Atomic uint32_t events;
+    int content_err;
+    weir_msg *_Atomic piece; /* on its way to the handler's thread */
+    weir_task to_loop;
+    weir_task to_handler;
+    struct weir__exchange_callback_slot on_lost;
+    struct weir__exchange_callback_slot on_writable;
+
+    weir_span values[]; /* of the route's parameters; the decoded path may follow */
+};
+
+/* A decoded value of the query string. */
+struct weir__exchange_text {
+    struct weir__exchange_text *next;
+    uint8_t bytes[];
+};
+
+/* Without a content type of their own. */
+extern const char weir__http_text_plain[];
+
+/* --- exchange.c --- */
+
+/*
+ * On the loop: creates an exchange with one user, and attaches it. `extra` bytes follow its values.
+ * Takes the request. Fails with -ENOMEM.
+ */
+int weir__http_exchange_create(struct weir__exchange_connection *connection,
+                               weir_http_request *request, size_t extra,
+                               weir_http_exchange **ret_exchange);
+
+/* The extra bytes. */
+uint8_t *weir__http_exchange_extra(weir_http_exchange *exchange);
+
+/* On the loop, before another thread knows it. */
+void weir__http_exchange_share(weir_http_exchange *exchange);
+
+/* On the loop: detaches it from its connection; frees it if it has no users. */
+void weir__http_exchange_detach(weir_http_exchange *exchange);
+
+/* On the loop: releases a user. The last one gives up an exchange that is not answered. */
+void weir__http_exchange_settle(weir_http_exchange *exchange);
+
+/* True if the caller is on the loop, and no posted operation comes before its call. */
+static inline bool weir__http_exchange_is_direct(const weir_http_exchange *exchange)
+{
+    return !exchange->is_shared ||
+           (weir_in_executor(exchange->loop) &&
+            atomic_load_explicit(&exchange->posted, memory_order_relaxed) == 0);
+}
+
+/* --- exchange_mailbox.c --- */
+
+/* Any user: sets a bit of `state` and handles it on the loop; at once if the caller is there. */
+void weir__http_exchange_call_loop(weir_http_exchange *exchange, uint32_t bit);
+
+/* Any user: `to_loop` was marked as scheduled by the caller. */
+void weir__http_exchange_post(weir_http_exchange *exchange);
+
+/* On the loop: delivers events to the handler's thread, by a task. */
+void weir__http_exchange_signal(weir_http_exchange *exchange, uint32_t events);
+
+/* On the loop: runs the handler on an executor. Fails as weir_execute_task. */
+int weir__http_exchange_dispatch(weir_http_exchange *exchange, weir_executor *executor);
+
+/* On the loop: signals callbacks that are due. */
+void weir__http_exchange_check(weir_http_exchange *exchange);
+
+void weir__exchange_callback_slot_deinit(struct weir__exchange_callback_slot *slot);
+
+/* --- exchange_content.c --- */
+
+/* On the loop: begins with the content of a request whose route is set. */
+void weir__http_content_begin(weir_http_exchange *exchange);
+
+/* On the loop. Takes the message. */
+void weir__http_content_piece(weir_http_exchange *exchange, weir_msg *msg);
+void weir__http_content_end(weir_http_exchange *exchange);
+
+/* On the loop: the rest of the content will not be delivered. */
+void weir__http_content_fail(weir_http_exchange *exchange, int err);
+
+/* On the loop: a streaming handler requests a piece. */
+void weir__http_content_read(weir_http_exchange *exchange);
+
+/* On the loop: the response has ended before the request; the rest is discarded. */
+void weir__http_content_discard(weir_http_exchange *exchange);
+
+/* True if the content that is left, as far as known, is not worth reading after the response. */
+bool weir__http_content_is_long(const weir_http_exchange *exchange);
+
+/* Calls the handler of the route, and releases the user that the call is. On its thread. */
+void weir__http_exchange_run(weir_http_exchange *exchange);
+
+/* --- exchange_response.c --- */
+
+/* On the loop: the exchange has no users and is not answered: 500, or a reset. */
+void weir__http_exchange_give_up(weir_http_exchange *exchange);
+
+/* On the loop: answers with an error, and closes the connection. */
+void weir__http_exchange_refuse(weir_http_exchange *exchange, int status);
+
+/* On the loop: writes status 100. */
+void weir__http_exchange_continue(weir_http_exchange *exchange);
+
+/* On the loop: sends what was written; at the end of the read if there is one. */
+void weir__http_exchange_flush(struct weir__exchange_connection *connection);
+
+/* --- router.c --- */
+
+const weir__http_route_tree *weir__http_router_tree(const weir_http_router *router);
+
+/* --- exchange_handler.c --- */
+
+extern const weir_handler weir__http_exchange_handler;
+
+/* Its options. */
+struct weir__exchange_handler_options {
+    weir_http_router *router;
+    uint64_t max_content;
+};
+
+#endif
