@@ -46,19 +46,23 @@ typedef void weir_http_handler_fn(weir_http_exchange *exchange, void *user_data)
  * A row of the table of routes. The path is matched segment by segment: "{name}" matches one
  * segment that is not empty, "{name*}" the rest of the path, perhaps empty, and only as the last
  * segment; everything else matches itself, after percent-decoding. Literal segments win over
- * parameters, parameters over the rest. A path that no route has is answered with 404, a method
- * that its routes do not have with 405 and Allow. HEAD is answered by the GET route, OPTIONS by the
- * server, unless there are routes for them.
+ * parameters, parameters over the rest, among the routes that have the method. A path that no route
+ * has is answered with 404, a method that its routes do not have with 405 and Allow. HEAD is
+ * answered by the GET route, OPTIONS by the server, unless there are routes for them. CONNECT,
+ * which has no path, finds the path "/", and without a route is answered with 501.
+ *
+ * gcc and clang warn about rows without all members with -Wextra: -Wno-missing-field-initializers.
  */
 typedef struct weir_http_route {
-    const char *method; /* "GET"; "*" = any */
+    const char *method; /* "GET"; "*" = any but CONNECT and TRACE */
     const char *path;   /* "/users/{id}", "/files/{path*}" */
     weir_http_handler_fn *handler;
     void *user_data;
     bool streaming;           /* runs at the head; the handler reads the content on demand */
     weir_group *const *group; /* the handler runs on an executor of this group, where it may block;
                                  read when the server starts; default the connection's loop */
-    uint64_t max_content;     /* bytes of content, more is 413; default the server's */
+    uint64_t max_content;     /* bytes of content, more is 413; default the server's, but unlimited
+                                 in a streaming route */
 } weir_http_route;
 
 /* --- exchanges: the request ------------------------------------------------------------------- */
@@ -97,8 +101,8 @@ WEIR_API weir_span weir_http_exchange_query(weir_http_exchange *exchange, const 
 WEIR_API weir_buf *weir_http_exchange_content(const weir_http_exchange *exchange);
 
 /*
- * The connection's channel, borrowed until the exchange is released; the path of the route that
- * matched, and its user_data.
+ * The connection's channel, borrowed until the exchange is released; and the path of the route that
+ * matched.
  * Thread: any.
  */
 WEIR_API weir_channel *weir_http_exchange_channel(const weir_http_exchange *exchange);
@@ -107,7 +111,9 @@ WEIR_API const char *weir_http_exchange_route(const weir_http_exchange *exchange
 /*
  * A streaming route's content: `msg` is a piece, which the function takes; NULL at the end, with
  * err 0, or if the rest will not come, with an error: WEIR_ECLOSED (the connection is gone),
- * WEIR_ETOOLONG (413 was sent). After the last call it is not called again.
+ * WEIR_ETOOLONG (413 was sent), WEIR_ECANCELED (the response has ended: the rest is discarded).
+ * After the last call it is not called again, nor after the last reference to the exchange was
+ * released.
  * Thread: that of the route's handler.
  */
 typedef void weir_http_content_fn(weir_http_exchange *exchange, weir_msg *msg, int err,
@@ -115,8 +121,10 @@ typedef void weir_http_content_fn(weir_http_exchange *exchange, weir_msg *msg, i
 
 /*
  * Sets the function for the content. To be called by the handler of a streaming route before it
- * returns; without one the content is discarded. Then each weir_http_exchange_read requests one
- * piece, or the end. The first one sends status 100 to a client that waits for it.
+ * returns; without one the content is not read until the response has ended. Then each
+ * weir_http_exchange_read requests one piece, or the end; several requests before a piece count as
+ * one. The first one sends status 100 to a client that waits for it. On the connection's loop, the
+ * function may be called before this returns.
  * Thread: on_content: that of the handler; read: any.
  */
 WEIR_API void weir_http_exchange_on_content(weir_http_exchange *exchange, weir_http_content_fn *fn,
@@ -128,7 +136,8 @@ typedef void weir_http_exchange_fn(weir_http_exchange *exchange, void *user_data
 
 /*
  * Sets the function that is called when the connection is lost before the response has ended. If it
- * is already, the function is called soon.
+ * is already, the function is called soon. NULL removes it: on the thread of the route's handler,
+ * it is not called after that. The handler has to retain the exchange.
  * Thread: any.  The function runs on that of the route's handler.
  */
 WEIR_API void weir_http_exchange_on_lost(weir_http_exchange *exchange, weir_http_exchange_fn *fn,
@@ -137,7 +146,7 @@ WEIR_API void weir_http_exchange_on_lost(weir_http_exchange *exchange, weir_http
 /* --- exchanges: the response ------------------------------------------------------------------ */
 
 /*
- * The headers of the response, to be filled before it is begun.
+ * The headers of the response, to be filled before it is begun; NULL after that.
  * Thread: one at a time.
  */
 WEIR_API weir_http_headers *weir_http_exchange_headers(weir_http_exchange *exchange);
@@ -145,11 +154,15 @@ WEIR_API weir_http_headers *weir_http_exchange_headers(weir_http_exchange *excha
 /*
  * Answer with one call: with a body, which may be NULL; with a text as text/plain; with copied
  * bytes of any type; with JSON, which is not checked; with a redirection; with an error as
- * text/plain
- * ("detail" or the reason phrase). A Content-Type that is already set is kept.
+ * text/plain ("detail" or the reason phrase). A Content-Type that is already set is kept. The
+ * length of a body that is not a weir_buf, weir_composite or weir_file_range is unknown.
+ *
+ * Within a read event of the connection, responses are sent together at its end; otherwise at once.
+ * If the request has not been read to its end, its rest is discarded, up to 64 KiB; if there is
+ * more, the connection is closed.
  * Thread: any.  Takes: body, json.  Fails: -EALREADY (a response has begun), WEIR_ECLOSED (the
- * connection is gone), -ENOMEM, -EINVAL (status below 200 or above 599). If it fails, the exchange
- * is answered with 500 when it is released.
+ * connection is gone), -ENOMEM, WEIR_EFULL (the loop's queue), -EINVAL (status below 200 or above
+ * 599). If it fails, the exchange is answered with 500 when it is released.
  */
 WEIR_API int weir_http_respond(weir_http_exchange *exchange, int status, weir_msg *body);
 WEIR_API int weir_http_respond_text(weir_http_exchange *exchange, int status, const char *text);
@@ -170,7 +183,7 @@ WEIR_API int weir_http_exchange_begin(weir_http_exchange *exchange, int status, 
  * Writes a piece of content, and flushes. `done`, which may be NULL, completes when it has been
  * sent. A response to HEAD ignores content.
  * Thread: any.  Takes: msg.  Keeps: done.  Fails: -EINVAL (no response has begun), -EALREADY (it
- * has ended), WEIR_ECLOSED; `done` then fails, too.
+ * has ended), WEIR_ECLOSED, -ENOMEM, WEIR_EFULL; `done` then fails, too.
  */
 WEIR_API int weir_http_exchange_write(weir_http_exchange *exchange, weir_msg *msg,
                                       weir_promise *done);
@@ -178,7 +191,8 @@ WEIR_API int weir_http_exchange_write(weir_http_exchange *exchange, weir_msg *ms
 /*
  * Ends a streamed response, with trailers or NULL. If its length was known and not reached, the
  * connection is reset, so that the client notices.
- * Thread: any.  Takes: end.  Fails: -EINVAL (no response has begun), -EALREADY, WEIR_ECLOSED.
+ * Thread: any.  Takes: end.  Fails: -EINVAL (no response has begun), -EALREADY, WEIR_ECLOSED,
+ * -ENOMEM, WEIR_EFULL.
  */
 WEIR_API int weir_http_exchange_end(weir_http_exchange *exchange, weir_http_end *end);
 
@@ -190,7 +204,8 @@ WEIR_API void weir_http_exchange_abort(weir_http_exchange *exchange);
 
 /*
  * Back-pressure: true if more should be written now. `fn` is called once, when that is so again, or
- * when the connection is lost.
+ * when the response has ended or the connection is lost. A second one replaces the first, NULL
+ * removes it. The handler has to retain the exchange.
  * Thread: any.  The function runs on that of the route's handler.
  */
 WEIR_API bool weir_http_exchange_is_writable(const weir_http_exchange *exchange);

@@ -43,6 +43,7 @@ int weir__http_exchange_create(struct weir__exchange_connection *connection,
     exchange->request = request;
     exchange->response = response;
     exchange->block = block;
+    exchange->is_pending = true;
     exchange->is_head = weir_http_request_method(request) == WEIR_HTTP_METHOD_HEAD;
     connection->exchange = exchange;
     *ret_exchange = exchange;

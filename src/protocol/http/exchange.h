@@ -96,6 +96,8 @@ struct weir_http_exchange {
 
     /* On the loop. */
     uint8_t mode;
+    bool is_pending;         /* one user is the handler's call, which is still to come */
+    bool is_content_copied;  /* `content` is a copy, to append to */
     bool is_dropped;         /* no users are left: callbacks are not called any more */
     bool is_end_received;    /* of the request */
     bool is_last_delivered;  /* the last content callback */
@@ -111,9 +113,9 @@ struct weir_http_exchange {
     weir_http_router *router;
     const weir__http_route *route;
     weir_http_request *request;
-    weir_http_response *response; /* NULL once it is written */
-    weir_buf *content;            /* collected; NULL = none */
-    weir_buf *block;              /* the memory of the exchange */
+    weir_http_response *response;        /* NULL once it is written */
+    weir_buf *content;                   /* collected; NULL = none */
+    weir_buf *block;                     /* the memory of the exchange */
     struct weir__exchange_text *decoded; /* values of the query string; the handler's thread */
     weir_http_content_fn *content_fn;
     void *content_user_data;
@@ -135,9 +137,6 @@ struct weir__exchange_text {
     struct weir__exchange_text *next;
     uint8_t bytes[];
 };
-
-/* Without a content type of their own. */
-extern const char weir__http_text_plain[];
 
 /* --- exchange.c --- */
 
@@ -209,7 +208,8 @@ void weir__http_content_discard(weir_http_exchange *exchange);
 /* True if the content that is left, as far as known, is not worth reading after the response. */
 bool weir__http_content_is_long(const weir_http_exchange *exchange);
 
-/* Calls the handler of the route, and releases the user that the call is. On its thread. */
+/* On the handler's thread: calls the handler of the route, and releases the user that the call
+ * is. */
 void weir__http_exchange_run(weir_http_exchange *exchange);
 
 /* --- exchange_response.c --- */
@@ -217,8 +217,12 @@ void weir__http_exchange_run(weir_http_exchange *exchange);
 /* On the loop: the exchange has no users and is not answered: 500, or a reset. */
 void weir__http_exchange_give_up(weir_http_exchange *exchange);
 
-/* On the loop: answers with an error, and closes the connection. */
+/* On the loop: answers with an error, and closes the connection. Resets it if a response has
+ * begun. If the handler has not run, it will not. */
 void weir__http_exchange_refuse(weir_http_exchange *exchange, int status);
+
+/* On the loop: the connection is gone, or the request was refused by another handler. */
+void weir__http_exchange_lose(weir_http_exchange *exchange);
 
 /* On the loop: writes status 100. */
 void weir__http_exchange_continue(weir_http_exchange *exchange);
@@ -229,6 +233,9 @@ void weir__http_exchange_flush(struct weir__exchange_connection *connection);
 /* --- router.c --- */
 
 const weir__http_route_tree *weir__http_router_tree(const weir_http_router *router);
+
+/* An empty buffer, borrowed. */
+weir_buf *weir__http_router_empty(const weir_http_router *router);
 
 /* --- exchange_handler.c --- */
 

@@ -34,6 +34,7 @@ static void run(weir_http_exchange *exchange)
     weir_group *group = exchange->route->group;
     int err;
 
+    exchange->is_pending = false;
     if (group == NULL) {
         weir__http_exchange_run(exchange);
         return;
@@ -61,17 +62,6 @@ static uint64_t max_content(const weir_http_exchange *exchange)
     return limit != 0 ? limit : DEFAULT_MAX_CONTENT;
 }
 
-/* The content exceeds the limit. */
-static void refuse(weir_http_exchange *exchange)
-{
-    bool was_collecting = exchange->mode == WEIR__EXCHANGE_COLLECT;
-
-    weir__http_content_fail(exchange, WEIR_ETOOLONG);
-    weir__http_exchange_refuse(exchange, 413);
-    if (was_collecting)
-        weir__http_exchange_settle(exchange); /* the handler's call, which does not take place */
-}
-
 bool weir__http_content_is_long(const weir_http_exchange *exchange)
 {
     int64_t length = weir_http_request_content_length(exchange->request);
@@ -93,8 +83,7 @@ void weir__http_content_begin(weir_http_exchange *exchange)
     exchange->mode =
         exchange->route->given.streaming ? WEIR__EXCHANGE_STREAM : WEIR__EXCHANGE_COLLECT;
     if (length > 0 && (uint64_t)length > max_content(exchange)) {
-        exchange->mode = WEIR__EXCHANGE_COLLECT;
-        refuse(exchange);
+        weir__http_exchange_refuse(exchange, 413);
     } else if (exchange->mode == WEIR__EXCHANGE_STREAM) {
         weir_ctx_set_auto_read(exchange->ctx, false);
         run(exchange);
@@ -142,7 +131,7 @@ static int collect(weir_http_exchange *exchange, weir_msg *msg)
         exchange->content = weir_buf_retain(weir_buf_of(msg));
         return 0;
     }
-    if (first == NULL || exchange->received == weir_buf_readable(first) + length_of(msg)) {
+    if (!exchange->is_content_copied) {
         size_t size = length >= 0 && length <= COLLECT_INITIAL ? (size_t)length
                                                                : 2 * (size_t)exchange->received;
 
@@ -153,6 +142,7 @@ static int collect(weir_http_exchange *exchange, weir_msg *msg)
             err = weir_buf_write_bytes(all, weir_buf_bytes(first), weir_buf_readable(first));
         weir_buf_release(first);
         exchange->content = all;
+        exchange->is_content_copied = true;
         if (err < 0)
             return err;
     }
@@ -192,7 +182,8 @@ void weir__http_content_piece(weir_http_exchange *exchange, weir_msg *msg)
             weir_close(exchange->ctx, NULL); /* which sends the response, and discards the rest */
     } else if (exchange->received > max_content(exchange)) {
         weir_msg_release(msg);
-        refuse(exchange);
+        weir__http_content_fail(exchange, WEIR_ETOOLONG);
+        weir__http_exchange_refuse(exchange, 413);
     } else if (exchange->mode == WEIR__EXCHANGE_STREAM) {
         stream(exchange, msg);
     } else {
@@ -202,7 +193,6 @@ void weir__http_content_piece(weir_http_exchange *exchange, weir_msg *msg)
             weir__warn("http", exchange->route->given.path, "the content is lost: %s",
                        weir_error_text(err));
             weir__http_exchange_refuse(exchange, 503);
-            weir__http_exchange_settle(exchange);
         }
     }
 }

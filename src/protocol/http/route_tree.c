@@ -401,8 +401,7 @@ static const weir__http_route *choose(struct search *search, const weir__http_ro
             return routes;
         else if (routes->is_any)
             any = any_has(query->method) ? routes : NULL;
-        else if (routes->method == WEIR_HTTP_METHOD_GET &&
-                 query->method == WEIR_HTTP_METHOD_HEAD)
+        else if (routes->method == WEIR_HTTP_METHOD_GET && query->method == WEIR_HTTP_METHOD_HEAD)
             get = routes;
         else if (routes->method == query->method && /* OTHER */
                  weir_span_equal(weir_span_of_text(routes->given.method), query->method_text))

@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The response of an exchange. On the loop it is written at once; calls from other threads are
+ * posted there.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <weir/channel.h>
+#include <weir/composite.h>
+#include <weir/error.h>
+#include <weir/file_range.h>
+#include <weir/memory.h>
+
+#include "base/log.h"
+#include "protocol/http/exchange.h"
+
+/* ---- phases ---- */
+
+static int phase_of(const weir_http_exchange *exchange)
+{
+    return atomic_load_explicit(&exchange->phase, memory_order_relaxed);
+}
+
+/* Claims the next phase. Only one thread succeeds. */
+static bool claim(weir_http_exchange *exchange, uint8_t from, uint8_t to)
+{
+    if (exchange->is_shared)
+        return atomic_compare_exchange_strong_explicit(&exchange->phase, &from, to,
+                                                       memory_order_acq_rel, memory_order_relaxed);
+    if (phase_of(exchange) != from)
+        return false;
+    atomic_store_explicit(&exchange->phase, to, memory_order_relaxed);
+    return true;
+}
+
+static void set_phase(weir_http_exchange *exchange, uint8_t phase)
+{
+    atomic_store_explicit(&exchange->phase, phase, memory_order_release);
+}
+
+static bool is_lost(const weir_http_exchange *exchange)
+{
+    return atomic_load_explicit(&exchange->is_lost, memory_order_relaxed);
+}
+
+/* ---- writing, on the loop ---- */
+
+void weir__http_exchange_flush(struct weir__exchange_connection *connection)
+{
+    if (connection->is_reading)
+        connection->needs_flush = true;
+    else
+        weir_flush(connection->ctx);
+}
+
+/* Any event may have removed the handler meanwhile. */
+static void flush(weir_ctx *ctx)
+{
+    if (!weir_ctx_is_removed(ctx))
+        weir__http_exchange_flush(weir_ctx_state(ctx));
+}
+
+static void write_head(weir_http_exchange *exchange, weir_http_response *response, int64_t length,
+                       bool is_whole)
+{
+    (void)weir_http_response_set_content_length(response, length);
+    if (is_whole && weir__http_content_is_long(exchange))
+        weir_http_response_set_closes(response, true);
+    weir_write(exchange->ctx, weir_http_response_msg(response), NULL);
+}
+
+/*
+ * Writes the end of the response. The exchange is detached before, because the end lets the codec
+ * decode the next request. The caller is a user.
+ */
+static void write_end(weir_http_exchange *exchange, weir_msg *end)
+{
+    weir_ctx *ctx = exchange->ctx;
+
+    exchange->has_ended_response = true;
+    if (exchange->is_shared)
+        weir__http_exchange_check(exchange);
+    if (exchange->is_end_received)
+        weir__http_exchange_detach(exchange);
+    weir_write(ctx, end, NULL);
+    if (exchange->connection != NULL)
+        weir__http_content_discard(exchange);
+    flush(ctx);
+}
+
+static bool has_no_content(const weir_http_exchange *exchange, int status)
+{
+    return exchange->is_head || status == 204 || status == 304;
+}
+
+static int64_t length_of(weir_msg *body)
+{
+    if (body == NULL)
+        return 0;
+    if (weir_buf_of(body) != NULL)
+        return (int64_t)weir_buf_readable(weir_buf_of(body));
+    if (weir_composite_of(body) != NULL)
+        return (int64_t)weir_composite_readable(weir_composite_of(body));
+    if (weir_file_range_of(body) != NULL)
+        return weir_file_range_remaining(weir_file_range_of(body));
+    return WEIR_HTTP_UNKNOWN_LENGTH;
+}
+
+static void write_whole(weir_http_exchange *exchange, weir_http_response *response, weir_msg *body)
+{
+    bool has_content = !has_no_content(exchange, weir_http_response_status(response));
+    int64_t length = length_of(body);
+
+    write_head(exchange, response, length, true);
+    if (exchange->connection == NULL || length == 0 || !has_content) {
+        weir_msg_release(body);
+    } else {
+        weir_write(exchange->ctx, body, NULL);
+    }
+    if (exchange->connection != NULL)
+        write_end(exchange, weir_http_end_static());
+}
+
+/* ---- operations ---- */
+
+enum op_kind { OP_RESPOND, OP_BEGIN, OP_WRITE, OP_END };
+
+/* A call of the API, on its way to the loop if it came from another thread. */
+struct op {
+    enum op_kind kind;
+    int status;
+    int64_t length;
+    weir_msg *msg;
+    weir_promise *done;
+};
+
+struct posted_op {
+    weir_task task;
+    weir_http_exchange *exchange; /* is a user */
+    struct op op;
+};
+
+static void fail(const struct op *op, int err)
+{
+    weir_msg_release(op->msg);
+    if (op->done != NULL)
+        (void)weir_promise_fail(op->done, err, NULL);
+}
+
+static weir_http_response *take_response(weir_http_exchange *exchange, int status)
+{
+    weir_http_response *response = exchange->response;
+
+    exchange->response = NULL;
+    (void)weir_http_response_set_status(response, status);
+    return response;
+}
+
+static void write_piece(weir_http_exchange *exchange, const struct op *op)
+{
+    if (exchange->is_head) {
+        weir_msg_release(op->msg);
+        if (op->done != NULL)
+            (void)weir_promise_succeed(op->done, NULL);
+    } else {
+        weir_write(exchange->ctx, op->msg, op->done);
+        flush(exchange->ctx);
+    }
+}
+
+/* On the loop. The phase has been claimed. */
+static int perform(weir_http_exchange *exchange, const struct op *op)
+{
+    if (exchange->connection == NULL) {
+        fail(op, WEIR_ECLOSED);
+        return WEIR_ECLOSED;
+    }
+    if (exchange->has_ended_response) { /* by a call on another thread that came first */
+        fail(op, -EALREADY);
+        return -EALREADY;
+    }
+    switch (op->kind) {
+    case OP_RESPOND:
+        write_whole(exchange, take_response(exchange, op->status), op->msg);
+        break;
+    case OP_BEGIN:
+        write_head(exchange, take_response(exchange, op->status), op->length, false);
+        flush(exchange->ctx);
+        break;
+    case OP_WRITE:
+        write_piece(exchange, op);
+        break;
+    case OP_END:
+        write_end(exchange, op->msg);
+        break;
+    }
+    return 0;
+}
+
+static void on_posted(void *arg, int status)
+{
+    struct posted_op *posted = arg;
+    weir_http_exchange *exchange = posted->exchange;
+
+    (void)status; /* if the loop ends, the exchange is detached */
+    (void)perform(exchange, &posted->op);
+    weir_promise_release(posted->op.done);
+    weir_memory_free(posted);
+    /* After the operation: until now, calls on the loop queue up behind. */
+    atomic_fetch_sub_explicit(&exchange->posted, 1, memory_order_relaxed);
+    weir__http_exchange_settle(exchange);
+}
+
+static int post(weir_http_exchange *exchange, struct posted_op *posted, const struct op *op)
+{
+    int err;
+
+    posted->exchange = weir_http_exchange_retain(exchange);
+    posted->op = *op;
+    if (op->done != NULL)
+        (void)weir_promise_retain(op->done);
+    weir_task_init(&posted->task, on_posted, posted);
+    atomic_fetch_add_explicit(&exchange->posted, 1, memory_order_relaxed);
+    err = weir_execute_task(exchange->loop, &posted->task);
+    if (err < 0) {
+        atomic_fetch_sub_explicit(&exchange->posted, 1, memory_order_relaxed);
+        weir_promise_release(op->done);
+        weir_memory_free(posted);
+        weir_http_exchange_release(exchange); /* the caller has another */
+    }
+    return err == WEIR_EREJECTED ? WEIR_ECLOSED : err;
+}
+
+/* Claims the phase `to` and performs the operation, here or on the loop. `from` and `to` are equal
+ * for writes. Takes op->msg. */
+static int submit(weir_http_exchange *exchange, const struct op *op, uint8_t from, uint8_t to)
+{
+    bool is_direct = weir__http_exchange_is_direct(exchange);
+    struct posted_op *posted = NULL;
+    int err = is_lost(exchange) ? WEIR_ECLOSED : 0;
+
+    if (err == 0 && !is_direct) {
+        posted = weir_memory_alloc(sizeof(*posted));
+        err = posted != NULL ? 0 : -ENOMEM;
+    }
+    if (err == 0 && (from == to ? phase_of(exchange) != from : !claim(exchange, from, to)))
+        err = phase_of(exchange) == WEIR__EXCHANGE_OPEN ? -EINVAL : -EALREADY;
+    if (err < 0) {
+        weir_memory_free(posted);
+        fail(op, err);
+        return err;
+    }
+    if (is_direct)
+        return perform(exchange, op);
+    err = post(exchange, posted, op);
+    if (err < 0) {
+        set_phase(exchange, from);
+        fail(op, err);
+    }
+    return err;
+}
+
+/* ---- the API ---- */
+
+int weir_http_respond(weir_http_exchange *exchange, int status, weir_msg *body)
+{
+    const struct op op = {.kind = OP_RESPOND, .status = status, .msg = body};
+
+    if (status < 200 || status > 599) {
+        weir_msg_release(body);
+        return -EINVAL;
+    }
+    return submit(exchange, &op, WEIR__EXCHANGE_OPEN, WEIR__EXCHANGE_ENDED);
+}
+
+int weir_http_exchange_begin(weir_http_exchange *exchange, int status, int64_t length)
+{
+    const struct op op = {.kind = OP_BEGIN, .status = status, .length = length};
+
+    if (status < 200 || status > 599 || length < WEIR_HTTP_UNKNOWN_LENGTH)
+        return -EINVAL;
+    return submit(exchange, &op, WEIR__EXCHANGE_OPEN, WEIR__EXCHANGE_BEGUN);
+}
+
+int weir_http_exchange_write(weir_http_exchange *exchange, weir_msg *msg, weir_promise *done)
+{
+    const struct op op = {.kind = OP_WRITE, .msg = msg, .done = done};
+
+    return submit(exchange, &op, WEIR__EXCHANGE_BEGUN, WEIR__EXCHANGE_BEGUN);
+}
+
+int weir_http_exchange_end(weir_http_exchange *exchange, weir_http_end *end)
+{
+    const struct op op = {.kind = OP_END,
+                          .msg = end != NULL ? weir_http_end_msg(end) : weir_http_end_static()};
+
+    return submit(exchange, &op, WEIR__EXCHANGE_BEGUN, WEIR__EXCHANGE_ENDED);
+}
+
+static void reset(weir_channel *channel)
+{
+    weir_channel_options options;
+
+    weir_channel_get_options(channel, &options);
+    options.reset_on_close = true;
+    (void)weir_channel_set_options(channel, &options); /* otherwise some clients see a normal end */
+    weir_channel_abort(channel, NULL);
+}
+
+void weir_http_exchange_abort(weir_http_exchange *exchange)
+{
+    /* A response that has ended is not aborted: the connection may serve the next request. */
+    if (atomic_exchange_explicit(&exchange->phase, WEIR__EXCHANGE_ENDED, memory_order_acq_rel) !=
+        WEIR__EXCHANGE_ENDED)
+        reset(weir_ctx_channel(exchange->ctx));
+}
+
+/* Responds with a buffer, which it takes, unless err is set. */
+static int respond_typed(weir_http_exchange *exchange, int status, const char *content_type,
+                         weir_buf *body, int err)
+{
+    weir_http_headers *headers = weir_http_exchange_headers(exchange);
+
+    if (err < 0)
+        return err;
+    if (headers != NULL && phase_of(exchange) == WEIR__EXCHANGE_OPEN &&
+        weir_http_headers_get(headers, WEIR_HTTP_CONTENT_TYPE).data == NULL)
+        err = weir_http_headers_add_text(headers, WEIR_HTTP_CONTENT_TYPE, content_type);
+    if (err < 0) {
+        weir_buf_release(body);
+        return err;
+    }
+    return weir_http_respond(exchange, status, weir_buf_msg(body));
+}
+
+int weir_http_respond_bytes(weir_http_exchange *exchange, int status, const char *content_type,
+                            const void *bytes, size_t length)
+{
+    weir_buf *body = NULL;
+    int err = weir_buf_create_from(bytes, length, &body);
+
+    return respond_typed(exchange, status, content_type, body, err);
+}
+
+int weir_http_respond_text(weir_http_exchange *exchange, int status, const char *text)
+{
+    return weir_http_respond_bytes(exchange, status, "text/plain; charset=utf-8", text,
+                                   strlen(text));
+}
+
+int weir_http_respond_json(weir_http_exchange *exchange, int status, weir_buf *json)
+{
+    return respond_typed(exchange, status, "application/json", json, 0);
+}
+
+int weir_http_respond_redirect(weir_http_exchange *exchange, int status, const char *location)
+{
+    weir_http_headers *headers = weir_http_exchange_headers(exchange);
+    int err = status >= 300 && status <= 399 ? 0 : -EINVAL;
+
+    if (err == 0 && headers != NULL && phase_of(exchange) == WEIR__EXCHANGE_OPEN)
+        err = weir_http_headers_set_text(headers, WEIR_HTTP_LOCATION, location);
+    return err < 0 ? err : weir_http_respond(exchange, status, NULL);
+}
+
+static int create_text(const char *text, weir_buf **ret_buf)
+{
+    size_t length = strlen(text);
+    int err = weir_buf_create(length + 1, 0, ret_buf);
+
+    if (err == 0) {
+        (void)weir_buf_write_bytes(*ret_buf, text, length); /* there is room */
+        (void)weir_buf_write_bytes(*ret_buf, "\n", 1);
+    }
+    return err;
+}
+
+int weir_http_respond_error(weir_http_exchange *exchange, int status, const char *detail)
+{
+    weir_buf *body = NULL;
+    int err = create_text(detail != NULL ? detail : weir_http_status_text(status), &body);
+
+    return respond_typed(exchange, status, "text/plain; charset=utf-8", body, err);
+}
+
+/* ---- the end of unanswered exchanges ---- */
+
+/*
+ * Answers with a new head: that of the exchange may be in use by a thread of the handler's group.
+ * The phase has been claimed, and the caller is a user.
+ */
+static void respond_instead(weir_http_exchange *exchange, int status, bool closes)
+{
+    weir_http_response *response;
+    weir_buf *body;
+    int err = weir_http_response_create(status, &response);
+
+    if (err == 0) {
+        err = create_text(weir_http_status_text(status), &body);
+        if (err == 0)
+            err = weir_http_headers_add_text(weir_http_response_headers(response),
+                                             WEIR_HTTP_CONTENT_TYPE, "text/plain; charset=utf-8");
+        else
+            body = NULL;
+        if (err < 0) {
+            weir_buf_release(body);
+            weir_msg_release(weir_http_response_msg(response));
+        }
+    }
+    if (err < 0) {
+        reset(weir_ctx_channel(exchange->ctx));
+        return;
+    }
+    weir_http_response_set_closes(response, closes);
+    write_whole(exchange, response, weir_buf_msg(body));
+}
+
+/* A user, so that the exchange is not freed meanwhile. On the loop. */
+static void hold(weir_http_exchange *exchange)
+{
+    atomic_fetch_add_explicit(&exchange->state, 1, memory_order_relaxed);
+}
+
+static void cancel_run(weir_http_exchange *exchange)
+{
+    if (exchange->is_pending) {
+        exchange->is_pending = false;
+        weir__http_exchange_settle(exchange);
+    }
+}
+
+void weir__http_exchange_give_up(weir_http_exchange *exchange)
+{
+    if (exchange->connection == NULL)
+        return;
+    if (claim(exchange, WEIR__EXCHANGE_OPEN, WEIR__EXCHANGE_ENDED)) {
+        weir__warn("http", exchange->route->given.path,
+                   "the handler has released an exchange without a response: 500");
+        respond_instead(exchange, 500, false);
+    } else if (claim(exchange, WEIR__EXCHANGE_BEGUN, WEIR__EXCHANGE_ENDED)) {
+        weir__warn("http", exchange->route->given.path,
+                   "the handler has released an exchange without the end of its response: reset");
+        reset(weir_ctx_channel(exchange->ctx));
+    }
+}
+
+void weir__http_exchange_refuse(weir_http_exchange *exchange, int status)
+{
+    hold(exchange);
+    if (claim(exchange, WEIR__EXCHANGE_OPEN, WEIR__EXCHANGE_ENDED)) {
+        respond_instead(exchange, status, true);
+    } else if (claim(exchange, WEIR__EXCHANGE_BEGUN, WEIR__EXCHANGE_ENDED)) {
+        reset(weir_ctx_channel(exchange->ctx));
+    } else if (exchange->connection != NULL) { /* a response is on its way to the loop */
+        weir__http_content_discard(exchange);
+    }
+    cancel_run(exchange);
+    weir__http_exchange_settle(exchange);
+}
+
+void weir__http_exchange_lose(weir_http_exchange *exchange)
+{
+    hold(exchange);
+    atomic_store_explicit(&exchange->is_lost, true, memory_order_relaxed);
+    weir__http_content_fail(exchange, WEIR_ECLOSED);
+    exchange->connection->exchange = NULL;
+    exchange->connection = NULL;
+    if (exchange->is_shared)
+        weir__http_exchange_check(exchange);
+    cancel_run(exchange);
+    weir__http_exchange_settle(exchange);
+}
+
+void weir__http_exchange_continue(weir_http_exchange *exchange)
+{
+    weir_http_response *response;
+
+    exchange->is_continue_due = false;
+    if (weir_http_response_create(100, &response) < 0)
+        return; /* clients send their content after a while, nevertheless */
+    weir_write(exchange->ctx, weir_http_response_msg(response), NULL);
+    flush(exchange->ctx);
+}
