@@ -138,23 +138,24 @@ static int write_slice(const struct response *response, int64_t offset, int64_t 
                : weir_http_exchange_write(response->exchange, msg, NULL);
 }
 
-/* Sends one part. A response to HEAD has its length only. */
+/* Sends one part. Without content, as with HEAD and 304, the message is its length only. */
 static int send_part(const struct response *response, int status, int64_t offset, int64_t length)
 {
     weir_http_exchange *exchange = response->exchange;
-    weir_msg *msg = NULL;
-    int err;
+    weir_msg *msg;
+    int err = slice(response->representation, offset, length, &msg);
 
-    if (!response->is_head && response->representation->bytes != NULL) {
-        err = length > 0 ? slice(response->representation, offset, length, &msg) : 0;
-        return err < 0 ? err : weir_http_respond(exchange, status, msg);
-    }
+    if (err < 0)
+        return err;
+    if (response->is_head || status == 304 || weir_file_range_of(msg) == NULL)
+        return weir_http_respond(exchange, status, msg);
     err = weir_http_exchange_begin(exchange, status, length);
-    if (err == 0 && !response->is_head)
-        err = write_slice(response, offset, length);
-    if (err == 0)
-        return weir_http_exchange_end(exchange, NULL);
-    return err;
+    if (err < 0) {
+        weir_msg_release(msg);
+        return err;
+    }
+    err = write_range(exchange, msg);
+    return err < 0 ? err : weir_http_exchange_end(exchange, NULL);
 }
 
 /* ---- headers ---- */
@@ -322,7 +323,7 @@ static int not_modified(const struct response *response)
 {
     int err = add_validators(response);
 
-    return err < 0 ? err : weir_http_respond(response->exchange, 304, NULL);
+    return err < 0 ? err : send_part(response, 304, 0, response->representation->size);
 }
 
 static int send_file(const struct response *response)
