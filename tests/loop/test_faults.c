@@ -31,9 +31,9 @@
 
 /* Under slow sanitizers, only every n-th error and call. */
 #if defined(__SANITIZE_THREAD__)
-#define STRIDE 9
+#define STRIDE 19
 #elif defined(__SANITIZE_ADDRESS__)
-#define STRIDE 2
+#define STRIDE 4
 #else
 #define STRIDE 1
 #endif

@@ -198,10 +198,10 @@ static void print_steps(const struct property *property, const struct property_s
     }
 }
 
-/* TSan finds nothing in a single thread, and counting lines is slow: a tenth of the runs is
+/* TSan finds nothing in a single thread, and counting lines is slow: a few of the runs are
  * sufficient. */
 #if defined(__SANITIZE_THREAD__) || defined(WEIR_COVERAGE)
-#define RUNS(runs) ((runs) / 10 + 1)
+#define RUNS(runs) ((runs) / 30 + 1)
 #elif defined(__SANITIZE_ADDRESS__)
 #define RUNS(runs) ((runs) > 4000 ? (runs) / 4 : (runs)) /* ten times slower; release runs all */
 #else

@@ -17,9 +17,9 @@
 
 /* Skips positions where it is slow. */
 #if defined(__SANITIZE_THREAD__)
-#define STRIDE 9
+#define STRIDE 29
 #elif defined(__SANITIZE_ADDRESS__)
-#define STRIDE 2
+#define STRIDE 4
 #else
 #define STRIDE 1
 #endif

@@ -29,7 +29,7 @@ static int add_tls(weir_pipeline *pipeline, bool is_server, void *arg)
 
 /* TSan slows each byte down, and finds races by the number of hand-overs, not of bytes. */
 #if defined(__SANITIZE_THREAD__)
-#define SCALE 8
+#define SCALE 32
 #else
 #define SCALE 1
 #endif

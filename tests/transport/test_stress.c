@@ -29,7 +29,11 @@
 #define THREADS 8
 #define PAIRS 4
 #define HOOKS (2 * PAIRS)
+#ifdef __SANITIZE_THREAD__
+#define CONNECTIONS 100
+#else
 #define CONNECTIONS 200
+#endif
 #define CALLS_EACH 100 /* that a connection gets, about */
 #define MESSAGE_MAX 3000
 

@@ -14,11 +14,12 @@
 #define SHARE (16 << 10) /* of a connection, in a round */
 #ifdef __SANITIZE_THREAD__
 #define ROUNDS 2
+#define CONNECTIONS 80
 #else
 #define ROUNDS 4
+#define CONNECTIONS 200
 #endif
 #define ROUNDS_MAX 64
-#define CONNECTIONS 200
 
 /*
  * The bytes queued for a client that does not read never exceed the high mark and the size of one

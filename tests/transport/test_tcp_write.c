@@ -65,7 +65,7 @@ static void transfer_some(weir_ctx *ctx)
 
 /* ./dev soak echo transfers more. */
 #ifdef __SANITIZE_THREAD__
-#define TRANSFER (4 << 20)
+#define TRANSFER (1 << 20)
 #else
 #define TRANSFER (16 << 20)
 #endif
