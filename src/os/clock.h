@@ -24,6 +24,15 @@ static inline int64_t weir__realtime_now(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+/* The same in seconds, a few milliseconds late at most; reads no hardware clock. */
+static inline int64_t weir__realtime_coarse_second(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    return (int64_t)now.tv_sec;
+}
+
 static inline int64_t weir__clock_now(const weir_clock *clock)
 {
     return clock == &weir__monotonic_clock ? weir__monotonic_now() : clock->now(clock);

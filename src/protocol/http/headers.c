@@ -120,9 +120,8 @@ weir_span weir_http_headers_get(const weir_http_headers *headers, enum weir_http
 static bool is_named(const weir_http_headers *headers, const weir__http_field *field,
                      enum weir_http_name id, weir_span name)
 {
-    return field->id == id &&
-           (id != WEIR_HTTP_OTHER ||
-            weir__http_equal_nocase(weir__http_field_name(headers, field), name));
+    return field->id == id && (id != WEIR_HTTP_OTHER ||
+                               weir__http_same_text(weir__http_field_name(headers, field), name));
 }
 
 weir_span weir_http_headers_get_named(const weir_http_headers *headers, const char *name)
@@ -159,8 +158,8 @@ bool weir_http_headers_have_token(const weir_http_headers *headers, enum weir_ht
     size_t index = 0;
 
     while (weir_http_headers_next(headers, name, &index, &list))
-        while (weir__http_next_element(&list, &element))
-            if (weir__http_equal_nocase(element, wanted))
+        while (weir__http_list_next(&list, &element))
+            if (weir__http_same_text(element, wanted))
                 return true;
     return false;
 }
@@ -169,7 +168,7 @@ bool weir_http_headers_have_token(const weir_http_headers *headers, enum weir_ht
 
 static int check_value(const weir_http_headers *headers, size_t name_length, weir_span value)
 {
-    if (!weir__http_all(value, WEIR__HTTP_VALUE))
+    if (!weir__http_chars_are(value, WEIR__HTTP_VALUE))
         return -EINVAL;
     if (headers->count >= COUNT_MAX || name_length + value.length > TEXT_MAX - headers->text)
         return WEIR_ETOOLONG;
@@ -205,7 +204,7 @@ int weir_http_headers_add(weir_http_headers *headers, enum weir_http_name name, 
 {
     int err = check_id(name);
 
-    value = weir__http_trim(value);
+    value = weir__http_trimmed(value);
     if (err == 0)
         err = check_value(headers, 0, value);
     return err == 0 ? append(headers, name, (weir_span){0}, value) : err;
@@ -224,7 +223,7 @@ int weir_http_headers_add_named(weir_http_headers *headers, weir_span name, weir
 
     if (!weir__http_is_token(name))
         return -EINVAL;
-    value = weir__http_trim(value);
+    value = weir__http_trimmed(value);
     err = check_value(headers, name.length, value);
     if (err < 0)
         return err;
@@ -268,7 +267,7 @@ int weir_http_headers_set(weir_http_headers *headers, enum weir_http_name name, 
 
     if (check_id(name) < 0 || !weir__http_headers_have(headers, name))
         return weir_http_headers_add(headers, name, value);
-    value = weir__http_trim(value);
+    value = weir__http_trimmed(value);
     err = check_value(headers, 0, value);
     if (err == 0)
         err = reserve(headers, &none, &value);
@@ -307,7 +306,7 @@ static void remove_listed(weir_http_headers *headers, weir_span list)
 {
     weir_span name;
 
-    while (weir__http_next_element(&list, &name)) {
+    while (weir__http_list_next(&list, &name)) {
         enum weir_http_name id = weir_http_name_of(name);
 
         if (id != WEIR_HTTP_HOST && id != WEIR_HTTP_CONNECTION)

@@ -199,7 +199,7 @@ int weir_http_request_set_target(weir_http_request *request, weir_span target)
     int err;
 
     if (target.length == 0 || target.length > UINT16_MAX ||
-        !weir__http_all(target, WEIR__HTTP_TARGET))
+        !weir__http_chars_are(target, WEIR__HTTP_TARGET))
         return -EINVAL;
     err = weir__http_headers_add_bytes(&request->head.headers, target, &request->target);
     if (err < 0)

@@ -73,9 +73,9 @@ TEST(names, list_elements_are_separated_by_commas_outside_of_quotes)
     static const char *const expected[] = {"a", "b", "\"c,\\\"d\"", "e"};
 
     for (size_t i = 0; i < 4; i++) {
-        assert_true(weir__http_next_element(&list, &element));
+        assert_true(weir__http_list_next(&list, &element));
         assert_int_equal(element.length, strlen(expected[i]));
         assert_memory_equal(element.data, expected[i], element.length);
     }
-    assert_false(weir__http_next_element(&list, &element));
+    assert_false(weir__http_list_next(&list, &element));
 }

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "protocol/http/http1_framing.h"
+
+#include <string.h>
+
+#include <weir/http_uri.h>
+
+#include "protocol/http/message.h"
+
+#define LENGTH_DIGITS_MAX 18
+
+static int refuse(const char **ret_detail, int status, const char *detail)
+{
+    *ret_detail = detail;
+    return -status;
+}
+
+/* The number of fields with a name, counted up to 2. */
+static int count(const weir_http_headers *headers, enum weir_http_name name)
+{
+    weir_span value;
+    size_t index = 0;
+
+    if (!weir_http_headers_next(headers, name, &index, &value))
+        return 0;
+    return weir_http_headers_next(headers, name, &index, &value) ? 2 : 1;
+}
+
+/* ---- content ---- */
+
+/* A repeated field is refused even if all lines are equal: it is the list that is refused, too. */
+static int read_content_length(const weir_http_headers *headers, weir__http1_framing *framing,
+                               const char **ret_detail)
+{
+    weir_span text = weir_http_headers_get(headers, WEIR_HTTP_CONTENT_LENGTH);
+
+    if (count(headers, WEIR_HTTP_CONTENT_LENGTH) > 1)
+        return refuse(ret_detail, 400, "several Content-Length fields");
+    if (text.length == 0 || text.length > LENGTH_DIGITS_MAX ||
+        !weir__http_chars_are(text, WEIR__HTTP_DIGIT))
+        return refuse(ret_detail, 400, "malformed Content-Length");
+    framing->length = 0;
+    for (size_t i = 0; i < text.length; i++)
+        framing->length = framing->length * 10 + (text.data[i] - (unsigned)'0');
+    framing->content = framing->length > 0 ? WEIR__HTTP1_LENGTH : WEIR__HTTP1_NO_CONTENT;
+    return 0;
+}
+
+/* "chunked" must be the only coding, once. */
+static int read_transfer_encoding(const weir_http_headers *headers, weir__http1_framing *framing,
+                                  const char **ret_detail)
+{
+    bool is_chunked = false, has_other = false;
+    weir_span list, coding;
+    size_t index = 0;
+
+    while (weir_http_headers_next(headers, WEIR_HTTP_TRANSFER_ENCODING, &index, &list))
+        while (weir__http_list_next(&list, &coding)) {
+            if (is_chunked)
+                return refuse(ret_detail, 400, "chunked is not the last transfer coding");
+            if (weir__http_is_text(coding, "chunked"))
+                is_chunked = true;
+            else
+                has_other = true;
+        }
+    if (has_other)
+        return refuse(ret_detail, 501, "unknown transfer coding");
+    if (!is_chunked)
+        return refuse(ret_detail, 400, "empty Transfer-Encoding");
+    framing->content = WEIR__HTTP1_CHUNKED;
+    return 0;
+}
+
+/* Content-Length or Transfer-Encoding, at most one of them. */
+static int read_content(const weir__http_head *head, weir__http1_framing *framing,
+                        const char **ret_detail)
+{
+    const weir_http_headers *headers = &head->headers;
+    bool has_length = weir__http_headers_have(headers, WEIR_HTTP_CONTENT_LENGTH);
+
+    if (!weir__http_headers_have(headers, WEIR_HTTP_TRANSFER_ENCODING))
+        return has_length ? read_content_length(headers, framing, ret_detail) : 0;
+    if (has_length)
+        return refuse(ret_detail, 400, "Transfer-Encoding together with Content-Length");
+    if (head->version == WEIR_HTTP_1_0)
+        return refuse(ret_detail, 400, "Transfer-Encoding in HTTP/1.0");
+    return read_transfer_encoding(headers, framing, ret_detail);
+}
+
+static bool is_persistent(const weir__http_head *head)
+{
+    const weir_http_headers *headers = &head->headers;
+
+    if (!weir__http_headers_have(headers, WEIR_HTTP_CONNECTION))
+        return head->version != WEIR_HTTP_1_0;
+    if (weir_http_headers_have_token(headers, WEIR_HTTP_CONNECTION, "close"))
+        return false;
+    return head->version != WEIR_HTTP_1_0 ||
+           weir_http_headers_have_token(headers, WEIR_HTTP_CONNECTION, "keep-alive");
+}
+
+static int64_t content_length(const weir__http1_framing *framing)
+{
+    if (framing->content == WEIR__HTTP1_LENGTH)
+        return (int64_t)framing->length;
+    return framing->content == WEIR__HTTP1_NO_CONTENT ? 0 : WEIR_HTTP_UNKNOWN_LENGTH;
+}
+
+/* ---- requests ---- */
+
+/* Host may be empty: the target has no authority then (RFC 9110 7.2). */
+static int check_host(weir_http_request *request, const char **ret_detail)
+{
+    const weir_http_headers *headers = &request->head.headers;
+    weir_span host = weir_http_headers_get(headers, WEIR_HTTP_HOST);
+
+    if (host.data == NULL) {
+        if (request->head.version == WEIR_HTTP_1_0)
+            return 0;
+        return refuse(ret_detail, 400, "no Host field");
+    }
+    if (count(headers, WEIR_HTTP_HOST) > 1)
+        return refuse(ret_detail, 400, "several Host fields");
+    if (host.length > 0 && !weir_http_authority_is_valid(host))
+        return refuse(ret_detail, 400, "malformed Host");
+    return 0;
+}
+
+/* The authority of an absolute target replaces Host, so that nobody decides by the other one. */
+static int check_absolute_target(weir_http_request *request, weir_span target,
+                                 const char **ret_detail)
+{
+    weir_span authority = weir__http_target_authority(target), host;
+
+    if (authority.data == NULL || !weir_http_authority_is_valid(authority))
+        return refuse(ret_detail, 400, "malformed target");
+    host = weir_http_headers_get(&request->head.headers, WEIR_HTTP_HOST);
+    if (host.data == NULL || weir__http_same_text(host, authority))
+        return 0;
+    return weir_http_headers_set(&request->head.headers, WEIR_HTTP_HOST, authority);
+}
+
+static int check_target(weir_http_request *request, const char **ret_detail)
+{
+    weir_span target = weir_http_request_target(request);
+
+    if (memchr(target.data, '#', target.length) != NULL)
+        return refuse(ret_detail, 400, "fragment in the target");
+    if (request->method == WEIR_HTTP_METHOD_CONNECT) {
+        if (!weir_http_authority_is_valid(target) ||
+            memchr(target.data, ':', target.length) == NULL)
+            return refuse(ret_detail, 400, "malformed target of CONNECT");
+        return 0;
+    }
+    if (target.data[0] == '/')
+        return 0;
+    if (target.length == 1 && target.data[0] == '*' && request->method == WEIR_HTTP_METHOD_OPTIONS)
+        return 0;
+    return check_absolute_target(request, target, ret_detail);
+}
+
+static int check_expect(weir_http_request *request, const weir__http1_framing *framing,
+                        const char **ret_detail)
+{
+    weir_span value;
+    size_t index = 0;
+
+    while (weir_http_headers_next(&request->head.headers, WEIR_HTTP_EXPECT, &index, &value))
+        if (!weir__http_is_text(value, "100-continue"))
+            return refuse(ret_detail, 417, "expectation other than 100-continue");
+    request->expects_continue = index > 0 && framing->content != WEIR__HTTP1_NO_CONTENT &&
+                                request->head.version != WEIR_HTTP_1_0;
+    return 0;
+}
+
+/* A tunnel begins where the head of CONNECT ends, and TRACE has no content by definition. */
+static bool may_have_content(const weir_http_request *request)
+{
+    return request->method != WEIR_HTTP_METHOD_CONNECT && request->method != WEIR_HTTP_METHOD_TRACE;
+}
+
+int weir__http1_check_request(weir_http_request *request, weir__http1_framing *ret_framing,
+                              const char **ret_detail)
+{
+    int err;
+
+    weir__http_request_find_path(request);
+    *ret_framing = (weir__http1_framing){.content = WEIR__HTTP1_NO_CONTENT};
+    ret_framing->is_persistent = is_persistent(&request->head);
+    err = check_host(request, ret_detail);
+    if (err == 0)
+        err = check_target(request, ret_detail);
+    if (err == 0)
+        err = read_content(&request->head, ret_framing, ret_detail);
+    if (err == 0 && ret_framing->content != WEIR__HTTP1_NO_CONTENT && !may_have_content(request))
+        err = refuse(ret_detail, 400, "content in a request with CONNECT or TRACE");
+    if (err == 0 && weir__http_headers_have(&request->head.headers, WEIR_HTTP_EXPECT))
+        err = check_expect(request, ret_framing, ret_detail);
+    request->head.content_length = content_length(ret_framing);
+    return err;
+}
+
+/* ---- responses ---- */
+
+int weir__http1_check_response(weir_http_response *response, enum weir_http_method method,
+                               weir__http1_framing *ret_framing, const char **ret_detail)
+{
+    int status = response->status, err;
+
+    *ret_framing = (weir__http1_framing){.content = WEIR__HTTP1_UNTIL_CLOSE};
+    err = read_content(&response->head, ret_framing, ret_detail);
+    if (err < 0)
+        return err;
+    ret_framing->is_persistent =
+        is_persistent(&response->head) && ret_framing->content != WEIR__HTTP1_UNTIL_CLOSE;
+    response->head.content_length = content_length(ret_framing);
+    if (status < 200 || status == 204 || status == 304 || method == WEIR_HTTP_METHOD_HEAD) {
+        if (ret_framing->content == WEIR__HTTP1_UNTIL_CLOSE) /* neither field: the usual case */
+            ret_framing->is_persistent = is_persistent(&response->head);
+        if (status < 200 || status == 204)
+            response->head.content_length = 0;
+        ret_framing->content = WEIR__HTTP1_NO_CONTENT;
+    }
+    response->closes = !ret_framing->is_persistent;
+    return 0;
+}

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "protocol/http/http1_server.h"
+
+#include <errno.h>
+
+#include <weir/channel.h>
+#include <weir/error.h>
+#include <weir/pipeline.h>
+
+#include "base/no_stack_protector.h"
+#include "protocol/http/refusal.h"
+
+#define WAITING_MAX 65536u   /* bytes of later requests until reading is paused */
+#define COPIED_HEAD_MAX 512u /* as http1_head.c */
+#define FIELDS_SIZE 384u     /* room for fields behind a request */
+
+static weir__http1_server *server_of(weir_ctx *ctx)
+{
+    return weir_ctx_state(ctx);
+}
+
+/* ---- lifecycle ---- */
+
+static int init(void *state, const void *options)
+{
+    weir__http1_server *server = state;
+
+    server->armed_until_ns = WEIR_NEVER;
+    return weir__http1_config_init(&server->config, options);
+}
+
+static void deinit(void *state)
+{
+    weir__http1_server *server = state;
+
+    if (server->request != NULL)
+        weir_msg_release(weir_http_request_msg(server->request));
+    weir__http1_body_deinit(&server->body);
+    weir__http1_writer_deinit(&server->writer);
+}
+
+static void on_added(weir_ctx *ctx)
+{
+    if (weir_channel_is_active(weir_ctx_channel(ctx)))
+        weir__http1_server_start_timer(ctx, server_of(ctx));
+}
+
+static void on_active(weir_ctx *ctx)
+{
+    weir__http1_server_start_timer(ctx, server_of(ctx));
+    weir_fire_active(ctx);
+}
+
+static void resume_input(weir_ctx *ctx, weir__http1_server *server)
+{
+    server->waiting = 0;
+    if (server->is_paused) {
+        server->is_paused = false;
+        weir_ctx_resume_input(ctx);
+    }
+}
+
+static void on_removed(weir_ctx *ctx)
+{
+    weir__http1_server *server = server_of(ctx);
+
+    resume_input(ctx, server);
+    weir__http1_writer_pass(ctx, &server->writer, NULL);
+    weir_decoder_removed(ctx);
+}
+
+/* ---- the end of a connection ---- */
+
+void weir__http1_server_close(weir_ctx *ctx, weir__http1_server *server)
+{
+    server->phase = WEIR__HTTP1_DEAD;
+    weir__http1_writer_pass(ctx, &server->writer, NULL);
+    weir_close(ctx, NULL);
+}
+
+static void reset(weir_ctx *ctx, weir__http1_server *server)
+{
+    server->phase = WEIR__HTTP1_DEAD;
+    weir__http1_writer_deinit(&server->writer);
+    weir_channel_abort(weir_ctx_channel(ctx), NULL);
+}
+
+static int write_answer(weir_ctx *ctx, weir__http1_server *server, int status, const char *detail)
+{
+    weir__http1_framed framed = {
+        .content = WEIR__HTTP1_LENGTH, .connection = "close", .has_date = true};
+    weir_http_response *response;
+    weir_buf *content;
+    int err = weir__http_refusal_answer(status, detail, &response, &content);
+
+    if (err < 0)
+        return err;
+    framed.length = (int64_t)weir_buf_readable(content);
+    err = weir__http1_writer_put_response(ctx, &server->writer, response, &framed);
+    weir_msg_release(weir_http_response_msg(response));
+    if (err == 0 && server->method == WEIR_HTTP_METHOD_HEAD)
+        server->writer.content = WEIR__HTTP1_NO_CONTENT;
+    if (err == 0)
+        return weir__http1_writer_put_content(ctx, &server->writer, weir_buf_msg(content), NULL);
+    weir_buf_release(content);
+    return err;
+}
+
+/* A response that has begun cannot be replaced: its client must not take it for a whole one. */
+void weir__http1_server_refuse(weir_ctx *ctx, weir__http1_server *server, int status,
+                               const char *detail)
+{
+    bool can_answer = !server->writer.is_open && !server->has_responded;
+
+    if (server->request != NULL) {
+        server->method = server->request->method;
+        weir_msg_release(weir_http_request_msg(server->request));
+        server->request = NULL;
+    }
+    server->phase = WEIR__HTTP1_DEAD;
+    if (can_answer)
+        can_answer = write_answer(ctx, server, status, detail) == 0;
+    weir__http_refusal_fire(ctx, status, detail);
+    if (weir_ctx_is_removed(ctx))
+        return;
+    if (can_answer)
+        weir__http1_server_close(ctx, server);
+    else
+        reset(ctx, server);
+}
+
+void weir__http1_server_switch(weir_ctx *ctx, weir__http1_server *server)
+{
+    weir__http1_writer_pass(ctx, &server->writer, NULL);
+    server->has_switched = true;
+    (void)weir_timer_stop(&server->timer);
+    (void)weir_decoder_finish(ctx);
+    server->is_stuck = true;
+}
+
+/* ---- decoding ---- */
+
+/* Waits for something other than bytes. */
+static int wait(weir_ctx *ctx, weir__http1_server *server)
+{
+    server->is_stuck = true;
+    return weir_decoder_need(ctx, SIZE_MAX);
+}
+
+/* Refuses a request from within `decode`. */
+static int refuse(weir_ctx *ctx, weir__http1_server *server, weir_buf *in, int result,
+                  const char *detail)
+{
+    if (result > -100) /* -ENOMEM */
+        return result;
+    (void)weir_buf_skip(in, weir_buf_readable(in));
+    weir__http1_server_refuse(ctx, server, -result, detail);
+    return 0;
+}
+
+/* The request has ended: what is read next depends on its response. */
+static void end_request(weir_ctx *ctx, weir__http1_server *server)
+{
+    if (!server->has_responded) {
+        server->phase = WEIR__HTTP1_RESPONSE;
+        return;
+    }
+    server->has_responded = false;
+    server->phase = WEIR__HTTP1_HEAD;
+    if (server->switches)
+        weir__http1_server_switch(ctx, server);
+}
+
+static int begin_head(weir__http1_server *server, const weir_buf *in)
+{
+    size_t length = weir_buf_readable(in);
+
+    weir__http1_parser_init(&server->parser);
+    return weir__http_request_alloc(sizeof(*server->request) + FIELDS_SIZE +
+                                        (length < COPIED_HEAD_MAX ? length : COPIED_HEAD_MAX / 4),
+                                    &server->request);
+}
+
+/* Begins the exchange of a complete head. */
+static void begin_exchange(weir__http1_server *server, const weir_http_request *request,
+                           const weir__http1_framing *framing)
+{
+    server->request = NULL;
+    server->phase = WEIR__HTTP1_CONTENT;
+    server->method = request->method;
+    server->is_http10 = request->head.version == WEIR_HTTP_1_0;
+    server->is_persistent = framing->is_persistent;
+    server->awaits_continue = request->expects_continue;
+    server->closes = false;
+    server->requests++;
+}
+
+WEIR__NO_STACK_PROTECTOR static int decode_head(weir_ctx *ctx, weir__http1_server *server,
+                                                weir_buf *in, weir_msg **ret_msg)
+{
+    weir_http_request *request;
+    weir__http1_framing framing;
+    int result = 0;
+
+    if (server->request == NULL) {
+        if (!weir_ctx_is_writable(ctx))
+            return wait(ctx, server);
+        result = begin_head(server, in);
+        if (result < 0)
+            return result;
+    }
+    request = server->request;
+    result = weir__http1_parse_request(&server->parser, &server->config.limits, request,
+                                       weir_buf_span(in));
+    if (result == 0)
+        return 0;
+    if (result > 0) {
+        weir__http1_keep(&request->head.headers, &request->head.received, in, server->parser.at);
+        (void)weir_buf_skip(in, server->parser.at);
+        result = weir__http1_check_request(request, &framing, &server->parser.detail);
+    }
+    if (result < 0)
+        return refuse(ctx, server, in, result, server->parser.detail);
+    begin_exchange(server, request, &framing);
+    server->writer.expects_more = weir_buf_readable(in) > 0;
+    if (framing.content != WEIR__HTTP1_NO_CONTENT) {
+        weir__http1_body_init(&server->body, &framing);
+        *ret_msg = weir_http_request_msg(request);
+        return 1;
+    }
+    weir_decoder_pass(ctx, weir_http_request_msg(request));
+    if (weir_ctx_is_removed(ctx) || server->phase != WEIR__HTTP1_CONTENT)
+        return 0;
+    end_request(ctx, server);
+    *ret_msg = weir_http_end_static();
+    return 1;
+}
+
+WEIR__NO_STACK_PROTECTOR static int decode_content(weir_ctx *ctx, weir__http1_server *server,
+                                                   weir_buf *in, weir_msg **ret_msg)
+{
+    size_t before = weir_buf_readable(in);
+    weir_buf *content;
+    int result = weir__http1_body_read(&server->body, &server->parser, &server->config.limits,
+                                       (uint64_t)server->config.max_chunk, in, &content);
+
+    server->received += before - weir_buf_readable(in);
+    server->awaits_continue = false;
+    if (result >= 0 && result < 2) {
+        *ret_msg = content != NULL ? weir_buf_msg(content) : NULL;
+        return content != NULL ? 1 : result;
+    }
+    if (content != NULL) {
+        weir_decoder_pass(ctx, weir_buf_msg(content));
+        if (weir_ctx_is_removed(ctx) || server->phase != WEIR__HTTP1_CONTENT)
+            return 0;
+    }
+    if (result < 0)
+        return refuse(ctx, server, in, result, server->parser.detail);
+    *ret_msg = weir__http1_body_take_end(&server->body);
+    end_request(ctx, server);
+    return 1;
+}
+
+static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+{
+    weir__http1_server *server = server_of(ctx);
+
+    switch (server->phase) {
+    case WEIR__HTTP1_HEAD:
+        return decode_head(ctx, server, in, ret_msg);
+    case WEIR__HTTP1_CONTENT:
+        return decode_content(ctx, server, in, ret_msg);
+    case WEIR__HTTP1_RESPONSE:
+        return wait(ctx, server);
+    default:
+        (void)weir_buf_skip(in, weir_buf_readable(in));
+        return 1;
+    }
+}
+
+/* The client sends nothing more; all its whole requests have been answered. */
+static int decode_last(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+{
+    weir__http1_server *server = server_of(ctx);
+
+    (void)ret_msg;
+    if (server->phase == WEIR__HTTP1_DEAD || server->has_switched ||
+        !weir_channel_is_active(weir_ctx_channel(ctx)))
+        return 0;
+    if (server->phase == WEIR__HTTP1_CONTENT || weir_buf_readable(in) > 0)
+        weir__http1_server_refuse(ctx, server, 400, "stream ended in the middle of a request");
+    else
+        weir__http1_server_close(ctx, server);
+    return 0;
+}
+
+/* ---- settling ---- */
+
+/* True if the end of the input has to wait behind requests that were received before it. */
+static bool has_requests(const weir__http1_server *server)
+{
+    return server->phase == WEIR__HTTP1_RESPONSE || server->is_stuck;
+}
+
+static void deliver_held_events(weir_ctx *ctx, weir__http1_server *server)
+{
+    uint8_t events = server->held_events;
+
+    if (events == 0 || has_requests(server))
+        return;
+    server->held_events = 0;
+    if ((events & WEIR__HTTP1_INPUT_CLOSED) != 0)
+        weir_decoder_event(ctx, weir_msg_retain(weir_event_input_closed()));
+    if ((events & WEIR__HTTP1_INPUT_DRAINED) != 0 && !weir_ctx_is_removed(ctx))
+        weir_decoder_event(ctx, weir_msg_retain(weir_event_input_drained()));
+}
+
+/* Sends what was flushed meanwhile, and resumes: in a loop, because either may cause the other. */
+static void settle(weir_ctx *ctx, weir__http1_server *server)
+{
+    while (server->needs_flush || server->needs_resume) {
+        if (server->needs_flush) {
+            server->needs_flush = false;
+            weir__http1_writer_pass(ctx, &server->writer, NULL);
+            weir_flush(ctx);
+        } else {
+            server->needs_resume = false;
+            server->is_stuck = false;
+            resume_input(ctx, server);
+            weir_decoder_resume(ctx);
+        }
+        if (weir_ctx_is_removed(ctx))
+            return;
+    }
+    server->is_busy = false;
+    if (server->held_events != 0)
+        deliver_held_events(ctx, server);
+}
+
+void weir__http1_server_resume(weir_ctx *ctx, weir__http1_server *server)
+{
+    if (server->is_stuck)
+        server->needs_resume = true;
+    if (server->is_busy)
+        return;
+    server->is_busy = true;
+    settle(ctx, server);
+}
+
+static void count_waiting(weir_ctx *ctx, weir__http1_server *server, size_t bytes)
+{
+    server->waiting += (uint32_t)bytes;
+    if (server->waiting > WAITING_MAX && !server->is_paused)
+        server->is_paused = weir_ctx_pause_input(ctx) == 0;
+}
+
+/* ---- slots ---- */
+
+static void on_read(weir_ctx *ctx, weir_msg *msg)
+{
+    weir__http1_server *server = server_of(ctx);
+
+    if (server->is_stuck)
+        count_waiting(ctx, server, weir_msg_size(msg));
+    if (server->is_busy) {
+        weir_decoder_read(ctx, msg);
+        return;
+    }
+    server->is_busy = true;
+    weir_decoder_read(ctx, msg);
+    if (weir_ctx_is_removed(ctx))
+        return;
+    settle(ctx, server);
+    if (!weir_ctx_is_removed(ctx) &&
+        (server->phase == WEIR__HTTP1_CONTENT || server->request != NULL))
+        weir__http1_server_watch(ctx, server);
+}
+
+static void on_event(weir_ctx *ctx, weir_msg *event)
+{
+    weir__http1_server *server = server_of(ctx);
+    uint8_t held = 0;
+
+    if (event == weir_event_input_closed())
+        held = WEIR__HTTP1_INPUT_CLOSED;
+    else if (event == weir_event_input_drained())
+        held = WEIR__HTTP1_INPUT_DRAINED;
+    if (held == 0 || server->has_switched || !(has_requests(server) || server->held_events != 0)) {
+        weir_decoder_event(ctx, event);
+        return;
+    }
+    weir_msg_release(event);
+    server->held_events |= held;
+}
+
+static void on_writability(weir_ctx *ctx)
+{
+    weir__http1_server *server = server_of(ctx);
+
+    if (!weir_ctx_is_writable(ctx))
+        weir__http1_server_watch(ctx, server);
+    else if (server->is_stuck && server->phase == WEIR__HTTP1_HEAD)
+        weir__http1_server_resume(ctx, server);
+    if (!weir_ctx_is_removed(ctx))
+        weir_fire_writability(ctx);
+}
+
+static void on_draining(weir_ctx *ctx)
+{
+    weir__http1_server *server = server_of(ctx);
+
+    server->is_draining = true;
+    weir_fire_draining(ctx);
+    if (!weir_ctx_is_removed(ctx) && server->phase == WEIR__HTTP1_HEAD && server->request == NULL &&
+        !server->has_switched)
+        weir__http1_server_close(ctx, server);
+}
+
+static const weir_decoder servers = {
+    .handler = {.name = "http1-server",
+                .state_size = sizeof(weir__http1_server),
+                .init = init,
+                .deinit = deinit,
+                .added = on_added,
+                .removed = on_removed,
+                .read = on_read,
+                .event = on_event,
+                .inactive = weir_decoder_inactive,
+                .read_complete = weir_decoder_read_complete,
+                .request_read = weir_decoder_request_read,
+                .buffers_reads = true,
+                .active = on_active,
+                .writability = on_writability,
+                .draining = on_draining,
+                .write = weir__http1_server_write,
+                .flush = weir__http1_server_flush,
+                .close = weir__http1_server_on_close,
+                .shutdown_output = weir__http1_server_shutdown_output},
+    .decode = decode,
+    .decode_last = decode_last};
+
+int weir_http1_server_add(weir_pipeline *pipeline, const weir_http1_options *options)
+{
+    return weir_pipeline_add_last(pipeline, &servers.handler, options);
+}

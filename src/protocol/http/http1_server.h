@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The server's side of the codec: its state, shared by the files that read, write and time.
+ *
+ * One exchange at a time:
+ *
+ *      HEAD  ->  CONTENT  ->  RESPONSE  ->  HEAD ...      what is read next
+ *
+ * A head is read only when the response before it has been written to its end. In RESPONSE, and
+ * while the channel is unwritable, `decode` waits: the decoder is stuck until it is resumed.
+ */
+#ifndef WEIR_PROTOCOL_HTTP_HTTP1_SERVER_H
+#define WEIR_PROTOCOL_HTTP_HTTP1_SERVER_H
+
+#include <weir/codec.h>
+#include <weir/handler.h>
+#include <weir/timer.h>
+
+#include "protocol/http/http1_body.h"
+#include "protocol/http/http1_config.h"
+#include "protocol/http/http1_writer.h"
+
+enum weir__http1_phase {
+    WEIR__HTTP1_HEAD,     /* the head of the next request */
+    WEIR__HTTP1_CONTENT,  /* content of the request; its response may have begun or ended */
+    WEIR__HTTP1_RESPONSE, /* nothing: the response has not ended */
+    WEIR__HTTP1_DEAD,     /* nothing any more: refused, or closing */
+};
+
+/* Events of the end of the input that wait behind requests. */
+enum {
+    WEIR__HTTP1_INPUT_CLOSED = 1 << 0,
+    WEIR__HTTP1_INPUT_DRAINED = 1 << 1,
+};
+
+typedef struct weir__http1_server {
+    weir_decoder_state decoder; /* first */
+    weir__http1_writer writer;
+    weir__http1_parser parser;
+    weir__http1_body body;
+    weir_http_request *request; /* whose head is being read */
+    weir__http1_config config;
+
+    uint8_t phase;        /* enum weir__http1_phase */
+    uint8_t method;       /* of the current request */
+    uint8_t held_events;  /* of the end of the input */
+    bool is_http10;       /* the current request is of version 1.0 */
+    bool is_persistent;   /* its client wants to keep the connection */
+    bool awaits_continue; /* its client waits for status 100 */
+    bool has_responded;   /* its response has ended, its content has not */
+    bool closes;          /* its response said that the connection ends */
+    bool switches;        /* its response said that another protocol follows */
+    bool has_switched;    /* everything passes unchanged */
+    bool is_busy;         /* decoding or settling: flushes wait */
+    bool needs_flush;
+    bool needs_resume;
+    bool is_stuck;  /* `decode` waits for something other than bytes */
+    bool is_paused; /* the input */
+    bool is_draining;
+    uint32_t waiting; /* bytes received while stuck */
+    int64_t requests;
+
+    /* Timeouts; see http1_server_timeouts.c. */
+    weir_timer timer;
+    int64_t armed_until_ns; /* when the timer fires; WEIR_NEVER = not running */
+    int64_t since_ns;       /* when the current state was first seen */
+    uint64_t window_bytes;  /* content received since then */
+    int64_t window_pending; /* bytes that had not been sent then */
+    uint64_t received;      /* content, in total */
+    int64_t seen_requests;  /* when the timer fired last */
+    uint8_t seen_state;
+} weir__http1_server;
+
+/* ---- http1_server.c ---- */
+
+/* Answers with a status and closes the connection. */
+void weir__http1_server_refuse(weir_ctx *ctx, weir__http1_server *server, int status,
+                               const char *detail);
+
+/* Decodes further if `decode` waited for something that has happened. */
+void weir__http1_server_resume(weir_ctx *ctx, weir__http1_server *server);
+
+/* Closes the connection after what was written. */
+void weir__http1_server_close(weir_ctx *ctx, weir__http1_server *server);
+
+/* Hands the connection over to another protocol, when request and response have ended. */
+void weir__http1_server_switch(weir_ctx *ctx, weir__http1_server *server);
+
+/* ---- http1_server_write.c ---- */
+
+/* The slots of the same name. */
+void weir__http1_server_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done);
+void weir__http1_server_flush(weir_ctx *ctx);
+void weir__http1_server_on_close(weir_ctx *ctx, weir_promise *done);
+void weir__http1_server_shutdown_output(weir_ctx *ctx, weir_promise *done);
+
+/* ---- http1_server_timeouts.c ---- */
+
+/* Starts the timer: the channel is active. */
+void weir__http1_server_start_timer(weir_ctx *ctx, weir__http1_server *server);
+
+/* To be called after a read: starts timeouts of heads and content that are incomplete. */
+void weir__http1_server_watch(weir_ctx *ctx, weir__http1_server *server);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writes messages as bytes: heads, content and ends.
+ *
+ * Heads and small content are gathered in one buffer, which is passed on when it is full, when a
+ * promise waits for it, before content that is passed on by reference, and at a flush.
+ */
+#ifndef WEIR_PROTOCOL_HTTP_HTTP1_WRITER_H
+#define WEIR_PROTOCOL_HTTP_HTTP1_WRITER_H
+
+#include <weir/handler.h>
+#include <weir/http.h>
+
+#include "protocol/http/http1_framing.h"
+#include "protocol/http/message.h"
+
+typedef struct weir__http1_writer {
+    weir_buf *out;     /* gathered; NULL = nothing */
+    uint64_t left;     /* of content with a length */
+    uint8_t content;   /* enum weir__http1_content of the message that is being written */
+    bool is_open;      /* a head was written, its end was not */
+    bool expects_more; /* several messages are likely to be gathered */
+} weir__http1_writer;
+
+/* How a head is framed, for weir__http1_writer_put_head. */
+typedef struct weir__http1_framed {
+    enum weir__http1_content content;
+    int64_t length;         /* Content-Length; -1 = none is written */
+    const char *connection; /* the value of Connection; NULL = none */
+    bool has_date;
+    bool is_upgrade;
+} weir__http1_framed;
+
+/* Passes on what was gathered; `done`, which may be NULL, completes when it has been sent. */
+void weir__http1_writer_pass(weir_ctx *ctx, weir__http1_writer *writer, weir_promise *done);
+
+/* Append a whole head. Fail with -ENOMEM; then nothing was appended. */
+int weir__http1_writer_put_response(weir_ctx *ctx, weir__http1_writer *writer,
+                                    const weir_http_response *response,
+                                    const weir__http1_framed *framed);
+int weir__http1_writer_put_request(weir_ctx *ctx, weir__http1_writer *writer,
+                                   const weir_http_request *request,
+                                   const weir__http1_framed *framed);
+
+/*
+ * Writes content, framed as the head said. Takes `msg` in all cases, and reports to `done` unless
+ * it fails: -ENOMEM, WEIR_ETOOLONG (more than the content length), -ENOTSUP (of unknown length).
+ */
+int weir__http1_writer_put_content(weir_ctx *ctx, weir__http1_writer *writer, weir_msg *msg,
+                                   weir_promise *done);
+
+/*
+ * Writes the end. Reports to `done` unless it fails: -ENOMEM, WEIR_ETRUNCATED (less than the
+ * content length).
+ */
+int weir__http1_writer_put_end(weir_ctx *ctx, weir__http1_writer *writer, const weir_http_end *end,
+                               weir_promise *done);
+
+void weir__http1_writer_deinit(weir__http1_writer *writer);
+
+#endif
