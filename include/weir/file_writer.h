@@ -71,6 +71,13 @@ WEIR_API void weir_file_writer_end(weir_file_writer *writer);
 WEIR_API void weir_file_writer_push(weir_file_writer *writer);
 
 /*
+ * Makes the thread write everything queued within a tenth of a second: one wakeup for all pieces of
+ * that time. For logs.
+ * Thread: any.
+ */
+WEIR_API void weir_file_writer_push_soon(weir_file_writer *writer);
+
+/*
  * Waits until everything before this call was written.
  * Thread: any that may wait.  Fails: with the first error of a write.
  */

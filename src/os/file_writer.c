@@ -26,6 +26,7 @@
 #include "os/thread.h"
 
 #define SPARES_MAX 2
+#define SOON_NS ((int64_t)100 * 1000 * 1000)
 
 struct chunk {
     struct chunk *next;
@@ -53,6 +54,15 @@ struct weir_file_writer {
     bool is_busy; /* counts in busy_count */
     bool is_closing;
     bool is_reopening;
+
+    /*
+     * A push within SOON_NS is outstanding. Set and cleared under the lock; a producer reads it
+     * without, relaxed, after it has queued a piece under the lock: if the thread had taken the
+     * piece's chunk before, its unlock happened before that, and so had the clearing.
+     */
+    _Atomic bool is_soon;
+    bool has_soon; /* of the thread: the push is due at soon_ns */
+    int64_t soon_ns;
 
     _Atomic uint32_t posted;
     _Atomic uint32_t done;     /* release after writing; acquire in waiters */
@@ -130,6 +140,18 @@ static void post(weir_file_writer *writer)
     weir__futex_wake(&writer->posted, 1);
 }
 
+/* True if a push that may wait a little is due, or another one is outstanding. */
+static bool is_due(weir_file_writer *writer)
+{
+    if (!atomic_load_explicit(&writer->is_soon, memory_order_relaxed))
+        return false;
+    if (!writer->has_soon) {
+        writer->has_soon = true;
+        writer->soon_ns = weir__monotonic_now() + SOON_NS;
+    }
+    return weir__monotonic_now() >= writer->soon_ns;
+}
+
 /* Takes all chunks to write, as a list. */
 static struct chunk *take_queued(weir_file_writer *writer, uint32_t *ret_pushes,
                                  bool *ret_is_closing, bool *ret_is_reopening)
@@ -138,9 +160,12 @@ static struct chunk *take_queued(weir_file_writer *writer, uint32_t *ret_pushes,
     struct chunk *first;
 
     weir__mutex_lock(&writer->lock);
-    if (writer->pushes != done && writer->filling != NULL) {
-        append(writer, writer->filling);
+    if (writer->pushes != done || is_due(writer)) {
+        if (writer->filling != NULL)
+            append(writer, writer->filling);
         writer->filling = NULL;
+        writer->has_soon = false;
+        atomic_store_explicit(&writer->is_soon, false, memory_order_relaxed);
     }
     first = writer->first;
     writer->first = NULL;
@@ -148,7 +173,7 @@ static struct chunk *take_queued(weir_file_writer *writer, uint32_t *ret_pushes,
     *ret_is_closing = writer->is_closing;
     *ret_is_reopening = writer->is_reopening;
     writer->is_reopening = false;
-    if (first == NULL && !writer->is_closing)
+    if (first == NULL && !writer->is_closing && !writer->has_soon)
         set_busy(writer, false);
     weir__mutex_unlock(&writer->lock);
     return first;
@@ -245,7 +270,8 @@ static void thread_main(void *arg)
         if (chunks == NULL && is_closing)
             break;
         if (chunks == NULL)
-            weir__futex_wait(&writer->posted, posted, WEIR_NEVER);
+            weir__futex_wait(&writer->posted, posted,
+                             writer->has_soon ? writer->soon_ns : WEIR_NEVER);
     }
     end(writer);
 }
@@ -303,6 +329,20 @@ static uint32_t push(weir_file_writer *writer, unsigned what)
 void weir_file_writer_push(weir_file_writer *writer)
 {
     (void)push(writer, 0);
+}
+
+void weir_file_writer_push_soon(weir_file_writer *writer)
+{
+    bool is_first;
+
+    if (atomic_load_explicit(&writer->is_soon, memory_order_relaxed))
+        return;
+    weir__mutex_lock(&writer->lock);
+    is_first = !atomic_exchange_explicit(&writer->is_soon, true, memory_order_relaxed);
+    set_busy(writer, true);
+    weir__mutex_unlock(&writer->lock);
+    if (is_first)
+        post(writer);
 }
 
 void weir_file_writer_reopen(weir_file_writer *writer)

@@ -399,3 +399,56 @@ TEST(file_writer, keeps_the_file_that_cannot_be_opened_anew)
     rmdir(path);
     rmdir(folder);
 }
+
+TEST(file_writer, writes_soon_what_is_pushed_so)
+{
+    weir_file_writer *writer;
+    int ends[2];
+
+    assert_int_equal(pipe(ends), 0);
+    writer = make_writer(ends[1]);
+    for (int i = 0; i < 3; i++) {
+        assert_true(put(writer, 0));
+        weir_file_writer_push_soon(writer);
+        assert_true(put(writer, 1));
+        weir_file_writer_push_soon(writer);
+        if (i == 1)
+            weir_file_writer_push(writer); /* does not harm */
+        assert_pieces(ends[0], 2);         /* waits */
+    }
+    assert_true(put(writer, 0));
+    weir_file_writer_push_soon(writer);
+    weir_file_writer_close(writer, true);
+    assert_pieces(ends[0], 1);
+    assert_end(ends[0]);
+    close(ends[0]);
+}
+
+static void put_some(void *arg)
+{
+    for (uint32_t i = 0; i < 2000; i++)
+        if (put(arg, i))
+            weir_file_writer_push_soon(arg);
+}
+
+/* A lost wakeup would leave the last pieces unwritten. */
+TEST(file_writer, loses_no_push_of_several_threads)
+{
+    int file = make_file();
+    weir_file_writer *writer = NULL;
+    weir__thread threads[3];
+    off_t before = 0;
+
+    assert_int_equal(weir_file_writer_create(dup(file), 100 * QUEUE, "test", &writer), 0);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(weir__thread_start("put", put_some, writer, &threads[i]), 0);
+        for (int i = 0; i < 3; i++)
+            weir__thread_join(&threads[i]);
+        assert_true(weir__file_writers_wait(TEST_TIMEOUT_NS));
+        assert_int_equal(lseek(file, 0, SEEK_END), before + 3 * 2000 * PIECE);
+        before = lseek(file, 0, SEEK_END);
+    }
+    weir_file_writer_close(writer, true);
+    close(file);
+}
