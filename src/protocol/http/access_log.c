@@ -225,7 +225,8 @@ static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
         if (!weir__http_is_interim(response))
             state->status = weir_http_response_status(response);
     } else if (weir_http_end_of(msg) == NULL) {
-        state->bytes += content_size(msg);
+        if (weir_http_request_method(state->request) != WEIR_HTTP_METHOD_HEAD)
+            state->bytes += content_size(msg);
     } else {
         end_exchange(ctx, state, (weir__http_access){.is_aborted = false});
     }
