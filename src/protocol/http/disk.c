@@ -379,6 +379,16 @@ int weir__http_disk_create_temporary(const char *folder, int *ret_file)
     return 0;
 }
 
+int weir__http_disk_create(const char *path, int *ret_file)
+{
+    int file = open_at(AT_FDCWD, path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
+
+    if (file < 0)
+        return file;
+    *ret_file = file;
+    return 0;
+}
+
 /* ---- reading and writing ---- */
 
 int weir__http_disk_read(int file, int64_t offset, void *bytes, size_t length)

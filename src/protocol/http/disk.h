@@ -81,6 +81,10 @@ int weir__http_disk_open_by_segments(int root, const char *path, uint32_t flags,
  */
 int weir__http_disk_create_temporary(const char *folder, int *ret_file);
 
+/* Creates a file for writing, with mode 0644. The path must not exist, not even as a symbolic link.
+ * Fails with -errno. */
+int weir__http_disk_create(const char *path, int *ret_file);
+
 /*
  * Reads or writes all bytes. Reading fails with WEIR_ETRUNCATED if the file ends before; both with
  * -errno.
