@@ -250,7 +250,7 @@ typedef struct weir_http_server_options {
     const char *const *addresses;     /* more, NULL-terminated */
     const char *tls_address;          /* HTTPS */
     const char *const *tls_addresses; /* more, NULL-terminated */
-    weir_tls_context *tls;            /* a server's; required for TLS; retained by its handlers */
+    weir_tls_context *tls;            /* a server's; required for TLS; lent until the release */
     int (*add_tls)(weir_pipeline *pipeline, weir_tls_context *context); /* weir_tls_add */
     const weir_http_route *routes;                                      /* copied */
     weir_http_router *router;                                           /* instead of routes */
@@ -258,7 +258,7 @@ typedef struct weir_http_server_options {
     const weir_http1_options *http1; /* copied */
     weir_group *boss;                /* default: the workers */
     weir_group *workers;             /* default: a group of its own, shut down with the server */
-    int threads;                     /* of that group; default one per CPU */
+    int threads;                     /* of that group; default as that of weir_group_options */
     enum weir_io io;                 /* of that group */
     int acceptors;                   /* as that of weir_server_options */
     const weir_channel_options *child_options; /* half_closure is always on */
@@ -274,7 +274,8 @@ typedef struct weir_http_server_options {
 
     weir_init_fn *init_connection; /* adds handlers between the filters and the routes */
     void *user_data;               /* for it */
-    bool inherit;                  /* these two as those of weir_server_options */
+    bool inherit;                  /* these two as those of weir_server_options; inherited sockets
+                                      are in the order of the addresses, those with TLS last */
     char *const *restart_argv;
     int64_t drain_timeout_ns; /* of weir_http_server_run; default 10 s */
 } weir_http_server_options;
@@ -290,14 +291,16 @@ WEIR_API WEIR_MUST_USE int weir_http_server_start(const weir_http_server_options
                                                   weir_http_server **ret_server);
 
 /*
- * Serves until SIGINT or SIGTERM; then drains and returns, as weir_server_run.
+ * Serves until SIGINT or SIGTERM; then drains and returns, as weir_server_run and
+ * weir_http_server_stop.
  * Thread: any that may wait; best the main one.  Fails: as weir_server_run.
  */
 WEIR_API WEIR_MUST_USE int weir_http_server_run(weir_http_server *server);
 
 /*
  * Drains: stops accepting, answers every request whose head has been read, closes idle connections
- * at once and the others after their response, and waits for that, at most for `timeout_ns`.
+ * at once and the others after their response, and waits for that, at most for `timeout_ns`. Then
+ * the groups have ended, as after weir_server_stop.
  * Thread: any that may wait.  Fails: as weir_server_stop.
  */
 WEIR_API int weir_http_server_stop(weir_http_server *server, int64_t timeout_ns);

@@ -69,6 +69,8 @@ typedef struct weir_server_options {
                                      start on; SIGINT and SIGTERM until the server is stopped */
     int64_t restart_probation_ns; /* how long this process continues to serve after a new one is
                                      ready, to stay if that one exits; default 5 s; WEIR_OFF = 0 */
+    int64_t drain_timeout_ns;     /* how long weir_server_run waits for connections to end; default
+                                     10 s; WEIR_OFF = 0 */
 } weir_server_options;
 
 #define WEIR_SERVER_OPTIONS(...) WEIR_OPTIONS(weir_server_options, __VA_ARGS__)
@@ -116,8 +118,8 @@ WEIR_API void weir_server_release(weir_server *server);
 /*
  * Serves until the server is closed, SIGINT or SIGTERM arrives, or, with restart_argv, a new
  * process started by SIGUSR2 has passed its probation (weir/restart.h); then stops the server as
- * weir_server_stop does, with no quiet period and a timeout of 10 s. A second signal aborts the
- * remaining connections.
+ * weir_server_stop does, with no quiet period and a timeout of drain_timeout_ns. A second signal
+ * aborts the remaining connections.
  *
  * The signals are blocked in the calling thread meanwhile; weir/watch.h says what that means for
  * threads that weir did not start. A signal that arrived earlier is handled if it was blocked then.
@@ -158,6 +160,15 @@ WEIR_API size_t weir_server_listener_count(const weir_server *server);
  * Thread: any.
  */
 WEIR_API weir_channel *weir_server_listener(const weir_server *server, size_t index);
+
+/*
+ * The index of the address of a listener, or of a connection that it has accepted: 0 is the first
+ * address of the options. Adopted and inherited sockets come before the addresses, in their order;
+ * adjacent ones with the same address count once. -1 for a channel of no server. For servers that
+ * speak several protocols.
+ * Thread: any.
+ */
+WEIR_API int weir_server_address_index(weir_channel *channel);
 
 #ifdef __cplusplus
 }

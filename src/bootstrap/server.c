@@ -121,6 +121,7 @@ static int create_server(const weir_server_options *options, weir_server **ret_s
     server->notifies_manager = options->inherit;
     server->restart_argv = options->restart_argv;
     server->restart_probation_ns = options->restart_probation_ns;
+    server->drain_timeout_ns = options->drain_timeout_ns;
     *ret_server = server;
     return 0;
 }
@@ -144,14 +145,35 @@ static int check_executors(const weir_channel *channel, const weir_server_option
     return err < 0 ? err : weir__transport_check_group(channel, options->workers);
 }
 
+/* Listeners of one address follow each other; so do adopted ones with equal addresses. */
+static size_t next_index(const weir_server *server, const weir__listening *listening)
+{
+    const weir__listening *last = listening - 1;
+    bool continues;
+
+    if (listening == server->listeners)
+        return 0;
+    continues = listening->is_adopted ? weir_address_equal(&last->address, &listening->address)
+                                      : !last->is_adopted && listening->acceptor > 0;
+    return continues ? last->index : last->index + 1;
+}
+
+/* The value is the index of the address + 1. */
+static const weir_attribute address_index = {.name = "server address"};
+
 static int add_listener(weir_server *server, const weir_server_options *options, size_t acceptor)
 {
     weir__listening *listening = &server->listeners[server->count++];
     weir_channel *channel = listening->channel;
+    weir_attribute_value index = {.attribute = &address_index};
     int err = check_executors(channel, options);
 
     listening->server = server;
     listening->acceptor = acceptor;
+    listening->index = next_index(server, listening);
+    index.value = (void *)(listening->index + 1);
+    if (err == 0)
+        err = weir__attributes_lend(channel, &index, 1);
     if (err == 0)
         err = weir__attributes_lend(channel, options->attributes, options->attribute_count);
     if (err == 0)
@@ -446,4 +468,11 @@ int weir_server_start_later(const weir_server_options *options, weir_promise *do
                             weir_server **ret_server)
 {
     return weir__server_begin(options, false, done, ret_server);
+}
+
+int weir_server_address_index(weir_channel *channel)
+{
+    weir_channel *parent = weir_channel_parent(channel);
+
+    return (int)(intptr_t)weir_attribute_get(parent != NULL ? parent : channel, &address_index) - 1;
 }

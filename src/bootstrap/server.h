@@ -26,6 +26,7 @@ typedef struct weir__listening {
     weir_channel *channel; /* owned */
     weir_address address;
     size_t acceptor; /* its index among those of its address; 0 determines the port */
+    size_t index;    /* that of its address; see weir_server_address_index */
     bool is_adopted; /* already listens */
     weir_listener listener;
 } weir__listening;
@@ -44,6 +45,7 @@ struct weir_server {
     bool notifies_manager; /* of READY and STOPPING */
     char *const *restart_argv;
     int64_t restart_probation_ns; /* as given */
+    int64_t drain_timeout_ns;     /* as given */
     weir_attribute_value *child_attributes;
     size_t child_attribute_count;
 

@@ -64,7 +64,8 @@ static int check(const weir_server_options *options)
         return weir__options_reject("server", NULL, ".address is required");
     err = weir__options_check("server", NULL, WEIR__OPTION(options, acceptors, 0, ACCEPTORS_MAX),
                               WEIR__OPTION_FROM(options, backlog, 0),
-                              WEIR__OPTION_FROM(options, restart_probation_ns, WEIR_OFF));
+                              WEIR__OPTION_FROM(options, restart_probation_ns, WEIR_OFF),
+                              WEIR__OPTION_FROM(options, drain_timeout_ns, WEIR_OFF));
     return err < 0 ? err : check_initializers(options);
 }
 

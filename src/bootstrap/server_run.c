@@ -16,7 +16,7 @@
 #include "loop/signals.h"
 #include "os/thread.h"
 
-#define DRAIN_NS weir_seconds(10)
+#define DEFAULT_DRAIN_NS weir_seconds(10)
 
 struct run {
     weir_server *server;
@@ -187,17 +187,20 @@ static int create_over(struct run *run)
 int weir_server_run(weir_server *server)
 {
     struct run run = {.server = server};
+    int64_t drain_ns = DEFAULT_DRAIN_NS;
     int err = server != NULL ? weir__server_may_wait(server) : -EINVAL;
 
     if (err < 0)
         return err;
+    if (server->drain_timeout_ns != 0)
+        drain_ns = server->drain_timeout_ns > 0 ? server->drain_timeout_ns : 0;
     err = create_over(&run);
     if (err == 0)
         err = start_thread(&run);
     if (err == 0)
         err = weir__server_await(server, run.over, WEIR_NEVER);
     if (err == 0)
-        err = weir__server_stop(server, 0, DRAIN_NS);
+        err = weir__server_stop(server, 0, drain_ns);
     end_thread(&run);
     weir__server_unblock_signals(server);
     weir_promise_release(run.over);

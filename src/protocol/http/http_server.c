@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * HTTP servers: a weir_server whose connections have the codec, the filters and the routes.
+ */
+#include "protocol/http/http_server.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <weir/chunks.h>
+#include <weir/clock.h>
+#include <weir/error.h>
+#include <weir/memory.h>
+#include <weir/proxy_protocol.h>
+
+#include "base/log.h"
+
+#define RELEASE_TIMEOUT_NS weir_seconds(10)
+
+struct weir_http_server {
+    weir__http_server_config config;
+    weir_server *server;
+    weir_group *group; /* its own; NULL = the caller's */
+    weir_http_router *router;
+    weir_http_client_limit *client_limit; /* NULL = none */
+    bool is_stopped;
+};
+
+/* ---- connections ---- */
+
+/* TLS, and what turns files into bytes for it. */
+static int add_tls(const weir_http_server_options *options, weir_pipeline *pipeline)
+{
+    int err = options->add_tls(pipeline, options->tls);
+
+    if (err == 0)
+        err = weir_chunked_writing_add(pipeline);
+    return err == 0 ? weir_file_reading_add(pipeline) : err;
+}
+
+static int add_filters(const weir_http_server *server, weir_pipeline *pipeline, bool is_tls)
+{
+    const weir_http_server_options *options = &server->config.options;
+    weir_http_security_options security = server->config.security;
+    int err = 0;
+
+    security.is_tls = security.is_tls || is_tls;
+    if (err == 0 && options->access_log != NULL)
+        err = weir_http_access_log_add(pipeline, options->access_log);
+    if (err == 0 && options->request_ids)
+        err = weir_http_request_ids_add(pipeline);
+    if (err == 0 && server->client_limit != NULL)
+        err = weir_http_client_limit_add(pipeline, server->client_limit);
+    if (err == 0 && options->security != NULL)
+        err = weir_http_security_add(pipeline, &security);
+    if (err == 0 && options->cors != NULL)
+        err = weir_http_cors_add(pipeline, &server->config.cors);
+    if (err == 0 && options->compression != NULL)
+        err = weir_http_compression_add(pipeline, &server->config.compression);
+    return err;
+}
+
+static int init_connection(weir_channel *channel, void *user_data)
+{
+    const weir_http_server *server = user_data;
+    const weir_http_server_options *options = &server->config.options;
+    weir_pipeline *pipeline = weir_channel_pipeline(channel);
+    bool is_tls = weir_server_address_index(channel) >= (int)server->config.plain_count;
+    int err = 0;
+
+    if (options->proxy_protocol)
+        err = weir_proxy_receiver_add(pipeline, NULL);
+    if (err == 0 && is_tls)
+        err = add_tls(options, pipeline);
+    if (err == 0)
+        err = weir_http1_server_add(pipeline, &server->config.http1);
+    if (err == 0)
+        err = add_filters(server, pipeline, is_tls);
+    if (err == 0 && options->init_connection != NULL)
+        err = options->init_connection(channel, options->user_data);
+    return err == 0 ? weir_http_router_add(pipeline, server->router, options->max_content) : err;
+}
+
+/* ---- starting ---- */
+
+static int create_parts(weir_http_server *server)
+{
+    const weir_http_server_options *options = &server->config.options;
+    int err = 0;
+
+    if (options->router != NULL)
+        server->router = weir_http_router_retain(options->router);
+    else
+        err = weir_http_router_create(options->routes, &server->router);
+    if (err == 0 && options->client_limits != NULL)
+        err = weir_http_client_limit_create(options->client_limits, &server->client_limit);
+    if (err == 0 && options->workers == NULL)
+        err = weir_group_create(
+            WEIR_GROUP_OPTIONS(.threads = options->threads, .io = options->io, .name = "http"),
+            &server->group);
+    if (err == 0 && options->access_log != NULL)
+        (void)weir_http_access_log_retain(options->access_log);
+    else
+        server->config.options.access_log = NULL;
+    return err;
+}
+
+static void free_server(weir_http_server *server)
+{
+    weir_server_release(server->server);
+    weir_group_release(server->group);
+    weir_http_access_log_release(server->config.options.access_log);
+    weir_http_client_limit_release(server->client_limit);
+    weir_http_router_release(server->router);
+    weir__http_server_config_deinit(&server->config);
+    weir_memory_free(server);
+}
+
+static int start(weir_http_server *server)
+{
+    const weir_http_server_options *options = &server->config.options;
+
+    return weir_server_start(
+        WEIR_SERVER_OPTIONS(.boss = options->boss,
+                            .workers = server->group != NULL ? server->group : options->workers,
+                            .addresses = server->config.addresses, .acceptors = options->acceptors,
+                            .init_child = init_connection, .user_data = server,
+                            .child_options = &server->config.child, .inherit = options->inherit,
+                            .restart_argv = options->restart_argv,
+                            .drain_timeout_ns = options->drain_timeout_ns),
+        &server->server);
+}
+
+int weir_http_server_start(const weir_http_server_options *options, weir_http_server **ret_server)
+{
+    weir_http_server *server = weir_memory_alloc(sizeof(*server));
+    int err;
+
+    if (server == NULL)
+        return -ENOMEM;
+    memset(server, 0, sizeof(*server));
+    err = weir__http_server_config_init(&server->config, options);
+    if (err < 0) {
+        weir_memory_free(server);
+        return err;
+    }
+    err = create_parts(server);
+    if (err == 0)
+        err = start(server);
+    if (err < 0)
+        free_server(server);
+    else
+        *ret_server = server;
+    return err;
+}
+
+/* ---- running and stopping ---- */
+
+int weir_http_server_run(weir_http_server *server)
+{
+    int err = weir_server_run(server->server);
+
+    server->is_stopped = err == 0;
+    return err;
+}
+
+int weir_http_server_stop(weir_http_server *server, int64_t timeout_ns)
+{
+    int err = weir_server_stop(server->server, 0, timeout_ns);
+
+    server->is_stopped = err == 0;
+    return err;
+}
+
+void weir_http_server_release(weir_http_server *server)
+{
+    if (server == NULL)
+        return;
+    if (!server->is_stopped)
+        (void)weir_http_server_stop(server, RELEASE_TIMEOUT_NS);
+    if (!server->is_stopped) {
+        /* A handler blocks its loop. When it returns, the loop may still use the server. */
+        weir__error("http", "server", "not freed: a loop has not ended");
+        return;
+    }
+    free_server(server);
+}
+
+weir_server *weir_http_server_server(const weir_http_server *server)
+{
+    return server->server;
+}
