@@ -16,7 +16,8 @@
 /* A channel with these routes. */
 weir_embedded *exchange_open(const weir_http_route *routes);
 
-/* Receives a head. `length` is that of the content; `expects` adds "Expect: 100-continue". */
+/* Receives a head. `length` is that of the content; If it `expects`, the client
+ * waits for status 100. */
 void exchange_put_head(weir_embedded *embedded, const char *method, const char *target,
                        int64_t length, bool expects);
 
