@@ -26,20 +26,6 @@ static void fail(weir_ctx *ctx, weir__http1_server *server, weir_promise *done, 
     weir_channel_abort(weir_ctx_channel(ctx), NULL);
 }
 
-static const char *detail_of(int err)
-{
-    switch (err) {
-    case WEIR_ETOOLONG:
-        return "content longer than the content length of the response";
-    case WEIR_ETRUNCATED:
-        return "content shorter than the content length of the response";
-    case -ENOTSUP:
-        return "content of unknown length";
-    default:
-        return NULL;
-    }
-}
-
 /* ---- heads ---- */
 
 static void write_informational(weir_ctx *ctx, weir__http1_server *server,
@@ -149,7 +135,7 @@ static void write_content(weir_ctx *ctx, weir__http1_server *server, weir_msg *m
     }
     err = weir__http1_writer_put_content(ctx, &server->writer, msg, done);
     if (err < 0)
-        fail(ctx, server, done, err, detail_of(err));
+        fail(ctx, server, done, err, weir__http1_writer_detail(err));
 }
 
 /* The response has ended: goes on with the next request, or ends the connection. */
@@ -186,7 +172,7 @@ static void write_end(weir_ctx *ctx, weir__http1_server *server, const weir_http
     }
     err = weir__http1_writer_put_end(ctx, &server->writer, end, done);
     if (err < 0)
-        fail(ctx, server, done, err, detail_of(err));
+        fail(ctx, server, done, err, weir__http1_writer_detail(err));
     else
         end_response(ctx, server);
 }

@@ -390,3 +390,17 @@ int weir__http1_writer_put_end(weir_ctx *ctx, weir__http1_writer *writer, const 
         weir__http1_writer_pass(ctx, writer, done);
     return 0;
 }
+
+const char *weir__http1_writer_detail(int err)
+{
+    switch (err) {
+    case WEIR_ETOOLONG:
+        return "content longer than the content length of the message";
+    case WEIR_ETRUNCATED:
+        return "content shorter than the content length of the message";
+    case -ENOTSUP:
+        return "content of unknown length";
+    default:
+        return NULL;
+    }
+}

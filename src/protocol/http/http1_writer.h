@@ -56,6 +56,9 @@ int weir__http1_writer_put_content(weir_ctx *ctx, weir__http1_writer *writer, we
 int weir__http1_writer_put_end(weir_ctx *ctx, weir__http1_writer *writer, const weir_http_end *end,
                                weir_promise *done);
 
+/* Why writing failed; NULL if the error says it. */
+const char *weir__http1_writer_detail(int err);
+
 void weir__http1_writer_deinit(weir__http1_writer *writer);
 
 #endif

@@ -416,11 +416,10 @@ TEST(content_coding, a_brotli_encoder_allocates_nothing_after_it_was_created)
         left = encoder.memory.left;
         for (unsigned i = 0; i < 8; i++) {
             weir_buf_clear(out);
-            assert_int_equal(
-                weir__http_content_encoder_run(
-                    &encoder, weir_buf_span(i % 3 == 0 ? noise : text),
-                    i % 4 == 2 ? WEIR__HTTP_CODING_FLUSH : WEIR__HTTP_CODING_RUN, out),
-                0);
+            assert_int_equal(weir__http_content_encoder_run(
+                                 &encoder, weir_buf_span(i % 3 == 0 ? noise : text),
+                                 i % 4 == 2 ? WEIR__HTTP_CODING_FLUSH : WEIR__HTTP_CODING_RUN, out),
+                             0);
             assert_int_equal(encoder.memory.left, left);
         }
         weir__http_content_encoder_end(&encoder);
