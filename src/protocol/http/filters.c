@@ -37,6 +37,9 @@ int weir__http_vary_add(weir_http_headers *headers, const char *name)
 void weir__http_fail_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done, int err)
 {
     weir_msg_release(msg);
-    weir_ctx_report(ctx, done, err, "a filter cannot change the response");
+    if (done != NULL)
+        weir_ctx_report(ctx, done, err, "a filter cannot change the response");
+    else
+        weir_fire_error(ctx, err, "a filter cannot change the response");
     weir_close(ctx, NULL);
 }

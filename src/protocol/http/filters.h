@@ -40,7 +40,7 @@ bool weir__http_is_interim(const weir_http_response *response);
 int weir__http_vary_add(weir_http_headers *headers, const char *name);
 
 /* Fails the write of a response that a filter could not change, and closes the connection: the
- * client must not take what follows for another response. Takes: msg. */
+ * client must not take what follows for another response. Takes: msg, which may be NULL. */
 void weir__http_fail_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done, int err);
 
 /* ---- responses that a filter makes itself ---- */
