@@ -89,7 +89,8 @@ static void drop_held(weir_ctx *ctx, struct held *held, int err)
     weir_promise_release(dropped.done);
 }
 
-/* Ends the work on a response, and fails what is still held. */
+/* Ends the work on a response, and fails what is still held. A write that fails may close the
+ * channel, and so end the work: callers look at state->work after each. */
 static void end_work(weir_ctx *ctx, struct state *state, int err)
 {
     struct work *work = state->work;
@@ -119,7 +120,7 @@ static void pass_held(weir_ctx *ctx, struct state *state)
 
     state->mode = PASSING;
     write_held(ctx, &work->head, work->head.msg);
-    for (size_t i = 0; i < work->count; i++)
+    for (size_t i = 0; state->work == work && i < work->count; i++)
         write_held(ctx, &work->contents[i], work->contents[i].msg);
     end_work(ctx, state, WEIR_ECLOSED);
 }
@@ -291,9 +292,9 @@ static int begin_streaming(weir_ctx *ctx, struct state *state)
         return err;
     state->mode = STREAMING;
     write_held(ctx, &work->head, work->head.msg);
-    for (size_t i = 0; err == 0 && i < work->count; i++)
+    for (size_t i = 0; err == 0 && state->work == work && i < work->count; i++)
         err = write_encoded(ctx, work, &work->contents[i]);
-    if (err == 0)
+    if (err == 0 && state->work == work)
         work->count = 0;
     return err;
 }
@@ -365,7 +366,10 @@ static void write_whole(weir_ctx *ctx, struct state *state, weir_msg *end, weir_
     } else {
         chain_promises(ctx, work);
         write_held(ctx, &work->head, work->head.msg);
-        write_held(ctx, &work->contents[work->count - 1], weir_buf_msg(out));
+        if (state->work == work)
+            write_held(ctx, &work->contents[work->count - 1], weir_buf_msg(out));
+        else
+            weir_buf_release(out);
         end_work(ctx, state, WEIR_ECLOSED);
     }
     weir_write(ctx, end, done);
@@ -479,10 +483,10 @@ static void write_content(weir_ctx *ctx, struct state *state, weir_msg *msg, wei
         err = begin_streaming(ctx, state);
     if (err == 0 && state->work == work)
         err = write_encoded(ctx, work, &held);
-    if (err < 0) {
+    if (err < 0)
         fail(ctx, state, NULL, NULL, err);
-        drop_held(ctx, &held, err);
-    }
+    if (held.msg != NULL)
+        drop_held(ctx, &held, err < 0 ? err : WEIR_ECLOSED);
 }
 
 static void write_end(weir_ctx *ctx, struct state *state, weir_msg *msg, weir_promise *done)
