@@ -16,23 +16,36 @@
 #include "support/instructions.h"
 
 /* A ring returns about 20 completions at a time: this many requests are answered in one turn. */
-enum { TURNS_REQUESTS_MAX = 16, TURNS_COUNTED = 32, TURNS_REQUEST_SIZE = 64 };
+enum {
+    TURNS_REQUESTS_MAX = 16,
+    TURNS_COUNTED = 32,
+    TURNS_REQUEST_SIZE = 64,
+    TURNS_ANSWER_MAX = 16384,
+};
 
 struct turns {
     weir_executor *loop;
     int count;
     int peers[TURNS_REQUESTS_MAX]; /* the socket from which each request is sent */
+    const char *request;           /* zeros unless changed after turns_init, as the next ones */
+    size_t request_size;
+    size_t answer_size; /* as much as the request */
+    int operations;     /* that a request is counted as: 1 */
 };
 
 /* False if this machine refuses a ring. */
 static inline bool turns_init(struct turns *self, const weir_loop_options *options, int count)
 {
+    static const char zeros[TURNS_REQUEST_SIZE];
     int err = weir_loop_create(options, &self->loop);
 
     if (err < 0 && options->io == WEIR_IO_URING)
         return false;
     bench_require(err == 0, "weir_loop_create");
     self->count = count;
+    self->request = zeros;
+    self->request_size = self->answer_size = sizeof(zeros);
+    self->operations = 1;
     return true;
 }
 
@@ -51,24 +64,24 @@ static inline void turns_take(const struct turns *self)
 
 static inline void turns_ask(const struct turns *self)
 {
-    static const char request[TURNS_REQUEST_SIZE];
-
     for (int i = 0; i < self->count; i++)
-        bench_require(write(self->peers[i], request, sizeof(request)) == sizeof(request), "write");
+        bench_require(write(self->peers[i], self->request, self->request_size) ==
+                          (ssize_t)self->request_size,
+                      "write");
 }
 
 /* The number of answers that have come. */
 static inline int turns_hear(const struct turns *self)
 {
-    char answer[2 * TURNS_REQUEST_SIZE];
-    int bytes = 0;
+    char answer[TURNS_ANSWER_MAX];
+    size_t bytes = 0;
 
     for (int i = 0; i < self->count; i++) {
         ssize_t length = recv(self->peers[i], answer, sizeof(answer), MSG_DONTWAIT);
 
-        bytes += length > 0 ? (int)length : 0;
+        bytes += length > 0 ? (size_t)length : 0;
     }
-    return bytes / TURNS_REQUEST_SIZE;
+    return (int)(bytes / self->answer_size);
 }
 
 /*
@@ -86,7 +99,7 @@ static inline void turns_count(const struct turns *self, const char *name, int w
         unanswered += self->count - turns_hear(self);
     }
     late = unanswered;
-    bench_count_begin(name, TURNS_COUNTED * self->count);
+    bench_count_begin(name, TURNS_COUNTED * self->count * self->operations);
     bench_count_pause();
     for (int i = 0; i < TURNS_COUNTED; i++) {
         turns_ask(self);
