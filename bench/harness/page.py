@@ -12,7 +12,8 @@ RESULTS = FOLDER / "results.json"
 
 AHEAD = 0.995  # a ratio below this is reported
 LEAST = 0.01  # smaller ratios are those of costs that are next to nothing
-UNREACHABLE = ("OpenSSL in memory", "without TLS")  # limits that do less; not peers
+# Limits that do less; not peers.
+UNREACHABLE = ("OpenSSL in memory", "without TLS", "canned answers")
 LEVEL = 0.02  # smaller differences are noise unless instruction counts agree
 QUIET_LOAD = 0.5
 
@@ -24,6 +25,7 @@ PEER_NAMES = {
     "netty": "Netty",
     "Netty NIO": "Netty",
     "plain": "without TLS",
+    "canned": "canned answers",
 }
 
 
@@ -353,6 +355,24 @@ def tls_chart(run):
     )
 
 
+def http_chart(run):
+    panels = [
+        ("64 connections", "http", "hello-64"),
+        ("16 pipelined requests on each", "http", "hello-64-depth-16"),
+        ("A browser's 12 fields", "http", "browser-64"),
+        ("A file of 1 KiB", "http", "file-1k"),
+        ("A file of 1 MiB", "http", "file-1m"),
+        ("Proxy", "http", "proxy-64"),
+    ]
+    return cost_bars(
+        run,
+        "HTTP/1.1: server CPU per request",
+        "Canned answers are sent by hand, without parsing: a limit. Less is better.",
+        panels,
+        cost,
+    )
+
+
 # ---- the page ----
 
 # Title, text, charts as (file, function, what it shows), suites.
@@ -410,6 +430,15 @@ SECTIONS = [
         " the case says so. *OpenSSL in memory* has no sockets and is a limit, not a peer.",
         [("tls", tls_chart, "TLS: server CPU for handshakes and data")],
         ["tls"],
+    ),
+    (
+        "HTTP/1.1",
+        "The whole stack: `weir_http_server`, a route, a response of 13 bytes; static files by"
+        " `weir_http_files`; a proxy with connections kept upstream. *Canned"
+        " answers* is epoll by hand: it parses nothing, sends the same bytes to everybody and, as a"
+        " proxy, relays bytes. It is a limit, not a peer.",
+        [("http", http_chart, "HTTP/1.1: server CPU per request")],
+        ["http"],
     ),
     (
         "Event loops and threads",

@@ -13,6 +13,7 @@ PEERS = [
     ("Netty", "libnetty-java", None),
     ("OpenSSL", "libssl3", "openssl"),
     ("nginx", "nginx-light", None),
+    ("h2o", "h2o", None),
     ("jemalloc", "libjemalloc2", "jemalloc"),
     ("mimalloc", "libmimalloc2.0", None),
 ]

@@ -6,38 +6,16 @@
  *      memory connections=10000                           idle connections after one request each
  *
  * and of all: the settings of http/service.h, ms=200 warmup_ms=40 cpu=1 load_cpu=1. They answer as
- * those of echo/cases.h. A plain head has the field Host only, one of a browser twelve fields. The
- * first answer shows the length of all: nothing in them varies but the Date.
+ * those of echo/cases.h. The first answer shows the length of all: nothing in them varies but the
+ * Date.
  */
 #include <stdlib.h>
 
 #include "echo/script_round.h"
+#include "http/requests.h"
 #include "http/service.h"
 
-enum { REQUEST_MAX = 2048, ANSWER_HEAD_MAX = 4096 };
-
-static const char browser_fields[] =
-    "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0\r\n"
-    "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;"
-    "q=0.8\r\n"
-    "Accept-Language: en-US,en;q=0.5\r\n"
-    "Accept-Encoding: gzip, deflate, br, zstd\r\n"
-    "Referer: http://www.example.org/articles/2026/11/index.html\r\n"
-    "Connection: keep-alive\r\n"
-    "Cookie: session=8f14e45fceea167a5a36dedd4bea2543; theme=dark; consent=2026-05-01\r\n"
-    "Upgrade-Insecure-Requests: 1\r\n"
-    "Sec-Fetch-Dest: document\r\n"
-    "Sec-Fetch-Mode: navigate\r\n"
-    "Cache-Control: max-age=0\r\n";
-
-static size_t make_request(char *bytes, uint16_t port, bool browser)
-{
-    return (size_t)snprintf(bytes, REQUEST_MAX,
-                            "GET %s HTTP/1.1\r\n"
-                            "Host: 127.0.0.1:%u\r\n"
-                            "%s\r\n",
-                            service.path, port, browser ? browser_fields : "");
-}
+enum { ANSWER_HEAD_MAX = 4096 };
 
 /* Receives an answer's head and perhaps more; the length of the whole answer. */
 static size_t receive_head(int descriptor)
@@ -80,7 +58,7 @@ static void http_script_init(echo_script *script, uint16_t port, bool browser, s
 {
     static const char status[] = "HTTP/1.1 200 OK\r\n";
     char *request = bench_alloc(1, REQUEST_MAX);
-    size_t length = make_request(request, port, browser);
+    size_t length = make_request(request, service.path, port, browser);
 
     *script = (echo_script){
         .request = request,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nginx as an administrator who wants speed sets it up: one process, no log, sendfile, connections
+ * nginx with the usual settings for speed: one process, no log, sendfile, connections
  * to the upstream server kept. cache=0: without its cache of open files.
  */
 #include "echo/competitor.h"
