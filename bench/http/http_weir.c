@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The HTTP server that a user of weir writes: routes, one of which says hello.
+ * The HTTP server that a user of weir writes: a route that says hello, or one that sends files.
  *
  * Settings: those of executor/weir_group.h and http/service.h.
  */
@@ -9,6 +9,7 @@
 
 #include <weir/address.h>
 #include <weir/channel.h>
+#include <weir/http_files.h>
 #include <weir/http_server.h>
 
 #include "http/service.h"
@@ -37,9 +38,25 @@ static uint16_t port_of(const weir_http_server *server)
     return weir_address_port(&address);
 }
 
+/* Two threads of a group open files; they sleep while their results are in the cache. */
+static weir_http_files_root *open_folder(void)
+{
+    weir_http_files_root *root;
+
+    bench_require(
+        weir_http_files_root_create(WEIR_HTTP_FILES_OPTIONS(.root = bench_folder()), &root) == 0,
+        "weir_http_files_root_create");
+    return root;
+}
+
 static void server_run(int cpu)
 {
-    static const weir_http_route routes[] = {{"GET", "/", hello}, {0}};
+    weir_http_files_root *root = service.serve == SERVE_FILE ? open_folder() : NULL;
+    const weir_http_route routes[] = {
+        {"GET", "/", hello},
+        {"GET", root != NULL ? "/{path*}" : NULL, weir_http_files, root},
+        {0},
+    };
     weir_group *group = group_start(&configured, cpu);
     weir_http_server *server;
     int err = weir_http_server_start(
