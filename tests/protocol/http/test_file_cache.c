@@ -167,7 +167,7 @@ TEST(file_cache, removes_the_least_recently_used_file_if_it_is_full)
 TEST(file_cache, keeps_no_more_descriptors_than_allowed)
 {
     struct rig rig;
-    char path[8];
+    char path[16];
     int kept = 0;
 
     open_rig(&rig, &wide);
