@@ -83,10 +83,15 @@ struct sending {
     weir_channel *channel;
 };
 
-/*
- * The client has been promised more bytes than the file has now: it must not take what follows for
- * the rest. If the connection is gone, there is nothing to do.
- */
+/* True if the file, or a lack of memory, is the reason, not the client. */
+static bool is_file_error(int err)
+{
+    return err == WEIR_ETRUNCATED || err == -EIO || err == -ESTALE || err == -ENOMEM ||
+           err == -EINVAL || err == -EOVERFLOW;
+}
+
+/* The client has been promised more bytes than the file has now: it must not take what follows for
+ * the rest. */
 static void on_sent(weir_promise *promise, void *user_data)
 {
     struct sending *sending = user_data;
@@ -94,11 +99,11 @@ static void on_sent(weir_promise *promise, void *user_data)
     int err = weir_promise_result(promise);
     char name[128];
 
-    if (err < 0 && weir_channel_is_open(channel)) {
+    if (is_file_error(err))
         weir__error("http_files", weir_channel_format(channel, name, sizeof(name)),
                     "a file could not be sent: %s", weir_error_text(err));
+    if (err < 0)
         weir_channel_abort(channel, NULL);
-    }
     weir_channel_release(channel);
     weir_memory_free(sending);
 }

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Static files over sockets, on every backend.
+ */
+#include <weir/http_files.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "support/bootstrap/raw_client.h"
+#include "support/executor/log_capture.h"
+#include "support/loop/backend.h"
+#include "support/protocol/http/disk_tree.h"
+
+#define LARGE_SIZE 1000000
+#define HUGE_SIZE (INT64_C(64) << 20)
+
+struct site {
+    disk_tree *tree;
+    weir_http_files_root *root;
+    weir_http_server *server;
+    char *large;
+};
+
+static void open_site(struct site *site, enum weir_io io)
+{
+    site->tree = disk_tree_create();
+    site->large = malloc(LARGE_SIZE);
+    assert_non_null(site->large);
+    for (size_t i = 0; i < LARGE_SIZE; i++)
+        site->large[i] = (char)(i * i >> 3);
+    disk_tree_file(site->tree, "root/a.txt", "hello");
+    disk_tree_bytes(site->tree, "root/large.bin", site->large, LARGE_SIZE);
+    disk_tree_file(site->tree, "root/huge.bin", "");
+    disk_tree_truncate(site->tree, "root/huge.bin", HUGE_SIZE);
+    assert_int_equal(
+        weir_http_files_root_create(
+            WEIR_HTTP_FILES_OPTIONS(.root = disk_tree_path(site->tree, "root")), &site->root),
+        0);
+    assert_int_equal(
+        weir_http_server_start(
+            WEIR_HTTP_SERVER_OPTIONS(.address = "127.0.0.1:0", .io = io, .threads = 2,
+                                     .routes = (const weir_http_route[]){{"GET", "/{path*}",
+                                                                          weir_http_files,
+                                                                          .user_data = site->root},
+                                                                         {0}}),
+            &site->server),
+        0);
+}
+
+static void close_site(struct site *site)
+{
+    assert_int_equal(weir_http_server_stop(site->server, weir_seconds(10)), 0);
+    weir_http_server_release(site->server);
+    weir_http_files_root_release(site->root);
+    disk_tree_destroy(site->tree);
+    free(site->large);
+}
+
+static void run(enum backend_id id, void (*test)(struct site *site))
+{
+    struct site site;
+
+    open_site(&site, backends[id].io);
+    test(&site);
+    close_site(&site);
+}
+
+#define TEST_EACH_HOST(suite, name) \
+    BACKEND_TESTS(BACKEND_HOSTS, run, struct site *site, suite##_##name, #suite "." #name)
+
+static int connect_to(const struct site *site)
+{
+    return raw_client_connect(weir_http_server_server(site->server));
+}
+
+static void ask(int peer, const char *path)
+{
+    char request[128];
+
+    (void)snprintf(request, sizeof(request), "GET /%s HTTP/1.1\r\nHost: a\r\n\r\n", path);
+    raw_client_send(peer, request);
+}
+
+/* Threads of backends interrupt each other by signals. */
+static ssize_t receive(int peer, void *bytes, size_t size)
+{
+    ssize_t length;
+
+    do
+        length = recv(peer, bytes, size, 0);
+    while (length < 0 && errno == EINTR);
+    return length;
+}
+
+/* Receives a head, byte by byte. Returns the length of the content. */
+static int64_t receive_head(int peer, int status)
+{
+    char head[2048] = "", expected[32];
+    const char *length;
+    size_t size = 0;
+
+    while (size < 4 || memcmp(head + size - 4, "\r\n\r\n", 4) != 0) {
+        assert_true(size + 1 < sizeof(head));
+        assert_int_equal(receive(peer, head + size++, 1), 1);
+    }
+    (void)snprintf(expected, sizeof(expected), "HTTP/1.1 %d ", status);
+    assert_memory_equal(head, expected, strlen(expected));
+    length = strcasestr(head, "\r\nContent-Length: ");
+    assert_non_null(length);
+    return strtoll(length + 18, NULL, 10);
+}
+
+static void receive_bytes(int peer, const char *bytes, size_t length)
+{
+    char *received = malloc(length);
+    ssize_t got;
+
+    assert_non_null(received);
+    for (size_t total = 0; total < length; total += (size_t)got) {
+        got = receive(peer, received + total, length - total);
+        assert_true(got > 0);
+    }
+    assert_memory_equal(received, bytes, length);
+    free(received);
+}
+
+TEST_EACH_HOST(files_sent, are_complete_and_in_order)
+{
+    int peers[4];
+
+    for (int i = 0; i < 4; i++) {
+        peers[i] = connect_to(site);
+        ask(peers[i], "a.txt"); /* pipelined */
+        ask(peers[i], "large.bin");
+        ask(peers[i], "missing");
+        ask(peers[i], "a.txt");
+    }
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(receive_head(peers[i], 200), 5);
+        receive_bytes(peers[i], "hello", 5);
+        assert_int_equal(receive_head(peers[i], 200), LARGE_SIZE);
+        receive_bytes(peers[i], site->large, LARGE_SIZE);
+        receive_bytes(peers[i], "HTTP/1.1 404", 12);
+        raw_client_close(peers[i]);
+    }
+}
+
+/* Receives until the end, or a reset. Returns the number of bytes. */
+static int64_t receive_all(int peer)
+{
+    char bytes[65536];
+    int64_t total = 0;
+    ssize_t length;
+
+    while ((length = receive(peer, bytes, sizeof(bytes))) > 0)
+        total += length;
+    return total;
+}
+
+TEST_EACH_HOST(files_sent, a_file_that_becomes_shorter_resets_the_connection)
+{
+    int peer, other;
+    int64_t received;
+
+    log_capture_start();
+    peer = connect_to(site);
+    ask(peer, "huge.bin");
+    assert_int_equal(receive_head(peer, 200), HUGE_SIZE);
+    disk_tree_truncate(site->tree, "root/huge.bin", 1);
+    received = receive_all(peer);
+    assert_true(received > 0 && received < HUGE_SIZE);
+    raw_client_close(peer);
+    other = connect_to(site); /* and nothing else happens */
+    ask(other, "a.txt");
+    assert_int_equal(receive_head(other, 200), 5);
+    receive_bytes(other, "hello", 5);
+    raw_client_close(other);
+    assert_int_equal(log_capture_count(WEIR_LOG_ERROR), 1);
+    assert_log_contains("could not be sent");
+}
+
+TEST_EACH_HOST(files_sent, a_client_may_leave_in_the_middle)
+{
+    int peers[8];
+
+    log_capture_start();
+    for (int i = 0; i < 8; i++) {
+        peers[i] = connect_to(site);
+        ask(peers[i], "huge.bin");
+        assert_int_equal(receive_head(peers[i], 200), HUGE_SIZE);
+        raw_client_close(peers[i]);
+    }
+    peers[0] = connect_to(site);
+    ask(peers[0], "a.txt");
+    assert_int_equal(receive_head(peers[0], 200), 5);
+    raw_client_close(peers[0]);
+    assert_int_equal(log_capture_count(WEIR_LOG_ERROR), 0);
+}
