@@ -9,18 +9,28 @@
 #include <stdlib.h>
 #include <string.h>
 #include <weir/http_files.h>
-#include <weir/weir.h>
 
-#include "support/settings.h"
-#include "support/tls.h"
+#include "support/http.h"
 
-/* doc:begin root */
-static int open_root(const char *folder, const char *listing, weir_http_files_root **ret_root)
+/* doc:begin serve */
+static int serve_folder(const struct settings *settings, const char *folder, bool listing)
 {
-    return weir_http_files_root_create(
-        WEIR_HTTP_FILES_OPTIONS(.root = folder != NULL ? folder : ".",
-                                .listing = listing != NULL && strcmp(listing, "on") == 0),
-        ret_root);
+    weir_http_files_root *root = NULL;
+    int status = EXIT_FAILURE;
+    int err = weir_http_files_root_create(
+        WEIR_HTTP_FILES_OPTIONS(.root = folder, .listing = listing), &root);
+
+    if (err)
+        fprintf(stderr, "file-server: %s: %s\n", folder, weir_error_text(err));
+    else
+        status = serve_http(
+            settings,
+            WEIR_HTTP_SERVER_OPTIONS(.routes = (const weir_http_route[]){
+                                         {"GET", "/{path*}", weir_http_files, .user_data = root},
+                                         {0},
+                                     }));
+    weir_http_files_root_release(root); /* NULL is ignored */
+    return status;
 }
 /* doc:end */
 
@@ -29,39 +39,7 @@ int main(int argc, char **argv)
     const char *folder = settings_take(&argc, argv, "--root");
     const char *listing = settings_take(&argc, argv, "--listing");
     struct settings settings = settings_read_tls(argc, argv, "0.0.0.0", 8080);
-    weir_group *boss = NULL, *workers = NULL;
-    weir_tls_context *tls = NULL;
-    weir_http_files_root *root = NULL;
-    weir_http_server *server = NULL;
-    int err = settings_make_groups(&settings, &boss, &workers);
 
-    if (!err)
-        err = tls_make_server(&settings, &tls);
-    if (!err)
-        err = open_root(folder, listing, &root);
-    if (!err) {
-        const weir_http_route routes[] = {
-            {"GET", "/{path*}", weir_http_files, .user_data = root},
-            {0},
-        };
-
-        err = weir_http_server_start(
-            WEIR_HTTP_SERVER_OPTIONS(.address = tls == NULL ? settings.address : NULL,
-                                     .tls_address = tls != NULL ? settings.address : NULL,
-                                     .tls = tls, .add_tls = tls_add, .routes = routes, .boss = boss,
-                                     .workers = workers, .acceptors = settings.boss_threads),
-            &server);
-    }
-    if (!err) {
-        print_address(weir_http_server_server(server));
-        err = weir_http_server_run(server);
-    }
-    if (err)
-        fprintf(stderr, "file-server: %s\n", weir_error_text(err));
-    weir_http_server_release(server); /* NULL is ignored, here and below */
-    weir_http_files_root_release(root);
-    weir_group_release(workers);
-    weir_group_release(boss);
-    tls_release(tls);
-    return err ? EXIT_FAILURE : EXIT_SUCCESS;
+    return serve_folder(&settings, folder != NULL ? folder : ".",
+                        listing != NULL && strcmp(listing, "on") == 0);
 }
