@@ -242,5 +242,5 @@ weir_http_headers *weir_http_exchange_headers(weir_http_exchange *exchange)
 bool weir_http_exchange_is_writable(const weir_http_exchange *exchange)
 {
     return !atomic_load_explicit(&exchange->is_lost, memory_order_relaxed) &&
-           weir_ctx_is_writable(exchange->ctx);
+           weir__http_exchange_has_room(exchange);
 }

@@ -32,6 +32,8 @@
 
 #include <stdatomic.h>
 
+#include <weir/channel.h>
+
 #include "protocol/http/route_tree.h"
 
 /* The parts of `state`. */
@@ -89,7 +91,8 @@ struct weir__exchange_connection {
 
 struct weir_http_exchange {
     _Atomic uint32_t state;
-    _Atomic uint32_t posted; /* operations from other threads that have not run */
+    _Atomic uint32_t posted;      /* operations from other threads that have not run */
+    _Atomic int64_t posted_bytes; /* of content in them; they are not in the channel's queue */
     _Atomic uint8_t phase;
     atomic_bool is_lost; /* the connection is gone, or the codec has refused the request */
     bool is_shared;      /* see above; then ctx and router are retained */
@@ -159,6 +162,16 @@ void weir__http_exchange_detach(weir_http_exchange *exchange);
 
 /* On the loop: releases a user. The last one gives up an exchange that is not answered. */
 void weir__http_exchange_settle(weir_http_exchange *exchange);
+
+/* As weir_http_exchange_is_writable, of a connection that is not lost. */
+static inline bool weir__http_exchange_has_room(const weir_http_exchange *exchange)
+{
+    int64_t posted = atomic_load_explicit(&exchange->posted_bytes, memory_order_relaxed);
+
+    if (posted == 0)
+        return weir_ctx_is_writable(exchange->ctx);
+    return weir_channel_bytes_before_unwritable(weir_ctx_channel(exchange->ctx)) > posted;
+}
 
 /* True if the caller is on the loop, and no posted operation comes before its call. */
 static inline bool weir__http_exchange_is_direct(const weir_http_exchange *exchange)

@@ -246,7 +246,7 @@ void weir__http_exchange_check(weir_http_exchange *exchange)
     bool is_over = exchange->connection == NULL;
     uint32_t events = 0;
 
-    if ((is_over || exchange->has_ended_response || weir_ctx_is_writable(exchange->ctx)) &&
+    if ((is_over || exchange->has_ended_response || weir__http_exchange_has_room(exchange)) &&
         atomic_load_explicit(&exchange->on_writable.set, memory_order_relaxed) != NULL)
         events |= WEIR__EXCHANGE_EVENT_WRITABLE;
     if (is_over && !exchange->has_ended_response &&

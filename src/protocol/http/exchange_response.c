@@ -139,6 +139,7 @@ struct posted_op {
     weir_task task;
     weir_http_exchange *exchange; /* is a user */
     struct op op;
+    int64_t bytes; /* of op.msg */
 };
 
 static void fail(const struct op *op, int err)
@@ -198,6 +199,13 @@ static int perform(weir_http_exchange *exchange, const struct op *op)
     return 0;
 }
 
+/* Relaxed: the loop decrements what the thread incremented before it queued the operation. */
+static void count_posted(weir_http_exchange *exchange, const struct posted_op *posted, int by)
+{
+    atomic_fetch_add_explicit(&exchange->posted, (uint32_t)by, memory_order_relaxed);
+    atomic_fetch_add_explicit(&exchange->posted_bytes, by * posted->bytes, memory_order_relaxed);
+}
+
 static void on_posted(void *arg, int status)
 {
     struct posted_op *posted = arg;
@@ -206,9 +214,11 @@ static void on_posted(void *arg, int status)
     (void)status; /* if the loop ends, the exchange is detached */
     (void)perform(exchange, &posted->op);
     weir_promise_release(posted->op.done);
-    weir_memory_free(posted);
     /* After the operation: until now, calls on the loop queue up behind. */
-    atomic_fetch_sub_explicit(&exchange->posted, 1, memory_order_relaxed);
+    count_posted(exchange, posted, -1);
+    if (posted->bytes > 0)
+        weir__http_exchange_check(exchange); /* there is more room, and no event says so */
+    weir_memory_free(posted);
     weir__http_exchange_settle(exchange);
 }
 
@@ -218,13 +228,14 @@ static int post(weir_http_exchange *exchange, struct posted_op *posted, const st
 
     posted->exchange = weir_http_exchange_retain(exchange);
     posted->op = *op;
+    posted->bytes = op->kind == OP_WRITE ? (int64_t)weir_msg_size(op->msg) : 0;
     if (op->done != NULL)
         (void)weir_promise_retain(op->done);
     weir_task_init(&posted->task, on_posted, posted);
-    atomic_fetch_add_explicit(&exchange->posted, 1, memory_order_relaxed);
+    count_posted(exchange, posted, 1);
     err = weir_execute_task(exchange->loop, &posted->task);
     if (err < 0) {
-        atomic_fetch_sub_explicit(&exchange->posted, 1, memory_order_relaxed);
+        count_posted(exchange, posted, -1);
         weir_promise_release(op->done);
         weir_memory_free(posted);
         weir_http_exchange_release(exchange); /* the caller has another */
