@@ -106,7 +106,9 @@ static uint8_t *put_hex(uint8_t *to, uint64_t number)
     do
         digits[sizeof(digits) - ++count] = (uint8_t)("0123456789abcdef"[number & 15]);
     while ((number >>= 4) > 0);
-    return put(to, digits + sizeof(digits) - count, count);
+    for (; count > 0; count--)
+        *to++ = digits[sizeof(digits) - count];
+    return to;
 }
 
 /* ---- heads ---- */

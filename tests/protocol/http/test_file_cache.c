@@ -202,7 +202,7 @@ TEST(file_cache, keeps_nothing_without_a_lifetime)
 TEST(file_cache, many_files_share_buckets)
 {
     struct rig rig;
-    char path[16], text[2] = "";
+    char path[32], text[2] = "";
 
     open_rig(&rig, &wide);
     for (int i = 0; i < 600; i++) {
