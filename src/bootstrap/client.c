@@ -150,10 +150,12 @@ static void on_attempt(weir_promise *connected, void *arg)
     int err = weir__transport_reason(attempt->channel, weir_promise_result(connected));
 
     race->under_way--;
-    if (err == 0)
+    if (err == 0) {
         won(attempt);
-    else
+    } else {
+        weir_channel_abort(attempt->channel, NULL); /* open if there was no memory to begin */
         lost(attempt, err);
+    }
     weir_promise_release(promise_of(race)); /* held by the attempt */
 }
 
