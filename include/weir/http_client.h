@@ -28,6 +28,7 @@
 #include <weir/group.h>
 #include <weir/http.h>
 #include <weir/http1.h>
+#include <weir/http_cookies.h>
 #include <weir/http_filters.h>
 #include <weir/options.h>
 #include <weir/promise.h>
@@ -40,7 +41,6 @@ extern "C" {
 /* --- clients ---------------------------------------------------------------------------------- */
 
 typedef struct weir_http_client weir_http_client;
-typedef struct weir_http_cookie_jar weir_http_cookie_jar;
 typedef struct weir_tls_context weir_tls_context;
 
 /* Adds TLS to a connection, as weir_tls_add_client. */
@@ -243,6 +243,13 @@ WEIR_API int weir_http_call_end(weir_http_call *call, weir_http_end *end);
  * Thread: any.
  */
 WEIR_API bool weir_http_call_is_writable(const weir_http_call *call);
+
+/*
+ * True if a part of the request may have been sent. A call that has failed before that can be
+ * repeated, whatever its method.
+ * Thread: that of the events.
+ */
+WEIR_API bool weir_http_call_is_sent(const weir_http_call *call);
 
 /*
  * The loop that the call runs on, borrowed.

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The parts of a client.
+ *
+ *      weir_http_client -- shard (one per loop) -- origin -- pool of connections
+ *                                    \                            |
+ *                                     call ------------------- connection (a handler)
+ *
+ * Everything below the client belongs to one loop and is used only there; only reference counts and
+ * counters are atomic. Lifetimes:
+ *
+ *   users    references of the application; the last one closes the client
+ *   work     calls, origins and open shards; the last one completes the promise `closed`
+ *   memory   the two above, calls that have yet to start, and each origin; the last one frees
+ *
+ * An origin is retained by the table, by each call, by each connection and by its pool until that
+ * is closed.
+ */
+#ifndef WEIR_PROTOCOL_HTTP_CLIENT_H
+#define WEIR_PROTOCOL_HTTP_CLIENT_H
+
+#include <stdatomic.h>
+
+#include <weir/client.h>
+#include <weir/http_client.h>
+#include <weir/http_uri.h>
+
+#include "base/list.h"
+#include "base/refcount.h"
+
+#define WEIR__HTTP_ORIGIN_BUCKETS 64
+
+/* Written on the shard's loop only, read on any thread. */
+enum weir__http_client_counter {
+    WEIR__HTTP_OPENED,
+    WEIR__HTTP_CLOSED,
+    WEIR__HTTP_BUSY, /* connections with a call */
+    WEIR__HTTP_CALLS,
+    WEIR__HTTP_CONNECTED,
+    WEIR__HTTP_SUCCEEDED,
+    WEIR__HTTP_FAILED,
+    WEIR__HTTP_REUSED,
+    WEIR__HTTP_RETRIED,
+    WEIR__HTTP_REDIRECTED,
+    WEIR__HTTP_COUNTERS,
+};
+
+typedef struct weir__http_origin weir__http_origin;
+
+/* The part of a client on one loop. */
+typedef struct weir__http_shard {
+    weir_http_client *client;
+    weir_executor *loop;
+    weir__http_origin *buckets[WEIR__HTTP_ORIGIN_BUCKETS];
+    weir__list used; /* weir__http_origin.used, least recently first */
+    size_t origins;
+    weir__list calls; /* weir_http_call.link */
+    bool is_closed;
+    weir_task closing;
+    weir_listener terminated;
+    _Atomic uint64_t counters[WEIR__HTTP_COUNTERS];
+} weir__http_shard;
+
+enum weir__http_proxy {
+    WEIR__HTTP_PROXY_NONE,
+    WEIR__HTTP_PROXY_HTTP,
+    WEIR__HTTP_PROXY_SOCKS5,
+};
+
+struct weir_http_client {
+    weir__refs users;
+    weir__refs work;
+    weir__refs memory;
+    weir_http_client_options options;
+    weir_http1_options http1;
+    weir_http_compression_options decompression;
+    weir_channel_options channel;
+    char *user_agent;
+    char *accept_encoding; /* NULL = none is sent */
+    enum weir__http_proxy proxy;
+    char *proxy_address;       /* "host:port" */
+    weir_buf *proxy_userinfo;  /* decoded "user:password"; NULL = none */
+    char *proxy_authorization; /* "Basic ..."; NULL = none */
+    weir_promise *closed;
+    atomic_bool is_closing;
+    size_t shard_count;
+    weir__http_shard shards[];
+};
+
+/* ---- the client ---- */
+
+void weir__http_client_retain_work(weir_http_client *client);
+void weir__http_client_release_work(weir_http_client *client);
+void weir__http_client_retain_memory(weir_http_client *client);
+void weir__http_client_release_memory(weir_http_client *client);
+
+static inline void weir__http_shard_count(weir__http_shard *shard,
+                                          enum weir__http_client_counter counter, int change)
+{
+    /* Relaxed: the loop is the only writer; a reader wants any recent value. */
+    uint64_t before = atomic_load_explicit(&shard->counters[counter], memory_order_relaxed);
+
+    atomic_store_explicit(&shard->counters[counter], before + (uint64_t)(int64_t)change,
+                          memory_order_relaxed);
+}
+
+/* Zeroed memory; a copy of a text. NULL if there is no memory. */
+void *weir__http_client_alloc(size_t size);
+char *weir__http_client_copy(weir_span text);
+
+/* "Basic ..." for a userinfo; percent-decodes it. */
+int weir__http_basic_credentials(weir_span userinfo, char **ret_credentials);
+
+/* ---- origins ---- */
+
+struct weir__http_origin {
+    weir__refs refs;
+    weir__http_shard *shard;
+    weir__http_origin *next; /* in its bucket */
+    weir__list used;
+    uint64_t hash;
+    weir_client_pool *pool;
+    weir_listener pool_closed;
+    bool is_tls;
+    bool is_listed; /* in the table of its shard */
+    size_t calls;
+    char *host;       /* in lower case, without brackets */
+    char *address;    /* "host:port", with brackets */
+    char *host_field; /* the same without the scheme's own port */
+    size_t length;
+    char text[]; /* "https://host:port" */
+};
+
+/* What identifies an origin: parsed from a URL, without copies. */
+typedef struct weir__http_origin_key {
+    bool is_tls;
+    uint64_t hash;
+    size_t length;
+    char text[300]; /* normalized: "https://[::1]:443" */
+} weir__http_origin_key;
+
+/* Fails with -EINVAL or -EPROTONOSUPPORT. */
+int weir__http_origin_key_of(const weir_http_uri *uri, weir__http_origin_key *ret_key);
+
+/* Finds or creates an origin. On the loop. */
+int weir__http_origin_get(weir__http_shard *shard, const weir__http_origin_key *key,
+                          weir__http_origin **ret_origin);
+weir__http_origin *weir__http_origin_retain(weir__http_origin *origin);
+void weir__http_origin_release(weir__http_origin *origin);
+
+/* Removes all origins from the table and closes their pools. */
+void weir__http_origins_close(weir__http_shard *shard);
+
+/* ---- connections ---- */
+
+/* The last handler of a connection. */
+typedef struct weir__http_connection {
+    weir_ctx *ctx;
+    weir__http_origin *origin;
+    weir_http_call *call; /* NULL if idle */
+    uint64_t responses;   /* complete ones */
+    bool is_active;       /* the tunnel of a proxy included */
+    bool is_closed;
+    bool is_draining;
+} weir__http_connection;
+
+int weir__http_connection_add(weir_pipeline *pipeline, weir__http_origin *origin);
+
+/* The connection of a channel; NULL if it is closed. */
+weir__http_connection *weir__http_connection_of(weir_channel *channel);
+
+/* ---- calls ---- */
+
+enum weir__http_call_phase {
+    WEIR__HTTP_CALL_STARTING,
+    WEIR__HTTP_CALL_CONNECTING, /* waiting for a connection, or for it to become active */
+    WEIR__HTTP_CALL_SENDING,
+    WEIR__HTTP_CALL_AWAITING, /* the request is complete */
+    WEIR__HTTP_CALL_RECEIVING,
+    WEIR__HTTP_CALL_REDIRECTING, /* discards the content of a redirection */
+    WEIR__HTTP_CALL_ENDED,
+};
+
+struct weir_http_call {
+    weir__refs refs;
+    weir_http_client *client;
+    weir__http_shard *shard;
+    weir__list link;
+    weir_task task;
+    weir_task cancelling;
+    atomic_bool is_cancelled; /* from another thread */
+
+    const weir_http_call_events *events;
+    void *user_data;
+    weir_http_request *request;
+    weir_msg *content; /* kept, to be repeated */
+    weir_http_end *trailers_end;
+
+    enum weir__http_call_phase phase;
+    weir__http_origin_key *key; /* until it has started */
+    weir__http_origin *origin;
+    weir_promise *acquiring;
+    weir__http_origin *acquiring_from; /* retained until the acquisition is complete */
+    weir_listener acquired;
+    weir_channel *channel;
+    weir__http_connection *connection;
+
+    weir__list pending; /* writes that wait for a connection, or for status 100 */
+    bool is_streaming;  /* as created */
+    bool streams;       /* there is content to come; a redirection may drop it */
+    bool reads_on_demand;
+    bool is_idempotent;
+    bool is_sent;      /* a part of a request, on any connection */
+    bool is_head_sent; /* on this connection */
+    bool awaits_continue;
+    bool has_streamed;     /* a piece of streamed content is gone */
+    bool is_request_ended; /* written up to its end */
+    bool has_jar_cookies;  /* the Cookie field is that of the jar */
+    bool has_response;     /* any head has arrived */
+    bool closes;           /* the connection cannot be reused */
+    bool is_in_send;       /* weir_http_client_send has not returned */
+    atomic_bool is_writable;
+    int retries;
+    int redirects;
+    int max_redirects;
+    char *location; /* the URL to continue with */
+    int redirect_status;
+    uint64_t received;
+    uint64_t max_content;
+    uint64_t discarded;
+
+    int64_t timeout_ns;
+    weir_timer timer;
+    int64_t timer_at_ns;
+    int64_t whole_at_ns;
+    int64_t phase_at_ns;
+
+    int end_err; /* of an end that has to wait for weir_http_client_send */
+    char *end_detail;
+};
+
+/* On its loop: starts the call; or ends it before it has started. */
+void weir__http_call_start(weir_http_call *call);
+void weir__http_call_refuse(weir_http_call *call, int err);
+
+/* Limits the time of the current phase, from now on. */
+void weir__http_call_limit_phase(weir_http_call *call, int64_t timeout_ns);
+
+/* Whether content can be written to the connection; the request has been written to its end. */
+bool weir__http_call_can_write(const weir_http_call *call);
+void weir__http_call_end_request(weir_http_call *call);
+
+/* Content that was written too early: writes it, or drops it. */
+void weir__http_call_write_pending(weir_http_call *call);
+void weir__http_call_drop_pending(weir_http_call *call);
+
+/* Events of the connection, which is the call's until it is detached. */
+void weir__http_call_on_active(weir_http_call *call);
+void weir__http_call_on_head(weir_http_call *call, weir_http_response *response);
+void weir__http_call_on_content(weir_http_call *call, weir_msg *msg);
+void weir__http_call_on_end(weir_http_call *call, weir_http_end *end);
+void weir__http_call_on_writability(weir_http_call *call);
+void weir__http_call_on_lost(weir_http_call *call, int err, const char *detail);
+
+/* Ends the call with an error. */
+void weir__http_call_fail(weir_http_call *call, int err, const char *detail);
+
+/* Takes the URL of a request apart: sets its target to the path, adds Authorization. */
+int weir__http_call_take_url(weir_http_request *request, weir_span url,
+                             weir__http_origin_key *ret_key);
+
+/* Adds the fields that the client adds, for the current origin. */
+int weir__http_call_complete_request(weir_http_call *call);
+
+/* ---- redirections ---- */
+
+/* Whether a response redirects; sets call->location. A negative error ends the call. */
+int weir__http_redirect_check(weir_http_call *call, const weir_http_response *response);
+
+/* Changes the request for call->location. */
+int weir__http_redirect_apply(weir_http_call *call, weir__http_origin_key *ret_key);
+
+/* ---- cookies ---- */
+
+int weir__http_cookies_send(weir_http_call *call);
+void weir__http_cookies_receive(const weir_http_call *call, const weir_http_response *response);
+
+/* ---- proxies ---- */
+
+/* Handlers that open a tunnel to an address before the connection becomes active for the handlers
+ * behind them, and then remove themselves. */
+int weir__http_tunnel_add(weir_pipeline *pipeline, const char *target, const char *authorization);
+int weir__http_socks5_add(weir_pipeline *pipeline, const char *host, uint16_t port,
+                          weir_span userinfo);
+
+#endif

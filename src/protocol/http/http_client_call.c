@@ -1,0 +1,622 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls: the states of a request and its response, on the loop of a shard.
+ *
+ *      STARTING -> CONNECTING -> SENDING -> AWAITING -> RECEIVING -> ENDED
+ *                      ^            |          |            |
+ *                      |-- lost ----+----------'            |      a reused connection was closed
+ *                      `-- REDIRECTING <--------------------'      after its content
+ *
+ * The connection is the call's from `attach` to `detach`. Every path ends in `finish`, once. An
+ * event of the application may cancel the call or end the client: after each one the call looks at
+ * its phase again.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/error.h>
+#include <weir/loop.h>
+#include <weir/memory.h>
+
+#include "protocol/http/http_client.h"
+
+#define MAX_RETRIES 3
+#define MAX_DISCARDED 65536 /* content of a redirection, to keep the connection */
+#define CONTINUE_TIMEOUT_NS weir_seconds(1)
+
+static void acquire(weir_http_call *call);
+static void send_content(weir_http_call *call);
+
+/* ---- references ---- */
+
+weir_http_call *weir_http_call_retain(weir_http_call *call)
+{
+    weir__refs_retain(&call->refs);
+    return call;
+}
+
+void weir_http_call_release(weir_http_call *call)
+{
+    if (call == NULL || !weir__refs_release(&call->refs))
+        return;
+    weir_msg_release(call->request != NULL ? weir_http_request_msg(call->request) : NULL);
+    weir_msg_release(call->content);
+    weir_msg_release(call->trailers_end != NULL ? weir_http_end_msg(call->trailers_end) : NULL);
+    weir_memory_free(call->key);
+    weir_memory_free(call->location);
+    weir_memory_free(call->end_detail);
+    weir__http_client_release_memory(call->client);
+    weir_memory_free(call);
+}
+
+weir_executor *weir_http_call_executor(const weir_http_call *call)
+{
+    return call->shard->loop;
+}
+
+bool weir_http_call_is_sent(const weir_http_call *call)
+{
+    return call->is_sent;
+}
+
+const weir_http_headers *weir_http_call_trailers(const weir_http_call *call)
+{
+    return call->trailers_end != NULL ? weir_http_end_trailers(call->trailers_end) : NULL;
+}
+
+size_t weir_http_call_format_url(const weir_http_call *call, char *buffer, size_t size)
+{
+    weir_span target = weir_http_request_target(call->request);
+    const char *origin = call->origin != NULL ? call->origin->text
+                         : call->key != NULL  ? call->key->text
+                                              : "";
+    const char *authority = strstr(origin, "://");
+    const char *colon = authority != NULL ? strrchr(authority + 3, ':') : NULL;
+    bool is_default = colon != NULL && strcmp(colon, origin[4] == 's' ? ":443" : ":80") == 0;
+    int length;
+
+    if (target.length > 0 && target.data[0] != '/' && target.data[0] != '*')
+        origin = ""; /* through a proxy */
+    length = snprintf(buffer, size, "%.*s%.*s",
+                      is_default && origin[0] != '\0' ? (int)(colon - origin) : (int)strlen(origin),
+                      origin, (int)target.length, (const char *)target.data);
+    return length > 0 ? (size_t)length : 0;
+}
+
+/* ---- time ---- */
+
+static void on_timer(weir_timer *timer);
+
+static int64_t deadline(int64_t now_ns, int64_t timeout_ns)
+{
+    return timeout_ns == WEIR_OFF || timeout_ns > WEIR_NEVER - now_ns ? WEIR_NEVER
+                                                                      : now_ns + timeout_ns;
+}
+
+/* A timer that fires too early is started again: so it is started seldom. */
+static void start_timer(weir_http_call *call, int64_t now_ns)
+{
+    int64_t at_ns = call->whole_at_ns < call->phase_at_ns ? call->whole_at_ns : call->phase_at_ns;
+
+    if (at_ns == WEIR_NEVER || (weir_timer_is_running(&call->timer) && call->timer_at_ns <= at_ns))
+        return;
+    call->timer_at_ns = at_ns;
+    (void)weir_timer_start(call->shard->loop, &call->timer, at_ns - now_ns, on_timer);
+}
+
+void weir__http_call_limit_phase(weir_http_call *call, int64_t timeout_ns)
+{
+    int64_t now_ns = weir_loop_now(call->shard->loop);
+
+    call->phase_at_ns = deadline(now_ns, timeout_ns);
+    start_timer(call, now_ns);
+}
+
+static void on_timer(weir_timer *timer)
+{
+    weir_http_call *call = WEIR_CONTAINER_OF(timer, weir_http_call, timer);
+    int64_t now_ns = weir_loop_now(call->shard->loop);
+
+    if (call->whole_at_ns <= now_ns) {
+        weir__http_call_fail(call, -ETIMEDOUT, "the call took too long");
+    } else if (call->phase_at_ns > now_ns) {
+        start_timer(call, now_ns);
+    } else if (call->awaits_continue && call->connection != NULL) {
+        send_content(call);
+    } else {
+        weir__http_call_fail(call, -ETIMEDOUT, "no progress in time");
+    }
+}
+
+/* ---- the connection ---- */
+
+static void detach(weir_http_call *call, bool is_reusable)
+{
+    weir__http_connection *connection = call->connection;
+    weir_channel *channel = call->channel;
+
+    if (connection == NULL)
+        return;
+    call->connection = NULL;
+    call->channel = NULL;
+    connection->call = NULL;
+    atomic_store_explicit(&call->is_writable, false, memory_order_relaxed);
+    weir__http_shard_count(call->shard, WEIR__HTTP_BUSY, -1);
+    if (is_reusable && !connection->is_closed && !connection->is_draining) {
+        if (call->reads_on_demand)
+            weir_ctx_set_auto_read(connection->ctx, true); /* to notice that it is closed */
+        weir_client_pool_return(call->origin->pool, channel, NULL);
+    } else if (!connection->is_closed) {
+        connection->is_closed = true;
+        if (connection->is_active)
+            weir__http_shard_count(call->shard, WEIR__HTTP_CLOSED, 1);
+        weir_channel_abort(channel, NULL); /* a close would keep its place in the pool */
+    }
+    weir_channel_release(channel);
+}
+
+static void leave_origin(weir_http_call *call)
+{
+    if (call->origin == NULL)
+        return;
+    call->origin->calls--;
+    weir__http_origin_release(call->origin);
+    call->origin = NULL;
+}
+
+/* ---- the end ---- */
+
+static void deliver_end(weir_http_call *call, int err, const char *detail)
+{
+    weir_http_client *client = call->client;
+
+    leave_origin(call);
+    if (call->events != NULL && call->events->end != NULL)
+        call->events->end(call, err, detail, call->user_data);
+    weir__http_client_release_work(client);
+    weir_http_call_release(call);
+}
+
+static void on_deferred_end(void *arg, int status)
+{
+    weir_http_call *call = arg;
+
+    (void)status;
+    deliver_end(call, call->end_err, call->end_detail != NULL ? call->end_detail : "");
+}
+
+static void finish(weir_http_call *call, int err, const char *detail)
+{
+    if (call->phase == WEIR__HTTP_CALL_ENDED)
+        return;
+    call->phase = WEIR__HTTP_CALL_ENDED;
+    (void)weir_timer_stop(&call->timer);
+    if (call->acquiring != NULL)
+        (void)weir_promise_cancel(call->acquiring);
+    detach(call, false);
+    weir__http_call_drop_pending(call);
+    weir__list_remove(&call->link);
+    weir__http_shard_count(call->shard, WEIR__HTTP_CALLS, -1);
+    weir__http_shard_count(call->shard, err < 0 ? WEIR__HTTP_FAILED : WEIR__HTTP_SUCCEEDED, 1);
+    if (!call->is_in_send) {
+        deliver_end(call, err, detail);
+        return;
+    }
+    call->end_err = err;
+    call->end_detail = weir__http_client_copy(weir_span_of_text(detail));
+    weir_task_init(&call->task, on_deferred_end, call);
+    if (weir_execute_task(call->shard->loop, &call->task) < 0)
+        on_deferred_end(call, WEIR_ECANCELED);
+}
+
+static const char *phase_name(const weir_http_call *call, int err)
+{
+    static const char *const names[] = {
+        "start", "connect", "request", "response head", "response content", "redirection", "end"};
+
+    if (err <= WEIR_ETLS && err >= WEIR_ENOTTLS && err != WEIR_ECUTOFF &&
+        call->phase < WEIR__HTTP_CALL_RECEIVING)
+        return "TLS";
+    return names[call->phase];
+}
+
+void weir__http_call_fail(weir_http_call *call, int err, const char *detail)
+{
+    weir_span method = weir_http_request_method_text(call->request);
+    char url[512];
+    char text[1024];
+
+    (void)weir_http_call_format_url(call, url, sizeof(url));
+    (void)snprintf(text, sizeof(text), "%.*s %s: %s: %s", (int)method.length,
+                   (const char *)method.data, url, phase_name(call, err),
+                   detail != NULL ? detail : weir_error_text(err));
+    finish(call, err, text);
+}
+
+/* ---- sending ---- */
+
+bool weir__http_call_can_write(const weir_http_call *call)
+{
+    return call->connection != NULL && call->is_head_sent && !call->awaits_continue;
+}
+
+void weir__http_call_end_request(weir_http_call *call)
+{
+    call->is_request_ended = true;
+    if (call->phase == WEIR__HTTP_CALL_SENDING) {
+        call->phase = WEIR__HTTP_CALL_AWAITING;
+        weir__http_call_limit_phase(call, call->client->options.head_timeout_ns);
+    }
+}
+
+static void write_whole(weir_http_call *call)
+{
+    weir__http_connection *connection = call->connection;
+    weir_msg *content = NULL;
+    int err;
+
+    if (call->content != NULL) {
+        err = weir_msg_share(call->content, &content);
+        if (err < 0) {
+            weir__http_call_fail(call, err, NULL);
+            return;
+        }
+        weir_write(connection->ctx, content, NULL);
+    }
+    if (call->connection != connection)
+        return;
+    weir__http_call_end_request(call);
+    weir_write(connection->ctx, weir_http_end_static(), NULL);
+}
+
+static void update_writability(weir_http_call *call)
+{
+    bool before = atomic_load_explicit(&call->is_writable, memory_order_relaxed);
+    bool is_writable = weir__http_call_can_write(call) && !call->is_request_ended &&
+                       weir_ctx_is_writable(call->connection->ctx);
+
+    /* Relaxed: a hint for other threads. */
+    atomic_store_explicit(&call->is_writable, is_writable, memory_order_relaxed);
+    if (is_writable && !before && !call->is_in_send && call->events != NULL &&
+        call->events->writable != NULL)
+        call->events->writable(call, call->user_data);
+}
+
+static void send_content(weir_http_call *call)
+{
+    weir__http_connection *connection = call->connection;
+
+    call->awaits_continue = false;
+    if (call->streams) {
+        weir__http_call_limit_phase(call, call->client->options.progress_timeout_ns);
+        weir__http_call_write_pending(call);
+    } else {
+        write_whole(call);
+    }
+    if (call->connection == connection)
+        weir_flush(connection->ctx);
+    if (call->connection == connection && call->streams)
+        update_writability(call);
+}
+
+static void send_request(weir_http_call *call)
+{
+    weir__http_connection *connection = call->connection;
+    bool has_content = call->streams || call->content != NULL;
+
+    call->phase = WEIR__HTTP_CALL_SENDING;
+    call->has_response = false;
+    call->is_request_ended = false;
+    call->is_head_sent = true;
+    call->is_sent = true;
+    call->awaits_continue =
+        has_content && weir_http_headers_have_token(weir_http_request_headers(call->request),
+                                                    WEIR_HTTP_EXPECT, "100-continue");
+    if (connection->responses > 0)
+        weir__http_shard_count(call->shard, WEIR__HTTP_REUSED, 1);
+    weir_write(connection->ctx, weir_msg_retain(weir_http_request_msg(call->request)), NULL);
+    if (call->connection != connection)
+        return;
+    if (!call->awaits_continue) {
+        send_content(call);
+        return;
+    }
+    weir__http_call_limit_phase(call, CONTINUE_TIMEOUT_NS);
+    weir_flush(connection->ctx);
+}
+
+void weir__http_call_on_active(weir_http_call *call)
+{
+    weir_http_call_retain(call);
+    send_request(call);
+    weir_http_call_release(call);
+}
+
+void weir__http_call_on_writability(weir_http_call *call)
+{
+    weir_http_call_retain(call);
+    if (call->streams && call->phase == WEIR__HTTP_CALL_SENDING)
+        weir__http_call_limit_phase(call, call->client->options.progress_timeout_ns);
+    if (call->streams)
+        update_writability(call);
+    weir_http_call_release(call);
+}
+
+/* ---- connecting ---- */
+
+static void attach(weir_http_call *call, weir_channel *channel)
+{
+    weir__http_connection *connection = weir__http_connection_of(channel);
+
+    if (connection == NULL) {
+        weir_channel_abort(channel, NULL);
+        if (++call->retries <= MAX_RETRIES)
+            acquire(call);
+        else
+            weir__http_call_fail(call, WEIR_ECLOSED, "the server closed the connection");
+        return;
+    }
+    call->channel = weir_channel_retain(channel);
+    call->connection = connection;
+    call->closes = false;
+    call->is_head_sent = false;
+    connection->call = call;
+    weir__http_shard_count(call->shard, WEIR__HTTP_BUSY, 1);
+    if (connection->is_active)
+        send_request(call);
+}
+
+static void take_connection(weir_http_call *call, weir_promise *acquiring)
+{
+    weir__http_origin *origin = call->acquiring_from;
+    int err = weir_promise_result(acquiring);
+
+    call->acquiring = NULL;
+    if (call->phase == WEIR__HTTP_CALL_ENDED) {
+        if (err == 0)
+            weir_client_pool_return(origin->pool, weir_promise_value(acquiring), NULL);
+    } else if (err < 0) {
+        weir__http_call_fail(call, err, weir_promise_detail(acquiring));
+    } else {
+        attach(call, weir_promise_value(acquiring));
+    }
+    weir__http_origin_release(origin);
+    weir_promise_release(acquiring);
+}
+
+static void on_acquired(weir_promise *promise, void *user_data)
+{
+    weir_http_call *call = user_data;
+
+    take_connection(call, promise);
+    weir_http_call_release(call);
+}
+
+static void acquire(weir_http_call *call)
+{
+    weir_promise *acquiring;
+    int err = weir_client_pool_acquire(call->origin->pool, call->shard->loop, &acquiring);
+
+    if (err < 0) {
+        weir__http_call_fail(call, err, NULL);
+        return;
+    }
+    call->acquiring = acquiring;
+    call->acquiring_from = weir__http_origin_retain(call->origin);
+    if (weir_promise_is_done(acquiring)) {
+        take_connection(call, acquiring);
+        return;
+    }
+    call->acquired = (weir_listener){.fn = on_acquired, .user_data = weir_http_call_retain(call)};
+    weir_promise_listen(acquiring, &call->acquired);
+}
+
+static void connect_call(weir_http_call *call, const weir__http_origin_key *key)
+{
+    weir__http_origin *origin;
+    int err = weir__http_origin_get(call->shard, key, &origin);
+
+    if (err == 0) {
+        leave_origin(call);
+        call->origin = origin;
+        origin->calls++;
+        err = weir__http_call_complete_request(call);
+    }
+    if (err < 0) {
+        weir__http_call_fail(call, err, NULL);
+        return;
+    }
+    call->phase = WEIR__HTTP_CALL_CONNECTING;
+    weir__http_call_limit_phase(call, call->client->options.connect_timeout_ns);
+    acquire(call);
+}
+
+void weir__http_call_refuse(weir_http_call *call, int err)
+{
+    call->phase = WEIR__HTTP_CALL_ENDED;
+    weir__http_call_drop_pending(call);
+    if (call->events != NULL && call->events->end != NULL)
+        call->events->end(call, err, weir_error_text(err), call->user_data);
+    weir_http_call_release(call);
+}
+
+void weir__http_call_start(weir_http_call *call)
+{
+    weir__http_shard *shard = call->shard;
+    int64_t now_ns = weir_loop_now(shard->loop);
+
+    weir_http_call_retain(call);
+    weir__http_client_retain_work(call->client);
+    weir__list_append(&shard->calls, &call->link);
+    weir__http_shard_count(shard, WEIR__HTTP_CALLS, 1);
+    call->whole_at_ns = deadline(now_ns, call->timeout_ns);
+    connect_call(call, call->key);
+    weir_http_call_release(call);
+}
+
+/* ---- redirections ---- */
+
+/* The connection is free, or given up. */
+static void redirect(weir_http_call *call)
+{
+    weir__http_origin_key key;
+    int err = weir__http_redirect_apply(call, &key);
+
+    if (err < 0) {
+        weir__http_call_fail(call, err, NULL);
+        return;
+    }
+    weir__http_shard_count(call->shard, WEIR__HTTP_REDIRECTED, 1);
+    connect_call(call, &key);
+}
+
+/* ---- receiving ---- */
+
+static void on_informational(weir_http_call *call, weir_http_response *response)
+{
+    if (call->events != NULL && call->events->informational != NULL)
+        call->events->informational(call, response, call->user_data);
+    if (call->connection == NULL)
+        return;
+    if (call->awaits_continue)
+        send_content(call);
+    else if (call->phase == WEIR__HTTP_CALL_AWAITING)
+        weir__http_call_limit_phase(call, call->client->options.head_timeout_ns);
+}
+
+static void on_final(weir_http_call *call, weir_http_response *response)
+{
+    int redirects;
+
+    weir__http_cookies_receive(call, response);
+    redirects = weir__http_redirect_check(call, response);
+    call->closes = call->awaits_continue || weir_http_response_closes(response);
+    call->awaits_continue = false;
+    if (redirects < 0)
+        return; /* it has failed */
+    if (redirects > 0) {
+        call->phase = WEIR__HTTP_CALL_REDIRECTING;
+        weir__http_call_limit_phase(call, call->client->options.progress_timeout_ns);
+        return;
+    }
+    call->phase = WEIR__HTTP_CALL_RECEIVING;
+    if (call->reads_on_demand) {
+        call->phase_at_ns = WEIR_NEVER;
+        weir_ctx_set_auto_read(call->connection->ctx, false);
+    } else {
+        weir__http_call_limit_phase(call, call->client->options.progress_timeout_ns);
+    }
+    if (call->events != NULL && call->events->head != NULL)
+        call->events->head(call, response, call->user_data);
+}
+
+void weir__http_call_on_head(weir_http_call *call, weir_http_response *response)
+{
+    int status = weir_http_response_status(response);
+
+    weir_http_call_retain(call);
+    call->has_response = true;
+    if (!call->is_head_sent || call->phase >= WEIR__HTTP_CALL_RECEIVING)
+        weir__http_call_fail(call, WEIR_EMALFORMED, "a response that was not asked for");
+    else if (status == 101)
+        weir__http_call_fail(call, -ENOTSUP, "the server switches to another protocol");
+    else if (status < 200)
+        on_informational(call, response);
+    else
+        on_final(call, response);
+    weir_http_call_release(call);
+}
+
+static void discard(weir_http_call *call, weir_msg *msg)
+{
+    call->discarded += weir_msg_size(msg);
+    weir_msg_release(msg);
+    if (call->discarded <= MAX_DISCARDED)
+        return;
+    detach(call, false);
+    redirect(call);
+}
+
+static void pass_content(weir_http_call *call, weir_msg *msg)
+{
+    if (call->reads_on_demand) {
+        call->phase_at_ns = WEIR_NEVER;
+    } else {
+        /* The timer looks at it when it fires. */
+        call->phase_at_ns =
+            deadline(weir_loop_now(call->shard->loop), call->client->options.progress_timeout_ns);
+    }
+    if (call->events != NULL && call->events->content != NULL)
+        call->events->content(call, msg, call->user_data);
+    else
+        weir_msg_release(msg);
+}
+
+void weir__http_call_on_content(weir_http_call *call, weir_msg *msg)
+{
+    weir_http_call_retain(call);
+    call->received += weir_msg_size(msg);
+    if (call->phase == WEIR__HTTP_CALL_REDIRECTING) {
+        discard(call, msg);
+    } else if (call->phase == WEIR__HTTP_CALL_RECEIVING && call->received <= call->max_content) {
+        pass_content(call, msg);
+    } else {
+        weir_msg_release(msg);
+        weir__http_call_fail(call, WEIR_ETOOLONG, "the content is longer than the limit");
+    }
+    weir_http_call_release(call);
+}
+
+void weir__http_call_on_end(weir_http_call *call, weir_http_end *end)
+{
+    bool is_redirection = call->phase == WEIR__HTTP_CALL_REDIRECTING;
+
+    if (call->phase < WEIR__HTTP_CALL_RECEIVING)
+        return; /* of a response of status 1xx */
+    weir_http_call_retain(call);
+    call->connection->responses++;
+    if (!is_redirection && weir_http_end_trailers(end) != NULL) {
+        weir_msg_retain(weir_http_end_msg(end));
+        call->trailers_end = end;
+    }
+    detach(call, call->is_request_ended && !call->closes);
+    if (is_redirection)
+        redirect(call);
+    else
+        finish(call, 0, "");
+    weir_http_call_release(call);
+}
+
+/* ---- loss ---- */
+
+static bool is_closed_by_peer(int err)
+{
+    return err == WEIR_ECLOSED || err == -ECONNRESET || err == -EPIPE;
+}
+
+/* The server may have closed the connection while it was idle, and has not seen the request. */
+static bool can_retry(const weir_http_call *call)
+{
+    if (call->connection->responses == 0 || call->has_response || call->retries >= MAX_RETRIES)
+        return false;
+    return !call->is_head_sent || (call->is_idempotent && !call->has_streamed);
+}
+
+void weir__http_call_on_lost(weir_http_call *call, int err, const char *detail)
+{
+    bool retries = is_closed_by_peer(err) && can_retry(call);
+
+    weir_http_call_retain(call);
+    if (retries) {
+        detach(call, false);
+        call->retries++;
+        call->phase = WEIR__HTTP_CALL_CONNECTING;
+        weir__http_shard_count(call->shard, WEIR__HTTP_RETRIED, 1);
+        weir__http_call_limit_phase(call, call->client->options.connect_timeout_ns);
+        acquire(call);
+    } else {
+        weir__http_call_fail(call, err, detail);
+    }
+    weir_http_call_release(call);
+}

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The functions of calls that any thread may use. On the loop of the call they act at once; from
+ * other threads they become operations, which are posted to it. Content that is written before
+ * there is a connection is queued as operations, too.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <weir/composite.h>
+#include <weir/error.h>
+#include <weir/file_range.h>
+#include <weir/memory.h>
+
+#include "base/options.h"
+#include "protocol/http/http_client.h"
+
+/* A piece of streamed content, its end or a request for one, from another thread or too early. */
+enum operation_kind { CONTENT, END, READ };
+
+struct operation {
+    weir__list link;
+    weir_http_call *call; /* while it is posted */
+    enum operation_kind kind;
+    weir_msg *msg;
+    weir_promise *done;
+};
+
+static int create_operation(enum operation_kind kind, weir_msg *msg, weir_promise *done,
+                            struct operation **ret_operation)
+{
+    struct operation *operation = weir__http_client_alloc(sizeof(*operation));
+
+    if (operation == NULL)
+        return -ENOMEM;
+    weir__list_init(&operation->link);
+    operation->kind = kind;
+    operation->msg = msg;
+    operation->done = done != NULL ? weir_promise_retain(done) : NULL;
+    *ret_operation = operation;
+    return 0;
+}
+
+static void free_operation(struct operation *operation)
+{
+    weir_promise_release(operation->done);
+    weir_memory_free(operation);
+}
+
+static void drop(weir_msg *msg, weir_promise *done, int err)
+{
+    weir_msg_release(msg);
+    if (done != NULL && err < 0)
+        (void)weir_promise_fail(done, err, "the call has ended");
+    else if (done != NULL)
+        (void)weir_promise_succeed(done, NULL);
+}
+
+void weir__http_call_drop_pending(weir_http_call *call)
+{
+    weir__list *link;
+
+    while ((link = weir__list_pop(&call->pending)) != NULL) {
+        struct operation *operation = WEIR_CONTAINER_OF(link, struct operation, link);
+
+        drop(operation->msg, operation->done, WEIR_ECLOSED);
+        free_operation(operation);
+    }
+}
+
+/* ---- on the loop ---- */
+
+/* With can_write. A write may lose the connection. */
+static void write_piece(weir_http_call *call, enum operation_kind kind, weir_msg *msg,
+                        weir_promise *done)
+{
+    call->has_streamed = true;
+    if (kind == END)
+        weir__http_call_end_request(call);
+    else if (call->phase == WEIR__HTTP_CALL_SENDING)
+        weir__http_call_limit_phase(call, call->client->options.progress_timeout_ns);
+    weir_write(call->connection->ctx, msg, done);
+}
+
+void weir__http_call_write_pending(weir_http_call *call)
+{
+    weir__list *link;
+
+    while (weir__http_call_can_write(call) && (link = weir__list_pop(&call->pending)) != NULL) {
+        struct operation *operation = WEIR_CONTAINER_OF(link, struct operation, link);
+
+        write_piece(call, operation->kind, operation->msg, operation->done);
+        free_operation(operation);
+    }
+}
+
+/* Takes msg. */
+static int write_or_queue(weir_http_call *call, enum operation_kind kind, weir_msg *msg,
+                          weir_promise *done)
+{
+    struct operation *operation;
+    int err;
+
+    if (call->phase == WEIR__HTTP_CALL_ENDED || !call->streams || call->is_request_ended) {
+        /* A redirection may have dropped the content: then it is of no interest. */
+        drop(msg, done, call->phase == WEIR__HTTP_CALL_ENDED ? WEIR_ECLOSED : 0);
+        return 0;
+    }
+    if (weir__http_call_can_write(call) && weir__list_is_empty(&call->pending)) {
+        weir__http_connection *connection = call->connection;
+
+        write_piece(call, kind, msg, done);
+        if (call->connection == connection)
+            weir_flush(connection->ctx);
+        return 0;
+    }
+    err = create_operation(kind, msg, done, &operation);
+    if (err < 0)
+        drop(msg, done, err);
+    else
+        weir__list_append(&call->pending, &operation->link);
+    return err;
+}
+
+static void read_now(weir_http_call *call)
+{
+    if (call->phase != WEIR__HTTP_CALL_RECEIVING || !call->reads_on_demand)
+        return;
+    weir__http_call_limit_phase(call, call->client->options.progress_timeout_ns);
+    weir_request_read(call->connection->ctx);
+}
+
+static int perform(weir_http_call *call, enum operation_kind kind, weir_msg *msg,
+                   weir_promise *done)
+{
+    if (kind == CONTENT || kind == END)
+        return write_or_queue(call, kind, msg, done);
+    read_now(call);
+    return 0;
+}
+
+/* ---- from any thread ---- */
+
+static void on_operation(void *arg, int status)
+{
+    struct operation *operation = arg;
+    weir_http_call *call = operation->call;
+
+    if (status == 0)
+        (void)perform(call, operation->kind, operation->msg, operation->done);
+    else
+        drop(operation->msg, operation->done, status);
+    free_operation(operation);
+    weir_http_call_release(call);
+}
+
+static int submit(weir_http_call *call, enum operation_kind kind, weir_msg *msg, weir_promise *done)
+{
+    struct operation *operation = NULL;
+    int err;
+
+    if (weir_in_executor(call->shard->loop)) {
+        weir_http_call_retain(call);
+        err = perform(call, kind, msg, done);
+        weir_http_call_release(call);
+        return err;
+    }
+    err = create_operation(kind, msg, done, &operation);
+    if (err == 0) {
+        operation->call = weir_http_call_retain(call);
+        err = weir_execute(call->shard->loop, on_operation, operation);
+    }
+    if (err == 0)
+        return 0;
+    drop(msg, done, err);
+    if (operation != NULL) {
+        free_operation(operation);
+        weir_http_call_release(call);
+    }
+    return err;
+}
+
+static void on_cancel(void *arg, int status)
+{
+    weir_http_call *call = arg;
+
+    if (status == 0 && call->phase != WEIR__HTTP_CALL_ENDED)
+        weir__http_call_fail(call, WEIR_ECANCELED, "cancelled");
+    weir_http_call_release(call);
+}
+
+/* With a task of its own, so that it cannot fail for want of memory. Sequentially consistent by
+ * default: only the first caller posts it. */
+void weir_http_call_cancel(weir_http_call *call)
+{
+    weir_http_call_retain(call);
+    if (weir_in_executor(call->shard->loop)) {
+        on_cancel(call, 0);
+        return;
+    }
+    if (!atomic_exchange(&call->is_cancelled, true)) {
+        weir_task_init(&call->cancelling, on_cancel, call);
+        if (weir_execute_task(call->shard->loop, &call->cancelling) == 0)
+            return;
+    }
+    weir_http_call_release(call);
+}
+
+void weir_http_call_read(weir_http_call *call)
+{
+    (void)submit(call, READ, NULL, NULL);
+}
+
+int weir_http_call_write(weir_http_call *call, weir_msg *msg, weir_promise *done)
+{
+    if (!call->is_streaming) {
+        drop(msg, done, -EINVAL);
+        return -EINVAL;
+    }
+    return submit(call, CONTENT, msg, done);
+}
+
+int weir_http_call_end(weir_http_call *call, weir_http_end *end)
+{
+    weir_msg *msg = end != NULL ? weir_http_end_msg(end) : weir_http_end_static();
+
+    if (!call->is_streaming) {
+        weir_msg_release(msg);
+        return -EINVAL;
+    }
+    return submit(call, END, msg, NULL);
+}
+
+bool weir_http_call_is_writable(const weir_http_call *call)
+{
+    return atomic_load_explicit(&call->is_writable, memory_order_relaxed);
+}
+
+/* ---- creation ---- */
+
+static bool is_idempotent(enum weir_http_method method)
+{
+    return method == WEIR_HTTP_METHOD_GET || method == WEIR_HTTP_METHOD_HEAD ||
+           method == WEIR_HTTP_METHOD_PUT || method == WEIR_HTTP_METHOD_DELETE ||
+           method == WEIR_HTTP_METHOD_OPTIONS || method == WEIR_HTTP_METHOD_TRACE;
+}
+
+static int64_t length_of(weir_msg *content)
+{
+    if (content == NULL)
+        return 0;
+    if (weir_buf_of(content) != NULL)
+        return (int64_t)weir_buf_readable(weir_buf_of(content));
+    if (weir_composite_of(content) != NULL)
+        return (int64_t)weir_composite_readable(weir_composite_of(content));
+    if (weir_file_range_of(content) != NULL)
+        return (int64_t)weir_file_range_length(weir_file_range_of(content));
+    return -EINVAL;
+}
+
+static int read_url(weir_http_request *request, const char *origin, weir__http_origin_key *ret_key)
+{
+    weir_http_uri uri;
+    weir_buf *url;
+    int err;
+
+    if (origin != NULL) {
+        if (weir_http_uri_parse(weir_span_of_text(origin), &uri) < 0)
+            return -EINVAL;
+        return weir__http_origin_key_of(&uri, ret_key);
+    }
+    /* A copy, since the target is about to change. */
+    err = weir_buf_create_from(weir_http_request_target(request).data,
+                               weir_http_request_target(request).length, &url);
+    if (err < 0)
+        return err;
+    err = weir__http_call_take_url(request, weir_buf_span(url), ret_key);
+    weir_buf_release(url);
+    return err;
+}
+
+static weir__http_shard *choose_shard(weir_http_client *client, uint64_t hash)
+{
+    const weir_executor *current = weir_executor_current();
+
+    for (size_t i = 0; current != NULL && i < client->shard_count; i++)
+        if (client->shards[i].loop == current)
+            return &client->shards[i];
+    return &client->shards[hash % client->shard_count];
+}
+
+static int prepare(weir_http_call *call, const weir_http_call_options *options, weir_msg *content)
+{
+    int64_t length = length_of(content);
+    int err;
+
+    call->key = weir__http_client_alloc(sizeof(*call->key));
+    if (call->key == NULL)
+        return -ENOMEM;
+    if (length < 0)
+        return weir__options_reject("http client", NULL, "content of type \"%s\"",
+                                    content->type->name);
+    err = read_url(call->request, options->origin, call->key);
+    if (err == 0 && call->key->is_tls && call->client->options.add_tls == NULL)
+        err = -EPROTONOSUPPORT;
+    if (err == 0 && !options->stream_content)
+        err = weir_http_request_set_content_length(call->request, length);
+    if (err < 0)
+        return err;
+    call->shard = choose_shard(call->client, call->key->hash);
+    return 0;
+}
+
+/* Takes request and content, on failure as well. */
+static int create(weir_http_client *client, weir_http_request *request, weir_msg *content,
+                  const weir_http_call_options *options, weir_http_call **ret_call)
+{
+    const weir_http_client_options *defaults = &client->options;
+    weir_http_call *call = weir__http_client_alloc(sizeof(*call));
+    int err;
+
+    if (call == NULL) {
+        weir_msg_release(weir_http_request_msg(request));
+        weir_msg_release(content);
+        return -ENOMEM;
+    }
+    weir__refs_init(&call->refs);
+    weir__list_init(&call->link);
+    weir__list_init(&call->pending);
+    weir__http_client_retain_memory(client);
+    call->client = client;
+    call->request = request;
+    call->content = content;
+    call->events = options->events;
+    call->user_data = options->user_data;
+    call->is_streaming = options->stream_content;
+    call->streams = options->stream_content;
+    call->reads_on_demand = options->read_on_demand;
+    call->is_idempotent =
+        options->is_idempotent || is_idempotent(weir_http_request_method(request));
+    call->max_content = options->max_content > 0 ? options->max_content : UINT64_MAX;
+    call->max_redirects =
+        options->max_redirects != 0 ? options->max_redirects : defaults->max_redirects;
+    call->timeout_ns = options->timeout_ns != 0 ? options->timeout_ns : defaults->timeout_ns;
+    call->whole_at_ns = WEIR_NEVER;
+    call->phase_at_ns = WEIR_NEVER;
+    err = prepare(call, options, content);
+    if (err < 0) {
+        weir_http_call_release(call);
+        return err;
+    }
+    *ret_call = call;
+    return 0;
+}
+
+/* A shard that was closed meanwhile, or whose loop has ended, fails the call. */
+static void on_start(void *arg, int status)
+{
+    weir_http_call *call = arg;
+
+    if (status == 0 && !call->shard->is_closed)
+        weir__http_call_start(call);
+    else
+        weir__http_call_refuse(call, status < 0 ? WEIR_EREJECTED : WEIR_ECLOSED);
+}
+
+static int start(weir_http_call *call)
+{
+    if (!weir_in_executor(call->shard->loop)) {
+        weir_task_init(&call->task, on_start, call);
+        return weir_execute_task(call->shard->loop, &call->task);
+    }
+    if (call->shard->is_closed)
+        return WEIR_ECLOSED;
+    call->is_in_send = true;
+    weir__http_call_start(call);
+    call->is_in_send = false;
+    return 0;
+}
+
+int weir_http_client_send(weir_http_client *client, weir_http_request *request, weir_msg *content,
+                          const weir_http_call_options *given, weir_http_call **ret_call)
+{
+    weir_http_call_options options;
+    weir_http_call *call;
+    int err = weir__options_read(&options, sizeof(options), given);
+
+    if (err == 0 && options.stream_content && content != NULL)
+        err = weir__options_reject("http client", NULL, ".stream_content with content");
+    if (err == 0)
+        err = weir__options_check("http client", NULL,
+                                  WEIR__OPTION_FROM(&options, timeout_ns, WEIR_OFF),
+                                  WEIR__OPTION_FROM(&options, max_redirects, WEIR_OFF));
+    /* Relaxed: the shard decides; this only saves the way to it. */
+    if (err == 0 && atomic_load_explicit(&client->is_closing, memory_order_relaxed))
+        err = WEIR_ECLOSED;
+    if (err < 0) {
+        weir_msg_release(weir_http_request_msg(request));
+        weir_msg_release(content);
+        return err;
+    }
+    err = create(client, request, content, &options, &call);
+    if (err < 0)
+        return err;
+    weir_http_call_retain(call); /* the caller's; the other one is released by its end */
+    err = start(call);
+    if (err < 0)
+        weir_http_call_release(call);
+    if (err == 0 && ret_call != NULL)
+        *ret_call = call;
+    else
+        weir_http_call_release(call);
+    return err;
+}

@@ -1,0 +1,727 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Clients with a scripted server, on every backend: requests, reuse, redirections, retries, limits,
+ * timeouts, cancellation, closing.
+ */
+#include <weir/http_client.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/error.h>
+
+#include "support/memory.h"
+#include "support/protocol/http/client_fixture.h"
+#include "support/protocol/http/scripted_server.h"
+#include "support/test.h"
+
+#define REPLIES(...) ((const struct scripted_reply[]){__VA_ARGS__, {0}})
+#define OK SCRIPTED_OK
+#define EMPTY(status, fields) "HTTP/1.1 " status "\r\nContent-Length: 0\r\n" fields "\r\n"
+
+static weir_buf *buf_of(const char *text)
+{
+    weir_buf *buf = NULL;
+
+    assert_int_equal(weir_buf_create_from(text, strlen(text), &buf), 0);
+    return buf;
+}
+
+static void assert_contains(const char *text, const char *part)
+{
+    if (strstr(text, part) == NULL)
+        fail_msg("\"%s\" does not contain \"%s\"", text, part);
+}
+
+static void assert_lacks(const char *text, const char *part)
+{
+    if (strstr(text, part) != NULL)
+        fail_msg("\"%s\" contains \"%s\"", text, part);
+}
+
+/* ---- requests ---- */
+
+TEST_EACH_LOOP(http_client, fetches_a_whole_response)
+{
+    struct scripted_server server;
+    char url[256], host_field[256];
+    weir_http_client *client;
+    struct fetched fetched;
+
+    scripted_server_open(&server, host, REPLIES({.text = OK(5, "hello")}));
+    client = client_open(host, NULL);
+    fetched = client_get(client, scripted_server_url(&server, "http", "/a/b?c=d#e", url));
+    assert_int_equal(fetched.err, 0);
+    assert_int_equal(fetched.status, 200);
+    assert_string_equal(fetched.content, "hello");
+    assert_int_equal(strncmp(server.last, "GET /a/b?c=d HTTP/1.1\r\n", 23), 0);
+    (void)snprintf(host_field, sizeof(host_field), "\r\nHost: %s\r\n", server.address);
+    assert_contains(server.last, host_field);
+    assert_contains(server.last, "\r\nUser-Agent: weir/");
+    assert_contains(server.last, "\r\nAccept-Encoding: gzip");
+    assert_lacks(server.last, "Content-Length");
+    client_close(client);
+    scripted_server_close(&server);
+}
+
+TEST_EACH_LOOP(http_client, sends_method_fields_and_content)
+{
+    struct scripted_server server;
+    char url[256];
+    const char *const fields[] = {"Content-Type", "text/plain", "User-Agent", "me", NULL};
+    weir_http_client *client;
+    weir_buf *content = buf_of("some content");
+    struct fetched fetched;
+
+    scripted_server_open(&server, host, REPLIES({.text = EMPTY("204 No Content", "")}));
+    client = client_open(host, WEIR_HTTP_CLIENT_OPTIONS(.no_decompression = true));
+    fetched = client_fetch(
+        client, WEIR_HTTP_FETCH_OPTIONS(.method = "PUT",
+                                        .url = scripted_server_url(&server, "http", "", url),
+                                        .fields = fields, .content = weir_buf_msg(content)));
+    assert_int_equal(fetched.err, 0);
+    assert_int_equal(fetched.status, 204);
+    assert_int_equal(fetched.length, 0);
+    assert_int_equal(strncmp(server.last, "PUT / HTTP/1.1\r\n", 16), 0);
+    assert_contains(server.last, "\r\nContent-Type: text/plain\r\n");
+    assert_contains(server.last, "\r\nUser-Agent: me\r\n");
+    assert_contains(server.last, "\r\nContent-Length: 12\r\n");
+    assert_contains(server.last, "\r\n\r\nsome content");
+    assert_lacks(server.last, "Accept-Encoding");
+    weir_buf_release(content);
+    client_close(client);
+    scripted_server_close(&server);
+}
+
+TEST_EACH_LOOP(http_client, makes_basic_credentials_of_a_userinfo)
+{
+    struct scripted_server server;
+    char url[256];
+    weir_http_client *client;
+
+    scripted_server_open(&server, host, REPLIES({.text = OK(0, "")}));
+    client = client_open(host, NULL);
+    (void)snprintf(url, sizeof(url), "http://Aladdin:open%%20sesame@%s/", server.address);
+    assert_int_equal(client_get(client, url).err, 0);
+    assert_contains(server.last, "\r\nAuthorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n");
+    client_close(client);
+    scripted_server_close(&server);
+}
+
+TEST_EACH_LOOP(http_client, reads_chunks_and_content_until_the_end)
+{
+    struct scripted_server server;
+    char url[256];
+    weir_http_client *client;
+    struct fetched fetched;
+
+    scripted_server_open(&server, host,
+                         REPLIES({.text = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+                                          "5\r\nhello\r\n7\r\n, world\r\n0\r\n\r\n"},
+                                 {.text = "HTTP/1.0 200 OK\r\nServer: old\r\n\r\nuntil the end",
+                                  .action = SCRIPTED_CLOSE}));
+    client = client_open(host, NULL);
+    scripted_server_url(&server, "http", "/", url);
+    fetched = client_get(client, url);
+    assert_int_equal(fetched.err, 0);
+    assert_string_equal(fetched.content, "hello, world");
+    fetched = client_get(client, url);
+    assert_int_equal(fetched.err, 0);
+    assert_string_equal(fetched.content, "until the end");
+    assert_string_equal(fetched.server, "old");
+    client_close(client);
+    scripted_server_close(&server);
+}
+
+TEST_EACH_LOOP(http_client, gets_the_head_of_a_response_to_head)
+{
+    struct scripted_server server;
+    char url[256];
+    weir_http_client *client;
+    struct fetched fetched;
+
+    scripted_server_open(&server, host,
+                         REPLIES({.text = "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"},
+                                 {.text = OK(2, "ok")}));
+    client = client_open(host, NULL);
+    scripted_server_url(&server, "http", "/", url);
+    fetched = client_fetch(client, WEIR_HTTP_FETCH_OPTIONS(.method = "HEAD", .url = url));
+    assert_int_equal(fetched.err, 0);
+    assert_int_equal(fetched.length, 0);
+    assert_string_equal(client_get(client, url).content, "ok");
+    assert_int_equal(server.connections, 1);
+    client_close(client);
+    scripted_server_close(&server);
+}
+
+TEST_EACH_LOOP(http_client, rejects_urls_that_it_cannot_fetch)
+{
+    weir_http_client *client = client_open(host, NULL);
+
+    assert_int_equal(client_get(client, "ftp://example.test/").err, -EPROTONOSUPPORT);
+    assert_int_equal(client_get(client, "https://example.test/").err, -EPROTONOSUPPORT);
+    assert_int_equal(client_get(client, "/path").err, -EINVAL);
+    assert_int_equal(client_get(client, "http:///path").err, -EINVAL);
+    assert_int_equal(client_get(client, "http://host:99999/").err, -EINVAL);
+    assert_int_equal(client_get(client, "http://a b/").err, -EINVAL);
+    client_close(client);
+}
+
+/* ---- connections ---- */
+
+TEST_EACH_LOOP(http_client, reuses_a_connection)
+{
+    struct scripted_server server;
+    char url[256];
+    weir_http_client *client;
+    weir_http_client_stats stats;
+
+    scripted_server_open(&server, host, REPLIES({.text = OK(5, "hello")}));
+    client = client_open(host, NULL);
+    scripted_server_url(&server, "http", "/", url);
+    for (unsigned i = 0; i < 100; i++)
+        assert_string_equal(client_get(client, url).content, "hello");
+    assert_int_equal(server.connections, 1);
+    stats = client_stats(client);
+    assert_int_equal(stats.connected, 1);
+    assert_int_equal(stats.connections, 1);
+    assert_int_equal(stats.idle, 1);
+    assert_int_equal(stats.reused, 99);
+    assert_int_equal(stats.succeeded, 100);
+    assert_int_equal(stats.calls, 0);
+    client_close(client);
+    scripted_server_close(&server);
+}
+
+TEST_EACH_LOOP(http_client, does_not_reuse_a_connection_that_the_server_closes)
+{
+    struct scripted_server server;
+    char url[256];
+    weir_http_client *client;
+
+    scripted_server_open(
+        &server, host,
+        REPLIES({.text = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"}));
+    client = client_open(host, NULL);
+    scripted_server_url(&server, "http", "/", url);
+    assert_int_equal(client_get(client, url).err, 0);
+    assert_int_equal(client_get(client, url).err, 0);
+    assert_int_equal(server.connections, 2);
+    client_close(client);
+    scripted_server_close(&server);
+}
+
+TEST_EACH_LOOP(http_client, opens_no_more_connections_than_allowed)
+{
+    enum { CALLS = 20 };
+    struct scripted_server server;
+    char url[256];
+    weir_http_client *client;
+    weir_promise *promises[CALLS];
+
+    scripted_server_open(&server, host, REPLIES({.text = OK(5, "hello")}));
+    client = client_open(host, WEIR_HTTP_CLIENT_OPTIONS(.max_connections = 2));
+    scripted_server_url(&server, "http", "/", url);
+    for (unsigned i = 0; i < CALLS; i++)
+        assert_int_equal(
+            weir_http_client_fetch(client, WEIR_HTTP_FETCH_OPTIONS(.url = url), &promises[i]), 0);
+    for (unsigned i = 0; i < CALLS; i++)
+        assert_string_equal(client_await(promises[i]).content, "hello");
+    assert_true(server.connections <= 2);
+    assert_int_equal(server.requests, CALLS);
+    client_close(client);
+    scripted_server_close(&server);
+}
+
+TEST_EACH_LOOP(http_client, repeats_a_request_if_an_idle_connection_was_closed)
+{
+    struct scripted_server server;
+    char url[256];
+    weir_http_client *client;
+
+    scripted_server_open(&server, host,
+                         REPLIES({.text = OK(3, "one")}, {.text = "", .action = SCRIPTED_CLOSE},
+                                 {.text = OK(3, "two")}));
+    client = client_open(host, NULL);
+    scripted_server_url(&server, "http", "/", url);
+    assert_string_equal(client_get(client, url).content, "one");
+    assert_string_equal(client_get(client, url).content, "two");
+    assert_int_equal(server.connections, 2);
+    assert_int_equal(client_stats(client).retried, 1);
+    client_close(client);
+    scripted_server_close(&server);
+}
+
+TEST_EACH_LOOP(http_client, repeats_neither_posts_nor_half_answered_requests)
+{
+    struct scripted_server server;
+    char url[256];
+    weir_http_client *client;
+    struct fetched fetched;
+
+    scripted_server_open(&server, host,
+                         REPLIES({.text = OK(3, "one")}, {.text = "", .action = SCRIPTED_CLOSE},
+                                 {.text = OK(3, "two")},
+                                 {.text = "HTTP/1.1 200", .action = SCRIPTED_CLOSE}));
+    client = client_open(host, NULL);
+    scripted_server_url(&server, "http", "/", url);
+    assert_string_equal(client_get(client, url).content, "one");
+    fetched = client_fetch(client, WEIR_HTTP_FETCH_OPTIONS(.method = "POST", .url = url));
+    assert_true(fetched.err < 0);
+    assert_string_equal(client_get(client, url).content, "two");
+    fetched = client_get(client, url);
+    assert_true(fetched.err < 0);
+    assert_contains(fetched.detail, url);
+    assert_contains(fetched.detail, "response head");
+    assert_int_equal(client_stats(client).retried, 0);
+    client_close(client);
+    scripted_server_close(&server);
+}
+
+/* ---- redirections ---- */
+
+TEST_EACH_LOOP(http_client, follows_redirections)
+{
+    struct scripted_server server;
+    char url[256];
+    weir_http_client *client;
+    struct fetched fetched;
+
+    scripted_server_open(
+        &server, host,
+        REPLIES(
+            {.text = EMPTY("301 Moved", "Location: /b\r\n")},
+            {.text = "HTTP/1.1 302 Found\r\nLocation: ../c?x=1\r\nContent-Length: 4\r\n\r\nbody"},
+            {.text = OK(4, "here")}));
+    client = client_open(host, NULL);
+    fetched = client_get(client, scripted_server_url(&server, "http", "/a", url));
+    assert_string_equal(fetched.content, "here");
+    assert_int_equal(strncmp(server.last, "GET /c?x=1 HTTP/1.1\r\n", 21), 0);
+    assert_int_equal(server.requests, 3);
+    assert_int_equal(server.connections, 1);
+    assert_int_equal(client_stats(client).redirected, 2);
+    client_close(client);
+    scripted_server_close(&server);
+}
+
+static void redirect_post(struct host *host, const char *status, const char *expected_method,
+                          bool expects_content)
+{
+    struct scripted_server server;
+    char url[256], reply[256];
+    const char *const fields[] = {"Content-Type", "text/plain", NULL};
+    weir_buf *content = buf_of("payload");
+    weir_http_client *client;
+    struct fetched fetched;
+
+    (void)snprintf(reply, sizeof(reply),
+                   "HTTP/1.1 %s X\r\nContent-Length: 0\r\nLocation: /next\r\n\r\n", status);
+    scripted_server_open(&server, host, REPLIES({.text = reply}, {.text = OK(4, "here")}));
+    client = client_open(host, NULL);
+    fetched = client_fetch(
+        client, WEIR_HTTP_FETCH_OPTIONS(.method = "POST",
+                                        .url = scripted_server_url(&server, "http", "/", url),
+                                        .fields = fields, .content = weir_buf_msg(content)));
+    assert_string_equal(fetched.content, "here");
+    assert_int_equal(strncmp(server.last, expected_method, strlen(expected_method)), 0);
+    assert_int_equal(strstr(server.last, "payload") != NULL, expects_content);
+    assert_int_equal(strstr(server.last, "Content-Type") != NULL, expects_content);
+    weir_buf_release(content);
+    client_close(client);
+    scripted_server_close(&server);
+}
+
+TEST_EACH_LOOP(http_client, redirects_a_post_as_a_get_after_302)
+{
+    redirect_post(host, "302", "GET /next ", false);
+}
+
+TEST_EACH_LOOP(http_client, redirects_a_post_as_a_get_after_303)
+{
+    redirect_post(host, "303", "GET /next ", false);
+}
+
+TEST_EACH_LOOP(http_client, repeats_a_post_after_307)
+{
+    redirect_post(host, "307", "POST /next ", true);
+}
+
+TEST_EACH_LOOP(http_client, drops_credentials_for_another_origin)
+{
+    struct scripted_server server, other;
+    char url[256], reply[256];
+    const char *const fields[] = {"Authorization", "secret", "Cookie", "a=b",
+                                  "X-Kept",        "yes",    NULL};
+    struct scripted_reply replies[] = {
+        {.text = EMPTY("302 Found", "Location: /same\r\n")}, {.text = reply}, {0}};
+    weir_http_client *client;
+    struct fetched fetched;
+
+    scripted_server_open(&other, host, REPLIES({.text = OK(5, "other")}));
+    (void)snprintf(reply, sizeof(reply),
+                   "HTTP/1.1 302 X\r\nContent-Length: 0\r\nLocation: http://%s/x\r\n\r\n",
+                   other.address);
+    scripted_server_open(&server, host, replies);
+    client = client_open(host, NULL);
+    fetched = client_fetch(
+        client, WEIR_HTTP_FETCH_OPTIONS(.url = scripted_server_url(&server, "http", "/", url),
+                                        .fields = fields));
+    assert_string_equal(fetched.content, "other");
+    assert_contains(server.last, "GET /same ");
+    assert_contains(server.last, "Authorization: secret\r\n");
+    assert_contains(server.last, "Cookie: a=b\r\n");
+    assert_lacks(other.last, "secret");
+    assert_lacks(other.last, "Cookie");
+    assert_contains(other.last, "X-Kept: yes\r\n");
+    assert_contains(other.last, other.address);
+    client_close(client);
+    scripted_server_close(&server);
+    scripted_server_close(&other);
+}
+
+TEST_EACH_LOOP(http_client, limits_redirections)
+{
+    struct scripted_server server;
+    char url[256];
+    weir_http_client *client;
+    struct fetched fetched;
+
+    scripted_server_open(&server, host, REPLIES({.text = EMPTY("302 Found", "Location: /\r\n")}));
+    client = client_open(host, NULL);
+    scripted_server_url(&server, "http", "/", url);
+    fetched = client_get(client, url);
+    assert_int_equal(fetched.err, -ELOOP);
+    assert_int_equal(server.requests, 11);
+    fetched = client_fetch(client, WEIR_HTTP_FETCH_OPTIONS(.url = url, .max_redirects = WEIR_OFF));
+    assert_int_equal(fetched.err, 0);
+    assert_int_equal(fetched.status, 302);
+    client_close(client);
+    scripted_server_close(&server);
+}
+
+TEST_EACH_LOOP(http_client, refuses_redirections_to_other_schemes)
+{
+    struct scripted_server server;
+    char url[256];
+    weir_http_client *client;
+
+    scripted_server_open(&server, host,
+                         REPLIES({.text = EMPTY("302 Found", "Location: ftp://example.test/\r\n")},
+                                 {.text = EMPTY("302 Found", "Location: http://a b/\r\n")}));
+    client = client_open(host, NULL);
+    scripted_server_url(&server, "http", "/", url);
+    assert_int_equal(client_get(client, url).err, -EPROTONOSUPPORT);
+    assert_int_equal(client_get(client, url).err, WEIR_EMALFORMED);
+    client_close(client);
+    scripted_server_close(&server);
+}
+
+/* ---- failures ---- */
+
+/* Fetches from a server with one reply. */
+static struct fetched fetch_once(struct host *host, struct scripted_reply reply,
+                                 const weir_http_client_options *options)
+{
+    const struct scripted_reply replies[] = {reply, {0}};
+    struct scripted_server server;
+    char url[256];
+    weir_http_client *client;
+    struct fetched fetched;
+
+    scripted_server_open(&server, host, replies);
+    client = client_open(host, options);
+    fetched = client_get(client, scripted_server_url(&server, "http", "/page", url));
+    if (fetched.err < 0) {
+        assert_contains(fetched.detail, "GET ");
+        assert_contains(fetched.detail, url);
+    }
+    client_close(client);
+    scripted_server_close(&server);
+    return fetched;
+}
+
+TEST_EACH_LOOP(http_client, reports_a_refused_connection)
+{
+    weir_http_client *client = client_open(host, NULL);
+    struct fetched fetched = client_get(client, "http://127.0.0.1:1/x");
+
+    assert_int_equal(fetched.err, -ECONNREFUSED);
+    assert_contains(fetched.detail, "GET http://127.0.0.1:1/x: connect: ");
+    assert_int_equal(client_stats(client).failed, 1);
+    client_close(client);
+}
+
+TEST_EACH_LOOP(http_client, reports_an_end_before_the_head)
+{
+    struct fetched fetched =
+        fetch_once(host, (struct scripted_reply){.text = "", .action = SCRIPTED_CLOSE}, NULL);
+
+    assert_true(fetched.err < 0);
+    assert_contains(fetched.detail, "response head");
+}
+
+TEST_EACH_LOOP(http_client, reports_an_end_within_the_head)
+{
+    struct fetched fetched = fetch_once(
+        host,
+        (struct scripted_reply){.text = "HTTP/1.1 200 OK\r\nServer: x", .action = SCRIPTED_CLOSE},
+        NULL);
+
+    assert_true(fetched.err < 0);
+    assert_contains(fetched.detail, "response head");
+}
+
+TEST_EACH_LOOP(http_client, reports_an_end_within_the_content)
+{
+    struct fetched fetched = fetch_once(
+        host, (struct scripted_reply){.text = OK(10, "hello"), .action = SCRIPTED_CLOSE}, NULL);
+
+    assert_true(fetched.err < 0);
+    assert_contains(fetched.detail, "response content");
+}
+
+TEST_EACH_LOOP(http_client, reports_a_reset_within_the_content)
+{
+    struct fetched fetched = fetch_once(
+        host, (struct scripted_reply){.text = OK(10, "hello"), .action = SCRIPTED_RESET}, NULL);
+
+    assert_true(fetched.err < 0);
+}
+
+TEST_EACH_LOOP(http_client, reports_garbage)
+{
+    assert_int_equal(
+        fetch_once(host, (struct scripted_reply){.text = "SSH-2.0-OpenSSH_9.2p1\r\n\r\n"}, NULL)
+            .err,
+        WEIR_EMALFORMED);
+}
+
+TEST_EACH_LOOP(http_client, ignores_a_response_that_nobody_asked_for)
+{
+    struct scripted_server server;
+    char url[256];
+    weir_http_client *client;
+
+    scripted_server_open(&server, host,
+                         REPLIES({.text = OK(3, "one") OK(5, "stale")}, {.text = OK(3, "two")}));
+    client = client_open(host, NULL);
+    scripted_server_url(&server, "http", "/", url);
+    assert_string_equal(client_get(client, url).content, "one");
+    assert_string_equal(client_get(client, url).content, "two");
+    assert_int_equal(server.connections, 2);
+    client_close(client);
+    scripted_server_close(&server);
+}
+
+TEST_EACH_LOOP(http_client, limits_the_head)
+{
+    struct fetched fetched =
+        fetch_once(host,
+                   (struct scripted_reply){
+                       .text = "HTTP/1.1 200 OK\r\nX-1: 0123456789012345678901234567890123456789",
+                       .repeats = 2000},
+                   NULL);
+
+    assert_true(fetched.err == WEIR_ETOOLONG || fetched.err == WEIR_EMALFORMED);
+}
+
+TEST_EACH_LOOP(http_client, limits_the_content)
+{
+    struct scripted_server server;
+    char url[256];
+    weir_http_client *client;
+
+    scripted_server_open(&server, host, REPLIES({.text = OK(5, "hello")}));
+    client = client_open(host, NULL);
+    scripted_server_url(&server, "http", "/", url);
+    assert_int_equal(
+        client_fetch(client, WEIR_HTTP_FETCH_OPTIONS(.url = url, .max_content = 5)).err, 0);
+    assert_int_equal(
+        client_fetch(client, WEIR_HTTP_FETCH_OPTIONS(.url = url, .max_content = 4)).err,
+        WEIR_ETOOLONG);
+    client_close(client);
+    scripted_server_close(&server);
+}
+
+TEST_EACH_LOOP(http_client, waits_for_a_head_only_so_long)
+{
+    struct fetched fetched = fetch_once(host, (struct scripted_reply){.text = ""},
+                                        WEIR_HTTP_CLIENT_OPTIONS(.head_timeout_ns = weir_ms(20)));
+
+    assert_int_equal(fetched.err, -ETIMEDOUT);
+    assert_contains(fetched.detail, "response head");
+}
+
+TEST_EACH_LOOP(http_client, waits_for_content_only_so_long)
+{
+    struct fetched fetched =
+        fetch_once(host, (struct scripted_reply){.text = OK(10, "hello")},
+                   WEIR_HTTP_CLIENT_OPTIONS(.progress_timeout_ns = weir_ms(20)));
+
+    assert_int_equal(fetched.err, -ETIMEDOUT);
+    assert_contains(fetched.detail, "response content");
+}
+
+TEST_EACH_LOOP(http_client, limits_the_time_of_a_call)
+{
+    struct fetched fetched = fetch_once(host, (struct scripted_reply){.text = ""},
+                                        WEIR_HTTP_CLIENT_OPTIONS(.timeout_ns = weir_ms(20)));
+
+    assert_int_equal(fetched.err, -ETIMEDOUT);
+}
+
+/* ---- cancellation and closing ---- */
+
+TEST_EACH_LOOP(http_client, cancels_a_call_with_its_promise)
+{
+    struct scripted_server server;
+    char url[256];
+    weir_http_client *client;
+    weir_promise *promise;
+
+    scripted_server_open(&server, host, REPLIES({.text = ""}));
+    client = client_open(host, NULL);
+    assert_int_equal(
+        weir_http_client_fetch(
+            client, WEIR_HTTP_FETCH_OPTIONS(.url = scripted_server_url(&server, "http", "/", url)),
+            &promise),
+        0);
+    assert_int_equal(weir_promise_cancel(promise), 0);
+    assert_int_equal(client_await(promise).err, WEIR_ECANCELED);
+    client_close(client);
+    scripted_server_close(&server);
+}
+
+TEST_EACH_LOOP(http_client, fails_its_calls_when_it_is_closed)
+{
+    enum { CALLS = 5 };
+    struct scripted_server server;
+    char url[256];
+    weir_http_client *client;
+    weir_promise *promises[CALLS], *late;
+
+    scripted_server_open(&server, host, REPLIES({.text = ""}));
+    client = client_open(host, WEIR_HTTP_CLIENT_OPTIONS(.max_connections = 2));
+    scripted_server_url(&server, "http", "/", url);
+    for (unsigned i = 0; i < CALLS; i++)
+        assert_int_equal(
+            weir_http_client_fetch(client, WEIR_HTTP_FETCH_OPTIONS(.url = url), &promises[i]), 0);
+    weir_http_client_close(client);
+    assert_int_equal(weir_http_client_fetch(client, WEIR_HTTP_FETCH_OPTIONS(.url = url), &late),
+                     WEIR_ECLOSED);
+    for (unsigned i = 0; i < CALLS; i++)
+        assert_int_equal(client_await(promises[i]).err, WEIR_ECLOSED);
+    client_close(client);
+    scripted_server_close(&server);
+}
+
+TEST_EACH_LOOP(http_client, fails_its_calls_when_the_group_ends)
+{
+    struct scripted_server server;
+    char url[256];
+    weir_http_client *client;
+    weir_promise *promise;
+
+    scripted_server_open(&server, host, REPLIES({.text = ""}));
+    client = client_open(host, NULL);
+    assert_int_equal(
+        weir_http_client_fetch(
+            client, WEIR_HTTP_FETCH_OPTIONS(.url = scripted_server_url(&server, "http", "/", url)),
+            &promise),
+        0);
+    weir_group_shutdown(host->group, 0, weir_ms(100));
+    assert_true(client_await(promise).err < 0);
+    scripted_server_close(&server);
+    client_close(client);
+}
+
+/* ---- cookies ---- */
+
+TEST_EACH_LOOP(http_client, stores_and_sends_cookies)
+{
+    struct scripted_server server;
+    char url[256];
+    weir_http_client *client;
+    weir_http_cookie_jar *jar;
+
+    assert_int_equal(weir_http_cookie_jar_create(NULL, &jar), 0);
+    scripted_server_open(&server, host,
+                         REPLIES({.text = EMPTY("302 Found", "Location: /in\r\nSet-Cookie: a=1\r\n"
+                                                             "Set-Cookie: b=2; Path=/other\r\n")},
+                                 {.text = OK(2, "in")}));
+    client = client_open(host, WEIR_HTTP_CLIENT_OPTIONS(.cookies = jar));
+    scripted_server_url(&server, "http", "/", url);
+    assert_string_equal(client_get(client, url).content, "in");
+    assert_contains(server.last, "GET /in ");
+    assert_contains(server.last, "\r\nCookie: a=1\r\n");
+    client_close(client);
+    weir_http_cookie_jar_release(jar);
+    scripted_server_close(&server);
+}
+
+/* ---- memory ---- */
+
+TEST_EACH_LOOP(http_client, survives_failed_allocations)
+{
+    struct scripted_server server;
+    const char *const fields[] = {"X-Field", "value", NULL};
+    char url[256];
+    weir_buf *content = buf_of("content");
+
+    scripted_server_open(
+        &server, host,
+        REPLIES({.text = EMPTY("307 X", "Location: /b\r\n")}, {.text = OK(5, "hello")}));
+    scripted_server_url(&server, "http", "/", url);
+    for (unsigned n = 1;; n++) {
+        weir_http_client *client = NULL;
+        struct fetched fetched = {.err = -ENOMEM};
+        bool failed;
+
+        server.next = 0;
+        test_memory_fail_at(n);
+        if (weir_http_client_create(WEIR_HTTP_CLIENT_OPTIONS(.group = host->group), &client) == 0)
+            fetched = client_fetch(
+                client, WEIR_HTTP_FETCH_OPTIONS(.method = "PUT", .url = url, .fields = fields,
+                                                .content = weir_buf_msg(content)));
+        failed = test_memory_failed();
+        test_memory_fail_at(0);
+        if (client != NULL)
+            client_close(client);
+        host_turn(host, 2); /* the server has noticed, too */
+        if (!failed) {
+            assert_int_equal(fetched.err, 0);
+            break;
+        }
+        assert_true(fetched.err == 0 || fetched.err == -ENOMEM || fetched.err == WEIR_ECLOSED ||
+                    fetched.err == -ECONNRESET || fetched.err == WEIR_ECUTOFF);
+    }
+    weir_buf_release(content);
+    scripted_server_close(&server);
+}
+
+TEST(http_client, gets_a_url_with_a_client_of_its_own)
+{
+    weir_http_full *full;
+
+    assert_int_equal(weir_http_get_sync("http://127.0.0.1:1/", NULL, &full), -ECONNREFUSED);
+    assert_int_equal(weir_http_get_sync("nonsense", NULL, &full), -EINVAL);
+}
+
+TEST(http_client, rejects_wrong_options)
+{
+    weir_http_client *client;
+    weir_group *group;
+
+    assert_int_equal(
+        weir_http_client_create(WEIR_HTTP_CLIENT_OPTIONS(.proxy = "nonsense"), &client), -EINVAL);
+    assert_int_equal(
+        weir_http_client_create(WEIR_HTTP_CLIENT_OPTIONS(.proxy = "ftp://host"), &client), -EINVAL);
+    assert_int_equal(
+        weir_http_client_create(WEIR_HTTP_CLIENT_OPTIONS(.head_timeout_ns = -2), &client), -EINVAL);
+    assert_int_equal(
+        weir_group_create(WEIR_GROUP_OPTIONS(.io = WEIR_IO_NONE, .threads = 1), &group), 0);
+    assert_int_equal(weir_http_client_create(WEIR_HTTP_CLIENT_OPTIONS(.group = group), &client),
+                     -ENOTSUP);
+    weir_group_release(group);
+}

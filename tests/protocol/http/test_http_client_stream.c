@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls whose content streams, in either direction, on every backend.
+ */
+#include <weir/http_client.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weir/error.h>
+
+#include "support/protocol/http/client_fixture.h"
+#include "support/protocol/http/scripted_server.h"
+#include "support/test.h"
+
+#define REPLIES(...) ((const struct scripted_reply[]){__VA_ARGS__, {0}})
+#define OK SCRIPTED_OK
+#define PIECE 10000
+
+static weir_msg *piece_of(char letter, size_t length)
+{
+    weir_buf *buf = NULL;
+
+    assert_int_equal(weir_buf_create(length, 0, &buf), 0);
+    assert_int_equal(weir_buf_write_fill(buf, (uint8_t)letter, length), 0);
+    return weir_buf_msg(buf);
+}
+
+static weir_http_request *request_of(const char *method, const char *url)
+{
+    weir_http_request *request = NULL;
+
+    assert_int_equal(weir_http_request_create(method, url, &request), 0);
+    return request;
+}
+
+static weir_http_call *start(weir_http_client *client, weir_http_request *request,
+                             struct streamed *streamed, weir_http_call_options options)
+{
+    weir_http_call *call = NULL;
+
+    options.size = sizeof(options);
+    options.events = &streamed_events;
+    options.user_data = streamed;
+    assert_int_equal(weir_http_client_send(client, request, NULL, &options, &call), 0);
+    return call;
+}
+
+static void await_end(struct streamed *streamed, weir_http_call *call)
+{
+    assert_true(call_counter_await_for(&streamed->ends, 1, TEST_TIMEOUT_NS));
+    weir_http_call_release(call);
+}
+
+/* ---- receiving ---- */
+
+TEST_EACH_LOOP(http_client_stream, passes_content_on_as_it_arrives)
+{
+    struct scripted_server server;
+    struct streamed streamed = {0};
+    char url[256];
+    weir_http_client *client;
+    weir_http_call *call;
+
+    scripted_server_open(&server, host,
+                         REPLIES({.text = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
+                                          "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+                                          "5\r\nhello\r\n7\r\n, world\r\n0\r\nX-Sum: 42\r\n\r\n"}));
+    client = client_open(host, NULL);
+    call = start(client, request_of("GET", scripted_server_url(&server, "http", "/", url)),
+                 &streamed, (weir_http_call_options){0});
+    await_end(&streamed, call);
+    assert_int_equal(streamed.err, 0);
+    assert_int_equal(streamed.status, 200);
+    assert_int_equal(streamed.length, 12);
+    assert_int_equal(streamed.informationals.calls, 1);
+    assert_int_equal(streamed.heads.calls, 1);
+    assert_string_equal(streamed.trailer, "42");
+    client_close(client);
+    scripted_server_close(&server);
+}
+
+TEST_EACH_LOOP(http_client_stream, reads_on_demand)
+{
+    struct scripted_server server;
+    struct streamed streamed = {0};
+    char url[256];
+    weir_http_client *client;
+    weir_http_call *call;
+    uint32_t pieces = 0;
+
+    scripted_server_open(
+        &server, host,
+        REPLIES({.text = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+                         "5\r\nhello\r\n5\r\nhello\r\n5\r\nhello\r\n5\r\nhello\r\n0\r\n\r\n"},
+                {.text = OK(2, "ok")}));
+    client = client_open(host, NULL);
+    scripted_server_url(&server, "http", "/", url);
+    call = start(client, request_of("GET", url), &streamed,
+                 (weir_http_call_options){.read_on_demand = true});
+    assert_true(call_counter_await_for(&streamed.heads, 1, TEST_TIMEOUT_NS));
+    host_turn(host, 3);
+    assert_int_equal(streamed.pieces.calls, 0);
+    while (streamed.length < 20) {
+        weir_http_call_read(call);
+        assert_true(call_counter_await_for(&streamed.pieces, ++pieces, TEST_TIMEOUT_NS));
+        host_turn(host, 3);
+        assert_int_equal(streamed.pieces.calls, pieces);
+        assert_int_equal(streamed.ends.calls, 0);
+    }
+    weir_http_call_read(call);
+    await_end(&streamed, call);
+    assert_int_equal(streamed.err, 0);
+    assert_string_equal(client_get(client, url).content, "ok"); /* auto-read is on again */
+    assert_int_equal(server.connections, 1);
+    client_close(client);
+    scripted_server_close(&server);
+}
+
+/* ---- sending ---- */
+
+TEST_EACH_LOOP(http_client_stream, sends_content_of_unknown_length)
+{
+    struct scripted_server server;
+    struct streamed streamed = {0};
+    char url[256];
+    weir_http_request *request;
+    weir_http_client *client;
+    weir_http_call *call;
+
+    scripted_server_open(&server, host, REPLIES({.text = OK(2, "ok")}));
+    client = client_open(host, NULL);
+    request = request_of("POST", scripted_server_url(&server, "http", "/", url));
+    assert_int_equal(weir_http_request_set_content_length(request, WEIR_HTTP_UNKNOWN_LENGTH), 0);
+    call = start(client, request, &streamed, (weir_http_call_options){.stream_content = true});
+    assert_int_equal(weir_http_call_write(call, piece_of('a', 5), NULL), 0); /* queued, perhaps */
+    assert_true(call_counter_await_for(&streamed.writables, 1, TEST_TIMEOUT_NS));
+    assert_true(weir_http_call_is_writable(call));
+    assert_int_equal(weir_http_call_write(call, piece_of('b', 3), NULL), 0);
+    assert_int_equal(weir_http_call_end(call, NULL), 0);
+    await_end(&streamed, call);
+    assert_int_equal(streamed.err, 0);
+    assert_int_equal(streamed.length, 2);
+    assert_non_null(strstr(server.last, "Transfer-Encoding: chunked\r\n"));
+    assert_non_null(strstr(server.last, "\r\n5\r\naaaaa\r\n"));
+    assert_non_null(strstr(server.last, "\r\n3\r\nbbb\r\n0\r\n\r\n"));
+    client_close(client);
+    scripted_server_close(&server);
+}
+
+TEST_EACH_LOOP(http_client_stream, sends_much_content_from_another_thread)
+{
+    enum { PIECES = 300 };
+    struct scripted_server server;
+    struct streamed streamed = {0};
+    char url[256];
+    weir_http_request *request;
+    weir_http_client *client;
+    weir_http_call *call;
+    weir_promise *last;
+
+    scripted_server_open(&server, host, REPLIES({.text = OK(2, "ok")}));
+    client = client_open(host, NULL);
+    request = request_of("PUT", scripted_server_url(&server, "http", "/", url));
+    assert_int_equal(weir_http_request_set_content_length(request, PIECES * PIECE), 0);
+    call = start(client, request, &streamed, (weir_http_call_options){.stream_content = true});
+    for (unsigned i = 0; i + 1 < PIECES; i++)
+        assert_int_equal(weir_http_call_write(call, piece_of('x', PIECE), NULL), 0);
+    assert_int_equal(weir_promise_create(NULL, &last), 0);
+    assert_int_equal(weir_http_call_write(call, piece_of('y', PIECE), last), 0);
+    assert_int_equal(weir_http_call_end(call, NULL), 0);
+    assert_int_equal(weir_promise_sync(last, TEST_TIMEOUT_NS), 0);
+    weir_promise_release(last);
+    await_end(&streamed, call);
+    assert_int_equal(streamed.err, 0);
+    assert_true(server.last_length > PIECES * PIECE);
+    client_close(client);
+    scripted_server_close(&server);
+}
+
+/* The content looks like a second request to the scripted server. */
+TEST_EACH_LOOP(http_client_stream, sends_content_after_a_continue)
+{
+    static const char content[] = "the content\r\n\r\n";
+    struct scripted_server server;
+    struct streamed streamed = {0};
+    char url[256];
+    weir_http_request *request;
+    weir_http_client *client;
+    weir_http_call *call = NULL;
+    weir_buf *buf = NULL;
+
+    scripted_server_open(
+        &server, host,
+        REPLIES({.text = "HTTP/1.1 100 Continue\r\n\r\n", .at_head = true}, {.text = OK(2, "ok")}));
+    client = client_open(host, NULL);
+    request = request_of("PUT", scripted_server_url(&server, "http", "/", url));
+    assert_int_equal(weir_http_headers_add_text(weir_http_request_headers(request),
+                                                WEIR_HTTP_EXPECT, "100-continue"),
+                     0);
+    assert_int_equal(weir_buf_create_from(content, sizeof(content) - 1, &buf), 0);
+    assert_int_equal(weir_http_client_send(
+                         client, request, weir_buf_msg(buf),
+                         WEIR_HTTP_CALL_OPTIONS(.events = &streamed_events, .user_data = &streamed),
+                         &call),
+                     0);
+    await_end(&streamed, call);
+    assert_int_equal(streamed.err, 0);
+    assert_int_equal(streamed.informationals.calls, 1);
+    assert_string_equal(server.last, content);
+    client_close(client);
+    scripted_server_close(&server);
+}
+
+TEST_EACH_LOOP(http_client_stream, sends_no_content_that_is_refused)
+{
+    struct scripted_server server;
+    struct streamed streamed = {0};
+    char url[256];
+    weir_http_request *request;
+    weir_http_client *client;
+    weir_http_call *call = NULL;
+
+    scripted_server_open(
+        &server, host,
+        REPLIES({.text = "HTTP/1.1 413 X\r\nContent-Length: 0\r\n\r\n", .at_head = true}));
+    client = client_open(host, NULL);
+    request = request_of("PUT", scripted_server_url(&server, "http", "/", url));
+    assert_int_equal(weir_http_headers_add_text(weir_http_request_headers(request),
+                                                WEIR_HTTP_EXPECT, "100-continue"),
+                     0);
+    assert_int_equal(weir_http_client_send(
+                         client, request, piece_of('x', PIECE),
+                         WEIR_HTTP_CALL_OPTIONS(.events = &streamed_events, .user_data = &streamed),
+                         &call),
+                     0);
+    await_end(&streamed, call);
+    assert_int_equal(streamed.err, 0);
+    assert_int_equal(streamed.status, 413);
+    assert_int_equal(server.requests, 1);
+    assert_int_equal(client_get(client, url).status, 413);
+    assert_int_equal(server.connections, 2); /* the first one waits for content */
+    client_close(client);
+    scripted_server_close(&server);
+}
+
+TEST_EACH_LOOP(http_client_stream, gets_a_response_before_it_has_sent_everything)
+{
+    struct scripted_server server;
+    struct streamed streamed = {0};
+    char url[256];
+    weir_http_request *request;
+    weir_http_client *client;
+    weir_http_call *call;
+    weir_promise *done;
+
+    scripted_server_open(&server, host, REPLIES({.text = OK(5, "early"), .at_head = true}));
+    client = client_open(host, NULL);
+    request = request_of("POST", scripted_server_url(&server, "http", "/", url));
+    assert_int_equal(weir_http_request_set_content_length(request, 1000000), 0);
+    call = start(client, request, &streamed, (weir_http_call_options){.stream_content = true});
+    assert_true(call_counter_await_for(&streamed.ends, 1, TEST_TIMEOUT_NS));
+    assert_int_equal(streamed.err, 0);
+    assert_int_equal(streamed.length, 5);
+    assert_int_equal(weir_promise_create(NULL, &done), 0);
+    assert_int_equal(weir_http_call_write(call, piece_of('x', 5), done), 0);
+    assert_int_equal(weir_promise_sync(done, TEST_TIMEOUT_NS), WEIR_ECLOSED);
+    weir_promise_release(done);
+    weir_http_call_release(call);
+    client_close(client);
+    scripted_server_close(&server);
+}
+
+TEST_EACH_LOOP(http_client_stream, cannot_repeat_streamed_content)
+{
+    struct scripted_server server;
+    struct streamed streamed = {0};
+    char url[256];
+    weir_http_request *request;
+    weir_http_client *client;
+    weir_http_call *call;
+
+    scripted_server_open(
+        &server, host,
+        REPLIES({.text = "HTTP/1.1 307 X\r\nContent-Length: 0\r\nLocation: /b\r\n\r\n"}));
+    client = client_open(host, NULL);
+    request = request_of("POST", scripted_server_url(&server, "http", "/", url));
+    assert_int_equal(weir_http_request_set_content_length(request, 5), 0);
+    call = start(client, request, &streamed, (weir_http_call_options){.stream_content = true});
+    assert_int_equal(weir_http_call_write(call, piece_of('x', 5), NULL), 0);
+    assert_int_equal(weir_http_call_end(call, NULL), 0);
+    await_end(&streamed, call);
+    assert_int_equal(streamed.err, -ENOTSUP);
+    client_close(client);
+    scripted_server_close(&server);
+}
+
+/* ---- cancellation ---- */
+
+TEST_EACH_LOOP(http_client_stream, ends_once_however_often_it_is_cancelled)
+{
+    struct scripted_server server;
+    struct streamed streamed = {0};
+    char url[256];
+    weir_http_client *client;
+    weir_http_call *call;
+
+    scripted_server_open(&server, host, REPLIES({.text = OK(100, "hello")}));
+    client = client_open(host, NULL);
+    call = start(client, request_of("GET", scripted_server_url(&server, "http", "/", url)),
+                 &streamed, (weir_http_call_options){0});
+    assert_true(call_counter_await_for(&streamed.heads, 1, TEST_TIMEOUT_NS));
+    weir_http_call_cancel(call);
+    weir_http_call_cancel(call);
+    assert_true(call_counter_await_for(&streamed.ends, 1, TEST_TIMEOUT_NS));
+    weir_http_call_cancel(call);
+    weir_http_call_read(call);
+    assert_int_equal(weir_http_call_end(call, NULL), -EINVAL);
+    host_turn(host, 2);
+    assert_int_equal(streamed.ends.calls, 1);
+    assert_int_equal(streamed.err, WEIR_ECANCELED);
+    assert_int_equal(client_stats(client).connections, 0);
+    weir_http_call_release(call);
+    client_close(client);
+    scripted_server_close(&server);
+}
+
+/* ---- many threads ---- */
+
+struct fetcher {
+    weir_http_client *client;
+    const char *url;
+    unsigned cancels; /* one in so many */
+    unsigned wrong;
+};
+
+static void *fetch_many(void *arg)
+{
+    struct fetcher *fetcher = arg;
+
+    for (unsigned i = 1; i <= 100; i++) {
+        weir_promise *promise;
+        int result;
+
+        if (weir_http_client_fetch(fetcher->client, WEIR_HTTP_FETCH_OPTIONS(.url = fetcher->url),
+                                   &promise) < 0) {
+            fetcher->wrong++;
+            continue;
+        }
+        if (i % fetcher->cancels == 0)
+            (void)weir_promise_cancel(promise);
+        (void)weir_promise_await(promise, TEST_TIMEOUT_NS);
+        result = weir_promise_result(promise);
+        if (result != 0 && result != WEIR_ECANCELED)
+            fetcher->wrong++;
+        weir_promise_release(promise);
+    }
+    return NULL;
+}
+
+TEST_EACH_LOOP(http_client_stream, serves_many_threads)
+{
+    enum { THREADS = 4 };
+    struct scripted_server server;
+    char url[256];
+    weir_http_client *client;
+    pthread_t threads[THREADS];
+    struct fetcher fetchers[THREADS];
+
+    scripted_server_open(&server, host, REPLIES({.text = OK(5, "hello")}));
+    client = client_open(host, WEIR_HTTP_CLIENT_OPTIONS(.max_connections = 2));
+    scripted_server_url(&server, "http", "/", url);
+    for (unsigned i = 0; i < THREADS; i++) {
+        fetchers[i] = (struct fetcher){.client = client, .url = url, .cancels = i + 2};
+        assert_int_equal(pthread_create(&threads[i], NULL, fetch_many, &fetchers[i]), 0);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_int_equal(fetchers[i].wrong, 0);
+    }
+    client_close(client);
+    scripted_server_close(&server);
+}
