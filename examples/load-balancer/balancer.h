@@ -8,7 +8,7 @@
 #include <weir/tls_context.h>
 
 #include "support/relay.h"
-#include "upstream.h"
+#include "support/upstream.h"
 
 struct balancer {
     struct upstreams upstreams;

@@ -6,21 +6,8 @@
 /* `reason` is NULL if the upstream has answered. */
 static void note(struct check *check, const char *reason)
 {
-    struct upstream *upstream = check->upstream;
-    bool was_up = atomic_load(&upstream->is_up), answers = reason == NULL;
-
-    if (answers == was_up) {
-        check->contrary = 0;
-        return;
-    }
-    if (++check->contrary < (was_up ? check->health->fall : check->health->rise))
-        return;
-    check->contrary = 0;
-    atomic_store(&upstream->is_up, answers);
-    if (answers)
-        weir_log_write(WEIR_LOG_INFO, "upstream", upstream->address, "up");
-    else
-        weir_log_write(WEIR_LOG_WARN, "upstream", upstream->address, "down: %s", reason);
+    upstream_note(check->upstream, reason == NULL ? check->health->rise : check->health->fall,
+                  reason);
 }
 
 /* The loop ends and cancels the attempt: not a failure of the upstream. */

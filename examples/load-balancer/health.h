@@ -6,14 +6,13 @@
 #ifndef EXAMPLES_HEALTH_H
 #define EXAMPLES_HEALTH_H
 
-#include "upstream.h"
+#include "support/upstream.h"
 
 struct check {
     struct health *health;
     struct upstream *upstream;
     weir_listener listener;
     bool is_under_way;
-    int contrary; /* checks in a row that contradict what the upstream is marked as */
 };
 
 struct health {

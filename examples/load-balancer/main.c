@@ -24,45 +24,13 @@
 
 /* ---- options ---- */
 
-static void refuse(const char *name, const char *value)
-{
-    fprintf(stderr, "load-balancer: invalid %s \"%s\"\n", name, value);
-    exit(2);
-}
-
-static int take_number(int *argc, char **argv, const char *name, int otherwise)
-{
-    const char *text = settings_take(argc, argv, name);
-    char *end;
-    long number = text != NULL ? strtol(text, &end, 10) : otherwise;
-
-    if (text != NULL && (*text == '\0' || *end != '\0' || number < 1 || number > 3600000))
-        refuse(name, text);
-    return (int)number;
-}
-
-/* The index of the value in `words`, a NULL-terminated list. */
-static int take_word(int *argc, char **argv, const char *name, const char *const *words,
-                     int otherwise)
-{
-    const char *text = settings_take(argc, argv, name);
-
-    if (text == NULL)
-        return otherwise;
-    for (int i = 0; words[i] != NULL; i++)
-        if (strcmp(words[i], text) == 0)
-            return i;
-    refuse(name, text);
-    return otherwise;
-}
-
 static void take_upstreams(int *argc, char **argv, struct upstreams *upstreams)
 {
     const char *address;
 
     while ((address = settings_take(argc, argv, "--upstream")) != NULL)
         if (!upstreams_add(upstreams, address))
-            refuse("--upstream", "more than 64 of them");
+            settings_refuse(argv[0], "--upstream", "more than 64 of them");
 }
 
 static void take_options(int *argc, char **argv, struct balancer *balancer, struct health *health)
@@ -71,16 +39,17 @@ static void take_options(int *argc, char **argv, struct balancer *balancer, stru
     static const char *const versions[] = {"none", "v1", "v2", NULL};
 
     take_upstreams(argc, argv, &balancer->upstreams);
-    balancer->upstreams.balance =
-        (enum balance)take_word(argc, argv, "--balance", policies, BALANCE_LEAST_CONNECTIONS);
-    balancer->proxy_version = take_word(argc, argv, "--proxy", versions, ANNOUNCE_V2);
-    balancer->connect_timeout_ns = weir_ms(take_number(argc, argv, "--connect-timeout", 2000));
+    balancer->upstreams.balance = (enum balance)settings_take_word(
+        argc, argv, "--balance", policies, BALANCE_LEAST_CONNECTIONS);
+    balancer->proxy_version = settings_take_word(argc, argv, "--proxy", versions, ANNOUNCE_V2);
+    balancer->connect_timeout_ns =
+        weir_ms(settings_take_number(argc, argv, "--connect-timeout", 2000));
     health->upstreams = &balancer->upstreams;
     health->proxy_version = balancer->proxy_version;
     health->timeout_ns = balancer->connect_timeout_ns;
-    health->interval_ns = weir_ms(take_number(argc, argv, "--check-interval", 2000));
-    health->fall = take_number(argc, argv, "--fall", 3);
-    health->rise = take_number(argc, argv, "--rise", 2);
+    health->interval_ns = weir_ms(settings_take_number(argc, argv, "--check-interval", 2000));
+    health->fall = settings_take_number(argc, argv, "--fall", 3);
+    health->rise = settings_take_number(argc, argv, "--rise", 2);
 }
 
 /* ---- serving ---- */

@@ -2,7 +2,7 @@
 /*
  * Which upstream is next.
  */
-#include "upstream.h"
+#include "support/upstream.h"
 
 #include "support/test.h"
 

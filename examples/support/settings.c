@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OWN_MAX 8
+#define OWN_MAX 12
 
 static const char *const io_names[] = {
     [WEIR_IO_AUTO] = "auto", [WEIR_IO_EPOLL] = "epoll",       [WEIR_IO_URING] = "uring",
@@ -156,6 +156,48 @@ char *settings_take(int *argc, char **argv, const char *name)
         return value;
     }
     return NULL;
+}
+
+_Noreturn void settings_refuse(const char *program, const char *name, const char *value)
+{
+    fprintf(stderr, "%s: invalid %s \"%s\"\n", program, name, value);
+    exit(2);
+}
+
+int settings_take_number(int *argc, char **argv, const char *name, int otherwise)
+{
+    const char *text = settings_take(argc, argv, name);
+    int number = otherwise;
+
+    if (text != NULL && (!read_number(text, 3600000, &number) || number < 1))
+        settings_refuse(argv[0], name, text);
+    return number;
+}
+
+int settings_take_word(int *argc, char **argv, const char *name, const char *const *words,
+                       int otherwise)
+{
+    const char *text = settings_take(argc, argv, name);
+
+    if (text == NULL)
+        return otherwise;
+    for (int i = 0; words[i] != NULL; i++)
+        if (strcmp(words[i], text) == 0)
+            return i;
+    settings_refuse(argv[0], name, text);
+}
+
+bool settings_take_switch(int *argc, char **argv, const char *name)
+{
+    remember_own(name);
+    for (int i = 1; i < *argc; i++) {
+        if (strcmp(argv[i], name) != 0)
+            continue;
+        memmove(&argv[i], &argv[i + 1], sizeof(*argv) * (size_t)(*argc - i)); /* and NULL */
+        *argc -= 1;
+        return true;
+    }
+    return false;
 }
 
 static void read_all(struct settings *settings, int argc, char **argv)

@@ -33,6 +33,16 @@ struct settings {
  * it before settings_read. */
 char *settings_take(int *argc, char **argv, const char *name);
 
+/* The same for a number from 1 to 3600000; for a word of a NULL-terminated list, whose index is
+ * returned; and for an option without a value. Other values are refused. */
+int settings_take_number(int *argc, char **argv, const char *name, int otherwise);
+int settings_take_word(int *argc, char **argv, const char *name, const char *const *words,
+                       int otherwise);
+bool settings_take_switch(int *argc, char **argv, const char *name);
+
+/* Prints that the value of an option is invalid, and exits with 2. */
+_Noreturn void settings_refuse(const char *program, const char *name, const char *value);
+
 /* Exits with 2, an error and the usage, on unknown arguments; with 0 on --help. */
 struct settings settings_read(int argc, char **argv, const char *host, int port);
 

@@ -47,6 +47,16 @@ int tls_add(weir_pipeline *pipeline, weir_tls_context *tls)
     return tls != NULL ? weir_tls_add(pipeline, tls) : 0;
 }
 
+int tls_add_client(weir_pipeline *pipeline, weir_tls_context *tls, const char *host)
+{
+    return weir_tls_add_client(pipeline, tls, host);
+}
+
+bool tls_is_available(void)
+{
+    return true;
+}
+
 bool tls_is_open(weir_msg *event)
 {
     const weir_tls_handshake *handshake = weir_tls_handshake_of(event);

@@ -23,8 +23,12 @@ int tls_make_client(const struct settings *settings, weir_tls_context **ret_tls)
 /* NULL is ignored. */
 void tls_release(weir_tls_context *tls);
 
-/* For a server's channel. */
+/* False if the examples were built without TLS. */
+bool tls_is_available(void);
+
+/* For a server's channel, and for a client's to a host; the options of HTTP servers and clients. */
 int tls_add(weir_pipeline *pipeline, weir_tls_context *tls);
+int tls_add_client(weir_pipeline *pipeline, weir_tls_context *tls, const char *host);
 
 /* True if an event reports a successful handshake. */
 bool tls_is_open(weir_msg *event);

@@ -39,6 +39,19 @@ int tls_add(weir_pipeline *pipeline, weir_tls_context *tls)
     return 0;
 }
 
+int tls_add_client(weir_pipeline *pipeline, weir_tls_context *tls, const char *host)
+{
+    (void)pipeline;
+    (void)tls;
+    (void)host;
+    return -ENOTSUP;
+}
+
+bool tls_is_available(void)
+{
+    return false;
+}
+
 bool tls_is_open(weir_msg *event)
 {
     (void)event;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "upstream.h"
+#include "support/upstream.h"
 
 bool upstreams_add(struct upstreams *upstreams, const char *address)
 {
@@ -42,6 +42,29 @@ struct upstream *upstreams_choose(struct upstreams *upstreams, uint64_t *tried)
     if (best != NULL)
         *tried |= UINT64_C(1) << (best - upstreams->list);
     return best;
+}
+
+/* ---- up and down ---- */
+
+/* Two threads may count at once: then one of them marks it. */
+void upstream_note(struct upstream *upstream, int limit, const char *reason)
+{
+    bool answers = reason == NULL;
+
+    if (answers == atomic_load(&upstream->is_up)) {
+        if (atomic_load(&upstream->contrary) != 0)
+            atomic_store(&upstream->contrary, 0);
+        return;
+    }
+    if (atomic_fetch_add(&upstream->contrary, 1) + 1 < limit)
+        return;
+    atomic_store(&upstream->contrary, 0);
+    if (atomic_exchange(&upstream->is_up, answers) == answers)
+        return;
+    if (answers)
+        weir_log_write(WEIR_LOG_INFO, "upstream", upstream->address, "up");
+    else
+        weir_log_write(WEIR_LOG_WARN, "upstream", upstream->address, "down: %s", reason);
 }
 
 /* ---- counting ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The servers behind the load balancer: which one is next, and whether it is up.
+ * The servers behind a load balancer or a reverse proxy: which one is next, and whether it is up.
  */
 #ifndef EXAMPLES_UPSTREAM_H
 #define EXAMPLES_UPSTREAM_H
@@ -18,7 +18,8 @@ enum balance {
 struct upstream {
     const char *address;
     _Atomic int connections; /* that are open or being opened; any loop */
-    _Atomic bool is_up;      /* written by the health checks */
+    _Atomic bool is_up;
+    _Atomic int contrary; /* results in a row that contradict is_up */
 };
 
 struct upstreams {
@@ -37,6 +38,12 @@ bool upstreams_add(struct upstreams *upstreams, const char *address);
  * thread.
  */
 struct upstream *upstreams_choose(struct upstreams *upstreams, uint64_t *tried);
+
+/*
+ * Notes that the upstream has answered, or the reason why not. `limit` results in a row that
+ * contradict what it is marked as mark it up or down; either is logged. Any thread.
+ */
+void upstream_note(struct upstream *upstream, int limit, const char *reason);
 
 /* Counts a connection for as long as it exists: adds a handler that does. */
 int upstream_count(struct upstream *upstream, weir_pipeline *pipeline);
