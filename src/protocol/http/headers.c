@@ -229,7 +229,7 @@ int weir_http_headers_add_named(weir_http_headers *headers, weir_span name, weir
         return err;
     if (name.length > UINT16_MAX)
         return WEIR_ETOOLONG;
-    id = weir__http_name_of_token(name);
+    id = weir_http_name_of(name);
     if (id != WEIR_HTTP_OTHER && memcmp(weir__http_name_span(id).data, name.data, name.length) == 0)
         name = (weir_span){0};
     return append(headers, id, name, value);

@@ -36,6 +36,7 @@ struct weir_http_headers {
     uint32_t count;           /* fields */
     uint32_t added;           /* bytes of text at the end of the area */
     uint32_t text;            /* those of them that the user added: limited */
+    bool has_repeated;        /* a name with a number was received twice */
 };
 
 /* Initializes headers without fields. The area is aligned as fields are. */
@@ -91,13 +92,18 @@ int weir__http_headers_grow(weir_http_headers *headers, size_t text);
 /* Appends a field of a received head. Fails with -ENOMEM. */
 static inline int weir__http_headers_push(weir_http_headers *headers, weir__http_field field)
 {
+    uint64_t *present, bit;
+
     if (weir__http_headers_room(headers) < sizeof(field)) {
         int err = weir__http_headers_grow(headers, 0);
 
         if (err < 0)
             return err;
     }
-    headers->present[field.id / 64u] |= UINT64_C(1) << (field.id % 64u);
+    present = &headers->present[field.id / 64u];
+    bit = UINT64_C(1) << (field.id % 64u);
+    headers->has_repeated |= field.id != WEIR_HTTP_OTHER && (*present & bit) != 0;
+    *present |= bit;
     headers->fields[headers->count++] = field;
     return 0;
 }

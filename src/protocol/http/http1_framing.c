@@ -34,7 +34,7 @@ static int read_content_length(const weir_http_headers *headers, weir__http1_fra
 {
     weir_span text = weir_http_headers_get(headers, WEIR_HTTP_CONTENT_LENGTH);
 
-    if (count(headers, WEIR_HTTP_CONTENT_LENGTH) > 1)
+    if (headers->has_repeated && count(headers, WEIR_HTTP_CONTENT_LENGTH) > 1)
         return refuse(ret_detail, 400, "several Content-Length fields");
     if (text.length == 0 || text.length > LENGTH_DIGITS_MAX ||
         !weir__http_chars_are(text, WEIR__HTTP_DIGIT))
@@ -119,7 +119,7 @@ static int check_host(weir_http_request *request, const char **ret_detail)
             return 0;
         return refuse(ret_detail, 400, "no Host field");
     }
-    if (count(headers, WEIR_HTTP_HOST) > 1)
+    if (headers->has_repeated && count(headers, WEIR_HTTP_HOST) > 1)
         return refuse(ret_detail, 400, "several Host fields");
     if (host.length > 0 && !weir_http_authority_is_valid(host))
         return refuse(ret_detail, 400, "malformed Host");

@@ -178,13 +178,59 @@ static int parse_request_line(weir__http1_parser *parser, weir_http_request *req
     }
 }
 
+/* The length of one of the most frequent methods; 0 if it is another one. */
+static inline uint32_t frequent_method(const uint8_t *at, weir_http_request *request)
+{
+    if (memcmp(at, "GET ", 4) == 0) {
+        request->method = WEIR_HTTP_METHOD_GET;
+        return 3;
+    }
+    if (memcmp(at, "POST ", 5) == 0) {
+        request->method = WEIR_HTTP_METHOD_POST;
+        return 4;
+    }
+    if (memcmp(at, "HEAD ", 5) == 0) {
+        request->method = WEIR_HTTP_METHOD_HEAD;
+        return 4;
+    }
+    return 0;
+}
+
+/* Parses a whole request line of the usual form at once. Any other is left to the state machine,
+ * which sets everything again. */
+static inline int parse_usual_request_line(weir__http1_parser *parser, weir_http_request *request,
+                                           weir_span bytes)
+{
+    const uint8_t *end = bytes.data + bytes.length, *target, *blank;
+    uint32_t length;
+
+    if (bytes.length < 16)
+        return 0;
+    length = frequent_method(bytes.data, request);
+    if (length == 0)
+        return 0;
+    target = bytes.data + length + 1;
+    blank = weir__http1_scan_target(target, end);
+    if (end - blank < 11 || blank == target || memcmp(blank, " HTTP/1.1\r\n", 11) != 0)
+        return 0;
+    request->method_text = 0;
+    request->method_length = length;
+    request->target = length + 1;
+    request->target_length = (uint32_t)(blank - target);
+    request->head.version = WEIR_HTTP_1_1;
+    parser->at = (uint32_t)(blank + 11 - bytes.data);
+    return 1;
+}
+
 int weir__http1_parse_request(weir__http1_parser *parser, const weir__http1_limits *limits,
                               weir_http_request *request, weir_span bytes)
 {
     if (parser->state < LINE) {
         weir_span line = visible(bytes, 0, limits->max_start_line);
-        int result = parse_request_line(parser, request, line);
+        int result = parser->at == 0 ? parse_usual_request_line(parser, request, line) : 0;
 
+        if (result == 0)
+            result = parse_request_line(parser, request, line);
         if (result == 0 && line.length < bytes.length)
             return refuse(parser, 414, "request line longer than the limit");
         if (result <= 0)
@@ -321,24 +367,36 @@ static bool is_allowed_in_trailers(enum weir_http_name name)
     }
 }
 
-/* Stores the field that ends at `end`. */
-static inline int push(weir__http1_parser *parser, const weir__http1_limits *limits,
-                       weir_http_headers *headers, const uint8_t *bytes, uint32_t end)
+static inline bool is_blank(uint8_t byte)
 {
-    weir__http_field field = {
-        .name = parser->mark, .name_length = (uint16_t)parser->name_length, .value = parser->value};
-    enum weir_http_name name =
-        weir__http_name_of_token(weir_span_of(bytes + parser->mark, parser->name_length));
+    return byte == ' ' || byte == '\t';
+}
 
+/* Stores a field whose value may have blanks behind it. */
+static inline int push(weir__http1_parser *parser, const weir__http1_limits *limits,
+                       weir_http_headers *headers, const uint8_t *bytes, weir__http_field field)
+{
     if (parser->count++ >= limits->max_header_fields)
         return refuse(parser, 431, "more fields than the limit");
-    while (end > parser->value && (bytes[end - 1] == ' ' || bytes[end - 1] == '\t'))
-        end--;
-    field.value_length = end - parser->value;
-    field.id = (uint8_t)name;
-    if (parser->is_trailer && !is_allowed_in_trailers(name))
+    while (field.value_length > 0 && is_blank(bytes[field.value + field.value_length - 1]))
+        field.value_length--;
+    if (parser->is_trailer && !is_allowed_in_trailers((enum weir_http_name)field.id))
         return 0;
     return weir__http_headers_push(headers, field);
+}
+
+/* The same for the state machine. */
+static int push_scanned(weir__http1_parser *parser, const weir__http1_limits *limits,
+                        weir_http_headers *headers, const uint8_t *bytes, uint32_t end)
+{
+    weir_span name = weir_span_of(bytes + parser->mark, parser->name_length);
+    weir__http_field field = {.name = parser->mark,
+                              .name_length = (uint16_t)parser->name_length,
+                              .value = parser->value,
+                              .value_length = end - parser->value,
+                              .id = (uint8_t)weir_http_name_of(name)};
+
+    return push(parser, limits, headers, bytes, field);
 }
 
 static int refuse_name(weir__http1_parser *parser, uint8_t byte)
@@ -367,6 +425,60 @@ static inline int parse_name(weir__http1_parser *parser, weir_span bytes)
     return 1;
 }
 
+/* The colon behind a name; NULL if something else comes first, or the name is too long. Names with
+ * a number are recognized as a whole, so their bytes need not be looked at. */
+static inline const uint8_t *scan_name(const uint8_t *name, const uint8_t *end, uint8_t *ret_id)
+{
+    const uint8_t *at = name;
+
+#ifdef WEIR__HTTP1_VECTOR
+    if (end - name >= WEIR__HTTP1_VECTOR) {
+        unsigned length = weir__http1_bytes_before(name, ':');
+
+        *ret_id = (uint8_t)weir_http_name_of(weir_span_of(name, length));
+        if (*ret_id != WEIR_HTTP_OTHER && length < WEIR__HTTP1_VECTOR)
+            return name + length;
+    }
+#endif
+    at = scan_token(name, end);
+    if (at == name || at == end || *at != ':' || at - name > UINT16_MAX)
+        return NULL;
+    *ret_id = (uint8_t)weir_http_name_of(weir_span_of(name, (size_t)(at - name)));
+    return at;
+}
+
+/* Parses whole lines of the usual form, as many as there are. A line of another form, or that is
+ * not complete, is left to the state machine. */
+static inline int parse_usual_lines(weir__http1_parser *parser, const weir__http1_limits *limits,
+                                    weir_http_headers *headers, weir_span bytes)
+{
+    const uint8_t *start = bytes.data, *end = start + bytes.length, *at = start + parser->at;
+    int result = 0;
+
+    while (end - at > 2 && *at != '\r' && result == 0) {
+        const uint8_t *colon, *value, *line_end;
+        weir__http_field field;
+
+        colon = scan_name(at, end, &field.id);
+        if (colon == NULL)
+            break;
+        value = colon + 1;
+        while (value < end && is_blank(*value))
+            value++;
+        line_end = weir__http1_scan_value(value, end);
+        if (end - line_end < 2 || line_end[0] != '\r' || line_end[1] != '\n')
+            break;
+        field.name = (uint32_t)(at - start);
+        field.name_length = (uint16_t)(colon - at);
+        field.value = (uint32_t)(value - start);
+        field.value_length = (uint32_t)(line_end - value);
+        at = line_end + 2;
+        result = push(parser, limits, headers, start, field);
+    }
+    parser->at = (uint32_t)(at - start);
+    return result;
+}
+
 static int parse_lines(weir__http1_parser *parser, const weir__http1_limits *limits,
                        weir_http_headers *headers, weir_span bytes)
 {
@@ -377,6 +489,9 @@ static int parse_lines(weir__http1_parser *parser, const weir__http1_limits *lim
     for (;;) {
         switch (parser->state) {
         case LINE:
+            result = parse_usual_lines(parser, limits, headers, bytes);
+            if (result < 0)
+                return result;
             if (parser->at == bytes.length)
                 return 0;
             if (bytes.data[parser->at] == '\r')
@@ -407,7 +522,7 @@ static int parse_lines(weir__http1_parser *parser, const weir__http1_limits *lim
             value_end = parser->at;
             result = parse_line_end(parser, bytes);
             if (result > 0)
-                result = push(parser, limits, headers, bytes.data, value_end);
+                result = push_scanned(parser, limits, headers, bytes.data, value_end);
             else if (result == 0)
                 return 0;
             if (result < 0)

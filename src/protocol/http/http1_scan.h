@@ -52,6 +52,15 @@ static inline unsigned weir__http1_value_bytes(const uint8_t *at)
     return (unsigned)__builtin_ctz(stops | 0x10000u);
 }
 
+/* The number of bytes before the first one that is `byte`; 16 if there is none. */
+static inline unsigned weir__http1_bytes_before(const uint8_t *at, uint8_t byte)
+{
+    __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at);
+    __m128i found = _mm_cmpeq_epi8(bytes, _mm_set1_epi8((char)byte));
+
+    return (unsigned)__builtin_ctz((unsigned)_mm_movemask_epi8(found) | 0x10000u);
+}
+
 /* Bytes above 127 are negative. */
 static inline unsigned weir__http1_target_bytes(const uint8_t *at)
 {
@@ -74,6 +83,11 @@ static inline unsigned weir__http1_first_stop(uint8x16_t stops)
         vget_lane_u64(vreinterpret_u64_u8(vshrn_n_u16(vreinterpretq_u16_u8(stops), 4)), 0);
 
     return mask != 0 ? (unsigned)__builtin_ctzll(mask) / 4 : WEIR__HTTP1_VECTOR;
+}
+
+static inline unsigned weir__http1_bytes_before(const uint8_t *at, uint8_t byte)
+{
+    return weir__http1_first_stop(vceqq_u8(vld1q_u8(at), vdupq_n_u8(byte)));
 }
 
 static inline unsigned weir__http1_value_bytes(const uint8_t *at)

@@ -182,42 +182,53 @@ static inline uint64_t load(const uint8_t *bytes)
     return word;
 }
 
+static inline uint32_t load_4(const uint8_t *bytes)
+{
+    uint32_t word;
+
+    memcpy(&word, bytes, 4);
+    return word;
+}
+
 #define CASE_BITS 0x2020202020202020u
 
-/* Compares tokens: only letters differ in that bit and are tokens both, because a name that is
- * compared with has none but letters, digits and hyphens. */
+/* True if the bytes differ in the case of letters only. Those are the bytes of `name` with the bit
+ * 0x40, because it has none but letters, digits and hyphens. */
+static inline bool is_same(uint64_t bytes, uint64_t name)
+{
+    return ((bytes ^ name) & ~(name >> 1 & CASE_BITS)) == 0;
+}
+
 static inline bool is_spelled(weir_span token, const uint8_t *name)
 {
     size_t i;
 
     if (token.length >= 8) {
         for (i = 0; i + 8 <= token.length; i += 8)
-            if (((load(token.data + i) ^ load(name + i)) & ~CASE_BITS) != 0)
+            if (!is_same(load(token.data + i), load(name + i)))
                 return false;
         i = token.length - 8;
-        return ((load(token.data + i) ^ load(name + i)) & ~CASE_BITS) == 0;
+        return is_same(load(token.data + i), load(name + i));
     }
+    if (token.length >= 4)
+        return is_same(load_4(token.data), load_4(name)) &&
+               is_same(load_4(token.data + token.length - 4), load_4(name + token.length - 4));
     for (i = 0; i < token.length; i++)
-        if (((token.data[i] ^ name[i]) & ~0x20u) != 0)
+        if (!is_same(token.data[i], name[i]))
             return false;
     return true;
 }
 
-enum weir_http_name weir__http_name_of_token(weir_span token)
+enum weir_http_name weir_http_name_of(weir_span text)
 {
     enum weir_http_name name;
 
-    if (token.length < 2 || token.length > NAME_LENGTH_MAX)
+    if (text.length < 2 || text.length > NAME_LENGTH_MAX)
         return WEIR_HTTP_OTHER;
-    name = (enum weir_http_name)by_hash[hash(token)];
-    if (names[name].length != token.length || !is_spelled(token, names[name].data))
+    name = (enum weir_http_name)by_hash[hash(text)];
+    if (names[name].length != text.length || !is_spelled(text, names[name].data))
         return WEIR_HTTP_OTHER;
     return name;
-}
-
-enum weir_http_name weir_http_name_of(weir_span text)
-{
-    return weir__http_is_token(text) ? weir__http_name_of_token(text) : WEIR_HTTP_OTHER;
 }
 
 weir_span weir__http_name_span(enum weir_http_name name)

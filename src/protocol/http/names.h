@@ -10,9 +10,6 @@
 #include "protocol/http/chars.h"
 #include "protocol/http/parameters.h"
 
-/* weir_http_name_of for a token. */
-enum weir_http_name weir__http_name_of_token(weir_span token);
-
 /* The customary spelling of a name. */
 weir_span weir__http_name_span(enum weir_http_name name);
 

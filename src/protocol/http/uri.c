@@ -181,16 +181,29 @@ int weir_http_authority_parse(weir_span text, weir_http_uri *ret_uri)
     return 0;
 }
 
-bool weir_http_authority_is_valid(weir_span text)
+static bool parses(weir_span text)
 {
     weir_http_uri uri;
-    size_t i = 0;
 
-    while (i < text.length && weir__http_char_is(text.data[i], WEIR__HTTP_UNRESERVED))
-        i++;
-    if (i == text.length)
-        return i > 0;
     return weir_http_authority_parse(text, &uri) == 0;
+}
+
+/* Usual names, perhaps with a port of up to four digits, are not taken apart. */
+bool weir_http_authority_is_valid(weir_span text)
+{
+    const uint8_t *at = text.data, *end = text.data + text.length;
+    const uint8_t *digits;
+
+    while (at < end && weir__http_char_is(*at, WEIR__HTTP_UNRESERVED))
+        at++;
+    if (at == end)
+        return text.length > 0;
+    if (at == text.data || *at != ':')
+        return parses(text);
+    digits = ++at;
+    while (at < end && weir__http_char_is(*at, WEIR__HTTP_DIGIT))
+        at++;
+    return (at == end && at > digits && at - digits <= 4) || parses(text);
 }
 
 /* ---- URIs ---- */
