@@ -41,35 +41,42 @@ void weir__http1_writer_pass(weir_ctx *ctx, weir__http1_writer *writer, weir_pro
         weir_write(ctx, weir_buf_msg(out), done);
 }
 
-/* Makes room for `size` bytes. */
-WEIR__NO_STACK_PROTECTOR static int reserve(weir_ctx *ctx, weir__http1_writer *writer, size_t size)
+WEIR__NO_STACK_PROTECTOR static int replace(weir_ctx *ctx, weir__http1_writer *writer, size_t size)
 {
     size_t usual = writer->expects_more ? OUT_SIZE_MORE : OUT_SIZE;
     weir_buf *out;
-    int err;
+    int err = weir_buf_create(size > usual ? size : usual, 0, &out);
 
-    if (writer->out != NULL && weir_buf_writable(writer->out) >= size)
-        return 0;
-    err = weir_buf_create(size > usual ? size : usual, 0, &out);
     if (err < 0)
         return err;
-    weir__http1_writer_pass(ctx, writer, NULL);
+    if (writer->out != NULL)
+        weir__http1_writer_pass(ctx, writer, NULL);
     writer->out = out;
     return 0;
+}
+
+/* Makes room for `size` bytes. */
+static inline int reserve(weir_ctx *ctx, weir__http1_writer *writer, size_t size)
+{
+    if (writer->out != NULL && weir_buf_writable(writer->out) >= size)
+        return 0;
+    return replace(ctx, writer, size);
 }
 
 /* Most texts are short: a call of memcpy costs more than the copy. */
 static inline uint8_t *put(uint8_t *to, const uint8_t *from, size_t length)
 {
-    if (length >= 8 && length <= 16) {
-        uint64_t first, last;
-
-        memcpy(&first, from, 8);
-        memcpy(&last, from + length - 8, 8);
-        memcpy(to, &first, 8);
-        memcpy(to + length - 8, &last, 8);
-    } else if (length > 16) {
+    if (length > 32) {
         memcpy(to, from, length);
+    } else if (length >= 16) {
+        memcpy(to, from, 16);
+        memcpy(to + length - 16, from + length - 16, 16);
+    } else if (length >= 8) {
+        memcpy(to, from, 8);
+        memcpy(to + length - 8, from + length - 8, 8);
+    } else if (length >= 4) {
+        memcpy(to, from, 4);
+        memcpy(to + length - 4, from + length - 4, 4);
     } else {
         for (size_t i = 0; i < length; i++)
             to[i] = from[i];
@@ -87,7 +94,7 @@ static inline uint8_t *put_text(uint8_t *to, const char *text)
     return put(to, (const uint8_t *)text, strlen(text));
 }
 
-static uint8_t *put_number(uint8_t *to, uint64_t number)
+static uint8_t *put_long_number(uint8_t *to, uint64_t number)
 {
     uint8_t digits[20];
     size_t count = 0;
@@ -96,6 +103,16 @@ static uint8_t *put_number(uint8_t *to, uint64_t number)
         digits[sizeof(digits) - ++count] = (uint8_t)('0' + number % 10);
     while ((number /= 10) > 0);
     return put(to, digits + sizeof(digits) - count, count);
+}
+
+static inline uint8_t *put_number(uint8_t *to, uint64_t number)
+{
+    if (number >= 100)
+        return put_long_number(to, number);
+    if (number >= 10)
+        *to++ = (uint8_t)('0' + number / 10);
+    *to++ = (uint8_t)('0' + number % 10);
+    return to;
 }
 
 static uint8_t *put_hex(uint8_t *to, uint64_t number)
@@ -115,20 +132,26 @@ static uint8_t *put_hex(uint8_t *to, uint64_t number)
 
 #define DATE_LINE_LENGTH 37
 
+static void format_date_line(int64_t second, char ret_line[DATE_LINE_LENGTH + 1])
+{
+    char text[WEIR__HTTP_DATE_SIZE];
+
+    (void)snprintf(ret_line, DATE_LINE_LENGTH + 1, "Date: %s\r\n",
+                   weir__http_date_format(second, text));
+}
+
 /* The Date field of this second, formatted once per thread. */
-static const char *date_line(void)
+static inline const char *date_line(void)
 {
     static _Thread_local struct {
         int64_t second;
         char line[DATE_LINE_LENGTH + 1];
     } date __attribute__((tls_model("initial-exec")));
     int64_t second = weir__realtime_coarse_second();
-    char text[WEIR__HTTP_DATE_SIZE];
 
     if (__builtin_expect(date.second != second, 0)) {
         date.second = second;
-        (void)snprintf(date.line, sizeof(date.line), "Date: %s\r\n",
-                       weir__http_date_format(second, text));
+        format_date_line(second, date.line);
     }
     return date.line;
 }
