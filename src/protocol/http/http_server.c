@@ -56,7 +56,7 @@ static int add_filters(const weir_http_server *server, weir_pipeline *pipeline, 
     if (err == 0 && options->cors != NULL)
         err = weir_http_cors_add(pipeline, &server->config.cors);
     if (err == 0 && options->compression != NULL)
-        err = -ENOTSUP;
+        err = weir_http_compression_add(pipeline, &server->config.compression);
     return err;
 }
 
