@@ -97,7 +97,10 @@ struct weir_http_exchange {
     atomic_bool is_lost; /* the connection is gone, or the codec has refused the request */
     bool is_shared;      /* see above; then ctx and router are retained */
 
-    /* On the loop. */
+    /* On the loop. The pointer keeps the flags in another word than those above: compilers read
+     * adjacent ones together. */
+    struct weir__exchange_connection *connection; /* NULL = detached */
+    uint64_t received; /* bytes of content; while discarding, since then */
     uint8_t mode;
     bool is_pending;         /* one user is the handler's call, which is still to come */
     bool is_content_copied;  /* `content` is a copy, to append to */
@@ -107,8 +110,6 @@ struct weir_http_exchange {
     bool is_continue_due;    /* the client waits for status 100 */
     bool is_head;            /* the request is HEAD: no content is written */
     bool has_ended_response; /* up to its end */
-    uint64_t received;       /* bytes of content; while discarding, since then */
-    struct weir__exchange_connection *connection; /* NULL = detached */
 
     weir_ctx *ctx;
     weir_executor *loop;

@@ -15,6 +15,8 @@
 #include "base/log.h"
 #include "protocol/http/exchange.h"
 
+static const char text_plain[] = "text/plain; charset=utf-8";
+
 /* ---- phases ---- */
 
 static int phase_of(const weir_http_exchange *exchange)
@@ -133,6 +135,8 @@ struct op {
     int64_t length;
     weir_msg *msg;
     weir_promise *done;
+    enum weir_http_name name; /* OTHER = none: a field that is added unless it is there */
+    const char *value;
 };
 
 struct posted_op {
@@ -243,6 +247,19 @@ static int post(weir_http_exchange *exchange, struct posted_op *posted, const st
     return err == WEIR_EREJECTED ? WEIR_ECLOSED : err;
 }
 
+/* After the claim: until then, another thread may respond, too. */
+static int add_field(weir_http_exchange *exchange, const struct op *op)
+{
+    weir_http_headers *headers;
+
+    if (op->name == WEIR_HTTP_OTHER)
+        return 0;
+    headers = weir_http_response_headers(exchange->response);
+    if (weir_http_headers_get(headers, op->name).data != NULL)
+        return 0;
+    return weir_http_headers_add_text(headers, op->name, op->value);
+}
+
 /* Claims the phase `to` and performs the operation, here or on the loop. `from` and `to` are equal
  * for writes. Takes op->msg. */
 static int submit(weir_http_exchange *exchange, const struct op *op, uint8_t from, uint8_t to)
@@ -262,9 +279,13 @@ static int submit(weir_http_exchange *exchange, const struct op *op, uint8_t fro
         fail(op, err);
         return err;
     }
-    if (is_direct)
+    err = add_field(exchange, op);
+    if (err == 0 && is_direct)
         return perform(exchange, op);
-    err = post(exchange, posted, op);
+    if (err == 0)
+        err = post(exchange, posted, op);
+    else
+        weir_memory_free(posted);
     if (err < 0) {
         set_phase(exchange, from);
         fail(op, err);
@@ -274,15 +295,18 @@ static int submit(weir_http_exchange *exchange, const struct op *op, uint8_t fro
 
 /* ---- the API ---- */
 
-int weir_http_respond(weir_http_exchange *exchange, int status, weir_msg *body)
+static int respond(weir_http_exchange *exchange, const struct op *op)
 {
-    const struct op op = {.kind = OP_RESPOND, .status = status, .msg = body};
-
-    if (status < 200 || status > 599) {
-        weir_msg_release(body);
+    if (op->status < 200 || op->status > 599) {
+        weir_msg_release(op->msg);
         return -EINVAL;
     }
-    return submit(exchange, &op, WEIR__EXCHANGE_OPEN, WEIR__EXCHANGE_ENDED);
+    return submit(exchange, op, WEIR__EXCHANGE_OPEN, WEIR__EXCHANGE_ENDED);
+}
+
+int weir_http_respond(weir_http_exchange *exchange, int status, weir_msg *body)
+{
+    return respond(exchange, &(struct op){.kind = OP_RESPOND, .status = status, .msg = body});
 }
 
 int weir_http_exchange_begin(weir_http_exchange *exchange, int status, int64_t length)
@@ -327,52 +351,43 @@ void weir_http_exchange_abort(weir_http_exchange *exchange)
         reset(weir_ctx_channel(exchange->ctx));
 }
 
-/* Responds with a buffer, which it takes, unless err is set. */
 static int respond_typed(weir_http_exchange *exchange, int status, const char *content_type,
-                         weir_buf *body, int err)
+                         weir_buf *body)
 {
-    weir_http_headers *headers = weir_http_exchange_headers(exchange);
-
-    if (err < 0)
-        return err;
-    if (headers != NULL && phase_of(exchange) == WEIR__EXCHANGE_OPEN &&
-        weir_http_headers_get(headers, WEIR_HTTP_CONTENT_TYPE).data == NULL)
-        err = weir_http_headers_add_text(headers, WEIR_HTTP_CONTENT_TYPE, content_type);
-    if (err < 0) {
-        weir_buf_release(body);
-        return err;
-    }
-    return weir_http_respond(exchange, status, weir_buf_msg(body));
+    return respond(exchange, &(struct op){.kind = OP_RESPOND,
+                                          .status = status,
+                                          .msg = weir_buf_msg(body),
+                                          .name = WEIR_HTTP_CONTENT_TYPE,
+                                          .value = content_type});
 }
 
 int weir_http_respond_bytes(weir_http_exchange *exchange, int status, const char *content_type,
                             const void *bytes, size_t length)
 {
-    weir_buf *body = NULL;
+    weir_buf *body;
     int err = weir_buf_create_from(bytes, length, &body);
 
-    return respond_typed(exchange, status, content_type, body, err);
+    return err < 0 ? err : respond_typed(exchange, status, content_type, body);
 }
 
 int weir_http_respond_text(weir_http_exchange *exchange, int status, const char *text)
 {
-    return weir_http_respond_bytes(exchange, status, "text/plain; charset=utf-8", text,
-                                   strlen(text));
+    return weir_http_respond_bytes(exchange, status, text_plain, text, strlen(text));
 }
 
 int weir_http_respond_json(weir_http_exchange *exchange, int status, weir_buf *json)
 {
-    return respond_typed(exchange, status, "application/json", json, 0);
+    return respond_typed(exchange, status, "application/json", json);
 }
 
 int weir_http_respond_redirect(weir_http_exchange *exchange, int status, const char *location)
 {
-    weir_http_headers *headers = weir_http_exchange_headers(exchange);
-    int err = status >= 300 && status <= 399 ? 0 : -EINVAL;
-
-    if (err == 0 && headers != NULL && phase_of(exchange) == WEIR__EXCHANGE_OPEN)
-        err = weir_http_headers_set_text(headers, WEIR_HTTP_LOCATION, location);
-    return err < 0 ? err : weir_http_respond(exchange, status, NULL);
+    if (status < 300 || status > 399)
+        return -EINVAL;
+    return respond(exchange, &(struct op){.kind = OP_RESPOND,
+                                          .status = status,
+                                          .name = WEIR_HTTP_LOCATION,
+                                          .value = location});
 }
 
 static int create_text(const char *text, weir_buf **ret_buf)
@@ -389,10 +404,10 @@ static int create_text(const char *text, weir_buf **ret_buf)
 
 int weir_http_respond_error(weir_http_exchange *exchange, int status, const char *detail)
 {
-    weir_buf *body = NULL;
+    weir_buf *body;
     int err = create_text(detail != NULL ? detail : weir_http_status_text(status), &body);
 
-    return respond_typed(exchange, status, "text/plain; charset=utf-8", body, err);
+    return err < 0 ? err : respond_typed(exchange, status, text_plain, body);
 }
 
 /* ---- the end of unanswered exchanges ---- */
@@ -411,7 +426,7 @@ static void respond_instead(weir_http_exchange *exchange, int status, bool close
         err = create_text(weir_http_status_text(status), &body);
         if (err == 0)
             err = weir_http_headers_add_text(weir_http_response_headers(response),
-                                             WEIR_HTTP_CONTENT_TYPE, "text/plain; charset=utf-8");
+                                             WEIR_HTTP_CONTENT_TYPE, text_plain);
         else
             body = NULL;
         if (err < 0) {
