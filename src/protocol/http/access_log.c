@@ -123,6 +123,7 @@ static void write_line(weir_http_access_log *log, const weir__http_access *acces
 
 struct state {
     weir_http_access_log *log;
+    weir_address remote;        /* a lost connection has none any more; length 0 = unknown yet */
     weir_http_request *request; /* retained; NULL = no exchange */
     int64_t begin_ns;           /* of the loop's clock */
     int64_t time_ns;            /* since 1970 */
@@ -152,14 +153,17 @@ static void deinit(void *memory)
     weir_http_access_log_release(state->log);
 }
 
+static void find_remote(weir_ctx *ctx, struct state *state)
+{
+    if (state->remote.length == 0 && weir_proxy_source(weir_ctx_channel(ctx), &state->remote) < 0)
+        state->remote.length = 0;
+}
+
 /* Logs the exchange, if there is one, and forgets it. `access` has what is not in the state. */
 static void end_exchange(weir_ctx *ctx, struct state *state, weir__http_access access)
 {
-    weir_address remote;
-
-    if (weir_proxy_source(weir_ctx_channel(ctx), &remote) < 0)
-        remote.length = 0;
-    access.remote = &remote;
+    find_remote(ctx, state);
+    access.remote = &state->remote;
     access.request = state->request;
     access.time_ns = state->request != NULL ? state->time_ns : weir__realtime_now();
     if (access.status == 0)
@@ -181,6 +185,7 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
         forget_request(state);
         (void)weir_msg_retain(msg);
         state->request = request;
+        find_remote(ctx, state);
         state->begin_ns = weir_ctx_now(ctx);
         state->time_ns = weir__realtime_now();
         state->bytes = 0;
