@@ -193,6 +193,8 @@ static void begin_exchange(weir__http1_server *server, const weir_http_request *
     server->awaits_continue = request->expects_continue;
     server->closes = false;
     server->requests++;
+    server->head_since_ns = 0;
+    server->content_since_ns = 0;
 }
 
 WEIR__NO_STACK_PROTECTOR static int decode_head(weir_ctx *ctx, weir__http1_server *server,
@@ -244,7 +246,7 @@ WEIR__NO_STACK_PROTECTOR static int decode_content(weir_ctx *ctx, weir__http1_se
     int result = weir__http1_body_read(&server->body, &server->parser, &server->config.limits,
                                        (uint64_t)server->config.max_chunk, in, &content);
 
-    server->received += before - weir_buf_readable(in);
+    server->received += (int64_t)(before - weir_buf_readable(in));
     server->awaits_continue = false;
     if (result >= 0 && result < 2) {
         *ret_msg = content != NULL ? weir_buf_msg(content) : NULL;

@@ -60,15 +60,18 @@ typedef struct weir__http1_server {
     uint32_t waiting; /* bytes received while stuck */
     int64_t requests;
 
-    /* Timeouts; see http1_server_timeouts.c. */
+    /* Timeouts; see http1_server_timeouts.c. Times are 0 if they do not apply. */
     weir_timer timer;
-    int64_t armed_until_ns; /* when the timer fires; WEIR_NEVER = not running */
-    int64_t since_ns;       /* when the current state was first seen */
-    uint64_t window_bytes;  /* content received since then */
-    int64_t window_pending; /* bytes that had not been sent then */
-    uint64_t received;      /* content, in total */
-    int64_t seen_requests;  /* when the timer fired last */
-    uint8_t seen_state;
+    int64_t armed_until_ns;   /* when the timer fires */
+    int64_t head_since_ns;    /* the first byte of the head, or the connection */
+    int64_t idle_since_ns;    /* not earlier than the end of the last exchange */
+    int64_t content_since_ns; /* the start of the period in which content is counted */
+    int64_t output_since_ns;  /* the same for what the client takes */
+    int64_t content_seen;     /* bytes received when that period began */
+    int64_t output_seen;      /* bytes sent then */
+    int64_t output_pending;   /* bytes not sent then */
+    int64_t received;         /* bytes of content, in total */
+    int64_t requests_seen;    /* when the timer fired last */
 } weir__http1_server;
 
 /* ---- http1_server.c ---- */

@@ -1,14 +1,191 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The timeouts of a server's connection, with one timer that no read and no response moves: it
+ * fires when the first of the deadlines might have passed, compares what has happened since, and
+ * starts again. An exchange whose head arrives whole and whose response is sent at once reads no
+ * clock.
+ *
+ *      head        408, or a silent close if no byte has come, after head_timeout_ns
+ *      idle        closed after idle_timeout_ns, at most a quarter later
+ *      content     408 if less than min_rate has come in ten seconds, while it was wanted
+ *      output      reset if less than min_rate was taken in ten seconds, and not all there was
+ */
 #include "protocol/http/http1_server.h"
+
+#include <weir/channel.h>
+
+#define PERIOD_S 10
+#define PERIOD_NS (INT64_C(1000000000) * PERIOD_S)
+
+static void on_timer(weir_ctx *ctx, weir_timer *timer);
+
+static int64_t later(int64_t time_ns, int64_t delay_ns)
+{
+    return delay_ns < WEIR_NEVER - time_ns ? time_ns + delay_ns : WEIR_NEVER;
+}
+
+static int64_t earlier(int64_t a_ns, int64_t b_ns)
+{
+    return a_ns < b_ns ? a_ns : b_ns;
+}
+
+/* Makes the timer fire at the deadline, or earlier if it does so anyway. */
+static void arm(weir_ctx *ctx, weir__http1_server *server, int64_t now_ns, int64_t deadline_ns)
+{
+    if (deadline_ns >= server->armed_until_ns)
+        return;
+    if (weir_ctx_timer_start(ctx, &server->timer, deadline_ns - now_ns, on_timer) == 0)
+        server->armed_until_ns = deadline_ns;
+}
 
 void weir__http1_server_start_timer(weir_ctx *ctx, weir__http1_server *server)
 {
-    (void)ctx;
-    (void)server;
+    int64_t now_ns = weir_ctx_now(ctx);
+
+    server->head_since_ns = now_ns;
+    server->idle_since_ns = now_ns;
+    arm(ctx, server, now_ns,
+        earlier(later(now_ns, server->config.head_timeout_ns),
+                later(now_ns, server->config.idle_timeout_ns)));
+}
+
+/* ---- periods ---- */
+
+static void begin_content_period(weir_ctx *ctx, weir__http1_server *server, int64_t now_ns)
+{
+    server->content_seen = server->received;
+    server->content_since_ns =
+        weir_decoder_has_demand(ctx) && !server->awaits_continue ? now_ns : 0;
+}
+
+static void begin_output_period(weir_ctx *ctx, weir__http1_server *server, int64_t now_ns)
+{
+    weir__http1_writer_forget_file(&server->writer);
+    server->output_pending = weir__http1_writer_pending(ctx, &server->writer);
+    server->output_seen = weir__http1_writer_sent(ctx, &server->writer);
+    server->output_since_ns = server->output_pending > 0 ? now_ns : 0;
 }
 
 void weir__http1_server_watch(weir_ctx *ctx, weir__http1_server *server)
 {
-    (void)ctx;
-    (void)server;
+    int64_t now_ns = weir_ctx_now(ctx);
+
+    if (server->request != NULL) {
+        if (server->head_since_ns == 0)
+            server->head_since_ns = now_ns;
+        arm(ctx, server, now_ns, later(server->head_since_ns, server->config.head_timeout_ns));
+    }
+    if (server->config.min_rate == 0)
+        return;
+    if (server->phase == WEIR__HTTP1_CONTENT && server->content_since_ns == 0) {
+        begin_content_period(ctx, server, now_ns);
+        arm(ctx, server, now_ns, later(now_ns, PERIOD_NS));
+    }
+    if (server->output_since_ns == 0 && !weir_ctx_is_writable(ctx)) {
+        begin_output_period(ctx, server, now_ns);
+        arm(ctx, server, now_ns, later(now_ns, PERIOD_NS));
+    }
+}
+
+/* ---- expiry: each returns false if the connection has ended ---- */
+
+static void reset(weir_ctx *ctx, weir__http1_server *server)
+{
+    server->phase = WEIR__HTTP1_DEAD;
+    weir_channel_abort(weir_ctx_channel(ctx), NULL);
+}
+
+static bool check_head(weir_ctx *ctx, weir__http1_server *server, int64_t now_ns)
+{
+    int64_t deadline_ns;
+
+    if (server->phase != WEIR__HTTP1_HEAD || server->head_since_ns == 0)
+        return true;
+    deadline_ns = later(server->head_since_ns, server->config.head_timeout_ns);
+    if (now_ns < deadline_ns) {
+        arm(ctx, server, now_ns, deadline_ns);
+        return true;
+    }
+    if (server->request != NULL)
+        weir__http1_server_refuse(ctx, server, 408, "head not complete in time");
+    else
+        weir__http1_server_close(ctx, server);
+    return false;
+}
+
+/* A client that still has not taken its response after that time gets no more of it. */
+static bool check_idle(weir_ctx *ctx, weir__http1_server *server, int64_t now_ns)
+{
+    bool is_idle = server->phase == WEIR__HTTP1_HEAD && server->request == NULL;
+    int64_t deadline_ns;
+
+    if (!is_idle || server->requests != server->requests_seen) {
+        server->requests_seen = server->requests;
+        server->idle_since_ns = now_ns;
+        arm(ctx, server, now_ns, later(now_ns, server->config.idle_timeout_ns / 4));
+        return true;
+    }
+    deadline_ns = later(server->idle_since_ns, server->config.idle_timeout_ns);
+    if (now_ns < deadline_ns) {
+        arm(ctx, server, now_ns, deadline_ns);
+        return true;
+    }
+    if (weir__http1_writer_pending(ctx, &server->writer) > 0)
+        reset(ctx, server);
+    else
+        weir__http1_server_close(ctx, server);
+    return false;
+}
+
+static bool check_content(weir_ctx *ctx, weir__http1_server *server, int64_t now_ns)
+{
+    int64_t least = (int64_t)server->config.min_rate * PERIOD_S;
+
+    if (server->phase != WEIR__HTTP1_CONTENT || least == 0)
+        return true;
+    if (server->content_since_ns != 0 && now_ns < later(server->content_since_ns, PERIOD_NS)) {
+        arm(ctx, server, now_ns, later(server->content_since_ns, PERIOD_NS));
+        return true;
+    }
+    if (server->content_since_ns != 0 && weir_decoder_has_demand(ctx) &&
+        server->received - server->content_seen < least) {
+        weir__http1_server_refuse(ctx, server, 408, "content slower than the limit");
+        return false;
+    }
+    begin_content_period(ctx, server, now_ns);
+    arm(ctx, server, now_ns, later(now_ns, PERIOD_NS));
+    return true;
+}
+
+static bool check_output(weir_ctx *ctx, weir__http1_server *server, int64_t now_ns)
+{
+    int64_t least = (int64_t)server->config.min_rate * PERIOD_S, taken;
+
+    if (least == 0)
+        return true;
+    if (server->output_since_ns != 0 && now_ns < later(server->output_since_ns, PERIOD_NS)) {
+        arm(ctx, server, now_ns, later(server->output_since_ns, PERIOD_NS));
+        return true;
+    }
+    taken = weir__http1_writer_sent(ctx, &server->writer) - server->output_seen;
+    if (server->output_since_ns != 0 && taken < least && taken < server->output_pending) {
+        reset(ctx, server);
+        return false;
+    }
+    begin_output_period(ctx, server, now_ns);
+    if (server->output_since_ns != 0)
+        arm(ctx, server, now_ns, later(now_ns, PERIOD_NS));
+    return true;
+}
+
+static void on_timer(weir_ctx *ctx, weir_timer *timer)
+{
+    weir__http1_server *server = weir_ctx_state(ctx);
+    int64_t now_ns = weir_ctx_now(ctx);
+
+    (void)timer;
+    server->armed_until_ns = WEIR_NEVER;
+    if (server->phase != WEIR__HTTP1_DEAD && check_output(ctx, server, now_ns) &&
+        check_head(ctx, server, now_ns) && check_content(ctx, server, now_ns))
+        (void)check_idle(ctx, server, now_ns);
 }

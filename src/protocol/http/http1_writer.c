@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weir/channel.h>
 #include <weir/composite.h>
 #include <weir/error.h>
-#include <weir/file_range.h>
 
 #include "base/no_stack_protector.h"
 #include "os/clock.h"
@@ -16,14 +16,58 @@
 #define OUT_SIZE 512       /* for one small message */
 #define OUT_SIZE_MORE 8192 /* if more are likely to follow */
 #define COPY_MAX 1024      /* content up to this size is copied behind the head */
+#define LARGE_FILE 262144  /* files from this size on are observed while they are sent */
 #define LINE_MAX 128       /* a status line, Date, or framing fields */
 
 /* ---- the buffer ---- */
+
+static void release_file(weir__http1_writer *writer)
+{
+    weir_file_range *file = writer->file;
+
+    if (file == NULL)
+        return;
+    writer->file = NULL;
+    writer->passed += weir_file_range_sent(file);
+    weir_msg_release(weir_file_range_msg(file));
+}
+
+void weir__http1_writer_forget_file(weir__http1_writer *writer)
+{
+    if (writer->file != NULL && weir_file_range_remaining(writer->file) == 0)
+        release_file(writer);
+}
+
+int64_t weir__http1_writer_pending(weir_ctx *ctx, const weir__http1_writer *writer)
+{
+    return weir_channel_pending_bytes(weir_ctx_channel(ctx)) +
+           (writer->file != NULL ? weir_file_range_remaining(writer->file) : 0);
+}
+
+int64_t weir__http1_writer_sent(weir_ctx *ctx, const weir__http1_writer *writer)
+{
+    return writer->passed - weir_channel_pending_bytes(weir_ctx_channel(ctx)) +
+           (writer->file != NULL ? weir_file_range_sent(writer->file) : 0);
+}
+
+static void pass(weir_ctx *ctx, weir__http1_writer *writer, weir_msg *msg, weir_promise *done)
+{
+    weir_file_range *file = weir_file_range_of(msg);
+
+    if (file != NULL && weir_file_range_remaining(file) >= LARGE_FILE) {
+        release_file(writer);
+        writer->file = file;
+        weir_msg_retain(msg);
+    }
+    writer->passed += (int64_t)weir_msg_size(msg); /* 0 for files */
+    weir_write(ctx, msg, done);
+}
 
 void weir__http1_writer_deinit(weir__http1_writer *writer)
 {
     weir_buf_release(writer->out);
     writer->out = NULL;
+    release_file(writer);
 }
 
 /* An empty buffer carries a promise: it completes when everything before it has been sent. */
@@ -38,7 +82,7 @@ void weir__http1_writer_pass(weir_ctx *ctx, weir__http1_writer *writer, weir_pro
     if (err < 0)
         weir_ctx_report(ctx, done, err, NULL);
     else if (out != NULL)
-        weir_write(ctx, weir_buf_msg(out), done);
+        pass(ctx, writer, weir_buf_msg(out), done);
 }
 
 WEIR__NO_STACK_PROTECTOR static int replace(weir_ctx *ctx, weir__http1_writer *writer, size_t size)
@@ -232,6 +276,7 @@ static void begin(weir__http1_writer *writer, const weir__http1_framed *framed)
     writer->content = (uint8_t)framed->content;
     writer->left = framed->content == WEIR__HTTP1_LENGTH ? (uint64_t)framed->length : 0;
     writer->is_open = true;
+    weir__http1_writer_forget_file(writer);
 }
 
 int weir__http1_writer_put_response(weir_ctx *ctx, weir__http1_writer *writer,
@@ -312,7 +357,7 @@ static int put_bytes(weir_ctx *ctx, weir__http1_writer *writer, weir_msg *msg, u
 
     if (buf == NULL || size > COPY_MAX) {
         weir__http1_writer_pass(ctx, writer, NULL);
-        weir_write(ctx, msg, done);
+        pass(ctx, writer, msg, done);
         return 0;
     }
     err = reserve(ctx, writer, (size_t)size);

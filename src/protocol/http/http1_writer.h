@@ -8,6 +8,7 @@
 #ifndef WEIR_PROTOCOL_HTTP_HTTP1_WRITER_H
 #define WEIR_PROTOCOL_HTTP_HTTP1_WRITER_H
 
+#include <weir/file_range.h>
 #include <weir/handler.h>
 #include <weir/http.h>
 
@@ -15,11 +16,13 @@
 #include "protocol/http/message.h"
 
 typedef struct weir__http1_writer {
-    weir_buf *out;     /* gathered; NULL = nothing */
-    uint64_t left;     /* of content with a length */
-    uint8_t content;   /* enum weir__http1_content of the message that is being written */
-    bool is_open;      /* a head was written, its end was not */
-    bool expects_more; /* several messages are likely to be gathered */
+    weir_buf *out;         /* gathered; NULL = nothing */
+    int64_t passed;        /* bytes passed on, in total; of files those that were sent */
+    weir_file_range *file; /* the last large one, which may not be sent yet; or NULL */
+    uint64_t left;         /* of content with a length */
+    uint8_t content;       /* enum weir__http1_content of the message that is being written */
+    bool is_open;          /* a head was written, its end was not */
+    bool expects_more;     /* several messages are likely to be gathered */
 } weir__http1_writer;
 
 /* How a head is framed, for weir__http1_writer_put_head. */
@@ -58,6 +61,13 @@ int weir__http1_writer_put_end(weir_ctx *ctx, weir__http1_writer *writer, const 
 
 /* Why writing failed; NULL if the error says it. */
 const char *weir__http1_writer_detail(int err);
+
+/* Bytes that were passed on: sent, and not sent. Estimates: handlers may change them. */
+int64_t weir__http1_writer_sent(weir_ctx *ctx, const weir__http1_writer *writer);
+int64_t weir__http1_writer_pending(weir_ctx *ctx, const weir__http1_writer *writer);
+
+/* Forgets a file that has been sent, so that it can be closed. */
+void weir__http1_writer_forget_file(weir__http1_writer *writer);
 
 void weir__http1_writer_deinit(weir__http1_writer *writer);
 
