@@ -226,6 +226,13 @@ WEIR_API int64_t weir_channel_pending_bytes(const weir_channel *channel);
 WEIR_API int64_t weir_channel_sent_at(weir_channel *channel);
 
 /*
+ * The number of bytes sent, for limits on the rate. It is counted from the first call of this
+ * function or of weir_channel_sent_at on, and always 0 if there is no memory.
+ * Thread: any.
+ */
+WEIR_API int64_t weir_channel_bytes_sent(weir_channel *channel);
+
+/*
  * Sets or clears one of 31 application-defined reasons (1 to 31) to be unwritable. The channel is
  * writable if none is set and the pending bytes allow it.
  * Thread: any.  Fails: -EINVAL.

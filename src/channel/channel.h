@@ -268,6 +268,7 @@ struct weir__channel_extra {
     weir__list memberships;                   /* channel_group.c: guarded by the channel's lock */
     _Atomic int posted_err;                   /* the error of a posted call without a promise */
     _Atomic int64_t bytes_sent_at;            /* last_sent.c */
+    _Atomic int64_t bytes_sent;               /* last_sent.c */
     _Atomic int64_t message_sent_at;
 };
 

@@ -31,6 +31,16 @@ int64_t weir_channel_sent_at(weir_channel *channel)
     return weir__last_sent_of_bytes(channel);
 }
 
+int64_t weir_channel_bytes_sent(weir_channel *channel)
+{
+    const weir__channel_extra *extra;
+
+    if (weir__last_sent_watch(channel) < 0)
+        return 0;
+    extra = weir__channel_extra_if_any(channel);
+    return atomic_load_explicit(&extra->bytes_sent, memory_order_relaxed);
+}
+
 int64_t weir__last_sent_of_messages(const weir_channel *channel)
 {
     const weir__channel_extra *extra = weir__channel_extra_if_any(channel);
@@ -38,11 +48,14 @@ int64_t weir__last_sent_of_messages(const weir_channel *channel)
     return extra != NULL ? atomic_load_explicit(&extra->message_sent_at, memory_order_relaxed) : 0;
 }
 
-void weir__last_sent_write_down(weir_channel *channel, bool whole)
+/* Only the loop writes, so that adding needs no locked instruction. */
+void weir__last_sent_write_down(weir_channel *channel, size_t bytes, bool whole)
 {
     weir__channel_extra *extra = weir__channel_extra_if_any(channel);
     int64_t now_ns = weir__executor_now(weir__channel_executor(channel));
+    int64_t before = atomic_load_explicit(&extra->bytes_sent, memory_order_relaxed);
 
+    atomic_store_explicit(&extra->bytes_sent, before + (int64_t)bytes, memory_order_relaxed);
     atomic_store_explicit(&extra->bytes_sent_at, now_ns, memory_order_relaxed);
     if (whole)
         atomic_store_explicit(&extra->message_sent_at, now_ns, memory_order_relaxed);

@@ -545,7 +545,7 @@ static __attribute__((noinline)) void note_sent(weir_channel *channel, size_t by
     bool whole = entry != NULL && (uint64_t)remaining(entry->msg) <= bytes;
 
     if (whole || bytes > 0)
-        weir__last_sent_write_down(channel, whole);
+        weir__last_sent_write_down(channel, bytes, whole);
 }
 
 /* The entry is sent: it has left the queue. */
@@ -677,16 +677,18 @@ WEIR__NO_STACK_PROTECTOR size_t weir__outbound_gather(weir_channel *channel,
 void weir__outbound_complete(weir_channel *channel, int err, const char *detail)
 {
     weir__entry *entry = sendable(channel);
+    size_t size;
 
     if (entry == NULL)
         return;
+    size = (size_t)entry->size;
     if (err == 0)
-        weir__stats_message(channel, WEIR__STAT_MESSAGES_SENT, (uint64_t)entry->size);
+        weir__stats_message(channel, WEIR__STAT_MESSAGES_SENT, size);
     else
         weir__stats_error(channel, err);
     finish(channel, pop(&channel->outbound), err, detail);
     if (err == 0)
-        weir__last_sent_note(channel, true);
+        weir__last_sent_note(channel, size, true);
     weir__outbound_check_marks(channel);
 }
 

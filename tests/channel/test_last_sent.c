@@ -58,6 +58,21 @@ TEST(progress, is_now_while_nothing_is_queued)
     tc_close(&tc);
 }
 
+TEST(progress, counts_bytes_from_the_first_call_on)
+{
+    struct test_channel tc;
+
+    tc_open_started(&tc, &(const struct wire_options){.silent = true}, NULL);
+    weir_channel_write_and_flush(tc.channel, text_msg("before"), NULL);
+    tc_run(&tc);
+    assert_int_equal(weir_channel_bytes_sent(tc.channel), 0);
+    tc.wire->room = 3;
+    weir_channel_write_and_flush(tc.channel, text_msg("abcde"), NULL);
+    tc_run(&tc);
+    assert_int_equal(weir_channel_bytes_sent(tc.channel), 3);
+    tc_close(&tc);
+}
+
 TEST(progress, is_not_recorded_without_a_request)
 {
     struct test_channel tc;

@@ -998,6 +998,7 @@ void use_channel(weir_channel *channel)
     EXPECT(weir_channel_bytes_before_writable(channel) == 0);
     EXPECT(weir_channel_pending_bytes(channel) == 0);
     EXPECT(weir_channel_sent_at(channel) >= 0);
+    EXPECT(weir_channel_bytes_sent(channel) >= 0);
     EXPECT(weir_channel_set_user_writable(channel, 1, true) == 0);
     weir_channel_write(channel, some_msg(), nullptr);
     weir_channel_write_and_flush(channel, some_msg(), nullptr);
