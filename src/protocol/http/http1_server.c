@@ -400,6 +400,7 @@ static void on_writability(weir_ctx *ctx)
 {
     weir__http1_server *server = server_of(ctx);
 
+    server->output_since_ns = 0; /* a new period begins when it is unwritable again */
     if (!weir_ctx_is_writable(ctx))
         weir__http1_server_watch(ctx, server);
     else if (server->is_stuck && server->phase == WEIR__HTTP1_HEAD)

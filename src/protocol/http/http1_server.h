@@ -66,10 +66,10 @@ typedef struct weir__http1_server {
     int64_t head_since_ns;    /* the first byte of the head, or the connection */
     int64_t idle_since_ns;    /* not earlier than the end of the last exchange */
     int64_t content_since_ns; /* the start of the period in which content is counted */
-    int64_t output_since_ns;  /* the same for what the client takes */
+    int64_t output_since_ns;  /* the same for output that waits for the client to take it */
     int64_t content_seen;     /* bytes received when that period began */
     int64_t output_seen;      /* bytes sent then */
-    int64_t output_pending;   /* bytes not sent then */
+    uint32_t output_file;     /* writer.files then */
     int64_t received;         /* bytes of content, in total */
     int64_t requests_seen;    /* when the timer fired last */
 } weir__http1_server;

@@ -8,7 +8,7 @@
  *      head        408, or a silent close if no byte has come, after head_timeout_ns
  *      idle        closed after idle_timeout_ns, at most a quarter later
  *      content     408 if less than min_rate has come in ten seconds, while it was wanted
- *      output      reset if less than min_rate was taken in ten seconds, and not all there was
+ *      output      reset if less than min_rate was taken in ten seconds, while there was more
  */
 #include "protocol/http/http1_server.h"
 
@@ -46,7 +46,7 @@ void weir__http1_server_start_timer(weir_ctx *ctx, weir__http1_server *server)
     server->idle_since_ns = now_ns;
     arm(ctx, server, now_ns,
         earlier(later(now_ns, server->config.head_timeout_ns),
-                later(now_ns, server->config.idle_timeout_ns)));
+                later(now_ns, server->config.idle_timeout_ns / 4)));
 }
 
 /* ---- periods ---- */
@@ -58,12 +58,22 @@ static void begin_content_period(weir_ctx *ctx, weir__http1_server *server, int6
         weir_decoder_has_demand(ctx) && !server->awaits_continue ? now_ns : 0;
 }
 
+static int64_t bytes_sent(weir_ctx *ctx)
+{
+    return weir_channel_bytes_sent(weir_ctx_channel(ctx));
+}
+
+/* While there is little to send, the client is not to blame for taking little. */
 static void begin_output_period(weir_ctx *ctx, weir__http1_server *server, int64_t now_ns)
 {
     weir__http1_writer_forget_file(&server->writer);
-    server->output_pending = weir__http1_writer_pending(ctx, &server->writer);
-    server->output_seen = weir__http1_writer_sent(ctx, &server->writer);
-    server->output_since_ns = server->output_pending > 0 ? now_ns : 0;
+    server->output_since_ns = 0;
+    if (!weir__http1_writer_is_sending(ctx, &server->writer))
+        return;
+    server->output_since_ns = now_ns;
+    server->output_seen = bytes_sent(ctx);
+    server->output_file = server->writer.files;
+    arm(ctx, server, now_ns, later(now_ns, PERIOD_NS));
 }
 
 void weir__http1_server_watch(weir_ctx *ctx, weir__http1_server *server)
@@ -81,10 +91,8 @@ void weir__http1_server_watch(weir_ctx *ctx, weir__http1_server *server)
         begin_content_period(ctx, server, now_ns);
         arm(ctx, server, now_ns, later(now_ns, PERIOD_NS));
     }
-    if (server->output_since_ns == 0 && !weir_ctx_is_writable(ctx)) {
+    if (server->output_since_ns == 0)
         begin_output_period(ctx, server, now_ns);
-        arm(ctx, server, now_ns, later(now_ns, PERIOD_NS));
-    }
 }
 
 /* ---- expiry: each returns false if the connection has ended ---- */
@@ -120,17 +128,18 @@ static bool check_idle(weir_ctx *ctx, weir__http1_server *server, int64_t now_ns
     int64_t deadline_ns;
 
     if (!is_idle || server->requests != server->requests_seen) {
-        server->requests_seen = server->requests;
+        server->requests_seen = is_idle ? server->requests : -1;
         server->idle_since_ns = now_ns;
         arm(ctx, server, now_ns, later(now_ns, server->config.idle_timeout_ns / 4));
         return true;
     }
     deadline_ns = later(server->idle_since_ns, server->config.idle_timeout_ns);
     if (now_ns < deadline_ns) {
-        arm(ctx, server, now_ns, deadline_ns);
+        arm(ctx, server, now_ns,
+            earlier(deadline_ns, later(now_ns, server->config.idle_timeout_ns / 4)));
         return true;
     }
-    if (weir__http1_writer_pending(ctx, &server->writer) > 0)
+    if (weir_channel_pending_bytes(weir_ctx_channel(ctx)) > 0)
         reset(ctx, server);
     else
         weir__http1_server_close(ctx, server);
@@ -159,22 +168,21 @@ static bool check_content(weir_ctx *ctx, weir__http1_server *server, int64_t now
 
 static bool check_output(weir_ctx *ctx, weir__http1_server *server, int64_t now_ns)
 {
-    int64_t least = (int64_t)server->config.min_rate * PERIOD_S, taken;
+    int64_t least = (int64_t)server->config.min_rate * PERIOD_S;
+    bool is_same = server->output_since_ns != 0 && server->output_file == server->writer.files &&
+                   weir__http1_writer_is_sending(ctx, &server->writer);
 
     if (least == 0)
         return true;
-    if (server->output_since_ns != 0 && now_ns < later(server->output_since_ns, PERIOD_NS)) {
+    if (is_same && now_ns < later(server->output_since_ns, PERIOD_NS)) {
         arm(ctx, server, now_ns, later(server->output_since_ns, PERIOD_NS));
         return true;
     }
-    taken = weir__http1_writer_sent(ctx, &server->writer) - server->output_seen;
-    if (server->output_since_ns != 0 && taken < least && taken < server->output_pending) {
+    if (is_same && bytes_sent(ctx) - server->output_seen < least) {
         reset(ctx, server);
         return false;
     }
     begin_output_period(ctx, server, now_ns);
-    if (server->output_since_ns != 0)
-        arm(ctx, server, now_ns, later(now_ns, PERIOD_NS));
     return true;
 }
 

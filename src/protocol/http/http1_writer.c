@@ -28,7 +28,6 @@ static void release_file(weir__http1_writer *writer)
     if (file == NULL)
         return;
     writer->file = NULL;
-    writer->passed += weir_file_range_sent(file);
     weir_msg_release(weir_file_range_msg(file));
 }
 
@@ -38,16 +37,11 @@ void weir__http1_writer_forget_file(weir__http1_writer *writer)
         release_file(writer);
 }
 
-int64_t weir__http1_writer_pending(weir_ctx *ctx, const weir__http1_writer *writer)
+/* Files do not count as pending bytes. */
+bool weir__http1_writer_is_sending(weir_ctx *ctx, const weir__http1_writer *writer)
 {
-    return weir_channel_pending_bytes(weir_ctx_channel(ctx)) +
-           (writer->file != NULL ? weir_file_range_remaining(writer->file) : 0);
-}
-
-int64_t weir__http1_writer_sent(weir_ctx *ctx, const weir__http1_writer *writer)
-{
-    return writer->passed - weir_channel_pending_bytes(weir_ctx_channel(ctx)) +
-           (writer->file != NULL ? weir_file_range_sent(writer->file) : 0);
+    return !weir_ctx_is_writable(ctx) ||
+           (writer->file != NULL && weir_file_range_remaining(writer->file) > 0);
 }
 
 static void pass(weir_ctx *ctx, weir__http1_writer *writer, weir_msg *msg, weir_promise *done)
@@ -57,9 +51,9 @@ static void pass(weir_ctx *ctx, weir__http1_writer *writer, weir_msg *msg, weir_
     if (file != NULL && weir_file_range_remaining(file) >= LARGE_FILE) {
         release_file(writer);
         writer->file = file;
+        writer->files++;
         weir_msg_retain(msg);
     }
-    writer->passed += (int64_t)weir_msg_size(msg); /* 0 for files */
     weir_write(ctx, msg, done);
 }
 

@@ -17,8 +17,8 @@
 
 typedef struct weir__http1_writer {
     weir_buf *out;         /* gathered; NULL = nothing */
-    int64_t passed;        /* bytes passed on, in total; of files those that were sent */
     weir_file_range *file; /* the last large one, which may not be sent yet; or NULL */
+    uint32_t files;        /* number of those */
     uint64_t left;         /* of content with a length */
     uint8_t content;       /* enum weir__http1_content of the message that is being written */
     bool is_open;          /* a head was written, its end was not */
@@ -62,9 +62,8 @@ int weir__http1_writer_put_end(weir_ctx *ctx, weir__http1_writer *writer, const 
 /* Why writing failed; NULL if the error says it. */
 const char *weir__http1_writer_detail(int err);
 
-/* Bytes that were passed on: sent, and not sent. Estimates: handlers may change them. */
-int64_t weir__http1_writer_sent(weir_ctx *ctx, const weir__http1_writer *writer);
-int64_t weir__http1_writer_pending(weir_ctx *ctx, const weir__http1_writer *writer);
+/* True if much output waits for the peer to take it. */
+bool weir__http1_writer_is_sending(weir_ctx *ctx, const weir__http1_writer *writer);
 
 /* Forgets a file that has been sent, so that it can be closed. */
 void weir__http1_writer_forget_file(weir__http1_writer *writer);

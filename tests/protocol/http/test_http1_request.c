@@ -283,3 +283,112 @@ TEST(http1_request, refused_for_its_chunks)
         assert_read(text, in);
     }
 }
+
+/* ---- limits ---- */
+
+static const struct http_feed narrow = {
+    .options = &(const weir_http1_options){.size = sizeof(weir_http1_options),
+                                           .max_start_line = 20,
+                                           .max_header_bytes = 30,
+                                           .max_header_fields = 3,
+                                           .max_chunk = 16},
+};
+
+TEST(http1_request, of_the_longest_request_line)
+{
+    assert_http_text_fed(&narrow, "GET /901234 HTTP/1.1\r\nHost: h\r\n\r\n",
+                         "GET /901234 1.1 {Host: h} 0|end", NULL);
+    assert_http_text_fed(&narrow, "GET /9012345 HTTP/1.1\r\nHost: h\r\n\r\n", "refused(414)", NULL);
+    assert_http_text_fed(&narrow, "GET /90123456789012345678901234567890", "refused(414)", NULL);
+    assert_http_text_fed(&narrow, "METHODMETHODMETHODMETHODMETHOD /", "refused(414)", NULL);
+    assert_http_text_fed(&narrow, "\r\n\r\n\r\n\r\n\r\n\r\n\r\n\r\n\r\n\r\n\r\n\r\n\r\n",
+                         "refused(414)", NULL);
+}
+
+TEST(http1_request, of_the_longest_fields)
+{
+    /* 9 + 21 bytes of fields */
+    assert_http_text_fed(&narrow, "GET / HTTP/1.1\r\nHost: h\r\nX: 4567890123456789\r\n\r\n",
+                         "GET / 1.1 {Host: h|X: 4567890123456789} 0|end", NULL);
+    assert_http_text_fed(&narrow, "GET / HTTP/1.1\r\nHost: h\r\nX: 456789012345678901\r\n\r\n",
+                         "refused(431)", NULL);
+    assert_http_text_fed(&narrow, "GET / HTTP/1.1\r\nX: 01234567890123456789012345678901\x01",
+                         "refused(431)", NULL);
+    assert_http_text_fed(&narrow, "GET / HTTP/1.1\r\n0123456789012345678901234567890123456789",
+                         "refused(431)", NULL);
+}
+
+TEST(http1_request, of_the_most_fields)
+{
+    assert_http_text_fed(&narrow, "GET / HTTP/1.1\r\nHost: h\r\nA: b\r\nC: d\r\n\r\n",
+                         "GET / 1.1 {Host: h|A: b|C: d} 0|end", NULL);
+    assert_http_text_fed(&narrow, "GET / HTTP/1.1\r\nHost: h\r\nA:\r\nC:\r\nE:\r\n\r\n",
+                         "refused(431)", NULL);
+}
+
+#define NARROW_CHUNKED "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding:chunked\r\n\r\n"
+
+static const struct http_feed limited = {
+    .options = &(const weir_http1_options){.size = sizeof(weir_http1_options),
+                                           .max_header_bytes = 50,
+                                           .max_header_fields = 3,
+                                           .max_chunk = 16},
+};
+
+TEST(http1_request, of_the_largest_chunk_and_trailers)
+{
+#define NARROW_HEAD "POST / 1.1 {Host: h|Transfer-Encoding: chunked} ?|"
+
+    assert_http_text_fed(&limited, NARROW_CHUNKED "10\r\n0123456789abcdef\r\n0\r\n\r\n",
+                         NARROW_HEAD "(0123456789abcdef)|end", NULL);
+    assert_http_text_fed(&limited, NARROW_CHUNKED "11\r\n0", NARROW_HEAD "refused(400)", NULL);
+    assert_http_text_fed(&limited, NARROW_CHUNKED "0\r\nA: b\r\nC: d\r\nE: f\r\n\r\n",
+                         NARROW_HEAD "end {A: b|C: d|E: f}", NULL);
+    assert_http_text_fed(&limited, NARROW_CHUNKED "0\r\nA:\r\nTE:\r\nE:\r\nG:\r\n\r\n",
+                         NARROW_HEAD "refused(431)", NULL);
+    assert_http_text_fed(
+        &limited, NARROW_CHUNKED "0\r\nA: 01234567890123456789012345678901234567890123456789",
+        NARROW_HEAD "refused(431)", NULL);
+}
+
+/* Extensions are counted over the whole message. */
+TEST(http1_request, with_too_many_extensions)
+{
+    char *bytes = malloc(20000), *to = bytes, *in = malloc(20000);
+    size_t head;
+
+    to += sprintf(to, "%s", NARROW_CHUNKED);
+    for (int i = 0; i < 4; i++) {
+        to += sprintf(to, "1;");
+        memset(to, 'e', 1024);
+        to += 1024;
+        to += sprintf(to, "\r\nx\r\n");
+    }
+    head = (size_t)(to - bytes);
+    (void)sprintf(to, "0;\r\n\r\n");
+    (void)sprintf(in, "%s(xxxx)|end", NARROW_HEAD);
+    assert_http_fed(&feed, bytes, strlen(bytes), in, NULL);
+    (void)sprintf(bytes + head, "0;e\r\n\r\n");
+    (void)sprintf(in, "%s(xxxx)|refused(400)", NARROW_HEAD);
+    assert_http_fed(&feed, bytes, strlen(bytes), in, NULL);
+    free(bytes);
+    free(in);
+}
+
+/* A head that is too long to be copied, with more fields than fit behind it. */
+TEST(http1_request, with_many_fields)
+{
+    char *bytes = malloc(20000), *in = malloc(20000), *to = bytes, *note = in;
+
+    to += sprintf(to, "GET / HTTP/1.1\r\nHost: h\r\n");
+    note += sprintf(note, "GET / 1.1 {Host: h");
+    for (int i = 0; i < 99; i++) {
+        to += sprintf(to, "X-Field-%d: value number %d\r\n", i, i);
+        note += sprintf(note, "|X-Field-%d: value number %d", i, i);
+    }
+    (void)sprintf(to, "\r\n");
+    (void)sprintf(note, "} 0|end");
+    assert_http_fed(&feed, bytes, strlen(bytes), in, NULL);
+    free(bytes);
+    free(in);
+}
