@@ -219,6 +219,7 @@ struct weir_http_call {
     bool has_response;     /* any head has arrived */
     bool closes;           /* the connection cannot be reused */
     bool is_in_send;       /* weir_http_client_send has not returned */
+    bool owes_writable;    /* an event that has to wait for that */
     atomic_bool is_writable;
     int retries;
     int redirects;
@@ -242,6 +243,9 @@ struct weir_http_call {
 /* On its loop: starts the call; or ends it before it has started. */
 void weir__http_call_start(weir_http_call *call);
 void weir__http_call_refuse(weir_http_call *call, int err);
+
+/* weir_http_client_send returns, on the loop: events may be called from now on. */
+void weir__http_call_end_send(weir_http_call *call);
 
 /* Limits the time of the current phase, from now on. */
 void weir__http_call_limit_phase(weir_http_call *call, int64_t timeout_ns);

@@ -278,9 +278,31 @@ static void update_writability(weir_http_call *call)
 
     /* Relaxed: a hint for other threads. */
     atomic_store_explicit(&call->is_writable, is_writable, memory_order_relaxed);
-    if (is_writable && !before && !call->is_in_send && call->events != NULL &&
-        call->events->writable != NULL)
+    if (!is_writable || before || call->events == NULL || call->events->writable == NULL)
+        return;
+    if (call->is_in_send)
+        call->owes_writable = true;
+    else
         call->events->writable(call, call->user_data);
+}
+
+static void on_owed_writable(void *arg, int status)
+{
+    weir_http_call *call = arg;
+
+    if (status == 0 && weir_http_call_is_writable(call))
+        call->events->writable(call, call->user_data);
+    weir_http_call_release(call);
+}
+
+void weir__http_call_end_send(weir_http_call *call)
+{
+    call->is_in_send = false;
+    if (!call->owes_writable || call->phase == WEIR__HTTP_CALL_ENDED)
+        return;
+    weir_task_init(&call->task, on_owed_writable, weir_http_call_retain(call));
+    if (weir_execute_task(call->shard->loop, &call->task) < 0)
+        weir_http_call_release(call);
 }
 
 static void send_content(weir_http_call *call)

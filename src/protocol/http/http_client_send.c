@@ -374,7 +374,7 @@ static int start(weir_http_call *call)
         return WEIR_ECLOSED;
     call->is_in_send = true;
     weir__http_call_start(call);
-    call->is_in_send = false;
+    weir__http_call_end_send(call);
     return 0;
 }
 

@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weir/channel.h>
 #include <weir/error.h>
-#include <weir/memory.h>
 
 #include "protocol/http/http_client.h"
 
@@ -26,7 +26,8 @@ struct setup {
 
 struct tunnel {
     weir_http_request *request; /* until it is sent */
-    bool is_open;
+    bool is_accepted;           /* the head of the response has arrived */
+    bool is_open;               /* and its end, when the codec lets everything pass */
     weir_timer timer;
 };
 
@@ -88,28 +89,30 @@ static void on_response(weir_ctx *ctx, struct tunnel *tunnel, const weir_http_re
     int status = weir_http_response_status(response);
     char detail[64];
 
-    if (status >= 200 && status < 300) {
-        tunnel->is_open = true;
-        (void)weir_timer_stop(&tunnel->timer);
-        weir_fire_active(ctx);
-    } else if (status >= 300) {
+    if (status >= 300) {
         (void)snprintf(detail, sizeof(detail), "the proxy answered CONNECT with %d", status);
         fail(ctx, status == 407 ? -EACCES : -ECONNREFUSED, detail);
     }
+    tunnel->is_accepted = status >= 200;
 }
 
-/* The end of the response to CONNECT is not of interest; what follows belongs to the tunnel. */
 static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
     struct tunnel *tunnel = weir_ctx_state(ctx);
     const weir_http_response *response = weir_http_response_of(msg);
 
-    if (tunnel->is_open && response == NULL && weir_http_end_of(msg) == NULL) {
+    if (tunnel->is_open) {
         weir_fire_read(ctx, msg);
         return;
     }
-    if (response != NULL && !tunnel->is_open)
+    if (response != NULL) {
         on_response(ctx, tunnel, response);
+    } else if (tunnel->is_accepted && weir_http_end_of(msg) != NULL &&
+               weir_channel_is_open(weir_ctx_channel(ctx))) {
+        tunnel->is_open = true;
+        (void)weir_timer_stop(&tunnel->timer);
+        weir_fire_active(ctx);
+    }
     weir_msg_release(msg);
 }
 

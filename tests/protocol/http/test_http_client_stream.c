@@ -180,6 +180,56 @@ TEST_EACH_LOOP(http_client_stream, sends_much_content_from_another_thread)
     scripted_server_close(&server);
 }
 
+struct sending {
+    weir_http_client *client;
+    weir_http_request *request;
+    struct streamed *streamed;
+    weir_http_call *call;
+    bool was_called; /* an event, before the call has returned */
+    struct call_counter sent;
+};
+
+static void send_on_loop(void *arg, int status)
+{
+    struct sending *sending = arg;
+
+    (void)status;
+    IGNORE_RESULT(weir_http_client_send(sending->client, sending->request, NULL,
+                                        WEIR_HTTP_CALL_OPTIONS(.events = &streamed_events,
+                                                               .user_data = sending->streamed,
+                                                               .stream_content = true),
+                                        &sending->call));
+    sending->was_called = sending->streamed->writables.calls > 0;
+    call_counter_add(&sending->sent);
+}
+
+TEST_EACH_LOOP(http_client_stream, calls_no_event_before_send_has_returned)
+{
+    struct scripted_server server;
+    struct streamed streamed = {0};
+    char url[256];
+    struct sending sending = {.streamed = &streamed};
+
+    scripted_server_open(&server, host, REPLIES({.text = OK(2, "ok")}));
+    sending.client = client_open(host, NULL);
+    scripted_server_url(&server, "http", "/", url);
+    assert_string_equal(client_get(sending.client, url).content, "ok"); /* leaves a connection */
+    sending.request = request_of("POST", url);
+    assert_int_equal(weir_http_request_set_content_length(sending.request, 5), 0);
+    assert_int_equal(weir_execute(host->loop, send_on_loop, &sending), 0);
+    assert_true(call_counter_await_for(&sending.sent, 1, TEST_TIMEOUT_NS));
+    assert_non_null(sending.call);
+    assert_false(sending.was_called);
+    assert_true(call_counter_await_for(&streamed.writables, 1, TEST_TIMEOUT_NS));
+    assert_int_equal(weir_http_call_write(sending.call, piece_of('x', 5), NULL), 0);
+    assert_int_equal(weir_http_call_end(sending.call, NULL), 0);
+    await_end(&streamed, sending.call);
+    assert_int_equal(streamed.err, 0);
+    assert_int_equal(server.connections, 1);
+    client_close(sending.client);
+    scripted_server_close(&server);
+}
+
 /* The content looks like a second request to the scripted server. */
 TEST_EACH_LOOP(http_client_stream, sends_content_after_a_continue)
 {
