@@ -109,7 +109,8 @@ static int64_t length_of(weir_msg *body)
     return WEIR_HTTP_UNKNOWN_LENGTH;
 }
 
-static void write_whole(weir_http_exchange *exchange, weir_http_response *response, weir_msg *body)
+static void write_whole(weir_http_exchange *exchange, weir_http_response *response, weir_msg *body,
+                        weir_promise *done)
 {
     bool has_content = !has_no_content(exchange, weir_http_response_status(response));
     int64_t length = length_of(body);
@@ -117,8 +118,10 @@ static void write_whole(weir_http_exchange *exchange, weir_http_response *respon
     write_head(exchange, response, length, true);
     if (exchange->connection == NULL || length == 0 || !has_content) {
         weir_msg_release(body);
+        if (done != NULL)
+            (void)weir_promise_succeed(done, NULL);
     } else {
-        weir_write(exchange->ctx, body, NULL);
+        weir_write(exchange->ctx, body, done);
     }
     if (exchange->connection != NULL)
         write_end(exchange, weir_http_end_static());
@@ -187,7 +190,7 @@ static int perform(weir_http_exchange *exchange, const struct op *op)
     }
     switch (op->kind) {
     case OP_RESPOND:
-        write_whole(exchange, take_response(exchange, op->status), op->msg);
+        write_whole(exchange, take_response(exchange, op->status), op->msg, op->done);
         break;
     case OP_BEGIN:
         write_head(exchange, take_response(exchange, op->status), op->length, false);
@@ -298,15 +301,22 @@ static int submit(weir_http_exchange *exchange, const struct op *op, uint8_t fro
 static int respond(weir_http_exchange *exchange, const struct op *op)
 {
     if (op->status < 200 || op->status > 599) {
-        weir_msg_release(op->msg);
+        fail(op, -EINVAL);
         return -EINVAL;
     }
     return submit(exchange, op, WEIR__EXCHANGE_OPEN, WEIR__EXCHANGE_ENDED);
 }
 
+int weir__http_exchange_respond(weir_http_exchange *exchange, int status, weir_msg *body,
+                                weir_promise *done)
+{
+    return respond(exchange,
+                   &(struct op){.kind = OP_RESPOND, .status = status, .msg = body, .done = done});
+}
+
 int weir_http_respond(weir_http_exchange *exchange, int status, weir_msg *body)
 {
-    return respond(exchange, &(struct op){.kind = OP_RESPOND, .status = status, .msg = body});
+    return weir__http_exchange_respond(exchange, status, body, NULL);
 }
 
 int weir_http_exchange_begin(weir_http_exchange *exchange, int status, int64_t length)
@@ -333,7 +343,7 @@ int weir_http_exchange_end(weir_http_exchange *exchange, weir_http_end *end)
     return submit(exchange, &op, WEIR__EXCHANGE_BEGUN, WEIR__EXCHANGE_ENDED);
 }
 
-static void reset(weir_channel *channel)
+void weir__http_exchange_reset(weir_channel *channel)
 {
     weir_channel_options options;
 
@@ -348,7 +358,7 @@ void weir_http_exchange_abort(weir_http_exchange *exchange)
     /* A response that has ended is not aborted: the connection may serve the next request. */
     if (atomic_exchange_explicit(&exchange->phase, WEIR__EXCHANGE_ENDED, memory_order_acq_rel) !=
         WEIR__EXCHANGE_ENDED)
-        reset(weir_ctx_channel(exchange->ctx));
+        weir__http_exchange_reset(weir_ctx_channel(exchange->ctx));
 }
 
 static int respond_typed(weir_http_exchange *exchange, int status, const char *content_type,
@@ -435,11 +445,11 @@ static void respond_instead(weir_http_exchange *exchange, int status, bool close
         }
     }
     if (err < 0) {
-        reset(weir_ctx_channel(exchange->ctx));
+        weir__http_exchange_reset(weir_ctx_channel(exchange->ctx));
         return;
     }
     weir_http_response_set_closes(response, closes);
-    write_whole(exchange, response, weir_buf_msg(body));
+    write_whole(exchange, response, weir_buf_msg(body), NULL);
 }
 
 /* A user, so that the exchange is not freed meanwhile. On the loop. */
@@ -467,7 +477,7 @@ void weir__http_exchange_give_up(weir_http_exchange *exchange)
     } else if (claim(exchange, WEIR__EXCHANGE_BEGUN, WEIR__EXCHANGE_ENDED)) {
         weir__warn("http", exchange->route->given.path,
                    "the handler has released an exchange without the end of its response: reset");
-        reset(weir_ctx_channel(exchange->ctx));
+        weir__http_exchange_reset(weir_ctx_channel(exchange->ctx));
     }
 }
 
@@ -477,7 +487,7 @@ void weir__http_exchange_refuse(weir_http_exchange *exchange, int status)
     if (claim(exchange, WEIR__EXCHANGE_OPEN, WEIR__EXCHANGE_ENDED)) {
         respond_instead(exchange, status, true);
     } else if (claim(exchange, WEIR__EXCHANGE_BEGUN, WEIR__EXCHANGE_ENDED)) {
-        reset(weir_ctx_channel(exchange->ctx));
+        weir__http_exchange_reset(weir_ctx_channel(exchange->ctx));
     } else if (exchange->connection != NULL) { /* a response is on its way to the loop */
         weir__http_content_discard(exchange);
     }

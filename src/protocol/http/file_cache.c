@@ -9,11 +9,13 @@
 #include <weir/promise.h>
 #include <weir/timer.h>
 
+#include "base/list.h"
 #include "base/refcount.h"
 #include "os/mutex.h"
 
 #define STRIPE_COUNT 64
 #define BUCKET_COUNT 256
+#define LOOKUP_BUCKET_COUNT 64
 #define MIN_SWEEP_NS ((int64_t)1000000000)
 
 struct entry {
@@ -30,8 +32,8 @@ struct entry {
 struct weir__http_file_stripe {
     weir__mutex mutex;
     weir__list entries;
-    weir__list lookups;
     struct entry *buckets[BUCKET_COUNT];
+    weir__http_lookup *lookups[LOOKUP_BUCKET_COUNT]; /* one for each connection, at most */
 };
 
 /* References: that of the owner, and that of a scheduled sweep. */
@@ -92,7 +94,6 @@ static weir__http_file_stripe *create_stripe(void)
     memset(stripe, 0, sizeof(*stripe));
     weir__mutex_init(&stripe->mutex);
     weir__list_init(&stripe->entries);
-    weir__list_init(&stripe->lookups);
     return stripe;
 }
 
@@ -175,7 +176,7 @@ static void keep(weir__http_file_cache *cache, const weir__http_lookup *lookup,
 {
     weir__http_file_stripe *stripe = lookup->stripe;
     weir_span path = weir_span_of(lookup->path, lookup->length);
-    uint64_t hash = weir_span_hash(path, 0);
+    uint64_t hash = lookup->hash;
     struct entry *entry;
 
     while (is_full(cache, file) && !weir__list_is_empty(&stripe->entries))
@@ -321,18 +322,15 @@ void weir__http_file_cache_close(weir__http_file_cache *cache)
 
 /* ---- lookups ---- */
 
-static weir__http_lookup *lookup_of(weir__list *link)
+static weir__http_lookup **find_lookup(weir__http_file_stripe *stripe, weir_span path,
+                                       uint64_t hash)
 {
-    return (weir__http_lookup *)(void *)link; /* its first member */
-}
+    weir__http_lookup **at = &stripe->lookups[hash % LOOKUP_BUCKET_COUNT];
 
-static weir__http_lookup *find_lookup(weir__http_file_stripe *stripe, weir_span path)
-{
-    weir_list_foreach (link, &stripe->lookups) {
-        if (weir_span_equal(path, weir_span_of(lookup_of(link)->path, lookup_of(link)->length)))
-            return lookup_of(link);
-    }
-    return NULL;
+    while (*at != NULL && ((*at)->hash != hash ||
+                           !weir_span_equal(path, weir_span_of((*at)->path, (*at)->length))))
+        at = &(*at)->next;
+    return at;
 }
 
 static weir__http_lookup *create_lookup(weir__http_file_stripe *stripe, weir_span path,
@@ -344,18 +342,20 @@ static weir__http_lookup *create_lookup(weir__http_file_stripe *stripe, weir_spa
         return NULL;
     memset(lookup, 0, sizeof(*lookup));
     lookup->stripe = stripe;
+    lookup->hash = weir_span_hash(path, 0);
     lookup->started_ns = now_ns;
     lookup->length = path.length;
     memcpy(lookup->path, path.data, path.length);
     lookup->path[path.length] = '\0';
-    weir__list_append(&stripe->lookups, &lookup->link);
+    lookup->next = stripe->lookups[lookup->hash % LOOKUP_BUCKET_COUNT];
+    stripe->lookups[lookup->hash % LOOKUP_BUCKET_COUNT] = lookup;
     return lookup;
 }
 
 static int add_waiter(weir__http_file_stripe *stripe, weir_span path, int64_t now_ns, void *request,
                       weir__http_lookup **ret_lookup)
 {
-    weir__http_lookup *lookup = find_lookup(stripe, path), *new = NULL;
+    weir__http_lookup *lookup = *find_lookup(stripe, path, weir_span_hash(path, 0)), *new = NULL;
     weir__http_waiter *waiter = weir_memory_alloc(sizeof(*waiter));
 
     if (waiter != NULL && lookup == NULL)
@@ -397,9 +397,9 @@ weir__http_waiter *weir__http_file_cache_end_lookup(weir__http_file_cache *cache
 
     weir__list_init(&removed);
     weir__mutex_lock(&stripe->mutex);
-    weir__list_remove(&lookup->link);
+    *find_lookup(stripe, path, lookup->hash) = lookup->next;
     reversed = lookup->waiters;
-    old = find(stripe, path, weir_span_hash(path, 0));
+    old = find(stripe, path, lookup->hash);
     if (*old != NULL)
         unlink_entry(cache, old, &removed);
     if (file != NULL && cache->limits.lifetime_ns > 0)

@@ -16,7 +16,6 @@
 #include <weir/buf.h>
 #include <weir/executor.h>
 
-#include "base/list.h"
 #include "protocol/http/file.h"
 
 typedef struct weir__http_file_cache weir__http_file_cache;
@@ -36,8 +35,9 @@ typedef struct weir__http_waiter {
 
 /* A lookup that is under way. */
 typedef struct weir__http_lookup {
-    weir__list link;
+    struct weir__http_lookup *next;
     weir__http_file_stripe *stripe;
+    uint64_t hash;
     weir__http_waiter *waiters;
     int64_t started_ns;
     weir_task task; /* for its owner */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include <weir/channel.h>
+#include <weir/error.h>
 #include <weir/loop.h>
 #include <weir/memory.h>
 
@@ -204,9 +205,17 @@ void weir_http_files_root_release(weir_http_files_root *root)
 
 /* ---- lookups ---- */
 
-static bool lacks_descriptors(int err)
+/* Tries once more if descriptors are missing, with those of the cache, and if the file has become
+ * shorter while it was read. */
+static int open_file(weir_http_files_root *root, const char *path, weir__http_file **ret_file)
 {
-    return err == -EMFILE || err == -ENFILE;
+    int err = weir__http_file_open(&root->rules, path, ret_file);
+
+    if (err == -EMFILE || err == -ENFILE)
+        weir__http_file_cache_clear(root->cache);
+    else if (err != WEIR_ETRUNCATED)
+        return err;
+    return weir__http_file_open(&root->rules, path, ret_file);
 }
 
 /* Looks up a path, and answers all requests that wait for it. Takes the lookup and a reference to
@@ -218,11 +227,7 @@ static void look_up(weir_http_files_root *root, weir__http_lookup *lookup, int e
     char path[128];
 
     if (err == 0)
-        err = weir__http_file_open(&root->rules, lookup->path, &file);
-    if (lacks_descriptors(err)) {
-        weir__http_file_cache_clear(root->cache);
-        err = weir__http_file_open(&root->rules, lookup->path, &file);
-    }
+        err = open_file(root, lookup->path, &file);
     (void)snprintf(path, sizeof(path), "%s", lookup->path);
     waiter = weir__http_file_cache_end_lookup(root->cache, lookup, file);
     for (; waiter != NULL; waiter = next) {
@@ -230,7 +235,7 @@ static void look_up(weir_http_files_root *root, weir__http_lookup *lookup, int e
         if (file != NULL)
             (void)weir__http_files_respond(root, waiter->request, file);
         else
-            (void)weir__http_files_respond_error(waiter->request, path, err);
+            (void)weir__http_files_respond_error(root, waiter->request, path, err);
         weir_http_exchange_release(waiter->request);
         weir_memory_free(waiter);
     }

@@ -5,6 +5,8 @@
 #ifndef WEIR_PROTOCOL_HTTP_FILES_H
 #define WEIR_PROTOCOL_HTTP_FILES_H
 
+#include <stdatomic.h>
+
 #include <weir/http_files.h>
 
 #include "base/refcount.h"
@@ -22,6 +24,8 @@ struct weir_http_files_root {
     char *charset;
     char **index_files;
     char cache_control[WEIR__HTTP_CACHE_CONTROL_SIZE]; /* "" = none */
+    _Atomic int64_t warned_at;                         /* second of the last message */
+    _Atomic int64_t failed_at;
 };
 
 /* Answers with a file, or with what its conditions and ranges ask for. Fails as
@@ -30,6 +34,7 @@ int weir__http_files_respond(const weir_http_files_root *root, weir_http_exchang
                              const weir__http_file *file);
 
 /* Answers with the status of an error of weir__http_file_open. */
-int weir__http_files_respond_error(weir_http_exchange *exchange, const char *path, int err);
+int weir__http_files_respond_error(weir_http_files_root *root, weir_http_exchange *exchange,
+                                   const char *path, int err);
 
 #endif

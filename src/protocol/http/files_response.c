@@ -18,6 +18,7 @@
 #include "os/clock.h"
 #include "protocol/http/accept.h"
 #include "protocol/http/conditions.h"
+#include "protocol/http/exchange.h"
 #include "protocol/http/ranges.h"
 
 #define MAX_ACCEPT_LINES 8
@@ -103,64 +104,72 @@ static void on_sent(weir_promise *promise, void *user_data)
         weir__error("http_files", weir_channel_format(channel, name, sizeof(name)),
                     "a file could not be sent: %s", weir_error_text(err));
     if (err < 0)
-        weir_channel_abort(channel, NULL);
+        weir__http_exchange_reset(channel);
     weir_channel_release(channel);
     weir_memory_free(sending);
 }
 
-/* Writes a part of a file. Takes the message. */
-static int write_range(weir_http_exchange *exchange, weir_msg *msg)
+/* A promise for the sending of a file. */
+static int watch(weir_channel *channel, weir_promise **ret_done)
 {
-    weir_channel *channel = weir_http_exchange_channel(exchange);
     struct sending *sending = weir_memory_alloc(sizeof(*sending));
-    weir_promise *promise;
-    int err;
 
-    if (sending == NULL || weir_promise_create(weir_channel_executor(channel), &promise) < 0) {
+    if (sending == NULL || weir_promise_create(weir_channel_executor(channel), ret_done) < 0) {
         weir_memory_free(sending);
-        weir_msg_release(msg);
         return -ENOMEM;
     }
     memset(sending, 0, sizeof(*sending));
     sending->listener.fn = on_sent;
     sending->listener.user_data = sending;
     sending->channel = weir_channel_retain(channel);
-    weir_promise_listen(promise, &sending->listener);
-    err = weir_http_exchange_write(exchange, msg, promise);
-    weir_promise_release(promise);
+    weir_promise_listen(*ret_done, &sending->listener);
+    return 0;
+}
+
+/* A part of the representation, and a promise if it is sent from a file; otherwise NULL. */
+static int take_part(const struct response *response, int64_t offset, int64_t length,
+                     weir_msg **ret_msg, weir_promise **ret_done)
+{
+    int err = slice(response->representation, offset, length, ret_msg);
+
+    *ret_done = NULL;
+    if (err < 0 || weir_file_range_of(*ret_msg) == NULL)
+        return err;
+    err = watch(weir_http_exchange_channel(response->exchange), ret_done);
+    if (err < 0)
+        weir_msg_release(*ret_msg);
     return err;
 }
 
-static int write_slice(const struct response *response, int64_t offset, int64_t length)
+/* Writes a part, as one of several. */
+static int write_part(const struct response *response, int64_t offset, int64_t length)
 {
+    weir_promise *done;
     weir_msg *msg;
-    int err = slice(response->representation, offset, length, &msg);
+    int err = take_part(response, offset, length, &msg, &done);
 
     if (err < 0)
         return err;
-    return weir_file_range_of(msg) != NULL
-               ? write_range(response->exchange, msg)
-               : weir_http_exchange_write(response->exchange, msg, NULL);
+    err = weir_http_exchange_write(response->exchange, msg, done);
+    weir_promise_release(done);
+    return err;
 }
 
-/* Sends one part. Without content, as with HEAD and 304, the message is its length only. */
+/*
+ * Sends one part: head, content and end at once, because filters decide by the content what to do
+ * with the head. With HEAD and 304 only its length counts.
+ */
 static int send_part(const struct response *response, int status, int64_t offset, int64_t length)
 {
-    weir_http_exchange *exchange = response->exchange;
+    weir_promise *done;
     weir_msg *msg;
-    int err = slice(response->representation, offset, length, &msg);
+    int err = take_part(response, offset, length, &msg, &done);
 
     if (err < 0)
         return err;
-    if (response->is_head || status == 304 || weir_file_range_of(msg) == NULL)
-        return weir_http_respond(exchange, status, msg);
-    err = weir_http_exchange_begin(exchange, status, length);
-    if (err < 0) {
-        weir_msg_release(msg);
-        return err;
-    }
-    err = write_range(exchange, msg);
-    return err < 0 ? err : weir_http_exchange_end(exchange, NULL);
+    err = weir__http_exchange_respond(response->exchange, status, msg, done);
+    weir_promise_release(done);
+    return err;
 }
 
 /* ---- headers ---- */
@@ -257,7 +266,7 @@ static int write_parts(const struct response *response, const weir__http_range *
     for (size_t i = 0; i < count && err == 0; i++) {
         err = write_text(response, text, heads[i] - (i > 0 ? heads[i - 1] : 0));
         if (err == 0)
-            err = write_slice(response, (int64_t)ranges[i].offset, (int64_t)ranges[i].length);
+            err = write_part(response, (int64_t)ranges[i].offset, (int64_t)ranges[i].length);
     }
     if (err == 0)
         err = write_text(response, text, weir_buf_readable(text));
@@ -348,8 +357,14 @@ static int send_file(const struct response *response)
         .modified = representation->modified_seconds,
         .is_there = true,
     };
-    int64_t now = weir__realtime_now() / 1000000000;
+    bool has_conditions =
+        conditions.if_match.data != NULL || conditions.if_none_match.data != NULL ||
+        conditions.if_modified_since.data != NULL || conditions.if_unmodified_since.data != NULL ||
+        conditions.if_range.data != NULL;
+    int64_t now = has_conditions ? weir__realtime_now() / 1000000000 : 0;
 
+    if (!has_conditions)
+        return send_content(response, &conditions, &validators, now);
     switch (weir__http_conditions_status(&conditions, &validators, true, now)) {
     case 304:
         return not_modified(response);
@@ -413,7 +428,16 @@ int weir__http_files_respond(const weir_http_files_root *root, weir_http_exchang
 
 /* ---- errors ---- */
 
-int weir__http_files_respond_error(weir_http_exchange *exchange, const char *path, int err)
+/* Limits what clients can make the log say: one line a second of each kind. */
+static bool may_log(_Atomic int64_t *logged_at)
+{
+    int64_t now = weir__realtime_now() / 1000000000;
+
+    return atomic_exchange_explicit(logged_at, now, memory_order_relaxed) != now;
+}
+
+int weir__http_files_respond_error(weir_http_files_root *root, weir_http_exchange *exchange,
+                                   const char *path, int err)
 {
     switch (err) {
     case -ENOENT:
@@ -432,10 +456,12 @@ int weir__http_files_respond_error(weir_http_exchange *exchange, const char *pat
     case WEIR_EREJECTED:
     case WEIR_EFULL:
     case WEIR_ECANCELED:
-        weir__warn("http_files", path, "cannot be opened now: %s", weir_error_text(err));
+        if (may_log(&root->warned_at))
+            weir__warn("http_files", path, "cannot be opened now: %s", weir_error_text(err));
         return weir_http_respond_error(exchange, 503, NULL);
     default:
-        weir__error("http_files", path, "cannot be opened: %s", weir_error_text(err));
+        if (may_log(&root->failed_at))
+            weir__error("http_files", path, "cannot be opened: %s", weir_error_text(err));
         return weir_http_respond_error(exchange, 500, NULL);
     }
 }

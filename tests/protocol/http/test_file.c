@@ -184,7 +184,7 @@ TEST(file, precompressed_siblings_are_other_representations)
 
     disk_tree_file(site.tree, "root/a.txt.gz", "gz");
     disk_tree_file(site.tree, "root/a.txt.br", "b");
-    disk_tree_folder(site.tree, "root/a.txt.zst"); /* is no file */
+    disk_tree_folder(site.tree, "root/a.txt.zst"); /* not a file */
     file = open_file(&site, "a.txt");
     assert_int_equal(file->count, 3);
     assert_null(file->representations[0].coding);
@@ -211,7 +211,7 @@ TEST(file, folders_have_an_index_file_or_nothing)
     assert_int_equal(failure_of(&site, ""), -ENOENT);
     assert_int_equal(failure_of(&site, "empty/"), -ENOENT);
     assert_int_equal(failure_of(&site, "a.txt/"), -ENOTDIR);
-    disk_tree_folder(site.tree, "root/empty/index.html"); /* is no file */
+    disk_tree_folder(site.tree, "root/empty/index.html"); /* not a file */
     disk_tree_file(site.tree, "root/empty/index.htm", "second");
     file = open_file(&site, "empty/");
     assert_int_equal(file->representations[0].size, 6);

@@ -675,6 +675,43 @@ TEST(files, a_client_that_has_gone_meanwhile_is_no_problem)
     weir_group_release(group);
 }
 
+TEST(files, a_root_may_go_while_a_file_is_being_opened)
+{
+    weir_http_files_root *root;
+    struct file_site site;
+    weir_group *group = NULL;
+
+    assert_int_equal(
+        weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .io = WEIR_IO_NONE), &group), 0);
+    open_site(&site, OPTIONS(.group = group));
+    file_site_put(&site, "GET", "/files/a.txt", "");
+    root = site.root;
+    site.root = NULL;
+    weir_http_files_root_release(root);
+    wait_for_group(group);
+    weir_embedded_run(site.embedded);
+    file_site_read(&site, &reply);
+    assert_string_equal(reply.body, "0123456789");
+    file_site_close(&site);
+    assert_int_equal(weir_group_shutdown(group, 0, weir_ms(5000)), 0);
+    weir_group_release(group);
+}
+
+TEST(files, a_file_that_becomes_shorter_while_it_is_read_is_opened_again)
+{
+    struct file_site site;
+
+    disk_faults_install();
+    open_site(&site, OPTIONS(.listing = true));
+    disk_faults_inject(DISK_PREAD, 1, DISK_END_OF_FILE);
+    get(&site, "/files/a.txt", "");
+    assert_int_equal(disk_faults_injected(), 1);
+    assert_int_equal(reply.status, 200);
+    assert_string_equal(reply.body, "0123456789");
+    file_site_close(&site);
+    disk_faults_remove();
+}
+
 TEST(files, a_group_that_has_ended_is_unavailable)
 {
     struct file_site site;

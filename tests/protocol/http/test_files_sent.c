@@ -23,17 +23,20 @@ struct site {
     weir_http_files_root *root;
     weir_http_server *server;
     char *large;
+    enum weir_io io;
 };
 
 static void open_site(struct site *site, enum weir_io io)
 {
     site->tree = disk_tree_create();
+    site->io = io;
     site->large = malloc(LARGE_SIZE);
     assert_non_null(site->large);
     for (size_t i = 0; i < LARGE_SIZE; i++)
         site->large[i] = (char)(i * i >> 3);
     disk_tree_file(site->tree, "root/a.txt", "hello");
     disk_tree_bytes(site->tree, "root/large.bin", site->large, LARGE_SIZE);
+    disk_tree_bytes(site->tree, "root/large.txt", site->large, LARGE_SIZE);
     disk_tree_file(site->tree, "root/huge.bin", "");
     disk_tree_truncate(site->tree, "root/huge.bin", HUGE_SIZE);
     assert_int_equal(
@@ -77,12 +80,17 @@ static int connect_to(const struct site *site)
     return raw_client_connect(weir_http_server_server(site->server));
 }
 
-static void ask(int peer, const char *path)
+static void ask_with(int peer, const char *path, const char *fields)
 {
     char request[128];
 
-    (void)snprintf(request, sizeof(request), "GET /%s HTTP/1.1\r\nHost: a\r\n\r\n", path);
+    (void)snprintf(request, sizeof(request), "GET /%s HTTP/1.1\r\nHost: a\r\n%s\r\n", path, fields);
     raw_client_send(peer, request);
+}
+
+static void ask(int peer, const char *path)
+{
+    ask_with(peer, path, "");
 }
 
 /* Threads of backends interrupt each other by signals. */
@@ -147,6 +155,42 @@ TEST_EACH_HOST(files_sent, are_complete_and_in_order)
         receive_bytes(peers[i], "HTTP/1.1 404", 12);
         raw_client_close(peers[i]);
     }
+}
+
+static const char *const modes[] = {"", "Accept-Encoding: gzip\r\n"};
+
+static int add_compression(weir_channel *channel, void *user_data)
+{
+    (void)user_data;
+    return weir_http_compression_add(weir_channel_pipeline(channel),
+                                     WEIR_HTTP_COMPRESSION_OPTIONS(.level = 1));
+}
+
+/* With the filter that compresses: it leaves files alone, whichever thread has opened them. */
+TEST_EACH_HOST(files_sent, files_pass_the_compression)
+{
+    weir_http_server *server = NULL;
+    int peer;
+
+    assert_int_equal(
+        weir_http_server_start(
+            WEIR_HTTP_SERVER_OPTIONS(.address = "127.0.0.1:0", .io = site->io, .threads = 1,
+                                     .init_connection = add_compression,
+                                     .routes = (const weir_http_route[]){{"GET", "/{path*}",
+                                                                          weir_http_files,
+                                                                          .user_data = site->root},
+                                                                         {0}}),
+            &server),
+        0);
+    peer = raw_client_connect(weir_http_server_server(server));
+    for (int i = 0; i < 4; i++) { /* at first from the disk, then from the cache */
+        ask_with(peer, "large.txt", modes[i % 2]);
+        assert_int_equal(receive_head(peer, 200), LARGE_SIZE);
+        receive_bytes(peer, site->large, LARGE_SIZE);
+    }
+    raw_client_close(peer);
+    assert_int_equal(weir_http_server_stop(server, weir_seconds(10)), 0);
+    weir_http_server_release(server);
 }
 
 /* Receives until the end, or a reset. Returns the number of bytes. */

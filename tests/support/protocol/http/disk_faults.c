@@ -71,7 +71,9 @@ static ssize_t on_getdents64(int folder, void *entries, size_t size)
 
 static ssize_t on_pread(int file, void *memory, size_t size, off_t offset)
 {
-    return fails(DISK_PREAD) ? -1 : real.pread(file, memory, size, offset);
+    if (fails(DISK_PREAD))
+        return errno == DISK_END_OF_FILE ? 0 : -1;
+    return real.pread(file, memory, size, offset);
 }
 
 static ssize_t on_pwrite(int file, const void *memory, size_t size, off_t offset)

@@ -27,6 +27,9 @@ enum disk_call {
     DISK_CALL_COUNT,
 };
 
+/* Instead of an errno: the call returns 0, as at the end of a file. */
+#define DISK_END_OF_FILE (-1)
+
 void disk_faults_install(void);
 void disk_faults_remove(void);
 
