@@ -18,6 +18,7 @@ COMPILERS = ("g++", "clang++")
 PROGRAMS = {
     "weir": ROOT / "tests/cplusplus/api.cpp",
     "weir-tls": ROOT / "tests/cplusplus/tls_api.cpp",
+    "weir-http": ROOT / "tests/cplusplus/http_api.cpp",
 }
 GUIDE = ROOT / "tests/cplusplus/guide.cpp"
 MACRO = re.compile(r"#define (WEIR_\w+_OPTIONS)\(\.\.\.\) WEIR_OPTIONS\((\w+),")
@@ -56,7 +57,8 @@ def members(header, struct):
 
 def macro_program(designated):
     """A program that uses the macro of every options struct."""
-    lines = ["#include <weir/weir.h>", "#include <weir/tls.h>", "#include <weir/tls_context.h>"]
+    lines = ["#include <weir/weir.h>"]
+    lines += [f"#include <weir/{path.name}>" for path in source.public_headers()]
     for path in source.public_headers():
         header = source.code_only(path.read_text())
         for macro, struct in MACRO.findall(header):

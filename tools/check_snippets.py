@@ -37,6 +37,7 @@ LICENCE = re.compile(r"/\* SPDX-License-Identifier: .* \*/\n")
 PRELUDE = (
     "#include <errno.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
     "#include <weir/weir.h>\n#include <weir/tls.h>\n"
+    "#include <weir/http_client.h>\n#include <weir/http_files.h>\n"
 )
 OTHERS = {
     "libuv": "#include <stdio.h>\n#include <stdlib.h>\n#include <uv.h>\n",

@@ -88,6 +88,27 @@ void raw_client_receive_end(int peer)
     assert_true(length == 0 || errno == ECONNRESET);
 }
 
+size_t raw_client_receive_all(int peer, char *ret_text, size_t size)
+{
+    size_t total = 0, kept = 0;
+    ssize_t length;
+
+    for (;;) {
+        if (kept == size - 1) { /* drops the older half */
+            memmove(ret_text, ret_text + size / 2, kept - size / 2);
+            kept -= size / 2;
+        }
+        UNINTERRUPTED(length, recv(peer, ret_text + kept, size - 1 - kept, 0));
+        assert_true(length >= 0);
+        if (length == 0)
+            break;
+        kept += (size_t)length;
+        total += (size_t)length;
+    }
+    ret_text[kept] = '\0';
+    return total;
+}
+
 void raw_client_echo(int peer, const char *text)
 {
     raw_client_send(peer, text);

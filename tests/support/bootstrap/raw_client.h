@@ -6,6 +6,8 @@
 #ifndef WEIR_TEST_RAW_CLIENT_H
 #define WEIR_TEST_RAW_CLIENT_H
 
+#include <stddef.h>
+
 #include <weir/server.h>
 
 /* Connects to the first listener of a server, to a listener, or to an address. Returns the socket.
@@ -22,6 +24,10 @@ void raw_client_receive(int peer, const char *text);
 
 /* Receives until the end of the stream, or a reset. */
 void raw_client_receive_end(int peer);
+
+/* Receives until the end of the stream. Keeps the last `size` - 1 bytes or less, as a text, and
+ * returns how many bytes there were. */
+size_t raw_client_receive_all(int peer, char *ret_text, size_t size);
 
 /* Sends a text and receives it back. */
 void raw_client_echo(int peer, const char *text);
