@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +49,41 @@ TEST_EACH_LOOP(server, serves_clients)
     for (int i = 0; i < 3; i++)
         raw_client_close(peers[i]);
     assert_true(call_counter_await(&service.closed, 3));
+    echo_service_stop(server);
+}
+
+static int note_address_index(weir_channel *channel, void *user_data)
+{
+    _Atomic int *indexes = user_data;
+
+    return indexes[weir_server_address_index(channel)]++ < 2 ? 0 : -EINVAL;
+}
+
+TEST_EACH_LOOP(server, connections_know_their_address)
+{
+    static const char *const more[] = {"127.0.0.1:0", "127.0.0.1:0", NULL};
+    _Atomic int indexes[3] = {0};
+    weir_server *server = NULL;
+
+    assert_int_equal(
+        weir_server_start(WEIR_SERVER_OPTIONS(.boss = host->group, .address = "127.0.0.1:0",
+                                              .addresses = more, .acceptors = 2,
+                                              .init_child = note_address_index,
+                                              .user_data = indexes),
+                          &server),
+        0);
+    assert_int_equal(weir_server_listener_count(server), 6);
+    for (size_t i = 0; i < 6; i++)
+        assert_int_equal(weir_server_address_index(weir_server_listener(server, i)), i / 2);
+    for (size_t i = 0; i < 6; i += 2) {
+        int peer = raw_client_connect_listener(weir_server_listener(server, i));
+
+        while (indexes[i / 2] == 0)
+            sched_yield();
+        raw_client_close(peer);
+    }
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(indexes[i], 1);
     echo_service_stop(server);
 }
 

@@ -78,6 +78,27 @@ TEST_EACH_LOOP(run, drains_on_sigterm)
     run_until(host, SIGTERM);
 }
 
+/* The connection has a handler that would drain for ever. */
+TEST_EACH_LOOP(run, drains_as_long_as_it_is_told)
+{
+    struct echo_service service = {.drains_itself = true};
+    weir_server *server = echo_service_start(
+        &service, WEIR_SERVER_OPTIONS(.boss = host->group, .drain_timeout_ns = weir_ms(50)));
+    int peer = raw_client_connect(server);
+    int64_t begin_ns;
+
+    raw_client_echo(peer, "x");
+    send_blocked(SIGTERM);
+    begin_ns = weir__monotonic_now();
+    assert_int_equal(weir_server_run(server), 0);
+    mask(SIG_UNBLOCK, SIGTERM);
+    assert_true(weir__monotonic_now() - begin_ns >= weir_ms(50));
+    assert_true(weir__monotonic_now() - begin_ns < weir_seconds(5));
+    raw_client_receive_end(peer);
+    raw_client_close(peer);
+    weir_server_release(server);
+}
+
 TEST_EACH_LOOP(run, drains_on_sigint)
 {
     run_until(host, SIGINT);

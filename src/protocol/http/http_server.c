@@ -147,6 +147,10 @@ int weir_http_server_start(const weir_http_server_options *options, weir_http_se
     err = create_parts(server);
     if (err == 0)
         err = start(server);
+    if (err < 0 && server->group != NULL) { /* its loops may still close listeners */
+        (void)weir_group_shutdown(server->group, 0, RELEASE_TIMEOUT_NS);
+        (void)weir_group_await_termination(server->group, RELEASE_TIMEOUT_NS);
+    }
     if (err < 0)
         free_server(server);
     else

@@ -434,6 +434,23 @@ static void hold(weir_http_exchange *exchange, void *user_data)
     call_counter_add(&held->arrived);
 }
 
+/* Counts connections that have been told to drain. */
+static struct call_counter draining;
+
+static void on_draining(weir_ctx *ctx)
+{
+    call_counter_add(&draining);
+    weir_fire_draining(ctx);
+}
+
+static int add_drain_counter(weir_channel *channel, void *user_data)
+{
+    static const weir_handler counter = {.name = "drain-counter", .draining = on_draining};
+
+    (void)user_data;
+    return weir_pipeline_add_last(weir_channel_pipeline(channel), &counter, NULL);
+}
+
 struct stopping {
     weir_http_server *server;
     int64_t timeout_ns;
@@ -452,12 +469,21 @@ TEST_EACH_HOST(http_server, answers_what_it_has_read_before_it_stops)
 {
     struct held held = {0};
     const weir_http_route table[] = {{"GET", "/", hello}, {"GET", "/held", hold, &held}, {0}};
-    struct stopping stopping = {start(host->group, table), weir_seconds(10), -1};
-    int idle = raw_client_connect(weir_http_server_server(stopping.server));
-    int busy = raw_client_connect(weir_http_server_server(stopping.server));
+    struct stopping stopping = {NULL, weir_seconds(10), -1};
     char answer[HTTP_CALL_SIZE];
     pthread_t thread;
+    int idle, busy;
 
+    draining = (struct call_counter){0};
+    assert_int_equal(
+        weir_http_server_start(WEIR_HTTP_SERVER_OPTIONS(.address = "127.0.0.1:0", .routes = table,
+                                                        .workers = host->group,
+                                                        .init_connection = add_drain_counter,
+                                                        .child_options = &quick),
+                               &stopping.server),
+        0);
+    idle = raw_client_connect(weir_http_server_server(stopping.server));
+    busy = raw_client_connect(weir_http_server_server(stopping.server));
     raw_client_send(idle, HTTP_GET("/"));
     http_call_receive_one(idle, 5, answer);
     raw_client_send(busy, HTTP_GET("/held"));
@@ -466,6 +492,7 @@ TEST_EACH_HOST(http_server, answers_what_it_has_read_before_it_stops)
     assert_true(http_call_receive(idle, answer)); /* closed at once, without a reset */
     assert_string_equal(answer, "");
     raw_client_close(idle);
+    assert_true(call_counter_await(&draining, 2));
     assert_int_equal(weir_http_respond_text(held.exchange, 200, "late"), 0);
     weir_http_exchange_release(held.exchange);
     assert_true(http_call_receive(busy, answer));

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * HTTP servers with TLS on one address and without on another.
+ */
+#include <weir/http_server.h>
+
+#include <string.h>
+
+#include <weir/clock.h>
+#include <weir/tls.h>
+
+#include "support/bootstrap/raw_client.h"
+#include "support/loop/host.h"
+#include "support/protocol/http/http_call.h"
+#include "support/tls/pki.h"
+#include "support/tls/tls_caller.h"
+
+static void say_security(weir_http_exchange *exchange, void *user_data)
+{
+    bool is_tls = weir_pipeline_find(weir_channel_pipeline(weir_http_exchange_channel(exchange)),
+                                     "tls") != NULL;
+
+    (void)user_data;
+    (void)weir_http_respond_text(exchange, 200, is_tls ? "safe" : "plain");
+}
+
+static const weir_http_route routes[] = {{"GET", "/", say_security}, {0}};
+
+static weir_tls_context *create_context(bool is_client)
+{
+    weir_tls_context *context = NULL;
+    int err =
+        is_client
+            ? weir_tls_client_create(WEIR_TLS_CONTEXT_OPTIONS(.ca_file = pki()->ca_file), &context)
+            : weir_tls_server_create(
+                  WEIR_TLS_CONTEXT_OPTIONS(.certificate_file = pki()->server.certificate_file,
+                                           .key_file = pki()->server.key_file),
+                  &context);
+
+    assert_int_equal(err, 0);
+    return context;
+}
+
+TEST_EACH_HOST(tls_http_server, serves_both)
+{
+    weir_tls_context *tls = create_context(false), *trusting = create_context(true);
+    struct tls_call call = {.tls = trusting, .text = HTTP_LAST("/")};
+    weir_http_server *server = NULL, *reversed = NULL;
+    char answer[HTTP_CALL_SIZE];
+    weir_group *group = NULL;
+
+    assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1), &group), 0);
+    assert_int_equal(
+        weir_http_server_start(
+            WEIR_HTTP_SERVER_OPTIONS(.tls_address = "127.0.0.1:0", .tls = tls,
+                                     .add_tls = weir_tls_add, .routes = routes,
+                                     .workers = host->group,
+                                     .child_options =
+                                         WEIR_CHANNEL_OPTIONS(.close_timeout_ns = weir_ms(200))),
+            &server),
+        0);
+    tls_call_run(group, weir_http_server_server(server), &call);
+    assert_int_equal(call.result, 0);
+    assert_contains(call.received, "HTTP/1.1 200 OK\r\n");
+    weir_http_server_release(server);
+
+    assert_int_equal(
+        weir_http_server_start(WEIR_HTTP_SERVER_OPTIONS(.address = "127.0.0.1:0",
+                                                        .tls_address = "127.0.0.1:0", .tls = tls,
+                                                        .add_tls = weir_tls_add, .routes = routes,
+                                                        .threads = 1),
+                               &reversed),
+        0);
+    http_call(reversed, HTTP_LAST("/"), answer); /* the first listener */
+    assert_contains(answer, "\r\n\r\nplain");
+    weir_http_server_release(reversed);
+    weir_group_release(group);
+    weir_tls_context_release(trusting);
+    weir_tls_context_release(tls);
+}
