@@ -140,7 +140,9 @@ static uint8_t *put_long_number(uint8_t *to, uint64_t number)
     do
         digits[sizeof(digits) - ++count] = (uint8_t)('0' + number % 10);
     while ((number /= 10) > 0);
-    return put(to, digits + sizeof(digits) - count, count);
+    for (; count > 0; count--)
+        *to++ = digits[sizeof(digits) - count];
+    return to;
 }
 
 static inline uint8_t *put_number(uint8_t *to, uint64_t number)
