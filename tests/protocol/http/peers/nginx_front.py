@@ -20,6 +20,8 @@ from peers import expect
 CONFIGURATION = """
     log_format ids '$request_id $status $upstream_status';
     keepalive_requests 1000000;
+    lingering_time 200ms;
+    lingering_timeout 100ms;
     upstream back { server 127.0.0.1:BACK; keepalive 16; keepalive_requests 1000000; }
     server {
         listen 127.0.0.1:$port backlog=4096;

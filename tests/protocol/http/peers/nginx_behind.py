@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nginx_behind.py REVERSE_PROXY [COUNT [SECONDS]]: nginx behind examples/reverse-proxy, with
+persistent connections between them. COUNT mutants (mutants.py; default 2000) must not smuggle a
+request past the proxy, and no request may be lost under the load of wrk.
+
+The proxy adds X-Forwarded-For to each request that it has accepted: a smuggled one has none. nginx
+gives each request an id, which goes back to the client: each must arrive once at most.
+"""
+import collections
+import concurrent.futures
+import re
+import subprocess
+import sys
+
+import mutants
+import peers
+from peers import expect
+
+CONFIGURATION = """
+    log_format ids '$request_id $status "$http_x_forwarded_for" $request';
+    keepalive_requests 1000000;
+    server {
+        listen 127.0.0.1:$port backlog=4096;
+        access_log $dir/access.log ids;
+        add_header X-Origin-Id $request_id always;
+        add_header X-Origin-Uri $request_uri always;
+        location / { return 200 "from nginx\\n"; }
+    }
+"""
+
+
+def start_proxy(program, port):
+    return peers.Server(program, "--port", 0, "--threads", 2, f"127.0.0.1:{port}")
+
+
+def send(port, stream):
+    """The responses to a mutant, as far as they can be read."""
+    try:
+        return peers.responses(peers.exchange(port, stream))
+    except ValueError:
+        return []  # cut off, or to a HEAD
+
+
+def check_logs(log, found):
+    """Each request that nginx saw came through the proxy's parser."""
+    ids = set()
+    for line in log.splitlines():
+        request_id, status, rest = line.split(None, 2)
+        ids.add(request_id)
+        expect(not rest.startswith('"-"') or status == "400", f"smuggled: {line}")
+    seen = collections.Counter(fields["x-origin-id"] for _, fields, _ in found
+                               if "x-origin-id" in fields)
+    expect(all(count == 1 for count in seen.values()), "a response was sent twice")
+    expect(set(seen) <= ids, "a response that nginx never sent")
+    statuses = collections.Counter(status for status, _, _ in found)
+    print(f"nginx saw {len(ids)} requests, clients {len(found)} responses: {dict(statuses)}")
+    expect(len(seen) > 100, "too few requests were forwarded")
+
+
+def check_mutants(program, count):
+    with peers.nginx(CONFIGURATION) as (folder, origin), start_proxy(program, origin) as proxy:
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda stream: send(proxy.port, stream),
+                                  mutants.mutants(count, 1)))
+        for responses in found:
+            canaries = [fields for _, fields, _ in responses
+                        if fields.get("x-origin-uri") == "/canary"]
+            expect(len(canaries) <= 1, f"{len(canaries)} answers to one request")
+        access = folder / "access.log"
+        peers.wait_until(lambda: access.read_text().endswith("\n"), "nginx's log")
+        check_logs(access.read_text(), [response for one in found for response in one])
+
+
+def check_load(program, seconds):
+    peers.need("wrk")
+    with peers.nginx(CONFIGURATION) as (folder, origin), start_proxy(program, origin) as proxy:
+        said = subprocess.run(["wrk", "-t1", "-c64", f"-d{seconds}s", "--timeout", "60s",
+                               f"http://127.0.0.1:{proxy.port}/hello"], stdout=subprocess.PIPE,
+                              text=True).stdout
+        done = re.search(r"(\d+) requests in", said)
+        expect(done and "Socket errors" not in said and "Non-2xx" not in said, said)
+        seen = len((folder / "access.log").read_text().splitlines())
+        expect(seen >= int(done[1]), f"nginx saw {seen} of {done[1]}")
+        print(f"{done[1]} requests under load, none lost")
+
+
+def main(program, count="2000", seconds="1"):
+    peers.need("nginx")
+    check_mutants(program, int(count))
+    check_load(program, seconds)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
