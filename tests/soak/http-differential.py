@@ -18,5 +18,6 @@ if __name__ == "__main__":
     programs = pathlib.Path(sys.argv[1])
     for seed in range(1, int((sys.argv[2:] or [10])[0]) + 1):
         print(f"seed {seed}", flush=True)
-        differential.main(programs / "http-parse", COUNT, seed)
+        for kind in ("requests", "responses"):
+            differential.main(programs / "http-parse", kind, COUNT, seed)
     nginx_front.main(programs / "http-test-server", COUNT, 10)

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests, valid and nearly valid, whose framing matters: the seeds of mutants.py.
+"""Requests and responses, valid and nearly valid, whose framing matters: the seeds of mutants.py.
 
-Each is a stream of bytes that begins with a request; some have a second one behind it.
+Each is a stream of bytes that begins with a message; some have a second one behind it.
 """
-
-HOST = b"Host: weir.example\r\n"
 
 
 def request(line, *fields, body=b""):
@@ -31,7 +29,7 @@ def chunked(*chunks, fields=(), trailers=b"", last=b"0\r\n"):
 
 SMUGGLED = b"GET /smuggled HTTP/1.1\r\nHost: weir.example\r\n\r\n"
 
-SEEDS = [
+REQUESTS = [
     # start lines and targets
     get(),
     get(b"User-Agent: curl/8.0", b"Accept: */*"),
@@ -143,4 +141,63 @@ SEEDS = [
     get(b"Transfer-Encoding: chunked") + b"0\r\n\r\n",
     chunked(b"hello") + SMUGGLED,
     get() + get(b"X: second"),
+]
+
+
+def response(*fields, line=b"HTTP/1.1 200 OK", body=b""):
+    return request(line, *fields, body=body)
+
+
+CHUNKED = b"Transfer-Encoding: chunked"
+
+RESPONSES = [
+    response(b"Content-Length: 5", body=b"hello"),
+    response(b"Content-Length: 0"),
+    response(b"Content-Length: 5", b"Connection: close", body=b"hello"),
+    response(b"Content-Length: 5", b"Content-Type: text/plain", b"Date: now", body=b"hello"),
+    response(line=b"HTTP/1.1 204 No Content"),
+    response(line=b"HTTP/1.1 304 Not Modified"),
+    response(b"Content-Length: 5", line=b"HTTP/1.1 304 Not Modified"),
+    response(b"Content-Length: 5", line=b"HTTP/1.1 204 No Content"),
+    response(CHUNKED, line=b"HTTP/1.1 204 No Content"),
+    response(body=b"up to the end"),
+    response(b"Connection: close", body=b"up to the end"),
+    response(line=b"HTTP/1.1 100 Continue") + response(b"Content-Length: 5", body=b"hello"),
+    response(b"Link: <a>", line=b"HTTP/1.1 103 Early Hints") + response(b"Content-Length: 0"),
+    response(b"Content-Length: 5", line=b"HTTP/1.1 100 Continue") + response(b"Content-Length: 0"),
+    response(b"Upgrade: x", b"Connection: upgrade", line=b"HTTP/1.1 101 Switching", body=b"bytes"),
+    response(b"Content-Length: 5", line=b"HTTP/1.0 200 OK", body=b"hello"),
+    response(b"Content-Length: 5", b"Connection: keep-alive", line=b"HTTP/1.0 200 OK", body=b"hello"),
+    response(CHUNKED, line=b"HTTP/1.0 200 OK", body=b"5\r\nhello\r\n0\r\n\r\n"),
+    response(line=b"HTTP/1.1 200"),
+    response(b"Content-Length: 0", line=b"HTTP/1.1 200 "),
+    response(b"Content-Length: 0", line=b"HTTP/1.1 200 \xe4 odd\treason"),
+    response(b"Content-Length: 0", line=b"HTTP/1.1 20 OK"),
+    response(b"Content-Length: 0", line=b"HTTP/1.1 2000 OK"),
+    response(b"Content-Length: 0", line=b"HTTP/1.1 099 OK"),
+    response(b"Content-Length: 0", line=b"HTTP/1.1 999 OK"),
+    response(b"Content-Length: 0", line=b"HTTP/2 200 OK"),
+    response(b"Content-Length: 0", line=b"HTTP/1.1  200 OK"),
+    response(b"Content-Length: 0", line=b"ICY 200 OK"),
+    response(CHUNKED, body=b"5\r\nhello\r\n0\r\n\r\n"),
+    response(CHUNKED, body=b"5;a=b\r\nhello\r\n0\r\nX: y\r\n\r\n"),
+    response(CHUNKED, b"Content-Length: 5", body=b"5\r\nhello\r\n0\r\n\r\n"),
+    response(b"Transfer-Encoding: gzip", body=b"up to the end"),
+    response(b"Transfer-Encoding: gzip, chunked", body=b"5\r\nhello\r\n0\r\n\r\n"),
+    response(b"Transfer-Encoding: chunked, gzip", body=b"5\r\nhello\r\n0\r\n\r\n"),
+    response(b"Transfer-Encoding: identity", b"Content-Length: 5", body=b"hello"),
+    response(CHUNKED, CHUNKED, body=b"5\r\nhello\r\n0\r\n\r\n"),
+    response(b"Content-Length: 5", b"Content-Length: 5", body=b"hello"),
+    response(b"Content-Length: 5", b"Content-Length: 6", body=b"hello "),
+    response(b"Content-Length: 5, 5", body=b"hello"),
+    response(b"Content-Length: +5", body=b"hello"),
+    response(b"Content-Length : 5", body=b"hello"),
+    response(b"Content-Length: 5", b" folded", body=b"hello"),
+    response(b"X: a", b" folded", b"Content-Length: 5", body=b"hello"),
+    response(b"X : a", b"Content-Length: 5", body=b"hello"),
+    response(b"X: \x00", b"Content-Length: 5", body=b"hello"),
+    b"HTTP/1.1 200 OK\nContent-Length: 5\n\nhello",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\nhello",
+    b"\r\n" + response(b"Content-Length: 5", body=b"hello"),
+    response(b"Content-Length: 5", body=b"hello") + response(b"Content-Length: 2", body=b"ab"),
 ]

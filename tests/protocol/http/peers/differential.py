@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""differential.py HTTP_PARSE [COUNT [SEED]]: gives the same mutants to the HTTP/1.1 codec
-(http_parse.c) and to the parser of Node's HTTP server (node_parse.js), and compares what they make
-of them: messages, contents, and where each message ends.
+"""differential.py HTTP_PARSE requests|responses [COUNT [SEED]]: gives the same mutants to the HTTP/1.1
+codec (http_parse.c) and to Node's parser (node_parse.js), and compares what they make of them:
+messages, contents, and where each message ends.
 
 Each parser prints a line of JSON for each mutant. Its strings are hexadecimal:
 
     messages   of these: method, target, version, fields, body, trailers, end (the position behind
                the message, null if it has not ended), keep (another may follow), tunnel
     error      why the next one was refused, or null
-    split      true if the stream gave other messages when it arrived whole
+    split      of the codec: true if the stream gave other messages when it arrived whole
 
 Where only one of the two refuses a message, the reason that it gives must be in
-node_differences.txt, with an explanation. What lets requests be smuggled cannot be listed there:
+node_requests.txt or node_responses.txt, with an explanation. What lets requests be smuggled cannot be listed there:
 two parsers that both accept a message, and see different lengths, contents or ends.
 """
 import collections
@@ -24,7 +24,6 @@ import tempfile
 import mutants
 import peers
 
-LIST = peers.HERE / "node_differences.txt"
 FULL = 20000  # with so many mutants, each row of the list must occur
 SHOWN = 3  # examples of a class
 
@@ -48,7 +47,8 @@ class Smuggling(Exception):
 
 def compare_heads(ours, theirs):
     """The classes of differences between two heads of the same bytes."""
-    if framing(theirs) != ours["length"]:
+    is_request = theirs["target"] != ""
+    if is_request and framing(theirs) != ours["length"]:
         raise Smuggling(f"length {ours['length']} and {framing(theirs)}")
     for part in ("method", "target", "version", "fields"):
         if ours[part] != theirs[part]:
@@ -92,13 +92,13 @@ def compare(ours, theirs):
         return
 
 
-def read_list():
+def read_list(path):
     """class -> reason."""
     rows = {}
-    for line in LIST.read_text().splitlines():
+    for line in path.read_text().splitlines():
         if line.strip() and not line.startswith("#"):
             name, found, reason = line.partition(" | ")
-            peers.expect(found and reason.strip(), f"{LIST.name}: no reason: {line}")
+            peers.expect(found and reason.strip(), f"{path.name}: no reason: {line}")
             rows[name.strip()] = reason.strip()
     return rows
 
@@ -109,17 +109,18 @@ def results(command, path):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def main(program, count=FULL, seed=1):
+def main(program, kind, count=FULL, seed=1):
     peers.need("node")
-    streams = list(mutants.mutants(int(count), int(seed)))
+    streams = list(mutants.mutants(int(count), int(seed), kind))
     with tempfile.TemporaryDirectory(prefix="weir-mutants-") as folder:
         path = os.path.join(folder, "mutants")
         mutants.write(path, streams)
-        ours = results([program], path)
-        theirs = results(["node", "--no-deprecation", peers.HERE / "node_parse.js"], path)
+        ours = results([program, kind], path)
+        theirs = results(["node", "--no-deprecation", peers.HERE / "node_parse.js", kind], path)
     peers.expect(len(ours) == len(theirs) == len(streams), "a result is missing")
 
-    listed, classes, smuggled, accepted = read_list(), collections.defaultdict(list), [], 0
+    path = peers.HERE / f"node_{kind}.txt"
+    listed, classes, smuggled, accepted = read_list(path), collections.defaultdict(list), [], 0
     for stream, one, other in zip(streams, ours, theirs):
         peers.expect(not one["split"], f"weir sees it differently in pieces: {stream!r}")
         try:
@@ -139,11 +140,11 @@ def main(program, count=FULL, seed=1):
         print(f"smuggling: {difference}: {stream!r}")
     print(f"{len(streams)} mutants, both accepted the first message of {accepted}")
     peers.expect(not smuggled, f"{len(smuggled)} mutants could smuggle a request")
-    peers.expect(not unlisted, f"not in {LIST.name}: {unlisted}")
+    peers.expect(not unlisted, f"not in {path.name}: {unlisted}")
     peers.expect(accepted > len(streams) // 10, "too few mutants are accepted")
     if len(streams) >= FULL and int(seed) == 1:
         stale = sorted(set(listed) - set(classes))
-        peers.expect(not stale, f"{LIST.name}: no longer occurs: {stale}")
+        peers.expect(not stale, f"{path.name}: no longer occurs: {stale}")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * http-parse FILE: what the HTTP/1.1 codec of a server makes of each stream of FILE (mutants.py),
- * as one line of JSON: see differential.py. The stream is parsed byte by byte, which tells where a
- * message ends, and whole, which must give the same messages. Each request is answered with 200.
+ * http-parse requests|responses FILE: what the HTTP/1.1 codec of a server or a client makes of each
+ * stream of FILE (mutants.py), as one line of JSON: see differential.py. The stream is parsed byte
+ * by byte, which tells where a message ends, and whole, which must give the same messages. Each
+ * request is answered with 200; a client asks again after each response.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,12 +21,13 @@ struct parse {
     weir_buf *body;   /* content of the current one */
     bool tells_where; /* writes positions */
     bool is_answered; /* the last request was; whether it is the last one is not written yet */
-    bool is_connect;
-    bool is_over; /* a tunnel has begun, or the connection is closed */
+    bool is_tunnel;   /* a CONNECT, or status 101 */
+    bool is_over;     /* a tunnel has begun, or the connection is closed */
     char error[128];
 };
 
 static struct parse current;
+static bool is_client;
 
 static void must(bool holds, const char *what)
 {
@@ -85,26 +87,34 @@ static void put_keep(bool keep)
     if (!current.is_answered)
         return;
     (void)fprintf(current.line, "\"keep\":%s,\"tunnel\":%s}", keep ? "true" : "false",
-                  current.is_connect ? "true" : "false");
+                  current.is_tunnel ? "true" : "false");
     current.is_answered = false;
 }
 
 /* ---- the application ---- */
 
-static void on_request(const weir_http_request *request)
+static void begin_message(void)
 {
-    int version = (int)weir_http_request_version(request);
-
     put_keep(true);
     (void)fputs(current.messages++ > 0 ? ",{" : "{", current.line);
+    must(weir_buf_create(0, 0, &current.body) == 0, "no memory");
+}
+
+static void put_head(int version, int64_t length, const weir_http_headers *headers)
+{
+    (void)fprintf(current.line, "\"version\":\"%d.%d\",", version / 10, version % 10);
+    (void)fprintf(current.line, "\"length\":%lld,", (long long)length);
+    put_fields("fields", headers);
+}
+
+static void on_request(const weir_http_request *request)
+{
+    begin_message();
     put_member("method", weir_http_request_method_text(request));
     put_member("target", weir_http_request_target(request));
-    (void)fprintf(current.line, "\"version\":\"%d.%d\",", version / 10, version % 10);
-    (void)fprintf(current.line, "\"length\":%lld,",
-                  (long long)weir_http_request_content_length(request));
-    put_fields("fields", weir_http_request_headers(request));
-    current.is_connect = weir_http_request_method(request) == WEIR_HTTP_METHOD_CONNECT;
-    must(weir_buf_create(0, 0, &current.body) == 0, "no memory");
+    put_head((int)weir_http_request_version(request), weir_http_request_content_length(request),
+             weir_http_request_headers(request));
+    current.is_tunnel = weir_http_request_method(request) == WEIR_HTTP_METHOD_CONNECT;
 }
 
 static void respond(weir_ctx *ctx)
@@ -113,10 +123,51 @@ static void respond(weir_ctx *ctx)
 
     must(weir_http_response_create(200, &response) == 0, "no memory");
     must(weir_http_response_set_content_length(response, 0) == 0, "no length");
-    current.is_answered = true;
-    current.is_over = current.is_connect;
     weir_write(ctx, weir_http_response_msg(response), NULL);
     weir_write_and_flush(ctx, weir_http_end_static(), NULL);
+}
+
+static void ask(weir_channel *channel)
+{
+    weir_http_request *request;
+
+    must(weir_http_request_create("GET", "/", &request) == 0, "no memory");
+    must(weir_http_headers_add_text(weir_http_request_headers(request), WEIR_HTTP_HOST, "a") == 0,
+         "no memory");
+    weir_channel_write(channel, weir_http_request_msg(request), NULL);
+    weir_channel_write_and_flush(channel, weir_http_end_static(), NULL);
+}
+
+static void on_response(const weir_http_response *response)
+{
+    int status = weir_http_response_status(response);
+    char number[16];
+
+    begin_message();
+    (void)snprintf(number, sizeof(number), "%d", status);
+    put_member("method", weir_span_of(number, strlen(number)));
+    put_member("target", weir_span_of("", 0));
+    put_head((int)weir_http_response_version(response), weir_http_response_content_length(response),
+             weir_http_response_headers(response));
+    current.is_tunnel = status == 101;
+    current.is_over = current.is_tunnel;
+    if (status >= 200)
+        return;
+    put_rest(NULL, true); /* another response follows, or another protocol */
+    current.is_answered = true;
+}
+
+static void on_end(weir_ctx *ctx, const weir_http_end *end)
+{
+    put_rest(weir_http_end_trailers(end), true);
+    current.is_answered = true;
+    if (is_client) {
+        if (weir_channel_is_active(weir_ctx_channel(ctx)))
+            ask(weir_ctx_channel(ctx));
+        return;
+    }
+    current.is_over = current.is_tunnel;
+    respond(ctx);
 }
 
 static void on_read(weir_ctx *ctx, weir_msg *msg)
@@ -125,9 +176,10 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
 
     if (weir_http_request_of(msg) != NULL) {
         on_request(weir_http_request_of(msg));
+    } else if (weir_http_response_of(msg) != NULL) {
+        on_response(weir_http_response_of(msg));
     } else if (weir_http_end_of(msg) != NULL) {
-        put_rest(weir_http_end_trailers(weir_http_end_of(msg)), true);
-        respond(ctx);
+        on_end(ctx, weir_http_end_of(msg));
     } else if (buf != NULL && current.body != NULL) {
         must(weir_buf_write_bytes(current.body, weir_buf_bytes(buf), weir_buf_readable(buf)) == 0,
              "no memory");
@@ -150,7 +202,18 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
     weir_msg_release(event);
 }
 
-static const weir_handler application = {.name = "application", .read = on_read, .event = on_event};
+static void on_error(weir_ctx *ctx, int err, const char *detail)
+{
+    (void)ctx;
+    put_keep(true);
+    if (current.error[0] == '\0')
+        (void)snprintf(current.error, sizeof(current.error), "%s: %s",
+                       err == WEIR_EMALFORMED ? "malformed" : weir_error_text(err),
+                       detail != NULL ? detail : "");
+}
+
+static const weir_handler application = {
+    .name = "application", .read = on_read, .event = on_event, .error = on_error};
 
 /* ---- parsing ---- */
 
@@ -180,20 +243,26 @@ static void feed(weir_span bytes)
 /* Writes the messages of a stream that arrives in pieces of `step` bytes. */
 static char *parse(weir_span stream, size_t step, bool tells_where)
 {
+    weir_pipeline *pipeline;
     char *text = NULL;
     size_t size, length;
 
     current = (struct parse){.line = open_memstream(&text, &size), .tells_where = tells_where};
     must(current.line != NULL && weir_embedded_create(NULL, &current.embedded) == 0, "no memory");
-    must(weir_http1_server_add(weir_embedded_pipeline(current.embedded), NULL) == 0 &&
-             weir_pipeline_add_last(weir_embedded_pipeline(current.embedded), &application, NULL) ==
-                 0,
+    pipeline = weir_embedded_pipeline(current.embedded);
+    must((is_client ? weir_http1_client_add(pipeline, NULL)
+                    : weir_http1_server_add(pipeline, NULL)) == 0 &&
+             weir_pipeline_add_last(pipeline, &application, NULL) == 0,
          "no codec");
+    if (is_client)
+        ask(weir_embedded_channel(current.embedded));
     (void)fputs("{\"messages\":[", current.line);
     for (size_t from = 0; from < stream.length && !current.is_over; from += length) {
         length = stream.length - from < step ? stream.length - from : step;
         feed(weir_span_of(stream.data + from, length));
     }
+    if (is_client && !current.is_over)
+        weir_embedded_end_input(current.embedded);
     put_keep(true);
     if (current.body != NULL) {
         put_rest(NULL, false);
@@ -226,10 +295,11 @@ int main(int argc, char **argv)
 {
     static char stream[1 << 20];
     unsigned char length[4];
-    FILE *file = argc == 2 ? fopen(argv[1], "rb") : NULL;
+    FILE *file = argc == 3 ? fopen(argv[2], "rb") : NULL;
     size_t count;
 
-    must(file != NULL, "usage: http-parse FILE");
+    must(file != NULL, "usage: http-parse requests|responses FILE");
+    is_client = strcmp(argv[1], "responses") == 0;
     while (fread(length, sizeof(length), 1, file) == 1) {
         count = length[0] | (size_t)length[1] << 8 | (size_t)length[2] << 16;
         must(length[3] == 0 && count <= sizeof(stream), "a stream that is too long");

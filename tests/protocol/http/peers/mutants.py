@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mutants.py COUNT [SEED]: streams of bytes around the edges of HTTP/1.1 framing, as the records
-that peers.py and http_parse.c read: the length in 4 bytes, lowest first, then the bytes.
+"""mutants.py requests|responses COUNT [SEED]: streams of bytes around the edges of HTTP/1.1 framing,
+as the records that http_parse.c reads: the length in 4 bytes, lowest first, then the bytes.
 
 The seeds of corpus.py come first, unchanged; then mutants of them, with one to three changes each.
-The same COUNT and SEED give the same mutants. Behind each stands a request for /canary: a parser
-that takes too much or too little for the mutant does not see it, or sees something else.
+The same COUNT and SEED give the same mutants. Behind each stands a canary, another message: a
+parser that takes too much or too little for the mutant does not see it, or sees something else.
 """
 import random
 import re
@@ -13,7 +13,12 @@ import sys
 
 import corpus
 
-CANARY = b"GET /canary HTTP/1.1\r\nHost: canary\r\n\r\n"
+CANARY = {
+    "requests": b"GET /canary HTTP/1.1\r\nHost: canary\r\n\r\n",
+    "responses": b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\ncanary",
+}
+
+SEEDS = {"requests": corpus.REQUESTS, "responses": corpus.RESPONSES}
 
 BYTES = [b"\r", b"\n", b"\r\n", b"\t", b" ", b"\x00", b"\x0b", b"\x0c", b"\x7f", b"\x80", b"\xff",
          b":", b",", b";", b"=", b"\"", b"\\", b"0", b"1", b"9", b"a", b"F", b"x", b"+", b"-",
@@ -55,6 +60,9 @@ VERSIONS = [b"HTTP/1.0", b"HTTP/1.1", b"HTTP/1.2", b"HTTP/1.9", b"HTTP/0.9", b"H
             b"HTTP/3.0", b"HTTP/1.", b"HTTP/.1", b"HTTP/1", b"HTTP/11", b"HTTP/1.1.1", b"HTTP/01.1",
             b"HTTP/1.01", b"HTTP/+1.1", b"http/1.1", b"HTTP 1.1", b"HTTPS/1.1", b"RTSP/1.0",
             b"ICE/1.0", b"HTTP/1.1 x", b"HTTP/ 1.1", b"", b"HTTP/1,1", b"HTTP/9.9", b"HTTP/10.0"]
+
+STATUSES = [b"100", b"101", b"102", b"199", b"200", b"204", b"205", b"304", b"404", b"599", b"600",
+            b"999", b"000", b"99", b"1000", b"20x", b" 200", b"+20", b"", b"2 0", b"200\t", b"-1"]
 
 METHODS = [b"GET", b"POST", b"HEAD", b"PUT", b"OPTIONS", b"TRACE", b"CONNECT", b"PRI", b"SOURCE",
            b"M-SEARCH", b"get", b"G ET", b"GET\t", b"", b"G\x00T", b"G:T", b"QUERY", b"DESCRIBE",
@@ -135,7 +143,7 @@ def change_name(rng, stream):
 
 def splice(rng, stream):
     """Puts the body of another seed behind the head."""
-    other = rng.choice(corpus.SEEDS)
+    other = rng.choice(corpus.REQUESTS)
     return stream.split(b"\r\n\r\n", 1)[0] + b"\r\n\r\n" + other.split(b"\r\n\r\n", 1)[-1]
 
 
@@ -155,7 +163,8 @@ CHANGES = [
     (4, lambda rng, s: replace(rng, s, rb"(?i)content-length: ?([^\r\n]*)", LENGTHS)),
     (4, lambda rng, s: replace(rng, s, rb"(?i)transfer-encoding: ?([^\r\n]*)", CODINGS)),
     (5, lambda rng, s: replace(rng, s, rb"\n([0-9a-fA-F]+)(?:\r\n|;)", CHUNK_SIZES)),
-    (2, lambda rng, s: replace(rng, s, rb" (HTTP/1\.[01])\r\n", VERSIONS)),
+    (2, lambda rng, s: replace(rng, s, rb"(HTTP/1\.[01])(?:\r\n| \d)", VERSIONS)),
+    (1, lambda rng, s: replace(rng, s, rb"HTTP/1\.1 (\d+)[ \r]", STATUSES)),
     (1, lambda rng, s: replace(rng, s, rb"\A([A-Z]+) ", METHODS)),
     (1, lambda rng, s: replace(rng, s, rb"\A[A-Z]+ ([^ ]+) ", TARGETS)),
     (1, lambda rng, s: replace(rng, s, rb"\nHost: ([^\r\n]*)", [
@@ -164,18 +173,18 @@ CHANGES = [
 ]
 
 
-def mutants(count, seed):
+def mutants(count, seed, kind="requests"):
     """Yields the streams, canary included."""
-    rng = random.Random(seed)
+    rng, seeds = random.Random(seed), SEEDS[kind]
     weights = [weight for weight, _ in CHANGES]
     for number in range(count):
-        if number < len(corpus.SEEDS):
-            stream = corpus.SEEDS[number]
+        if number < len(seeds):
+            stream = seeds[number]
         else:
-            stream = rng.choice(corpus.SEEDS)
-            for _, change in rng.choices(CHANGES, weights, k=rng.choice([1, 1, 2, 2, 3])):
+            stream = rng.choice(seeds)
+            for _, change in rng.choices(CHANGES, weights, k=rng.choice([1, 1, 1, 2, 2, 3])):
                 stream = change(rng, stream) or b"\r\n"
-        yield stream + CANARY
+        yield stream + CANARY[kind]
 
 
 def write(path, streams):
@@ -185,5 +194,5 @@ def write(path, streams):
 
 
 if __name__ == "__main__":
-    for mutant in mutants(int(sys.argv[1]), int((sys.argv[2:] or ["1"])[0])):
+    for mutant in mutants(int(sys.argv[2]), int((sys.argv[3:] or ["1"])[0]), sys.argv[1]):
         sys.stdout.buffer.write(struct.pack("<I", len(mutant)) + mutant)
