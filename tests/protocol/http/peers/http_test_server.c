@@ -33,6 +33,7 @@
 #include <zlib.h>
 
 #include <weir/error.h>
+#include <weir/http_files.h>
 #include <weir/http_server.h>
 #include <weir/pool.h>
 #include <weir/timer.h>
@@ -334,7 +335,7 @@ static void big(weir_http_exchange *exchange, void *user_data)
     send_more(weir_http_exchange_retain(exchange), download);
 }
 
-static const weir_http_route routes[] = {
+static weir_http_route routes[] = {
     {.method = "GET", .path = "/hello", .handler = hello},
     {.method = "POST", .path = "/hello", .handler = hello},
     {.method = "POST",
@@ -360,7 +361,10 @@ static const weir_http_route routes[] = {
     {.method = "GET", .path = "/trailers", .handler = trailers},
     {.method = "GET", .path = "/stats", .handler = stats},
     {.method = "*", .path = "/any/{rest*}", .handler = hello},
+    {.method = "GET", .path = "/files/{path*}", .handler = weir_http_files},
     {0}};
+
+#define FILES_ROUTE (sizeof(routes) / sizeof(routes[0]) - 2)
 
 /* ---- the program ---- */
 
@@ -553,16 +557,33 @@ static int serve_tls(const struct settings *settings, weir_http_server_options *
 }
 #endif
 
+static int open_files(const char *folder, weir_http_files_root **ret_root)
+{
+    int err = 0;
+
+    *ret_root = NULL;
+    if (folder != NULL)
+        err = weir_http_files_root_create(WEIR_HTTP_FILES_OPTIONS(.root = folder), ret_root);
+    routes[FILES_ROUTE].user_data = *ret_root;
+    if (*ret_root == NULL)
+        routes[FILES_ROUTE] = (weir_http_route){0};
+    return err;
+}
+
 int main(int argc, char **argv)
 {
     struct settings settings = read_settings(argc, argv);
     weir_http_server_options options = *WEIR_HTTP_SERVER_OPTIONS();
+    weir_http_files_root *root;
     int err;
 
     fill_pattern();
     if (settings.log != NULL && (request_log = fopen(settings.log, "w")) == NULL)
         return 1;
-    err = settings.tls ? serve_tls(&settings, &options) : serve(&settings, &options);
+    err = open_files(settings.files, &root);
+    if (err == 0)
+        err = settings.tls ? serve_tls(&settings, &options) : serve(&settings, &options);
+    weir_http_files_root_release(root);
     if (request_log != NULL)
         (void)fclose(request_log);
     if (err != 0)
