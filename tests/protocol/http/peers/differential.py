@@ -50,9 +50,14 @@ def compare_heads(ours, theirs):
     is_request = theirs["target"] != ""
     if is_request and framing(theirs) != ours["length"]:
         raise Smuggling(f"length {ours['length']} and {framing(theirs)}")
-    for part in ("method", "target", "version", "fields"):
+    for part in ("method", "target", "version"):
         if ours[part] != theirs[part]:
             yield f"both differ: {part}"
+    if len(ours["fields"]) != len(theirs["fields"]):
+        yield "both differ: number of fields"
+    for at, (one, other) in enumerate(zip(ours["fields"], theirs["fields"])):
+        if one != other:
+            yield f"both differ: field {text(theirs['fields'][at & ~1]).lower()}"
 
 
 def compare_ends(ours, theirs):
