@@ -2,6 +2,7 @@
 """clients.py SERVER python|node|wrk [SECONDS]: clients of other makers against http-test-server, on
 every backend. wrk runs for SECONDS, 1 by default.
 """
+import contextlib
 import http.client
 import re
 import subprocess
@@ -88,11 +89,12 @@ def check_all_wrk(program, seconds):
         script = folder / "pipelined.lua"
         script.write_text(PIPELINED)
         for lua in (None, script):
-            servers = {io: peers.Server(program, "--io", io) for io in peers.backends(program)}
-            runs = {io: start_wrk(server, seconds, lua) for io, server in servers.items()}
-            for io, server in servers.items():
-                check_wrk(io + (", pipelined" if lua else ""), server, runs[io])
-                server.stop()
+            with contextlib.ExitStack() as stack:
+                servers = {io: stack.enter_context(peers.Server(program, "--io", io))
+                           for io in peers.backends(program)}
+                runs = {io: start_wrk(server, seconds, lua) for io, server in servers.items()}
+                for io, server in servers.items():
+                    check_wrk(io + (", pipelined" if lua else ""), server, runs[io])
 
 
 def main(program, client, seconds="1"):

@@ -393,20 +393,20 @@ enum {
     PROBE
 };
 
-static const struct option options[] = {{"io", required_argument, NULL, IO},
-                                        {"threads", required_argument, NULL, THREADS},
-                                        {"tls", no_argument, NULL, TLS},
-                                        {"cert", required_argument, NULL, CERT},
-                                        {"key", required_argument, NULL, KEY},
-                                        {"files", required_argument, NULL, FILES},
-                                        {"log", required_argument, NULL, LOG},
-                                        {"head-ms", required_argument, NULL, HEAD_MS},
-                                        {"idle-ms", required_argument, NULL, IDLE_MS},
-                                        {"min-rate", required_argument, NULL, MIN_RATE},
-                                        {"max-content", required_argument, NULL, MAX_CONTENT},
-                                        {"proxy-protocol", no_argument, NULL, PROXY},
-                                        {"probe", no_argument, NULL, PROBE},
-                                        {0}};
+static const struct option arguments[] = {{"io", required_argument, NULL, IO},
+                                          {"threads", required_argument, NULL, THREADS},
+                                          {"tls", no_argument, NULL, TLS},
+                                          {"cert", required_argument, NULL, CERT},
+                                          {"key", required_argument, NULL, KEY},
+                                          {"files", required_argument, NULL, FILES},
+                                          {"log", required_argument, NULL, LOG},
+                                          {"head-ms", required_argument, NULL, HEAD_MS},
+                                          {"idle-ms", required_argument, NULL, IDLE_MS},
+                                          {"min-rate", required_argument, NULL, MIN_RATE},
+                                          {"max-content", required_argument, NULL, MAX_CONTENT},
+                                          {"proxy-protocol", no_argument, NULL, PROXY},
+                                          {"probe", no_argument, NULL, PROBE},
+                                          {0}};
 
 static enum weir_io io_named(const char *name)
 {
@@ -431,7 +431,7 @@ static struct settings read_settings(int argc, char **argv)
     struct settings settings = {.threads = 1};
     int option;
 
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "", arguments, NULL)) != -1) {
         switch (option) {
         case IO:
             settings.io = io_named(optarg);
