@@ -203,9 +203,9 @@ WEIR_API int weir_http_exchange_end(weir_http_exchange *exchange, weir_http_end 
 WEIR_API void weir_http_exchange_abort(weir_http_exchange *exchange);
 
 /*
- * Back-pressure: true if more should be written now. `fn` is called once, when that is so again, or
- * when the response has ended or the connection is lost. A second one replaces the first, NULL
- * removes it. The handler has to retain the exchange.
+ * Back-pressure: true if more should be written now, also if the connection is lost: the write
+ * reports it. `fn` is called once, when that is so again, or when the response has ended. A second
+ * one replaces the first, NULL removes it. The handler has to retain the exchange.
  * Thread: any.  The function runs on that of the route's handler.
  */
 WEIR_API bool weir_http_exchange_is_writable(const weir_http_exchange *exchange);

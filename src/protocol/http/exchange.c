@@ -239,8 +239,9 @@ weir_http_headers *weir_http_exchange_headers(weir_http_exchange *exchange)
     return exchange->response != NULL ? weir_http_response_headers(exchange->response) : NULL;
 }
 
+/* A writer that waits whenever this is false must notice that the connection is lost: by a write. */
 bool weir_http_exchange_is_writable(const weir_http_exchange *exchange)
 {
-    return !atomic_load_explicit(&exchange->is_lost, memory_order_relaxed) &&
+    return atomic_load_explicit(&exchange->is_lost, memory_order_relaxed) ||
            weir__http_exchange_has_room(exchange);
 }

@@ -68,17 +68,20 @@ static void on_content(weir_http_exchange *exchange, weir_msg *msg, int err, voi
     if (msg != NULL) {
         (void)weir_http_exchange_write(exchange, msg, NULL);
         weir_http_exchange_read(exchange);
-    } else if (err == 0) {
-        (void)weir_http_exchange_end(exchange, NULL);
+    } else {
+        if (err == 0)
+            (void)weir_http_exchange_end(exchange, NULL);
+        weir_http_exchange_release(exchange);
     }
 }
 
 static void echo(weir_http_exchange *exchange, void *user_data)
 {
     (void)user_data;
-    weir_http_exchange_on_content(exchange, on_content, NULL);
-    if (weir_http_exchange_begin(exchange, 200, WEIR_HTTP_UNKNOWN_LENGTH) == 0)
-        weir_http_exchange_read(exchange);
+    if (weir_http_exchange_begin(exchange, 200, WEIR_HTTP_UNKNOWN_LENGTH) != 0)
+        return;
+    weir_http_exchange_on_content(weir_http_exchange_retain(exchange), on_content, NULL);
+    weir_http_exchange_read(exchange);
 }
 
 static void answer_late(void *arg, int err)

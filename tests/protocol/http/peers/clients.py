@@ -58,9 +58,10 @@ def check_node(server):
 # --- wrk -----------------------------------------------------------------------------------------
 
 PIPELINED = """
-local all = {}
-for i = 1, 16 do all[i] = wrk.format("GET", "/hello") end
-request = function() return table.concat(all) end
+init = function(args)
+    all = string.rep(wrk.format("GET", "/hello"), 16)
+end
+request = function() return all end
 """
 
 

@@ -223,9 +223,13 @@ static void read_more(weir_http_exchange *exchange, void *user_data)
 static void on_echo_content(weir_http_exchange *exchange, weir_msg *msg, int err, void *user_data)
 {
     (void)user_data;
+    if (err == 0) /* -EALREADY later; not before status 100 was sent */
+        (void)weir_http_exchange_begin(
+            exchange, 200, weir_http_request_content_length(weir_http_exchange_request(exchange)));
     if (msg == NULL) {
         if (err == 0)
             (void)weir_http_exchange_end(exchange, NULL);
+        weir_http_exchange_release(exchange);
         return;
     }
     (void)weir_http_exchange_write(exchange, msg, NULL);
@@ -237,12 +241,9 @@ static void on_echo_content(weir_http_exchange *exchange, weir_msg *msg, int err
 
 static void echo(weir_http_exchange *exchange, void *user_data)
 {
-    const weir_http_request *request = weir_http_exchange_request(exchange);
-
     (void)user_data;
-    weir_http_exchange_on_content(exchange, on_echo_content, NULL);
-    weir_http_exchange_read(exchange); /* sends status 100 to a client that waits */
-    (void)weir_http_exchange_begin(exchange, 200, weir_http_request_content_length(request));
+    weir_http_exchange_on_content(weir_http_exchange_retain(exchange), on_echo_content, NULL);
+    weir_http_exchange_read(exchange);
 }
 
 struct sum {
@@ -258,6 +259,7 @@ static void on_sum_content(weir_http_exchange *exchange, weir_msg *msg, int err,
     if (msg == NULL) {
         if (err == 0)
             respond_sum(exchange, sum->length, sum->crc);
+        weir_http_exchange_release(exchange);
         free(sum);
         return;
     }
@@ -276,7 +278,7 @@ static void sum_of(weir_http_exchange *exchange, void *user_data)
     (void)user_data;
     if (sum == NULL)
         return;
-    weir_http_exchange_on_content(exchange, on_sum_content, sum);
+    weir_http_exchange_on_content(weir_http_exchange_retain(exchange), on_sum_content, sum);
     weir_http_exchange_read(exchange);
 }
 
