@@ -20,6 +20,7 @@
 
 #include "base/memory.h"
 #include "support/executor/global_executor.h"
+#include "support/executor/group.h"
 #include "support/executor/log_capture.h"
 #include "support/loop/fault_sweep.h"
 #include "support/loop/host.h"
@@ -111,11 +112,11 @@ static const weir_http_route routes[] = {
     {.method = "POST", .path = "/echo", .handler = echo, .streaming = true},
     {0}};
 
-static int start(const struct sweep *sweep, weir_http_server **ret_server)
+static int start(weir_group *group, weir_http_server **ret_server)
 {
     return weir_http_server_start(
-        WEIR_HTTP_SERVER_OPTIONS(.address = "127.0.0.1:0", .routes = routes,
-                                 .io = sweep->backend->io, .threads = 1, .request_ids = true,
+        WEIR_HTTP_SERVER_OPTIONS(.address = "127.0.0.1:0", .routes = routes, .workers = group,
+                                 .request_ids = true,
                                  .compression = WEIR_HTTP_COMPRESSION_OPTIONS(.level = 1),
                                  .security = WEIR_HTTP_SECURITY_OPTIONS()),
         ret_server);
@@ -330,17 +331,23 @@ static int run(struct sweep *sweep)
 {
     size_t descriptors = descriptors_open(), blocks = test_memory_live();
     weir_http_server *server = NULL;
+    weir_group *group = NULL;
     struct address address;
     int err;
 
     log_capture_start();
-    err = start(sweep, &server);
+    err = weir_group_create(
+        WEIR_GROUP_OPTIONS(.threads = 1, .name = "server", .io = sweep->backend->io), &group);
+    if (err == 0)
+        err = start(group, &server);
     if (err == 0)
         err = find_address(server, &address);
     if (err == 0)
         serve(sweep, &address);
     sweep_stop_faults(sweep);
     weir_http_server_release(server);
+    if (group != NULL)
+        end_group(group);
     global_executor_stop();
     weir_locals_remove_all();
     if (test_memory_live() != blocks)
