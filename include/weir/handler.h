@@ -207,6 +207,14 @@ WEIR_API int64_t weir_ctx_now(const weir_ctx *ctx);
 WEIR_API bool weir_ctx_is_removed(const weir_ctx *ctx);
 
 /*
+ * The context whose `write` the next weir_write calls, borrowed; NULL if it runs on another
+ * executor, or if only the transport is left. So two handlers that belong together find out that
+ * nothing stands between them.
+ * Thread: the handler's.
+ */
+WEIR_API weir_ctx *weir_ctx_next_writer(const weir_ctx *ctx);
+
+/*
  * Retains a context, and its channel, beyond the handler's removal. A task that returns from
  * another thread or loop can then ask weir_ctx_is_removed:
  *

@@ -277,6 +277,16 @@ static __attribute__((noinline)) void write_with_promise(weir_ctx *ctx, weir_msg
         weir_msg_release(msg);
 }
 
+weir_ctx *weir_ctx_next_writer(const weir_ctx *ctx)
+{
+    weir_ctx *prev = prev_with(ctx, WEIR__WRITE);
+
+    assert(weir__ctx_in_executor(ctx));
+    if (((ctx->mask | prev->mask) & WEIR__CTX_REMOTE) != 0 || prev->handler == &weir__head_tail)
+        return NULL;
+    return prev;
+}
+
 /* Most writes have no promise: this path saves no registers. */
 void weir_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {

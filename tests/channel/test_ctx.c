@@ -237,3 +237,29 @@ TEST(ctx, has_no_timers_while_the_channel_has_no_loop)
     assert_events(&tc.events, "");
     tc_close(&tc);
 }
+
+/* ---- neighbours ---- */
+
+static void pass_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+{
+    weir_write(ctx, msg, done);
+}
+
+TEST(ctx, knows_the_handler_that_its_writes_go_to)
+{
+    static const weir_handler reader = {.name = "reader"};
+    static const weir_handler writer = {.name = "writer", .write = pass_write};
+    struct test_channel tc;
+    weir_ctx *first, *last;
+
+    tc_open(&tc);
+    assert_int_equal(weir_pipeline_add_last_as(tc.pipeline, "first", &writer, NULL), 0);
+    assert_int_equal(weir_pipeline_add_last_as(tc.pipeline, "between", &reader, NULL), 0);
+    assert_int_equal(weir_pipeline_add_last_as(tc.pipeline, "last", &reader, NULL), 0);
+    tc_start(&tc);
+    first = weir_pipeline_find(tc.pipeline, "first");
+    last = weir_pipeline_find(tc.pipeline, "last");
+    assert_ptr_equal(weir_ctx_next_writer(last), first);
+    assert_null(weir_ctx_next_writer(first)); /* only the transport is left */
+    tc_close(&tc);
+}

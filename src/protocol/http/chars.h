@@ -34,6 +34,13 @@ static inline bool weir__http_chars_are(weir_span text, unsigned classes)
     return true;
 }
 
+/* A field value as it is sent: not empty, and without blanks around it. */
+static inline bool weir__http_is_plain_value(weir_span text)
+{
+    return text.length > 0 && weir__http_chars_are(text, WEIR__HTTP_VALUE) && text.data[0] > ' ' &&
+           text.data[text.length - 1] > ' ';
+}
+
 static inline bool weir__http_is_token(weir_span text)
 {
     return text.length > 0 && weir__http_chars_are(text, WEIR__HTTP_TOKEN);

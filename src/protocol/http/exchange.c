@@ -20,15 +20,9 @@ int weir__http_exchange_create(struct weir__exchange_connection *connection,
     const weir__http_route_tree *tree = weir__http_router_tree(connection->router);
     size_t values = weir__http_route_tree_max_parameters(tree) * sizeof(weir_span);
     weir_http_exchange *exchange;
-    weir_http_response *response = NULL;
     weir_buf *block;
     int err = weir_buf_create(sizeof(*exchange) + values + extra, 0, &block);
 
-    if (err == 0) {
-        err = weir_http_response_create(200, &response);
-        if (err < 0)
-            weir_buf_release(block);
-    }
     if (err < 0) {
         weir_msg_release(weir_http_request_msg(request));
         return err;
@@ -41,7 +35,7 @@ int weir__http_exchange_create(struct weir__exchange_connection *connection,
     exchange->loop = weir_ctx_executor(connection->ctx);
     exchange->router = connection->router;
     exchange->request = request;
-    exchange->response = response;
+    weir__http_headers_init(&exchange->headers, exchange->values, (uint8_t *)exchange->values);
     exchange->block = block;
     exchange->is_pending = true;
     exchange->is_head = weir_http_request_method(request) == WEIR_HTTP_METHOD_HEAD;
@@ -79,7 +73,7 @@ static void free_exchange(weir_http_exchange *exchange)
         weir_memory_free(text);
     }
     weir_msg_release(weir_http_request_msg(exchange->request));
-    weir_msg_release(weir_http_response_msg(exchange->response));
+    weir__http_headers_deinit(&exchange->headers);
     weir_buf_release(exchange->content);
     if (exchange->is_shared) {
         weir_msg_release(atomic_load_explicit(&exchange->piece, memory_order_relaxed));
@@ -236,7 +230,9 @@ void weir_http_exchange_read(weir_http_exchange *exchange)
 
 weir_http_headers *weir_http_exchange_headers(weir_http_exchange *exchange)
 {
-    return exchange->response != NULL ? weir_http_response_headers(exchange->response) : NULL;
+    uint8_t phase = atomic_load_explicit(&exchange->phase, memory_order_relaxed);
+
+    return phase == WEIR__EXCHANGE_OPEN ? &exchange->headers : NULL;
 }
 
 /* A writer that waits whenever this is false must notice that the connection is lost: by a write. */

@@ -34,6 +34,7 @@
 
 #include <weir/channel.h>
 
+#include "protocol/http/message.h"
 #include "protocol/http/route_tree.h"
 
 /* The parts of `state`. */
@@ -117,7 +118,7 @@ struct weir_http_exchange {
     weir_http_router *router;
     const weir__http_route *route;
     weir_http_request *request;
-    weir_http_response *response;        /* NULL once it is written */
+    weir_http_headers headers;           /* of the response, until it is begun */
     weir_buf *content;                   /* collected; NULL = none */
     weir_buf *block;                     /* the memory of the exchange */
     struct weir__exchange_text *decoded; /* values of the query string; the handler's thread */

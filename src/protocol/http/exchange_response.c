@@ -15,6 +15,8 @@
 #include "base/log.h"
 #include "protocol/http/exchange.h"
 
+#define ANSWER_MAX 1024 /* longer content is not copied */
+
 static const char text_plain[] = "text/plain; charset=utf-8";
 
 /* ---- phases ---- */
@@ -134,7 +136,8 @@ enum op_kind { OP_RESPOND, OP_BEGIN, OP_WRITE, OP_END };
 /* A call of the API, on its way to the loop if it came from another thread. */
 struct op {
     enum op_kind kind;
-    int status;
+    int status; /* 0 = an operation without a head */
+    weir_http_response *response;
     int64_t length;
     weir_msg *msg;
     weir_promise *done;
@@ -151,17 +154,21 @@ struct posted_op {
 
 static void fail(const struct op *op, int err)
 {
+    if (op->response != NULL)
+        weir_msg_release(weir_http_response_msg(op->response));
     weir_msg_release(op->msg);
     if (op->done != NULL)
         (void)weir_promise_fail(op->done, err, NULL);
 }
 
-static weir_http_response *take_response(weir_http_exchange *exchange, int status)
+/* The headers of the exchange become those of the response. */
+static weir_http_response *complete_head(weir_http_exchange *exchange, weir_http_response *response)
 {
-    weir_http_response *response = exchange->response;
-
-    exchange->response = NULL;
-    (void)weir_http_response_set_status(response, status);
+    if (exchange->headers.count > 0) {
+        weir__http_headers_deinit(&response->head.headers);
+        response->head.headers = exchange->headers;
+        weir__http_headers_init(&exchange->headers, exchange->values, (uint8_t *)exchange->values);
+    }
     return response;
 }
 
@@ -190,10 +197,10 @@ static int perform(weir_http_exchange *exchange, const struct op *op)
     }
     switch (op->kind) {
     case OP_RESPOND:
-        write_whole(exchange, take_response(exchange, op->status), op->msg, op->done);
+        write_whole(exchange, complete_head(exchange, op->response), op->msg, op->done);
         break;
     case OP_BEGIN:
-        write_head(exchange, take_response(exchange, op->status), op->length, false);
+        write_head(exchange, complete_head(exchange, op->response), op->length, false);
         flush(exchange->ctx);
         break;
     case OP_WRITE:
@@ -257,7 +264,7 @@ static int add_field(weir_http_exchange *exchange, const struct op *op)
 
     if (op->name == WEIR_HTTP_OTHER)
         return 0;
-    headers = weir_http_response_headers(exchange->response);
+    headers = exchange->headers.count > 0 ? &exchange->headers : &op->response->head.headers;
     if (weir_http_headers_get(headers, op->name).data != NULL)
         return 0;
     return weir_http_headers_add_text(headers, op->name, op->value);
@@ -265,7 +272,7 @@ static int add_field(weir_http_exchange *exchange, const struct op *op)
 
 /* Claims the phase `to` and performs the operation, here or on the loop. `from` and `to` are equal
  * for writes. Takes op->msg. */
-static int submit(weir_http_exchange *exchange, const struct op *op, uint8_t from, uint8_t to)
+static int submit(weir_http_exchange *exchange, struct op *op, uint8_t from, uint8_t to)
 {
     bool is_direct = weir__http_exchange_is_direct(exchange);
     struct posted_op *posted = NULL;
@@ -275,6 +282,8 @@ static int submit(weir_http_exchange *exchange, const struct op *op, uint8_t fro
         posted = weir_memory_alloc(sizeof(*posted));
         err = posted != NULL ? 0 : -ENOMEM;
     }
+    if (err == 0 && op->status != 0)
+        err = weir_http_response_create(op->status, &op->response);
     if (err == 0 && (from == to ? phase_of(exchange) != from : !claim(exchange, from, to)))
         err = phase_of(exchange) == WEIR__EXCHANGE_OPEN ? -EINVAL : -EALREADY;
     if (err < 0) {
@@ -298,7 +307,7 @@ static int submit(weir_http_exchange *exchange, const struct op *op, uint8_t fro
 
 /* ---- the API ---- */
 
-static int respond(weir_http_exchange *exchange, const struct op *op)
+static int respond(weir_http_exchange *exchange, struct op *op)
 {
     if (op->status < 200 || op->status > 599) {
         fail(op, -EINVAL);
@@ -321,7 +330,7 @@ int weir_http_respond(weir_http_exchange *exchange, int status, weir_msg *body)
 
 int weir_http_exchange_begin(weir_http_exchange *exchange, int status, int64_t length)
 {
-    const struct op op = {.kind = OP_BEGIN, .status = status, .length = length};
+    struct op op = {.kind = OP_BEGIN, .status = status, .length = length};
 
     if (status < 200 || status > 599 || length < WEIR_HTTP_UNKNOWN_LENGTH)
         return -EINVAL;
@@ -330,15 +339,15 @@ int weir_http_exchange_begin(weir_http_exchange *exchange, int status, int64_t l
 
 int weir_http_exchange_write(weir_http_exchange *exchange, weir_msg *msg, weir_promise *done)
 {
-    const struct op op = {.kind = OP_WRITE, .msg = msg, .done = done};
+    struct op op = {.kind = OP_WRITE, .msg = msg, .done = done};
 
     return submit(exchange, &op, WEIR__EXCHANGE_BEGUN, WEIR__EXCHANGE_BEGUN);
 }
 
 int weir_http_exchange_end(weir_http_exchange *exchange, weir_http_end *end)
 {
-    const struct op op = {.kind = OP_END,
-                          .msg = end != NULL ? weir_http_end_msg(end) : weir_http_end_static()};
+    struct op op = {.kind = OP_END,
+                    .msg = end != NULL ? weir_http_end_msg(end) : weir_http_end_static()};
 
     return submit(exchange, &op, WEIR__EXCHANGE_BEGUN, WEIR__EXCHANGE_ENDED);
 }
@@ -361,6 +370,29 @@ void weir_http_exchange_abort(weir_http_exchange *exchange)
         weir__http_exchange_reset(weir_ctx_channel(exchange->ctx));
 }
 
+/*
+ * Answers by the codec, without messages for head and content, if that is possible: nothing stands
+ * between it and the exchange, and no headers were set. The type is checked.
+ */
+static bool answer(weir_http_exchange *exchange, int status, weir_span type, weir_span content)
+{
+    const weir__http_codec *codec = exchange->request->codec;
+    const weir__http_answer given = {status, type, content};
+    weir_ctx *next;
+
+    if (exchange->is_shared || codec == NULL || exchange->connection == NULL || is_lost(exchange) ||
+        phase_of(exchange) != WEIR__EXCHANGE_OPEN || exchange->headers.count > 0 ||
+        !exchange->is_end_received || content.length > ANSWER_MAX || content.length == 0 ||
+        status < 200 || status > 599 || status == 204 || status == 304)
+        return false;
+    next = weir_ctx_next_writer(exchange->ctx);
+    if (next == NULL || weir_ctx_handler(next) != codec->handler || !codec->answer(next, &given))
+        return false;
+    set_phase(exchange, WEIR__EXCHANGE_ENDED);
+    write_end(exchange, weir_http_end_static());
+    return true;
+}
+
 static int respond_typed(weir_http_exchange *exchange, int status, const char *content_type,
                          weir_buf *body)
 {
@@ -371,23 +403,43 @@ static int respond_typed(weir_http_exchange *exchange, int status, const char *c
                                           .value = content_type});
 }
 
-int weir_http_respond_bytes(weir_http_exchange *exchange, int status, const char *content_type,
-                            const void *bytes, size_t length)
+static int respond_copied(weir_http_exchange *exchange, int status, const char *content_type,
+                          weir_span content)
 {
     weir_buf *body;
-    int err = weir_buf_create_from(bytes, length, &body);
+    int err = weir_buf_create_from(content.data, content.length, &body);
 
     return err < 0 ? err : respond_typed(exchange, status, content_type, body);
 }
 
+int weir_http_respond_bytes(weir_http_exchange *exchange, int status, const char *content_type,
+                            const void *bytes, size_t length)
+{
+    weir_span type = weir_span_of_text(content_type), content = weir_span_of(bytes, length);
+
+    if (weir__http_is_plain_value(type) && answer(exchange, status, type, content))
+        return 0;
+    return respond_copied(exchange, status, content_type, content);
+}
+
 int weir_http_respond_text(weir_http_exchange *exchange, int status, const char *text)
 {
-    return weir_http_respond_bytes(exchange, status, text_plain, text, strlen(text));
+    weir_span content = weir_span_of_text(text);
+
+    if (answer(exchange, status, weir_span_of(text_plain, sizeof(text_plain) - 1), content))
+        return 0;
+    return respond_copied(exchange, status, text_plain, content);
 }
 
 int weir_http_respond_json(weir_http_exchange *exchange, int status, weir_buf *json)
 {
-    return respond_typed(exchange, status, "application/json", json);
+    static const char type[] = "application/json";
+
+    if (answer(exchange, status, weir_span_of(type, sizeof(type) - 1), weir_buf_span(json))) {
+        weir_buf_release(json);
+        return 0;
+    }
+    return respond_typed(exchange, status, type, json);
 }
 
 int weir_http_respond_redirect(weir_http_exchange *exchange, int status, const char *location)

@@ -140,6 +140,9 @@ void weir__http1_server_switch(weir_ctx *ctx, weir__http1_server *server)
 
 /* ---- decoding ---- */
 
+static const weir_decoder servers;
+static const weir__http_codec codec = {&servers.handler, weir__http1_server_answer};
+
 /* Waits for something other than bytes. */
 static int wait(weir_ctx *ctx, weir__http1_server *server)
 {
@@ -224,6 +227,7 @@ WEIR__NO_STACK_PROTECTOR static int decode_head(weir_ctx *ctx, weir__http1_serve
     if (result < 0)
         return refuse(ctx, server, in, result, server->parser.detail);
     begin_exchange(server, request, &framing);
+    request->codec = &codec;
     server->writer.expects_more = weir_buf_readable(in) > 0;
     if (framing.content != WEIR__HTTP1_NO_CONTENT) {
         weir__http1_body_init(&server->body, &framing);

@@ -195,6 +195,22 @@ static void write_full(weir_ctx *ctx, weir__http1_server *server, const weir_htt
     write_end(ctx, server, full->end, done);
 }
 
+/* ---- small responses ---- */
+
+bool weir__http1_server_answer(weir_ctx *ctx, const weir__http_answer *answer)
+{
+    weir__http1_server *server = server_of(ctx);
+
+    if ((server->phase != WEIR__HTTP1_CONTENT && server->phase != WEIR__HTTP1_RESPONSE) ||
+        server->has_responded || server->writer.is_open || server->is_http10 ||
+        server->method == WEIR_HTTP_METHOD_HEAD || server->method == WEIR_HTTP_METHOD_CONNECT ||
+        !server->is_persistent || server->is_draining || server->awaits_continue ||
+        server->requests >= server->config.max_requests)
+        return false;
+    server->closes = false;
+    return weir__http1_writer_put_answer(ctx, &server->writer, answer) == 0;
+}
+
 /* ---- slots ---- */
 
 void weir__http1_server_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)

@@ -253,17 +253,27 @@ static uint8_t *put_framing(uint8_t *to, const weir__http1_framed *framed)
     return to;
 }
 
-static uint8_t *put_status_line(uint8_t *to, const weir_http_response *response)
+/* The reason is the usual one if `data` is NULL. */
+static inline uint8_t *put_status(uint8_t *to, int status, weir_span reason)
 {
-    if (response->status == 200 && !response->has_reason)
+    if (status == 200 && reason.data == NULL)
         return put(to, (const uint8_t *)"HTTP/1.1 200 OK\r\n", 17);
     to = put(to, (const uint8_t *)"HTTP/1.1 ", 9);
-    to = put_number(to, response->status);
+    to = put_number(to, (uint64_t)status);
     *to++ = ' ';
-    to = put_span(to, weir_http_response_reason(response));
+    to = put_span(to,
+                  reason.data != NULL ? reason : weir_span_of_text(weir_http_status_text(status)));
     *to++ = '\r';
     *to++ = '\n';
     return to;
+}
+
+static uint8_t *put_status_line(uint8_t *to, const weir_http_response *response)
+{
+    weir_span usual = {0};
+
+    return put_status(to, response->status,
+                      response->has_reason ? weir_http_response_reason(response) : usual);
 }
 
 /* The message that begins with this head. */
@@ -296,6 +306,32 @@ int weir__http1_writer_put_response(weir_ctx *ctx, weir__http1_writer *writer,
     to = put_framing(to, framed);
     (void)weir_buf_advance(writer->out, (size_t)(to - start));
     begin(writer, framed);
+    return 0;
+}
+
+/* With its content; only the end is left. */
+int weir__http1_writer_put_answer(weir_ctx *ctx, weir__http1_writer *writer,
+                                  const weir__http_answer *answer)
+{
+    uint8_t *start, *to;
+    int err = reserve(ctx, writer,
+                      answer->content.length + answer->content_type.length + (size_t)3 * LINE_MAX);
+
+    if (err < 0)
+        return err;
+    start = weir_buf_space(writer->out);
+    to = put_status(start, answer->status, weir_span_of(NULL, 0));
+    memcpy(to, date_line(), DATE_LINE_LENGTH);
+    to = put(to + DATE_LINE_LENGTH, (const uint8_t *)"Content-Type: ", 14);
+    to = put_span(to, answer->content_type);
+    to = put(to, (const uint8_t *)"\r\nContent-Length: ", 18);
+    to = put_number(to, answer->content.length);
+    to = put(to, (const uint8_t *)"\r\n\r\n", 4);
+    to = put_span(to, answer->content);
+    (void)weir_buf_advance(writer->out, (size_t)(to - start));
+    writer->content = WEIR__HTTP1_LENGTH;
+    writer->left = 0;
+    writer->is_open = true;
     return 0;
 }
 

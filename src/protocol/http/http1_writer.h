@@ -41,6 +41,8 @@ void weir__http1_writer_pass(weir_ctx *ctx, weir__http1_writer *writer, weir_pro
 int weir__http1_writer_put_response(weir_ctx *ctx, weir__http1_writer *writer,
                                     const weir_http_response *response,
                                     const weir__http1_framed *framed);
+int weir__http1_writer_put_answer(weir_ctx *ctx, weir__http1_writer *writer,
+                                  const weir__http_answer *answer);
 int weir__http1_writer_put_request(weir_ctx *ctx, weir__http1_writer *writer,
                                    const weir_http_request *request,
                                    const weir__http1_framed *framed);

@@ -19,9 +19,28 @@ typedef struct weir__http_head {
     uint8_t version; /* enum weir_http_version */
 } weir__http_head;
 
+/*
+ * A small response, for codecs that can write one without the messages that it consists of. The
+ * exchange handler uses this if nothing stands between it and the codec.
+ */
+typedef struct weir__http_answer {
+    int status;             /* with content: not 1xx, 204 or 304 */
+    weir_span content_type; /* checked */
+    weir_span content;
+} weir__http_answer;
+
+typedef struct weir__http_codec {
+    const weir_handler *handler;
+
+    /* Writes everything but the end, which follows as a message. Returns false, and has done
+     * nothing, if the codec wants the messages. `ctx` is one of the handler's. */
+    bool (*answer)(weir_ctx *ctx, const weir__http_answer *answer);
+} weir__http_codec;
+
 struct weir_http_request {
     weir__http_head head;
-    uint8_t method; /* enum weir_http_method */
+    const weir__http_codec *codec; /* that has received it; NULL = unknown */
+    uint8_t method;                /* enum weir_http_method */
     bool expects_continue;
     uint32_t method_text; /* offsets, as those of fields */
     uint32_t method_length;
