@@ -14,6 +14,7 @@
 #include <weir/promise.h>
 
 #include "support/codec/feed.h"
+#include "support/executor/log_capture.h"
 #include "support/protocol/http/http_feed.h"
 #include "support/protocol/http/http_text.h"
 #include "support/test.h"
@@ -800,5 +801,64 @@ TEST(http1_server, stays_after_a_connect_that_failed)
     respond(embedded, 502, "no");
     assert_out(embedded, "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 2\r\n\r\nno");
     assert_get(embedded);
+    weir_embedded_release(embedded);
+}
+
+/* ---- reading on demand, options ---- */
+
+TEST(http1_server, passes_one_message_for_each_request_to_read)
+{
+    weir_embedded *embedded = open();
+    weir_channel *channel = weir_embedded_channel(embedded);
+
+    weir_channel_set_auto_read(channel, false);
+    weir_embedded_run(embedded);
+    assert_int_equal(put(embedded, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab" GET),
+                     0);
+    assert_in(embedded, NULL);
+    weir_channel_request_read(channel);
+    weir_embedded_run(embedded);
+    assert_in(embedded, "POST / 1.1 {Host: h|Content-Length: 2} 2");
+    assert_in(embedded, NULL);
+    weir_channel_request_read(channel);
+    weir_embedded_run(embedded);
+    assert_in(embedded, "(ab)");
+    assert_in(embedded, NULL);
+    weir_channel_request_read(channel);
+    weir_embedded_run(embedded);
+    assert_in(embedded, "end");
+    weir_channel_request_read(channel);
+    weir_embedded_run(embedded);
+    assert_in(embedded, NULL); /* the response comes first */
+    respond(embedded, 200, "");
+    assert_in(embedded, GET_MSG);
+    assert_in(embedded, NULL);
+    weir_channel_set_auto_read(channel, true);
+    weir_embedded_run(embedded);
+    assert_in(embedded, "end");
+    weir_embedded_release(embedded);
+}
+
+TEST(http1_server, rejects_invalid_options)
+{
+    static const weir_http1_options wrong[] = {
+        {.size = sizeof(weir_http1_options), .max_start_line = -1},
+        {.size = sizeof(weir_http1_options), .max_header_bytes = 1 << 30},
+        {.size = sizeof(weir_http1_options), .max_header_fields = 65536},
+        {.size = sizeof(weir_http1_options), .max_chunk = -1},
+        {.size = sizeof(weir_http1_options), .head_timeout_ns = -2},
+        {.size = sizeof(weir_http1_options), .idle_timeout_ns = -2},
+        {.size = sizeof(weir_http1_options), .min_rate = -2},
+        {.size = sizeof(weir_http1_options), .max_requests = -1},
+    };
+    weir_embedded *embedded = open();
+
+    log_capture_start();
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        assert_int_equal(weir_http1_server_add(weir_embedded_pipeline(embedded), &wrong[i]),
+                         -EINVAL);
+        assert_int_equal(weir_http1_client_add(weir_embedded_pipeline(embedded), &wrong[i]),
+                         -EINVAL);
+    }
     weir_embedded_release(embedded);
 }
