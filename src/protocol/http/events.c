@@ -475,7 +475,7 @@ int weir_http_events_begin(weir_http_exchange *exchange,
     bool is_head =
         weir_http_request_method(weir_http_exchange_request(exchange)) == WEIR_HTTP_METHOD_HEAD;
     weir_http_events_options options;
-    weir_http_events *events;
+    weir_http_events *events = NULL;
     int err = read_options(caller_options, &options);
 
     if (!err)
