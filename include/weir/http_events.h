@@ -85,10 +85,9 @@ typedef struct weir_http_event {
 
 /*
  * Queues an event. Events of one thread are sent in their order.
- * Thread: any.  Lends until it returns: event.  Fails: WEIR_ECLOSED (the stream has ended),
- * WEIR_EFULL (too slow a client: it is being disconnected, unless .keep_slow is set), WEIR_ETOOLONG
- * (longer than the queue), -EINVAL (a line end in type or id, data that is not UTF-8, neither data
- * nor id), -ENOMEM.
+ * Thread: any.  Lends until it returns: event.  Fails: WEIR_ECLOSED (it has ended), WEIR_EFULL (too
+ * slow a client: it is being disconnected, unless .keep_slow is set), WEIR_ETOOLONG (longer than
+ * the queue), -EINVAL (a line end in type or id, not UTF-8, neither data nor id), -ENOMEM.
  */
 WEIR_API int weir_http_events_send(weir_http_events *events, const weir_http_event *event);
 

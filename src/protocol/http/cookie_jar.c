@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A jar: a hash table of cookies by their domain. The cookies for a host "a.b.c" are those of the
- * domains "a.b.c", "b.c" and "c"; each is one lookup. A mutex guards all of it.
+ * A jar: a hash table of cookies by their domain. The cookies for a host are those of the
+ * domain of that name and of all above it, label by label; each is one lookup. A mutex guards all
+ * of it.
  */
 #include "protocol/http/cookie_jar.h"
 

@@ -10,7 +10,7 @@
 /*
  * Parses lines of header fields, each with its CRLF. The part lies in them and in `decoded`, which
  * has room for as many bytes. Returns the number of bytes decoded there. Fails with
- * WEIR_EMALFORMED, also if there is no name.
+ * WEIR_EMALFORMED, also if the name is missing.
  */
 ssize_t weir__http_part_parse(weir_span fields, uint8_t *decoded, weir_http_part *ret_part);
 

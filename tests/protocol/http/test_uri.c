@@ -137,83 +137,86 @@ TEST(uri, has_the_port_of_its_scheme)
     }
 }
 
+static const char *const valid_authorities[] = {"a",
+                                                "www.example.org",
+                                                "a:80",
+                                                "a:",
+                                                "192.0.2.1:1",
+                                                "[::]",
+                                                "[::1]:443",
+                                                "[1:2:3:4:5:6:7:8]",
+                                                "[1::8]",
+                                                "[::2:3:4:5:6:7:8]",
+                                                "[1:2:3:4:5:6:7::]",
+                                                "[::1.2.3.4]",
+                                                "[1:2:3:4:5:6:1.2.3.4]",
+                                                "[1::1.2.3.4]",
+                                                "a_b~c!$&'()*+,;=",
+                                                "%41",
+                                                "a:0",
+                                                "a:65535",
+                                                "[vF.x]",
+                                                "[::1]:"};
+
+static const char *const invalid_authorities[] = {"",
+                                                  ":80",
+                                                  "a@b",
+                                                  "a b",
+                                                  "a:80:90",
+                                                  "a/b",
+                                                  "a?b",
+                                                  "a#b",
+                                                  "a,b c",
+                                                  "[]",
+                                                  "[::1",
+                                                  "::1",
+                                                  "[::1]]",
+                                                  "[:]",
+                                                  "[:::]",
+                                                  "[1::2::3]",
+                                                  "[1:2:3:4:5:6:7]",
+                                                  "[1:2:3:4:5:6:7:8:9]",
+                                                  "[1:2:3:4:5:6:7:8::]",
+                                                  "[::1:2:3:4:5:6:7:8]",
+                                                  "[12345::]",
+                                                  "[1:]",
+                                                  "[:1]",
+                                                  "[::1:]",
+                                                  "[::g]",
+                                                  "[::1.2.3]",
+                                                  "[::1.2.3.256]",
+                                                  "[::1.2.3.04]",
+                                                  "[::1.2.3.4.5]",
+                                                  "[::1.2.3.4:1]",
+                                                  "[1:2:3:4:5:6:7:1.2.3.4]",
+                                                  "[1.2.3.4]",
+                                                  "[::1.2..4]",
+                                                  "[::.1.2.3]",
+                                                  "[1::2:3:4:5:6:1.2.3.4:]",
+                                                  "%4",
+                                                  "%",
+                                                  "a%zz",
+                                                  "a:+1",
+                                                  "a: 1",
+                                                  "a:1 ",
+                                                  "[::1]1",
+                                                  "a:123456",
+                                                  "a\x80"};
+
 TEST(authority, is_a_host_and_perhaps_a_port)
 {
-    static const char *const valid[] = {"a",
-                                        "www.example.org",
-                                        "a:80",
-                                        "a:",
-                                        "192.0.2.1:1",
-                                        "[::]",
-                                        "[::1]:443",
-                                        "[1:2:3:4:5:6:7:8]",
-                                        "[1::8]",
-                                        "[::2:3:4:5:6:7:8]",
-                                        "[1:2:3:4:5:6:7::]",
-                                        "[::1.2.3.4]",
-                                        "[1:2:3:4:5:6:1.2.3.4]",
-                                        "[1::1.2.3.4]",
-                                        "a_b~c!$&'()*+,;=",
-                                        "%41",
-                                        "a:0",
-                                        "a:65535",
-                                        "[vF.x]",
-                                        "[::1]:"};
-    static const char *const invalid[] = {"",
-                                          ":80",
-                                          "a@b",
-                                          "a b",
-                                          "a:80:90",
-                                          "a/b",
-                                          "a?b",
-                                          "a#b",
-                                          "a,b c",
-                                          "[]",
-                                          "[::1",
-                                          "::1",
-                                          "[::1]]",
-                                          "[:]",
-                                          "[:::]",
-                                          "[1::2::3]",
-                                          "[1:2:3:4:5:6:7]",
-                                          "[1:2:3:4:5:6:7:8:9]",
-                                          "[1:2:3:4:5:6:7:8::]",
-                                          "[::1:2:3:4:5:6:7:8]",
-                                          "[12345::]",
-                                          "[1:]",
-                                          "[:1]",
-                                          "[::1:]",
-                                          "[::g]",
-                                          "[::1.2.3]",
-                                          "[::1.2.3.256]",
-                                          "[::1.2.3.04]",
-                                          "[::1.2.3.4.5]",
-                                          "[::1.2.3.4:1]",
-                                          "[1:2:3:4:5:6:7:1.2.3.4]",
-                                          "[1.2.3.4]",
-                                          "[::1.2..4]",
-                                          "[::.1.2.3]",
-                                          "[1::2:3:4:5:6:1.2.3.4:]",
-                                          "%4",
-                                          "%",
-                                          "a%zz",
-                                          "a:+1",
-                                          "a: 1",
-                                          "a:1 ",
-                                          "[::1]1",
-                                          "a:123456",
-                                          "a\x80"};
     weir_http_uri uri;
 
-    for (size_t i = 0; i < sizeof(valid) / sizeof(valid[0]); i++) {
-        if (!weir_http_authority_is_valid(weir_span_of_text(valid[i])))
-            fail_msg("%s is refused", valid[i]);
-        assert_int_equal(weir_http_authority_parse(weir_span_of_text(valid[i]), &uri), 0);
+    for (size_t i = 0; i < sizeof(valid_authorities) / sizeof(valid_authorities[0]); i++) {
+        if (!weir_http_authority_is_valid(weir_span_of_text(valid_authorities[i])))
+            fail_msg("%s is refused", valid_authorities[i]);
+        assert_int_equal(weir_http_authority_parse(weir_span_of_text(valid_authorities[i]), &uri),
+                         0);
     }
-    for (size_t i = 0; i < sizeof(invalid) / sizeof(invalid[0]); i++) {
-        if (weir_http_authority_is_valid(weir_span_of_text(invalid[i])))
-            fail_msg("%s is accepted", invalid[i]);
-        assert_int_equal(weir_http_authority_parse(weir_span_of_text(invalid[i]), &uri),
+    for (size_t i = 0; i < sizeof(invalid_authorities) / sizeof(invalid_authorities[0]); i++) {
+        if (weir_http_authority_is_valid(weir_span_of_text(invalid_authorities[i])))
+            fail_msg("%s is accepted", invalid_authorities[i]);
+        assert_int_equal(weir_http_authority_parse(weir_span_of_text(invalid_authorities[i]), &uri),
                          WEIR_EMALFORMED);
     }
 }
