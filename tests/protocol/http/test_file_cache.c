@@ -164,6 +164,18 @@ TEST(file_cache, removes_the_least_recently_used_file_if_it_is_full)
     close_rig(&rig);
 }
 
+TEST(file_cache, does_not_keep_what_is_larger_than_all_of_it)
+{
+    weir__http_file_cache_limits limits = wide;
+    struct rig rig;
+
+    limits.bytes = sizeof(weir__http_file);
+    open_rig(&rig, &limits);
+    keep(&rig, "a", "1");
+    assert_int_equal(look(&rig, "a", 0), 0);
+    close_rig(&rig);
+}
+
 TEST(file_cache, keeps_no_more_descriptors_than_allowed)
 {
     struct rig rig;

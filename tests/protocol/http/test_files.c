@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weir/chunks.h>
 #include <weir/error.h>
 #include <weir/promise.h>
 
@@ -737,6 +738,61 @@ TEST(files, a_root_has_threads_of_its_own_by_default)
     weir_http_files_root_release(weir_http_files_root_retain(root));
     weir_http_files_root_release(root);
     weir_http_files_root_release(NULL);
+}
+
+/* ---- with handlers that have to see the bytes, such as TLS ---- */
+
+/* Adds handlers before those of the site. */
+static void read_files(struct file_site *site)
+{
+    const weir_http_route routes[] = {
+        {"GET", "/files/{path*}", weir_http_files, .user_data = site->root}, {0}};
+    weir_http_router *router = NULL;
+    weir_pipeline *pipeline;
+
+    weir_embedded_release(site->embedded);
+    assert_int_equal(weir_embedded_create(NULL, &site->embedded), 0);
+    pipeline = weir_embedded_pipeline(site->embedded);
+    assert_int_equal(weir_http_router_create(routes, &router), 0);
+    assert_int_equal(weir_chunked_writing_add(pipeline), 0);
+    assert_int_equal(weir_file_reading_add(pipeline), 0);
+    assert_int_equal(weir_http_router_add(pipeline, router, 0), 0);
+    weir_http_router_release(router);
+}
+
+TEST(files, are_read_for_handlers_that_need_bytes)
+{
+    struct file_site site;
+
+    open_site(&site, OPTIONS(.listing = true));
+    read_files(&site);
+    get(&site, "/files/large.bin", "");
+    assert_int_equal(reply.status, 200);
+    assert_int_equal(reply.size, 20000);
+    assert_false(reply.has_range);
+    assert_true(reply.has_ended);
+    get(&site, "/files/large.bin", "Range: bytes=0-1,10000-10001");
+    assert_int_equal(reply.status, 206);
+    assert_int_equal(reply.length, (int64_t)reply.size);
+    file_site_close(&site);
+}
+
+TEST(files, that_become_shorter_close_the_channel)
+{
+    struct file_site site;
+
+    log_capture_start();
+    open_site(&site, OPTIONS(.listing = true));
+    read_files(&site);
+    get(&site, "/files/large.bin", "");
+    disk_tree_truncate(site.tree, "root/large.bin", 100);
+    get(&site, "/files/large.bin", "");
+    assert_int_equal(reply.status, 200);
+    assert_int_equal(reply.size, 100);
+    assert_false(weir_channel_is_open(weir_embedded_channel(site.embedded)));
+    assert_int_equal(log_capture_count(WEIR_LOG_ERROR), 1);
+    assert_log_contains("could not be sent");
+    file_site_close(&site);
 }
 
 /* ---- options and failures ---- */

@@ -3,8 +3,8 @@
  * A temporary folder with files and links, for tests; removed with everything in it.
  *
  *     disk_tree *tree = disk_tree_create();
- *     disk_tree_file(tree, "root/a/b.txt", "hello");       makes the folders, too
- *     disk_tree_link(tree, "root/link", "a/b.txt");
+ *     disk_tree_file(tree, "root/folder/name", "hello");    makes the folders, too
+ *     disk_tree_link(tree, "root/link", "folder/name");
  */
 #ifndef WEIR_TEST_DISK_TREE_H
 #define WEIR_TEST_DISK_TREE_H

@@ -8,8 +8,8 @@
  *     struct file_reply reply;
  *
  *     file_site_open(&site, WEIR_HTTP_FILES_OPTIONS(.listing = true));
- *     disk_tree_file(site.tree, "root/a.txt", "hello");
- *     file_site_get(&site, "GET", "/files/a.txt", "Range: bytes=1-2", &reply);
+ *     disk_tree_file(site.tree, "root/name", "hello");
+ *     file_site_get(&site, "GET", "/files/name", "Range: bytes=1-2", &reply);
  *     assert_int_equal(reply.status, 206);
  */
 #ifndef WEIR_TEST_FILE_SITE_H
