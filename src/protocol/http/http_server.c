@@ -14,6 +14,8 @@
 #include <weir/proxy_protocol.h>
 
 #include "base/log.h"
+#include "base/options.h"
+#include "protocol/http/filters.h"
 
 #define RELEASE_TIMEOUT_NS weir_seconds(10)
 
@@ -22,7 +24,10 @@ struct weir_http_server {
     weir_server *server;
     weir_group *group; /* its own; NULL = the caller's */
     weir_http_router *router;
-    weir_http_client_limit *client_limit; /* NULL = none */
+    weir_http_client_limit *client_limit; /* these: NULL = none */
+    weir__http_security *security[2];     /* without and with TLS */
+    weir__http_cors *cors;
+    weir__http_compression *compression;
     bool is_stopped;
 };
 
@@ -41,22 +46,20 @@ static int add_tls(const weir_http_server_options *options, weir_pipeline *pipel
 static int add_filters(const weir_http_server *server, weir_pipeline *pipeline, bool is_tls)
 {
     const weir_http_server_options *options = &server->config.options;
-    weir_http_security_options security = server->config.security;
     int err = 0;
 
-    security.is_tls = security.is_tls || is_tls;
     if (err == 0 && options->access_log != NULL)
         err = weir_http_access_log_add(pipeline, options->access_log);
     if (err == 0 && options->request_ids)
         err = weir_http_request_ids_add(pipeline);
     if (err == 0 && server->client_limit != NULL)
         err = weir_http_client_limit_add(pipeline, server->client_limit);
-    if (err == 0 && options->security != NULL)
-        err = weir_http_security_add(pipeline, &security);
-    if (err == 0 && options->cors != NULL)
-        err = weir_http_cors_add(pipeline, &server->config.cors);
-    if (err == 0 && options->compression != NULL)
-        err = weir_http_compression_add(pipeline, &server->config.compression);
+    if (err == 0 && server->security[is_tls] != NULL)
+        err = weir__http_security_add(pipeline, server->security[is_tls]);
+    if (err == 0 && server->cors != NULL)
+        err = weir__http_cors_add(pipeline, server->cors);
+    if (err == 0 && server->compression != NULL)
+        err = weir__http_compression_add(pipeline, server->compression);
     return err;
 }
 
@@ -83,6 +86,34 @@ static int init_connection(weir_channel *channel, void *user_data)
 
 /* ---- starting ---- */
 
+static int create_security(weir_http_server *server, const weir_http_security_options *given)
+{
+    weir_http_security_options options;
+    int err = weir__options_read(&options, sizeof(options), given);
+
+    if (err == 0)
+        err = weir__http_security_create(&options, &server->security[false]);
+    options.is_tls = true;
+    return err == 0 ? weir__http_security_create(&options, &server->security[true]) : err;
+}
+
+/* The filters that connections share. */
+static int create_filters(weir_http_server *server)
+{
+    const weir_http_server_options *options = &server->config.options;
+    int err = 0;
+
+    if (options->client_limits != NULL)
+        err = weir_http_client_limit_create(options->client_limits, &server->client_limit);
+    if (err == 0 && options->security != NULL)
+        err = create_security(server, options->security);
+    if (err == 0 && options->cors != NULL)
+        err = weir__http_cors_create(options->cors, &server->cors);
+    if (err == 0 && options->compression != NULL)
+        err = weir__http_compression_create(options->compression, &server->compression);
+    return err;
+}
+
 static int create_parts(weir_http_server *server)
 {
     const weir_http_server_options *options = &server->config.options;
@@ -92,8 +123,8 @@ static int create_parts(weir_http_server *server)
         server->router = weir_http_router_retain(options->router);
     else
         err = weir_http_router_create(options->routes, &server->router);
-    if (err == 0 && options->client_limits != NULL)
-        err = weir_http_client_limit_create(options->client_limits, &server->client_limit);
+    if (err == 0)
+        err = create_filters(server);
     if (err == 0 && options->workers == NULL)
         err = weir_group_create(
             WEIR_GROUP_OPTIONS(.threads = options->threads, .io = options->io, .name = "http"),
@@ -111,6 +142,10 @@ static void free_server(weir_http_server *server)
     weir_group_release(server->group);
     weir_http_access_log_release(server->config.options.access_log);
     weir_http_client_limit_release(server->client_limit);
+    weir__http_security_release(server->security[false]);
+    weir__http_security_release(server->security[true]);
+    weir__http_cors_release(server->cors);
+    weir__http_compression_release(server->compression);
     weir_http_router_release(server->router);
     weir__http_server_config_deinit(&server->config);
     weir_memory_free(server);

@@ -12,12 +12,8 @@ typedef struct weir__http_server_config {
     weir_http_server_options options; /* as given; the pointers below replace some of it */
     weir_channel_options child;
     weir_http1_options http1;
-    weir_http_compression_options compression;
-    weir_http_cors_options cors;
-    weir_http_security_options security;
     const char **addresses; /* all of them, those with TLS last; NULL-terminated */
     size_t plain_count;     /* addresses without TLS */
-    struct weir__http_server_texts *texts;
 } weir__http_server_config;
 
 /* Copies the options. Fails with -EINVAL, which is logged, or -ENOMEM. */

@@ -3,60 +3,11 @@
  * Options of HTTP servers: validation and copies.
  */
 #include <errno.h>
-#include <string.h>
 
 #include <weir/memory.h>
 
 #include "base/options.h"
 #include "protocol/http/http_server.h"
-
-/* Copied texts, chained to be freed. */
-struct weir__http_server_texts {
-    struct weir__http_server_texts *next;
-    const char *list[];
-};
-
-/* ---- copying texts ---- */
-
-/* Copies a NULL-terminated list and its texts into one block. */
-static int copy_list(weir__http_server_config *config, const char *const **list)
-{
-    struct weir__http_server_texts *copy;
-    size_t count = 0, bytes = 0;
-    char *text;
-
-    if (*list == NULL)
-        return 0;
-    for (; (*list)[count] != NULL; count++)
-        bytes += strlen((*list)[count]) + 1;
-    copy = weir_memory_alloc(sizeof(*copy) + (count + 1) * sizeof(copy->list[0]) + bytes);
-    if (copy == NULL)
-        return -ENOMEM;
-    text = (char *)(copy->list + count + 1);
-    for (size_t i = 0; i < count; i++) {
-        size_t size = strlen((*list)[i]) + 1;
-
-        memcpy(text, (*list)[i], size);
-        copy->list[i] = text;
-        text += size;
-    }
-    copy->list[count] = NULL;
-    copy->next = config->texts;
-    config->texts = copy;
-    *list = copy->list;
-    return 0;
-}
-
-static int copy_text(weir__http_server_config *config, const char **text)
-{
-    const char *const one[] = {*text, NULL};
-    const char *const *list = one;
-    int err = *text != NULL ? copy_list(config, &list) : 0;
-
-    if (err == 0 && *text != NULL)
-        *text = list[0];
-    return err;
-}
 
 /* ---- addresses ---- */
 
@@ -124,29 +75,6 @@ static int read_parts(weir__http_server_config *config)
 
     if (err == 0)
         err = weir__options_read(&config->http1, sizeof(config->http1), options->http1);
-    if (err == 0)
-        err = weir__options_read(&config->compression, sizeof(config->compression),
-                                 options->compression);
-    if (err == 0)
-        err = weir__options_read(&config->cors, sizeof(config->cors), options->cors);
-    if (err == 0)
-        err = weir__options_read(&config->security, sizeof(config->security), options->security);
-    if (err == 0)
-        err = copy_list(config, &config->compression.types);
-    if (err == 0)
-        err = copy_list(config, &config->cors.origins);
-    if (err == 0)
-        err = copy_list(config, &config->cors.methods);
-    if (err == 0)
-        err = copy_list(config, &config->cors.headers);
-    if (err == 0)
-        err = copy_list(config, &config->cors.exposed_headers);
-    if (err == 0)
-        err = copy_text(config, &config->security.frame_options);
-    if (err == 0)
-        err = copy_text(config, &config->security.referrer_policy);
-    if (err == 0)
-        err = copy_text(config, &config->security.content_security);
     config->child.half_closure = true; /* a client may end its stream and wait for the response */
     return err;
 }
@@ -158,7 +86,6 @@ int weir__http_server_config_init(weir__http_server_config *config,
 
     if (err < 0)
         return err;
-    config->texts = NULL;
     err = collect_addresses(config);
     if (err == 0)
         err = check(config);
@@ -171,11 +98,5 @@ int weir__http_server_config_init(weir__http_server_config *config,
 
 void weir__http_server_config_deinit(weir__http_server_config *config)
 {
-    struct weir__http_server_texts *texts;
-
-    while ((texts = config->texts) != NULL) {
-        config->texts = texts->next;
-        weir_memory_free(texts);
-    }
     weir_memory_free(config->addresses);
 }
