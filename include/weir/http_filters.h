@@ -8,7 +8,10 @@
  *
  *      [http1-server] [access log] [request ids] [client limits] [security] [CORS] [compression]
  *
- * They see the messages of weir/http.h and work with every version of HTTP.
+ * They see the messages of weir/http.h and work with every version of HTTP. NULL options are the
+ * defaults. A filter that answers a request itself discards the request's content, up to 64 KiB;
+ * beyond that it closes the connection. A filter that cannot change a response for want of memory
+ * closes the connection.
  */
 #ifndef WEIR_HTTP_FILTERS_H
 #define WEIR_HTTP_FILTERS_H
@@ -39,7 +42,7 @@ typedef struct weir_http_access_log_options {
     size_t size;
     const char *path; /* appended to, created if missing; "-" = standard output */
     enum weir_http_log_format format;
-    size_t max_queued; /* bytes; default 1 MiB */
+    size_t max_queued; /* bytes; default 1 MiB; at least 256 KiB */
 } weir_http_access_log_options;
 
 #define WEIR_HTTP_ACCESS_LOG_OPTIONS(...) WEIR_OPTIONS(weir_http_access_log_options, __VA_ARGS__)
@@ -68,7 +71,10 @@ WEIR_API uint64_t weir_http_access_log_lost(const weir_http_access_log *log);
 
 /*
  * Adds a handler that logs each exchange when its response has ended or its connection is lost, and
- * each refused request.
+ * each refused request. The status of an exchange that was lost without a response is 499. Bytes of
+ * the client that could end a value or a line, or are not ASCII, are escaped (\x22, in JSON
+ * \u0022). Times are in UTC, the bytes those of content. Lines are written within a tenth of a
+ * second.
  * Thread: any.  Keeps: log.  Fails: as weir_pipeline_add.
  */
 WEIR_API WEIR_MUST_USE int weir_http_access_log_add(weir_pipeline *pipeline,
@@ -86,7 +92,8 @@ WEIR_API WEIR_MUST_USE int weir_http_request_ids_add(weir_pipeline *pipeline);
 /* --- limits per client ------------------------------------------------------------------------ */
 
 /* Zero means default. Build with WEIR_HTTP_CLIENT_LIMIT_OPTIONS(...). A client is an IPv4 address,
- * or an IPv6 network of 64 bits. */
+ * or an IPv6 network of 64 bits, of the PROXY header if there is one (weir/proxy_protocol.h).
+ * Others, as on Unix sockets, are not limited. */
 typedef struct weir_http_client_limit_options {
     size_t size;
     int requests_per_second; /* averaged; default none; more are answered with 429, Retry-After */
@@ -148,8 +155,8 @@ WEIR_API WEIR_MUST_USE int weir_http_security_add(weir_pipeline *pipeline,
 typedef struct weir_http_cors_options {
     size_t size;
     const char *const *origins;         /* "https://example.org"; "*" = any; default none */
-    const char *const *methods;         /* default GET, HEAD and POST */
-    const char *const *headers;         /* that requests may have; default: those asked for */
+    const char *const *methods;         /* "*" = any; default GET, HEAD and POST */
+    const char *const *headers;         /* that requests may have, "*" = any; default any */
     const char *const *exposed_headers; /* that scripts may read; default none */
     bool credentials;                   /* not together with origin "*" */
     int max_age_seconds;                /* of a preflight; default 600; WEIR_OFF = not sent */
@@ -172,8 +179,9 @@ typedef struct weir_http_compression_options {
     size_t size;
     int level;                /* 1 (fast) to 9; default 5 */
     int64_t min_length;       /* shorter content is not compressed; default 1024 */
-    const char *const *types; /* content types, "text/" means all of them; NULL-terminated; default
-                                 text, JSON, JavaScript, XML, SVG, WebAssembly */
+    const char *const *types; /* content types; "text/" is all that begin, "+json" all that end so;
+                                 NULL-terminated; default text, JSON, JavaScript, XML, SVG,
+                                 WebAssembly */
     bool no_brotli;
     bool no_zstd;
     bool no_requests;     /* requests with Content-Encoding are passed on as they are */
@@ -185,10 +193,18 @@ typedef struct weir_http_compression_options {
 #define WEIR_HTTP_COMPRESSION_OPTIONS(...) WEIR_OPTIONS(weir_http_compression_options, __VA_ARGS__)
 
 /*
- * Adds a handler that compresses responses with the best coding of zstd, br, gzip and deflate that
- * Accept-Encoding allows, and adds "Vary: Accept-Encoding". A strong ETag becomes a weak one.
- * Responses that have a Content-Encoding or a Content-Range, or "Cache-Control: no-transform", pass
- * unchanged. Content of requests is decoded; an unknown coding is answered with 415.
+ * Adds handlers that compress responses with the best coding of zstd, br, gzip and deflate that
+ * Accept-Encoding allows, and add "Vary: Accept-Encoding". A strong ETag becomes a weak one.
+ * Responses that have a Content-Encoding or a Content-Range, or "Cache-Control: no-transform", and
+ * content that is a file, pass unchanged. Content up to 256 KiB whose end is written before it is
+ * flushed is compressed at once and keeps a Content-Length; otherwise each flush of the application
+ * also flushes the encoder. An encoder takes 20 to 260 KiB (gzip, deflate), 1 MiB (zstd) or 3 MiB
+ * (br), until the end of the response.
+ *
+ * Content of requests is decoded, up to three codings, in pieces of at most 64 KiB and only as it
+ * is read. An unknown coding is answered with 415, content above the limits with 413, malformed
+ * content with 400; then a weir_http_refusal is fired and the connection is closed. A decoder takes
+ * up to 10 MiB, as far as content is decoded.
  * Thread: any.  Lends until it returns: options.  Fails: -EINVAL, and as weir_pipeline_add.
  */
 WEIR_API WEIR_MUST_USE int weir_http_compression_add(weir_pipeline *pipeline,
@@ -196,7 +212,8 @@ WEIR_API WEIR_MUST_USE int weir_http_compression_add(weir_pipeline *pipeline,
 
 /*
  * Adds a handler that decodes the content of responses, for clients; the limits as above, beyond
- * them the error WEIR_ETOOLONG is fired.
+ * them the error WEIR_ETOOLONG is fired, WEIR_EMALFORMED for malformed content, and the connection
+ * is closed. Content with an unknown coding passes as it is.
  * Thread: any.  Lends until it returns: options.  Fails: -EINVAL, and as weir_pipeline_add.
  */
 WEIR_API WEIR_MUST_USE int

@@ -95,7 +95,8 @@ static void count_lost(weir_http_access_log *log)
     uint64_t lost = atomic_fetch_add_explicit(&log->lost, 1, memory_order_relaxed) + 1;
 
     if ((lost & (lost - 1)) == 0)
-        weir__warn("http", "access_log", "the file is too slow: %llu lines lost so far",
+        weir__warn("http", "access_log",
+                   "the file is too slow, or memory is short: %llu lines lost",
                    (unsigned long long)lost);
 }
 
