@@ -149,33 +149,30 @@ static inline int parse_version(weir__http1_parser *parser, weir_http_request *r
 static int parse_request_line(weir__http1_parser *parser, weir_http_request *request,
                               weir_span bytes)
 {
-    int result;
+    int result = 1;
 
-    switch (parser->state) {
-    case START:
+    if (parser->state == START) {
         result = skip_empty_lines(parser, bytes);
         if (result <= 0)
             return result;
         parser->mark = parser->at;
         parser->state = METHOD;
-        /* fall through */
-    case METHOD:
+    }
+    if (parser->state == METHOD) {
         result = parse_method(parser, request, bytes);
         if (result <= 0)
             return result;
         parser->mark = parser->at;
         parser->state = TARGET;
-        /* fall through */
-    case TARGET:
+    }
+    if (parser->state == TARGET) {
         result = parse_target(parser, request, bytes);
         if (result <= 0)
             return result;
         parser->mark = parser->at;
         parser->state = VERSION;
-        /* fall through */
-    default:
-        return parse_version(parser, request, bytes);
     }
+    return parse_version(parser, request, bytes);
 }
 
 /* The length of one of the most frequent methods; 0 if it is another one. */
@@ -479,16 +476,54 @@ static inline int parse_usual_lines(weir__http1_parser *parser, const weir__http
     return result;
 }
 
-static int parse_lines(weir__http1_parser *parser, const weir__http1_limits *limits,
+/* Up to the value of a field; 1 if it has begun. */
+static int parse_field_start(weir__http1_parser *parser, weir_span bytes)
+{
+    int result;
+
+    if (parser->state == NAME) {
+        result = parse_name(parser, bytes);
+        if (result <= 0)
+            return result;
+        parser->state = BLANKS;
+    }
+    if (parser->state == BLANKS) {
+        while (parser->at < bytes.length && is_blank(bytes.data[parser->at]))
+            parser->at++;
+        if (parser->at == bytes.length)
+            return 0;
+        parser->value = parser->at;
+        parser->state = VALUE;
+    }
+    return 1;
+}
+
+static int parse_value(weir__http1_parser *parser, const weir__http1_limits *limits,
                        weir_http_headers *headers, weir_span bytes)
 {
     const uint8_t *end = bytes.data + bytes.length;
     uint32_t value_end;
     int result;
 
-    for (;;) {
-        switch (parser->state) {
-        case LINE:
+    parser->at = (uint32_t)(weir__http1_scan_value(bytes.data + parser->at, end) - bytes.data);
+    if (parser->at == bytes.length)
+        return 0;
+    value_end = parser->at;
+    result = parse_line_end(parser, bytes);
+    if (result <= 0)
+        return result;
+    parser->state = LINE;
+    result = push_scanned(parser, limits, headers, bytes.data, value_end);
+    return result < 0 ? result : 1;
+}
+
+static int parse_lines(weir__http1_parser *parser, const weir__http1_limits *limits,
+                       weir_http_headers *headers, weir_span bytes)
+{
+    int result = 1;
+
+    while (result > 0) {
+        if (parser->state == LINE) {
             result = parse_usual_lines(parser, limits, headers, bytes);
             if (result < 0)
                 return result;
@@ -498,38 +533,12 @@ static int parse_lines(weir__http1_parser *parser, const weir__http1_limits *lim
                 return parse_line_end(parser, bytes);
             parser->mark = parser->at;
             parser->state = NAME;
-            /* fall through */
-        case NAME:
-            result = parse_name(parser, bytes);
-            if (result <= 0)
-                return result;
-            parser->state = BLANKS;
-            /* fall through */
-        case BLANKS:
-            while (parser->at < bytes.length &&
-                   (bytes.data[parser->at] == ' ' || bytes.data[parser->at] == '\t'))
-                parser->at++;
-            if (parser->at == bytes.length)
-                return 0;
-            parser->value = parser->at;
-            parser->state = VALUE;
-            /* fall through */
-        default:
-            parser->at =
-                (uint32_t)(weir__http1_scan_value(bytes.data + parser->at, end) - bytes.data);
-            if (parser->at == bytes.length)
-                return 0;
-            value_end = parser->at;
-            result = parse_line_end(parser, bytes);
-            if (result > 0)
-                result = push_scanned(parser, limits, headers, bytes.data, value_end);
-            else if (result == 0)
-                return 0;
-            if (result < 0)
-                return result;
-            parser->state = LINE;
         }
+        result = parse_field_start(parser, bytes);
+        if (result > 0)
+            result = parse_value(parser, limits, headers, bytes);
     }
+    return result;
 }
 
 int weir__http1_parse_fields(weir__http1_parser *parser, const weir__http1_limits *limits,
