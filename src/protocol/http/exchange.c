@@ -11,8 +11,11 @@
 #include <weir/http_uri.h>
 #include <weir/memory.h>
 
+#include "base/no_stack_protector.h"
+
 /* ---- lifecycle ---- */
 
+WEIR__NO_STACK_PROTECTOR
 int weir__http_exchange_create(struct weir__exchange_connection *connection,
                                weir_http_request *request, size_t extra,
                                weir_http_exchange **ret_exchange)
@@ -101,6 +104,7 @@ void weir__http_exchange_detach(weir_http_exchange *exchange)
         free_exchange(exchange);
 }
 
+WEIR__NO_STACK_PROTECTOR
 void weir__http_exchange_settle(weir_http_exchange *exchange)
 {
     uint32_t state = atomic_load_explicit(&exchange->state, memory_order_acquire);
@@ -235,7 +239,8 @@ weir_http_headers *weir_http_exchange_headers(weir_http_exchange *exchange)
     return phase == WEIR__EXCHANGE_OPEN ? &exchange->headers : NULL;
 }
 
-/* A writer that waits whenever this is false must notice that the connection is lost: by a write. */
+/* A writer that waits whenever this is false must notice that the connection is lost: by a write.
+ */
 bool weir_http_exchange_is_writable(const weir_http_exchange *exchange)
 {
     return atomic_load_explicit(&exchange->is_lost, memory_order_relaxed) ||

@@ -9,7 +9,7 @@
 #include <weir/error.h>
 #include <weir/http_uri.h>
 
-#include "base/log.h"
+#include "base/no_stack_protector.h"
 #include "protocol/http/exchange.h"
 
 /* ---- answers without a route ---- */
@@ -100,9 +100,11 @@ static void restore_slashes(weir_http_exchange *exchange, const weir__http_route
     }
 }
 
-/* Sets Allow, to the methods of a path or, without one, of all routes. */
-static const weir__http_route *allow(weir_http_exchange *exchange,
-                                     const weir__http_route_query *query)
+/* Rare, and not to be inlined: its array would cost every request a stack protector.
+ *
+ * Sets Allow, to the methods of a path or, without one, of all routes. */
+__attribute__((noinline)) static const weir__http_route *allow(weir_http_exchange *exchange,
+                                                               const weir__http_route_query *query)
 {
     const weir__http_route_tree *tree = weir__http_router_tree(exchange->router);
     char text[256];
@@ -115,6 +117,7 @@ static const weir__http_route *allow(weir_http_exchange *exchange,
                                                                                    : &not_allowed;
 }
 
+WEIR__NO_STACK_PROTECTOR
 static const weir__http_route *find_route(weir_http_exchange *exchange, weir_span path,
                                           bool is_encoded)
 {
@@ -160,6 +163,7 @@ static bool is_builtin(const weir__http_route *route)
 
 /* ---- events ---- */
 
+WEIR__NO_STACK_PROTECTOR
 static void on_request(struct weir__exchange_connection *connection, weir_http_request *request)
 {
     weir_span path = weir_http_request_path(request);
@@ -188,6 +192,7 @@ static void on_request(struct weir__exchange_connection *connection, weir_http_r
     }
 }
 
+WEIR__NO_STACK_PROTECTOR
 static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
     struct weir__exchange_connection *connection = weir_ctx_state(ctx);

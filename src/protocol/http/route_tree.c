@@ -7,11 +7,13 @@
 #include <weir/memory.h>
 
 #include "base/log.h"
+#include "base/no_stack_protector.h"
 
 #define NONE 0 /* the root is no child */
 
 struct node {
     weir_span text; /* of a literal */
+    uint64_t word;  /* its last bytes, up to 8 */
     uint32_t parent;
     uint32_t parameter;       /* child, or NONE */
     weir__http_route *routes; /* that end here */
@@ -51,29 +53,39 @@ static inline uint64_t load_up_to_8(const uint8_t *bytes, size_t length)
            (uint64_t)bytes[length - 1] << 16;
 }
 
+/* The last bytes of a text, and all of a short one: what load_up_to_8 has not hashed before. */
+static inline uint64_t last_word(weir_span text)
+{
+    size_t rest = text.length > 8 ? 8 : text.length;
+
+    return load_up_to_8(text.data + text.length - rest, rest);
+}
+
 /*
  * A hash of a short text, inline. It needs no secret: clients cannot choose the texts in the table,
  * and a lookup ends at the first free slot.
  */
-static inline uint32_t hash_of(uint32_t parent, weir_span text)
+static inline uint32_t hash_of(uint32_t parent, weir_span text, uint64_t last)
 {
     uint64_t hash = ((uint64_t)parent << 32 | text.length) * 0x9e3779b97f4a7c15u;
-    const uint8_t *at = text.data, *end = text.data + text.length;
     uint64_t word;
 
-    for (; end - at > 8; at += 8) {
-        memcpy(&word, at, 8);
+    for (size_t i = 0; i + 8 < text.length; i += 8) {
+        memcpy(&word, text.data + i, 8);
         hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
         hash ^= hash >> 32;
     }
-    hash = (hash ^ load_up_to_8(at, (size_t)(end - at))) * 0x9e3779b97f4a7c15u;
+    /* The first product spreads low bits upwards, the second one what was in the high bits. */
+    hash = (hash ^ last) * 0x9e3779b97f4a7c15u;
+    hash = (hash ^ hash >> 32) * 0x9e3779b97f4a7c15u;
     return (uint32_t)(hash >> 32);
 }
 
 static inline uint32_t find_child(const weir__http_route_tree *tree, uint32_t parent,
                                   weir_span text, size_t *steps)
 {
-    uint32_t hash = hash_of(parent, text);
+    uint64_t last = last_word(text);
+    uint32_t hash = hash_of(parent, text, last);
 
     for (uint32_t i = hash & tree->mask;; i = (i + 1) & tree->mask) {
         const struct slot *slot = &tree->slots[i];
@@ -83,7 +95,8 @@ static inline uint32_t find_child(const weir__http_route_tree *tree, uint32_t pa
         if (slot->node == NONE)
             return NONE;
         if (slot->hash == hash && node->parent == parent && node->text.length == text.length &&
-            memcmp(node->text.data, text.data, text.length) == 0)
+            node->word == last &&
+            (text.length <= 8 || memcmp(node->text.data, text.data, text.length - 8) == 0))
             return slot->node;
     }
 }
@@ -100,12 +113,13 @@ static uint32_t add_child(weir__http_route_tree *tree, uint32_t parent, weir_spa
 {
     size_t steps = 0;
     uint32_t node = find_child(tree, parent, text, &steps);
-    uint32_t hash = hash_of(parent, text), i = hash & tree->mask;
+    uint32_t hash = hash_of(parent, text, last_word(text)), i = hash & tree->mask;
 
     if (node != NONE)
         return node;
     node = add_node(tree, parent);
     tree->nodes[node].text = text;
+    tree->nodes[node].word = last_word(text);
     while (tree->slots[i].node != NONE)
         i = (i + 1) & tree->mask;
     tree->slots[i] = (struct slot){hash, node};
@@ -348,7 +362,6 @@ size_t weir__http_route_tree_max_parameters(const weir__http_route_tree *tree)
 struct search {
     const weir__http_route_tree *tree;
     const weir__http_route_query *query;
-    weir_span *values;
     weir__http_route_match match;
     struct methods *methods; /* collects all that fit the path, instead of searching for one */
 };
@@ -393,6 +406,9 @@ static const weir__http_route *choose(struct search *search, const weir__http_ro
     const weir__http_route_query *query = search->query;
     const weir__http_route *get = NULL, *any = NULL;
 
+    if (search->methods == NULL && query->method != WEIR_HTTP_METHOD_OTHER && routes != NULL &&
+        routes->method == query->method)
+        return routes; /* usually the only one */
     for (; routes != NULL; routes = routes->next) {
         search->match.is_known = true;
         if (search->methods != NULL)
@@ -410,46 +426,47 @@ static const weir__http_route *choose(struct search *search, const weir__http_ro
     return get != NULL ? get : any;
 }
 
-static const weir__http_route *descend(struct search *search, uint32_t node, const uint8_t *at,
-                                       weir_span *values);
-
-/* Continues behind the segment that ends at `end` and has led to `node`. */
-static const weir__http_route *arrive(struct search *search, uint32_t node, const uint8_t *end,
-                                      weir_span *values)
-{
-    if (end == search->query->end)
-        return choose(search, search->tree->nodes[node].routes);
-    return descend(search, node, end + 1, values);
-}
-
-/* Matches the segment that begins at `at` with the children of a node. The recursion is as deep as
- * the tree, at most WEIR__ROUTE_MAX_SEGMENTS. */
+/*
+ * Matches the path from `at` on, where a segment begins, with what is below a node. Recurses where
+ * there is an alternative to a literal: at most as deep as the tree, WEIR__ROUTE_MAX_SEGMENTS.
+ */
 static const weir__http_route *descend(struct search *search, uint32_t node, const uint8_t *at,
                                        weir_span *values)
 {
-    const struct node *parent = &search->tree->nodes[node];
+    const weir__http_route_tree *tree = search->tree;
+    const uint8_t *path_end = search->query->end, *end;
     const weir__http_route *route = NULL;
-    const uint8_t *end = at;
+    const struct node *parent;
     weir_span segment;
     uint32_t child;
 
-    while (end != search->query->end && *end != search->query->separator)
-        end++;
-    segment = weir_span_of(at, (size_t)(end - at));
-    child = find_child(search->tree, node, segment, &search->match.steps);
+    for (;; node = child, at = end + 1) {
+        parent = &tree->nodes[node];
+        for (end = at; end != path_end && *end != search->query->separator;)
+            end++;
+        segment = weir_span_of(at, (size_t)(end - at));
+        child = find_child(tree, node, segment, &search->match.steps);
+        if (child == NONE || parent->parameter != NONE || parent->rest != NULL)
+            break;
+        if (end == path_end)
+            return choose(search, tree->nodes[child].routes);
+    }
     if (child != NONE)
-        route = arrive(search, child, end, values);
+        route = end == path_end ? choose(search, tree->nodes[child].routes)
+                                : descend(search, child, end + 1, values);
     if (route == NULL && parent->parameter != NONE && segment.length > 0) {
         *values = segment;
-        route = arrive(search, parent->parameter, end, values + 1);
+        route = end == path_end ? choose(search, tree->nodes[parent->parameter].routes)
+                                : descend(search, parent->parameter, end + 1, values + 1);
     }
     if (route == NULL && parent->rest != NULL) {
-        *values = weir_span_of(at, (size_t)(search->query->end - at));
+        *values = weir_span_of(at, (size_t)(path_end - at));
         route = choose(search, parent->rest);
     }
     return route;
 }
 
+WEIR__NO_STACK_PROTECTOR
 weir__http_route_match weir__http_route_tree_match(const weir__http_route_tree *tree,
                                                    const weir__http_route_query *query,
                                                    weir_span *ret_values)
