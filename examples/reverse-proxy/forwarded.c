@@ -81,18 +81,41 @@ int forwarded_listen(weir_pipeline *pipeline)
 
 /* ---- fields ---- */
 
-/* Appends to the list of a field, in one line. */
-static int append(weir_http_headers *headers, enum weir_http_name name, const char *element)
+/* The value of a field; too long if it does not fit. */
+struct value {
+    char text[1024];
+    size_t length;
+};
+
+static void put(struct value *value, const void *bytes, size_t length)
+{
+    if (value->length + length < sizeof(value->text))
+        memcpy(value->text + value->length, bytes, length);
+    value->length += length;
+}
+
+static void put_text(struct value *value, const char *text)
+{
+    put(value, text, strlen(text));
+}
+
+/* Begins with the elements that the field has. */
+static void begin(struct value *value, const weir_http_headers *headers, enum weir_http_name name)
 {
     weir_span before = weir_http_headers_get(headers, name);
-    char text[1024];
-    int length;
 
-    if (before.data == NULL)
-        return weir_http_headers_add_text(headers, name, element);
-    length = snprintf(text, sizeof(text), "%.*s, %s", (int)before.length, (const char *)before.data,
-                      element);
-    return length < (int)sizeof(text) ? weir_http_headers_set_text(headers, name, text) : -EMSGSIZE;
+    value->length = 0;
+    if (before.length > 0) {
+        put(value, before.data, before.length);
+        put(value, ", ", 2);
+    }
+}
+
+static int set(weir_http_headers *headers, enum weir_http_name name, const struct value *value)
+{
+    return value->length < sizeof(value->text)
+               ? weir_http_headers_set(headers, name, weir_span_of(value->text, value->length))
+               : -EMSGSIZE;
 }
 
 /* The Host of the client goes into a quoted string: a host has no quotes and no backslashes. */
@@ -102,18 +125,24 @@ int forwarded_add(weir_http_request *request, weir_channel *client, bool is_tls)
     const struct client_names *names = names_of(client);
     weir_span host = weir_http_headers_get(headers, WEIR_HTTP_HOST);
     const char *proto = is_tls ? "https" : "http";
-    char element[512];
+    struct value value;
     int err;
 
     if (names == NULL)
         return -ENOMEM;
-    if (snprintf(element, sizeof(element), "%s;host=\"%.*s\";proto=%s", names->forwarded,
-                 (int)host.length, (const char *)host.data, proto) >= (int)sizeof(element))
-        return -EMSGSIZE;
-    err = append(headers, WEIR_HTTP_FORWARDED, element);
+    begin(&value, headers, WEIR_HTTP_FORWARDED);
+    put_text(&value, names->forwarded);
+    put_text(&value, ";host=\"");
+    put(&value, host.data, host.length);
+    put_text(&value, is_tls ? "\";proto=https" : "\";proto=http");
+    err = set(headers, WEIR_HTTP_FORWARDED, &value);
+    begin(&value, headers, WEIR_HTTP_X_FORWARDED_FOR);
+    put_text(&value, names->address);
     if (err == 0)
-        err = append(headers, WEIR_HTTP_X_FORWARDED_FOR, names->address);
+        err = set(headers, WEIR_HTTP_X_FORWARDED_FOR, &value);
     if (err == 0)
         err = weir_http_headers_set_text(headers, WEIR_HTTP_X_FORWARDED_PROTO, proto);
-    return err < 0 ? err : append(headers, WEIR_HTTP_VIA, "1.1 weir");
+    begin(&value, headers, WEIR_HTTP_VIA);
+    put_text(&value, "1.1 weir");
+    return err < 0 ? err : set(headers, WEIR_HTTP_VIA, &value);
 }

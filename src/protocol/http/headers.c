@@ -166,13 +166,16 @@ bool weir_http_headers_have_token(const weir_http_headers *headers, enum weir_ht
 
 /* ---- changing ---- */
 
+static int check_length(const weir_http_headers *headers, size_t length)
+{
+    return headers->count >= COUNT_MAX || length > TEXT_MAX - headers->text ? WEIR_ETOOLONG : 0;
+}
+
 static int check_value(const weir_http_headers *headers, size_t name_length, weir_span value)
 {
     if (!weir__http_chars_are(value, WEIR__HTTP_VALUE))
         return -EINVAL;
-    if (headers->count >= COUNT_MAX || name_length + value.length > TEXT_MAX - headers->text)
-        return WEIR_ETOOLONG;
-    return 0;
+    return check_length(headers, name_length + value.length);
 }
 
 static int check_id(enum weir_http_name name)
@@ -340,6 +343,7 @@ void weir_http_headers_remove_hop_by_hop(weir_http_headers *headers)
         (void)weir_http_headers_remove(headers, always[i]);
 }
 
+/* Fields that were received or added are valid: they are not checked again. */
 int weir_http_headers_append(weir_http_headers *headers, const weir_http_headers *from)
 {
     uint64_t present[2] = {headers->present[0], headers->present[1]};
@@ -349,7 +353,11 @@ int weir_http_headers_append(weir_http_headers *headers, const weir_http_headers
     for (size_t i = 0, count = from->count; i < count && err == 0; i++) {
         weir_http_field field = weir_http_headers_at(from, i);
 
-        err = weir_http_headers_add_named(headers, field.name, field.value);
+        if (from->fields[i].name == WEIR__HTTP_CUSTOMARY)
+            field.name.length = 0;
+        err = check_length(headers, field.name.length + field.value.length);
+        if (err == 0)
+            err = append(headers, field.id, field.name, field.value);
     }
     if (err < 0) {
         headers->count = before;

@@ -142,6 +142,9 @@ typedef struct weir__http_origin_key {
 /* Fails with -EINVAL or -EPROTONOSUPPORT. */
 int weir__http_origin_key_of(const weir_http_uri *uri, weir__http_origin_key *ret_key);
 
+/* Finds an origin by its text, if that is normalized; NULL if there is none. On the loop. */
+weir__http_origin *weir__http_origin_find(weir__http_shard *shard, weir_span text);
+
 /* Finds or creates an origin. On the loop. */
 int weir__http_origin_get(weir__http_shard *shard, const weir__http_origin_key *key,
                           weir__http_origin **ret_origin);
@@ -239,6 +242,9 @@ struct weir_http_call {
     int end_err; /* of an end that has to wait for weir_http_client_send */
     char *end_detail;
 };
+
+/* Sets the origin, which it takes. On its loop. */
+void weir__http_call_enter_origin(weir_http_call *call, weir__http_origin *origin);
 
 /* On its loop: starts the call; or ends it before it has started. */
 void weir__http_call_start(weir_http_call *call);

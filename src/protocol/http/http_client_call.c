@@ -30,6 +30,15 @@ static void send_content(weir_http_call *call);
 
 /* ---- references ---- */
 
+static void leave_origin(weir_http_call *call)
+{
+    if (call->origin == NULL)
+        return;
+    call->origin->calls--;
+    weir__http_origin_release(call->origin);
+    call->origin = NULL;
+}
+
 weir_http_call *weir_http_call_retain(weir_http_call *call)
 {
     weir__refs_retain(&call->refs);
@@ -40,6 +49,7 @@ void weir_http_call_release(weir_http_call *call)
 {
     if (call == NULL || !weir__refs_release(&call->refs))
         return;
+    leave_origin(call); /* of a call that was not started */
     weir_msg_release(call->request != NULL ? weir_http_request_msg(call->request) : NULL);
     weir_msg_release(call->content);
     weir_msg_release(call->trailers_end != NULL ? weir_http_end_msg(call->trailers_end) : NULL);
@@ -154,15 +164,6 @@ static void detach(weir_http_call *call, bool is_reusable)
         weir_channel_abort(channel, NULL); /* a close would keep its place in the pool */
     }
     weir_channel_release(channel);
-}
-
-static void leave_origin(weir_http_call *call)
-{
-    if (call->origin == NULL)
-        return;
-    call->origin->calls--;
-    weir__http_origin_release(call->origin);
-    call->origin = NULL;
 }
 
 /* ---- the end ---- */
@@ -434,17 +435,11 @@ static void acquire(weir_http_call *call)
     weir_promise_listen(acquiring, &call->acquired);
 }
 
-static void connect_call(weir_http_call *call, const weir__http_origin_key *key)
+/* With its origin. */
+static void begin(weir_http_call *call)
 {
-    weir__http_origin *origin;
-    int err = weir__http_origin_get(call->shard, key, &origin);
+    int err = weir__http_call_complete_request(call);
 
-    if (err == 0) {
-        leave_origin(call);
-        call->origin = origin;
-        origin->calls++;
-        err = weir__http_call_complete_request(call);
-    }
     if (err < 0) {
         weir__http_call_fail(call, err, NULL);
         return;
@@ -452,6 +447,26 @@ static void connect_call(weir_http_call *call, const weir__http_origin_key *key)
     call->phase = WEIR__HTTP_CALL_CONNECTING;
     weir__http_call_limit_phase(call, call->client->options.connect_timeout_ns);
     acquire(call);
+}
+
+static void connect_call(weir_http_call *call, const weir__http_origin_key *key)
+{
+    weir__http_origin *origin;
+    int err = weir__http_origin_get(call->shard, key, &origin);
+
+    if (err < 0) {
+        weir__http_call_fail(call, err, NULL);
+        return;
+    }
+    leave_origin(call);
+    weir__http_call_enter_origin(call, origin);
+    begin(call);
+}
+
+void weir__http_call_enter_origin(weir_http_call *call, weir__http_origin *origin)
+{
+    call->origin = origin;
+    origin->calls++;
 }
 
 void weir__http_call_refuse(weir_http_call *call, int err)
@@ -473,7 +488,10 @@ void weir__http_call_start(weir_http_call *call)
     weir__list_append(&shard->calls, &call->link);
     weir__http_shard_count(shard, WEIR__HTTP_CALLS, 1);
     call->whole_at_ns = deadline(now_ns, call->timeout_ns);
-    connect_call(call, call->key);
+    if (call->origin != NULL)
+        begin(call);
+    else
+        connect_call(call, call->key);
     weir_http_call_release(call);
 }
 

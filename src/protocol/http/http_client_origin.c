@@ -246,27 +246,41 @@ static void list(weir__http_origin *origin)
     origin->is_listed = true;
 }
 
+static weir__http_origin *find(weir__http_shard *shard, uint64_t hash, weir_span text)
+{
+    weir__http_origin *origin = *bucket_of(shard, hash);
+
+    while (origin != NULL && (origin->hash != hash || origin->length != text.length ||
+                              memcmp(origin->text, text.data, text.length) != 0))
+        origin = origin->next;
+    if (origin == NULL)
+        return NULL;
+    weir__list_remove(&origin->used);
+    weir__list_append(&shard->used, &origin->used);
+    return weir__http_origin_retain(origin);
+}
+
+weir__http_origin *weir__http_origin_find(weir__http_shard *shard, weir_span text)
+{
+    return find(shard, weir_span_hash(text, SEED), text);
+}
+
 int weir__http_origin_get(weir__http_shard *shard, const weir__http_origin_key *key,
                           weir__http_origin **ret_origin)
 {
-    weir__http_origin *origin = *bucket_of(shard, key->hash);
+    weir__http_origin *origin = find(shard, key->hash, weir_span_of(key->text, key->length));
     int err;
 
-    while (origin != NULL && (origin->hash != key->hash || origin->length != key->length ||
-                              memcmp(origin->text, key->text, key->length) != 0))
-        origin = origin->next;
-    if (origin != NULL) {
-        weir__list_remove(&origin->used);
-        weir__list_append(&shard->used, &origin->used);
-    } else {
+    if (origin == NULL) {
         if (key->is_tls && shard->client->options.add_tls == NULL)
             return -EPROTONOSUPPORT;
         err = create(shard, key, &origin);
         if (err < 0)
             return err;
         list(origin);
+        weir__http_origin_retain(origin);
     }
-    *ret_origin = weir__http_origin_retain(origin);
+    *ret_origin = origin;
     return 0;
 }
 

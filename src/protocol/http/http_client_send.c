@@ -279,36 +279,56 @@ static int read_url(weir_http_request *request, const char *origin, weir__http_o
     return err;
 }
 
-static weir__http_shard *choose_shard(weir_http_client *client, uint64_t hash)
+/* The shard whose loop runs this; NULL if that is none of the client's. */
+static weir__http_shard *current_shard(weir_http_client *client)
 {
     const weir_executor *current = weir_executor_current();
 
     for (size_t i = 0; current != NULL && i < client->shard_count; i++)
         if (client->shards[i].loop == current)
             return &client->shards[i];
-    return &client->shards[hash % client->shard_count];
+    return NULL;
+}
+
+/* Sets the shard and the origin, or what the shard needs to find it. */
+static int choose_origin(weir_http_call *call, const char *text)
+{
+    weir_http_client *client = call->client;
+    weir__http_origin *origin = NULL;
+    int err;
+
+    call->shard = current_shard(client);
+    if (text != NULL && call->shard != NULL)
+        origin = weir__http_origin_find(call->shard, weir_span_of_text(text));
+    if (origin != NULL) {
+        weir__http_call_enter_origin(call, origin);
+        return 0;
+    }
+    call->key = weir__http_client_alloc(sizeof(*call->key));
+    if (call->key == NULL)
+        return -ENOMEM;
+    err = read_url(call->request, text, call->key);
+    if (err == 0 && call->key->is_tls && client->options.add_tls == NULL)
+        err = -EPROTONOSUPPORT;
+    if (err == 0 && call->shard == NULL)
+        call->shard = &client->shards[call->key->hash % client->shard_count];
+    return err;
 }
 
 static int prepare(weir_http_call *call, const weir_http_call_options *options, weir_msg *content)
 {
     int64_t length = length_of(content);
-    int err;
 
-    call->key = weir__http_client_alloc(sizeof(*call->key));
-    if (call->key == NULL)
-        return -ENOMEM;
     if (length < 0)
         return weir__options_reject("http client", NULL, "content of type \"%s\"",
                                     content->type->name);
-    err = read_url(call->request, options->origin, call->key);
-    if (err == 0 && call->key->is_tls && call->client->options.add_tls == NULL)
-        err = -EPROTONOSUPPORT;
-    if (err == 0 && !options->stream_content)
-        err = weir_http_request_set_content_length(call->request, length);
-    if (err < 0)
-        return err;
-    call->shard = choose_shard(call->client, call->key->hash);
-    return 0;
+    if (!options->stream_content) {
+        int err = weir_http_request_set_content_length(call->request, length);
+
+        if (err < 0)
+            return err;
+    }
+    return choose_origin(call, options->origin);
 }
 
 /* Takes request and content, on failure as well. */
