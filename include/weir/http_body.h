@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * weir/http_body.h - the content of requests: forms and uploads.
+ * weir/http_body.h - the content of requests, forms and uploads, and the choice of a response's.
  *
  *      weir_http_form          application/x-www-form-urlencoded, as a whole
  *      weir_http_multipart     multipart/form-data, piece by piece
@@ -31,6 +31,17 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* --- negotiation ------------------------------------------------------------------------------ */
+
+/*
+ * The index of the media type to send, of a NULL-terminated list with the preferred one first: the
+ * one that the fields Accept of a request give the highest quality. 0 if there are none. Do not
+ * forget "Vary: Accept" in the response.
+ * Thread: the headers' holder's.  Fails: -ENOENT (none is acceptable; the usual answer is 406, or
+ * the first type nevertheless).
+ */
+WEIR_API int weir_http_accept_type(const weir_http_headers *headers, const char *const *types);
 
 /* --- forms ------------------------------------------------------------------------------------ */
 

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/http/accept.h"
 
+#include <errno.h>
+
+#include <weir/http_body.h>
+
 #include "protocol/http/chars.h"
 #include "protocol/http/parameters.h"
 
 #define UNKNOWN (-1)
+#define MAX_LINES 16     /* of Accept; more are ignored */
 #define MAX_QUALITY 1000 /* q-values in thousandths */
 
 /* "0", "1", "0.123", "1.000". */
@@ -169,17 +174,21 @@ static int type_quality(const weir_span *lines, size_t line_count, const char *t
     return found > 0 ? found_quality : 0;
 }
 
-int weir__http_accept_type(const weir_span *lines, size_t line_count, const char *const *types,
-                           size_t count)
+int weir_http_accept_type(const weir_http_headers *headers, const char *const *types)
 {
+    weir_span lines[MAX_LINES];
+    size_t count = 0, index = 0;
     int best = -ENOENT, best_quality = 0, quality;
 
-    if (line_count == 0)
-        return 0;
-    for (size_t i = 0; i < count; i++) {
-        quality = type_quality(lines, line_count, types[i]);
+    while (count < MAX_LINES &&
+           weir_http_headers_next(headers, WEIR_HTTP_ACCEPT, &index, &lines[count]))
+        count++;
+    if (count == 0)
+        return types[0] != NULL ? 0 : -ENOENT;
+    for (int i = 0; types[i] != NULL; i++) {
+        quality = type_quality(lines, count, types[i]);
         if (quality > best_quality) {
-            best = (int)i;
+            best = i;
             best_quality = quality;
         }
     }

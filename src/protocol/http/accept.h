@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Content negotiation: Accept-Encoding and Accept with their q-values (RFC 9110 12.5).
+ * Content negotiation: Accept-Encoding with its q-values (RFC 9110 12.5.3). For Accept see
+ * weir_http_accept_type.
  *
  * A field may have several lines: pass all of them. A malformed line counts as if it allowed
  * nothing, so that a guess is never sent.
@@ -19,13 +20,5 @@
  */
 int weir__http_accept_coding(const weir_span *lines, size_t line_count, const char *const *codings,
                              size_t count);
-
-/*
- * The index of the media type to send, of `count` ones, the preferred one first: that with the
- * highest q-value, which is that of the most specific range that matches. Without lines it is 0.
- * -ENOENT if none is acceptable.
- */
-int weir__http_accept_type(const weir_span *lines, size_t line_count, const char *const *types,
-                           size_t count);
 
 #endif

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/http/accept.h"
 
+#include <errno.h>
+
+#include <weir/http_body.h>
+
 #include "support/test.h"
 
 static void assert_coding(const char *line, const char *expected)
@@ -64,11 +68,18 @@ TEST(accept, reads_all_lines)
 
 static void assert_type(const char *line, int expected)
 {
-    static const char *const types[] = {"application/json", "text/html;charset=utf-8",
-                                        "text/plain"};
-    weir_span value = weir_span_of_text(line);
-    int found = weir__http_accept_type(&value, 1, types, 3);
+    static const char *const types[] = {"application/json", "text/html;charset=utf-8", "text/plain",
+                                        NULL};
+    weir_http_request *request = NULL;
+    int found;
 
+    assert_int_equal(weir_http_request_create("GET", "/", &request), 0);
+    if (line != NULL)
+        assert_int_equal(
+            weir_http_headers_add_text(weir_http_request_headers(request), WEIR_HTTP_ACCEPT, line),
+            0);
+    found = weir_http_accept_type(weir_http_request_headers(request), types);
+    weir_msg_release(weir_http_request_msg(request));
     if (found != expected)
         fail_msg("%s: %d", line, found);
 }
@@ -90,5 +101,21 @@ TEST(accept, chooses_the_type_by_the_most_specific_range)
     assert_type("*/html", -ENOENT);
     assert_type("text/plain;q=x", -ENOENT);
     assert_type("text/plain;a", -ENOENT);
-    assert_int_equal(weir__http_accept_type(NULL, 0, (const char *const[]){"a/b"}, 1), 0);
+    assert_type(NULL, 0);
+}
+
+TEST(accept, reads_all_lines_of_types)
+{
+    static const char *const types[] = {"a/a", "b/b", NULL};
+    weir_http_request *request = NULL;
+    weir_http_headers *headers;
+
+    assert_int_equal(weir_http_request_create("GET", "/", &request), 0);
+    headers = weir_http_request_headers(request);
+    assert_int_equal(weir_http_headers_add_text(headers, WEIR_HTTP_ACCEPT, "a/a;q=0.5"), 0);
+    assert_int_equal(weir_http_accept_type(headers, types), 0);
+    assert_int_equal(weir_http_headers_add_text(headers, WEIR_HTTP_ACCEPT, "*/*"), 0);
+    assert_int_equal(weir_http_accept_type(headers, types), 1);
+    assert_int_equal(weir_http_accept_type(headers, types + 2), -ENOENT);
+    weir_msg_release(weir_http_request_msg(request));
 }
