@@ -166,8 +166,9 @@ static bool is_builtin(const weir__http_route *route)
 WEIR__NO_STACK_PROTECTOR
 static void on_request(struct weir__exchange_connection *connection, weir_http_request *request)
 {
-    weir_span path = weir_http_request_path(request);
-    bool is_encoded = path.length > 0 && memchr(path.data, '%', path.length) != NULL;
+    weir_span target = weir__http_request_target(request);
+    weir_span path = weir_span_of(target.data + request->path, request->path_length);
+    bool is_encoded = request->is_encoded;
     weir_http_exchange *exchange;
     int err;
 

@@ -108,6 +108,25 @@ static int64_t content_length(const weir__http1_framing *framing)
 
 /* ---- requests ---- */
 
+/* Most requests have the Host of the request before: the last one is remembered. */
+static bool is_valid_host(weir_span host)
+{
+    static _Thread_local struct {
+        uint8_t length;
+        uint8_t text[63];
+    } last __attribute__((tls_model("initial-exec")));
+
+    if (host.length == last.length && memcmp(host.data, last.text, host.length) == 0)
+        return true;
+    if (!weir_http_authority_is_valid(host))
+        return false;
+    if (host.length <= sizeof(last.text)) {
+        last.length = (uint8_t)host.length;
+        memcpy(last.text, host.data, host.length);
+    }
+    return true;
+}
+
 /* Host may be empty: the target has no authority then (RFC 9110 7.2). */
 static int check_host(weir_http_request *request, const char **ret_detail)
 {
@@ -121,7 +140,7 @@ static int check_host(weir_http_request *request, const char **ret_detail)
     }
     if (headers->has_repeated && count(headers, WEIR_HTTP_HOST) > 1)
         return refuse(ret_detail, 400, "several Host fields");
-    if (host.length > 0 && !weir_http_authority_is_valid(host))
+    if (host.length > 0 && !is_valid_host(host))
         return refuse(ret_detail, 400, "malformed Host");
     return 0;
 }
@@ -144,7 +163,7 @@ static int check_target(weir_http_request *request, const char **ret_detail)
 {
     weir_span target = weir_http_request_target(request);
 
-    if (memchr(target.data, '#', target.length) != NULL)
+    if (request->has_fragment)
         return refuse(ret_detail, 400, "fragment in the target");
     if (request->method == WEIR_HTTP_METHOD_CONNECT) {
         if (!weir_http_authority_is_valid(target) ||
@@ -179,13 +198,30 @@ static bool may_have_content(const weir_http_request *request)
     return request->method != WEIR_HTTP_METHOD_CONNECT && request->method != WEIR_HTTP_METHOD_TRACE;
 }
 
+#define BIT(name, word) ((name) / 64 == (word) ? UINT64_C(1) << ((name) % 64) : 0)
+#define FRAMING_BITS(word)                                                          \
+    (BIT(WEIR_HTTP_CONTENT_LENGTH, word) | BIT(WEIR_HTTP_TRANSFER_ENCODING, word) | \
+     BIT(WEIR_HTTP_CONNECTION, word) | BIT(WEIR_HTTP_EXPECT, word))
+
+/* True if only Host is to be checked. */
+static inline bool is_usual(const weir_http_request *request)
+{
+    const uint64_t *present = request->head.headers.present;
+
+    return ((present[0] & FRAMING_BITS(0)) | (present[1] & FRAMING_BITS(1))) == 0 &&
+           request->head.version == WEIR_HTTP_1_1 && request->method != WEIR_HTTP_METHOD_CONNECT &&
+           !request->has_fragment && weir__http_request_target(request).data[0] == '/';
+}
+
 int weir__http1_check_request(weir_http_request *request, weir__http1_framing *ret_framing,
                               const char **ret_detail)
 {
     int err;
 
     weir__http_request_find_path(request);
-    *ret_framing = (weir__http1_framing){.content = WEIR__HTTP1_NO_CONTENT};
+    *ret_framing = (weir__http1_framing){.content = WEIR__HTTP1_NO_CONTENT, .is_persistent = true};
+    if (is_usual(request))
+        return check_host(request, ret_detail);
     ret_framing->is_persistent = is_persistent(&request->head);
     err = check_host(request, ret_detail);
     if (err == 0)

@@ -370,8 +370,10 @@ static inline bool is_blank(uint8_t byte)
 }
 
 /* Stores a field whose value may have blanks behind it. */
-static inline int push(weir__http1_parser *parser, const weir__http1_limits *limits,
-                       weir_http_headers *headers, const uint8_t *bytes, weir__http_field field)
+__attribute__((always_inline)) static inline int push(weir__http1_parser *parser,
+                                                      const weir__http1_limits *limits,
+                                                      weir_http_headers *headers,
+                                                      const uint8_t *bytes, weir__http_field field)
 {
     if (parser->count++ >= limits->max_header_fields)
         return refuse(parser, 431, "more fields than the limit");

@@ -146,18 +146,38 @@ static size_t until(weir_span text, size_t from, uint8_t byte)
     return found != NULL ? (size_t)(found - text.data) : text.length;
 }
 
-void weir__http_request_find_path(weir_http_request *request)
+static void find_odd_path(weir_http_request *request, weir_span target)
 {
-    weir_span target = weir_http_request_target(request), authority;
-    size_t start = 0;
+    weir_span authority;
+    size_t start = 0, end;
 
     if (target.data[0] != '/' && !(target.length == 1 && target.data[0] == '*')) {
         authority = weir__http_target_authority(target);
         start = authority.data == NULL ? target.length /* "host:port" has no path */
                                        : (size_t)(authority.data + authority.length - target.data);
     }
+    end = until(target, start, '?');
     request->path = (uint32_t)start;
-    request->path_length = (uint32_t)(until(target, start, '?') - start);
+    request->path_length = (uint32_t)(end - start);
+    request->is_encoded = until(target, start, '%') < end;
+    request->has_fragment = until(target, 0, '#') < target.length;
+}
+
+void weir__http_request_find_path(weir_http_request *request)
+{
+    weir_span target = weir__http_request_target(request);
+    size_t i = 0;
+
+    if (target.data[0] == '/')
+        while (i < target.length && !weir__http_char_is(target.data[i], WEIR__HTTP_TARGET_MARK))
+            i++;
+    if (i < target.length) {
+        find_odd_path(request, target);
+        return;
+    }
+    request->path = 0; /* the whole target is a path */
+    request->path_length = (uint32_t)i;
+    request->is_encoded = request->has_fragment = false;
 }
 
 weir_span weir_http_request_path(const weir_http_request *request)

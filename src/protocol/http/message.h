@@ -42,6 +42,8 @@ struct weir_http_request {
     const weir__http_codec *codec; /* that has received it; NULL = unknown */
     uint8_t method;                /* enum weir_http_method */
     bool expects_continue;
+    bool is_encoded;      /* the path has a percent sign */
+    bool has_fragment;    /* the target has a number sign */
     uint32_t method_text; /* offsets, as those of fields */
     uint32_t method_length;
     uint32_t target;
@@ -75,6 +77,11 @@ struct weir_http_end {
 /* Create a message with room for `size` bytes altogether. Fail with -ENOMEM. */
 int weir__http_request_alloc(size_t size, weir_http_request **ret_request);
 int weir__http_response_alloc(size_t size, weir_http_response **ret_response);
+
+static inline weir_span weir__http_request_target(const weir_http_request *request)
+{
+    return weir__http_text(&request->head.headers, request->target, request->target_length);
+}
 
 /* Finds the path in the target, once it is known. */
 void weir__http_request_find_path(weir_http_request *request);
