@@ -540,9 +540,10 @@ void weir__http_exchange_refuse(weir_http_exchange *exchange, int status)
         respond_instead(exchange, status, true);
     } else if (claim(exchange, WEIR__EXCHANGE_BEGUN, WEIR__EXCHANGE_ENDED)) {
         weir__http_exchange_reset(weir_ctx_channel(exchange->ctx));
-    } else if (exchange->connection != NULL) { /* a response is on its way to the loop */
-        weir__http_content_discard(exchange);
     }
+    /* A response may be on its way to the loop, and a reset takes a while. */
+    if (exchange->connection != NULL && exchange->mode != WEIR__EXCHANGE_DISCARD)
+        weir__http_content_discard(exchange);
     cancel_run(exchange);
     weir__http_exchange_settle(exchange);
 }

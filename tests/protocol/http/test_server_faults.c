@@ -15,7 +15,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <weir/embedded.h>
 #include <weir/http_server.h>
+#include <weir/pool.h>
 #include <weir/thread.h>
 
 #include "base/memory.h"
@@ -388,4 +390,57 @@ TEST_EACH_LOOP(server_faults, survives_each_allocation_that_fails)
 TEST(server_faults, survives_each_allocation_that_fails_on_threads_of_their_own)
 {
     sweep_all(&backends[BACKEND_BLOCKING], sweep_allocations);
+}
+
+/* ---- without sockets ---- */
+
+/* Receives the requests in pieces. */
+static void feed(weir_embedded *embedded, size_t piece)
+{
+    size_t length;
+    weir_buf *buf;
+
+    for (size_t at = 0; at < requests_length; at += length) {
+        length = requests_length - at < piece ? requests_length - at : piece;
+        if (weir_buf_create_from(requests + at, length, &buf) == 0)
+            (void)weir_embedded_write_inbound(embedded, weir_buf_msg(buf));
+    }
+}
+
+static uint64_t pool_bytes(void)
+{
+    weir_pool_stats stats;
+
+    weir_pool_read_stats(&stats);
+    return stats.in_use_bytes;
+}
+
+TEST(server_faults, frees_everything_whichever_allocation_fails)
+{
+    const size_t pieces[] = {2000, 7000, ANSWERS_MAX};
+    weir_http_router *router;
+    weir_embedded *embedded;
+    uint64_t before;
+    bool has_failed;
+
+    write_requests();
+    log_capture_start();
+    assert_int_equal(weir_http_router_create(routes, &router), 0);
+    before = pool_bytes();
+    for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
+        has_failed = true;
+        for (unsigned n = 1; has_failed; n++) {
+            assert_int_equal(weir_embedded_create(NULL, &embedded), 0);
+            assert_int_equal(weir_http1_server_add(weir_embedded_pipeline(embedded), NULL), 0);
+            assert_int_equal(weir_http_router_add(weir_embedded_pipeline(embedded), router, 0), 0);
+            test_memory_fail_at(n);
+            feed(embedded, pieces[i]);
+            has_failed = test_memory_failed();
+            test_memory_fail_at(0);
+            weir_embedded_release(embedded);
+            if (pool_bytes() != before)
+                fail_msg("pieces of %zu, allocation %u: memory is left", pieces[i], n);
+        }
+    }
+    weir_http_router_release(router);
 }
