@@ -38,7 +38,7 @@ struct client {
     weir__http1_parser parser;
     weir__http1_body body;
     weir_http_response *response; /* whose head is being read */
-    weir__http1_config config;
+    const weir__http1_config *config;
     uint64_t kinds;      /* two bits for each request without a whole response, the oldest lowest */
     uint8_t outstanding; /* their number */
     uint8_t phase;
@@ -55,7 +55,7 @@ static struct client *client_of(weir_ctx *ctx)
 
 static int init(void *state, const void *options)
 {
-    return weir__http1_config_init(&((struct client *)state)->config, options);
+    return weir__http1_config_get(options, &((struct client *)state)->config);
 }
 
 static void deinit(void *state)
@@ -66,6 +66,7 @@ static void deinit(void *state)
         weir_msg_release(weir_http_response_msg(client->response));
     weir__http1_body_deinit(&client->body);
     weir__http1_writer_deinit(&client->writer);
+    weir__http1_config_release(client->config);
 }
 
 static void on_removed(weir_ctx *ctx)
@@ -171,7 +172,7 @@ static int decode_head(weir_ctx *ctx, struct client *client, weir_buf *in, weir_
     if (result < 0)
         return result;
     response = client->response;
-    result = weir__http1_parse_response(&client->parser, &client->config.limits, response,
+    result = weir__http1_parse_response(&client->parser, &client->config->limits, response,
                                         weir_buf_span(in));
     if (result == 0)
         return 0;
@@ -201,8 +202,8 @@ static int decode_head(weir_ctx *ctx, struct client *client, weir_buf *in, weir_
 static int decode_content(weir_ctx *ctx, struct client *client, weir_buf *in, weir_msg **ret_msg)
 {
     weir_buf *content;
-    int result = weir__http1_body_read(&client->body, &client->parser, &client->config.limits,
-                                       (uint64_t)client->config.max_chunk, in, &content);
+    int result = weir__http1_body_read(&client->body, &client->parser, &client->config->limits,
+                                       (uint64_t)client->config->max_chunk, in, &content);
 
     if (result >= 0 && result < 2) {
         *ret_msg = content != NULL ? weir_buf_msg(content) : NULL;

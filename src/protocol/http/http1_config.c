@@ -2,9 +2,12 @@
 #include "protocol/http/http1_config.h"
 
 #include <errno.h>
+#include <string.h>
 
-#include "base/log.h"
+#include <weir/memory.h>
+
 #include "base/options.h"
+#include "os/mutex.h"
 
 #define START_LINE_DEFAULT 8192
 #define HEADER_BYTES_DEFAULT 32768
@@ -33,7 +36,7 @@ static int64_t or_default(int64_t value, int64_t usual, int64_t off)
     return value != 0 ? value : usual;
 }
 
-int weir__http1_config_init(weir__http1_config *config, const weir_http1_options *given)
+static int fill(weir__http1_config *config, const weir_http1_options *given)
 {
     weir_http1_options options;
     int err = weir__options_read(&options, sizeof(options), given);
@@ -42,6 +45,7 @@ int weir__http1_config_init(weir__http1_config *config, const weir_http1_options
         err = check(&options);
     if (err < 0)
         return err;
+    memset(config, 0, sizeof(*config)); /* also the padding: configs are compared */
     config->limits.max_start_line =
         (uint32_t)or_default(options.max_start_line, START_LINE_DEFAULT, 0);
     config->limits.max_header_bytes =
@@ -54,4 +58,70 @@ int weir__http1_config_init(weir__http1_config *config, const weir_http1_options
     config->head_timeout_ns = or_default(options.head_timeout_ns, weir_seconds(15), WEIR_NEVER);
     config->idle_timeout_ns = or_default(options.idle_timeout_ns, weir_seconds(60), WEIR_NEVER);
     return 0;
+}
+
+/* ---- sharing ---- */
+
+struct shared {
+    weir__http1_config config; /* first */
+    struct shared *next;
+    size_t connections;
+};
+
+static weir__mutex lock = WEIR__MUTEX_INIT;
+static struct shared *configs; /* under the lock; one or two, as a rule */
+
+/* Under the lock. */
+static struct shared *find_or_add(const weir__http1_config *config)
+{
+    struct shared *shared = configs;
+
+    while (shared != NULL && memcmp(&shared->config, config, sizeof(*config)) != 0)
+        shared = shared->next;
+    if (shared != NULL)
+        return shared;
+    shared = weir_memory_alloc(sizeof(*shared));
+    if (shared == NULL)
+        return NULL;
+    memcpy(&shared->config, config, sizeof(*config));
+    shared->connections = 0;
+    shared->next = configs;
+    configs = shared;
+    return shared;
+}
+
+int weir__http1_config_get(const weir_http1_options *options, const weir__http1_config **ret_config)
+{
+    weir__http1_config config;
+    struct shared *shared;
+    int err = fill(&config, options);
+
+    if (err < 0)
+        return err;
+    weir__mutex_lock(&lock);
+    shared = find_or_add(&config);
+    if (shared != NULL)
+        shared->connections++;
+    weir__mutex_unlock(&lock);
+    if (shared == NULL)
+        return -ENOMEM;
+    *ret_config = &shared->config;
+    return 0;
+}
+
+void weir__http1_config_release(const weir__http1_config *config)
+{
+    struct shared **link = &configs, *unused = NULL;
+
+    if (config == NULL)
+        return;
+    weir__mutex_lock(&lock);
+    while (&(*link)->config != config)
+        link = &(*link)->next;
+    if (--(*link)->connections == 0) {
+        unused = *link;
+        *link = unused->next;
+    }
+    weir__mutex_unlock(&lock);
+    weir_memory_free(unused);
 }

@@ -9,6 +9,7 @@
 
 #include "protocol/http/http1_head.h"
 
+/* Constant, and shared by all connections with the same options. */
 typedef struct weir__http1_config {
     weir__http1_limits limits;
     uint32_t min_rate; /* bytes per second; 0 = none */
@@ -18,7 +19,11 @@ typedef struct weir__http1_config {
     int64_t idle_timeout_ns;
 } weir__http1_config;
 
-/* Fails with -EINVAL. */
-int weir__http1_config_init(weir__http1_config *config, const weir_http1_options *options);
+/* Gets the config of these options. Fails with -EINVAL, -ENOMEM. */
+int weir__http1_config_get(const weir_http1_options *options,
+                           const weir__http1_config **ret_config);
+
+/* Releases it. NULL is ignored. */
+void weir__http1_config_release(const weir__http1_config *config);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include <weir/channel.h>
 #include <weir/error.h>
+#include <weir/memory.h>
 #include <weir/pipeline.h>
 
 #include "base/no_stack_protector.h"
@@ -26,17 +27,29 @@ static int init(void *state, const void *options)
     weir__http1_server *server = state;
 
     server->armed_until_ns = WEIR_NEVER;
-    return weir__http1_config_init(&server->config, options);
+    return weir__http1_config_get(options, &server->config);
+}
+
+static void end_reading(weir__http1_server *server)
+{
+    weir__http1_reading *reading = server->reading;
+
+    if (reading == NULL)
+        return;
+    server->reading = NULL;
+    if (reading->request != NULL)
+        weir_msg_release(weir_http_request_msg(reading->request));
+    weir__http1_body_deinit(&reading->body);
+    weir_memory_free(reading);
 }
 
 static void deinit(void *state)
 {
     weir__http1_server *server = state;
 
-    if (server->request != NULL)
-        weir_msg_release(weir_http_request_msg(server->request));
-    weir__http1_body_deinit(&server->body);
+    end_reading(server);
     weir__http1_writer_deinit(&server->writer);
+    weir__http1_config_release(server->config);
 }
 
 static void on_added(weir_ctx *ctx)
@@ -112,11 +125,9 @@ void weir__http1_server_refuse(weir_ctx *ctx, weir__http1_server *server, int st
 {
     bool can_answer = !server->writer.is_open && !server->has_responded;
 
-    if (server->request != NULL) {
-        server->method = server->request->method;
-        weir_msg_release(weir_http_request_msg(server->request));
-        server->request = NULL;
-    }
+    if (server->reading != NULL && server->reading->request != NULL)
+        server->method = server->reading->request->method;
+    end_reading(server);
     server->phase = WEIR__HTTP1_DEAD;
     if (can_answer)
         can_answer = write_answer(ctx, server, status, detail) == 0;
@@ -174,66 +185,84 @@ static void end_request(weir_ctx *ctx, weir__http1_server *server)
         weir__http1_server_switch(ctx, server);
 }
 
-static int begin_head(weir__http1_server *server, const weir_buf *in)
+/* Keeps the state of a head or of content beyond this call. */
+static int begin_reading(weir__http1_server *server)
 {
-    size_t length = weir_buf_readable(in);
-
-    weir__http1_parser_init(&server->parser);
-    return weir__http_request_alloc(sizeof(*server->request) + FIELDS_SIZE +
-                                        (length < COPIED_HEAD_MAX ? length : COPIED_HEAD_MAX / 4),
-                                    &server->request);
+    server->reading = weir_memory_alloc(sizeof(*server->reading));
+    if (server->reading == NULL)
+        return -ENOMEM;
+    *server->reading = (weir__http1_reading){0};
+    return 0;
 }
 
 /* Begins the exchange of a complete head. */
-static void begin_exchange(weir__http1_server *server, const weir_http_request *request,
+static void begin_exchange(weir__http1_server *server, weir_http_request *request,
                            const weir__http1_framing *framing)
 {
-    server->request = NULL;
+    request->codec = &codec;
     server->phase = WEIR__HTTP1_CONTENT;
     server->method = request->method;
     server->is_http10 = request->head.version == WEIR_HTTP_1_0;
     server->is_persistent = framing->is_persistent;
     server->awaits_continue = request->expects_continue;
     server->closes = false;
-    server->requests++;
-    server->head_since_ns = 0;
-    server->content_since_ns = 0;
+    server->since = WEIR__HTTP1_SINCE_NOTHING;
+    server->requests += server->requests < UINT32_MAX;
 }
 
-WEIR__NO_STACK_PROTECTOR static int decode_head(weir_ctx *ctx, weir__http1_server *server,
-                                                weir_buf *in, weir_msg **ret_msg)
+/* Parses a head that has begun, or a new one with a parser on the stack. Returns as
+ * weir__http1_parse_request. */
+static int parse_head(weir__http1_server *server, weir__http1_parser *parser, weir_buf *in,
+                      weir_http_request **request)
 {
-    weir_http_request *request;
-    weir__http1_framing framing;
-    int result = 0;
+    size_t length = weir_buf_readable(in);
+    int result;
 
-    if (server->request == NULL) {
-        if (!weir_ctx_is_writable(ctx))
-            return wait(ctx, server);
-        result = begin_head(server, in);
+    if (server->reading == NULL) {
+        weir__http1_parser_init(parser);
+        result =
+            weir__http_request_alloc(sizeof(**request) + FIELDS_SIZE +
+                                         (length < COPIED_HEAD_MAX ? length : COPIED_HEAD_MAX / 4),
+                                     request);
         if (result < 0)
             return result;
+    } else {
+        *parser = server->reading->parser;
+        *request = server->reading->request;
+        server->reading->request = NULL;
     }
-    request = server->request;
-    result = weir__http1_parse_request(&server->parser, &server->config.limits, request,
-                                       weir_buf_span(in));
-    if (result == 0)
-        return 0;
-    if (result > 0) {
-        weir__http1_keep(&request->head.headers, &request->head.received, in, server->parser.at);
-        (void)weir_buf_skip(in, server->parser.at);
-        result = weir__http1_check_request(request, &framing, &server->parser.detail);
+    return weir__http1_parse_request(parser, &server->config->limits, *request, weir_buf_span(in));
+}
+
+/* The head is incomplete: keeps what was parsed. */
+static int suspend_head(weir__http1_server *server, const weir__http1_parser *parser,
+                        weir_http_request *request)
+{
+    if (server->reading == NULL && begin_reading(server) < 0) {
+        weir_msg_release(weir_http_request_msg(request));
+        return -ENOMEM;
     }
-    if (result < 0)
-        return refuse(ctx, server, in, result, server->parser.detail);
-    begin_exchange(server, request, &framing);
-    request->codec = &codec;
-    server->writer.expects_more = weir_buf_readable(in) > 0;
-    if (framing.content != WEIR__HTTP1_NO_CONTENT) {
-        weir__http1_body_init(&server->body, &framing);
+    server->reading->parser = *parser;
+    server->reading->request = request;
+    return 0;
+}
+
+/* Passes a complete head on; its end, too, if there is no content. */
+static int pass_head(weir_ctx *ctx, weir__http1_server *server, weir_http_request *request,
+                     const weir__http1_framing *framing, weir_msg **ret_msg)
+{
+    if (framing->content != WEIR__HTTP1_NO_CONTENT) {
+        if (server->reading == NULL && begin_reading(server) < 0) {
+            weir_msg_release(weir_http_request_msg(request));
+            return -ENOMEM;
+        }
+        weir__http1_body_init(&server->reading->body, framing);
+        begin_exchange(server, request, framing);
         *ret_msg = weir_http_request_msg(request);
         return 1;
     }
+    end_reading(server);
+    begin_exchange(server, request, framing);
     weir_decoder_pass(ctx, weir_http_request_msg(request));
     if (weir_ctx_is_removed(ctx) || server->phase != WEIR__HTTP1_CONTENT)
         return 0;
@@ -242,13 +271,43 @@ WEIR__NO_STACK_PROTECTOR static int decode_head(weir_ctx *ctx, weir__http1_serve
     return 1;
 }
 
+WEIR__NO_STACK_PROTECTOR static int decode_head(weir_ctx *ctx, weir__http1_server *server,
+                                                weir_buf *in, weir_msg **ret_msg)
+{
+    weir_http_request *request = NULL;
+    weir__http1_framing framing;
+    weir__http1_parser parser;
+    int result;
+
+    if (server->reading == NULL && !weir_ctx_is_writable(ctx))
+        return wait(ctx, server);
+    result = parse_head(server, &parser, in, &request);
+    if (result == 0)
+        return suspend_head(server, &parser, request);
+    if (result > 0) {
+        weir__http1_keep(&request->head.headers, &request->head.received, in, parser.at);
+        (void)weir_buf_skip(in, parser.at);
+        result = weir__http1_check_request(request, &framing, &parser.detail);
+    }
+    if (result < 0) {
+        if (request != NULL) {
+            server->method = request->method;
+            weir_msg_release(weir_http_request_msg(request));
+        }
+        return refuse(ctx, server, in, result, parser.detail);
+    }
+    server->writer.expects_more = weir_buf_readable(in) > 0;
+    return pass_head(ctx, server, request, &framing, ret_msg);
+}
+
 WEIR__NO_STACK_PROTECTOR static int decode_content(weir_ctx *ctx, weir__http1_server *server,
                                                    weir_buf *in, weir_msg **ret_msg)
 {
+    weir__http1_reading *reading = server->reading;
     size_t before = weir_buf_readable(in);
     weir_buf *content;
-    int result = weir__http1_body_read(&server->body, &server->parser, &server->config.limits,
-                                       (uint64_t)server->config.max_chunk, in, &content);
+    int result = weir__http1_body_read(&reading->body, &reading->parser, &server->config->limits,
+                                       (uint64_t)server->config->max_chunk, in, &content);
 
     server->received += (int64_t)(before - weir_buf_readable(in));
     server->awaits_continue = false;
@@ -262,8 +321,9 @@ WEIR__NO_STACK_PROTECTOR static int decode_content(weir_ctx *ctx, weir__http1_se
             return 0;
     }
     if (result < 0)
-        return refuse(ctx, server, in, result, server->parser.detail);
-    *ret_msg = weir__http1_body_take_end(&server->body);
+        return refuse(ctx, server, in, result, reading->parser.detail);
+    *ret_msg = weir__http1_body_take_end(&reading->body);
+    end_reading(server);
     end_request(ctx, server);
     return 1;
 }
@@ -379,7 +439,7 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
         return;
     settle(ctx, server);
     if (!weir_ctx_is_removed(ctx) &&
-        (server->phase == WEIR__HTTP1_CONTENT || server->request != NULL))
+        (server->phase == WEIR__HTTP1_CONTENT || server->reading != NULL))
         weir__http1_server_watch(ctx, server);
 }
 
@@ -419,7 +479,7 @@ static void on_draining(weir_ctx *ctx)
 
     server->is_draining = true;
     weir_fire_draining(ctx);
-    if (!weir_ctx_is_removed(ctx) && server->phase == WEIR__HTTP1_HEAD && server->request == NULL &&
+    if (!weir_ctx_is_removed(ctx) && server->phase == WEIR__HTTP1_HEAD && server->reading == NULL &&
         !server->has_switched)
         weir__http1_server_close(ctx, server);
 }

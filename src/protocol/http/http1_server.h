@@ -33,13 +33,27 @@ enum {
     WEIR__HTTP1_INPUT_DRAINED = 1 << 1,
 };
 
+/* What is being read. Most heads arrive whole and without content: there is none then. */
+typedef struct weir__http1_reading {
+    weir__http1_parser parser;
+    weir__http1_body body;
+    weir_http_request *request; /* whose head is incomplete; NULL behind the head */
+} weir__http1_reading;
+
+/* The meaning of since_ns. */
+enum weir__http1_since {
+    WEIR__HTTP1_SINCE_NOTHING,
+    WEIR__HTTP1_SINCE_HEAD,    /* the first byte of the head, or the connection */
+    WEIR__HTTP1_SINCE_CONTENT, /* the start of the period in which content is counted */
+    WEIR__HTTP1_SINCE_IDLE,    /* not earlier than the end of the last exchange */
+};
+
+/* Small, because a server has many idle connections. */
 typedef struct weir__http1_server {
     weir_decoder_state decoder; /* first */
     weir__http1_writer writer;
-    weir__http1_parser parser;
-    weir__http1_body body;
-    weir_http_request *request; /* whose head is being read */
-    weir__http1_config config;
+    weir__http1_reading *reading;
+    const weir__http1_config *config;
 
     uint8_t phase;        /* enum weir__http1_phase */
     uint8_t method;       /* of the current request */
@@ -57,21 +71,18 @@ typedef struct weir__http1_server {
     bool is_stuck;  /* `decode` waits for something other than bytes */
     bool is_paused; /* the input */
     bool is_draining;
-    uint32_t waiting; /* bytes received while stuck */
-    int64_t requests;
+    uint32_t waiting;  /* bytes received while stuck */
+    uint32_t requests; /* at most UINT32_MAX */
 
-    /* Timeouts; see http1_server_timeouts.c. Times are 0 if they do not apply. */
+    /* Timeouts; see http1_server_timeouts.c. */
     weir_timer timer;
-    int64_t armed_until_ns;   /* when the timer fires */
-    int64_t head_since_ns;    /* the first byte of the head, or the connection */
-    int64_t idle_since_ns;    /* not earlier than the end of the last exchange */
-    int64_t content_since_ns; /* the start of the period in which content is counted */
-    int64_t output_since_ns;  /* the same for output that waits for the client to take it */
-    int64_t content_seen;     /* bytes received when that period began */
-    int64_t output_seen;      /* bytes sent then */
-    uint32_t output_file;     /* writer.files then */
-    int64_t received;         /* bytes of content, in total */
-    int64_t requests_seen;    /* when the timer fired last */
+    int64_t armed_until_ns;  /* when the timer fires; WEIR_NEVER = it does not run */
+    int64_t since_ns;        /* by `since` */
+    int64_t received;        /* bytes of content in this period */
+    int64_t output_since_ns; /* the start of the period in which output is counted; 0 = none */
+    int64_t output_seen;     /* bytes sent then */
+    uint32_t output_file;    /* writer.files then */
+    uint8_t since;           /* enum weir__http1_since */
 } weir__http1_server;
 
 /* ---- http1_server.c ---- */
@@ -105,6 +116,12 @@ void weir__http1_server_shutdown_output(weir_ctx *ctx, weir_promise *done);
 
 /* Starts the timer: the channel is active. */
 void weir__http1_server_start_timer(weir_ctx *ctx, weir__http1_server *server);
+
+/* True if the head of a request has begun and is incomplete. */
+static inline bool weir__http1_server_is_in_head(const weir__http1_server *server)
+{
+    return server->phase == WEIR__HTTP1_HEAD && server->reading != NULL;
+}
 
 /* To be called after a read: starts timeouts of heads and content that are incomplete. */
 void weir__http1_server_watch(weir_ctx *ctx, weir__http1_server *server);

@@ -24,11 +24,6 @@ static int64_t later(int64_t time_ns, int64_t delay_ns)
     return delay_ns < WEIR_NEVER - time_ns ? time_ns + delay_ns : WEIR_NEVER;
 }
 
-static int64_t earlier(int64_t a_ns, int64_t b_ns)
-{
-    return a_ns < b_ns ? a_ns : b_ns;
-}
-
 /* Makes the timer fire at the deadline, or earlier if it does so anyway. */
 static void arm(weir_ctx *ctx, weir__http1_server *server, int64_t now_ns, int64_t deadline_ns)
 {
@@ -38,24 +33,38 @@ static void arm(weir_ctx *ctx, weir__http1_server *server, int64_t now_ns, int64
         server->armed_until_ns = deadline_ns;
 }
 
+static void begin(weir__http1_server *server, enum weir__http1_since since, int64_t now_ns)
+{
+    server->since = (uint8_t)since;
+    server->since_ns = now_ns;
+}
+
+static int64_t idle_tick(const weir__http1_server *server, int64_t now_ns)
+{
+    int64_t timeout_ns = server->config->idle_timeout_ns;
+
+    return timeout_ns == WEIR_NEVER ? WEIR_NEVER : later(now_ns, timeout_ns / 4);
+}
+
 void weir__http1_server_start_timer(weir_ctx *ctx, weir__http1_server *server)
 {
     int64_t now_ns = weir_ctx_now(ctx);
 
-    server->head_since_ns = now_ns;
-    server->idle_since_ns = now_ns;
-    arm(ctx, server, now_ns,
-        earlier(later(now_ns, server->config.head_timeout_ns),
-                later(now_ns, server->config.idle_timeout_ns / 4)));
+    begin(server, WEIR__HTTP1_SINCE_HEAD, now_ns);
+    arm(ctx, server, now_ns, later(now_ns, server->config->head_timeout_ns));
+    arm(ctx, server, now_ns, idle_tick(server, now_ns));
 }
 
 /* ---- periods ---- */
 
+/* A client cannot send what is not read, nor before it was told to continue. */
 static void begin_content_period(weir_ctx *ctx, weir__http1_server *server, int64_t now_ns)
 {
-    server->content_seen = server->received;
-    server->content_since_ns =
-        weir_decoder_has_demand(ctx) && !server->awaits_continue ? now_ns : 0;
+    bool is_wanted = weir_decoder_has_demand(ctx) && !server->awaits_continue;
+
+    begin(server, is_wanted ? WEIR__HTTP1_SINCE_CONTENT : WEIR__HTTP1_SINCE_NOTHING, now_ns);
+    server->received = 0;
+    arm(ctx, server, now_ns, later(now_ns, PERIOD_NS));
 }
 
 static int64_t bytes_sent(weir_ctx *ctx)
@@ -80,22 +89,20 @@ void weir__http1_server_watch(weir_ctx *ctx, weir__http1_server *server)
 {
     int64_t now_ns = weir_ctx_now(ctx);
 
-    if (server->request != NULL) {
-        if (server->head_since_ns == 0)
-            server->head_since_ns = now_ns;
-        arm(ctx, server, now_ns, later(server->head_since_ns, server->config.head_timeout_ns));
+    if (weir__http1_server_is_in_head(server)) {
+        if (server->since != WEIR__HTTP1_SINCE_HEAD)
+            begin(server, WEIR__HTTP1_SINCE_HEAD, now_ns);
+        arm(ctx, server, now_ns, later(server->since_ns, server->config->head_timeout_ns));
     }
-    if (server->config.min_rate == 0)
+    if (server->config->min_rate == 0)
         return;
-    if (server->phase == WEIR__HTTP1_CONTENT && server->content_since_ns == 0) {
+    if (server->phase == WEIR__HTTP1_CONTENT && server->since != WEIR__HTTP1_SINCE_CONTENT)
         begin_content_period(ctx, server, now_ns);
-        arm(ctx, server, now_ns, later(now_ns, PERIOD_NS));
-    }
     if (server->output_since_ns == 0)
         begin_output_period(ctx, server, now_ns);
 }
 
-/* ---- expiry: each returns false if the connection has ended ---- */
+/* ---- expiry ---- */
 
 static void reset(weir_ctx *ctx, weir__http1_server *server)
 {
@@ -103,87 +110,73 @@ static void reset(weir_ctx *ctx, weir__http1_server *server)
     weir_channel_abort(weir_ctx_channel(ctx), NULL);
 }
 
-static bool check_head(weir_ctx *ctx, weir__http1_server *server, int64_t now_ns)
+static void check_head(weir_ctx *ctx, weir__http1_server *server, int64_t now_ns)
 {
-    int64_t deadline_ns;
+    int64_t deadline_ns = later(server->since_ns, server->config->head_timeout_ns);
 
-    if (server->phase != WEIR__HTTP1_HEAD || server->head_since_ns == 0)
-        return true;
-    deadline_ns = later(server->head_since_ns, server->config.head_timeout_ns);
-    if (now_ns < deadline_ns) {
+    if (now_ns < deadline_ns)
         arm(ctx, server, now_ns, deadline_ns);
-        return true;
-    }
-    if (server->request != NULL)
+    else if (server->reading != NULL)
         weir__http1_server_refuse(ctx, server, 408, "head not complete in time");
     else
         weir__http1_server_close(ctx, server);
-    return false;
+}
+
+static void check_content(weir_ctx *ctx, weir__http1_server *server, int64_t now_ns)
+{
+    int64_t least = (int64_t)server->config->min_rate * PERIOD_S;
+    bool is_counted = server->since == WEIR__HTTP1_SINCE_CONTENT;
+
+    if (least == 0)
+        return;
+    if (is_counted && now_ns < later(server->since_ns, PERIOD_NS))
+        arm(ctx, server, now_ns, later(server->since_ns, PERIOD_NS));
+    else if (is_counted && weir_decoder_has_demand(ctx) && server->received < least)
+        weir__http1_server_refuse(ctx, server, 408, "content slower than the limit");
+    else
+        begin_content_period(ctx, server, now_ns);
 }
 
 /* A client that still has not taken its response after that time gets no more of it. */
-static bool check_idle(weir_ctx *ctx, weir__http1_server *server, int64_t now_ns)
+static void check_idle(weir_ctx *ctx, weir__http1_server *server, int64_t now_ns)
 {
-    bool is_idle = server->phase == WEIR__HTTP1_HEAD && server->request == NULL;
     int64_t deadline_ns;
 
-    if (!is_idle || server->requests != server->requests_seen) {
-        server->requests_seen = is_idle ? server->requests : -1;
-        server->idle_since_ns = now_ns;
-        arm(ctx, server, now_ns, later(now_ns, server->config.idle_timeout_ns / 4));
-        return true;
-    }
-    deadline_ns = later(server->idle_since_ns, server->config.idle_timeout_ns);
-    if (now_ns < deadline_ns) {
-        arm(ctx, server, now_ns,
-            earlier(deadline_ns, later(now_ns, server->config.idle_timeout_ns / 4)));
-        return true;
-    }
-    if (weir_channel_pending_bytes(weir_ctx_channel(ctx)) > 0)
+    if (server->since != WEIR__HTTP1_SINCE_IDLE)
+        begin(server, WEIR__HTTP1_SINCE_IDLE, now_ns);
+    deadline_ns = later(server->since_ns, server->config->idle_timeout_ns);
+    if (now_ns < deadline_ns)
+        arm(ctx, server, now_ns, deadline_ns);
+    else if (weir_channel_pending_bytes(weir_ctx_channel(ctx)) > 0)
         reset(ctx, server);
     else
         weir__http1_server_close(ctx, server);
-    return false;
 }
 
-static bool check_content(weir_ctx *ctx, weir__http1_server *server, int64_t now_ns)
+static void check_input(weir_ctx *ctx, weir__http1_server *server, int64_t now_ns)
 {
-    int64_t least = (int64_t)server->config.min_rate * PERIOD_S;
-
-    if (server->phase != WEIR__HTTP1_CONTENT || least == 0)
-        return true;
-    if (server->content_since_ns != 0 && now_ns < later(server->content_since_ns, PERIOD_NS)) {
-        arm(ctx, server, now_ns, later(server->content_since_ns, PERIOD_NS));
-        return true;
-    }
-    if (server->content_since_ns != 0 && weir_decoder_has_demand(ctx) &&
-        server->received - server->content_seen < least) {
-        weir__http1_server_refuse(ctx, server, 408, "content slower than the limit");
-        return false;
-    }
-    begin_content_period(ctx, server, now_ns);
-    arm(ctx, server, now_ns, later(now_ns, PERIOD_NS));
-    return true;
+    if (server->phase == WEIR__HTTP1_CONTENT)
+        check_content(ctx, server, now_ns);
+    else if (server->phase == WEIR__HTTP1_HEAD && server->since == WEIR__HTTP1_SINCE_HEAD)
+        check_head(ctx, server, now_ns);
+    else if (server->phase == WEIR__HTTP1_HEAD)
+        check_idle(ctx, server, now_ns);
 }
 
-static bool check_output(weir_ctx *ctx, weir__http1_server *server, int64_t now_ns)
+static void check_output(weir_ctx *ctx, weir__http1_server *server, int64_t now_ns)
 {
-    int64_t least = (int64_t)server->config.min_rate * PERIOD_S;
+    int64_t least = (int64_t)server->config->min_rate * PERIOD_S;
     bool is_same = server->output_since_ns != 0 && server->output_file == server->writer.files &&
                    weir__http1_writer_is_sending(ctx, &server->writer);
 
     if (least == 0)
-        return true;
-    if (is_same && now_ns < later(server->output_since_ns, PERIOD_NS)) {
+        return;
+    if (is_same && now_ns < later(server->output_since_ns, PERIOD_NS))
         arm(ctx, server, now_ns, later(server->output_since_ns, PERIOD_NS));
-        return true;
-    }
-    if (is_same && bytes_sent(ctx) - server->output_seen < least) {
+    else if (is_same && bytes_sent(ctx) - server->output_seen < least)
         reset(ctx, server);
-        return false;
-    }
-    begin_output_period(ctx, server, now_ns);
-    return true;
+    else
+        begin_output_period(ctx, server, now_ns);
 }
 
 static void on_timer(weir_ctx *ctx, weir_timer *timer)
@@ -193,7 +186,10 @@ static void on_timer(weir_ctx *ctx, weir_timer *timer)
 
     (void)timer;
     server->armed_until_ns = WEIR_NEVER;
-    if (server->phase != WEIR__HTTP1_DEAD && check_output(ctx, server, now_ns) &&
-        check_head(ctx, server, now_ns) && check_content(ctx, server, now_ns))
-        (void)check_idle(ctx, server, now_ns);
+    if (server->phase != WEIR__HTTP1_DEAD)
+        check_output(ctx, server, now_ns);
+    if (server->phase != WEIR__HTTP1_DEAD)
+        check_input(ctx, server, now_ns);
+    if (server->phase != WEIR__HTTP1_DEAD && !weir_ctx_is_removed(ctx))
+        arm(ctx, server, now_ns, idle_tick(server, now_ns));
 }

@@ -51,7 +51,7 @@ static void write_informational(weir_ctx *ctx, weir__http1_server *server,
 static bool closes_after(const weir__http1_server *server, const weir_http_response *response)
 {
     return !server->is_persistent || response->closes || server->is_draining ||
-           server->awaits_continue || server->requests >= server->config.max_requests;
+           server->awaits_continue || server->requests >= server->config->max_requests;
 }
 
 static bool is_tunnel(const weir__http1_server *server, int status)
@@ -205,7 +205,7 @@ bool weir__http1_server_answer(weir_ctx *ctx, const weir__http_answer *answer)
         server->has_responded || server->writer.is_open || server->is_http10 ||
         server->method == WEIR_HTTP_METHOD_HEAD || server->method == WEIR_HTTP_METHOD_CONNECT ||
         !server->is_persistent || server->is_draining || server->awaits_continue ||
-        server->requests >= server->config.max_requests)
+        server->requests >= server->config->max_requests)
         return false;
     server->closes = false;
     return weir__http1_writer_put_answer(ctx, &server->writer, answer) == 0;
