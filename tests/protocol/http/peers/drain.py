@@ -18,36 +18,48 @@ def count_lines(path):
     return path.read_text().count("\n")
 
 
-def drain(program, io, folder, seconds, script):
-    log = folder / f"{io}.log"
-    log.unlink(missing_ok=True)
-    with peers.Server(program, "--io", io, "--threads", 2, "--log", log) as server:
-        load = clients.start_wrk(server, seconds, script)
-        peers.wait_until(lambda: log.exists() and log.stat().st_size > 0, "the first request")
-        time.sleep(seconds / 2)
+class Run:
+    """A server under load."""
+
+    def __init__(self, program, io, folder, seconds, script):
+        self.name = io + (", pipelined" if script else "")
+        self.log = folder / f"{io}.log"
+        self.log.unlink(missing_ok=True)
+        self.server = peers.Server(program, "--io", io, "--threads", 2, "--log", self.log)
+        self.load = clients.start_wrk(self.server, seconds, script)
+
+    def stop(self):
         began = time.monotonic()
-        server.stop(DEADLINE_S + 5)
-        took = time.monotonic() - began
-        server.stop = lambda: None
-    said = load.communicate()[0]  # it tries to connect for the rest of its time
-    done = re.search(r"(\d+) requests in", said)
-    read = count_lines(log)
-    name = io + (", pipelined" if script else "")
-    expect(done, said)
-    expect(took < DEADLINE_S, f"{name}: the stop took {took:.1f} s")
-    expect(int(done[1]) == read, f"{name}: {read} requests were read, {done[1]} responses came")
-    print(f"{name}: {read} requests, stopped after {took * 1000:.0f} ms", flush=True)
+        self.server.stop(DEADLINE_S + 5)
+        self.took_s = time.monotonic() - began
+
+    def check(self):
+        said = self.load.communicate()[0]  # it tries to connect for the rest of its time
+        done = re.search(r"(\d+) requests in", said)
+        read = count_lines(self.log)
+        expect(done, said)
+        expect(read > 0, f"{self.name}: no request was read")
+        expect(self.took_s < DEADLINE_S, f"{self.name}: the stop took {self.took_s:.1f} s")
+        expect(int(done[1]) == read,
+               f"{self.name}: {read} requests were read, {done[1]} responses came")
+        print(f"{self.name}: {read} requests, stopped after {self.took_s * 1000:.0f} ms", flush=True)
 
 
 def main(program, rounds="1", seconds="1"):
+    """All backends at once, since a run takes a second at least."""
     peers.need("wrk")
     with peers.folder() as folder:
         script = folder / "pipelined.lua"
         script.write_text(clients.PIPELINED)
         for _ in range(int(rounds)):
-            for io in peers.backends(program):
-                for lua in (None, script):
-                    drain(program, io, folder, int(seconds), lua)
+            for lua in (None, script):
+                runs = [Run(program, io, folder, int(seconds), lua)
+                        for io in peers.backends(program)]
+                time.sleep(int(seconds) / 2)
+                for run in runs:
+                    run.stop()
+                for run in runs:
+                    run.check()
 
 
 if __name__ == "__main__":
