@@ -4,11 +4,15 @@
  */
 #include <weir/http_files.h>
 
+#include <dirent.h>
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "support/bootstrap/raw_client.h"
 #include "support/executor/log_capture.h"
@@ -17,6 +21,7 @@
 
 #define LARGE_SIZE 1000000
 #define HUGE_SIZE (INT64_C(64) << 20)
+#define SHARED_SIZE 50000
 
 struct site {
     disk_tree *tree;
@@ -26,7 +31,7 @@ struct site {
     enum weir_io io;
 };
 
-static void open_site(struct site *site, enum weir_io io)
+static void open_site(struct site *site, enum weir_io io, int64_t lifetime_ns)
 {
     site->tree = disk_tree_create();
     site->io = io;
@@ -37,11 +42,15 @@ static void open_site(struct site *site, enum weir_io io)
     disk_tree_file(site->tree, "root/a.txt", "hello");
     disk_tree_bytes(site->tree, "root/large.bin", site->large, LARGE_SIZE);
     disk_tree_bytes(site->tree, "root/large.txt", site->large, LARGE_SIZE);
+    disk_tree_bytes(site->tree, "root/0.bin", site->large, SHARED_SIZE);
+    disk_tree_bytes(site->tree, "root/1.bin", site->large, SHARED_SIZE);
     disk_tree_file(site->tree, "root/huge.bin", "");
     disk_tree_truncate(site->tree, "root/huge.bin", HUGE_SIZE);
     assert_int_equal(
         weir_http_files_root_create(
-            WEIR_HTTP_FILES_OPTIONS(.root = disk_tree_path(site->tree, "root")), &site->root),
+            WEIR_HTTP_FILES_OPTIONS(.root = disk_tree_path(site->tree, "root"),
+                                    .cache_lifetime_ns = lifetime_ns, .cache_descriptors = 3),
+            &site->root),
         0);
     assert_int_equal(
         weir_http_server_start(
@@ -63,13 +72,40 @@ static void close_site(struct site *site)
     free(site->large);
 }
 
+/* The number of descriptors of files in trees. */
+static int count_open_files(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    const struct dirent *entry;
+    char target[256];
+    int count = 0;
+
+    assert_non_null(folder);
+    while ((entry = readdir(folder)) != NULL) {
+        ssize_t length = readlinkat(dirfd(folder), entry->d_name, target, sizeof(target) - 1);
+
+        target[length > 0 ? length : 0] = '\0';
+        count += strstr(target, "/weir-tree-") != NULL;
+    }
+    closedir(folder);
+    return count;
+}
+
+/* With a cache that keeps files for a while, and with one that looks them up all the time. */
 static void run(enum backend_id id, void (*test)(struct site *site))
 {
+    static const int64_t lifetimes_ns[] = {0, 1000000};
     struct site site;
 
-    open_site(&site, backends[id].io);
-    test(&site);
-    close_site(&site);
+    for (int i = 0; i < 2; i++) {
+        open_site(&site, backends[id].io, lifetimes_ns[i]);
+        test(&site);
+        close_site(&site);
+        /* Threads that end free their last channels a moment later. */
+        for (int n = 0; n < 100000 && count_open_files() > 0; n++)
+            (void)sched_yield();
+        assert_int_equal(count_open_files(), 0);
+    }
 }
 
 #define TEST_EACH_HOST(suite, name) \
@@ -191,6 +227,44 @@ TEST_EACH_HOST(files_sent, files_pass_the_compression)
     raw_client_close(peer);
     assert_int_equal(weir_http_server_stop(server, weir_seconds(10)), 0);
     weir_http_server_release(server);
+}
+
+struct load {
+    const struct site *site;
+    const char *expected;
+    int requests;
+};
+
+static void *download(void *user_data)
+{
+    static const char *const paths[] = {"large.bin", "large.txt", "a.txt", "0.bin", "1.bin"};
+    const struct load *load = user_data;
+    int peer = connect_to(load->site);
+
+    for (int i = 0; i < load->requests; i++) {
+        const char *path = paths[i % 5];
+        bool is_small = strcmp(path, "a.txt") == 0;
+        int64_t length;
+
+        ask(peer, path);
+        length = receive_head(peer, 200);
+        assert_int_equal(length, is_small ? 5 : path[1] == '.' ? SHARED_SIZE : LARGE_SIZE);
+        receive_bytes(peer, is_small ? "hello" : load->expected, (size_t)length);
+    }
+    raw_client_close(peer);
+    return NULL;
+}
+
+/* Files are looked up, kept, evicted and swept all the time, while they are sent. */
+TEST_EACH_HOST(files_sent, are_shared_by_many_connections)
+{
+    struct load load = {.site = site, .expected = site->large, .requests = 20};
+    pthread_t clients[6];
+
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(pthread_create(&clients[i], NULL, download, &load), 0);
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(pthread_join(clients[i], NULL), 0);
 }
 
 /* Receives until the end, or a reset. Returns the number of bytes. */
