@@ -21,9 +21,11 @@ static bool is_missing(weir_span part)
 /* True if the text has only characters of the classes, of `extra`, and percent-encoded bytes. */
 static bool is_encoded(weir_span text, unsigned classes, const char *extra)
 {
-    const uint8_t *at = text.data, *end = text.data + text.length;
+    const uint8_t *at = text.data, *end;
 
-    for (; at < end; at++) {
+    if (text.length == 0) /* or missing */
+        return true;
+    for (end = at + text.length; at < end; at++) {
         if (weir__http_char_is(*at, classes))
             continue;
         if (*at == '%') {
