@@ -61,7 +61,6 @@ struct weir_http_events {
     /* On the loop. */
     weir_ctx *ctx;  /* of the handler; NULL before and after */
     bool has_begun; /* the handler was added */
-    bool has_sent;  /* since the last heartbeat */
 
     size_t last_id_length;
     uint8_t last_id[];
@@ -191,6 +190,30 @@ static weir_buf *take_pending(weir_http_events *events, enum phase *ret_phase)
     return taken;
 }
 
+static void on_heartbeat(weir_ctx *ctx, weir_timer *timer);
+
+/* Begins to wait for the next heartbeat. */
+static void start_timer(weir_http_events *events)
+{
+    struct link *link = events->ctx != NULL ? weir_ctx_state(events->ctx) : NULL;
+
+    if (link != NULL && events->options.heartbeat_ns > 0)
+        (void)weir_ctx_timer_start(events->ctx, &link->timer, events->options.heartbeat_ns,
+                                   on_heartbeat);
+}
+
+static void on_heartbeat(weir_ctx *ctx, weir_timer *timer)
+{
+    weir_http_events *events = ((struct link *)weir_ctx_state(ctx))->events;
+    weir_buf *comment = NULL;
+
+    (void)timer;
+    start_timer(events);
+    if (weir_http_exchange_is_writable(events->exchange) &&
+        weir_buf_create_from(":\n\n", 3, &comment) == 0)
+        (void)weir_http_exchange_write(events->exchange, weir_buf_msg(comment), NULL);
+}
+
 /* Writes what is pending, and ends the stream if that is due. The caller has a reference: the write
  * may close the connection, and finish the stream. */
 static void advance(weir_http_events *events)
@@ -199,24 +222,12 @@ static void advance(weir_http_events *events)
     weir_buf *taken = take_pending(events, &phase);
 
     if (taken != NULL) {
-        events->has_sent = true;
+        start_timer(events);
         if (weir_http_exchange_write(events->exchange, weir_buf_msg(taken), NULL) != 0)
             phase = LOST;
     }
     if (events->exchange != NULL && phase != OPEN)
         finish(events, phase == ENDING ? 0 : phase == FULL ? WEIR_EFULL : WEIR_ECLOSED);
-}
-
-static void on_heartbeat(weir_ctx *ctx, weir_timer *timer)
-{
-    weir_http_events *events = ((struct link *)weir_ctx_state(ctx))->events;
-    bool is_idle = !events->has_sent && weir_http_exchange_is_writable(events->exchange);
-    weir_buf *comment = NULL;
-
-    events->has_sent = false;
-    (void)weir_ctx_timer_start(ctx, timer, events->options.heartbeat_ns, on_heartbeat);
-    if (is_idle && weir_buf_create_from(":\n\n", 3, &comment) == 0)
-        (void)weir_http_exchange_write(events->exchange, weir_buf_msg(comment), NULL);
 }
 
 static int init(void *state, const void *options)
@@ -236,12 +247,10 @@ static void deinit(void *state)
 
 static void on_added(weir_ctx *ctx)
 {
-    struct link *link = weir_ctx_state(ctx);
+    weir_http_events *events = ((struct link *)weir_ctx_state(ctx))->events;
 
-    link->events->ctx = ctx;
-    if (link->events->options.heartbeat_ns > 0)
-        (void)weir_ctx_timer_start(ctx, &link->timer, link->events->options.heartbeat_ns,
-                                   on_heartbeat);
+    events->ctx = ctx;
+    start_timer(events);
 }
 
 static void on_removed(weir_ctx *ctx)
@@ -288,10 +297,20 @@ static void on_writability(weir_ctx *ctx)
     release_ref(events);
 }
 
+/* At once: the loop may not run another task. */
 static void on_draining(weir_ctx *ctx)
 {
-    weir_http_events_close(((struct link *)weir_ctx_state(ctx))->events);
+    weir_http_events *events = ((struct link *)weir_ctx_state(ctx))->events;
+
+    weir__refs_retain(&events->refs);
     weir_fire_draining(ctx);
+    weir__mutex_lock(&events->mutex);
+    if (events->phase == OPEN)
+        events->phase = ENDING;
+    weir__mutex_unlock(&events->mutex);
+    if (events->exchange != NULL)
+        advance(events);
+    release_ref(events);
 }
 
 static const weir_handler handler = {.name = "http-events",

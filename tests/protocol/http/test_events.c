@@ -135,9 +135,13 @@ TEST(events, a_comment_is_sent_when_nothing_else_is)
     assert_exchange_sent(embedded, "");
     weir_embedded_advance(embedded, weir_seconds(1));
     assert_exchange_sent(embedded, ":\n\n");
+    weir_embedded_advance(embedded, weir_seconds(10));
     assert_int_equal(send_data("1"), 0);
-    weir_embedded_advance(embedded, weir_seconds(15));
+    weir_embedded_run(embedded);
+    weir_embedded_advance(embedded, weir_seconds(14));
     assert_exchange_sent(embedded, "data: 1\n\n");
+    weir_embedded_advance(embedded, weir_seconds(1));
+    assert_exchange_sent(embedded, ":\n\n");
     weir_embedded_advance(embedded, weir_seconds(30));
     assert_exchange_sent(embedded, ":\n\n | :\n\n");
     close_stream(embedded);

@@ -181,7 +181,7 @@ TEST_EACH_LOOP(events, end_when_the_server_drains)
     char *text;
 
     assert_int_equal(weir_http_events_send(all.streams[0], WEIR_HTTP_EVENT(.data = "1")), 0);
-    (void)weir_group_shutdown(host->group, 0, TEST_TIMEOUT_NS);
+    assert_int_equal(weir_http_server_stop(server, TEST_TIMEOUT_NS), 0);
     text = receive_all(peer);
     assert_non_null(strstr(text, "data: 1\n\n\r\n0\r\n\r\n"));
     free(text);
