@@ -146,7 +146,11 @@ void weir_http_exchange_release(weir_http_exchange *exchange)
     if (exchange == NULL)
         return;
     if (!exchange->is_shared || weir_in_executor(exchange->loop)) {
-        weir__http_exchange_settle(exchange);
+        if (exchange->is_shared || exchange->connection != NULL ||
+            atomic_load_explicit(&exchange->state, memory_order_relaxed) != 1)
+            weir__http_exchange_settle(exchange);
+        else
+            free_exchange(exchange); /* it was answered, and nobody else knows it */
         return;
     }
     state = atomic_load_explicit(&exchange->state, memory_order_relaxed);

@@ -378,18 +378,21 @@ static bool answer(weir_http_exchange *exchange, int status, weir_span type, wei
 {
     const weir__http_codec *codec = exchange->request->codec;
     const weir__http_answer given = {status, type, content};
-    weir_ctx *next;
+    weir_ctx *ctx = exchange->ctx, *next;
 
     if (exchange->is_shared || codec == NULL || exchange->connection == NULL || is_lost(exchange) ||
         phase_of(exchange) != WEIR__EXCHANGE_OPEN || exchange->headers.count > 0 ||
         !exchange->is_end_received || content.length > ANSWER_MAX || content.length == 0 ||
         status < 200 || status > 599 || status == 204 || status == 304)
         return false;
-    next = weir_ctx_next_writer(exchange->ctx);
+    next = weir_ctx_next_writer(ctx);
     if (next == NULL || weir_ctx_handler(next) != codec->handler || !codec->answer(next, &given))
         return false;
     set_phase(exchange, WEIR__EXCHANGE_ENDED);
-    write_end(exchange, weir_http_end_static());
+    exchange->has_ended_response = true;
+    weir__http_exchange_detach(exchange); /* before the end, as in write_end */
+    codec->end(next);
+    flush(ctx);
     return true;
 }
 

@@ -152,7 +152,8 @@ void weir__http1_server_switch(weir_ctx *ctx, weir__http1_server *server)
 /* ---- decoding ---- */
 
 static const weir_decoder servers;
-static const weir__http_codec codec = {&servers.handler, weir__http1_server_answer};
+static const weir__http_codec codec = {&servers.handler, weir__http1_server_answer,
+                                       weir__http1_server_end_answer};
 
 /* Waits for something other than bytes. */
 static int wait(weir_ctx *ctx, weir__http1_server *server)

@@ -108,6 +108,7 @@ void weir__http1_server_flush(weir_ctx *ctx);
 
 /* See weir__http_codec. */
 bool weir__http1_server_answer(weir_ctx *ctx, const weir__http_answer *answer);
+void weir__http1_server_end_answer(weir_ctx *ctx);
 
 void weir__http1_server_on_close(weir_ctx *ctx, weir_promise *done);
 void weir__http1_server_shutdown_output(weir_ctx *ctx, weir_promise *done);

@@ -211,6 +211,14 @@ bool weir__http1_server_answer(weir_ctx *ctx, const weir__http_answer *answer)
     return weir__http1_writer_put_answer(ctx, &server->writer, answer) == 0;
 }
 
+void weir__http1_server_end_answer(weir_ctx *ctx)
+{
+    weir__http1_server *server = server_of(ctx);
+
+    server->writer.is_open = false;
+    end_response(ctx, server);
+}
+
 /* ---- slots ---- */
 
 void weir__http1_server_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)

@@ -32,9 +32,10 @@ typedef struct weir__http_answer {
 typedef struct weir__http_codec {
     const weir_handler *handler;
 
-    /* Writes everything but the end, which follows as a message. Returns false, and has done
-     * nothing, if the codec wants the messages. `ctx` is one of the handler's. */
+    /* Writes everything but the end; `end` follows. Returns false, and has done nothing, if the
+     * codec wants messages. `ctx` is one of the handler's. */
     bool (*answer)(weir_ctx *ctx, const weir__http_answer *answer);
+    void (*end)(weir_ctx *ctx);
 } weir__http_codec;
 
 struct weir_http_request {
