@@ -31,7 +31,7 @@ int weir__http_exchange_create(struct weir__exchange_connection *connection,
         return err;
     }
     exchange = (weir_http_exchange *)(void *)weir_buf_space(block);
-    memset(exchange, 0, offsetof(weir_http_exchange, events));
+    weir__http_clear(exchange, offsetof(weir_http_exchange, events));
     atomic_init(&exchange->state, 1);
     exchange->connection = connection;
     exchange->ctx = connection->ctx;

@@ -10,6 +10,11 @@
 
 /* ---- memory ---- */
 
+void weir__http_clear(void *memory, size_t size)
+{
+    memset(memory, 0, size);
+}
+
 int weir__http_headers_grow(weir_http_headers *headers, size_t text)
 {
     size_t fields = headers->count * sizeof(headers->fields[0]);

@@ -29,7 +29,7 @@ alloc_head(size_t size, size_t struct_size, const weir_msg_type *type, weir__htt
         return err;
     start = weir_buf_space(block);
     head = (weir__http_head *)(void *)start;
-    memset(start, 0, struct_size);
+    weir__http_clear(start, struct_size);
     weir_msg_init(&head->msg, type);
     head->block = block;
     head->version = WEIR_HTTP_1_1;
