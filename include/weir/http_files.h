@@ -17,8 +17,8 @@
  * Files are opened by other threads than those of the connections, because a disk may be slow. What
  * has been opened is kept for a short time: small files as bytes, others as descriptors, which the
  * kernel sends from (sendfile). A file that changes is seen when that time is over. A file that
- * becomes shorter while it is being sent: the connection is reset. A server's compression applies to
- * small files only, since the others are not read; for them, put compressed siblings beside them.
+ * becomes shorter while it is being sent: the connection is reset. The compression of a server
+ * applies to small files only, since the others are not read: put compressed siblings beside them.
  *
  * Link with libweir-http.
  */
