@@ -5,6 +5,7 @@
 #include "protocol/http/http_client.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <weir/error.h>
@@ -171,9 +172,9 @@ static int copy_options(weir_http_client *client, const weir_http_client_options
 
 static int copy_texts(weir_http_client *client, const weir_http_client_options *options)
 {
-    char agent[64] = "weir/";
+    char agent[64];
 
-    strncat(agent, weir_version(), sizeof(agent) - sizeof("weir/"));
+    (void)snprintf(agent, sizeof(agent), "weir/%s", weir_version());
     client->user_agent = weir__http_client_copy(
         weir_span_of_text(options->user_agent != NULL ? options->user_agent : agent));
     if (client->user_agent == NULL)

@@ -382,7 +382,7 @@ TEST_EACH_LOOP(http_client_stream, ends_once_however_often_it_is_cancelled)
 struct fetcher {
     weir_http_client *client;
     const char *url;
-    unsigned cancels; /* one in so many */
+    unsigned cancels; /* every n-th call */
     unsigned wrong;
 };
 
