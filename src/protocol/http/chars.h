@@ -75,10 +75,10 @@ static inline unsigned weir__http_hex_value(uint8_t digit)
     return digit <= '9' ? digit - (unsigned)'0' : (digit | 0x20u) - 'a' + 10u;
 }
 
-/* The text from `from` on. */
+/* The text from `from` on; also of a missing text, whose data is NULL. */
 static inline weir_span weir__http_span_from(weir_span text, size_t from)
 {
-    return weir_span_of(text.data + from, text.length - from);
+    return from > 0 ? weir_span_of(text.data + from, text.length - from) : text;
 }
 
 /* Without blanks and tabs around it. */

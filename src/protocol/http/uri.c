@@ -21,18 +21,16 @@ static bool is_missing(weir_span part)
 /* True if the text has only characters of the classes, of `extra`, and percent-encoded bytes. */
 static bool is_encoded(weir_span text, unsigned classes, const char *extra)
 {
-    const uint8_t *at = text.data, *end;
+    for (size_t i = 0; i < text.length; i++) {
+        const uint8_t *at = text.data + i;
 
-    if (text.length == 0) /* or missing */
-        return true;
-    for (end = at + text.length; at < end; at++) {
         if (weir__http_char_is(*at, classes))
             continue;
         if (*at == '%') {
-            if (end - at < 3 || !weir__http_char_is(at[1], WEIR__HTTP_HEX) ||
+            if (text.length - i < 3 || !weir__http_char_is(at[1], WEIR__HTTP_HEX) ||
                 !weir__http_char_is(at[2], WEIR__HTTP_HEX))
                 return false;
-            at += 2;
+            i += 2;
         } else if (*at == '\0' || strchr(extra, *at) == NULL) {
             return false;
         }
