@@ -308,7 +308,7 @@ static void deinit(void *state)
     weir_http_client_limit_release(((struct state *)state)->limit);
 }
 
-/* IPv4 addresses also come as IPv6 ones, ::ffff:a.b.c.d, on dual-stack listeners. */
+/* IPv4 addresses also come mapped to IPv6 ones, on dual-stack listeners. */
 static struct key key_of(weir_channel *channel)
 {
     struct key key = {0};

@@ -165,9 +165,9 @@ TEST(compression, changes_the_head)
     weir_msg_release(weir_http_response_msg(response));
     weir_buf_release(content);
     request(embedded, "GET /\n"); /* it would have varied */
-    respond_with(embedded, PLAIN "Vary: accept-encoding\nETag: \"abc\"\n", text);
+    respond_with(embedded, PLAIN "ETag: \"abc\"\n", text);
     (void)filter_take_response(embedded, &response, &content);
-    assert_true(has_field(response, WEIR_HTTP_VARY, "accept-encoding"));
+    assert_true(has_field(response, WEIR_HTTP_VARY, "Accept-Encoding"));
     assert_true(has_field(response, WEIR_HTTP_ETAG, "\"abc\""));
     weir_msg_release(weir_http_response_msg(response));
     weir_buf_release(content);

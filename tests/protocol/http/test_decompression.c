@@ -306,7 +306,8 @@ TEST(decompression, makes_one_piece_for_each_request)
     weir_embedded_run(embedded);
     assert_int_equal(weir_buf_create(0, 0, &all), 0);
     filter_receive_head(embedded, "POST /\nContent-Encoding: gzip\n", 9);
-    assert_int_equal(receive(embedded, coded, SIZE_MAX), 0);
+    assert_int_equal(weir_embedded_write_inbound(embedded, weir_msg_retain(weir_buf_msg(coded))),
+                     0);
     filter_receive_end(embedded);
     while (!has_end) {
         weir_msg *msg;
@@ -321,7 +322,8 @@ TEST(decompression, makes_one_piece_for_each_request)
                 weir_buf_write_bytes(all, weir_buf_bytes(weir_buf_of(msg)), weir_msg_size(msg)), 0);
         has_end = weir_http_end_of(msg) != NULL;
         weir_msg_release(msg);
-        count++;
+        if (++count == 2) /* the head and a piece: the rest is not decoded yet */
+            assert_true(weir_buf_readable(coded) > 0);
     }
     assert_true(weir_buf_equal(all, text));
     assert_in_range(count, (1 << 20) / 65536 + 2, 40);
