@@ -28,6 +28,17 @@ static int count(const weir_http_headers *headers, enum weir_http_name name)
 
 /* ---- content ---- */
 
+/* A tabulator behind a value is white space, which other parsers take for a part of the value. The
+ * received line is still behind it. */
+static bool has_tabulator_behind(weir_span value)
+{
+    const uint8_t *at = value.data + value.length;
+
+    while (*at == ' ')
+        at++;
+    return *at == '\t';
+}
+
 /* A repeated field is refused even if all lines are equal: it is the list that is refused, too. */
 static int read_content_length(const weir_http_headers *headers, weir__http1_framing *framing,
                                const char **ret_detail)
@@ -37,13 +48,28 @@ static int read_content_length(const weir_http_headers *headers, weir__http1_fra
     if (headers->has_repeated && count(headers, WEIR_HTTP_CONTENT_LENGTH) > 1)
         return refuse(ret_detail, 400, "several Content-Length fields");
     if (text.length == 0 || text.length > LENGTH_DIGITS_MAX ||
-        !weir__http_chars_are(text, WEIR__HTTP_DIGIT))
+        !weir__http_chars_are(text, WEIR__HTTP_DIGIT) || has_tabulator_behind(text))
         return refuse(ret_detail, 400, "malformed Content-Length");
     framing->length = 0;
     for (size_t i = 0; i < text.length; i++)
         framing->length = framing->length * 10 + (text.data[i] - (unsigned)'0');
     framing->content = framing->length > 0 ? WEIR__HTTP1_LENGTH : WEIR__HTTP1_NO_CONTENT;
     return 0;
+}
+
+/* True if a list has an element without text, which recipients may ignore, and some do not. */
+static bool has_empty_element(weir_span list)
+{
+    bool is_empty = true;
+
+    for (size_t i = 0; i < list.length; i++)
+        if (list.data[i] != ',')
+            is_empty = is_empty && (list.data[i] == ' ' || list.data[i] == '\t');
+        else if (is_empty)
+            return true;
+        else
+            is_empty = true;
+    return is_empty;
 }
 
 /* "chunked" must be the only coding, once. */
@@ -54,7 +80,9 @@ static int read_transfer_encoding(const weir_http_headers *headers, weir__http1_
     weir_span list, coding;
     size_t index = 0;
 
-    while (weir_http_headers_next(headers, WEIR_HTTP_TRANSFER_ENCODING, &index, &list))
+    while (weir_http_headers_next(headers, WEIR_HTTP_TRANSFER_ENCODING, &index, &list)) {
+        if (has_empty_element(list) || has_tabulator_behind(list))
+            return refuse(ret_detail, 400, "malformed Transfer-Encoding");
         while (weir__http_list_next(&list, &coding)) {
             if (is_chunked)
                 return refuse(ret_detail, 400, "chunked is not the last transfer coding");
@@ -63,10 +91,9 @@ static int read_transfer_encoding(const weir_http_headers *headers, weir__http1_
             else
                 has_other = true;
         }
+    }
     if (has_other)
         return refuse(ret_detail, 501, "unknown transfer coding");
-    if (!is_chunked)
-        return refuse(ret_detail, 400, "empty Transfer-Encoding");
     framing->content = WEIR__HTTP1_CHUNKED;
     return 0;
 }
@@ -247,6 +274,9 @@ int weir__http1_check_response(weir_http_response *response, enum weir_http_meth
     err = read_content(&response->head, ret_framing, ret_detail);
     if (err < 0)
         return err;
+    if (status < 200 &&
+        (ret_framing->content == WEIR__HTTP1_LENGTH || ret_framing->content == WEIR__HTTP1_CHUNKED))
+        return refuse(ret_detail, 400, "content in a response with status 100 to 199");
     ret_framing->is_persistent =
         is_persistent(&response->head) && ret_framing->content != WEIR__HTTP1_UNTIL_CLOSE;
     response->head.content_length = content_length(ret_framing);

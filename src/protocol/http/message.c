@@ -120,12 +120,13 @@ static size_t scheme_length(weir_span target)
 {
     size_t i;
 
-    if (target.length == 0 || target.data[0] == '/')
+    if (target.length == 0 || !weir__http_char_is(target.data[0], WEIR__HTTP_ALPHA))
         return 0;
-    for (i = 0; i < target.length && target.data[i] != ':'; i++)
-        if (target.data[i] == '/' || target.data[i] == '?')
+    for (i = 1; i < target.length && target.data[i] != ':'; i++)
+        if (!weir__http_char_is(target.data[i], WEIR__HTTP_ALPHA | WEIR__HTTP_DIGIT) &&
+            memchr("+-.", target.data[i], 3) == NULL)
             return 0;
-    return target.length - i >= 3 && memcmp(target.data + i, "://", 3) == 0 && i > 0 ? i + 3 : 0;
+    return target.length - i >= 3 && memcmp(target.data + i, "://", 3) == 0 ? i + 3 : 0;
 }
 
 weir_span weir__http_target_authority(weir_span target)

@@ -73,9 +73,9 @@ TEST(http1_request, with_chunked_content)
                 "GET / HTTP/1.1\r\nHost: h\r\n\r\n",
                 "POST / 1.1 {Host: h|Transfer-Encoding: chunked} ?|end {X-Sum: 1|Y: }|"
                 "GET / 1.1 {Host: h} 0|end");
-    assert_read("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: ,chunked,\r\n\r\n0\r\nTE: x\r\n"
+    assert_read("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nTE: x\r\n"
                 "\r\n",
-                "POST / 1.1 {Host: h|Transfer-Encoding: ,chunked,} ?|end");
+                "POST / 1.1 {Host: h|Transfer-Encoding: chunked} ?|end");
 }
 
 /* Many small chunks, and one that is larger than those that are gathered. */
@@ -133,6 +133,7 @@ TEST(http1_request, refused_for_its_content_length)
         {GET "Host: h\r\nContent-Length: +1\r\n\r\n", 400},
         {GET "Host: h\r\nContent-Length: -1\r\n\r\n", 400},
         {GET "Host: h\r\nContent-Length: 1 2\r\n\r\n", 400},
+        {GET "Host: h\r\nContent-Length: 1 \t\r\n\r\n", 400},
         {GET "Host: h\r\nContent-Length: 0x1\r\n\r\n", 400},
         {GET "Host: h\r\nContent-Length: 1.0\r\n\r\n", 400},
         {GET "Host: h\r\nContent-Length:\r\n\r\n", 400},
@@ -153,6 +154,9 @@ TEST(http1_request, refused_for_its_transfer_encoding)
         {GET "Host: h\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n", 400},
         {GET "Host: h\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n", 400},
         {GET "Host: h\r\nTransfer-Encoding:\r\n\r\n", 400},
+        {GET "Host: h\r\nTransfer-Encoding: chunked,\r\n\r\n", 400},
+        {GET "Host: h\r\nTransfer-Encoding: , chunked\r\n\r\n", 400},
+        {GET "Host: h\r\nTransfer-Encoding: chunked\t\r\n\r\n", 400},
         {GET "Host: h\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", 501},
         {GET "Host: h\r\nTransfer-Encoding: gzip\r\n\r\n", 501},
         {GET "Host: h\r\nTransfer-Encoding: identity\r\n\r\n", 501},
@@ -214,6 +218,8 @@ TEST(http1_request, refused_for_its_request_line)
         {"GET x HTTP/1.1\r\nHost: h\r\n\r\n", 400},
         {"GET * HTTP/1.1\r\nHost: h\r\n\r\n", 400},
         {"GET http:///x HTTP/1.1\r\nHost: h\r\n\r\n", 400},
+        {"GET @http://h/x HTTP/1.1\r\nHost: h\r\n\r\n", 400},
+        {"GET 1http://h/x HTTP/1.1\r\nHost: h\r\n\r\n", 400},
         {"GET http://a@b/x HTTP/1.1\r\nHost: h\r\n\r\n", 400},
         {"CONNECT / HTTP/1.1\r\nHost: h\r\n\r\n", 400},
         {"CONNECT h HTTP/1.1\r\nHost: h\r\n\r\n", 400},

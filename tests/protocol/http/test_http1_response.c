@@ -108,6 +108,8 @@ TEST(http1_response, malformed)
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, x\r\n\r\n",
         "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "HTTP/1.1 100 Continue\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "HTTP/1.1 103 Early Hints\r\nContent-Length: 5\r\n\r\n",
         "HTTP/1.1 200 OK\nContent-Length: 1\n\n",
         "HTTP/1.1 200 OK\r\nX : y\r\n\r\n",
         "HTTP/1.1 200 OK\r\nX: y\r\n z\r\n\r\n",

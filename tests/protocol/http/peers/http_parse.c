@@ -21,6 +21,7 @@ struct parse {
     weir_buf *body;   /* content of the current one */
     bool tells_where; /* writes positions */
     bool is_answered; /* the last request was; whether it is the last one is not written yet */
+    bool is_last;     /* the response says so */
     bool is_tunnel;   /* a CONNECT, or status 101 */
     bool is_over;     /* a tunnel has begun, or the connection is closed */
     char error[128];
@@ -86,7 +87,8 @@ static void put_keep(bool keep)
 {
     if (!current.is_answered)
         return;
-    (void)fprintf(current.line, "\"keep\":%s,\"tunnel\":%s}", keep ? "true" : "false",
+    (void)fprintf(current.line, "\"keep\":%s,\"tunnel\":%s}",
+                  keep && !current.is_last ? "true" : "false",
                   current.is_tunnel ? "true" : "false");
     current.is_answered = false;
 }
@@ -149,6 +151,7 @@ static void on_response(const weir_http_response *response)
     put_member("target", weir_span_of("", 0));
     put_head((int)weir_http_response_version(response), weir_http_response_content_length(response),
              weir_http_response_headers(response));
+    current.is_last = weir_http_response_closes(response);
     current.is_tunnel = status == 101;
     current.is_over = current.is_tunnel;
     if (status >= 200)
