@@ -77,7 +77,7 @@ static void respond_with(weir_http_exchange *exchange, const char *sql, int stat
     sqlite3_finalize(statement);
 }
 
-/* False if the content is not a note; then the client has been told. */
+/* False if the content is not a note; then the response says so. */
 static bool has_note(weir_http_exchange *exchange)
 {
     sqlite3_stmt *statement = prepare(exchange, is_note);

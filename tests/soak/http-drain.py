@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""./dev soak http-drain [ROUNDS] [SECONDS]: stops a server under the load of wrk, ROUNDS (20) times on
-every backend; wrk runs for SECONDS (2) each time.
+"""./dev soak http-drain [ROUNDS] [SECONDS]: stops a server under the load of wrk, ROUNDS (20) times
+on every backend; wrk runs for SECONDS (2) each time.
 """
 import pathlib
 import sys

@@ -189,7 +189,7 @@ static void on_handler(void *arg, int status)
 }
 
 /* Queues `to_handler`, which is a user. The loop may add one to an exchange that has lost its
- * users: it is not freed elsewhere. */
+ * users: only the loop frees it. */
 static int post_events(weir_http_exchange *exchange, weir_executor *executor)
 {
     int err;

@@ -361,6 +361,52 @@ TEST(http_server, has_a_group_of_its_own_and_several_addresses)
     weir_http_server_release(server);
 }
 
+/* A text that is worth compressing. */
+static void say_much(weir_http_exchange *exchange, void *user_data)
+{
+    char text[4096];
+
+    (void)user_data;
+    memset(text, 'x', sizeof(text));
+    (void)weir_http_respond_bytes(exchange, 200, "text/plain", text, sizeof(text));
+}
+
+TEST_EACH_LOOP(http_server, adds_filters)
+{
+    static const weir_http_route table[] = {{"GET", "/", say_much}, {0}};
+    char origin[] = "https://example.org", policy[] = "no-referrer";
+    const char *const origins[] = {origin, NULL};
+    weir_http_server *server = NULL;
+    char answer[HTTP_CALL_SIZE];
+
+    assert_int_equal(
+        weir_http_server_start(
+            WEIR_HTTP_SERVER_OPTIONS(
+                    .address = "127.0.0.1:0", .routes = table, .workers = host->group,
+                    .child_options = &quick, .compression = WEIR_HTTP_COMPRESSION_OPTIONS(),
+                    .cors = WEIR_HTTP_CORS_OPTIONS(.origins = origins),
+                    .security = WEIR_HTTP_SECURITY_OPTIONS(.referrer_policy = policy),
+                    .client_limits = WEIR_HTTP_CLIENT_LIMIT_OPTIONS(.requests_per_second = 1),
+                    .request_ids = true),
+            &server),
+        0);
+    memset(origin, '?', sizeof(origin) - 1); /* they have been copied */
+    memset(policy, '?', sizeof(policy) - 1);
+    http_call(server,
+              HTTP_CALL("GET /") "Accept-Encoding: gzip\r\nOrigin: https://example.org\r\n"
+                                 "X-Request-Id: abc\r\nConnection: close\r\n\r\n",
+              answer);
+    assert_contains(answer, "HTTP/1.1 200 OK\r\n");
+    assert_contains(answer, "Content-Encoding: gzip\r\n");
+    assert_contains(answer, "Access-Control-Allow-Origin: https://example.org\r\n");
+    assert_contains(answer, "Referrer-Policy: no-referrer\r\n");
+    assert_contains(answer, "X-Request-Id: abc\r\n");
+    assert_null(strstr(answer, "Strict-Transport-Security")); /* over TLS only */
+    http_call(server, HTTP_LAST("/"), answer);
+    assert_contains(answer, "HTTP/1.1 429 ");
+    weir_http_server_release(server);
+}
+
 static void say_client(weir_http_exchange *exchange, void *user_data)
 {
     char text[WEIR_ADDRESS_TEXT_SIZE] = "";
@@ -372,7 +418,7 @@ static void say_client(weir_http_exchange *exchange, void *user_data)
     (void)weir_http_respond_text(exchange, 200, text);
 }
 
-TEST_EACH_LOOP(http_server, believes_the_proxy)
+TEST_EACH_LOOP(http_server, reads_the_proxy_header)
 {
     static const weir_http_route table[] = {{"GET", "/", say_client}, {0}};
     weir_http_server *server = NULL;
@@ -434,7 +480,7 @@ static void hold(weir_http_exchange *exchange, void *user_data)
     call_counter_add(&held->arrived);
 }
 
-/* Counts connections that have been told to drain. */
+/* Counts connections that drain. */
 static struct call_counter draining;
 
 static void on_draining(weir_ctx *ctx)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""drain.py SERVER [ROUNDS] [SECONDS]: stops http-test-server while wrk asks it, on every backend. It
-ends in time, and wrk has received as many responses as the server has read requests. wrk runs for
+"""drain.py SERVER [ROUNDS] [SECONDS]: stops http-test-server while wrk asks it, on every backend.
+It ends in time, and wrk has received as many responses as the server has read requests. wrk runs for
 SECONDS (1), and the server is stopped after half of that; ROUNDS is 1.
 """
 import re
@@ -42,7 +42,8 @@ class Run:
         expect(self.took_s < DEADLINE_S, f"{self.name}: the stop took {self.took_s:.1f} s")
         expect(int(done[1]) == read,
                f"{self.name}: {read} requests were read, {done[1]} responses came")
-        print(f"{self.name}: {read} requests, stopped after {self.took_s * 1000:.0f} ms", flush=True)
+        took_ms = self.took_s * 1000
+        print(f"{self.name}: {read} requests, stopped after {took_ms:.0f} ms", flush=True)
 
 
 def main(program, rounds="1", seconds="1"):
