@@ -22,13 +22,14 @@ struct weir_idle_event {
 static void never(weir_msg *msg)
 {
     (void)msg;
-    assert(!"an idle event was released more often than it was fired");
+    assert(!"a static event was freed");
 }
 
 static const weir_msg_type event_type = {.name = "idle", .destroy = never};
 
 #define EVENT(kind_, first_) \
-    [first_] = {.msg = {.type = &event_type, .refs = 1}, .kind = (kind_), .first = (first_)}
+    [first_] = {             \
+        .msg = {.type = &event_type, .refs = WEIR_MSG_STATIC}, .kind = (kind_), .first = (first_)}
 #define EVENTS(kind) [kind] = {EVENT(kind, false), EVENT(kind, true)}
 
 static weir_idle_event events[WEIR__IDLE_KINDS][2] = {

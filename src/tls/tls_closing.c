@@ -23,13 +23,13 @@
 static void never(weir_msg *msg)
 {
     (void)msg;
-    assert(!"the event was released more often than it was fired");
+    assert(!"a static event was freed");
 }
 
 weir_msg *weir_event_tls_closed(void)
 {
     static const weir_msg_type type = {.name = "tls-closed", .destroy = never};
-    static weir_msg event = {.type = &type, .refs = 1};
+    static weir_msg event = {.type = &type, .refs = WEIR_MSG_STATIC};
 
     return &event;
 }

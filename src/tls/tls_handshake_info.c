@@ -38,7 +38,7 @@ static const weir_msg_type handshake_type = {.name = "tls-handshake", .destroy =
 
 /* Used if there is no memory for another. Static, never freed. */
 static weir_tls_handshake without_memory = {
-    .msg = {.type = &handshake_type, .refs = 1},
+    .msg = {.type = &handshake_type, .refs = WEIR_MSG_STATIC},
     .result = -ENOMEM,
     .detail = "out of memory",
     .version = "",
