@@ -258,7 +258,7 @@ WEIR_API WEIR_MUST_USE int weir_http_request_create(const char *method, const ch
                                                     weir_http_request **ret_request);
 
 /*
- * Casts between requests and messages. NULL if the message is something else.
+ * Casts a message to a request. NULL if it is something else.
  * Thread: any.
  */
 static inline weir_http_request *weir_http_request_of(weir_msg *msg)
@@ -268,6 +268,10 @@ static inline weir_http_request *weir_http_request_of(weir_msg *msg)
                : NULL;
 }
 
+/*
+ * Casts a request to a message.
+ * Thread: any.
+ */
 static inline weir_msg *weir_http_request_msg(weir_http_request *request)
 {
     return (weir_msg *)(void *)request;
@@ -331,7 +335,7 @@ extern WEIR_API const weir_msg_type weir_http_response_type;
 WEIR_API WEIR_MUST_USE int weir_http_response_create(int status, weir_http_response **ret_response);
 
 /*
- * Casts between responses and messages. NULL if the message is something else.
+ * Casts a message to a response. NULL if it is something else.
  * Thread: any.
  */
 static inline weir_http_response *weir_http_response_of(weir_msg *msg)
@@ -341,6 +345,10 @@ static inline weir_http_response *weir_http_response_of(weir_msg *msg)
                : NULL;
 }
 
+/*
+ * Casts a response to a message.
+ * Thread: any.
+ */
 static inline weir_msg *weir_http_response_msg(weir_http_response *response)
 {
     return (weir_msg *)(void *)response;
@@ -404,7 +412,7 @@ WEIR_API WEIR_MUST_USE int weir_http_end_create(weir_http_end **ret_end);
 WEIR_API weir_msg *weir_http_end_static(void);
 
 /*
- * Casts between ends and messages. NULL if the message is something else.
+ * Casts a message to an end. NULL if it is something else.
  * Thread: any.
  */
 static inline weir_http_end *weir_http_end_of(weir_msg *msg)
@@ -413,6 +421,10 @@ static inline weir_http_end *weir_http_end_of(weir_msg *msg)
                                                                 : NULL;
 }
 
+/*
+ * Casts an end to a message.
+ * Thread: any.
+ */
 static inline weir_msg *weir_http_end_msg(weir_http_end *end)
 {
     return (weir_msg *)(void *)end;

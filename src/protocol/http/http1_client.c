@@ -129,7 +129,7 @@ static int begin_head(struct client *client)
     return weir__http_response_alloc(1024, &client->response);
 }
 
-/* Sets what follows the response. Fails if it switches protocols unasked. */
+/* Sets what follows the response. Fails if it switches protocols without a request. */
 static int frame(struct client *client, weir_http_response *response,
                  weir__http1_framing *ret_framing)
 {

@@ -156,7 +156,7 @@ static const weir__http_codec codec = {&servers.handler, weir__http1_server_answ
                                        weir__http1_server_end_answer};
 
 /* Waits for something other than bytes. */
-static int wait(weir_ctx *ctx, weir__http1_server *server)
+static int stall(weir_ctx *ctx, weir__http1_server *server)
 {
     server->is_stuck = true;
     return weir_decoder_need(ctx, SIZE_MAX);
@@ -281,7 +281,7 @@ WEIR__NO_STACK_PROTECTOR static int decode_head(weir_ctx *ctx, weir__http1_serve
     int result;
 
     if (server->reading == NULL && !weir_ctx_is_writable(ctx))
-        return wait(ctx, server);
+        return stall(ctx, server);
     result = parse_head(server, &parser, in, &request);
     if (result == 0)
         return suspend_head(server, &parser, request);
@@ -339,7 +339,7 @@ static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
     case WEIR__HTTP1_CONTENT:
         return decode_content(ctx, server, in, ret_msg);
     case WEIR__HTTP1_RESPONSE:
-        return wait(ctx, server);
+        return stall(ctx, server);
     default:
         (void)weir_buf_skip(in, weir_buf_readable(in));
         return 1;

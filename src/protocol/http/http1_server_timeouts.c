@@ -57,7 +57,7 @@ void weir__http1_server_start_timer(weir_ctx *ctx, weir__http1_server *server)
 
 /* ---- periods ---- */
 
-/* A client cannot send what is not read, nor before it was told to continue. */
+/* A client cannot send what is not read, nor before status 100 if it waits for that. */
 static void begin_content_period(weir_ctx *ctx, weir__http1_server *server, int64_t now_ns)
 {
     bool is_wanted = weir_decoder_has_demand(ctx) && !server->awaits_continue;

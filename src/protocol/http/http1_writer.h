@@ -25,7 +25,7 @@ typedef struct weir__http1_writer {
     bool expects_more;     /* several messages are likely to be gathered */
 } weir__http1_writer;
 
-/* How a head is framed, for weir__http1_writer_put_head. */
+/* How a head is framed, for weir__http1_writer_put_response and _put_request. */
 typedef struct weir__http1_framed {
     enum weir__http1_content content;
     int64_t length;         /* Content-Length; -1 = none is written */

@@ -185,7 +185,7 @@ TEST(http1_timeouts, answer_slow_content)
     weir_embedded_release(embedded);
 }
 
-/* A client cannot send what is not read, nor before it was told to continue. */
+/* A client cannot send what is not read, nor before status 100 if it waits for that. */
 TEST(http1_timeouts, wait_for_the_application_to_read_content)
 {
     weir_embedded *embedded = open_with(NULL);
