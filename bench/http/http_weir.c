@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The HTTP server that a user of weir writes: a route that says hello, or one that sends files.
+ * The HTTP server that a user of weir writes: a route that says hello, one that sends
+ * files, or a proxy.
  *
  * Settings: those of executor/weir_group.h and http/service.h.
  */
@@ -9,9 +10,11 @@
 
 #include <weir/address.h>
 #include <weir/channel.h>
+#include <weir/http_client.h>
 #include <weir/http_files.h>
 #include <weir/http_server.h>
 
+#include "forward.h"
 #include "http/service.h"
 
 static weir_group_options configured;
@@ -49,18 +52,45 @@ static weir_http_files_root *open_folder(void)
     return root;
 }
 
+/* That of examples/reverse-proxy, without health checks; connections are kept, as nginx's are. */
+static struct forwarder *create_forwarder(weir_group *group)
+{
+    static struct forwarder forwarder;
+    static char origin[64];
+    int err = weir_http_client_create(
+        WEIR_HTTP_CLIENT_OPTIONS(.group = group, .max_connections = 1024, .max_redirects = WEIR_OFF,
+                                 .user_agent = "", .no_decompression = true),
+        &forwarder.client);
+
+    bench_require(err == 0, "weir_http_client_create");
+    snprintf(origin, sizeof(origin), "http://127.0.0.1:%u", service.upstream);
+    bench_require(upstreams_add(&forwarder.upstreams, origin), "upstreams_add");
+    forwarder.fall = 3;
+    return &forwarder;
+}
+
+static weir_http_route route_of_service(weir_group *group)
+{
+    switch (service.serve) {
+    case SERVE_FILE:
+        return (weir_http_route){"GET", "/{path*}", weir_http_files, open_folder()};
+    case SERVE_PROXY:
+        return (weir_http_route){"*", "/{path*}", forward, create_forwarder(group),
+                                 .streaming = true};
+    default:
+        return (weir_http_route){"GET", "/", hello};
+    }
+}
+
 static void server_run(int cpu)
 {
-    weir_http_files_root *root = service.serve == SERVE_FILE ? open_folder() : NULL;
-    const weir_http_route routes[] = {
-        {"GET", "/", hello},
-        {"GET", root != NULL ? "/{path*}" : NULL, weir_http_files, root},
-        {0},
-    };
     weir_group *group = group_start(&configured, cpu);
+    const weir_http_route routes[] = {route_of_service(group), {0}};
+    bool is_proxy = service.serve == SERVE_PROXY;
     weir_http_server *server;
     int err = weir_http_server_start(
-        WEIR_HTTP_SERVER_OPTIONS(.workers = group, .address = "127.0.0.1:0", .routes = routes),
+        WEIR_HTTP_SERVER_OPTIONS(.workers = group, .address = "127.0.0.1:0", .routes = routes,
+                                 .init_connection = is_proxy ? forward_init_connection : NULL),
         &server);
 
     bench_require(err == 0, "weir_http_server_start");
