@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <weir/error.h>
+#include <weir/flow_control.h>
 
 #include "forwarded.h"
 
@@ -315,8 +316,14 @@ void forward(weir_http_exchange *exchange, void *user_data)
     leave(f);
 }
 
+/* Head and content of a response often come in one read from the upstream: they are sent together.
+ */
 int forward_init_connection(weir_channel *channel, void *user_data)
 {
+    weir_pipeline *pipeline = weir_channel_pipeline(channel);
+    int err =
+        weir_flush_consolidation_add(pipeline, WEIR_FLUSH_CONSOLIDATION_OPTIONS(.always = true));
+
     (void)user_data;
-    return forwarded_listen(weir_channel_pipeline(channel));
+    return err ? err : forwarded_listen(pipeline);
 }

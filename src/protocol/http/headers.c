@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "protocol/http/http1_scan.h"
+
 #define TEXT_MAX 65536u /* bytes that can be added */
 #define COUNT_MAX 65536u
 #define AREA_MIN 1024u
@@ -178,7 +180,9 @@ static int check_length(const weir_http_headers *headers, size_t length)
 
 static int check_value(const weir_http_headers *headers, size_t name_length, weir_span value)
 {
-    if (!weir__http_chars_are(value, WEIR__HTTP_VALUE))
+    const uint8_t *end = value.data + value.length;
+
+    if (value.length > 0 && weir__http1_scan_value(value.data, end) != end)
         return -EINVAL;
     return check_length(headers, name_length + value.length);
 }
