@@ -29,6 +29,7 @@
 #include "base/refcount.h"
 
 #define WEIR__HTTP_ORIGIN_BUCKETS 64
+#define WEIR__HTTP_MAX_RETRIES 3 /* of a request, after a connection was lost */
 
 /* Written on the shard's loop only, read on any thread. */
 enum weir__http_client_counter {
@@ -212,6 +213,8 @@ struct weir_http_call {
     bool is_streaming;  /* as created */
     bool streams;       /* there is content to come; a redirection may drop it */
     bool reads_on_demand;
+    bool is_read_requested; /* since the last event */
+    bool is_auto_read_off;  /* of the connection */
     bool is_idempotent;
     bool is_sent;      /* a part of a request, on any connection */
     bool is_head_sent; /* on this connection */
@@ -253,8 +256,25 @@ void weir__http_call_refuse(weir_http_call *call, int err);
 /* weir_http_client_send returns, on the loop: events may be called from now on. */
 void weir__http_call_end_send(weir_http_call *call);
 
-/* Limits the time of the current phase, from now on. */
+/* Limits the time of the current phase, from now on; the same for content, without a timer call. */
 void weir__http_call_limit_phase(weir_http_call *call, int64_t timeout_ns);
+void weir__http_call_note_progress(weir_http_call *call);
+
+/* Continues with an origin; waits for a connection to the current one. */
+void weir__http_call_connect(weir_http_call *call, const weir__http_origin_key *key);
+void weir__http_call_acquire(weir_http_call *call);
+
+/* Gives the connection back to the pool, or aborts it. */
+void weir__http_call_detach(weir_http_call *call, bool is_reusable);
+
+/* Sends the content of the request, after its head. */
+void weir__http_call_send_content(weir_http_call *call);
+
+/* Ends the call, with a detail that is complete. */
+void weir__http_call_finish(weir_http_call *call, int err, const char *detail);
+
+/* Requests the next piece of the response. */
+void weir__http_call_read_more(weir_http_call *call);
 
 /* Whether content can be written to the connection; the request has been written to its end. */
 bool weir__http_call_can_write(const weir_http_call *call);

@@ -21,12 +21,7 @@
 
 #include "protocol/http/http_client.h"
 
-#define MAX_RETRIES 3
-#define MAX_DISCARDED 65536 /* content of a redirection, to keep the connection */
 #define CONTINUE_TIMEOUT_NS weir_seconds(1)
-
-static void acquire(weir_http_call *call);
-static void send_content(weir_http_call *call);
 
 /* ---- references ---- */
 
@@ -123,6 +118,13 @@ void weir__http_call_limit_phase(weir_http_call *call, int64_t timeout_ns)
     start_timer(call, now_ns);
 }
 
+/* The timer looks at it when it fires. */
+void weir__http_call_note_progress(weir_http_call *call)
+{
+    call->phase_at_ns =
+        deadline(weir_loop_now(call->shard->loop), call->client->options.progress_timeout_ns);
+}
+
 static void on_timer(weir_timer *timer)
 {
     weir_http_call *call = WEIR_CONTAINER_OF(timer, weir_http_call, timer);
@@ -133,7 +135,7 @@ static void on_timer(weir_timer *timer)
     } else if (call->phase_at_ns > now_ns) {
         start_timer(call, now_ns);
     } else if (call->awaits_continue && call->connection != NULL) {
-        send_content(call);
+        weir__http_call_send_content(call);
     } else {
         weir__http_call_fail(call, -ETIMEDOUT, "no progress in time");
     }
@@ -141,7 +143,7 @@ static void on_timer(weir_timer *timer)
 
 /* ---- the connection ---- */
 
-static void detach(weir_http_call *call, bool is_reusable)
+void weir__http_call_detach(weir_http_call *call, bool is_reusable)
 {
     weir__http_connection *connection = call->connection;
     weir_channel *channel = call->channel;
@@ -154,7 +156,7 @@ static void detach(weir_http_call *call, bool is_reusable)
     atomic_store_explicit(&call->is_writable, false, memory_order_relaxed);
     weir__http_shard_count(call->shard, WEIR__HTTP_BUSY, -1);
     if (is_reusable && !connection->is_closed && !connection->is_draining) {
-        if (call->reads_on_demand)
+        if (call->is_auto_read_off)
             weir_ctx_set_auto_read(connection->ctx, true); /* to notice that it is closed */
         weir_client_pool_return(call->origin->pool, channel, NULL);
     } else if (!connection->is_closed) {
@@ -187,7 +189,7 @@ static void on_deferred_end(void *arg, int status)
     deliver_end(call, call->end_err, call->end_detail != NULL ? call->end_detail : "");
 }
 
-static void finish(weir_http_call *call, int err, const char *detail)
+void weir__http_call_finish(weir_http_call *call, int err, const char *detail)
 {
     if (call->phase == WEIR__HTTP_CALL_ENDED)
         return;
@@ -195,7 +197,7 @@ static void finish(weir_http_call *call, int err, const char *detail)
     (void)weir_timer_stop(&call->timer);
     if (call->acquiring != NULL)
         (void)weir_promise_cancel(call->acquiring);
-    detach(call, false);
+    weir__http_call_detach(call, false);
     weir__http_call_drop_pending(call);
     weir__list_remove(&call->link);
     weir__http_shard_count(call->shard, WEIR__HTTP_CALLS, -1);
@@ -232,7 +234,7 @@ void weir__http_call_fail(weir_http_call *call, int err, const char *detail)
     (void)snprintf(text, sizeof(text), "%.*s %s: %s: %s", (int)method.length,
                    (const char *)method.data, url, phase_name(call, err),
                    detail != NULL ? detail : weir_error_text(err));
-    finish(call, err, text);
+    weir__http_call_finish(call, err, text);
 }
 
 /* ---- sending ---- */
@@ -306,7 +308,7 @@ void weir__http_call_end_send(weir_http_call *call)
         weir_http_call_release(call);
 }
 
-static void send_content(weir_http_call *call)
+void weir__http_call_send_content(weir_http_call *call)
 {
     weir__http_connection *connection = call->connection;
 
@@ -342,7 +344,7 @@ static void send_request(weir_http_call *call)
     if (call->connection != connection)
         return;
     if (!call->awaits_continue) {
-        send_content(call);
+        weir__http_call_send_content(call);
         return;
     }
     weir__http_call_limit_phase(call, CONTINUE_TIMEOUT_NS);
@@ -374,8 +376,8 @@ static void attach(weir_http_call *call, weir_channel *channel)
 
     if (connection == NULL) {
         weir_channel_abort(channel, NULL);
-        if (++call->retries <= MAX_RETRIES)
-            acquire(call);
+        if (++call->retries <= WEIR__HTTP_MAX_RETRIES)
+            weir__http_call_acquire(call);
         else
             weir__http_call_fail(call, WEIR_ECLOSED, "the server closed the connection");
         return;
@@ -384,6 +386,7 @@ static void attach(weir_http_call *call, weir_channel *channel)
     call->connection = connection;
     call->closes = false;
     call->is_head_sent = false;
+    call->is_auto_read_off = false;
     connection->call = call;
     weir__http_shard_count(call->shard, WEIR__HTTP_BUSY, 1);
     if (connection->is_active)
@@ -416,7 +419,7 @@ static void on_acquired(weir_promise *promise, void *user_data)
     weir_http_call_release(call);
 }
 
-static void acquire(weir_http_call *call)
+void weir__http_call_acquire(weir_http_call *call)
 {
     weir_promise *acquiring;
     int err = weir_client_pool_acquire(call->origin->pool, call->shard->loop, &acquiring);
@@ -446,10 +449,10 @@ static void begin(weir_http_call *call)
     }
     call->phase = WEIR__HTTP_CALL_CONNECTING;
     weir__http_call_limit_phase(call, call->client->options.connect_timeout_ns);
-    acquire(call);
+    weir__http_call_acquire(call);
 }
 
-static void connect_call(weir_http_call *call, const weir__http_origin_key *key)
+void weir__http_call_connect(weir_http_call *call, const weir__http_origin_key *key)
 {
     weir__http_origin *origin;
     int err = weir__http_origin_get(call->shard, key, &origin);
@@ -491,172 +494,6 @@ void weir__http_call_start(weir_http_call *call)
     if (call->origin != NULL)
         begin(call);
     else
-        connect_call(call, call->key);
-    weir_http_call_release(call);
-}
-
-/* ---- redirections ---- */
-
-/* The connection is free, or given up. */
-static void redirect(weir_http_call *call)
-{
-    weir__http_origin_key key;
-    int err = weir__http_redirect_apply(call, &key);
-
-    if (err < 0) {
-        weir__http_call_fail(call, err, NULL);
-        return;
-    }
-    weir__http_shard_count(call->shard, WEIR__HTTP_REDIRECTED, 1);
-    connect_call(call, &key);
-}
-
-/* ---- receiving ---- */
-
-static void on_informational(weir_http_call *call, weir_http_response *response)
-{
-    if (call->events != NULL && call->events->informational != NULL)
-        call->events->informational(call, response, call->user_data);
-    if (call->connection == NULL)
-        return;
-    if (call->awaits_continue)
-        send_content(call);
-    else if (call->phase == WEIR__HTTP_CALL_AWAITING)
-        weir__http_call_limit_phase(call, call->client->options.head_timeout_ns);
-}
-
-static void on_final(weir_http_call *call, weir_http_response *response)
-{
-    int redirects;
-
-    weir__http_cookies_receive(call, response);
-    redirects = weir__http_redirect_check(call, response);
-    call->closes = call->awaits_continue || weir_http_response_closes(response);
-    call->awaits_continue = false;
-    if (redirects < 0)
-        return; /* it has failed */
-    if (redirects > 0) {
-        call->phase = WEIR__HTTP_CALL_REDIRECTING;
-        weir__http_call_limit_phase(call, call->client->options.progress_timeout_ns);
-        return;
-    }
-    call->phase = WEIR__HTTP_CALL_RECEIVING;
-    if (call->reads_on_demand) {
-        call->phase_at_ns = WEIR_NEVER;
-        weir_ctx_set_auto_read(call->connection->ctx, false);
-    } else {
-        weir__http_call_limit_phase(call, call->client->options.progress_timeout_ns);
-    }
-    if (call->events != NULL && call->events->head != NULL)
-        call->events->head(call, response, call->user_data);
-}
-
-void weir__http_call_on_head(weir_http_call *call, weir_http_response *response)
-{
-    int status = weir_http_response_status(response);
-
-    weir_http_call_retain(call);
-    call->has_response = true;
-    if (!call->is_head_sent || call->phase >= WEIR__HTTP_CALL_RECEIVING)
-        weir__http_call_fail(call, WEIR_EMALFORMED, "a response that was not asked for");
-    else if (status == 101)
-        weir__http_call_fail(call, -ENOTSUP, "the server switches to another protocol");
-    else if (status < 200)
-        on_informational(call, response);
-    else
-        on_final(call, response);
-    weir_http_call_release(call);
-}
-
-static void discard(weir_http_call *call, weir_msg *msg)
-{
-    call->discarded += weir_msg_size(msg);
-    weir_msg_release(msg);
-    if (call->discarded <= MAX_DISCARDED)
-        return;
-    detach(call, false);
-    redirect(call);
-}
-
-static void pass_content(weir_http_call *call, weir_msg *msg)
-{
-    if (call->reads_on_demand) {
-        call->phase_at_ns = WEIR_NEVER;
-    } else {
-        /* The timer looks at it when it fires. */
-        call->phase_at_ns =
-            deadline(weir_loop_now(call->shard->loop), call->client->options.progress_timeout_ns);
-    }
-    if (call->events != NULL && call->events->content != NULL)
-        call->events->content(call, msg, call->user_data);
-    else
-        weir_msg_release(msg);
-}
-
-void weir__http_call_on_content(weir_http_call *call, weir_msg *msg)
-{
-    weir_http_call_retain(call);
-    call->received += weir_msg_size(msg);
-    if (call->phase == WEIR__HTTP_CALL_REDIRECTING) {
-        discard(call, msg);
-    } else if (call->phase == WEIR__HTTP_CALL_RECEIVING && call->received <= call->max_content) {
-        pass_content(call, msg);
-    } else {
-        weir_msg_release(msg);
-        weir__http_call_fail(call, WEIR_ETOOLONG, "the content is longer than the limit");
-    }
-    weir_http_call_release(call);
-}
-
-void weir__http_call_on_end(weir_http_call *call, weir_http_end *end)
-{
-    bool is_redirection = call->phase == WEIR__HTTP_CALL_REDIRECTING;
-
-    if (call->phase < WEIR__HTTP_CALL_RECEIVING)
-        return; /* of a response of status 1xx */
-    weir_http_call_retain(call);
-    call->connection->responses++;
-    if (!is_redirection && weir_http_end_trailers(end) != NULL) {
-        weir_msg_retain(weir_http_end_msg(end));
-        call->trailers_end = end;
-    }
-    detach(call, call->is_request_ended && !call->closes);
-    if (is_redirection)
-        redirect(call);
-    else
-        finish(call, 0, "");
-    weir_http_call_release(call);
-}
-
-/* ---- loss ---- */
-
-static bool is_closed_by_peer(int err)
-{
-    return err == WEIR_ECLOSED || err == -ECONNRESET || err == -EPIPE;
-}
-
-/* The server may have closed the connection while it was idle, and has not seen the request. */
-static bool can_retry(const weir_http_call *call)
-{
-    if (call->connection->responses == 0 || call->has_response || call->retries >= MAX_RETRIES)
-        return false;
-    return !call->is_head_sent || (call->is_idempotent && !call->has_streamed);
-}
-
-void weir__http_call_on_lost(weir_http_call *call, int err, const char *detail)
-{
-    bool retries = is_closed_by_peer(err) && can_retry(call);
-
-    weir_http_call_retain(call);
-    if (retries) {
-        detach(call, false);
-        call->retries++;
-        call->phase = WEIR__HTTP_CALL_CONNECTING;
-        weir__http_shard_count(call->shard, WEIR__HTTP_RETRIED, 1);
-        weir__http_call_limit_phase(call, call->client->options.connect_timeout_ns);
-        acquire(call);
-    } else {
-        weir__http_call_fail(call, err, detail);
-    }
+        weir__http_call_connect(call, call->key);
     weir_http_call_release(call);
 }

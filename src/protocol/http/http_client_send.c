@@ -122,20 +122,12 @@ static int write_or_queue(weir_http_call *call, enum operation_kind kind, weir_m
     return err;
 }
 
-static void read_now(weir_http_call *call)
-{
-    if (call->phase != WEIR__HTTP_CALL_RECEIVING || !call->reads_on_demand)
-        return;
-    weir__http_call_limit_phase(call, call->client->options.progress_timeout_ns);
-    weir_request_read(call->connection->ctx);
-}
-
 static int perform(weir_http_call *call, enum operation_kind kind, weir_msg *msg,
                    weir_promise *done)
 {
     if (kind == CONTENT || kind == END)
         return write_or_queue(call, kind, msg, done);
-    read_now(call);
+    weir__http_call_read_more(call);
     return 0;
 }
 

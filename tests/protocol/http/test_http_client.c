@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <zlib.h>
 
 #include <weir/error.h>
 
@@ -634,6 +635,64 @@ TEST_EACH_LOOP(http_client, fails_its_calls_when_the_group_ends)
     assert_true(client_await(promise).err < 0);
     scripted_server_close(&server);
     client_close(client);
+}
+
+/* ---- content codings ---- */
+
+/* Compresses zeros to a whole response. Returns its length. */
+static size_t compress_zeros(size_t count, char *reply, size_t size)
+{
+    static unsigned char zeros[65536];
+    unsigned char *content = (unsigned char *)reply + 128;
+    z_stream stream = {.next_out = content, .avail_out = (uInt)(size - 128)};
+    int head;
+
+    assert_int_equal(deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY), Z_OK);
+    for (size_t done = 0; done < count; done += sizeof(zeros)) {
+        stream.next_in = zeros;
+        stream.avail_in = (uInt)(count - done < sizeof(zeros) ? count - done : sizeof(zeros));
+        assert_int_equal(deflate(&stream, Z_NO_FLUSH), Z_OK);
+    }
+    assert_int_equal(deflate(&stream, Z_FINISH), Z_STREAM_END);
+    head = snprintf(reply, 128,
+                    "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %lu\r\n\r\n",
+                    stream.total_out);
+    memmove(reply + head, content, stream.total_out);
+    (void)deflateEnd(&stream);
+    return (size_t)head + stream.total_out;
+}
+
+TEST_EACH_LOOP(http_client, decodes_content)
+{
+    static char reply[4096];
+    size_t length = compress_zeros(100000, reply, sizeof(reply));
+    struct fetched fetched =
+        fetch_once(host, (struct scripted_reply){.text = reply, .length = length}, NULL);
+
+    assert_int_equal(fetched.err, 0);
+    assert_int_equal(fetched.length, 100000);
+}
+
+TEST_EACH_LOOP(http_client, passes_encoded_content_on_if_asked_to)
+{
+    static char reply[4096];
+    size_t length = compress_zeros(100000, reply, sizeof(reply));
+    struct fetched fetched =
+        fetch_once(host, (struct scripted_reply){.text = reply, .length = length},
+                   WEIR_HTTP_CLIENT_OPTIONS(.no_decompression = true));
+
+    assert_int_equal(fetched.err, 0);
+    assert_true(fetched.length < 1000);
+}
+
+TEST_EACH_LOOP(http_client, refuses_a_bomb)
+{
+    static char reply[65536];
+    size_t length = compress_zeros(40000000, reply, sizeof(reply));
+    struct fetched fetched =
+        fetch_once(host, (struct scripted_reply){.text = reply, .length = length}, NULL);
+
+    assert_int_equal(fetched.err, WEIR_ETOOLONG);
 }
 
 /* ---- cookies ---- */

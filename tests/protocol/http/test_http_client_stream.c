@@ -433,3 +433,41 @@ TEST_EACH_LOOP(http_client_stream, serves_many_threads)
     client_close(client);
     scripted_server_close(&server);
 }
+
+/* Calls on all loops end, whatever they are doing when the client is closed. */
+TEST_EACH_LOOP(http_client_stream, ends_everything_on_several_loops)
+{
+    enum { CALLS = 60 };
+    struct scripted_server server;
+    char url[256];
+    weir_group *group = NULL;
+    weir_http_client *client = NULL;
+    weir_promise *promises[CALLS];
+
+    scripted_server_open(&server, host,
+                         REPLIES({.text = OK(5, "hello")}, {.text = ""}, {.text = OK(9, "cut")}));
+    assert_int_equal(
+        weir_group_create(WEIR_GROUP_OPTIONS(.threads = 3, .io = host->backend->io), &group), 0);
+    assert_int_equal(weir_http_client_create(
+                         WEIR_HTTP_CLIENT_OPTIONS(.group = group, .max_connections = 4), &client),
+                     0);
+    for (unsigned i = 0; i < CALLS; i++) {
+        /* Names of one address are different origins, on different loops. */
+        (void)snprintf(url, sizeof(url), "http://127.0.0.%u:%s/", 1 + i % 7,
+                       strrchr(server.address, ':') + 1);
+        assert_int_equal(
+            weir_http_client_fetch(client, WEIR_HTTP_FETCH_OPTIONS(.url = url), &promises[i]), 0);
+    }
+    weir_http_client_close(client);
+    for (unsigned i = 0; i < CALLS; i++) {
+        assert_int_equal(weir_promise_await(promises[i], TEST_TIMEOUT_NS), 0);
+        weir_promise_release(promises[i]);
+    }
+    assert_int_equal(weir_promise_sync(weir_http_client_closed(client), TEST_TIMEOUT_NS), 0);
+    assert_int_equal(client_stats(client).calls, 0);
+    weir_http_client_release(client);
+    assert_int_equal(weir_group_shutdown(group, 0, TEST_TIMEOUT_NS), 0);
+    assert_int_equal(weir_group_await_termination(group, TEST_TIMEOUT_NS), 0);
+    weir_group_release(group);
+    scripted_server_close(&server);
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The response of a call: its head, content and end, redirections, and the loss of its connection.
+ */
+#include <errno.h>
+
+#include <weir/error.h>
+
+#include "protocol/http/http_client.h"
+
+#define MAX_DISCARDED 65536 /* content of a redirection, to keep the connection */
+
+/* ---- redirections ---- */
+
+/* The connection is free, or given up. */
+static void redirect(weir_http_call *call)
+{
+    weir__http_origin_key key;
+    int err = weir__http_redirect_apply(call, &key);
+
+    if (err < 0) {
+        weir__http_call_fail(call, err, NULL);
+        return;
+    }
+    weir__http_shard_count(call->shard, WEIR__HTTP_REDIRECTED, 1);
+    weir__http_call_connect(call, &key);
+}
+
+/* ---- receiving ---- */
+
+static void on_informational(weir_http_call *call, weir_http_response *response)
+{
+    if (call->events != NULL && call->events->informational != NULL)
+        call->events->informational(call, response, call->user_data);
+    if (call->connection == NULL)
+        return;
+    if (call->awaits_continue)
+        weir__http_call_send_content(call);
+    else if (call->phase == WEIR__HTTP_CALL_AWAITING)
+        weir__http_call_limit_phase(call, call->client->options.head_timeout_ns);
+}
+
+/* After an event: an application that has requested the next piece at once costs nothing. */
+static void stop_reading(weir_http_call *call)
+{
+    if (!call->reads_on_demand || call->is_read_requested ||
+        call->phase != WEIR__HTTP_CALL_RECEIVING)
+        return;
+    call->phase_at_ns = WEIR_NEVER;
+    if (!call->is_auto_read_off)
+        weir_ctx_set_auto_read(call->connection->ctx, false);
+    call->is_auto_read_off = true;
+}
+
+void weir__http_call_read_more(weir_http_call *call)
+{
+    if (call->phase != WEIR__HTTP_CALL_RECEIVING || !call->reads_on_demand)
+        return;
+    call->is_read_requested = true;
+    weir__http_call_limit_phase(call, call->client->options.progress_timeout_ns);
+    if (call->is_auto_read_off)
+        weir_request_read(call->connection->ctx);
+}
+
+static void on_final(weir_http_call *call, weir_http_response *response)
+{
+    int redirects;
+
+    weir__http_cookies_receive(call, response);
+    redirects = weir__http_redirect_check(call, response);
+    call->closes = call->awaits_continue || weir_http_response_closes(response);
+    call->awaits_continue = false;
+    if (redirects < 0)
+        return; /* it has failed */
+    if (redirects > 0) {
+        call->phase = WEIR__HTTP_CALL_REDIRECTING;
+        weir__http_call_limit_phase(call, call->client->options.progress_timeout_ns);
+        return;
+    }
+    call->phase = WEIR__HTTP_CALL_RECEIVING;
+    call->is_read_requested = false;
+    if (!call->reads_on_demand)
+        weir__http_call_limit_phase(call, call->client->options.progress_timeout_ns);
+    if (call->events != NULL && call->events->head != NULL)
+        call->events->head(call, response, call->user_data);
+    stop_reading(call);
+}
+
+void weir__http_call_on_head(weir_http_call *call, weir_http_response *response)
+{
+    int status = weir_http_response_status(response);
+
+    weir_http_call_retain(call);
+    call->has_response = true;
+    if (!call->is_head_sent || call->phase >= WEIR__HTTP_CALL_RECEIVING)
+        weir__http_call_fail(call, WEIR_EMALFORMED, "a response that was not asked for");
+    else if (status == 101)
+        weir__http_call_fail(call, -ENOTSUP, "the server switches to another protocol");
+    else if (status < 200)
+        on_informational(call, response);
+    else
+        on_final(call, response);
+    weir_http_call_release(call);
+}
+
+static void discard(weir_http_call *call, weir_msg *msg)
+{
+    call->discarded += weir_msg_size(msg);
+    weir_msg_release(msg);
+    if (call->discarded <= MAX_DISCARDED)
+        return;
+    weir__http_call_detach(call, false);
+    redirect(call);
+}
+
+static void pass_content(weir_http_call *call, weir_msg *msg)
+{
+    call->is_read_requested = false;
+    if (!call->reads_on_demand)
+        weir__http_call_note_progress(call);
+    if (call->events != NULL && call->events->content != NULL)
+        call->events->content(call, msg, call->user_data);
+    else
+        weir_msg_release(msg);
+    stop_reading(call);
+}
+
+void weir__http_call_on_content(weir_http_call *call, weir_msg *msg)
+{
+    weir_http_call_retain(call);
+    call->received += weir_msg_size(msg);
+    if (call->phase == WEIR__HTTP_CALL_REDIRECTING) {
+        discard(call, msg);
+    } else if (call->phase == WEIR__HTTP_CALL_RECEIVING && call->received <= call->max_content) {
+        pass_content(call, msg);
+    } else {
+        weir_msg_release(msg);
+        weir__http_call_fail(call, WEIR_ETOOLONG, "the content is longer than the limit");
+    }
+    weir_http_call_release(call);
+}
+
+void weir__http_call_on_end(weir_http_call *call, weir_http_end *end)
+{
+    bool is_redirection = call->phase == WEIR__HTTP_CALL_REDIRECTING;
+
+    if (call->phase < WEIR__HTTP_CALL_RECEIVING)
+        return; /* of a response of status 1xx */
+    weir_http_call_retain(call);
+    call->connection->responses++;
+    if (!is_redirection && weir_http_end_trailers(end) != NULL) {
+        weir_msg_retain(weir_http_end_msg(end));
+        call->trailers_end = end;
+    }
+    weir__http_call_detach(call, call->is_request_ended && !call->closes);
+    if (is_redirection)
+        redirect(call);
+    else
+        weir__http_call_finish(call, 0, "");
+    weir_http_call_release(call);
+}
+
+/* ---- loss ---- */
+
+static bool is_closed_by_peer(int err)
+{
+    return err == WEIR_ECLOSED || err == -ECONNRESET || err == -EPIPE;
+}
+
+/* The server may have closed the connection while it was idle, and has not seen the request. */
+static bool can_retry(const weir_http_call *call)
+{
+    if (call->connection->responses == 0 || call->has_response ||
+        call->retries >= WEIR__HTTP_MAX_RETRIES)
+        return false;
+    return !call->is_head_sent || (call->is_idempotent && !call->has_streamed);
+}
+
+void weir__http_call_on_lost(weir_http_call *call, int err, const char *detail)
+{
+    bool retries = is_closed_by_peer(err) && can_retry(call);
+
+    weir_http_call_retain(call);
+    if (retries) {
+        weir__http_call_detach(call, false);
+        call->retries++;
+        call->phase = WEIR__HTTP_CALL_CONNECTING;
+        weir__http_shard_count(call->shard, WEIR__HTTP_RETRIED, 1);
+        weir__http_call_limit_phase(call, call->client->options.connect_timeout_ns);
+        weir__http_call_acquire(call);
+    } else {
+        weir__http_call_fail(call, err, detail);
+    }
+    weir_http_call_release(call);
+}
