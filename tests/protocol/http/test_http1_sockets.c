@@ -63,7 +63,7 @@ static weir_server *start(struct host *host)
                                 .init_child = init_child,
                                 .child_options =
                                     WEIR_CHANNEL_OPTIONS(.half_closure = true,
-                                                         .close_timeout_ns = weir_ms(500))),
+                                                         .close_timeout_ns = weir_seconds(8))),
             &server),
         0);
     return server;
@@ -191,19 +191,6 @@ TEST_EACH_HOST(http1_sockets, echo_content_of_all_sizes)
 
 /* ---- raw clients ---- */
 
-/* Receives everything up to the end of the stream; a reset is a failure. */
-static void receive_all(int peer, char *text, size_t size)
-{
-    size_t used = 0;
-    ssize_t count;
-
-    while ((count = recv(peer, text + used, size - 1 - used, 0)) != 0) {
-        assert_true(count > 0);
-        used += (size_t)count;
-    }
-    text[used] = '\0';
-}
-
 static size_t occurrences(const char *text, const char *word)
 {
     size_t count = 0;
@@ -222,7 +209,7 @@ TEST_EACH_HOST(http1_sockets, answer_all_requests_of_a_client_that_ends_its_stre
     for (int i = 0; i < 100; i++)
         raw_client_send(peer, "GET / HTTP/1.1\r\nHost: h\r\n\r\n");
     assert_int_equal(shutdown(peer, SHUT_WR), 0);
-    receive_all(peer, text, 100000);
+    raw_client_receive_all(peer, text, 100000);
     assert_int_equal(occurrences(text, "HTTP/1.1 200 OK\r\n"), 100);
     raw_client_close(peer);
     free(text);
@@ -241,7 +228,7 @@ TEST_EACH_HOST(http1_sockets, deliver_the_answer_to_a_refused_request)
     raw_client_send(peer, "GET / HTTP/1.1\r\n\r\n");
     raw_client_send(peer, text);
     assert_int_equal(shutdown(peer, SHUT_WR), 0);
-    receive_all(peer, text, 100000);
+    raw_client_receive_all(peer, text, 100000);
     assert_memory_equal(text, "HTTP/1.1 400 Bad Request\r\n", 26);
     assert_int_equal(occurrences(text, "HTTP/1.1"), 1);
     raw_client_close(peer);
@@ -261,9 +248,9 @@ TEST_EACH_LOOP(http1_sockets, drain)
     raw_client_send(busy, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\na");
     raw_client_receive(busy, "HTTP/1.1 200 OK\r\n"); /* the head has been read */
     weir_group_shutdown(host->group, 0, weir_seconds(10));
-    receive_all(idle, text, 100000);
+    raw_client_receive_all(idle, text, 100000);
     raw_client_send(busy, "b");
-    receive_all(busy, text, 100000);
+    raw_client_receive_all(busy, text, 100000);
     assert_string_equal(strstr(text, "\r\n\r\n"), "\r\n\r\nab");
     raw_client_close(idle);
     raw_client_close(busy);
