@@ -198,7 +198,7 @@ typedef struct weir_http_compression_options {
  * Responses that have a Content-Encoding or a Content-Range, or "Cache-Control: no-transform", and
  * content that is a file, pass unchanged. Content up to 256 KiB whose end is written before it is
  * flushed is compressed at once and keeps a Content-Length; otherwise each flush of the application
- * also flushes the encoder. An encoder takes 20 to 260 KiB (gzip, deflate), 1 MiB (zstd) or 3 MiB
+ * also flushes the encoder. An encoder takes 20 to 260 KiB (gzip, deflate), 2 MiB (zstd) or 3 MiB
  * (br), until the end of the response.
  *
  * Content of requests is decoded, up to three codings, in pieces of at most 64 KiB and only as it
