@@ -127,11 +127,11 @@ static const weir__http_route *find_route(weir_http_exchange *exchange, weir_spa
 
     if (method == WEIR_HTTP_METHOD_OPTIONS && path.length == 1 && path.data[0] == '*')
         return allow(exchange, NULL);
-    if (path.length > 0) { /* "" means "/" */
-        if (path.data[0] != '/')
-            return &bad_request;
-        path = weir_span_of(path.data + 1, path.length - 1);
-    }
+    if (path.length == 0)
+        path = weir_span_of_text("/"); /* its data may be NULL */
+    if (path.data[0] != '/')
+        return &bad_request;
+    path = weir_span_of(path.data + 1, path.length - 1);
     if (is_encoded) {
         uint8_t *decoded = weir__http_exchange_extra(exchange);
 
