@@ -37,10 +37,14 @@ typedef struct weir_http1_options {
     int max_header_bytes;    /* bytes of all fields; default 32 KiB; more: 431 */
     int max_header_fields;   /* default 100; more: 431 */
     int64_t max_chunk;       /* bytes of one chunk; default 1 GiB */
-    int64_t head_timeout_ns; /* from the first byte of a head to its end; default 15 s; then 408 */
-    int64_t idle_timeout_ns; /* between requests; default 60 s; then the connection is closed */
-    int64_t min_rate;        /* bytes per second of content from the client, and of a response to
-                                it; averaged over 10 s; default 1024; slower clients are closed */
+    int64_t head_timeout_ns; /* from the first byte of a head to its end, or from the connection to
+                                the end of the first one; default 15 s; then 408, or a close if
+                                nothing has been received */
+    int64_t idle_timeout_ns; /* between requests; default 60 s; then the connection is closed,
+                                at most a quarter of the time later */
+    int64_t min_rate;        /* bytes per second of content from the client while it is read, and of
+                                a response to it while the channel is unwritable; averaged over
+                                10 s; default 1024; slower clients are closed */
     int64_t max_requests;    /* per connection; default unlimited */
 } weir_http1_options;
 
