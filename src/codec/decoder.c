@@ -177,7 +177,7 @@ static void remove_if_allowed(weir_ctx *ctx)
         weir_ctx_remove(ctx);
 }
 
-static void produce(weir_ctx *ctx)
+WEIR__NO_STACK_PROTECTOR static void produce(weir_ctx *ctx)
 {
     weir_decoder_state *state = state_of(ctx);
 

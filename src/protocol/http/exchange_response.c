@@ -13,6 +13,7 @@
 #include <weir/memory.h>
 
 #include "base/log.h"
+#include "base/no_stack_protector.h"
 #include "protocol/http/exchange.h"
 
 #define ANSWER_MAX 1024 /* longer content is not copied */
@@ -374,7 +375,8 @@ void weir_http_exchange_abort(weir_http_exchange *exchange)
  * Answers by the codec, without messages for head and content, if that is possible: nothing stands
  * between it and the exchange, and no headers were set. The type is checked.
  */
-static bool answer(weir_http_exchange *exchange, int status, weir_span type, weir_span content)
+WEIR__NO_STACK_PROTECTOR static bool answer(weir_http_exchange *exchange, int status,
+                                            weir_span type, weir_span content)
 {
     const weir__http_codec *codec = exchange->request->codec;
     const weir__http_answer given = {status, type, content};
@@ -425,7 +427,8 @@ int weir_http_respond_bytes(weir_http_exchange *exchange, int status, const char
     return respond_copied(exchange, status, content_type, content);
 }
 
-int weir_http_respond_text(weir_http_exchange *exchange, int status, const char *text)
+WEIR__NO_STACK_PROTECTOR int weir_http_respond_text(weir_http_exchange *exchange, int status,
+                                                    const char *text)
 {
     weir_span content = weir_span_of_text(text);
 

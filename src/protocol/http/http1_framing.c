@@ -5,6 +5,7 @@
 
 #include <weir/http_uri.h>
 
+#include "base/no_stack_protector.h"
 #include "protocol/http/message.h"
 
 #define LENGTH_DIGITS_MAX 18
@@ -155,7 +156,7 @@ static bool is_valid_host(weir_span host)
 }
 
 /* Host may be empty: the target has no authority then (RFC 9110 7.2). */
-static int check_host(weir_http_request *request, const char **ret_detail)
+WEIR__NO_STACK_PROTECTOR static int check_host(weir_http_request *request, const char **ret_detail)
 {
     const weir_http_headers *headers = &request->head.headers;
     weir_span host = weir_http_headers_get(headers, WEIR_HTTP_HOST);
@@ -240,8 +241,9 @@ static inline bool is_usual(const weir_http_request *request)
            !request->has_fragment && weir__http_request_target(request).data[0] == '/';
 }
 
-int weir__http1_check_request(weir_http_request *request, weir__http1_framing *ret_framing,
-                              const char **ret_detail)
+WEIR__NO_STACK_PROTECTOR int weir__http1_check_request(weir_http_request *request,
+                                                       weir__http1_framing *ret_framing,
+                                                       const char **ret_detail)
 {
     int err;
 

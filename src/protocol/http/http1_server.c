@@ -329,7 +329,7 @@ WEIR__NO_STACK_PROTECTOR static int decode_content(weir_ctx *ctx, weir__http1_se
     return 1;
 }
 
-static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+WEIR__NO_STACK_PROTECTOR static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
 {
     weir__http1_server *server = server_of(ctx);
 

@@ -132,7 +132,7 @@ static inline uint8_t *put_text(uint8_t *to, const char *text)
     return put(to, (const uint8_t *)text, strlen(text));
 }
 
-static uint8_t *put_long_number(uint8_t *to, uint64_t number)
+__attribute__((noinline)) static uint8_t *put_long_number(uint8_t *to, uint64_t number)
 {
     uint8_t digits[20];
     size_t count = 0;
@@ -310,8 +310,9 @@ int weir__http1_writer_put_response(weir_ctx *ctx, weir__http1_writer *writer,
 }
 
 /* With its content; only the end is left. */
-int weir__http1_writer_put_answer(weir_ctx *ctx, weir__http1_writer *writer,
-                                  const weir__http_answer *answer)
+WEIR__NO_STACK_PROTECTOR int weir__http1_writer_put_answer(weir_ctx *ctx,
+                                                           weir__http1_writer *writer,
+                                                           const weir__http_answer *answer)
 {
     uint8_t *start, *to;
     int err = reserve(ctx, writer,
