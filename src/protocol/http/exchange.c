@@ -22,15 +22,19 @@ int weir__http_exchange_create(struct weir__exchange_connection *connection,
 {
     const weir__http_route_tree *tree = weir__http_router_tree(connection->router);
     size_t values = weir__http_route_tree_max_parameters(tree) * sizeof(weir_span);
-    weir_http_exchange *exchange;
-    weir_buf *block;
-    int err = weir_buf_create(sizeof(*exchange) + values + extra, 0, &block);
+    size_t size = sizeof(weir_http_exchange) + values + extra;
+    weir_http_exchange *exchange = (weir_http_exchange *)(void *)(request + 1);
+    weir_buf *block = NULL;
 
-    if (err < 0) {
-        weir_msg_release(weir_http_request_msg(request));
-        return err;
+    if (size > request->room) {
+        int err = weir_buf_create(size, 0, &block);
+
+        if (err < 0) {
+            weir_msg_release(weir_http_request_msg(request));
+            return err;
+        }
+        exchange = (weir_http_exchange *)(void *)weir_buf_space(block);
     }
-    exchange = (weir_http_exchange *)(void *)weir_buf_space(block);
     weir__http_clear(exchange, offsetof(weir_http_exchange, events));
     atomic_init(&exchange->state, 1);
     exchange->connection = connection;
@@ -66,8 +70,10 @@ void weir__http_exchange_share(weir_http_exchange *exchange)
     exchange->is_shared = true;
 }
 
+/* The request comes last: the exchange may be in its memory. */
 static void free_exchange(weir_http_exchange *exchange)
 {
+    weir_http_request *request = exchange->request;
     struct weir__exchange_text *text;
 
     assert(exchange->connection == NULL);
@@ -75,7 +81,6 @@ static void free_exchange(weir_http_exchange *exchange)
         exchange->decoded = text->next;
         weir_memory_free(text);
     }
-    weir_msg_release(weir_http_request_msg(exchange->request));
     weir__http_headers_deinit(&exchange->headers);
     weir_buf_release(exchange->content);
     if (exchange->is_shared) {
@@ -86,6 +91,7 @@ static void free_exchange(weir_http_exchange *exchange)
         weir_ctx_release(exchange->ctx);
     }
     weir_buf_release(exchange->block);
+    weir_msg_release(weir_http_request_msg(request));
 }
 
 /* True if only the loop knows the exchange. Relaxed: its last user's release was acquired by the

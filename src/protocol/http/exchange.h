@@ -120,7 +120,7 @@ struct weir_http_exchange {
     weir_http_request *request;
     weir_http_headers headers;           /* of the response, until it is begun */
     weir_buf *content;                   /* collected; NULL = none */
-    weir_buf *block;                     /* the memory of the exchange */
+    weir_buf *block;                     /* its memory; NULL = in the request's */
     struct weir__exchange_text *decoded; /* values of the query string; the handler's thread */
     weir_http_content_fn *content_fn;
     void *content_user_data;

@@ -224,7 +224,7 @@ static int parse_head(weir__http1_server *server, weir__http1_parser *parser, we
         result =
             weir__http_request_alloc(sizeof(**request) + FIELDS_SIZE +
                                          (length < COPIED_HEAD_MAX ? length : COPIED_HEAD_MAX / 4),
-                                     request);
+                                     WEIR__HTTP_REQUEST_ROOM, request);
         if (result < 0)
             return result;
     } else {

@@ -17,8 +17,9 @@ static weir_http_headers *writable(const weir_http_headers *headers)
     return (weir_http_headers *)(uintptr_t)headers;
 }
 
-WEIR__NO_STACK_PROTECTOR static int
-alloc_head(size_t size, size_t struct_size, const weir_msg_type *type, weir__http_head **ret_head)
+WEIR__NO_STACK_PROTECTOR static int alloc_head(size_t size, size_t struct_size, size_t room,
+                                               const weir_msg_type *type,
+                                               weir__http_head **ret_head)
 {
     weir__http_head *head;
     weir_buf *block;
@@ -33,7 +34,7 @@ alloc_head(size_t size, size_t struct_size, const weir_msg_type *type, weir__htt
     weir_msg_init(&head->msg, type);
     head->block = block;
     head->version = WEIR_HTTP_1_1;
-    weir__http_headers_init(&head->headers, start + struct_size,
+    weir__http_headers_init(&head->headers, start + struct_size + room,
                             start + (weir_buf_capacity(block) & ~(size_t)7));
     *ret_head = head;
     return 0;
@@ -69,10 +70,17 @@ static int set_content_length(weir__http_head *head, int64_t length)
 const weir_msg_type weir_http_request_type = {
     .name = "http-request", .destroy = destroy_head, .size = head_size};
 
-int weir__http_request_alloc(size_t size, weir_http_request **ret_request)
+WEIR__NO_STACK_PROTECTOR int weir__http_request_alloc(size_t size, size_t room,
+                                                      weir_http_request **ret_request)
 {
-    return alloc_head(size, sizeof(**ret_request), &weir_http_request_type,
-                      (weir__http_head **)(void *)ret_request);
+    weir__http_head *head;
+    int err = alloc_head(size + room, sizeof(**ret_request), room, &weir_http_request_type, &head);
+
+    if (err < 0)
+        return err;
+    *ret_request = (weir_http_request *)(void *)head;
+    (*ret_request)->room = (uint16_t)room;
+    return 0;
 }
 
 int weir_http_request_create(const char *method, const char *target,
@@ -84,7 +92,7 @@ int weir_http_request_create(const char *method, const char *target,
 
     if (!weir__http_is_token(text))
         return -EINVAL;
-    err = weir__http_request_alloc(WEIR__HTTP_REQUEST_SIZE, &request);
+    err = weir__http_request_alloc(WEIR__HTTP_REQUEST_SIZE, 0, &request);
     if (err < 0)
         return err;
     request->method = (uint8_t)weir_http_method_of(text);
@@ -257,7 +265,7 @@ const weir_msg_type weir_http_response_type = {
 
 int weir__http_response_alloc(size_t size, weir_http_response **ret_response)
 {
-    return alloc_head(size, sizeof(**ret_response), &weir_http_response_type,
+    return alloc_head(size, sizeof(**ret_response), 0, &weir_http_response_type,
                       (weir__http_head **)(void *)ret_response);
 }
 

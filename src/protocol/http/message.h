@@ -41,6 +41,7 @@ typedef struct weir__http_codec {
 struct weir_http_request {
     weir__http_head head;
     const weir__http_codec *codec; /* that has received it; NULL = unknown */
+    uint16_t room;                 /* bytes behind it that belong to its receiver */
     uint8_t method;                /* enum weir_http_method */
     bool expects_continue;
     bool is_encoded;      /* the path has a percent sign */
@@ -75,8 +76,14 @@ struct weir_http_end {
 #define WEIR__HTTP_RESPONSE_SIZE 448
 #define WEIR__HTTP_END_SIZE 256
 
-/* Create a message with room for `size` bytes altogether. Fail with -ENOMEM. */
-int weir__http_request_alloc(size_t size, weir_http_request **ret_request);
+/* Of a received request: what an exchange with a few parameters needs. */
+#define WEIR__HTTP_REQUEST_ROOM 448
+
+/*
+ * Create a message with room for `size` bytes altogether. Behind a request there are `room` bytes
+ * more for its receiver, who so needs no memory of its own. Fail with -ENOMEM.
+ */
+int weir__http_request_alloc(size_t size, size_t room, weir_http_request **ret_request);
 int weir__http_response_alloc(size_t size, weir_http_response **ret_response);
 
 static inline weir_span weir__http_request_target(const weir_http_request *request)
