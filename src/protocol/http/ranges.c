@@ -87,7 +87,7 @@ static int add(struct ranges *ranges, weir__http_range range)
         place = i < place ? i : place;
         ranges->count--;
         memmove(other, other + 1, (size_t)(ranges->count - i) * sizeof(*other));
-        i = -1; /* it has grown: begin again */
+        i--; /* those before are not near what it has become: it covers no gap that is wider */
     }
     if (ranges->count == WEIR__HTTP_MAX_RANGES || ranges->overlaps > MAX_OVERLAPS)
         return WEIR_ETOOLONG;
