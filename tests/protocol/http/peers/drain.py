@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """drain.py SERVER [ROUNDS] [SECONDS]: stops http-test-server while wrk asks it, on every backend.
-It ends in time, and wrk has received as many responses as the server has read requests. wrk runs for
-SECONDS (1), and the server is stopped after half of that; ROUNDS is 1.
+It ends in time, and wrk has received as many responses as the server has read requests. wrk runs
+for SECONDS (1), and the server is stopped after half of that; ROUNDS is 1.
 """
 import re
 import sys
