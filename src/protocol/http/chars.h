@@ -17,8 +17,9 @@
 #define WEIR__HTTP_COLON_AT 0x80u     /* : @ */
 #define WEIR__HTTP_VALUE 0x100u       /* field values: HTAB, blank, visible, and above 127 */
 #define WEIR__HTTP_TARGET 0x200u      /* visible: request targets */
-#define WEIR__HTTP_TARGET_MARK 0x400u /* # % ?: the path of a target is not all of it, or encoded \
-                                       */
+#define WEIR__HTTP_TARGET_MARK                                         \
+    0x400u /* # % ?: the path of a target is not all of it, or encoded \
+            */
 
 extern const uint16_t weir__http_chars[256];
 
