@@ -21,7 +21,7 @@ PROGRAMS = {
     "weir-http": ROOT / "tests/cplusplus/http_api.cpp",
 }
 GUIDE = ROOT / "tests/cplusplus/guide.cpp"
-MACRO = re.compile(r"#define (WEIR_\w+_OPTIONS)\(\.\.\.\) WEIR_OPTIONS\((\w+),")
+MACRO = re.compile(r"#define (WEIR_\w+)\(\.\.\.\)\s(?:\\\s+)?WEIR_OPTIONS\((\w+),")
 STRUCT = r"typedef struct %s \{(.*?)\n\} %s;"
 MEMBER = re.compile(r"(?:\(\*\s*(\w+)\)\s*\(|(\w+)\s*(?:\[[^]]*\])?\s*$)")
 

@@ -7,27 +7,16 @@
  */
 #include <csignal>
 #include <cstdarg>
-#include <cstdio>
 #include <cstring>
 
 #include <unistd.h>
 
 #include <weir/weir.h>
 
-#define EXPECT(condition) expect((condition), #condition, __LINE__)
+#include "expect.h"
 
 namespace
 {
-
-int failures = 0;
-
-void expect(bool holds, const char *condition, int line)
-{
-    if (holds)
-        return;
-    failures++;
-    std::fprintf(stderr, "api.cpp:%d: %s\n", line, condition);
-}
 
 void count(void *arg, int status)
 {
@@ -57,6 +46,15 @@ void use_memory()
 {
     EXPECT(weir_memory_set(nullptr) == 0);
     weir_memory_free(weir_memory_realloc(weir_memory_alloc(1), 2));
+}
+
+void use_random()
+{
+    uint8_t id[16] = {}, other[16] = {};
+
+    weir_random_bytes(id, sizeof(id));
+    weir_random_bytes(other, sizeof(other));
+    EXPECT(std::memcmp(id, other, sizeof(id)) != 0);
 }
 
 void use_log()
@@ -778,7 +776,7 @@ void use_descriptors()
 
 void use_file_range()
 {
-    weir_file_range *range = nullptr;
+    weir_file_range *range = nullptr, *slice = nullptr;
 
     EXPECT(weir_file_range_create(0, 10, 20, 0, &range) == 0);
     EXPECT(weir_file_range_msg(range)->type == &weir_file_range_type);
@@ -788,8 +786,39 @@ void use_file_range()
     EXPECT(weir_file_range_advance(range, 5) == 0);
     EXPECT(weir_file_range_position(range) == 15 && weir_file_range_sent(range) == 5);
     EXPECT(weir_file_range_remaining(range) == 15);
+    EXPECT(weir_file_range_slice(range, 30, 5, &slice) == 0);
+    EXPECT(weir_file_range_offset(slice) == 30);
+    weir_file_range_release(slice);
     weir_file_range_release(weir_file_range_retain(range));
     weir_file_range_release(range);
+}
+
+void write_to(weir_file_writer *writer)
+{
+    uint8_t *piece = weir_file_writer_begin(writer, 2);
+
+    EXPECT(piece != nullptr);
+    std::memcpy(piece, "x\n", 2);
+    weir_file_writer_end(writer);
+    weir_file_writer_push(writer);
+    weir_file_writer_push_soon(writer);
+    EXPECT(weir_file_writer_flush(writer) == 0 && weir_file_writer_error(writer) == 0);
+}
+
+void use_file_writer()
+{
+    weir_file_writer *writer = nullptr;
+    int ends[2];
+
+    EXPECT(weir_file_writer_open("/dev/null", WEIR_FILE_WRITER_QUEUE_MIN, "api", &writer) == 0);
+    weir_file_writer_reopen(writer);
+    write_to(writer);
+    weir_file_writer_close(writer, true);
+    EXPECT(pipe(ends) == 0);
+    EXPECT(weir_file_writer_create(ends[1], WEIR_FILE_WRITER_QUEUE_MIN, "api", &writer) == 0);
+    write_to(writer);
+    weir_file_writer_close(writer, true);
+    close(ends[0]);
 }
 
 void forget(void *arg, int)
@@ -945,6 +974,7 @@ void use_ctx(weir_embedded *embedded, weir_group *group)
     EXPECT(weir_ctx_pipeline(ctx) == pipeline);
     EXPECT(weir_in_executor(weir_ctx_executor(ctx)));
     EXPECT(!weir_ctx_is_removed(ctx) && weir_ctx_is_writable(ctx));
+    EXPECT(weir_ctx_next_writer(ctx) != ctx);
     EXPECT(weir_ctx_now(ctx) == weir_loop_now(weir_ctx_executor(ctx)));
     EXPECT(weir_ctx_retain(ctx) == ctx);
     weir_ctx_release(ctx);
@@ -1435,7 +1465,7 @@ void use_server_later(weir_server_options options)
     EXPECT(weir_server_start_later(&options, started, &server) == 0);
     EXPECT(weir_promise_sync(started, WEIR_NEVER) == 0);
     EXPECT(weir_server_listener_count(server) == 1);
-    EXPECT(weir_server_listener(server, 0) != nullptr);
+    EXPECT(weir_server_address_index(weir_server_listener(server, 0)) == 0);
     weir_server_release(weir_server_retain(server));
     weir_server_close(server);
     EXPECT(weir_server_run(server) == 0); /* it is closed: no need to wait for a signal */
@@ -1627,9 +1657,14 @@ void use_chunks()
     static const weir_chunk_source source = {make_no_chunk, nullptr, {}};
     weir_embedded *embedded = nullptr;
     weir_chunks *chunks = nullptr;
+    weir_file_range *range = nullptr;
 
     EXPECT(weir_embedded_create(nullptr, &embedded) == 0);
     EXPECT(weir_chunked_writing_add(weir_embedded_pipeline(embedded)) == 0);
+    EXPECT(weir_file_reading_add(weir_embedded_pipeline(embedded)) == 0);
+    EXPECT(weir_file_range_create(0, 0, 0, 0, &range) == 0);
+    EXPECT(weir_chunks_create_range(range, 0, &chunks) == 0);
+    weir_msg_release(weir_chunks_msg(chunks));
     EXPECT(weir_chunks_create_file(-1, 0, 0, 0, 0, &chunks) < 0);
     EXPECT(weir_chunks_create(&source, nullptr, -1, &chunks) == 0);
     weir_chunks_on_progress(chunks, hear_progress, nullptr);
@@ -1921,6 +1956,7 @@ void use_redis()
 int main()
 {
     use_memory();
+    use_random();
     use_base();
     use_log();
     use_locals();
@@ -1954,6 +1990,7 @@ int main()
     use_composite();
     use_descriptors();
     use_file_range();
+    use_file_writer();
     use_leak();
     use_address();
     use_channels();

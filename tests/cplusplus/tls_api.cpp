@@ -2,27 +2,16 @@
 /*
  * Uses every public function of libweir-tls once from C++11, as api.cpp does for libweir.
  */
-#include <cstdio>
 #include <cstring>
 
 #include <weir/tls.h>
 #include <weir/tls_context.h>
 #include <weir/weir.h>
 
-#define EXPECT(condition) expect((condition), #condition, __LINE__)
+#include "expect.h"
 
 namespace
 {
-
-int failures = 0;
-
-void expect(bool holds, const char *condition, int line)
-{
-    if (holds)
-        return;
-    failures++;
-    std::fprintf(stderr, "tls_api.cpp:%d: %s\n", line, condition);
-}
 
 /* ---- contexts ---- */
 
@@ -194,6 +183,19 @@ void use_handler()
     weir_tls_context_release(server);
 }
 
+void use_client_handler()
+{
+    const char *pin = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+    weir_tls_context *client = make_client(pin);
+    weir_embedded *embedded = nullptr;
+
+    EXPECT(weir_embedded_create(nullptr, &embedded) == 0);
+    EXPECT(weir_tls_add_client(weir_embedded_pipeline(embedded), client, "localhost") == 0);
+    EXPECT(weir_pipeline_count(weir_embedded_pipeline(embedded)) == 1);
+    weir_embedded_release(embedded);
+    weir_tls_context_release(client);
+}
+
 void use_refusal()
 {
     weir_tls_context *server = make_server(refuse_any);
@@ -233,6 +235,7 @@ int main()
     use_contexts();
     use_tickets();
     use_handler();
+    use_client_handler();
     use_refusal();
     use_first_bytes();
     return failures != 0;
