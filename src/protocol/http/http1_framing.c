@@ -118,9 +118,13 @@ static int read_content(const weir__http_head *head, weir__http1_framing *framin
 static bool is_persistent(const weir__http_head *head)
 {
     const weir_http_headers *headers = &head->headers;
+    weir_span value;
 
     if (!weir__http_headers_have(headers, WEIR_HTTP_CONNECTION))
         return head->version != WEIR_HTTP_1_0;
+    value = weir_http_headers_get(headers, WEIR_HTTP_CONNECTION);
+    if (!headers->has_repeated && value.length == 10 && memcmp(value.data, "keep-alive", 10) == 0)
+        return true; /* what browsers send */
     if (weir_http_headers_have_token(headers, WEIR_HTTP_CONNECTION, "close"))
         return false;
     return head->version != WEIR_HTTP_1_0 ||
