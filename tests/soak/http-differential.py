@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""./dev soak http-differential [ROUNDS]: the HTTP/1.1 codec against Node's parser, and nginx in
-front of a server, with 20,000 mutants, in ROUNDS of other seeds (default 10).
+"""./dev soak http-differential [ROUNDS]: the HTTP/1.1 codec against Node's parser, nginx in front of
+a server, and nginx behind a proxy, with 20,000 mutants; the parsers with ROUNDS seeds (default 10).
 """
 import pathlib
 import sys
@@ -10,6 +10,7 @@ sys.path.insert(0, str(HTTP))
 sys.dont_write_bytecode = True
 
 import differential  # noqa: E402
+import nginx_behind  # noqa: E402
 import nginx_front  # noqa: E402
 
 COUNT = 20000
@@ -21,3 +22,4 @@ if __name__ == "__main__":
         for kind in ("requests", "responses"):
             differential.main(programs / "http-parse", kind, COUNT, seed)
     nginx_front.main(programs / "http-test-server", COUNT, 10)
+    nginx_behind.main(programs / "reverse-proxy", COUNT, 10)
