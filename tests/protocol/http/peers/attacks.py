@@ -18,7 +18,7 @@ import peers
 from peers import expect
 
 MIB = 1 << 20
-HEAD_MS = 1000  # --head-ms of the server
+HEAD_MS = 500  # --head-ms of the server
 FIELDS = b"Host: weir.example\r\n"
 SLOWEST_S = 10  # an answer to the well-behaved client, on a busy machine
 
@@ -269,6 +269,24 @@ class Attacks:
         await self.many(self.count(6, 100), attack)
         return 64 * MIB + self.count(0, 200 * MIB)
 
+    async def parts(self):
+        """Multipart bodies with a million parts, or with endless heads: 413 or 400."""
+        kind = b"Content-Type: multipart/form-data; boundary=b"
+        part = b"--b\r\nContent-Disposition: form-data; name=a\r\n\r\nx\r\n"
+        one = await Connection.open(self.port)
+        good = part * 900 + b"--b--\r\n"
+        answer = await one.ask(post(b"/form", kind, b"Content-Length: %d" % len(good), body=good))
+        expect((answer[0], answer[2]) == (200, b"900\n"), f"900 parts: {answer}")
+        one.close()
+        number = self.count(100000, 1000000)
+        for body in (part * number, b"--b\r\n" + b"X: y\r\n" * number, b"--b\r\n" * number,
+                     b"--b\r\nContent-Disposition: form-data; name=" + b"a" * 10 * number):
+            for framing in (b"Content-Length: %d" % len(body), b"Transfer-Encoding: chunked"):
+                data = body if b"Len" in framing else b"%x\r\n" % len(body) + body + b"\r\n0\r\n\r\n"
+                found = await statuses(self.port, post(b"/form", kind, framing, body=data))
+                expect(found in ([400], [413], []), f"parts {body[:60]}: {found}")
+        return 48 * MIB
+
     async def ranges(self):
         """Many and overlapping ranges do not multiply a file."""
         data = (self.root / "data").read_bytes()
@@ -309,7 +327,7 @@ class Attacks:
 
 
 NAMES = ["slow_heads", "silence", "slow_bodies", "tiny_chunks", "empty_trailers", "pipelining",
-         "never_reading", "floods", "bombs", "ranges", "traversal"]
+         "never_reading", "floods", "bombs", "parts", "ranges", "traversal"]
 
 
 async def watch_memory(server, peak):

@@ -33,6 +33,7 @@
 #include <zlib.h>
 
 #include <weir/error.h>
+#include <weir/http_body.h>
 #include <weir/http_files.h>
 #include <weir/http_server.h>
 #include <weir/pool.h>
@@ -282,6 +283,25 @@ static void sum_of(weir_http_exchange *exchange, void *user_data)
     weir_http_exchange_read(exchange);
 }
 
+static void on_form(weir_http_exchange *exchange, weir_http_upload *upload, int err,
+                    void *user_data)
+{
+    char number[32];
+
+    (void)user_data;
+    if (err != 0)
+        return;
+    (void)snprintf(number, sizeof(number), "%zu\n", weir_http_upload_count(upload));
+    (void)weir_http_respond_text(exchange, 200, number);
+    weir_http_upload_release(upload);
+}
+
+static void form(weir_http_exchange *exchange, void *user_data)
+{
+    (void)user_data;
+    weir_http_upload_read(exchange, NULL, on_form, NULL);
+}
+
 /* ---- a big download ---- */
 
 struct download {
@@ -357,6 +377,11 @@ static weir_http_route routes[] = {
      .streaming = true,
      .max_content = NO_LIMIT},
     {.method = "POST", .path = "/whole", .handler = whole},
+    {.method = "POST",
+     .path = "/form",
+     .handler = form,
+     .streaming = true,
+     .max_content = NO_LIMIT},
     {.method = "GET", .path = "/big/{size}", .handler = big},
     {.method = "GET", .path = "/text", .handler = compressible},
     {.method = "GET", .path = "/slow", .handler = slow},
