@@ -8,6 +8,7 @@
  *      --files FOLDER                 serves it below /files/
  *      --log FILE                     a line for each request: X-Front-Id, method, target
  *      --head-ms --idle-ms --min-rate --max-content     shortened timeouts and limits
+ *      --send-buffer BYTES            of the kernel, for each connection
  *      --proxy-protocol
  *      --probe                        starts and ends
  *
@@ -399,7 +400,7 @@ struct settings {
     enum weir_io io;
     int threads;
     const char *cert, *key, *files, *log;
-    int head_ms, idle_ms, min_rate;
+    int head_ms, idle_ms, min_rate, send_buffer;
     long long max_content;
     bool tls, proxy_protocol, probe;
 };
@@ -417,7 +418,8 @@ enum {
     MIN_RATE,
     MAX_CONTENT,
     PROXY,
-    PROBE
+    PROBE,
+    SEND_BUFFER
 };
 
 static const struct option arguments[] = {{"io", required_argument, NULL, IO},
@@ -433,6 +435,7 @@ static const struct option arguments[] = {{"io", required_argument, NULL, IO},
                                           {"max-content", required_argument, NULL, MAX_CONTENT},
                                           {"proxy-protocol", no_argument, NULL, PROXY},
                                           {"probe", no_argument, NULL, PROBE},
+                                          {"send-buffer", required_argument, NULL, SEND_BUFFER},
                                           {0}};
 
 static enum weir_io io_named(const char *name)
@@ -496,6 +499,9 @@ static struct settings read_settings(int argc, char **argv)
         case PROXY:
             settings.proxy_protocol = true;
             break;
+        case SEND_BUFFER:
+            settings.send_buffer = atoi(optarg);
+            break;
         case PROBE:
             settings.probe = true;
             break;
@@ -544,6 +550,7 @@ static int serve(const struct settings *settings, weir_http_server_options *opti
     options->max_content = (uint64_t)settings->max_content;
     options->proxy_protocol = settings->proxy_protocol;
     options->compression = WEIR_HTTP_COMPRESSION_OPTIONS(.level = 1);
+    options->child_options = WEIR_CHANNEL_OPTIONS(.send_buffer = settings->send_buffer);
     options->init_connection = init_connection;
     hold_signals();
     err = weir_http_server_start(options, &server);
