@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""./dev soak http-differential [ROUNDS]: the HTTP/1.1 codec against Node's parser, nginx in front of
-a server, and nginx behind a proxy, with 20,000 mutants; the parsers with ROUNDS seeds (default 10).
+"""./dev soak http-differential [ROUNDS]: the HTTP/1.1 codec against Node's parser, nginx in front
+of a server, and nginx behind a proxy, with 20,000 mutants; the parsers with ROUNDS seeds (default
+10).
 """
 import pathlib
 import sys

@@ -84,8 +84,8 @@ def check_responses(curl):
     head = curl("-I", f"{curl.url}/text").decode()
     expect("HTTP/1.1 200" in head and "102400" in head, f"HEAD: {head}")
     for coding in ("gzip", "deflate", "br", "zstd"):
-        answer = curl("-D", curl.folder / "head", "--compressed", "-H", f"Accept-Encoding: {coding}",
-                      f"{curl.url}/text")
+        answer = curl("-D", curl.folder / "head", "--compressed", "-H",
+                      f"Accept-Encoding: {coding}", f"{curl.url}/text")
         named = (curl.folder / "head").read_text().lower()
         expect(answer == peers.TEXT, f"{coding}: other content")
         expect(f"content-encoding: {coding}" in named or coding in ("br", "zstd"), f"not {coding}")

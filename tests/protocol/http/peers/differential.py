@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""differential.py HTTP_PARSE requests|responses [COUNT [SEED]]: gives the same mutants to the HTTP/1.1
-codec (http_parse.c) and to Node's parser (node_parse.js), and compares what they make of them:
-messages, contents, and where each message ends.
+"""differential.py HTTP_PARSE requests|responses [COUNT [SEED]]: gives the same mutants to the
+HTTP/1.1 codec (http_parse.c) and to Node's parser (node_parse.js), and compares what they make of
+them: messages, contents, and where each message ends.
 
 Each parser prints a line of JSON for each mutant. Its strings are hexadecimal:
 
@@ -11,8 +11,9 @@ Each parser prints a line of JSON for each mutant. Its strings are hexadecimal:
     split      of the codec: true if the stream gave other messages when it arrived whole
 
 Where only one of the two refuses a message, the reason that it gives must be in
-node_requests.txt or node_responses.txt, with an explanation. What lets requests be smuggled cannot be listed there:
-two parsers that both accept a message, and see different lengths, contents or ends.
+node_requests.txt or node_responses.txt, with an explanation. What lets requests be smuggled cannot
+be listed there: two parsers that both accept a message, and see different lengths, contents or
+ends.
 """
 import collections
 import json
@@ -100,12 +101,14 @@ def compare(ours, theirs):
 
 def read_list(path):
     """class -> reason."""
-    rows = {}
+    rows, name = {}, None
     for line in path.read_text().splitlines():
-        if line.strip() and not line.startswith("#"):
-            name, found, reason = line.partition(" | ")
-            peers.expect(found and reason.strip(), f"{path.name}: no reason: {line}")
-            rows[name.strip()] = reason.strip()
+        if line.startswith("    "):
+            rows[name] = f"{rows[name]} {line.strip()}".strip()
+        elif line and not line.startswith("#"):
+            name = line
+            rows[name] = ""
+    peers.expect(all(rows.values()), f"{path.name}: a class without a reason")
     return rows
 
 

@@ -16,7 +16,7 @@
  *      /echo                   sends the content back as it arrives
  *      /sum                    the length and the CRC-32 of the content, as it arrives
  *      /whole                  the same, of content that was collected
- *      /big/{size}?chunked=1   so many bytes of a pattern
+ *      /big/{size}?chunked=1   `size` bytes of a pattern
  *      /text                   100 KiB that can be compressed
  *      /slow?ms=N              an answer after N ms
  *      /trailers               a response with a trailer

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mutants.py requests|responses COUNT [SEED]: streams of bytes around the edges of HTTP/1.1 framing,
-as the records that http_parse.c reads: the length in 4 bytes, lowest first, then the bytes.
+"""mutants.py requests|responses COUNT [SEED]: streams of bytes around the edges of HTTP/1.1
+framing, as the records that http_parse.c reads: the length in 4 bytes, lowest first, then the
+bytes.
 
 The seeds of corpus.py come first, unchanged; then mutants of them, with one to three changes each.
 The same COUNT and SEED give the same mutants. Behind each stands a canary, another message: a
@@ -24,11 +25,13 @@ BYTES = [b"\r", b"\n", b"\r\n", b"\t", b" ", b"\x00", b"\x0b", b"\x0c", b"\x7f",
          b":", b",", b";", b"=", b"\"", b"\\", b"0", b"1", b"9", b"a", b"F", b"x", b"+", b"-",
          b"_", b".", b"/", b"?", b"#", b"%", b"@", b"[", b"]", b"(", b"{", b"*", b"\x01", b"\x1f"]
 
-LINE_ENDS = [b"\n", b"\r", b"\r\r\n", b"\n\r", b"\r\n\r\n", b" \r\n", b"\t\r\n", b"\r\n ", b"\r\n\t",
+LINE_ENDS = [b"\n", b"\r", b"\r\r\n", b"\n\r", b"\r\n\r\n", b" \r\n", b"\t\r\n", b"\r\n ",
+             b"\r\n\t",
              b"\x00\r\n", b"\r\x00\n", b""]
 
 LENGTHS = [b"0", b"1", b"3", b"5", b"6", b"00", b"05", b"+5", b"-1", b"-0", b"5 ", b" 5", b"5\t",
-           b"5,5", b"5, 5", b"5,6", b"5;", b"0x5", b"5.0", b"5e0", b"1 0", b"1_0", b"", b",5", b"5,",
+           b"5,5", b"5, 5", b"5,6", b"5;", b"0x5", b"5.0", b"5e0", b"1 0", b"1_0", b"",
+           b",5", b"5,",
            b"18446744073709551616", b"18446744073709551621", b"9223372036854775807",
            b"4294967301", b"999999999999999999", b"9999999999999999999", b"\xd9\xa5", b"\"5\""]
 
@@ -48,7 +51,8 @@ FIELDS = [b"Content-Length: %s" % length for length in LENGTHS] + \
     b"X: y\rTransfer-Encoding: chunked", b"X: y\nTransfer-Encoding: chunked",
     b"X: y\n\nGET /smuggled HTTP/1.1\nHost: a", b"\rX: y", b"X: y\r\n\r", b"X: y\r\n\x00",
     b"Host: other", b"Host:", b"Host: a:1", b"Host: a,b", b"Host: [::1]", b"Host: a#b", b"Host : a",
-    b"Host: [::1", b"Host: a:", b"Host: a:99999", b"Host: %61", b"Host: a\x80", b"host: weir.example",
+    b"Host: [::1", b"Host: a:", b"Host: a:99999", b"Host: %61", b"Host: a\x80",
+    b"host: weir.example",
     b"Connection: close", b"Connection: keep-alive", b"Connection: close, keep-alive",
     b"Connection: Content-Length", b"Connection: Transfer-Encoding", b"Connection: upgrade",
     b"Proxy-Connection: close", b"Keep-Alive: timeout=5", b"Connection:", b"Connection: close,",
@@ -75,10 +79,14 @@ TARGETS = [b"/", b"*", b"//", b"/a/../b", b"/%00", b"/%2", b"http://a/", b"http:
            b"http://a@b@c/", b"mailto:a", b"://a", b"/" + b"a" * 500, b"http://weir.example:80/"]
 
 CHUNK_SIZES = [b"0", b"1", b"5", b"05", b"0000000000000005", b"00000000000000005", b"0x5", b"5h",
-               b"-5", b"+5", b" 5", b"5 ", b"5\t", b"5;", b"5;a", b"5;a=b", b"5;a=\"b\"", b"5; a", b"5 ;a",
-               b"5;a=\"\\\"\"", b"5;a=\"b", b"5;a=b\"", b"5;=b", b"5;;", b"5;\x00", b"5;\x0b", b"5;\n",
-               b"5;a\nb", b"5;\r", b"5;a\rb", b"5\r", b"5,", b"5\x00", b"", b";a", b"g", b"A", b"a", b"ff",
-               b"fffffffffffffffb", b"10000000000000005", b"5.", b"5e", b"5_0", b"5;\x80", b"5;a\x7f",
+               b"-5", b"+5", b" 5", b"5 ", b"5\t", b"5;", b"5;a", b"5;a=b", b"5;a=\"b\"", b"5; a",
+               b"5 ;a",
+               b"5;a=\"\\\"\"", b"5;a=\"b", b"5;a=b\"", b"5;=b", b"5;;", b"5;\x00", b"5;\x0b",
+               b"5;\n",
+               b"5;a\nb", b"5;\r", b"5;a\rb", b"5\r", b"5,", b"5\x00", b"", b";a", b"g", b"A", b"a",
+               b"ff",
+               b"fffffffffffffffb", b"10000000000000005", b"5.", b"5e", b"5_0", b"5;\x80",
+               b"5;a\x7f",
                b"5;" + b"x" * 200, b"5\r\n", b"5;a=b;c=d", b"5 ; a = b"]
 
 

@@ -85,7 +85,8 @@ async function checkTrailersAndHead(agent) {
 async function checkAborts(agent) {
     for (let i = 0; i < 10; i++)
         await new Promise((resolve) => {
-            const request = http.get({host: '127.0.0.1', port, path: '/big/50000000'}, (response) => {
+            const options = {host: '127.0.0.1', port, path: '/big/50000000'};
+            const request = http.get(options, (response) => {
                 response.once('data', () => {
                     request.destroy();
                     resolve();

@@ -109,7 +109,7 @@ class Server:
 
 @contextlib.contextmanager
 def nginx(configuration):
-    """Runs nginx with a block of http{}. "$dir" and "$port" are replaced; yields a folder, the port."""
+    """Runs nginx with a block of http{}, in which "$dir" and "$port" are replaced. Yields both."""
     need("nginx")
     with tempfile.TemporaryDirectory(prefix="weir-nginx-") as folder:
         port = free_port()
