@@ -64,20 +64,24 @@ static bool is_inside(const weir_http_headers *headers, weir_span text)
     return text.data >= (const uint8_t *)headers->fields && text.data <= headers->end;
 }
 
-/* Makes room for a field with two texts, which may be in the area. */
-static int reserve(weir_http_headers *headers, weir_span *name, weir_span *value)
+/* Grows for a field with two texts, which may be in the area. */
+static int grow(weir_http_headers *headers, weir_span *name, weir_span *value)
 {
     bool has_name = is_inside(headers, *name), has_value = is_inside(headers, *value);
     const uint8_t *old_end = headers->end;
-    size_t length = name->length + value->length;
-    int err;
+    int err = weir__http_headers_grow(headers, name->length + value->length);
 
-    if (weir__http_headers_room(headers) >= sizeof(headers->fields[0]) + length)
-        return 0;
-    err = weir__http_headers_grow(headers, length);
     *name = moved(headers, old_end, *name, has_name);
     *value = moved(headers, old_end, *value, has_value);
     return err;
+}
+
+/* Makes room for it. */
+static inline int reserve(weir_http_headers *headers, weir_span *name, weir_span *value)
+{
+    size_t need = sizeof(headers->fields[0]) + name->length + value->length;
+
+    return weir__http_headers_room(headers) >= need ? 0 : grow(headers, name, value);
 }
 
 int weir__http_headers_add_bytes(weir_http_headers *headers, weir_span text, uint32_t *ret_offset)
