@@ -89,7 +89,7 @@ struct value {
 
 static void put(struct value *value, const void *bytes, size_t length)
 {
-    if (value->length + length < sizeof(value->text))
+    if (length > 0 && value->length + length < sizeof(value->text))
         memcpy(value->text + value->length, bytes, length);
     value->length += length;
 }
