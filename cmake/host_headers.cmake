@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# For toolchains without liburing, OpenSSL and zlib: links the host's headers that are the same on every
-# machine into the folder host_headers, so that code that needs them can be compiled, not linked.
+# For toolchains without liburing, OpenSSL and zlib: links the host's headers that are the same on
+# every machine into the folder host_headers, so that code that needs them can be compiled, not
+# linked.
 # Debian stores some of OpenSSL's headers per architecture; they differ only between 32 and 64 bits.
 set(host_headers ${CMAKE_BINARY_DIR}/host-headers)
 file(MAKE_DIRECTORY ${host_headers}/openssl)

@@ -52,8 +52,7 @@ list(JOIN weir_http_packages " " weir_http_packages)
 list(JOIN weir_http_codings " " weir_http_codings)
 
 # Programs that need libweir-http, besides those named http*.
-set(weir_http_programs
-    chunked cookies file-server form hello-http multipart ranges rest reverse-proxy sse upload uri)
+set(weir_http_programs file-server hello-http rest reverse-proxy sse upload)
 
 # Removes the programs that need a library that is not built from a list of sources.
 macro(weir_keep_what_links list)
