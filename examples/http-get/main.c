@@ -50,8 +50,8 @@ struct download {
 
 static _Noreturn void usage(FILE *out, int status)
 {
-    fprintf(out, "usage: http-get [-o FILE] [-H \"NAME: VALUE\"]... [-d DATA] [-X METHOD] [-L]\n"
-                 "       [--proxy URL] [--timeout SECONDS] [--ca FILE] [--insecure] URL...\n");
+    fprintf(out, "usage: http-get [--proxy URL] [--timeout SECONDS] [--ca FILE] [--insecure]\n"
+                 "       [-o FILE] [-H \"NAME: VALUE\"]... [-d DATA] [-X METHOD] [-L] URL...\n");
     exit(status);
 }
 
