@@ -22,11 +22,12 @@ endif()
 option(WEIR_WITH_HTTP "Build libweir-http (needs zlib)" ${WEIR_ZLIB_LINKS})
 
 # weir_http_libraries: what libweir-http links besides libweir. weir_http_definitions: the codings
-# that it knows besides gzip and deflate. weir_http_packages: for its pkg-config file.
+# that it knows besides gzip and deflate. weir_http_flags: for its pkg-config file, in the order that
+# static linking needs.
 set(weir_http_libraries "")
 set(weir_http_definitions "")
 set(weir_http_codings "")
-set(weir_http_packages zlib)
+set(weir_http_flags "-lz")
 if(WEIR_WITH_HTTP)
     find_package(ZLIB REQUIRED)
     list(APPEND weir_http_libraries ZLIB::ZLIB)
@@ -39,16 +40,15 @@ if(WEIR_WITH_HTTP)
         list(APPEND weir_http_libraries PkgConfig::weir_brotli)
         list(APPEND weir_http_definitions WEIR_HAVE_BROTLI)
         list(APPEND weir_http_codings brotli)
-        list(APPEND weir_http_packages libbrotlienc libbrotlidec)
+        string(APPEND weir_http_flags " -lbrotlienc -lbrotlidec -lbrotlicommon -lm")
     endif()
     if(weir_zstd_FOUND)
         list(APPEND weir_http_libraries PkgConfig::weir_zstd)
         list(APPEND weir_http_definitions WEIR_HAVE_ZSTD)
         list(APPEND weir_http_codings zstd)
-        list(APPEND weir_http_packages libzstd)
+        string(APPEND weir_http_flags " -lzstd")
     endif()
 endif()
-list(JOIN weir_http_packages " " weir_http_packages)
 list(JOIN weir_http_codings " " weir_http_codings)
 
 # Programs that need libweir-http, besides those named http*.
