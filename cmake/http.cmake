@@ -22,8 +22,8 @@ endif()
 option(WEIR_WITH_HTTP "Build libweir-http (needs zlib)" ${WEIR_ZLIB_LINKS})
 
 # weir_http_libraries: what libweir-http links besides libweir. weir_http_definitions: the codings
-# that it knows besides gzip and deflate. weir_http_flags: for its pkg-config file, in the order that
-# static linking needs.
+# that it knows besides gzip and deflate. weir_http_flags: for its pkg-config file, in the order
+# that static linking needs.
 set(weir_http_libraries "")
 set(weir_http_definitions "")
 set(weir_http_codings "")
