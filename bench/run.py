@@ -21,7 +21,7 @@ def parse():
     parser.add_argument("--quick", action="store_true", help=f"{ROUNDS_QUICK} rounds, for a look")
     parser.add_argument("--rounds", type=int, help=f"how many, {ROUNDS} by default")
     parser.add_argument("--list", action="store_true", help="the suites and their cases")
-    parser.add_argument("--page", action="store_true", help="generate the page again, no measuring")
+    parser.add_argument("--page", action="store_true", help="generate the page again; with a suite, measure it first")
     parser.add_argument("--instructions", action="store_true", help="count instead of measuring")
     parser.add_argument("--check", action="store_true", help="compare the counts or the page")
     parser.add_argument("--update", action="store_true", help="make the counts the baseline")
@@ -31,6 +31,8 @@ def parse():
         parser.error("--update goes with --instructions")
     if options.check and not (options.instructions or options.page):
         parser.error("--check goes with --instructions or --page")
+    if options.page and "/" in (options.name or ""):
+        parser.error("--page needs all cases of a suite")
     if options.rounds is not None and options.rounds < 1:
         parser.error("--rounds must be at least 1")
     options.rounds = options.rounds or (ROUNDS_QUICK if options.quick else ROUNDS)
@@ -100,11 +102,13 @@ def measure(loaded, options):
         ours_failed = ours_failed or any(c.ours and c.name in failed for c in suite.competitors)
     for failure in failures:
         print(failure)
-    if options.name or ours_failed:
+    if ours_failed or (options.name and not options.page):
         return 1 if failures else 0
     command = " ".join(["./dev bench", *sys.argv[1:]])
     seconds = time.monotonic() - start
     collected = results.collect(measured, about, options.rounds, seconds, command, failures)
+    if options.name:
+        collected = results.replaced(results.load(page.RESULTS), collected)
     results.save(page.RESULTS, collected)
     return page.write()
 
@@ -123,7 +127,7 @@ def main():
     options = parse()
     if options.instructions:
         return count(options)
-    if options.page:
+    if options.page and not options.name:
         return page.check() if options.check else page.write()
     loaded = selected(options.name)
     if options.list:

@@ -84,6 +84,19 @@ def collect(measured, about, count, seconds, command, failures):
     }
 
 
+def replaced(old, new):
+    """The results of all suites, those of the suites in `new` replaced."""
+    suites = {suite["name"]: suite for suite in old["suites"] + new["suites"]}
+    return {
+        **old,
+        "command": f'{old["command"]}; {new["command"]}',
+        "seconds": old["seconds"] + new["seconds"],
+        "failures": old["failures"] + new["failures"],
+        "versions": new["versions"],
+        "suites": [suites[name] for name in sorted(suites)],
+    }
+
+
 def save(path, results):
     """One line per result, so that a change of the file can be read."""
     path.parent.mkdir(parents=True, exist_ok=True)
