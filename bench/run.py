@@ -21,7 +21,9 @@ def parse():
     parser.add_argument("--quick", action="store_true", help=f"{ROUNDS_QUICK} rounds, for a look")
     parser.add_argument("--rounds", type=int, help=f"how many, {ROUNDS} by default")
     parser.add_argument("--list", action="store_true", help="the suites and their cases")
-    parser.add_argument("--page", action="store_true", help="generate the page again; with a suite, measure it first")
+    parser.add_argument(
+        "--page", action="store_true", help="generate the page again; of a suite, measure it first"
+    )
     parser.add_argument("--instructions", action="store_true", help="count instead of measuring")
     parser.add_argument("--check", action="store_true", help="compare the counts or the page")
     parser.add_argument("--update", action="store_true", help="make the counts the baseline")
