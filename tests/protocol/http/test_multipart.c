@@ -172,8 +172,8 @@ TEST(multipart, needs_a_boundary)
         "multipart/form-data; boundary=\"a \"",
         "multipart/form-data; boundary=\"a;b\"",
         "multipart/form-data; boundary=a b",
-        "multipart/form-data; boundary="
-        "01234567890123456789012345678901234567890123456789012345678901234567890",
+        ("multipart/form-data; boundary="
+         "01234567890123456789012345678901234567890123456789012345678901234567890"),
     };
     weir_http_multipart *multipart = NULL;
 
