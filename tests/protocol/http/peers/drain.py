@@ -28,8 +28,7 @@ class Run:
         self.server = peers.Server(program, "--io", io, "--threads", 2, "--log", self.log)
         self.load = clients.start_wrk(self.server, seconds, script)
 
-    def stop(self):
-        began = time.monotonic()
+    def stop(self, began):
         self.server.stop(DEADLINE_S + 5)
         self.took_s = time.monotonic() - began
 
@@ -57,8 +56,11 @@ def main(program, rounds="1", seconds="1"):
                 runs = [Run(program, io, folder, int(seconds), lua)
                         for io in peers.backends(program)]
                 time.sleep(int(seconds) / 2)
+                began = time.monotonic()
+                for run in runs:  # all at once, long before wrk ends by itself
+                    run.server.terminate()
                 for run in runs:
-                    run.stop()
+                    run.stop(began)
                 for run in runs:
                     run.check()
 

@@ -68,6 +68,7 @@ class Server:
         self.ports = [self._read_port() for _ in range(addresses)]
         self.port = self.ports[0]
         self.pid = self.process.pid
+        self.is_terminated = False
 
     def _read_port(self):
         for line in self.process.stdout:
@@ -84,9 +85,15 @@ class Server:
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
+    def terminate(self):
+        """Begins to drain. A second signal would abort connections, so it is sent once."""
+        if not self.is_terminated:
+            self.process.send_signal(signal.SIGTERM)
+        self.is_terminated = True
+
     def stop(self, timeout_s=TIMEOUT_S):
         """Drains. Anything but exit status 0 fails: leaks and races are reported there."""
-        self.process.send_signal(signal.SIGTERM)
+        self.terminate()
         try:
             rest, _ = self.process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:

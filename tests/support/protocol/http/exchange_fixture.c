@@ -78,8 +78,8 @@ static void add_head(struct text *text, const weir_http_response *response)
     for (size_t i = 0; i < weir_http_headers_count(headers); i++) {
         weir_http_field field = weir_http_headers_at(headers, i);
 
-        if (field.id != WEIR_HTTP_CONTENT_TYPE ||
-            strncmp((const char *)field.value.data, "text/plain", 10) != 0)
+        if (field.id != WEIR_HTTP_CONTENT_TYPE || field.value.length < 10 ||
+            memcmp(field.value.data, "text/plain", 10) != 0)
             add(text, " %.*s: %.*s", (int)field.name.length, (const char *)field.name.data,
                 (int)field.value.length, (const char *)field.value.data);
     }
