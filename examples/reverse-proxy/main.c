@@ -157,6 +157,10 @@ int main(int argc, char **argv)
         fprintf(stderr, "reverse-proxy: %s\n", weir_error_text(err));
     weir_http_client_release(forwarder.client);
     weir_http_client_release(health.client);
+    if (checkers != NULL) {
+        (void)weir_group_shutdown(checkers, 0, weir_seconds(5));
+        (void)weir_group_await_termination(checkers, weir_seconds(5));
+    }
     weir_group_release(checkers);
     weir_group_release(workers);
     weir_group_release(boss);

@@ -228,9 +228,11 @@ TEST(reading, may_be_switched_from_another_thread_during_the_registration)
 
     for (int i = 0; i < ROUNDS; i++) {
         tc_open_with(&tc, &(const struct wire_options){.silent = true}, on_demand);
+        (void)weir_channel_retain(tc.channel); /* for the thread */
         assert_int_equal(weir__thread_start("switch", switch_often, tc.channel, &thread), 0);
         tc_start(&tc);
         weir__thread_join(&thread);
+        weir_channel_release(tc.channel);
         tc_run(&tc);
         assert_true(tc.wire->reads);
         tc_close(&tc);

@@ -32,6 +32,7 @@
 #include "base/refcount.h"
 #include "os/mutex.h"
 #include "protocol/http/event_text.h"
+#include "protocol/http/post.h"
 
 #define HEARTBEAT_NS weir_seconds(15)
 #define MAX_QUEUED ((size_t)1 << 20)
@@ -107,7 +108,7 @@ static void post(weir_http_events *events)
     int err;
 
     weir_task_init(&events->task, run, events);
-    err = weir_execute_task(events->loop, &events->task);
+    err = weir__http_post(events->loop, &events->task);
     if (err == WEIR_EFULL) {
         weir_task_init(&events->task, post_again, events);
         err = weir_execute_task(weir_executor_global(), &events->task);

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "protocol/http/exchange.h"
+#include "protocol/http/post.h"
 
 /* ---- to the loop ---- */
 
@@ -47,7 +48,7 @@ void weir__http_exchange_post(weir_http_exchange *exchange)
     int err;
 
     weir_task_init(&exchange->to_loop, on_loop, exchange);
-    err = weir_execute_task(exchange->loop, &exchange->to_loop);
+    err = weir__http_post(exchange->loop, &exchange->to_loop);
     if (err == WEIR_EFULL) {
         weir_task_init(&exchange->to_loop, post_again, exchange);
         err = weir_execute_task(weir_executor_global(), &exchange->to_loop);

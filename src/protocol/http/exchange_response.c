@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/no_stack_protector.h"
 #include "protocol/http/exchange.h"
+#include "protocol/http/post.h"
 
 #define ANSWER_MAX 1024 /* longer content is not copied */
 
@@ -248,7 +249,7 @@ static int post(weir_http_exchange *exchange, struct posted_op *posted, const st
         (void)weir_promise_retain(op->done);
     weir_task_init(&posted->task, on_posted, posted);
     count_posted(exchange, posted, 1);
-    err = weir_execute_task(exchange->loop, &posted->task);
+    err = weir__http_post(exchange->loop, &posted->task);
     if (err < 0) {
         count_posted(exchange, posted, -1);
         weir_promise_release(op->done);

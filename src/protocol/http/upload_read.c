@@ -29,6 +29,7 @@
 #include <weir/memory.h>
 
 #include "base/options.h"
+#include "protocol/http/post.h"
 
 enum { CONTENT = 1, READ = 2, WRITE = 4 };
 
@@ -120,7 +121,7 @@ static void run_write(void *arg, int status)
 
     reader->write_err = status ? status : weir__http_upload_write(reader->upload);
     weir_task_init(&reader->task, on_written, reader);
-    if (weir_execute_task(reader->home, &reader->task) != 0)
+    if (weir__http_post(reader->home, &reader->task) != 0)
         (void)leave(reader, WRITE); /* the handler's executor has ended, and its connections */
 }
 

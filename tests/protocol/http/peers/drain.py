@@ -21,11 +21,14 @@ def count_lines(path):
 class Run:
     """A server under load."""
 
-    def __init__(self, program, io, folder, seconds, script):
+    def __init__(self, program, io, folder, script):
         self.name = io + (", pipelined" if script else "")
         self.log = folder / f"{io}.log"
         self.log.unlink(missing_ok=True)
         self.server = peers.Server(program, "--io", io, "--threads", 2, "--log", self.log)
+        self.load = None
+
+    def start_load(self, seconds, script):
         self.load = clients.start_wrk(self.server, seconds, script)
 
     def stop(self, began):
@@ -53,8 +56,9 @@ def main(program, rounds="1", seconds="1"):
         script.write_text(clients.PIPELINED)
         for _ in range(int(rounds)):
             for lua in (None, script):
-                runs = [Run(program, io, folder, int(seconds), lua)
-                        for io in peers.backends(program)]
+                runs = [Run(program, io, folder, lua) for io in peers.backends(program)]
+                for run in runs:
+                    run.start_load(int(seconds), lua)
                 time.sleep(int(seconds) / 2)
                 began = time.monotonic()
                 for run in runs:  # all at once, long before wrk ends by itself
