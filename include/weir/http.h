@@ -8,6 +8,8 @@
  *      weir_buf, weir_composite, weir_file_range   the content, without a wrapper
  *      weir_http_end                               the end, with trailers if there are any
  *
+ * weir_chunks can be content, too, if weir_chunked_writing_add stands behind the codec.
+ *
  * These are the same for every version of HTTP: a codec, such as weir/http1.h, makes them of bytes.
  * A head keeps the received bytes and stores names and values as offsets into them. Names of common
  * header fields are numbers (WEIR_HTTP_HOST), so that they are found without comparing text. Names

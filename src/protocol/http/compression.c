@@ -23,6 +23,7 @@
 #include "protocol/http/accept.h"
 #include "protocol/http/chars.h"
 #include "protocol/http/compression.h"
+#include "protocol/http/message.h"
 
 #define LINES_MAX 8 /* of Accept-Encoding; others are ignored */
 #define HELD_MAX 4
@@ -432,7 +433,7 @@ static void write_head(weir_ctx *ctx, struct state *state, weir_msg *msg, weir_p
         return;
     }
     err = weir__http_vary_add(weir_http_response_headers(response), "Accept-Encoding");
-    if (err == 0 && state->coding != NULL && !state->is_head) {
+    if (err == 0 && state->coding != NULL && !state->is_head && !response->is_file) {
         state->work = weir_memory_alloc(sizeof(*state->work));
         if (state->work != NULL) {
             memset(state->work, 0, sizeof(*state->work));
@@ -442,7 +443,8 @@ static void write_head(weir_ctx *ctx, struct state *state, weir_msg *msg, weir_p
         }
         err = -ENOMEM;
     }
-    if (err == 0 && state->coding != NULL) /* HEAD: as GET, but the length would have to be made */
+    /* HEAD: as GET, but the length would have to be made. */
+    if (err == 0 && state->coding != NULL && !response->is_file)
         err = change_head(state, response, WEIR_HTTP_UNKNOWN_LENGTH);
     if (err < 0)
         weir__http_fail_write(ctx, msg, done, err);

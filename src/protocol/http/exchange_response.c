@@ -119,6 +119,7 @@ static void write_whole(weir_http_exchange *exchange, weir_http_response *respon
     bool has_content = !has_no_content(exchange, weir_http_response_status(response));
     int64_t length = length_of(body);
 
+    response->is_file = weir_file_range_of(body) != NULL;
     write_head(exchange, response, length, true);
     if (exchange->connection == NULL || length == 0 || !has_content) {
         weir_msg_release(body);

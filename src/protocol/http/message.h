@@ -59,6 +59,7 @@ struct weir_http_response {
     uint16_t status;
     bool closes;
     bool has_reason; /* it was received */
+    bool is_file;    /* its content is, or for HEAD would be, a file range: it is not compressed */
     uint32_t reason;
     uint32_t reason_length;
 };

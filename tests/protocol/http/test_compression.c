@@ -13,6 +13,7 @@
 #include <weir/composite.h>
 #include <weir/error.h>
 #include <weir/file_range.h>
+#include <weir/http_server.h>
 
 #include "protocol/http/content_coding.h"
 #include "protocol/http/filters.h"
@@ -438,6 +439,35 @@ TEST(compression, sends_files_as_they_are)
     sent = filter_sent(embedded);
     assert_non_null(strstr(sent, "200 (5006) Content-Type: text/plain; ETag: \"a\"; "
                                  "Vary: Accept-Encoding | before | "));
+    weir_embedded_release(embedded);
+}
+
+static void send_range(weir_http_exchange *exchange, void *user_data)
+{
+    (void)user_data;
+    assert_int_equal(weir_http_headers_add_text(weir_http_exchange_headers(exchange),
+                                                WEIR_HTTP_CONTENT_TYPE, "text/plain"),
+                     0);
+    assert_int_equal(weir_http_respond(exchange, 200, make_range()), 0);
+}
+
+/* Both have the same head. */
+TEST(compression, of_a_head_request_for_a_file_changes_nothing)
+{
+    static const weir_http_route routes[] = {{"GET", "/", send_range}, {0}};
+    static const char head[] = "200 (5000) Content-Type: text/plain; Vary: Accept-Encoding | ";
+    static const char *const requests[] = {"GET /\nAccept-Encoding: gzip\n",
+                                           "HEAD /\nAccept-Encoding: gzip\n"};
+    weir_embedded *embedded = open_with(NULL);
+    weir_http_router *router = NULL;
+
+    assert_int_equal(weir_http_router_create(routes, &router), 0);
+    assert_int_equal(weir_http_router_add(weir_embedded_pipeline(embedded), router, 0), 0);
+    weir_http_router_release(router);
+    for (size_t i = 0; i < 2; i++) {
+        filter_receive(embedded, requests[i]);
+        assert_memory_equal(filter_sent(embedded), head, strlen(head));
+    }
     weir_embedded_release(embedded);
 }
 
