@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """drain.py SERVER [ROUNDS] [SECONDS]: stops http-test-server while wrk asks it, on every backend.
-It ends in time, and wrk has received as many responses as the server has read requests. wrk runs
-for SECONDS (1), and the server is stopped after half of that; ROUNDS is 1.
+It ends in time, and wrk has received as many responses as the server has read requests. The server
+is stopped after half of SECONDS (1), wrk when the server has ended; ROUNDS is 1.
 """
+import pathlib
 import re
+import signal
 import sys
 import time
 
@@ -12,10 +14,20 @@ import peers
 from peers import expect
 
 DEADLINE_S = 10  # of a server without --drain
+LOAD_S = 60  # longer than a run takes: wrk must not end by itself, with requests under way
 
 
 def count_lines(path):
     return path.read_text().count("\n")
+
+
+def has_unread(port):
+    """True if a client of the port has not read everything that the kernel has for it."""
+    for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        _, _, remote, _, queues = line.split()[:5]
+        if int(remote.split(":")[1], 16) == port and int(queues.split(":")[1], 16) > 0:
+            return True
+    return False
 
 
 class Run:
@@ -28,15 +40,19 @@ class Run:
         self.server = peers.Server(program, "--io", io, "--threads", 2, "--log", self.log)
         self.load = None
 
-    def start_load(self, seconds, script):
-        self.load = clients.start_wrk(self.server, seconds, script)
+    def start_load(self, script):
+        self.load = clients.start_wrk(self.server, LOAD_S, script)
 
     def stop(self, began):
         self.server.stop(DEADLINE_S + 5)
         self.took_s = time.monotonic() - began
 
     def check(self):
-        said = self.load.communicate()[0]  # it tries to connect for the rest of its time
+        end = time.monotonic() + DEADLINE_S
+        while has_unread(self.server.port) and time.monotonic() < end:
+            time.sleep(0.01)
+        self.load.send_signal(signal.SIGINT)  # prints what it has counted
+        said = self.load.communicate()[0]
         done = re.search(r"(\d+) requests in", said)
         read = count_lines(self.log)
         expect(done, said)
@@ -58,7 +74,7 @@ def main(program, rounds="1", seconds="1"):
             for lua in (None, script):
                 runs = [Run(program, io, folder, lua) for io in peers.backends(program)]
                 for run in runs:
-                    run.start_load(int(seconds), lua)
+                    run.start_load(lua)
                 time.sleep(int(seconds) / 2)
                 began = time.monotonic()
                 for run in runs:  # all at once, long before wrk ends by itself
