@@ -295,13 +295,16 @@ int main(int argc, char **argv)
     struct options options = {.tls = {.program = "http-get", .tls = tls_is_available()}};
     weir_http_client *client = NULL;
     weir_tls_context *tls = NULL;
+    weir_group *group = NULL;
     int count = read_options(argc, argv, &options);
     int result = 3;
 
     weir_log_set_level(WEIR_LOG_OFF); /* the program reports errors itself */
-    if (tls_make_client(&options.tls, &tls) == 0 &&
+    if (weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1), &group) == 0 &&
+        tls_make_client(&options.tls, &tls) == 0 &&
         weir_http_client_create(
-            WEIR_HTTP_CLIENT_OPTIONS(.tls = tls, .add_tls = tls != NULL ? tls_add_client : NULL,
+            WEIR_HTTP_CLIENT_OPTIONS(.group = group, .tls = tls,
+                                     .add_tls = tls != NULL ? tls_add_client : NULL,
                                      .proxy = options.proxy,
                                      .timeout_ns = weir_seconds(options.timeout),
                                      .max_redirects = options.follows ? 10 : WEIR_OFF),
@@ -314,6 +317,11 @@ int main(int argc, char **argv)
         (void)weir_promise_sync(weir_http_client_closed(client), weir_seconds(5));
     }
     weir_http_client_release(client);
+    if (group != NULL) {
+        (void)weir_group_shutdown(group, 0, weir_seconds(5));
+        (void)weir_group_await_termination(group, weir_seconds(5));
+    }
+    weir_group_release(group);
     tls_release(tls);
     return result;
 }
