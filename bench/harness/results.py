@@ -87,9 +87,11 @@ def collect(measured, about, count, seconds, command, failures):
 def replaced(old, new):
     """The results of all suites, those of the suites in `new` replaced."""
     suites = {suite["name"]: suite for suite in old["suites"] + new["suites"]}
+    again = {suite["name"] for suite in new["suites"]}
+    kept = [c for c in old["command"].split("; ") if not again & set(c.split()[2:3])]
     return {
         **old,
-        "command": f'{old["command"]}; {new["command"]}',
+        "command": "; ".join([*kept, new["command"]]),
         "seconds": old["seconds"] + new["seconds"],
         "failures": old["failures"] + new["failures"],
         "versions": new["versions"],
