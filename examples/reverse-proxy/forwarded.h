@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an upstream learns about the client: Forwarded (RFC 7239), X-Forwarded-For,
+ * The fields that report the client to an upstream: Forwarded (RFC 7239), X-Forwarded-For,
  * X-Forwarded-Proto and Via.
  */
 #ifndef EXAMPLES_FORWARDED_H

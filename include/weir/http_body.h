@@ -126,7 +126,7 @@ WEIR_API WEIR_MUST_USE int weir_http_multipart_create(weir_span content_type,
  */
 WEIR_API void weir_http_multipart_release(weir_http_multipart *multipart);
 
-/* What weir_http_multipart_next has found. */
+/* The result of weir_http_multipart_next. */
 enum weir_http_multipart_event {
     WEIR_HTTP_MULTIPART_MORE,     /* the input is consumed */
     WEIR_HTTP_MULTIPART_PART,     /* a part begins: weir_http_multipart_part */

@@ -16,7 +16,7 @@ typedef struct weir__http_conditions {
     weir_span if_range;
 } weir__http_conditions;
 
-/* What they are compared with. */
+/* The validators of the resource, to compare the conditions with. */
 typedef struct weir__http_validators {
     weir_span etag;   /* "\"x\"" or "W/\"x\""; data NULL = none */
     int64_t modified; /* seconds since 1970; -1 = unknown */

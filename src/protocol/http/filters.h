@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the filters of weir/http_filters.h have in common, and their settings as objects: a server
- * makes them once and shares them among its connections.
+ * Internals of the filters of weir/http_filters.h: functions that they share, and their settings as
+ * objects, which a server makes once and shares among its connections.
  */
 #ifndef WEIR_PROTOCOL_HTTP_FILTERS_H
 #define WEIR_PROTOCOL_HTTP_FILTERS_H
