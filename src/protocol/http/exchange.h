@@ -233,9 +233,6 @@ void weir__http_exchange_run(weir_http_exchange *exchange);
 int weir__http_exchange_respond(weir_http_exchange *exchange, int status, weir_msg *body,
                                 weir_promise *done);
 
-/* Any thread: resets a connection, because the rest of a response cannot be sent. */
-void weir__http_exchange_reset(weir_channel *channel);
-
 /* On the loop: the exchange has no users and is not answered: 500, or a reset. */
 void weir__http_exchange_give_up(weir_http_exchange *exchange);
 

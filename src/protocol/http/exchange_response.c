@@ -16,6 +16,7 @@
 #include "base/no_stack_protector.h"
 #include "protocol/http/exchange.h"
 #include "protocol/http/post.h"
+#include "protocol/http/reset.h"
 
 #define ANSWER_MAX 1024 /* longer content is not copied */
 
@@ -355,22 +356,12 @@ int weir_http_exchange_end(weir_http_exchange *exchange, weir_http_end *end)
     return submit(exchange, &op, WEIR__EXCHANGE_BEGUN, WEIR__EXCHANGE_ENDED);
 }
 
-void weir__http_exchange_reset(weir_channel *channel)
-{
-    weir_channel_options options;
-
-    weir_channel_get_options(channel, &options);
-    options.reset_on_close = true;
-    (void)weir_channel_set_options(channel, &options); /* otherwise some clients see a normal end */
-    weir_channel_abort(channel, NULL);
-}
-
 void weir_http_exchange_abort(weir_http_exchange *exchange)
 {
     /* A response that has ended is not aborted: the connection may serve the next request. */
     if (atomic_exchange_explicit(&exchange->phase, WEIR__EXCHANGE_ENDED, memory_order_acq_rel) !=
         WEIR__EXCHANGE_ENDED)
-        weir__http_exchange_reset(weir_ctx_channel(exchange->ctx));
+        weir__http_reset(weir_ctx_channel(exchange->ctx));
 }
 
 /*
@@ -505,7 +496,7 @@ static void respond_instead(weir_http_exchange *exchange, int status, bool close
         }
     }
     if (err < 0) {
-        weir__http_exchange_reset(weir_ctx_channel(exchange->ctx));
+        weir__http_reset(weir_ctx_channel(exchange->ctx));
         return;
     }
     weir_http_response_set_closes(response, closes);
@@ -537,7 +528,7 @@ void weir__http_exchange_give_up(weir_http_exchange *exchange)
     } else if (claim(exchange, WEIR__EXCHANGE_BEGUN, WEIR__EXCHANGE_ENDED)) {
         weir__warn("http", exchange->route->given.path,
                    "the handler has released an exchange without the end of its response: reset");
-        weir__http_exchange_reset(weir_ctx_channel(exchange->ctx));
+        weir__http_reset(weir_ctx_channel(exchange->ctx));
     }
 }
 
@@ -547,7 +538,7 @@ void weir__http_exchange_refuse(weir_http_exchange *exchange, int status)
     if (claim(exchange, WEIR__EXCHANGE_OPEN, WEIR__EXCHANGE_ENDED)) {
         respond_instead(exchange, status, true);
     } else if (claim(exchange, WEIR__EXCHANGE_BEGUN, WEIR__EXCHANGE_ENDED)) {
-        weir__http_exchange_reset(weir_ctx_channel(exchange->ctx));
+        weir__http_reset(weir_ctx_channel(exchange->ctx));
     }
     /* A response may be on its way to the loop, and a reset takes a while. */
     if (exchange->connection != NULL && exchange->mode != WEIR__EXCHANGE_DISCARD)

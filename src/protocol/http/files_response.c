@@ -20,6 +20,7 @@
 #include "protocol/http/conditions.h"
 #include "protocol/http/exchange.h"
 #include "protocol/http/ranges.h"
+#include "protocol/http/reset.h"
 
 #define MAX_ACCEPT_LINES 8
 #define BOUNDARY_SIZE 33
@@ -104,7 +105,7 @@ static void on_sent(weir_promise *promise, void *user_data)
         weir__error("http_files", weir_channel_format(channel, name, sizeof(name)),
                     "a file could not be sent: %s", weir_error_text(err));
     if (err < 0)
-        weir__http_exchange_reset(channel);
+        weir__http_reset(channel);
     weir_channel_release(channel);
     weir_memory_free(sending);
 }

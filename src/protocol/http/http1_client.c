@@ -15,6 +15,7 @@
 #include "protocol/http/http1_body.h"
 #include "protocol/http/http1_config.h"
 #include "protocol/http/http1_writer.h"
+#include "protocol/http/reset.h"
 
 enum phase {
     HEAD,
@@ -262,6 +263,7 @@ static void fail_write(weir_ctx *ctx, struct client *client, weir_promise *done,
 {
     client->phase = DEAD;
     weir__http1_writer_deinit(&client->writer);
+    weir__http_reset_on_close(weir_ctx_channel(ctx)); /* the report may close it */
     weir_ctx_report(ctx, done, err, detail);
     weir_channel_abort(weir_ctx_channel(ctx), NULL);
 }

@@ -10,6 +10,7 @@
 
 #include "base/no_stack_protector.h"
 #include "protocol/http/refusal.h"
+#include "protocol/http/reset.h"
 
 #define WAITING_MAX 65536u   /* bytes of later requests until reading is paused */
 #define COPIED_HEAD_MAX 512u /* as http1_head.c */
@@ -95,7 +96,7 @@ static void reset(weir_ctx *ctx, weir__http1_server *server)
 {
     server->phase = WEIR__HTTP1_DEAD;
     weir__http1_writer_deinit(&server->writer);
-    weir_channel_abort(weir_ctx_channel(ctx), NULL);
+    weir__http_reset(weir_ctx_channel(ctx));
 }
 
 static int write_answer(weir_ctx *ctx, weir__http1_server *server, int status, const char *detail)

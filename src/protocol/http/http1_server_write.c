@@ -10,6 +10,7 @@
 #include <weir/error.h>
 
 #include "protocol/http/full.h"
+#include "protocol/http/reset.h"
 
 static weir__http1_server *server_of(weir_ctx *ctx)
 {
@@ -22,6 +23,7 @@ static void fail(weir_ctx *ctx, weir__http1_server *server, weir_promise *done, 
 {
     server->phase = WEIR__HTTP1_DEAD;
     weir__http1_writer_deinit(&server->writer);
+    weir__http_reset_on_close(weir_ctx_channel(ctx)); /* the report may close it */
     weir_ctx_report(ctx, done, err, detail);
     weir_channel_abort(weir_ctx_channel(ctx), NULL);
 }

@@ -99,6 +99,42 @@ TEST_EACH_HOST(http_server, answers_pipelined_requests_in_order)
     weir_http_server_release(server);
 }
 
+static weir_http_exchange *begun;
+
+static int write_text(weir_http_exchange *exchange, const char *text)
+{
+    weir_buf *piece = NULL;
+    int err = weir_buf_create_from(text, strlen(text), &piece);
+
+    return err < 0 ? err : weir_http_exchange_write(exchange, weir_buf_msg(piece), NULL);
+}
+
+static void begin_five(weir_http_exchange *exchange, void *user_data)
+{
+    (void)user_data;
+    begun = weir_http_exchange_retain(exchange);
+    (void)weir_http_exchange_begin(exchange, 200, 5);
+    (void)write_text(exchange, "abc");
+}
+
+/* Even if everything before has been sent. */
+TEST_EACH_HOST(http_server, resets_a_response_that_is_not_as_long_as_it_said)
+{
+    static const weir_http_route table[] = {{"GET", "/", begin_five}, {0}};
+    weir_http_server *server = start(host->group, table);
+    int peer = raw_client_connect(weir_http_server_server(server));
+    char answer[HTTP_CALL_SIZE];
+
+    raw_client_send(peer, HTTP_GET("/"));
+    http_call_receive_one(peer, 3, answer);
+    assert_contains(answer, "abc");
+    assert_int_equal(write_text(begun, "defg"), 0); /* one byte too many: fails on the loop */
+    weir_http_exchange_release(begun);
+    assert_false(http_call_receive(peer, answer));
+    raw_client_close(peer);
+    weir_http_server_release(server);
+}
+
 /* ---- handlers on another group ---- */
 
 struct elsewhere {
