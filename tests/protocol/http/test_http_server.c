@@ -99,7 +99,7 @@ TEST_EACH_HOST(http_server, answers_pipelined_requests_in_order)
     weir_http_server_release(server);
 }
 
-static weir_http_exchange *begun;
+static _Atomic(weir_http_exchange *) begun;
 
 static int write_text(weir_http_exchange *exchange, const char *text)
 {
