@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The option WEIR_WITH_HTTP builds libweir-http; on by default if zlib links. Without it
-# src/protocol/http is left out, and all tests, examples, fuzz targets and benchmarks named http*
-# or listed in weir_http_programs. Brotli and zstd are used if they are there.
+# The option WEIR_WITH_HTTP builds libweir-http; on by default if zlib links. Without it its layers
+# are left out, and all tests, examples, fuzz targets and benchmarks named http*, ws*, websocket*,
+# dashboard* or listed in weir_http_programs. Brotli and zstd are used if they are there.
 include(CheckCSourceCompiles)
 find_package(ZLIB QUIET)
 if(ZLIB_FOUND)
@@ -51,8 +51,11 @@ if(WEIR_WITH_HTTP)
 endif()
 list(JOIN weir_http_codings " " weir_http_codings)
 
-# Programs that need libweir-http, besides those named http*.
-set(weir_http_programs file-server hello-http rest reverse-proxy sse upload)
+# The layers of libweir-http.
+set(weir_http_layers protocol/http protocol/websocket dashboard)
+
+# Programs that need libweir-http, besides those that their name tells.
+set(weir_http_programs demo file-server hello-http rest reverse-proxy sse top upload watching)
 
 # Removes the programs that need a library that is not built from a list of sources.
 macro(weir_keep_what_links list)
@@ -61,6 +64,7 @@ macro(weir_keep_what_links list)
     endif()
     if(NOT TARGET weir-http)
         list(JOIN weir_http_programs | names)
-        list(FILTER ${list} EXCLUDE REGEX "/(test_)?(http[^/]*|${names})(/main)?\\.c$")
+        set(names "(http|ws|websocket|dashboard)[^/]*|${names}")
+        list(FILTER ${list} EXCLUDE REGEX "/(test_)?(${names})(/main)?\\.c$")
     endif()
 endmacro()

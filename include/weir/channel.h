@@ -50,17 +50,20 @@ typedef struct weir_channel_options {
     bool keep_open_on_error;   /* an error that reaches the tail is logged but closes nothing */
     bool executor_per_handler; /* each handler added with a group gets its own executor of it;
                                   default one executor for all handlers of a group */
-    int64_t connect_timeout_ns; /* default 30 s; WEIR_OFF = none */
-    int64_t close_timeout_ns;   /* time that a close waits for the peer's end of stream after it has
-                                   sent everything; default 3 s; WEIR_OFF = unlimited */
-    int64_t low_mark;           /* becomes writable below this; default 32 KiB */
-    int64_t high_mark;          /* becomes unwritable above this; default 64 KiB. Both count as
-                                   weir_channel_pending_bytes does */
-    int64_t write_cap;          /* writes above this fail with WEIR_EFULL; default none */
-    int reads_per_turn;         /* reads before other channels get their turn; default 16 */
-    int writes_per_flush;       /* system calls before other channels get their turn; default 16 */
-    int receive_min;            /* bounds of the adaptive receive size; */
-    int receive_initial;        /* default 64, 2048, 131072 */
+    weir_group *offload_when_blocking; /* handlers that the watchdog sees blocking move to this
+                                          group (weir/watchdog.h); must outlive the channel;
+                                          default: none */
+    int64_t connect_timeout_ns;        /* default 30 s; WEIR_OFF = none */
+    int64_t close_timeout_ns; /* time that a close waits for the peer's end of stream after it has
+                                 sent everything; default 3 s; WEIR_OFF = unlimited */
+    int64_t low_mark;         /* becomes writable below this; default 32 KiB */
+    int64_t high_mark;        /* becomes unwritable above this; default 64 KiB. Both count as
+                                 weir_channel_pending_bytes does */
+    int64_t write_cap;        /* writes above this fail with WEIR_EFULL; default none */
+    int reads_per_turn;       /* reads before other channels get their turn; default 16 */
+    int writes_per_flush;     /* system calls before other channels get their turn; default 16 */
+    int receive_min;          /* bounds of the adaptive receive size; */
+    int receive_initial;      /* default 64, 2048, 131072 */
     int receive_max;
 
     /* Sockets. If an option cannot be set, bind, connect or the registration fails. */

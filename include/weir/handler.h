@@ -75,6 +75,9 @@ typedef struct weir_handler {
      * With auto-read, request_read is not called after each read_complete then. */
     bool buffers_reads;
 
+    /* Is not moved to another group when it blocks (weir/watchdog.h). */
+    bool stays_on_loop;
+
     void *reserved[6]; /* NULL */
 } weir_handler;
 

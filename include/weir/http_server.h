@@ -212,6 +212,18 @@ WEIR_API bool weir_http_exchange_is_writable(const weir_http_exchange *exchange)
 WEIR_API void weir_http_exchange_on_writable(weir_http_exchange *exchange,
                                              weir_http_exchange_fn *fn, void *user_data);
 
+/*
+ * Hands the connection over to another protocol: answers 101 with the headers of the exchange,
+ * which must have Upgrade; then removes the HTTP handlers and calls `init`, on the loop, to add
+ * others in their place. Bytes that the client sent behind its request are read by these. If `init`
+ * fails, the connection is reset.
+ * Thread: any.  Lends until `init` was called: user_data; if it is not, because the connection is
+ * lost, `init` is called with a channel that is closed.  Fails: -EINVAL (no Upgrade, or the request
+ * has content), -ENOTSUP (not HTTP/1.1), and as weir_http_respond.
+ */
+WEIR_API int weir_http_exchange_upgrade(weir_http_exchange *exchange, weir_init_fn *init,
+                                        void *user_data);
+
 /* --- routers ---------------------------------------------------------------------------------- */
 
 /* A table of routes, compiled to a tree: a match costs the same for ten routes and for a thousand.
@@ -272,10 +284,13 @@ typedef struct weir_http_server_options {
     weir_http_access_log *access_log; /* retained */
     bool request_ids;
 
-    weir_init_fn *init_connection; /* adds handlers between the filters and the routes */
-    void *user_data;               /* for it */
-    bool inherit;                  /* these two as those of weir_server_options; inherited sockets
-                                      are in the order of the addresses, those with TLS last */
+    weir_group *offload_when_blocking; /* retained; handlers of routes that the watchdog sees
+                                          blocking run on this group, as with the route's `group`,
+                                          and so do handlers of init_connection and WebSockets */
+    weir_init_fn *init_connection;     /* adds handlers between the filters and the routes */
+    void *user_data;                   /* for it */
+    bool inherit; /* these two as those of weir_server_options; inherited sockets
+                     are in the order of the addresses, those with TLS last */
     char *const *restart_argv;
     int64_t drain_timeout_ns; /* of weir_http_server_run; default 10 s */
 } weir_http_server_options;
@@ -311,6 +326,15 @@ WEIR_API int weir_http_server_stop(weir_http_server *server, int64_t timeout_ns)
  * Thread: any that may wait.  Takes: server.
  */
 WEIR_API void weir_http_server_release(weir_http_server *server);
+
+/*
+ * Adds routes to a server that runs: new connections have them. `released`, which may be NULL, is
+ * called with `arg` when the server is freed, or before this returns an error.
+ * Thread: any.  Fails: as weir_http_router_create.
+ */
+WEIR_API WEIR_MUST_USE int weir_http_server_add_routes(weir_http_server *server,
+                                                       const weir_http_route *routes,
+                                                       void (*released)(void *arg), void *arg);
 
 /*
  * The server below, borrowed: its listeners and their addresses.

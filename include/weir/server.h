@@ -69,8 +69,9 @@ typedef struct weir_server_options {
                                      start on; SIGINT and SIGTERM until the server is stopped */
     int64_t restart_probation_ns; /* how long this process continues to serve after a new one is
                                      ready, to stay if that one exits; default 5 s; WEIR_OFF = 0 */
-    int64_t drain_timeout_ns;     /* how long weir_server_run waits for connections to end; default
-                                     10 s; WEIR_OFF = 0 */
+    weir_group *offload_when_blocking; /* as that of child_options; retained */
+    int64_t drain_timeout_ns; /* how long weir_server_run waits for connections to end; default
+                                 10 s; WEIR_OFF = 0 */
 } weir_server_options;
 
 #define WEIR_SERVER_OPTIONS(...) WEIR_OPTIONS(weir_server_options, __VA_ARGS__)

@@ -53,5 +53,6 @@
 #include <weir/traffic.h>
 #include <weir/transport.h>
 #include <weir/watch.h>
+#include <weir/watchdog.h>
 
 #endif
