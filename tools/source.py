@@ -37,9 +37,10 @@ def public_headers():
 
 def library_of(header):
     """The library that a public header belongs to."""
-    for prefix in ("tls", "http"):
-        if header.name.startswith(prefix):
-            return "weir-" + prefix
+    if header.name.startswith("tls"):
+        return "weir-tls"
+    if header.name.startswith(("http", "websocket", "dashboard")):
+        return "weir-http"
     return "weir"
 
 
