@@ -12,6 +12,7 @@ else()
 endif()
 set(weir_test_environment
     WEIR_TEST_TIMEOUT=${weir_test_timeout} # lets a test report why it hangs
+    NODE_PATH=${PROJECT_SOURCE_DIR}/build/npm/node_modules # of tools/npm_packages.py
     ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
     UBSAN_OPTIONS=print_stacktrace=1
     TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1)
