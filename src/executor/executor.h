@@ -29,6 +29,7 @@
 #include "executor/executor_thread.h"
 #include "executor/leases.h"
 #include "executor/member.h"
+#include "executor/running_loops.h"
 #include "executor/task.h"
 #include "os/clock.h"
 #include "os/thread.h"
@@ -223,6 +224,7 @@ struct weir_executor {
 
     weir__members members;
     weir__lease lease;
+    weir__running_loop running_loop;
     weir_clock_observer observer;
     weir__refs refs;        /* keep the memory; weak references are in `refs` alone */
     _Atomic uint32_t users; /* references that may use the executor: lifecycle.c */

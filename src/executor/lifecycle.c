@@ -335,6 +335,7 @@ static void stop_watchdog(weir_executor *executor)
 
 void weir__executor_terminate(weir_executor *executor, int err)
 {
+    weir__running_loops_remove(executor);
     /* From here on the clock may be destroyed: weak references may keep the executor for longer. */
     weir__executor_stats_deinit(executor);
     weir__clock_unsubscribe(executor->options.clock, &executor->observer);
@@ -533,6 +534,7 @@ static bool try_suspend(weir_executor *executor)
     if (weir__executor_state(executor) == executor->turn.state &&
         weir__queue_close_if_empty(&executor->queue)) {
         has_idled = executor->turn.state == WEIR_EXECUTOR_STARTED;
+        weir__running_loops_remove(executor);
         weir__executor_stop_type(executor);
         detach(executor);
         set_state(executor, WEIR_EXECUTOR_SUSPENDED);
@@ -656,6 +658,7 @@ static int start_thread(weir_executor *executor)
     atomic_store_explicit(&executor->next_wakeup, WEIR__AWAKE, memory_order_seq_cst);
     set_state(executor, WEIR_EXECUTOR_STARTED);
     weir__queue_open(&executor->queue);
+    weir__running_loops_add(executor);
     return 0;
 }
 

@@ -33,6 +33,7 @@ void weir__manual_open(weir_executor *executor, weir__manual *manual, bool owned
     executor->turn.state = WEIR_EXECUTOR_STARTED;
     weir__queue_open(&executor->queue);
     atomic_store_explicit(&executor->next_wakeup, WEIR_NEVER, memory_order_seq_cst);
+    weir__running_loops_add(executor);
 }
 
 int weir__manual_claim(weir_executor *executor)

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An iteration places a mark of its own in the list, behind the loop that it visits. So the loop
+ * may leave the list meanwhile, and the lock is held only to move the mark.
+ */
+#include "executor/running_loops.h"
+
+#include "executor/executor.h"
+
+static weir__mutex lock = WEIR__MUTEX_INIT;
+static weir__list loops = {&loops, &loops}; /* guarded by lock */
+
+/* An item of the list: a loop, or a mark. */
+static weir_executor *loop_of(weir__running_loop *item)
+{
+    return item->is_mark ? NULL : WEIR_CONTAINER_OF(item, weir_executor, running_loop);
+}
+
+void weir__running_loops_add(weir_executor *executor)
+{
+    weir__running_loop *item = &executor->running_loop;
+
+    if (!executor->type->is_loop)
+        return;
+    weir__mutex_lock(&lock);
+    if (item->link.next == NULL) {
+        weir__executor_weak_retain(executor);
+        weir__list_append(&loops, &item->link);
+    }
+    weir__mutex_unlock(&lock);
+}
+
+void weir__running_loops_remove(weir_executor *executor)
+{
+    weir__running_loop *item = &executor->running_loop;
+    bool was_in;
+
+    if (!executor->type->is_loop)
+        return;
+    weir__mutex_lock(&lock);
+    was_in = item->link.next != NULL;
+    if (was_in) {
+        weir__list_remove(&item->link);
+        item->link = (weir__list){0};
+    }
+    weir__mutex_unlock(&lock);
+    if (was_in)
+        weir__executor_weak_release(executor);
+}
+
+/* Moves the mark behind the next loop and retains that. Returns NULL at the end of the list. */
+static weir_executor *take_next(weir__running_loop *mark)
+{
+    weir_executor *loop = NULL;
+    weir__list *next;
+
+    weir__mutex_lock(&lock);
+    for (next = mark->link.next; next != &loops && loop == NULL; next = next->next) {
+        loop = loop_of(WEIR_CONTAINER_OF(next, weir__running_loop, link));
+        if (loop == NULL)
+            continue;
+        weir__executor_weak_retain(loop);
+        weir__list_remove(&mark->link);
+        weir__list_append(next->next, &mark->link);
+    }
+    weir__mutex_unlock(&lock);
+    return loop;
+}
+
+void weir__running_loops_foreach(weir__running_loop_fn *fn, void *arg)
+{
+    weir__running_loop mark = {.is_mark = true};
+    weir_executor *loop;
+
+    weir__mutex_lock(&lock);
+    weir__list_append(loops.next, &mark.link); /* before the first */
+    weir__mutex_unlock(&lock);
+    while ((loop = take_next(&mark)) != NULL) {
+        fn(loop, arg);
+        weir__executor_weak_release(loop);
+    }
+    weir__mutex_lock(&lock);
+    weir__list_remove(&mark.link);
+    weir__mutex_unlock(&lock);
+}
