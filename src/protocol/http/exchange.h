@@ -253,6 +253,10 @@ void weir__http_exchange_flush(struct weir__exchange_connection *connection);
 
 const weir__http_route_tree *weir__http_router_tree(const weir_http_router *router);
 
+/* Creates a router with the routes of another one and more. Fails as weir_http_router_create. */
+int weir__http_router_extend(const weir_http_router *router, const weir_http_route *more,
+                             weir_http_router **ret_router);
+
 /* An empty buffer, borrowed. */
 weir_buf *weir__http_router_empty(const weir_http_router *router);
 

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "protocol/http/filters.h"
+#include "protocol/http/server_routes.h"
 
 #define RELEASE_TIMEOUT_NS weir_seconds(10)
 
@@ -23,7 +24,7 @@ struct weir_http_server {
     weir__http_server_config config;
     weir_server *server;
     weir_group *group; /* its own; NULL = the caller's */
-    weir_http_router *router;
+    weir__http_server_routes routes;
     weir_http_client_limit *client_limit; /* these: NULL = none */
     weir__http_security *security[2];     /* without and with TLS */
     weir__http_cors *cors;
@@ -81,7 +82,10 @@ static int init_connection(weir_channel *channel, void *user_data)
         err = add_filters(server, pipeline, is_tls);
     if (err == 0 && options->init_connection != NULL)
         err = options->init_connection(channel, options->user_data);
-    return err == 0 ? weir_http_router_add(pipeline, server->router, options->max_content) : err;
+    return err == 0
+               ? weir_http_router_add(pipeline, weir__http_server_routes_current(&server->routes),
+                                      options->max_content)
+               : err;
 }
 
 /* ---- starting ---- */
@@ -117,12 +121,8 @@ static int create_filters(weir_http_server *server)
 static int create_parts(weir_http_server *server)
 {
     const weir_http_server_options *options = &server->config.options;
-    int err = 0;
+    int err = weir__http_server_routes_init(&server->routes, options->routes, options->router);
 
-    if (options->router != NULL)
-        server->router = weir_http_router_retain(options->router);
-    else
-        err = weir_http_router_create(options->routes, &server->router);
     if (err == 0)
         err = create_filters(server);
     if (err == 0 && options->workers == NULL)
@@ -146,7 +146,7 @@ static void free_server(weir_http_server *server)
     weir__http_security_release(server->security[true]);
     weir__http_cors_release(server->cors);
     weir__http_compression_release(server->compression);
-    weir_http_router_release(server->router);
+    weir__http_server_routes_deinit(&server->routes);
     weir__http_server_config_deinit(&server->config);
     weir_memory_free(server);
 }
@@ -223,6 +223,12 @@ void weir_http_server_release(weir_http_server *server)
         return;
     }
     free_server(server);
+}
+
+int weir_http_server_add_routes(weir_http_server *server, const weir_http_route *routes,
+                                void (*released)(void *arg), void *arg)
+{
+    return weir__http_server_routes_add(&server->routes, routes, released, arg);
 }
 
 weir_server *weir_http_server_server(const weir_http_server *server)

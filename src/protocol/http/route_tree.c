@@ -351,6 +351,19 @@ void weir__http_route_tree_free(weir__http_route_tree *tree)
     weir_memory_free(tree);
 }
 
+size_t weir__http_route_tree_count(const weir__http_route_tree *tree)
+{
+    return tree->route_count;
+}
+
+weir_http_route weir__http_route_tree_route(const weir__http_route_tree *tree, size_t index)
+{
+    weir_http_route route = tree->routes[index].given;
+
+    route.group = &tree->routes[index].group; /* the caller's variable may be gone */
+    return route;
+}
+
 size_t weir__http_route_tree_max_parameters(const weir__http_route_tree *tree)
 {
     return tree->max_parameters;

@@ -40,6 +40,11 @@ typedef struct weir__http_route_tree weir__http_route_tree;
 int weir__http_route_tree_create(const weir_http_route *routes, weir__http_route_tree **ret_tree);
 void weir__http_route_tree_free(weir__http_route_tree *tree);
 
+/* The number of routes; and one of them, in the order given, with texts and a group that live as
+ * long as the tree. */
+size_t weir__http_route_tree_count(const weir__http_route_tree *tree);
+weir_http_route weir__http_route_tree_route(const weir__http_route_tree *tree, size_t index);
+
 /* The largest parameter count of its routes. */
 size_t weir__http_route_tree_max_parameters(const weir__http_route_tree *tree);
 

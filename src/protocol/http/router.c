@@ -3,6 +3,7 @@
  * Routers: a compiled tree of routes, shared by the connections of a server.
  */
 #include <errno.h>
+#include <string.h>
 
 #include <weir/memory.h>
 
@@ -39,6 +40,28 @@ int weir_http_router_create(const weir_http_route *routes, weir_http_router **re
     weir__refs_init(&router->refs);
     *ret_router = router;
     return 0;
+}
+
+int weir__http_router_extend(const weir_http_router *router, const weir_http_route *more,
+                             weir_http_router **ret_router)
+{
+    size_t count = weir__http_route_tree_count(router->tree), more_count = 0;
+    weir_http_route *all;
+    int err;
+
+    if (more == NULL)
+        return -EINVAL;
+    while (more[more_count].path != NULL)
+        more_count++;
+    all = weir_memory_alloc((count + more_count + 1) * sizeof(*all));
+    if (all == NULL)
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++)
+        all[i] = weir__http_route_tree_route(router->tree, i);
+    memcpy(all + count, more, (more_count + 1) * sizeof(*all));
+    err = weir_http_router_create(all, ret_router);
+    weir_memory_free(all);
+    return err;
 }
 
 weir_http_router *weir_http_router_retain(weir_http_router *router)
