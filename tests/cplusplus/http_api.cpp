@@ -629,6 +629,8 @@ weir_http_server *start_server()
     options.routes = routes;
     options.threads = 1;
     EXPECT(weir_http_server_start(&options, &server) == 0);
+    routes[0].path = "/more";
+    EXPECT(weir_http_server_add_routes(server, routes, nullptr, nullptr) == 0);
     return server;
 }
 
