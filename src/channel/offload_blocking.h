@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Handlers that block are moved from the loops to another group: the option offload_when_blocking
+ * of channels.
+ *
+ * The watchdog decides that a handler blocks. Its table is then in a list of the process. In
+ * channels with the option
+ *
+ *      a handler that is added later       runs on the group from the start
+ *      a handler on the loop               moves there: by a walk over the channels of each loop,
+ *                                          when the channel is registered on another loop, and
+ *                                          when it gets the option
+ *
+ * remote_handler.h has the move itself.
+ */
+#ifndef WEIR_CHANNEL_OFFLOAD_BLOCKING_H
+#define WEIR_CHANNEL_OFFLOAD_BLOCKING_H
+
+#include <stdatomic.h>
+
+#include <weir/channel.h>
+#include <weir/handler.h>
+
+/*
+ * Any thread: the handler has blocked, for the `blocks`-th time. From now on it runs on the groups
+ * of the channels with offload_when_blocking. The first call logs the number of channels, when the
+ * loops have answered; call it for each further block, too, because it looks for contexts that
+ * could not be moved before. No effect if the table has `stays_on_loop`.
+ */
+void weir__handler_offload(const weir_handler *handler, uint64_t blocks);
+
+/* Any thread: true if the handler runs on other groups. *ret_moved is the number of contexts that
+ * were moved from their loop. */
+bool weir__handler_offload_read(const weir_handler *handler, uint64_t *ret_moved);
+
+#endif
