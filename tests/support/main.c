@@ -10,6 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __GLIBC__ /* defined by the headers above */
+#include <sys/single_threaded.h>
+#endif
 
 #include <weir/thread.h>
 
@@ -46,6 +49,15 @@ void test_skip(const char *reason, const char *file, int line)
     _skip(file, line);
 }
 
+/* Of a test in tests/single_threaded.txt. */
+static void check_single_threaded(void)
+{
+#ifdef __GLIBC__
+    if (getenv("WEIR_SINGLE_THREADED") != NULL && !__libc_single_threaded)
+        fail_msg("starts a thread: remove it from tests/single_threaded.txt");
+#endif
+}
+
 static void run_and_check(void **state)
 {
     const struct test_case *test = *state;
@@ -57,6 +69,7 @@ static void run_and_check(void **state)
     (void)weir__file_writers_wait(TEST_TIMEOUT_NS);
     weir_locals_remove_all();
     test_memory_check();
+    check_single_threaded();
 }
 
 static size_t select_tests(const char *wanted, struct CMUnitTest *ret_selected)
