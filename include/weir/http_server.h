@@ -214,12 +214,12 @@ WEIR_API void weir_http_exchange_on_writable(weir_http_exchange *exchange,
 
 /*
  * Hands the connection over to another protocol: answers 101 with the headers of the exchange,
- * which must have Upgrade; then removes the HTTP handlers and calls `init`, on the loop, to add
- * others in their place. Bytes that the client sent behind its request are read by these. If `init`
- * fails, the connection is reset.
- * Thread: any.  Lends until `init` was called: user_data; if it is not, because the connection is
- * lost, `init` is called with a channel that is closed.  Fails: -EINVAL (no Upgrade, or the request
- * has content), -ENOTSUP (not HTTP/1.1), and as weir_http_respond.
+ * which must have Upgrade; then removes the HTTP handlers, except those of init_connection, and
+ * calls `init`, on the loop, to add others in their place. Bytes that the client sent behind its
+ * request are read by these. If `init` fails, the connection is reset. After a success `init` is
+ * called exactly once: with a channel that is closed if the connection is lost meanwhile.
+ * Thread: any.  Lends until `init` was called: user_data.  Fails: -EINVAL (no Upgrade, or the
+ * request has content), -ENOTSUP (not HTTP/1.1), and as weir_http_respond.
  */
 WEIR_API int weir_http_exchange_upgrade(weir_http_exchange *exchange, weir_init_fn *init,
                                         void *user_data);

@@ -250,7 +250,7 @@ static void on_inactive(weir_ctx *ctx)
     weir_fire_inactive(ctx);
 }
 
-static const weir_handler handler = {
+const weir_handler weir__http_access_log_handler = {
     .name = "http-access-log",
     .state_size = sizeof(struct state),
     .init = init,
@@ -263,5 +263,5 @@ static const weir_handler handler = {
 
 int weir_http_access_log_add(weir_pipeline *pipeline, weir_http_access_log *log)
 {
-    return weir_pipeline_add_last(pipeline, &handler, &log);
+    return weir_pipeline_add_last(pipeline, &weir__http_access_log_handler, &log);
 }

@@ -390,7 +390,7 @@ static void on_inactive(weir_ctx *ctx)
     weir_fire_inactive(ctx);
 }
 
-static const weir_handler handler = {
+const weir_handler weir__http_client_limit_handler = {
     .name = "http-client-limit",
     .state_size = sizeof(struct state),
     .init = init,
@@ -403,5 +403,5 @@ static const weir_handler handler = {
 
 int weir_http_client_limit_add(weir_pipeline *pipeline, weir_http_client_limit *limit)
 {
-    return weir_pipeline_add_last(pipeline, &handler, &limit);
+    return weir_pipeline_add_last(pipeline, &weir__http_client_limit_handler, &limit);
 }

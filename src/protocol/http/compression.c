@@ -565,7 +565,7 @@ static void on_removed(weir_ctx *ctx)
     end_work(ctx, weir_ctx_state(ctx), WEIR_ECLOSED);
 }
 
-static const weir_handler handler = {
+const weir_handler weir__http_compression_handler = {
     .name = "http-compression",
     .state_size = sizeof(struct state),
     .init = init,
@@ -584,7 +584,9 @@ int weir__http_compression_add(weir_pipeline *pipeline, weir__http_compression *
 
     if (compression->decodes_requests)
         err = weir__http_decompression_add(pipeline, compression, false);
-    return err == 0 ? weir_pipeline_add_last(pipeline, &handler, &compression) : err;
+    return err == 0
+               ? weir_pipeline_add_last(pipeline, &weir__http_compression_handler, &compression)
+               : err;
 }
 
 int weir_http_compression_add(weir_pipeline *pipeline, const weir_http_compression_options *options)

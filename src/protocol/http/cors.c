@@ -372,7 +372,7 @@ static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
     weir_write(ctx, msg, done);
 }
 
-static const weir_handler handler = {
+const weir_handler weir__http_cors_handler = {
     .name = "http-cors",
     .state_size = sizeof(struct state),
     .init = init,
@@ -384,7 +384,7 @@ static const weir_handler handler = {
 
 int weir__http_cors_add(weir_pipeline *pipeline, weir__http_cors *cors)
 {
-    return weir_pipeline_add_last(pipeline, &handler, &cors);
+    return weir_pipeline_add_last(pipeline, &weir__http_cors_handler, &cors);
 }
 
 int weir_http_cors_add(weir_pipeline *pipeline, const weir_http_cors_options *options)

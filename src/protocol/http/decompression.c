@@ -305,7 +305,7 @@ static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
     weir_write(ctx, msg, done);
 }
 
-static const weir_msg_decoder handler = {
+const weir_msg_decoder weir__http_decompression_handler = {
     .handler = {.name = "http-decompression",
                 WEIR_MSG_DECODER_SLOTS(struct state),
                 .init = init,
@@ -319,7 +319,7 @@ int weir__http_decompression_add(weir_pipeline *pipeline, weir__http_compression
 {
     struct options options = {.compression = compression, .is_client = is_client};
 
-    return weir_pipeline_add_last(pipeline, &handler.handler, &options);
+    return weir_pipeline_add_last(pipeline, &weir__http_decompression_handler.handler, &options);
 }
 
 int weir_http_decompression_add(weir_pipeline *pipeline,

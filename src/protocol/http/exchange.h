@@ -5,6 +5,7 @@
  *      exchange_handler.c   the handler: finds the route, passes on the request's parts
  *      exchange_content.c   the content of the request: collected, streamed or discarded
  *      exchange_response.c  the response
+ *      exchange_upgrade.c   handing the connection over to another protocol
  *      exchange_mailbox.c   calls from other threads to the loop, and callbacks to the handler's
  *      exchange.c           lifecycle and accessors
  *
@@ -80,6 +81,12 @@ struct weir__exchange_callback_slot {
     atomic_bool is_own_used;
 };
 
+/* Another protocol that takes the connection over. */
+struct weir__exchange_upgrade {
+    weir_init_fn *init; /* NULL = none */
+    void *user_data;
+};
+
 /* The state of the handler: one for each connection. */
 struct weir__exchange_connection {
     weir_http_router *router; /* retained */
@@ -88,6 +95,8 @@ struct weir__exchange_connection {
     uint64_t max_content;
     bool is_reading;  /* inside `read`: a read_complete follows, which flushes */
     bool needs_flush; /* at the read_complete */
+    bool is_draining;
+    struct weir__exchange_upgrade upgrade; /* whose 101 has been written */
 };
 
 struct weir_http_exchange {
@@ -233,6 +242,10 @@ void weir__http_exchange_run(weir_http_exchange *exchange);
 int weir__http_exchange_respond(weir_http_exchange *exchange, int status, weir_msg *body,
                                 weir_promise *done);
 
+/* Any thread: writes 101 with the headers of the exchange, and upgrades. Fails as the upgrade. */
+int weir__http_exchange_respond_upgrade(weir_http_exchange *exchange,
+                                        const struct weir__exchange_upgrade *upgrade);
+
 /* On the loop: the exchange has no users and is not answered: 500, or a reset. */
 void weir__http_exchange_give_up(weir_http_exchange *exchange);
 
@@ -248,6 +261,22 @@ void weir__http_exchange_continue(weir_http_exchange *exchange);
 
 /* On the loop: sends what was written; at the end of the read if there is one. */
 void weir__http_exchange_flush(struct weir__exchange_connection *connection);
+
+/* --- exchange_upgrade.c --- */
+
+/*
+ * On the loop: upgrades the connection when 101, whose end is to be written with the promise, has
+ * been sent, or when bytes of the next protocol arrive. Fails with -ENOMEM.
+ */
+int weir__http_upgrade_begin(weir_ctx *ctx, const struct weir__exchange_upgrade *upgrade,
+                             weir_promise **ret_written);
+
+/* On the loop: removes the handlers of HTTP and calls `init`. */
+void weir__http_upgrade_finish(weir_ctx *ctx);
+
+/* On the loop, or instead of it if it has ended: the connection is lost. Calls `init`, if there is
+ * an upgrade, which frees its data. */
+void weir__http_upgrade_cancel(weir_channel *channel, struct weir__exchange_upgrade *upgrade);
 
 /* --- router.c --- */
 

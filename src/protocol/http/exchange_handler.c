@@ -202,11 +202,15 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
     connection->is_reading = true;
     if (request != NULL) {
         on_request(connection, request);
-    } else if (connection->exchange == NULL) {
-        weir_msg_release(msg); /* of a request that was lost */
     } else if (weir_http_end_of(msg) != NULL) {
         weir_msg_release(msg);
-        weir__http_content_end(connection->exchange);
+        if (connection->exchange != NULL)
+            weir__http_content_end(connection->exchange);
+    } else if (connection->upgrade.init != NULL) { /* of the next protocol */
+        weir__http_upgrade_finish(ctx);
+        weir_fire_read(ctx, msg);
+    } else if (connection->exchange == NULL) {
+        weir_msg_release(msg); /* of a request that was lost */
     } else {
         weir__http_content_piece(connection->exchange, msg);
     }
@@ -241,6 +245,14 @@ static void lose(weir_ctx *ctx)
         weir__http_exchange_lose(connection->exchange);
 }
 
+static void end_connection(weir_ctx *ctx)
+{
+    struct weir__exchange_connection *connection = weir_ctx_state(ctx);
+
+    lose(ctx);
+    weir__http_upgrade_cancel(weir_ctx_channel(ctx), &connection->upgrade);
+}
+
 static void on_event(weir_ctx *ctx, weir_msg *event)
 {
     if (weir_http_refusal_of(event) != NULL)
@@ -250,8 +262,16 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
 
 static void on_inactive(weir_ctx *ctx)
 {
-    lose(ctx);
+    end_connection(ctx);
     weir_fire_inactive(ctx);
+}
+
+static void on_draining(weir_ctx *ctx)
+{
+    struct weir__exchange_connection *connection = weir_ctx_state(ctx);
+
+    connection->is_draining = true;
+    weir_fire_draining(ctx);
 }
 
 static int init(void *state, const void *given)
@@ -284,10 +304,11 @@ const weir_handler weir__http_exchange_handler = {
     .init = init,
     .deinit = deinit,
     .added = on_added,
-    .removed = lose,
+    .removed = end_connection,
     .inactive = on_inactive,
     .read = on_read,
     .read_complete = on_read_complete,
     .event = on_event,
     .writability = on_writability,
+    .draining = on_draining,
 };

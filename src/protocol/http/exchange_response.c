@@ -81,7 +81,7 @@ static void write_head(weir_http_exchange *exchange, weir_http_response *respons
  * Writes the end of the response. The exchange is detached before, because the end lets the codec
  * decode the next request. The caller is a user.
  */
-static void write_end(weir_http_exchange *exchange, weir_msg *end)
+static void write_end(weir_http_exchange *exchange, weir_msg *end, weir_promise *done)
 {
     weir_ctx *ctx = exchange->ctx;
 
@@ -90,7 +90,7 @@ static void write_end(weir_http_exchange *exchange, weir_msg *end)
         weir__http_exchange_check(exchange);
     if (exchange->is_end_received)
         weir__http_exchange_detach(exchange);
-    weir_write(ctx, end, NULL);
+    weir_write(ctx, end, done);
     if (exchange->connection != NULL)
         weir__http_content_discard(exchange);
     flush(ctx);
@@ -130,12 +130,12 @@ static void write_whole(weir_http_exchange *exchange, weir_http_response *respon
         weir_write(exchange->ctx, body, done);
     }
     if (exchange->connection != NULL)
-        write_end(exchange, weir_http_end_static());
+        write_end(exchange, weir_http_end_static(), NULL);
 }
 
 /* ---- operations ---- */
 
-enum op_kind { OP_RESPOND, OP_BEGIN, OP_WRITE, OP_END };
+enum op_kind { OP_RESPOND, OP_BEGIN, OP_WRITE, OP_END, OP_UPGRADE };
 
 /* A call of the API, on its way to the loop if it came from another thread. */
 struct op {
@@ -147,6 +147,7 @@ struct op {
     weir_promise *done;
     enum weir_http_name name; /* OTHER = none: a field that is added unless it is there */
     const char *value;
+    struct weir__exchange_upgrade upgrade;
 };
 
 struct posted_op {
@@ -188,6 +189,23 @@ static void write_piece(weir_http_exchange *exchange, const struct op *op)
     }
 }
 
+static int write_upgrade(weir_http_exchange *exchange, const struct op *op)
+{
+    weir_promise *written;
+    int err = weir__http_upgrade_begin(exchange->ctx, &op->upgrade, &written);
+
+    if (err < 0) {
+        fail(op, err);
+        weir__http_reset(weir_ctx_channel(exchange->ctx));
+        return err;
+    }
+    write_head(exchange, complete_head(exchange, op->response), 0, false);
+    if (exchange->connection != NULL)
+        write_end(exchange, weir_http_end_static(), written);
+    weir_promise_release(written);
+    return 0;
+}
+
 /* On the loop. The phase has been claimed. */
 static int perform(weir_http_exchange *exchange, const struct op *op)
 {
@@ -211,8 +229,10 @@ static int perform(weir_http_exchange *exchange, const struct op *op)
         write_piece(exchange, op);
         break;
     case OP_END:
-        write_end(exchange, op->msg);
+        write_end(exchange, op->msg, NULL);
         break;
+    case OP_UPGRADE:
+        return write_upgrade(exchange, op);
     }
     return 0;
 }
@@ -230,7 +250,8 @@ static void on_posted(void *arg, int status)
     weir_http_exchange *exchange = posted->exchange;
 
     (void)status; /* if the loop ends, the exchange is detached */
-    (void)perform(exchange, &posted->op);
+    if (perform(exchange, &posted->op) < 0)
+        weir__http_upgrade_cancel(weir_ctx_channel(exchange->ctx), &posted->op.upgrade);
     weir_promise_release(posted->op.done);
     /* After the operation: until now, calls on the loop queue up behind. */
     count_posted(exchange, posted, -1);
@@ -262,10 +283,13 @@ static int post(weir_http_exchange *exchange, struct posted_op *posted, const st
 }
 
 /* After the claim: until then, another thread may respond, too. */
-static int add_field(weir_http_exchange *exchange, const struct op *op)
+static int complete_fields(weir_http_exchange *exchange, const struct op *op)
 {
     weir_http_headers *headers;
 
+    if (op->kind == OP_UPGRADE)
+        return weir_http_headers_get(&exchange->headers, WEIR_HTTP_UPGRADE).data != NULL ? 0
+                                                                                         : -EINVAL;
     if (op->name == WEIR_HTTP_OTHER)
         return 0;
     headers = exchange->headers.count > 0 ? &exchange->headers : &op->response->head.headers;
@@ -295,7 +319,7 @@ static int submit(weir_http_exchange *exchange, struct op *op, uint8_t from, uin
         fail(op, err);
         return err;
     }
-    err = add_field(exchange, op);
+    err = complete_fields(exchange, op);
     if (err == 0 && is_direct)
         return perform(exchange, op);
     if (err == 0)
@@ -354,6 +378,14 @@ int weir_http_exchange_end(weir_http_exchange *exchange, weir_http_end *end)
                     .msg = end != NULL ? weir_http_end_msg(end) : weir_http_end_static()};
 
     return submit(exchange, &op, WEIR__EXCHANGE_BEGUN, WEIR__EXCHANGE_ENDED);
+}
+
+int weir__http_exchange_respond_upgrade(weir_http_exchange *exchange,
+                                        const struct weir__exchange_upgrade *upgrade)
+{
+    struct op op = {.kind = OP_UPGRADE, .status = 101, .upgrade = *upgrade};
+
+    return submit(exchange, &op, WEIR__EXCHANGE_OPEN, WEIR__EXCHANGE_ENDED);
 }
 
 void weir_http_exchange_abort(weir_http_exchange *exchange)

@@ -4,8 +4,25 @@
 #include <stdio.h>
 
 #include <weir/error.h>
+#include <weir/pipeline.h>
 
 #define VARY_MAX 256 /* longer ones get another line */
+
+void weir__http_filters_remove(weir_pipeline *pipeline)
+{
+    const weir_handler *const filters[] = {&weir__http_access_log_handler,
+                                           &weir__http_request_ids_handler,
+                                           &weir__http_client_limit_handler,
+                                           &weir__http_security_handler,
+                                           &weir__http_cors_handler,
+                                           &weir__http_compression_handler,
+                                           &weir__http_decompression_handler.handler};
+    weir_ctx *ctx;
+
+    for (size_t i = 0; i < sizeof(filters) / sizeof(filters[0]); i++)
+        while ((ctx = weir_pipeline_find_handler(pipeline, filters[i])) != NULL)
+            weir_ctx_remove(ctx);
+}
 
 bool weir__http_is_interim(const weir_http_response *response)
 {

@@ -6,7 +6,21 @@
 #ifndef WEIR_PROTOCOL_HTTP_FILTERS_H
 #define WEIR_PROTOCOL_HTTP_FILTERS_H
 
+#include <weir/codec.h>
 #include <weir/http_filters.h>
+
+/* ---- handlers ---- */
+
+extern const weir_handler weir__http_access_log_handler;
+extern const weir_handler weir__http_request_ids_handler;
+extern const weir_handler weir__http_client_limit_handler;
+extern const weir_handler weir__http_security_handler;
+extern const weir_handler weir__http_cors_handler;
+extern const weir_handler weir__http_compression_handler;
+extern const weir_msg_decoder weir__http_decompression_handler;
+
+/* On the loop: removes the filters of a connection that another protocol takes over. */
+void weir__http_filters_remove(weir_pipeline *pipeline);
 
 /* ---- settings ---- */
 

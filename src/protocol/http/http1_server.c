@@ -423,6 +423,19 @@ static void count_waiting(weir_ctx *ctx, weir__http1_server *server, size_t byte
         server->is_paused = weir_ctx_pause_input(ctx) == 0;
 }
 
+/* After the removal: the end of the input follows the bytes of the next protocol. */
+static void pass_held_events(weir_ctx *ctx)
+{
+    const weir__http1_server *server = server_of(ctx);
+
+    if (!server->has_switched || !weir_channel_is_active(weir_ctx_channel(ctx)))
+        return;
+    if ((server->held_events & WEIR__HTTP1_INPUT_CLOSED) != 0)
+        weir_fire_event(ctx, weir_msg_retain(weir_event_input_closed()));
+    if ((server->held_events & WEIR__HTTP1_INPUT_DRAINED) != 0)
+        weir_fire_event(ctx, weir_msg_retain(weir_event_input_drained()));
+}
+
 /* ---- slots ---- */
 
 static void on_read(weir_ctx *ctx, weir_msg *msg)
@@ -507,7 +520,8 @@ static const weir_decoder servers = {
                 .close = weir__http1_server_on_close,
                 .shutdown_output = weir__http1_server_shutdown_output},
     .decode = decode,
-    .decode_last = decode_last};
+    .decode_last = decode_last,
+    .removed = pass_held_events};
 
 int weir_http1_server_add(weir_pipeline *pipeline, const weir_http1_options *options)
 {

@@ -85,7 +85,7 @@ static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
     weir_write(ctx, msg, done);
 }
 
-static const weir_handler request_ids = {
+const weir_handler weir__http_request_ids_handler = {
     .name = "http-request-ids",
     .state_size = sizeof(struct request_ids),
     .read = on_read,
@@ -94,5 +94,5 @@ static const weir_handler request_ids = {
 
 int weir_http_request_ids_add(weir_pipeline *pipeline)
 {
-    return weir_pipeline_add_last(pipeline, &request_ids, NULL);
+    return weir_pipeline_add_last(pipeline, &weir__http_request_ids_handler, NULL);
 }

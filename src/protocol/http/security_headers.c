@@ -167,7 +167,7 @@ static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
     weir_write(ctx, msg, done);
 }
 
-static const weir_handler handler = {
+const weir_handler weir__http_security_handler = {
     .name = "http-security",
     .state_size = sizeof(struct state),
     .init = init,
@@ -177,7 +177,7 @@ static const weir_handler handler = {
 
 int weir__http_security_add(weir_pipeline *pipeline, weir__http_security *security)
 {
-    return weir_pipeline_add_last(pipeline, &handler, &security);
+    return weir_pipeline_add_last(pipeline, &weir__http_security_handler, &security);
 }
 
 int weir_http_security_add(weir_pipeline *pipeline, const weir_http_security_options *options)
