@@ -48,6 +48,14 @@ typedef void weir_log_fn(void *user_data, enum weir_log_level level, const char 
 WEIR_API void weir_log_set(weir_log_fn *fn, void *user_data);
 
 /*
+ * Adds a listener, which receives every message, too; or removes the one with this function and
+ * argument, which is not called after that. Messages that a listener logs do not reach listeners.
+ * Thread: any; not from a listener.  Fails: -EINVAL, -ENOSPC (there are 8); -ENOENT.
+ */
+WEIR_API WEIR_MUST_USE int weir_log_add_listener(weir_log_fn *fn, void *user_data);
+WEIR_API int weir_log_remove_listener(weir_log_fn *fn, void *user_data);
+
+/*
  * The number of lines that standard error did not accept.
  * Thread: any.
  */

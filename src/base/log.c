@@ -75,6 +75,84 @@ static struct hook current_hook(void)
     }
 }
 
+/* ---- listeners ---- */
+
+/*
+ * A slot is free while `fn` is NULL and nobody uses it. Logging threads count themselves in `users`
+ * before they read `fn`; a removal clears `fn` and then waits for `users` to be 0. All accesses are
+ * sequentially consistent: either the thread sees the NULL, or the removal sees the thread.
+ */
+static struct listener {
+    _Atomic(weir_log_fn *) fn;
+    _Atomic(void *) user_data;
+    _Atomic uint32_t users;
+} listeners[8];
+
+static _Atomic int listener_count;
+static weir__mutex listeners_lock = WEIR__MUTEX_INIT; /* adding and removing */
+static _Thread_local bool in_listener;
+
+static struct listener *find_listener(weir_log_fn *fn, void *user_data)
+{
+    for (size_t i = 0; i < sizeof(listeners) / sizeof(listeners[0]); i++)
+        if (atomic_load(&listeners[i].fn) == fn &&
+            (fn == NULL || atomic_load(&listeners[i].user_data) == user_data))
+            return &listeners[i];
+    return NULL;
+}
+
+int weir_log_add_listener(weir_log_fn *fn, void *user_data)
+{
+    struct listener *listener;
+
+    if (fn == NULL)
+        return -EINVAL;
+    weir__mutex_lock(&listeners_lock);
+    listener = find_listener(NULL, NULL);
+    if (listener != NULL) {
+        atomic_store(&listener->user_data, user_data);
+        atomic_store(&listener->fn, fn);
+        atomic_fetch_add(&listener_count, 1);
+    }
+    weir__mutex_unlock(&listeners_lock);
+    return listener != NULL ? 0 : -ENOSPC;
+}
+
+int weir_log_remove_listener(weir_log_fn *fn, void *user_data)
+{
+    struct listener *listener = NULL;
+
+    weir__mutex_lock(&listeners_lock);
+    if (fn != NULL)
+        listener = find_listener(fn, user_data);
+    if (listener != NULL) {
+        atomic_store(&listener->fn, NULL);
+        while (atomic_load(&listener->users) > 0)
+            weir__thread_yield();
+        atomic_fetch_sub(&listener_count, 1);
+    }
+    weir__mutex_unlock(&listeners_lock);
+    return listener != NULL ? 0 : -ENOENT;
+}
+
+static void call_listeners(enum weir_log_level level, const char *subsystem, const char *object,
+                           const char *message)
+{
+    weir_log_fn *fn;
+
+    in_listener = true;
+    for (size_t i = 0; i < sizeof(listeners) / sizeof(listeners[0]); i++) {
+        atomic_fetch_add(&listeners[i].users, 1);
+        fn = atomic_load(&listeners[i].fn);
+        if (fn != NULL)
+            fn(atomic_load(&listeners[i].user_data), level, subsystem, object, message);
+        atomic_fetch_sub(&listeners[i].users, 1);
+    }
+    in_listener = false;
+}
+
+/* ---- levels ---- */
+
 void weir_log_set_level(enum weir_log_level level)
 {
     atomic_store_explicit(&threshold, (int)level, memory_order_relaxed);
@@ -203,5 +281,7 @@ void weir_log_write(enum weir_log_level level, const char *subsystem, const char
         hook.fn(hook.user_data, level, subsystem, object, message);
     else
         write_line(level, subsystem, object, message);
+    if (atomic_load(&listener_count) > 0 && !in_listener)
+        call_listeners(level, subsystem, object, message);
     errno = saved_errno;
 }

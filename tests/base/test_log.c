@@ -407,3 +407,98 @@ TEST(log, a_change_of_the_hook_is_atomic)
     assert_int_equal(atomic_load(&mixed), 0);
     assert_int_equal(atomic_load(&delivered), 10000);
 }
+
+/* ---- listeners ---- */
+
+static void log_again(void *user_data, enum weir_log_level level, const char *subsystem,
+                      const char *object, const char *message)
+{
+    on_log(user_data, level, subsystem, object, message);
+    weir__warn("log", "again", "from a listener");
+}
+
+TEST(log, listeners_get_messages_as_the_hook_does)
+{
+    struct record hook = {0}, first = {0}, second = {0};
+
+    weir_log_set(on_log, &hook);
+    assert_int_equal(weir_log_add_listener(log_again, &first), 0);
+    assert_int_equal(weir_log_add_listener(on_log, &second), 0);
+    weir__info("loop", "weir-1", "below the level");
+    weir__warn("loop", "weir-1", "rebuilt");
+    assert_int_equal(first.calls, 1); /* not with its own message */
+    assert_int_equal(second.calls, 1);
+    assert_string_equal(second.message, "rebuilt");
+    assert_int_equal(hook.calls, 2);
+    assert_int_equal(weir_log_remove_listener(log_again, &first), 0);
+    weir__warn("loop", "weir-1", "rebuilt");
+    assert_int_equal(first.calls, 1);
+    assert_int_equal(second.calls, 2);
+    assert_int_equal(weir_log_remove_listener(on_log, &second), 0);
+}
+
+TEST(log, listeners_are_limited_and_found_by_function_and_argument)
+{
+    struct record records[9] = {{0}};
+
+    assert_int_equal(weir_log_add_listener(NULL, NULL), -EINVAL);
+    assert_int_equal(weir_log_remove_listener(NULL, NULL), -ENOENT);
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(weir_log_add_listener(on_log, &records[i]), 0);
+    assert_int_equal(weir_log_add_listener(on_log, &records[8]), -ENOSPC);
+    assert_int_equal(weir_log_remove_listener(on_log, &records[8]), -ENOENT);
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(weir_log_remove_listener(on_log, &records[i]), 0);
+    assert_int_equal(weir_log_remove_listener(on_log, &records[0]), -ENOENT);
+}
+
+struct short_lived {
+    _Atomic bool is_gone;
+    _Atomic bool was_late;
+};
+
+static void note_late(void *user_data, enum weir_log_level level, const char *subsystem,
+                      const char *object, const char *message)
+{
+    struct short_lived *listener = user_data;
+
+    (void)level, (void)subsystem, (void)object, (void)message;
+    weir__thread_yield();
+    if (listener->is_gone)
+        listener->was_late = true;
+}
+
+static void log_until(void *arg)
+{
+    _Atomic bool *stop = arg;
+
+    while (!*stop)
+        weir__warn("log", "-", "message");
+}
+
+static void ignore(void *user_data, enum weir_log_level level, const char *subsystem,
+                   const char *object, const char *message)
+{
+    (void)user_data, (void)level, (void)subsystem, (void)object, (void)message;
+}
+
+TEST(log, a_removed_listener_is_not_called_any_more)
+{
+    _Atomic bool stop = false;
+    weir__thread thread;
+
+    weir_log_set(ignore, NULL);
+    assert_int_equal(weir__thread_start("logs", log_until, &stop, &thread), 0);
+    for (int i = 0; i < 300; i++) {
+        struct short_lived listener = {false, false};
+
+        assert_int_equal(weir_log_add_listener(note_late, &listener), 0);
+        weir__warn("log", "-", "message");
+        assert_int_equal(weir_log_remove_listener(note_late, &listener), 0);
+        listener.is_gone = true;
+        weir__thread_yield();
+        assert_false(listener.was_late);
+    }
+    stop = true;
+    weir__thread_join(&thread);
+}

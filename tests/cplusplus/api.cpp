@@ -57,14 +57,23 @@ void use_random()
     EXPECT(std::memcmp(id, other, sizeof(id)) != 0);
 }
 
+void count_message(void *count, enum weir_log_level, const char *, const char *, const char *)
+{
+    ++*static_cast<int *>(count);
+}
+
 void use_log()
 {
+    int messages = 0;
+
     weir_log_set([](void *, enum weir_log_level, const char *, const char *, const char *) {},
                  nullptr);
     weir_log_set_level(WEIR_LOG_ERROR);
     EXPECT(!weir_log_enabled(WEIR_LOG_WARN));
     EXPECT(std::strcmp(weir_log_level_name(WEIR_LOG_WARN), "WARN") == 0);
-    weir_log_write(WEIR_LOG_ERROR, "api", nullptr, "%s", "heard by nobody");
+    EXPECT(weir_log_add_listener(count_message, &messages) == 0);
+    weir_log_write(WEIR_LOG_ERROR, "api", nullptr, "%s", "heard by the listener");
+    EXPECT(weir_log_remove_listener(count_message, &messages) == 0 && messages == 1);
     EXPECT(weir_log_dropped() == 0);
     weir_log_set_level(WEIR_LOG_WARN);
     weir_log_set(nullptr, nullptr);
