@@ -403,7 +403,7 @@ WEIR_API WEIR_MUST_USE void *weir_attribute_take(weir_channel *channel,
  *
  * Each loop counts without locked instructions; reading sums up the counts. Counts survive the end
  * of a loop, and totals never decrease. The same numbers are in the metric registry (weir/metric.h)
- * as "channels.open", "channels.errors.refused", and so on.
+ * as "channels.open{transport=...}", "channels.errors{transport=...,cause=...}", and so on.
  */
 
 /* Errors of connect, accept, bind, receive, send and registration, by cause. */

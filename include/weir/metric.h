@@ -84,18 +84,38 @@ WEIR_API void weir_histogram_read(const weir_histogram *histogram,
  */
 WEIR_API int64_t weir_histogram_percentile(const weir_histogram *histogram, double percent);
 
+/* Called for one bucket: `count` values above the bucket before it and at most `upper`. */
+typedef void weir_histogram_bucket_fn(int64_t upper, uint64_t count, void *user_data);
+
+/*
+ * Calls `fn` for every bucket that is not empty, in ascending order. Every power of two minus one
+ * is the upper bound of a bucket.
+ * Thread: any.  Lends until it returns: user_data.
+ */
+WEIR_API void weir_histogram_foreach_bucket(const weir_histogram *histogram,
+                                            weir_histogram_bucket_fn *fn, void *user_data);
+
 /* --- metric ----------------------------------------------------------------------------------- */
 
 /*
  * Named counters, gauges and histograms of the library and of its user, readable at any time.
  *
+ * A name is a family, and optionally labels in the notation of Prometheus:
+ *
+ *      shop.answers
+ *      shop.answers{shelf="books",language="en"}
+ *
+ * A family has letters, digits, "_", ".", "#" and "-". A label's key has letters, digits and "_",
+ * does not begin with a digit or "__", and is not "le"; keys of a name differ. Within the quotes of
+ * a value, \\, \" and \n stand for a backslash, a quote and a line feed. The metrics of the library
+ * are in the same registry, such as "executor.tasks_run{group="weir",loop="weir-1#1"}".
+ *
  * A metric is registered under its name from create to release. Writing one is an atomic addition
- * or store. Readers take no lock; only the release of a metric waits for them. The metrics of the
- * library ("executor.weir-1#1.tasks_run") are in the same registry.
+ * or store. Readers take no lock; only the release of a metric waits for them.
  */
 
-/* Size of a name with its NUL: names have at most 95 bytes. */
-#define WEIR_METRIC_NAME_SIZE 96
+/* Size of a name with its NUL: names have at most 191 bytes. */
+#define WEIR_METRIC_NAME_SIZE 192
 
 enum weir_metric_kind {
     WEIR_METRIC_COUNTER,  /* only grows */
@@ -108,9 +128,11 @@ typedef struct weir_metric weir_metric;
 /* A copy of a metric at the time it was read. */
 typedef struct weir_metric_value {
     char name[WEIR_METRIC_NAME_SIZE];
+    size_t family_length; /* labels, if any, begin at name + family_length with "{" */
     enum weir_metric_kind kind;
-    int64_t value;                  /* of a histogram: the number of values */
-    weir_histogram_summary summary; /* of a histogram; otherwise 0 */
+    int64_t value;                   /* of a histogram: the number of values */
+    weir_histogram_summary summary;  /* of a histogram; otherwise 0 */
+    const weir_histogram *histogram; /* a copy, during a weir_metric_fn; otherwise NULL */
 } weir_metric_value;
 
 /* Called for one metric; `value` is valid during the call. No lock is held: it may call any
@@ -119,8 +141,8 @@ typedef void weir_metric_fn(const weir_metric_value *value, void *user_data);
 
 /*
  * Creates a metric with value 0 and registers it under a copy of `name`.
- * Thread: any.  Gives: ret_metric.  Fails: -EINVAL for an empty name or an unknown kind,
- * -ENAMETOOLONG, -EEXIST if the name is taken, -ENOMEM.
+ * Thread: any.  Gives: ret_metric.  Fails: -EINVAL for an invalid name or kind, -ENAMETOOLONG,
+ * -EEXIST if the name is taken, -ENOMEM.
  */
 WEIR_API WEIR_MUST_USE int weir_metric_create(enum weir_metric_kind kind, const char *name,
                                               weir_metric **ret_metric);

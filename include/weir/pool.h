@@ -33,7 +33,7 @@ typedef struct weir_pool_block_stats {
 
 /* The cache of one thread. */
 typedef struct weir_pool_cache_stats {
-    uint64_t number;      /* as in its metrics, pool.cache#NUMBER */
+    uint64_t number;      /* as in its metrics: {cache="NUMBER"} */
     int64_t thread_id;    /* the thread id; 0 = an orphan: the thread has ended */
     char thread_name[16]; /* of an orphan, the name of its former thread */
     weir_pool_block_stats blocks;

@@ -208,6 +208,17 @@ void weir_histogram_read(const weir_histogram *histogram, weir_histogram_summary
     };
 }
 
+void weir_histogram_foreach_bucket(const weir_histogram *histogram, weir_histogram_bucket_fn *fn,
+                                   void *user_data)
+{
+    for (unsigned i = 0; i < WEIR__HISTOGRAM_BUCKETS; i++) {
+        uint64_t count = atomic_load_explicit(&histogram->buckets[i], memory_order_acquire);
+
+        if (count > 0)
+            fn(upper_bound(i), count, user_data);
+    }
+}
+
 int64_t weir_histogram_percentile(const weir_histogram *histogram, double percent)
 {
     struct snapshot snapshot;

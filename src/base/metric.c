@@ -107,18 +107,27 @@ static int take_slot_locked(uint32_t *ret_slot)
     return 0;
 }
 
-static uint32_t hash_of(const char *name)
-{
-    uint32_t hash = 2166136261u; /* FNV-1a */
+#define HASH_BASE 2166136261u /* FNV-1a */
 
-    for (; *name != '\0'; name++)
-        hash = (hash ^ (unsigned char)*name) * 16777619u;
+/* The hash of a text that is continued by `length` bytes at most. */
+static uint32_t hash_on(uint32_t hash, const char *text, size_t length)
+{
+    for (size_t i = 0; i < length && text[i] != '\0'; i++)
+        hash = (hash ^ (unsigned char)text[i]) * 16777619u;
     return hash;
 }
 
 static bool has_name(const weir_metric *metric, uint32_t hash, const char *name)
 {
-    return metric->name_hash == hash && strcmp(metric->name, name) == 0;
+    return metric->name_hash == hash && strncmp(name, metric->family, metric->family_length) == 0 &&
+           strcmp(name + metric->family_length, metric->labels) == 0;
+}
+
+/* Writes the whole name; it fits. */
+static void copy_name(const weir_metric *metric, char ret_name[WEIR_METRIC_NAME_SIZE])
+{
+    memcpy(ret_name, metric->family, metric->family_length);
+    memcpy(ret_name + metric->family_length, metric->labels, strlen(metric->labels) + 1);
 }
 
 /* ---- tables ---- */
@@ -133,7 +142,11 @@ void weir__metric_table_add(weir__metric_table *table)
 
 static void copy_row(const weir__metric_table *table, unsigned row, weir_metric_value *ret_value)
 {
-    *ret_value = (weir_metric_value){.kind = table->rows[row].kind, .value = table->read(row)};
+    *ret_value = (weir_metric_value){
+        .family_length = strcspn(table->rows[row].name, "{"),
+        .kind = table->rows[row].kind,
+        .value = table->read(row),
+    };
     (void)snprintf(ret_value->name, sizeof(ret_value->name), "%s", table->rows[row].name);
 }
 
@@ -174,12 +187,14 @@ static weir_metric **bucket_of(uint32_t hash)
 static int insert_locked(weir_metric *metric)
 {
     weir_metric **bucket = bucket_of(metric->name_hash);
+    char name[WEIR_METRIC_NAME_SIZE];
     int err;
 
+    copy_name(metric, name);
     for (weir_metric *other = *bucket; other != NULL; other = other->next_in_bucket)
-        if (has_name(other, metric->name_hash, metric->name))
+        if (has_name(other, metric->name_hash, name))
             return -EEXIST;
-    if (find_row(metric->name, NULL))
+    if (find_row(name, NULL))
         return -EEXIST;
     err = take_slot_locked(&metric->slot);
     if (err < 0)
@@ -230,17 +245,17 @@ static bool is_number(enum weir_metric_kind kind)
 }
 
 /* Registers an initialized metric: readers see it from here on. */
-static int publish(weir_metric *metric, const char *name)
+static int publish(weir_metric *metric, weir__metric_name name)
 {
-    size_t length = name != NULL ? strlen(name) : 0;
-    int err;
+    int err = weir__metric_name_check(name);
 
-    if (length == 0)
-        return -EINVAL;
-    if (length >= sizeof(metric->name))
-        return -ENAMETOOLONG;
-    memcpy(metric->name, name, length + 1);
-    metric->name_hash = hash_of(name);
+    if (err < 0)
+        return err;
+    metric->family = name.family;
+    metric->family_length = (uint8_t)strcspn(name.family, "{");
+    metric->labels = name.labels != NULL ? name.labels : name.family + metric->family_length;
+    metric->name_hash = hash_on(hash_on(HASH_BASE, metric->family, metric->family_length),
+                                metric->labels, WEIR_METRIC_NAME_SIZE);
 
     weir__mutex_lock(&registry.lock);
     err = insert_locked(metric);
@@ -249,26 +264,27 @@ static int publish(weir_metric *metric, const char *name)
     return err;
 }
 
-int weir__metric_init(weir_metric *metric, enum weir_metric_kind kind, const char *name)
+int weir__metric_init(weir_metric *metric, enum weir_metric_kind kind, weir__metric_name name)
 {
     return weir__metric_init_source(metric, kind, name, &metric->value);
 }
 
-int weir__metric_init_source(weir_metric *metric, enum weir_metric_kind kind, const char *name,
-                             const _Atomic int64_t *source)
+int weir__metric_init_source(weir_metric *metric, enum weir_metric_kind kind,
+                             weir__metric_name name, const _Atomic int64_t *source)
 {
     *metric = (weir_metric){.kind = kind, .source = source};
     return is_number(kind) ? publish(metric, name) : -EINVAL;
 }
 
-int weir__metric_init_read(weir_metric *metric, enum weir_metric_kind kind, const char *name,
+int weir__metric_init_read(weir_metric *metric, enum weir_metric_kind kind, weir__metric_name name,
                            weir__metric_read_fn *read, void *arg)
 {
     *metric = (weir_metric){.kind = kind, .read = read, .read_arg = arg};
     return is_number(kind) ? publish(metric, name) : -EINVAL;
 }
 
-int weir__metric_init_histogram(weir_metric *metric, const char *name, weir_histogram *histogram)
+int weir__metric_init_histogram(weir_metric *metric, weir__metric_name name,
+                                weir_histogram *histogram)
 {
     *metric = (weir_metric){.kind = WEIR_METRIC_HISTOGRAM, .histogram = histogram};
     return publish(metric, name);
@@ -291,7 +307,7 @@ void weir__metric_deinit(weir_metric *metric)
         weir__free(chunks[i]);
 }
 
-static int init_with_histogram(weir_metric *metric, const char *name)
+static int init_with_histogram(weir_metric *metric, weir__metric_name name)
 {
     weir_histogram *histogram;
     int err = weir_histogram_create(&histogram);
@@ -304,20 +320,29 @@ static int init_with_histogram(weir_metric *metric, const char *name)
     return err;
 }
 
+/* A metric that owns its name. */
+struct created {
+    weir_metric metric;
+    char name[];
+};
+
 int weir_metric_create(enum weir_metric_kind kind, const char *name, weir_metric **ret_metric)
 {
-    weir_metric *metric = weir__alloc(sizeof(*metric));
+    size_t size = name != NULL ? strnlen(name, WEIR_METRIC_NAME_SIZE) + 1 : 1;
+    struct created *created = weir__alloc(sizeof(*created) + size);
     int err;
 
-    if (metric == NULL)
+    if (created == NULL)
         return -ENOMEM;
-    err = kind == WEIR_METRIC_HISTOGRAM ? init_with_histogram(metric, name)
-                                        : weir__metric_init(metric, kind, name);
+    (void)snprintf(created->name, size, "%s", name != NULL ? name : "");
+    err = kind == WEIR_METRIC_HISTOGRAM
+              ? init_with_histogram(&created->metric, (weir__metric_name){created->name})
+              : weir__metric_init(&created->metric, kind, (weir__metric_name){created->name});
     if (err < 0) {
-        weir__free(metric);
+        weir__free(created);
         return err;
     }
-    *ret_metric = metric;
+    *ret_metric = &created->metric;
     return 0;
 }
 
@@ -355,13 +380,18 @@ int weir_metric_record(weir_metric *metric, int64_t value)
     return 0;
 }
 
-static void copy_metric(const weir_metric *metric, weir_metric_value *ret_value)
+/* Writes a histogram to `copy`, from which the summary is read, so that both agree. */
+static void copy_metric(const weir_metric *metric, weir_metric_value *ret_value,
+                        weir_histogram *copy)
 {
-    *ret_value = (weir_metric_value){.kind = metric->kind};
-    memcpy(ret_value->name, metric->name, sizeof(metric->name));
+    *ret_value = (weir_metric_value){.family_length = metric->family_length, .kind = metric->kind};
+    copy_name(metric, ret_value->name);
     if (metric->histogram != NULL) {
-        weir_histogram_read(metric->histogram, &ret_value->summary);
+        weir__histogram_init(copy);
+        weir_histogram_merge(copy, metric->histogram);
+        weir_histogram_read(copy, &ret_value->summary);
         ret_value->value = (int64_t)ret_value->summary.count;
+        ret_value->histogram = copy;
     } else if (metric->read != NULL) {
         ret_value->value = metric->read(metric->read_arg);
     } else {
@@ -370,7 +400,8 @@ static void copy_metric(const weir_metric *metric, weir_metric_value *ret_value)
 }
 
 /* Copies the metric in a slot, if any. Unless `name` is NULL its name must match. */
-static bool copy_slot(uint32_t index, const char *name, uint32_t hash, weir_metric_value *ret_value)
+static bool copy_slot(uint32_t index, const char *name, uint32_t hash, weir_metric_value *ret_value,
+                      weir_histogram *copy)
 {
     const struct slot *slot;
     const weir_metric *metric;
@@ -381,30 +412,34 @@ static bool copy_slot(uint32_t index, const char *name, uint32_t hash, weir_metr
     metric = slot != NULL ? atomic_load(&slot->metric) : NULL;
     wanted = metric != NULL && (name == NULL || has_name(metric, hash, name));
     if (wanted)
-        copy_metric(metric, ret_value);
+        copy_metric(metric, ret_value, copy);
     atomic_fetch_sub_explicit(&shared.readers, 1, memory_order_release);
     return wanted;
 }
 
 int weir_metric_read(const char *name, weir_metric_value *ret_value)
 {
+    weir_histogram copy;
     uint32_t hash;
 
     if (name == NULL)
         return -EINVAL;
-    hash = hash_of(name);
+    hash = hash_on(HASH_BASE, name, SIZE_MAX);
     for (uint32_t i = 0; i < atomic_load(&shared.slots_end); i++)
-        if (copy_slot(i, name, hash, ret_value))
+        if (copy_slot(i, name, hash, ret_value, &copy)) {
+            ret_value->histogram = NULL;
             return 0;
+        }
     return find_row(name, ret_value) ? 0 : -ENOENT;
 }
 
 void weir_metrics_foreach(weir_metric_fn *fn, void *user_data)
 {
     weir_metric_value value;
+    weir_histogram copy;
 
     for (uint32_t i = 0; i < atomic_load(&shared.slots_end); i++)
-        if (copy_slot(i, NULL, 0, &value))
+        if (copy_slot(i, NULL, 0, &value, &copy))
             fn(&value, user_data);
     visit_tables(fn, user_data);
 }

@@ -74,6 +74,7 @@ typedef struct weir__heap {
         char thread_name[16];
     } registry; /* guarded by the lock in heaps.c */
     weir_metric metrics[WEIR__HEAP_METRIC_COUNT];
+    char labels[32]; /* of its metrics */
     struct {
         alignas(64) _Atomic(weir_buf *) stack; /* linked by `block` */
         _Atomic uint32_t count;                /* at least the number of blocks on the stack */

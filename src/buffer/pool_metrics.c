@@ -42,7 +42,8 @@ int weir__pool_metrics_begin(void)
 
     for (unsigned i = 0; i < POOL_METRIC_COUNT && err == 0; i++)
         err = unless_taken(weir__metric_init_source(&metrics[i], pool_metrics[i].kind,
-                                                    pool_metrics[i].name, pool_metrics[i].source));
+                                                    (weir__metric_name){pool_metrics[i].name},
+                                                    pool_metrics[i].source));
     if (err < 0)
         weir__pool_metrics_end();
     return err;
@@ -79,12 +80,12 @@ static int64_t read_mapped(void *heap)
 }
 
 static const struct {
-    const char *name;
+    const char *family;
     weir__metric_read_fn *read;
 } heap_metrics[WEIR__HEAP_METRIC_COUNT] = {
-    [WEIR__HEAP_METRIC_OUT] = {"out_bytes", read_out},
-    [WEIR__HEAP_METRIC_CACHED] = {"cached_bytes", read_cached},
-    [WEIR__HEAP_METRIC_MAPPED] = {"mapped_bytes", read_mapped},
+    [WEIR__HEAP_METRIC_OUT] = {"pool.cache.out_bytes", read_out},
+    [WEIR__HEAP_METRIC_CACHED] = {"pool.cache.cached_bytes", read_cached},
+    [WEIR__HEAP_METRIC_MAPPED] = {"pool.cache.mapped_bytes", read_mapped},
 };
 
 void weir__pool_metrics_remove(weir__heap *heap)
@@ -95,15 +96,14 @@ void weir__pool_metrics_remove(weir__heap *heap)
 
 int weir__pool_metrics_add(weir__heap *heap)
 {
-    char name[WEIR_METRIC_NAME_SIZE];
     int err = 0;
 
-    for (unsigned i = 0; i < WEIR__HEAP_METRIC_COUNT && err == 0; i++) {
-        (void)snprintf(name, sizeof(name), "pool.cache#%llu.%s",
-                       (unsigned long long)heap->registry.number, heap_metrics[i].name);
-        err = unless_taken(weir__metric_init_read(&heap->metrics[i], WEIR_METRIC_GAUGE, name,
-                                                  heap_metrics[i].read, heap));
-    }
+    (void)snprintf(heap->labels, sizeof(heap->labels), "{cache=\"%llu\"}",
+                   (unsigned long long)heap->registry.number);
+    for (unsigned i = 0; i < WEIR__HEAP_METRIC_COUNT && err == 0; i++)
+        err = unless_taken(weir__metric_init_read(
+            &heap->metrics[i], WEIR_METRIC_GAUGE,
+            (weir__metric_name){heap_metrics[i].family, heap->labels}, heap_metrics[i].read, heap));
     if (err < 0)
         weir__pool_metrics_remove(heap);
     return err;

@@ -109,46 +109,49 @@ void weir__stats_created(const weir_channel *channel)
 
 #define WEIR__STAT_NONE WEIR__STAT_COUNT
 
-/* XX(field of weir_channel_stats, kind of metric, counter, counter to subtract) */
-#define ROWS(XX)                                                            \
-    XX(open, GAUGE, CREATED, CLOSED)                                        \
-    XX(active, GAUGE, ACTIVATED, DEACTIVATED)                               \
-    XX(listeners, GAUGE, LISTENERS_CREATED, LISTENERS_CLOSED)               \
-    XX(listeners_active, GAUGE, LISTENERS_ACTIVATED, LISTENERS_DEACTIVATED) \
-    XX(created, COUNTER, CREATED, NONE)                                     \
-    XX(closed, COUNTER, CLOSED, NONE)                                       \
-    XX(accepted, COUNTER, ACCEPTED, NONE)                                   \
-    XX(connected, COUNTER, CONNECTED, NONE)                                 \
-    XX(connects_failed, COUNTER, CONNECTS_FAILED, NONE)                     \
-    XX(accepts_failed, COUNTER, ACCEPTS_FAILED, NONE)                       \
-    XX(turned_away, COUNTER, TURNED_AWAY, NONE)                             \
-    XX(messages_received, COUNTER, MESSAGES_RECEIVED, NONE)                 \
-    XX(bytes_received, COUNTER, BYTES_RECEIVED, NONE)                       \
-    XX(messages_sent, COUNTER, MESSAGES_SENT, NONE)                         \
-    XX(bytes_sent, COUNTER, BYTES_SENT, NONE)                               \
-    XX(writes_failed, COUNTER, WRITES_FAILED, NONE)                         \
-    XX(unwritable, COUNTER, UNWRITABLE, NONE)                               \
-    XX(errors.refused, COUNTER, REFUSED, NONE)                              \
-    XX(errors.reset, COUNTER, RESET, NONE)                                  \
-    XX(errors.pipe, COUNTER, PIPE, NONE)                                    \
-    XX(errors.timed_out, COUNTER, TIMED_OUT, NONE)                          \
-    XX(errors.unreachable, COUNTER, UNREACHABLE, NONE)                      \
-    XX(errors.address, COUNTER, ADDRESS, NONE)                              \
-    XX(errors.descriptors, COUNTER, DESCRIPTORS, NONE)                      \
-    XX(errors.memory, COUNTER, MEMORY, NONE)                                \
-    XX(errors.too_long, COUNTER, TOO_LONG, NONE)                            \
-    XX(errors.rejected, COUNTER, REJECTED, NONE)                            \
-    XX(errors.other, COUNTER, OTHER, NONE)
+/* NUMBER(transport, field of weir_channel_stats, kind of metric, counter, counter to subtract)
+ * ERROR(transport, field of weir_channel_errors, counter) */
+#define ROWS(NUMBER, ERROR, transport)                                                     \
+    NUMBER(transport, open, GAUGE, CREATED, CLOSED)                                        \
+    NUMBER(transport, active, GAUGE, ACTIVATED, DEACTIVATED)                               \
+    NUMBER(transport, listeners, GAUGE, LISTENERS_CREATED, LISTENERS_CLOSED)               \
+    NUMBER(transport, listeners_active, GAUGE, LISTENERS_ACTIVATED, LISTENERS_DEACTIVATED) \
+    NUMBER(transport, created, COUNTER, CREATED, NONE)                                     \
+    NUMBER(transport, closed, COUNTER, CLOSED, NONE)                                       \
+    NUMBER(transport, accepted, COUNTER, ACCEPTED, NONE)                                   \
+    NUMBER(transport, connected, COUNTER, CONNECTED, NONE)                                 \
+    NUMBER(transport, connects_failed, COUNTER, CONNECTS_FAILED, NONE)                     \
+    NUMBER(transport, accepts_failed, COUNTER, ACCEPTS_FAILED, NONE)                       \
+    NUMBER(transport, turned_away, COUNTER, TURNED_AWAY, NONE)                             \
+    NUMBER(transport, messages_received, COUNTER, MESSAGES_RECEIVED, NONE)                 \
+    NUMBER(transport, bytes_received, COUNTER, BYTES_RECEIVED, NONE)                       \
+    NUMBER(transport, messages_sent, COUNTER, MESSAGES_SENT, NONE)                         \
+    NUMBER(transport, bytes_sent, COUNTER, BYTES_SENT, NONE)                               \
+    NUMBER(transport, writes_failed, COUNTER, WRITES_FAILED, NONE)                         \
+    NUMBER(transport, unwritable, COUNTER, UNWRITABLE, NONE)                               \
+    ERROR(transport, refused, REFUSED)                                                     \
+    ERROR(transport, reset, RESET)                                                         \
+    ERROR(transport, pipe, PIPE)                                                           \
+    ERROR(transport, timed_out, TIMED_OUT)                                                 \
+    ERROR(transport, unreachable, UNREACHABLE)                                             \
+    ERROR(transport, address, ADDRESS)                                                     \
+    ERROR(transport, descriptors, DESCRIPTORS)                                             \
+    ERROR(transport, memory, MEMORY)                                                       \
+    ERROR(transport, too_long, TOO_LONG)                                                   \
+    ERROR(transport, rejected, REJECTED)                                                   \
+    ERROR(transport, other, OTHER)
 
 static const struct {
     size_t offset;
     enum weir__stat stat;
     enum weir__stat minus;
 } rows[] = {
-#define ROW(field, kind, stat, minus) \
+#define NUMBER(transport, field, kind, stat, minus) \
     {offsetof(weir_channel_stats, field), WEIR__STAT_##stat, WEIR__STAT_##minus},
-    ROWS(ROW)
-#undef ROW
+#define ERROR(transport, cause, stat) NUMBER(transport, errors.cause, COUNTER, stat, NONE)
+    ROWS(NUMBER, ERROR, all)
+#undef ERROR
+#undef NUMBER
 };
 
 #define ROW_COUNT (sizeof(rows) / sizeof(rows[0]))
@@ -157,9 +160,9 @@ static const struct {
     const char *name;
     unsigned stats;
 } kinds[] = {
-    {"other", WEIR__STATS_OTHER},   {"tcp", WEIR__STATS_TCP},
-    {"udp", WEIR__STATS_UDP},       {"unix", WEIR__STATS_UNIX},
-    {"inproc", WEIR__STATS_INPROC}, {"embedded", WEIR__STATS_EMBEDDED},
+    {"tcp", WEIR__STATS_TCP},           {"udp", WEIR__STATS_UDP},
+    {"unix", WEIR__STATS_UNIX},         {"inproc", WEIR__STATS_INPROC},
+    {"embedded", WEIR__STATS_EMBEDDED}, {"other", WEIR__STATS_OTHER},
 };
 
 #define KIND_COUNT (sizeof(kinds) / sizeof(kinds[0]))
@@ -211,19 +214,31 @@ int weir_channel_read_stats_of(const char *kind, weir_channel_stats *ret_stats)
 /* ---- the metric registry ---- */
 
 static const weir__metric_row metric_rows[] = {
-#define ROW(field, kind, stat, minus) {"channels." #field, WEIR_METRIC_##kind},
-    ROWS(ROW)
-#undef ROW
+#define NUMBER(transport, field, kind, stat, minus) \
+    {"channels." #field "{transport=\"" transport "\"}", WEIR_METRIC_##kind},
+#define ERROR(transport, cause, stat) \
+    {"channels.errors{transport=\"" transport "\",cause=\"" #cause "\"}", WEIR_METRIC_COUNTER},
+    /* In the order of `kinds`. */
+    ROWS(NUMBER, ERROR, "tcp") ROWS(NUMBER, ERROR, "udp") ROWS(NUMBER, ERROR, "unix")
+        ROWS(NUMBER, ERROR, "inproc") ROWS(NUMBER, ERROR, "embedded") ROWS(NUMBER, ERROR, "other")
+#undef ERROR
+#undef NUMBER
 };
 
 static int64_t read_row(unsigned row)
 {
-    uint64_t minus = rows[row].minus != WEIR__STAT_NONE ? sum_of_kinds(rows[row].minus) : 0;
+    unsigned stats = kinds[row / ROW_COUNT].stats;
+    enum weir__stat stat = rows[row % ROW_COUNT].stat, minus = rows[row % ROW_COUNT].minus;
+    uint64_t less = minus != WEIR__STAT_NONE ? weir__counter_shard_sum(stats + minus) : 0;
 
-    return (int64_t)(sum_of_kinds(rows[row].stat) - minus);
+    return (int64_t)(weir__counter_shard_sum(stats + stat) - less);
 }
 
-static weir__metric_table table = {.rows = metric_rows, .count = ROW_COUNT, .read = read_row};
+_Static_assert(sizeof(metric_rows) / sizeof(metric_rows[0]) == KIND_COUNT * ROW_COUNT,
+               "each transport has its metrics");
+
+static weir__metric_table table = {
+    .rows = metric_rows, .count = KIND_COUNT * ROW_COUNT, .read = read_row};
 
 __attribute__((constructor)) static void add_table(void)
 {

@@ -108,6 +108,7 @@ typedef struct weir__executor_type {
 
 typedef struct weir__executor_options {
     const char *name;
+    const char *group; /* the name of its group, or NULL; only until it is created */
     weir_clock *clock;
     int64_t max_pending; /* 0: no bound */
     weir_rejected_fn *rejected;
@@ -131,7 +132,7 @@ typedef struct weir__executor_options {
     bool in_pages; /* allocates whole pages: untouched ones take no memory */
 } weir__executor_options;
 
-/* In the metric registry: "executor.NAME#NUMBER.pending", ... */
+/* In the metric registry: "executor.pending{group=...,loop=...}", ... */
 enum {
     WEIR__METRIC_PENDING,
     WEIR__METRIC_TASKS_RUN,
@@ -148,6 +149,7 @@ struct weir_executor {
     weir__executor_options options;
     char name[16];
     uint64_t number; /* unique in the process; names are not */
+    char labels[96]; /* of its metrics */
     _Atomic uint32_t state;
     _Atomic(const void *) owner;    /* the thread for which weir_in_executor is true */
     _Atomic(const void *) consumer; /* the thread that may access `turn` now */

@@ -97,6 +97,7 @@ int weir__executor_factory_create(const weir__executor_factory *factory, size_t 
 
     (void)snprintf(name, sizeof(name), "%s-%zu", factory->name, index + 1);
     options.name = name;
+    options.group = factory->name;
     options.cpu = cpu_of(factory, index);
     return weir__executor_create(factory->type, &options, ret_executor);
 }

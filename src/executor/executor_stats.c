@@ -177,26 +177,40 @@ static int64_t metric_utilisation(void *executor)
 }
 
 static const struct {
-    const char *name;
+    const char *family;
     enum weir_metric_kind kind;
     weir__metric_read_fn *read; /* NULL: a histogram */
 } metrics[WEIR__METRIC_COUNT] = {
-    [WEIR__METRIC_PENDING] = {"pending", WEIR_METRIC_GAUGE, metric_pending},
-    [WEIR__METRIC_TASKS_RUN] = {"tasks_run", WEIR_METRIC_COUNTER, metric_tasks_run},
-    [WEIR__METRIC_WAKEUPS] = {"wakeups", WEIR_METRIC_COUNTER, metric_wakeups},
-    [WEIR__METRIC_UTILISATION] = {"utilisation_permille", WEIR_METRIC_GAUGE, metric_utilisation},
-    [WEIR__METRIC_QUEUE_LATENCY] = {"queue_latency_ns", WEIR_METRIC_HISTOGRAM, NULL},
-    [WEIR__METRIC_RUN_TIME] = {"run_time_ns", WEIR_METRIC_HISTOGRAM, NULL},
+    [WEIR__METRIC_PENDING] = {"executor.pending", WEIR_METRIC_GAUGE, metric_pending},
+    [WEIR__METRIC_TASKS_RUN] = {"executor.tasks_run", WEIR_METRIC_COUNTER, metric_tasks_run},
+    [WEIR__METRIC_WAKEUPS] = {"executor.wakeups", WEIR_METRIC_COUNTER, metric_wakeups},
+    [WEIR__METRIC_UTILISATION] = {"executor.utilisation_permille", WEIR_METRIC_GAUGE,
+                                  metric_utilisation},
+    [WEIR__METRIC_QUEUE_LATENCY] = {"executor.queue_latency_ns", WEIR_METRIC_HISTOGRAM, NULL},
+    [WEIR__METRIC_RUN_TIME] = {"executor.run_time_ns", WEIR_METRIC_HISTOGRAM, NULL},
 };
+
+/* Names of executors are not unique: the number makes them so. */
+static void make_labels(weir_executor *executor)
+{
+    char name[sizeof(executor->name) + 24];
+
+    (void)snprintf(name, sizeof(name), "%s#%llu", executor->name,
+                   (unsigned long long)executor->number);
+    if (executor->options.group != NULL)
+        weir__metric_add_label(executor->labels, sizeof(executor->labels), "group",
+                               executor->options.group);
+    executor->options.group = NULL;
+    weir__metric_add_label(executor->labels, sizeof(executor->labels),
+                           executor->type->dispatch != NULL ? "loop" : "executor", name);
+}
 
 static int init_metric(weir_executor *executor, unsigned i)
 {
     weir_histogram *histogram =
         i == WEIR__METRIC_RUN_TIME ? &executor->stats.run_time : &executor->stats.queue_latency;
-    char name[WEIR_METRIC_NAME_SIZE];
+    weir__metric_name name = {metrics[i].family, executor->labels};
 
-    (void)snprintf(name, sizeof(name), "executor.%s#%llu.%s", executor->name,
-                   (unsigned long long)executor->number, metrics[i].name);
     if (metrics[i].read == NULL)
         return weir__metric_init_histogram(&executor->metrics[i], name, histogram);
     return weir__metric_init_read(&executor->metrics[i], metrics[i].kind, name, metrics[i].read,
@@ -210,6 +224,7 @@ int weir__executor_stats_init(weir_executor *executor)
     int err = 0;
 
     executor->number = atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed) + 1;
+    make_labels(executor);
     for (i = 0; i < WEIR__METRIC_COUNT && err == 0; i++)
         err = init_metric(executor, i);
     if (err < 0)

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <weir/channel.h>
@@ -49,6 +48,7 @@ struct weir_counters {
     weir__refs refs;
     _Atomic int64_t values[COUNTER_COUNT];
     weir_metric metrics[COUNTER_COUNT];
+    char names[COUNTER_COUNT][WEIR_METRIC_NAME_SIZE + 1]; /* of the metrics */
 };
 
 struct counting {
@@ -61,13 +61,13 @@ struct counting {
 
 static int register_metrics(weir_counters *counters, const char *name)
 {
-    char text[2 * WEIR_METRIC_NAME_SIZE];
     int err = 0;
 
     for (size_t i = 0; i < COUNTER_COUNT && err == 0; i++) {
-        (void)snprintf(text, sizeof(text), "%s.%s", name, rows[i].name);
-        err = weir__metric_init_source(&counters->metrics[i], rows[i].kind, text,
-                                       &counters->values[i]);
+        weir__metric_name_extend(counters->names[i], name, rows[i].name);
+        err =
+            weir__metric_init_source(&counters->metrics[i], rows[i].kind,
+                                     (weir__metric_name){counters->names[i]}, &counters->values[i]);
     }
     return err;
 }

@@ -2,7 +2,6 @@
 #include <weir/diagnostics.h>
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <weir/handler.h>
@@ -35,19 +34,20 @@ struct weir_timing {
     const weir_clock *clock;
     weir_histogram *histograms[KINDS];
     weir_metric metrics[KINDS];
+    char names[KINDS][WEIR_METRIC_NAME_SIZE + 1]; /* of the metrics */
 };
 
 /* ---- lifecycle ---- */
 
 static int add_kind(weir_timing *timing, size_t kind, const char *name)
 {
-    char text[2 * WEIR_METRIC_NAME_SIZE];
     int err = weir_histogram_create(&timing->histograms[kind]);
 
     if (err < 0 || name == NULL)
         return err;
-    (void)snprintf(text, sizeof(text), "%s.%s", name, kind_names[kind]);
-    return weir__metric_init_histogram(&timing->metrics[kind], text, timing->histograms[kind]);
+    weir__metric_name_extend(timing->names[kind], name, kind_names[kind]);
+    return weir__metric_init_histogram(
+        &timing->metrics[kind], (weir__metric_name){timing->names[kind]}, timing->histograms[kind]);
 }
 
 static void destroy(weir_timing *timing)

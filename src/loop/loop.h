@@ -35,7 +35,7 @@ typedef struct weir__loop_options {
     size_t reason_size;
 } weir__loop_options;
 
-/* Metrics in the registry: "loop.NAME#NUMBER.events", ... */
+/* Metrics in the registry: "loop.events{group=...,loop=...}", ... */
 enum {
     WEIR__LOOP_METRIC_EVENTS,
     WEIR__LOOP_METRIC_IO_TIME,

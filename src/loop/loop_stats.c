@@ -3,7 +3,6 @@
 #include "loop/loop.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 static uint64_t read_counter(const _Atomic uint64_t *counter)
@@ -93,28 +92,25 @@ static int64_t metric_rebuilds(void *loop)
 }
 
 static const struct {
-    const char *name;
+    const char *family;
     enum weir_metric_kind kind;
     weir__metric_read_fn *read;
 } metrics[WEIR__LOOP_METRIC_COUNT] = {
-    [WEIR__LOOP_METRIC_EVENTS] = {"events", WEIR_METRIC_COUNTER, metric_events},
-    [WEIR__LOOP_METRIC_IO_TIME] = {"io_ns", WEIR_METRIC_COUNTER, metric_io_time},
-    [WEIR__LOOP_METRIC_HANDLES] = {"handles", WEIR_METRIC_GAUGE, metric_handles},
-    [WEIR__LOOP_METRIC_WAITS] = {"waits", WEIR_METRIC_COUNTER, metric_waits},
-    [WEIR__LOOP_METRIC_REBUILDS] = {"rebuilds", WEIR_METRIC_COUNTER, metric_rebuilds},
+    [WEIR__LOOP_METRIC_EVENTS] = {"loop.events", WEIR_METRIC_COUNTER, metric_events},
+    [WEIR__LOOP_METRIC_IO_TIME] = {"loop.io_ns", WEIR_METRIC_COUNTER, metric_io_time},
+    [WEIR__LOOP_METRIC_HANDLES] = {"loop.handles", WEIR_METRIC_GAUGE, metric_handles},
+    [WEIR__LOOP_METRIC_WAITS] = {"loop.waits", WEIR_METRIC_COUNTER, metric_waits},
+    [WEIR__LOOP_METRIC_REBUILDS] = {"loop.rebuilds", WEIR_METRIC_COUNTER, metric_rebuilds},
 };
 
 int weir__loop_stats_init(weir__loop *loop)
 {
-    char name[WEIR_METRIC_NAME_SIZE];
     int err = 0;
 
-    for (unsigned i = 0; i < WEIR__LOOP_METRIC_COUNT && err == 0; i++) {
-        (void)snprintf(name, sizeof(name), "loop.%s#%llu.%s", loop->executor.name,
-                       (unsigned long long)loop->executor.number, metrics[i].name);
-        err =
-            weir__metric_init_read(&loop->metrics[i], metrics[i].kind, name, metrics[i].read, loop);
-    }
+    for (unsigned i = 0; i < WEIR__LOOP_METRIC_COUNT && err == 0; i++)
+        err = weir__metric_init_read(&loop->metrics[i], metrics[i].kind,
+                                     (weir__metric_name){metrics[i].family, loop->executor.labels},
+                                     metrics[i].read, loop);
     if (err < 0)
         weir__loop_stats_deinit(loop);
     return err;

@@ -396,3 +396,44 @@ TEST(histogram, threads_may_merge_and_reset_beside_writers_and_readers)
     weir__thread_join(&merger);
     weir_histogram_release(histogram);
 }
+
+/* ---- buckets ---- */
+
+struct buckets {
+    int64_t uppers[8];
+    uint64_t counts[8];
+    int count;
+};
+
+static void add_bucket(int64_t upper, uint64_t count, void *user_data)
+{
+    struct buckets *buckets = user_data;
+
+    assert_in_range(buckets->count, 0, 7);
+    buckets->uppers[buckets->count] = upper;
+    buckets->counts[buckets->count++] = count;
+}
+
+TEST(histogram, its_buckets_have_upper_bounds_and_counts)
+{
+    static const int64_t values[] = {0, 15, 15, 1023, 1024, WEIR_HISTOGRAM_MAX, INT64_MAX};
+    struct buckets buckets = {.count = 0};
+    weir_histogram *histogram;
+
+    assert_int_equal(weir_histogram_create(&histogram), 0);
+    weir_histogram_foreach_bucket(histogram, add_bucket, &buckets);
+    assert_int_equal(buckets.count, 0);
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
+        weir_histogram_record(histogram, values[i]);
+    weir_histogram_foreach_bucket(histogram, add_bucket, &buckets);
+    assert_int_equal(buckets.count, 5);
+    assert_int_equal(buckets.uppers[0], 0);
+    assert_int_equal(buckets.uppers[1], 15);
+    assert_int_equal(buckets.counts[1], 2);
+    assert_int_equal(buckets.uppers[2], 1023); /* 1024 is in the next bucket */
+    assert_int_equal(buckets.counts[2], 1);
+    assert_int_equal(buckets.uppers[3], 1024 + 63);
+    assert_int_equal(buckets.uppers[4], WEIR_HISTOGRAM_MAX);
+    assert_int_equal(buckets.counts[4], 2);
+    weir_histogram_release(histogram);
+}

@@ -14,6 +14,8 @@
 #include "os/thread.h"
 #include "support/memory.h"
 
+#define NAME(name) ((weir__metric_name){name})
+
 static weir_metric *create(enum weir_metric_kind kind, const char *name)
 {
     weir_metric *metric;
@@ -168,6 +170,79 @@ TEST(metric, each_allocation_may_fail)
     }
 }
 
+TEST(metric, labels_are_a_part_of_the_name)
+{
+    weir_metric *plain = create(WEIR_METRIC_COUNTER, "answers");
+    weir_metric *books = create(WEIR_METRIC_COUNTER, "answers{shelf=\"books\"}");
+    weir_metric *maps = create(WEIR_METRIC_GAUGE, "answers{shelf=\"maps\"}"), *taken = NULL;
+    weir_metric_value value;
+
+    weir_metric_add(books, 3);
+    weir_metric_add(maps, 4);
+    assert_int_equal(value_of("answers"), 0);
+    assert_int_equal(value_of("answers{shelf=\"maps\"}"), 4);
+    assert_int_equal(weir_metric_read("answers{shelf=\"books\"}", &value), 0);
+    assert_int_equal(value.value, 3);
+    assert_string_equal(value.name, "answers{shelf=\"books\"}");
+    assert_int_equal(value.family_length, strlen("answers"));
+    assert_int_equal(weir_metric_create(WEIR_METRIC_GAUGE, value.name, &taken), -EEXIST);
+    assert_int_equal(weir_metric_read("answers{shelf=\"book\"}", &value), -ENOENT);
+    weir_metric_release(plain);
+    weir_metric_release(books);
+    weir_metric_release(maps);
+}
+
+TEST(metric, the_metrics_of_an_object_share_its_labels)
+{
+    static const char labels[] = "{loop=\"a-1#1\"}";
+    weir_metric first, second, third;
+
+    assert_int_equal(
+        weir__metric_init(&first, WEIR_METRIC_COUNTER, (weir__metric_name){"f.first", labels}), 0);
+    assert_int_equal(
+        weir__metric_init(&second, WEIR_METRIC_COUNTER, (weir__metric_name){"f.second", labels}),
+        0);
+    assert_int_equal(
+        weir__metric_init(&third, WEIR_METRIC_COUNTER, NAME("f.second{loop=\"a-1#1\"}")), -EEXIST);
+    weir_metric_add(&second, 5);
+    assert_int_equal(value_of("f.first{loop=\"a-1#1\"}"), 0);
+    assert_int_equal(value_of("f.second{loop=\"a-1#1\"}"), 5);
+    weir__metric_deinit(&first);
+    weir__metric_deinit(&second);
+}
+
+static void note_bucket(int64_t upper, uint64_t count, void *user_data)
+{
+    *(int64_t *)user_data += upper * (int64_t)count;
+}
+
+static void release_and_read(const weir_metric_value *value, void *user_data)
+{
+    weir_metric **metric = user_data;
+    int64_t sum = 0;
+
+    weir_metric_release(*metric);
+    *metric = NULL;
+    weir_histogram_foreach_bucket(value->histogram, note_bucket, &sum);
+    assert_int_equal(sum, 5 + 5 + 9);
+    assert_int_equal(value->summary.count, 3);
+    assert_int_equal(value->summary.sum, 19);
+}
+
+TEST(metric, a_visitor_has_a_copy_of_the_histogram)
+{
+    weir_metric *metric = create(WEIR_METRIC_HISTOGRAM, "latency");
+    weir_metric_value value;
+
+    weir_metric_record(metric, 5);
+    weir_metric_record(metric, 5);
+    weir_metric_record(metric, 9);
+    assert_int_equal(weir_metric_read("latency", &value), 0);
+    assert_null(value.histogram);
+    weir_metrics_foreach(release_and_read, &metric);
+    assert_null(metric);
+}
+
 static int64_t double_of(void *arg)
 {
     return *(int64_t *)arg * 2;
@@ -185,14 +260,16 @@ TEST(metric, an_embedded_one_reads_from_its_source)
 
     weir__histogram_init(&object.histogram);
     weir__histogram_record(&object.histogram, 6);
-    assert_int_equal(weir__metric_init(&object.own, WEIR_METRIC_COUNTER, "o.own"), 0);
+    assert_int_equal(weir__metric_init(&object.own, WEIR_METRIC_COUNTER, NAME("o.own")), 0);
     assert_int_equal(
-        weir__metric_init_source(&object.value, WEIR_METRIC_GAUGE, "o.value", &object.source), 0);
-    assert_int_equal(weir__metric_init_read(&object.function, WEIR_METRIC_GAUGE, "o.function",
+        weir__metric_init_source(&object.value, WEIR_METRIC_GAUGE, NAME("o.value"), &object.source),
+        0);
+    assert_int_equal(weir__metric_init_read(&object.function, WEIR_METRIC_GAUGE, NAME("o.function"),
                                             double_of, &object.doubled),
                      0);
-    assert_int_equal(
-        weir__metric_init_histogram(&object.distribution, "o.distribution", &object.histogram), 0);
+    assert_int_equal(weir__metric_init_histogram(&object.distribution, NAME("o.distribution"),
+                                                 &object.histogram),
+                     0);
 
     assert_int_equal(weir_metric_add(&object.own, 1), 0);
     assert_int_equal(value_of("o.own"), 1);
@@ -213,14 +290,14 @@ TEST(metric, deinit_of_one_that_was_not_registered_does_nothing)
 {
     weir_metric first, second, zero = {0};
 
-    assert_int_equal(weir__metric_init(&first, WEIR_METRIC_COUNTER, "name"), 0);
-    assert_int_equal(weir__metric_init(&second, WEIR_METRIC_COUNTER, "name"), -EEXIST);
+    assert_int_equal(weir__metric_init(&first, WEIR_METRIC_COUNTER, NAME("name")), 0);
+    assert_int_equal(weir__metric_init(&second, WEIR_METRIC_COUNTER, NAME("name")), -EEXIST);
     weir__metric_deinit(&second);
     weir__metric_deinit(&zero);
     assert_int_equal(value_of("name"), 0);
     weir__metric_deinit(&first);
     weir__metric_deinit(&first);
-    assert_int_equal(weir__metric_init(&second, WEIR_METRIC_HISTOGRAM, "name"), -EINVAL);
+    assert_int_equal(weir__metric_init(&second, WEIR_METRIC_HISTOGRAM, NAME("name")), -EINVAL);
     weir__metric_deinit(&second);
 }
 
@@ -303,7 +380,7 @@ static void release_all(const weir_metric_value *value, void *user_data)
     weir_metric **metrics = user_data;
 
     for (int i = 0; i < 3; i++)
-        if (metrics[i] != NULL && strcmp(metrics[i]->name, value->name) == 0) {
+        if (metrics[i] != NULL && strcmp(metrics[i]->family, value->name) == 0) {
             weir_metric_release(metrics[i]);
             metrics[i] = NULL;
         }
@@ -322,12 +399,22 @@ TEST(metric, foreach_may_release_the_metric)
 static _Atomic bool stop;
 static _Atomic int wrong, visited;
 
+static void check_bucket(int64_t upper, uint64_t count, void *user_data)
+{
+    (void)user_data;
+    if (upper != 7 || count != 1)
+        atomic_fetch_add(&wrong, 1);
+}
+
 static void check_visit(const weir_metric_value *value, void *user_data)
 {
     (void)user_data;
     atomic_fetch_add(&visited, 1);
-    if (value->value != 12345 || strncmp(value->name, "churn.", 6) != 0)
+    if (value->value != (value->histogram != NULL ? 1 : 12345) ||
+        strncmp(value->name, "churn.", 6) != 0)
         atomic_fetch_add(&wrong, 1);
+    if (value->histogram != NULL)
+        weir_histogram_foreach_bucket(value->histogram, check_bucket, NULL);
 }
 
 static void read_until_stopped(void *arg)
@@ -341,24 +428,34 @@ static void read_until_stopped(void *arg)
     }
 }
 
+/* Destroyed as soon as deinit returns. */
 struct owner {
-    _Atomic int64_t value; /* destroyed as soon as deinit returns */
-    weir_metric metric;
+    _Atomic int64_t value;
+    weir_histogram histogram;
+    char name[32], labels[32];
+    weir_metric metric, distribution;
 };
 
 static void churn(void *arg)
 {
     struct owner owner;
-    char name[32];
 
-    snprintf(name, sizeof(name), "churn.%d", *(int *)arg);
     for (int i = 0; i < 2000; i++) {
         atomic_init(&owner.value, 12345);
-        if (weir__metric_init_source(&owner.metric, WEIR_METRIC_GAUGE, name, &owner.value) != 0)
+        weir__histogram_init(&owner.histogram);
+        weir__histogram_record(&owner.histogram, 7);
+        snprintf(owner.name, sizeof(owner.name), "churn.%d", *(int *)arg);
+        snprintf(owner.labels, sizeof(owner.labels), "{kind=\"histogram\"}");
+        if (weir__metric_init_source(&owner.metric, WEIR_METRIC_GAUGE, NAME(owner.name),
+                                     &owner.value) != 0 ||
+            weir__metric_init_histogram(&owner.distribution,
+                                        (weir__metric_name){owner.name, owner.labels},
+                                        &owner.histogram) != 0)
             atomic_fetch_add(&wrong, 1);
         if (i % 50 == 0)
             weir__thread_yield();
         weir__metric_deinit(&owner.metric);
+        weir__metric_deinit(&owner.distribution);
         memset(&owner, 0x5a, sizeof(owner)); /* plain: a reader still inside would be a race */
     }
 }

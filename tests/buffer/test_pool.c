@@ -617,7 +617,7 @@ TEST(pool, its_metrics_are_registered_while_there_is_a_cache)
 
     assert_int_equal(weir_metric_read("pool.mapped_bytes", &value), 0);
     assert_int_equal(value.value, mapped_bytes());
-    (void)snprintf(name, sizeof(name), "pool.cache#%llu.out_bytes",
+    (void)snprintf(name, sizeof(name), "pool.cache.out_bytes{cache=\"%llu\"}",
                    (unsigned long long)weir__heap_current->registry.number);
     assert_int_equal(weir_metric_read(name, &value), 0);
     assert_int_equal(value.value, 64 + 2048);

@@ -390,21 +390,24 @@ static void count_ours(const weir_metric_value *value, void *count)
 
 TEST(channel_stats, are_in_the_metric_registry)
 {
-    int64_t open = metric("channels.open"), created = metric("channels.created");
-    int64_t refused = metric("channels.errors.refused");
+    int64_t open = metric("channels.open{transport=\"other\"}");
+    int64_t created = metric("channels.created{transport=\"other\"}");
+    int64_t refused = metric("channels.errors{transport=\"other\",cause=\"refused\"}");
+    int64_t tcp = metric("channels.created{transport=\"tcp\"}");
     unsigned count = 0;
     struct test_channel tc;
 
     tc_open_started(&tc, &(const struct wire_options){.idle = true}, NULL);
-    assert_int_equal(metric("channels.open"), open + 1);
+    assert_int_equal(metric("channels.open{transport=\"other\"}"), open + 1);
     connect_somewhere(&tc);
     weir__channel_connected(tc.channel, -ECONNREFUSED);
     tc_close(&tc);
-    assert_int_equal(metric("channels.open"), open);
-    assert_int_equal(metric("channels.created"), created + 1);
-    assert_int_equal(metric("channels.errors.refused"), refused + 1);
+    assert_int_equal(metric("channels.open{transport=\"other\"}"), open);
+    assert_int_equal(metric("channels.created{transport=\"other\"}"), created + 1);
+    assert_int_equal(metric("channels.created{transport=\"tcp\"}"), tcp);
+    assert_int_equal(metric("channels.errors{transport=\"other\",cause=\"refused\"}"), refused + 1);
     weir_metrics_foreach(count_ours, &count);
-    assert_int_equal(count, 28);
+    assert_int_equal(count, 6 * 28);
 }
 
 TEST(channel_stats, know_no_other_kinds)

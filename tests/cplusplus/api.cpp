@@ -110,6 +110,9 @@ void use_histogram()
     weir_histogram_reset(histogram);
     EXPECT(weir_histogram_percentile(total, 50) == 7);
     EXPECT(weir_histogram_percentile(histogram, 50) == 0);
+    weir_histogram_foreach_bucket(
+        total, [](int64_t upper, uint64_t count, void *) { EXPECT(upper == 7 && count == 1); },
+        nullptr);
     weir_histogram_release(total);
     weir_histogram_release(histogram);
 }
@@ -127,6 +130,8 @@ void use_metrics()
     EXPECT(weir_metric_set(gauge, 3) == 0);
     EXPECT(weir_metric_record(histogram, 4) == 0);
     EXPECT(weir_metric_read("api.counter", &value) == 0 && value.value == 2);
+    EXPECT(weir_metric_read("api.histogram", &value) == 0 && value.histogram == nullptr);
+    EXPECT(value.family_length == std::strlen(value.name));
     weir_metrics_foreach(
         [](const weir_metric_value *, void *user_data) { ++*static_cast<int *>(user_data); },
         &visited);

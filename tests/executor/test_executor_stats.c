@@ -446,8 +446,8 @@ static weir_metric_value read_metric(const weir_executor *executor, const char *
     weir_metric_value value;
     char name[WEIR_METRIC_NAME_SIZE];
 
-    (void)snprintf(name, sizeof(name), "executor.%s#%llu.%s", weir_executor_name(executor),
-                   (unsigned long long)executor->number, figure);
+    (void)snprintf(name, sizeof(name), "executor.%s{executor=\"%s#%llu\"}", figure,
+                   weir_executor_name(executor), (unsigned long long)executor->number);
     assert_int_equal(weir_metric_read(name, &value), 0);
     return value;
 }
@@ -534,8 +534,8 @@ TEST(executor_stats, whose_name_is_taken_leave_nothing_behind)
     char name[WEIR_METRIC_NAME_SIZE];
     size_t before;
 
-    (void)snprintf(name, sizeof(name), "executor.manual#%llu.run_time_ns", /* the next one's */
-                   (unsigned long long)stepper.executor->number + 1);
+    (void)snprintf(name, sizeof(name), "executor.run_time_ns{executor=\"manual#%llu\"}",
+                   (unsigned long long)stepper.executor->number + 1); /* the next one's */
     assert_int_equal(weir_metric_create(WEIR_METRIC_GAUGE, name, &metric), 0);
     before = count_metrics();
     assert_int_equal(weir_manual_create(NULL, &executor), -EEXIST);

@@ -58,8 +58,8 @@ TEST(stats, metrics_are_printed)
     assert_int_equal(fclose(to), 0);
     assert_non_null(strstr(text, "shop.answers 1\n"));
     assert_non_null(strstr(text, "shop.answer_ns count 1, median 1000, "));
-    assert_non_null(strstr(text, "executor.weir-1#"));
-    assert_non_null(strstr(text, "loop.weir-1#"));
+    assert_non_null(strstr(text, "executor.tasks_run{group=\"weir\",loop=\"weir-1#"));
+    assert_non_null(strstr(text, "loop.handles{group=\"weir\",loop=\"weir-1#"));
     free(text);
     weir_metric_release(answer_ns);
     weir_metric_release(answers);

@@ -122,8 +122,7 @@ static int64_t metric_of(const weir_executor *loop, const char *figure)
     char name[WEIR_METRIC_NAME_SIZE];
     weir_metric_value value;
 
-    (void)snprintf(name, sizeof(name), "loop.%s#%llu.%s", weir_executor_name(loop),
-                   (unsigned long long)loop->number, figure);
+    (void)snprintf(name, sizeof(name), "loop.%s%s", figure, loop->labels);
     return weir_metric_read(name, &value) == 0 ? value.value : -1;
 }
 
