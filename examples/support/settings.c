@@ -174,6 +174,16 @@ int settings_take_number(int *argc, char **argv, const char *name, int otherwise
     return number;
 }
 
+int settings_take_port(int *argc, char **argv, const char *name, int otherwise)
+{
+    const char *text = settings_take(argc, argv, name);
+    int port = otherwise;
+
+    if (text != NULL && !read_number(text, 65535, &port))
+        settings_refuse(argv[0], name, text);
+    return port;
+}
+
 int settings_take_word(int *argc, char **argv, const char *name, const char *const *words,
                        int otherwise)
 {
@@ -200,6 +210,13 @@ bool settings_take_switch(int *argc, char **argv, const char *name)
     return false;
 }
 
+void settings_format_address(const struct settings *settings, int port,
+                             char buffer[WEIR_ADDRESS_TEXT_SIZE])
+{
+    (void)snprintf(buffer, WEIR_ADDRESS_TEXT_SIZE,
+                   strchr(settings->host, ':') != NULL ? "[%s]:%d" : "%s:%d", settings->host, port);
+}
+
 static void read_all(struct settings *settings, int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
@@ -214,9 +231,7 @@ static void read_all(struct settings *settings, int argc, char **argv)
         else
             refuse(settings, argv[i], argv[i + 1]);
     }
-    (void)snprintf(settings->address, sizeof(settings->address),
-                   strchr(settings->host, ':') != NULL ? "[%s]:%d" : "%s:%d", settings->host,
-                   settings->port);
+    settings_format_address(settings, settings->port, settings->address);
 }
 
 struct settings settings_read(int argc, char **argv, const char *host, int port)
@@ -269,9 +284,16 @@ void print_address(weir_server *server)
 {
     weir_address address;
     char text[WEIR_ADDRESS_TEXT_SIZE];
+    weir_channel *listener;
+    int last = -1; /* acceptors of one address are adjacent */
 
     hold_signals();
-    if (weir_channel_local_address(weir_server_listener(server, 0), &address) == 0)
-        printf("listening on %s\n", weir_address_format(&address, text, sizeof(text)));
+    for (size_t i = 0; (listener = weir_server_listener(server, i)) != NULL; i++) {
+        int index = weir_server_address_index(listener);
+
+        if (index != last && weir_channel_local_address(listener, &address) == 0)
+            printf("listening on %s\n", weir_address_format(&address, text, sizeof(text)));
+        last = index;
+    }
     fflush(stdout);
 }

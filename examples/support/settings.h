@@ -40,6 +40,9 @@ int settings_take_word(int *argc, char **argv, const char *name, const char *con
                        int otherwise);
 bool settings_take_switch(int *argc, char **argv, const char *name);
 
+/* The same for a port, which may be 0. */
+int settings_take_port(int *argc, char **argv, const char *name, int otherwise);
+
 /* Prints that the value of an option is invalid, and exits with 2. */
 _Noreturn void settings_refuse(const char *program, const char *name, const char *value);
 
@@ -49,12 +52,16 @@ struct settings settings_read(int argc, char **argv, const char *host, int port)
 /* The same for examples with --tls. */
 struct settings settings_read_tls(int argc, char **argv, const char *host, int port);
 
+/* Formats the host of the settings with another port. */
+void settings_format_address(const struct settings *settings, int port,
+                             char buffer[WEIR_ADDRESS_TEXT_SIZE]);
+
 /* Creates the groups; *ret_boss is NULL if the workers accept. ret_boss is NULL in clients. */
 int settings_make_groups(const struct settings *settings, weir_group **ret_boss,
                          weir_group **ret_workers);
 
-/* Prints "listening on ADDRESS:PORT", with the actual port. Blocks SIGINT, SIGTERM and SIGUSR2
- * until weir_server_run. */
+/* Prints "listening on ADDRESS:PORT" for each address, with the actual port. Blocks SIGINT, SIGTERM
+ * and SIGUSR2 until weir_server_run. */
 void print_address(weir_server *server);
 
 /* Runs a server like examples/echo until a signal; returns the exit status of the program. */

@@ -7,18 +7,20 @@
 
 int tls_make_server(const struct settings *settings, weir_tls_context **ret_tls)
 {
+    bool has_files = settings->cert != NULL || settings->key != NULL;
     weir_tls_certificate *certificate;
     int err;
 
     if (!settings->tls)
         return 0;
-    if (settings->cert != NULL || settings->key != NULL)
-        return weir_tls_server_create(
-            WEIR_TLS_CONTEXT_OPTIONS(.certificate_file = settings->cert, .key_file = settings->key),
-            ret_tls);
     err = weir_tls_server_create(
-        WEIR_TLS_CONTEXT_OPTIONS(.self_signed_for = "localhost,127.0.0.1,::1"), ret_tls);
-    if (err)
+        WEIR_TLS_CONTEXT_OPTIONS(.certificate_file = settings->cert, .key_file = settings->key,
+                                 .self_signed_for = has_files ? NULL : "localhost,127.0.0.1,::1",
+                                 .ca_file = settings->ca,
+                                 .verify = settings->ca != NULL ? WEIR_TLS_VERIFY_REQUIRED
+                                                                : WEIR_TLS_VERIFY_DEFAULT),
+        ret_tls);
+    if (err || has_files)
         return err;
     certificate = weir_tls_context_certificate(*ret_tls);
     printf("self-signed certificate: %s\n", weir_tls_certificate_pin(certificate));

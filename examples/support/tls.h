@@ -6,7 +6,8 @@
  *      --tls        a server: self-signed certificate, unless there is
  *      --cert FILE  the certificate chain, in PEM
  *      --key FILE   the key, if it is not in that file
- *      --ca FILE    a client: trusted authorities; default those of the system
+ *      --ca FILE    a client: trusted authorities; default those of the system. A server: demands
+ *                   client certificates of these authorities
  *      --insecure   a client: does not verify the server
  */
 #ifndef EXAMPLES_TLS_H
