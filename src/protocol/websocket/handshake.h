@@ -18,6 +18,8 @@
 typedef struct weir__ws_agreed {
     const char *protocol; /* one of the options; NULL = none */
     weir__ws_deflate_terms deflate;
+    uint8_t server_bits; /* window bits in the answer of a server; 0 = not mentioned */
+    uint8_t client_bits;
 } weir__ws_agreed;
 
 /* Computes the answer to a key: characters, and a NUL. */
@@ -64,11 +66,23 @@ int weir__ws_check_response(const weir_http_response *response, const char *key,
 /* ---- options ---- */
 
 /* The options of permessage-deflate with their defaults. */
-int weir__ws_deflate_level(const weir_ws_options *options);
-int weir__ws_deflate_bits(const weir_ws_options *options);
-int weir__ws_inflate_bits(const weir_ws_options *options);
+static inline int weir__ws_deflate_level(const weir_ws_options *options)
+{
+    return options->deflate_level != 0 ? options->deflate_level : 6;
+}
 
-/* Checks the options of both sides. Returns 0, or -EINVAL and what is wrong, a literal. */
-int weir__ws_check_options(const weir_ws_options *options, const char **ret_detail);
+static inline int weir__ws_deflate_bits(const weir_ws_options *options)
+{
+    return options->deflate_window_bits != 0 ? options->deflate_window_bits : 12;
+}
+
+static inline int weir__ws_inflate_bits(const weir_ws_options *options)
+{
+    return options->inflate_window_bits != 0 ? options->inflate_window_bits : 15;
+}
+
+/* Checks the options of both sides that the handshake uses. Logs what is wrong, and fails with
+ * -EINVAL. */
+int weir__ws_check_options(const weir_ws_options *options);
 
 #endif
