@@ -4,8 +4,8 @@
 #include <weir/manual.h>
 
 #include "executor/executor.h"
-#include "support/executor/group.h"
 #include "support/executor/run_on_thread.h"
+#include "support/loop/host.h"
 #include "support/test.h"
 
 #define LOOPS_MAX 8
@@ -64,10 +64,9 @@ static void do_nothing(void *arg)
     (void)arg;
 }
 
-TEST(running_loops, has_loops_with_a_thread_while_it_runs)
+TEST_EACH_LOOP(running_loops, has_loops_with_a_thread_while_it_runs)
 {
-    weir_group *group = make_group(WEIR_GROUP_OPTIONS(.threads = 1));
-    weir_executor *loop = weir_group_next(group);
+    weir_executor *loop = host->loop;
 
     assert_false(is_running_loop(loop));
     run_on_executor(loop, do_nothing, NULL);
@@ -77,7 +76,7 @@ TEST(running_loops, has_loops_with_a_thread_while_it_runs)
     assert_false(is_running_loop(loop));
     run_on_executor(loop, do_nothing, NULL);
     assert_true(is_running_loop(loop));
-    end_group(group);
+    host_end(host);
     assert_false(is_running_loop(loop));
 }
 
