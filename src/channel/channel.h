@@ -174,6 +174,23 @@ static inline bool weir__channel_in_loop(const weir_channel *channel)
     return executor == NULL || weir__in_executor(executor);
 }
 
+/*
+ * The calls between the two are made for the channel, outside of its I/O: see weir__subject. No
+ * effect on a thread without an executor.
+ */
+static inline void weir__channel_enter(weir_channel *channel, weir__subject *subject)
+{
+    *subject = (weir__subject){.channel = channel};
+    if (weir__current != NULL)
+        weir__executor_enter_subject(weir__current, subject);
+}
+
+static inline void weir__channel_leave(const weir__subject *subject)
+{
+    if (weir__current != NULL)
+        weir__executor_leave_subject(weir__current, subject);
+}
+
 static inline weir_ctx *weir__channel_head_tail(weir_channel *channel)
 {
     return &channel->pipeline.head_tail;

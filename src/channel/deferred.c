@@ -65,8 +65,6 @@ static void run_deferred(weir_channel *channel, uint32_t bits)
         weir__channel_fire_closed(channel);
     if (bits & WEIR__DEFERRED_SWEEP)
         weir__pipeline_sweep(&channel->pipeline);
-    if (bits & WEIR__DEFERRED_MOVE) /* last: after it another loop may own the channel */
-        weir__channel_do_moves(channel);
 }
 
 static bool has_moved(const weir_channel *channel)
@@ -92,12 +90,19 @@ static bool forward(weir_channel *channel)
 static void on_deferred_task(void *arg, int status)
 {
     weir_channel *channel = arg;
+    weir__subject subject;
+    uint32_t bits;
 
     (void)status;
     if (has_moved(channel) && forward(channel))
         return;
     /* Acquire: pairs with the threads that set the bits. */
-    run_deferred(channel, atomic_exchange_explicit(&channel->deferred, BUSY, memory_order_acquire));
+    bits = atomic_exchange_explicit(&channel->deferred, BUSY, memory_order_acquire);
+    weir__channel_enter(channel, &subject);
+    run_deferred(channel, bits);
+    weir__channel_leave(&subject);
+    if (bits & WEIR__DEFERRED_MOVE) /* last: after it another loop may own the channel */
+        weir__channel_do_moves(channel);
     weir__channel_resume_deferred(channel);
 }
 

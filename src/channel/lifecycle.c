@@ -156,6 +156,7 @@ void weir__channel_reject_registration(weir_channel *channel, weir_promise *done
 void weir__channel_do_register(weir_channel *channel, weir_promise *done)
 {
     int err = weir__channel_check_registration(channel);
+    weir__subject subject;
 
     if (err < 0) {
         weir__posted_call_fail(channel, done, err); /* no event: the channel is unaffected */
@@ -172,10 +173,12 @@ void weir__channel_do_register(weir_channel *channel, weir_promise *done)
     if (!weir__channel_has(channel, WEIR__WAS_REGISTERED))
         weir__channel_init_auto_read(channel);
     weir__channel_set_state(channel, WEIR__IS_REGISTERED, 0);
+    weir__channel_enter(channel, &subject);
     weir__pipeline_call_added(&channel->pipeline);
     weir__channel_report(channel, done, 0, NULL);
     weir_fire_registered(weir__channel_head_tail(channel));
     resume(channel);
+    weir__channel_leave(&subject);
 }
 
 /* ---- deregistration ---- */

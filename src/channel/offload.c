@@ -75,7 +75,11 @@ bool weir__ctx_has_offloads(const weir_ctx *ctx)
 
 static void finish(struct weir__offload *offload, weir_ctx *ctx)
 {
+    weir__subject subject;
+
+    weir__channel_enter(offload->ctx->channel, &subject);
     offload->done(ctx, offload->err, offload->result, offload->arg);
+    weir__channel_leave(&subject);
     weir_ctx_release(offload->ctx);
     weir__free(offload);
 }

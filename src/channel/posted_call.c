@@ -19,8 +19,11 @@ static void finish(weir__posted_call *call, int status)
 {
     weir_channel *channel = call->channel;
     weir_promise *done = call->done;
+    weir__subject subject;
 
+    weir__channel_enter(channel, &subject);
     call->fn(channel, call, status);
+    weir__channel_leave(&subject);
     weir__node_free(call);
     weir_promise_release(done);
     weir_channel_release(channel);

@@ -512,6 +512,7 @@ static void run_outbox(void *arg, int status)
 {
     weir__segment *segment = arg;
     weir_channel *channel = segment->channel;
+    weir__subject subject;
     weir__mail *node;
     uint32_t slot;
 
@@ -524,7 +525,9 @@ static void run_outbox(void *arg, int status)
             weir_channel_release(channel);
             return;
         }
+        weir__channel_enter(channel, &subject);
         pass_on(segment, node, slot);
+        weir__channel_leave(&subject);
     }
     weir__mailbox_repost(&segment->outbox);
 }

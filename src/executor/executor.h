@@ -44,6 +44,17 @@
 /* The turn has the budget that the type returns. */
 #define WEIR__TYPE_BUDGET INT64_MIN
 
+/*
+ * The handler or channel that a task or timer runs for, which a report of the watchdog names. In
+ * the stack frame of the function that calls it; read by a signal handler on the same thread.
+ */
+typedef struct weir__subject {
+    struct weir_channel *channel; /* NULL: that of ctx */
+    struct weir_ctx *ctx;         /* NULL: not a certain handler */
+    const char *call;             /* of the handler: "timer", ... */
+    struct weir__subject *outer;
+} weir__subject;
+
 typedef struct weir__executor_type {
     const char *name;
     size_t size;     /* of the whole object, whose first member is the weir_executor */
@@ -174,6 +185,7 @@ struct weir_executor {
         int64_t window_ns;
         int64_t window_active_ns;
         unsigned batch; /* tasks between two clock reads */
+        _Atomic(weir__subject *) subject;
     } turn;
 
     /* Written by the consumer, read by any thread: executor_stats.c. */
@@ -186,12 +198,18 @@ struct weir_executor {
         _Atomic uint64_t events;    /* I/O events dispatched, or batches of them */
         _Atomic uint64_t timers;
         _Atomic uint64_t turns;
+        _Atomic int64_t turn_began;      /* the time after the wait */
+        _Atomic uint64_t sample_at;      /* the next number of turns to sample; any thread may
+                                            write 0: the current turn is blocked */
+        _Atomic uint64_t blocked_turn;   /* the number of turns after the last blocked one */
+        _Atomic int64_t blocked_turn_ns; /* its duration */
         _Atomic int64_t active;
         _Atomic uint32_t window_version;
         _Atomic int64_t window_ns;
         _Atomic int64_t window_active_ns;
         weir_histogram queue_latency;
         weir_histogram run_time;
+        weir_histogram turn_time; /* of each 64th turn, and of blocked ones */
     } stats;
 
     /* Its share of the process-wide counters. Not used by `run_inline` types: many threads run
@@ -223,6 +241,10 @@ struct weir_executor {
         _Atomic bool reported;         /* on_terminated was called */
         weir_thread_properties thread; /* thread only */
     } lifecycle;
+
+    /* The thread that runs it, or the owner of a manual executor; 0: none yet. Any thread reads. */
+    _Atomic pid_t thread_id;
+    _Atomic clockid_t cpu_clock;
 
     weir__members members;
     weir__lease lease;
@@ -394,6 +416,28 @@ static inline void weir__executor_leave(weir_executor *executor, weir_executor *
     weir__current = before;
 }
 
+/* The thread becomes that of the executor, for the watchdog. */
+static inline void weir__executor_set_thread(weir_executor *executor)
+{
+    atomic_store_explicit(&executor->cpu_clock, weir__thread_cpu_clock(), memory_order_relaxed);
+    atomic_store_explicit(&executor->thread_id, weir__thread_id(), memory_order_release);
+}
+
+/* The executor's thread: the calls between the two are made for the subject. */
+static inline void weir__executor_enter_subject(weir_executor *executor, weir__subject *subject)
+{
+    subject->outer = atomic_load_explicit(&executor->turn.subject, memory_order_relaxed);
+    atomic_signal_fence(memory_order_release);
+    atomic_store_explicit(&executor->turn.subject, subject, memory_order_relaxed);
+}
+
+static inline void weir__executor_leave_subject(weir_executor *executor,
+                                                const weir__subject *subject)
+{
+    atomic_store_explicit(&executor->turn.subject, subject->outer, memory_order_relaxed);
+    atomic_signal_fence(memory_order_release);
+}
+
 /* True if this thread runs a task of an event loop, possibly an outer one. */
 static inline bool weir__executor_on_loop(void)
 {
@@ -473,9 +517,17 @@ static inline void weir__executor_stats_awake(weir_executor *executor)
                           memory_order_release);
 }
 
+/* Cold: records the duration of the turn that ends. */
+void weir__executor_stats_sample_turn(weir_executor *executor);
+
 static inline void weir__executor_stats_turn(weir_executor *executor)
 {
-    weir__counter_add(executor->stats.turns, 1);
+    uint64_t turns = atomic_load_explicit(&executor->stats.turns, memory_order_relaxed) + 1;
+
+    atomic_store_explicit(&executor->stats.turns, turns, memory_order_relaxed);
+    if (__builtin_expect(
+            turns >= atomic_load_explicit(&executor->stats.sample_at, memory_order_relaxed), 0))
+        weir__executor_stats_sample_turn(executor);
     atomic_store_explicit(&executor->stats.timers, weir__timers_count(&executor->timers),
                           memory_order_relaxed);
     if (executor->turn.now_ns - executor->turn.window_ns >= WEIR__STATS_WINDOW_NS)

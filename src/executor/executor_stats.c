@@ -67,6 +67,31 @@ static int64_t now_unless_ended(const weir_executor *executor)
                                                                      : 0;
 }
 
+#define TURNS_PER_SAMPLE 64
+
+/*
+ * The last clock read of a turn follows its I/O and its tasks. Only that of a blocked turn must
+ * include what came later.
+ */
+__attribute__((cold)) void weir__executor_stats_sample_turn(weir_executor *executor)
+{
+    uint64_t turns = read_counter(&executor->stats.turns);
+    bool is_blocked = read_counter(&executor->stats.sample_at) == 0;
+    int64_t duration_ns;
+
+    if (is_blocked)
+        weir__executor_update_time(executor);
+    duration_ns = executor->turn.now_ns -
+                  atomic_load_explicit(&executor->stats.turn_began, memory_order_relaxed);
+    weir__histogram_record(&executor->stats.turn_time, duration_ns);
+    atomic_store_explicit(&executor->stats.sample_at, turns + TURNS_PER_SAMPLE,
+                          memory_order_relaxed);
+    if (!is_blocked)
+        return;
+    atomic_store_explicit(&executor->stats.blocked_turn_ns, duration_ns, memory_order_relaxed);
+    atomic_store_explicit(&executor->stats.blocked_turn, turns, memory_order_release);
+}
+
 /* Retries until the word is the same before and after the clock read. */
 int64_t weir__executor_stats_read_active(const weir_executor *executor, int64_t *ret_now_ns)
 {

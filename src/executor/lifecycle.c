@@ -109,6 +109,8 @@ void weir__executor_init(weir_executor *executor, const weir__executor_type *typ
     weir__timers_init(&executor->timers, executor->turn.now_ns);
     weir__histogram_init(&executor->stats.queue_latency);
     weir__histogram_init(&executor->stats.run_time);
+    weir__histogram_init(&executor->stats.turn_time);
+    atomic_init(&executor->stats.sample_at, 1);
     weir__counter_shard_open(&executor->shard);
 }
 
@@ -597,6 +599,7 @@ static int begin(weir_executor *executor)
 
     (void)snprintf(thread->name, sizeof(thread->name), "%s", executor->name);
     thread->id = weir__thread_id();
+    weir__executor_set_thread(executor);
     thread->cpu = executor->options.cpu;
     if (thread->cpu >= 0 && weir__thread_set_affinity(thread->cpu) < 0) {
         weir__warn("executor", executor->name, "cannot pin its thread to CPU %d", thread->cpu);

@@ -27,8 +27,10 @@ struct manual {
 void weir__manual_open(weir_executor *executor, weir__manual *manual, bool owned)
 {
     manual->hooks_at_ns = WEIR_NEVER;
-    if (owned)
+    if (owned) {
         atomic_store_explicit(&executor->owner, &weir__self, memory_order_relaxed);
+        weir__executor_set_thread(executor);
+    }
     atomic_store_explicit(&executor->state, WEIR_EXECUTOR_STARTED, memory_order_seq_cst);
     executor->turn.state = WEIR_EXECUTOR_STARTED;
     weir__queue_open(&executor->queue);
@@ -43,6 +45,7 @@ int weir__manual_claim(weir_executor *executor)
     if (!atomic_compare_exchange_strong_explicit(&executor->owner, &nobody, &weir__self,
                                                  memory_order_relaxed, memory_order_relaxed))
         return -EALREADY;
+    weir__executor_set_thread(executor);
     return 0;
 }
 

@@ -10,13 +10,4 @@
 /* Like weir_timer_start, with the timer's own function; also for the timers of handlers. */
 int weir__timer_start(weir_executor *executor, weir_timer *timer, int64_t delay_ns);
 
-/* Calls the function of a due timer. */
-static inline void weir__timer_fire(weir_timer *timer)
-{
-    if (timer->ctx == NULL)
-        timer->fn(timer);
-    else
-        timer->ctx_fn(timer->ctx, timer);
-}
-
 #endif

@@ -292,6 +292,7 @@ static bool epoll_dispatch(weir__io *io, int64_t until_ns)
         unsigned events = event->events;
 
         event++;
+        weir__io_set_current(io, handle);
         if (weir__readiness_is_data(handle, events))
             weir__readiness_receive(handle, events);
         else

@@ -209,6 +209,7 @@ static void dispatch_handle(weir__io_handle *handle)
     const weir__io_type *type = handle->io->type;
     unsigned pending = handle->pending;
 
+    weir__io_set_current(handle->io, handle);
     handle->pending = 0;
     if ((pending & WEIR__IO_PENDING_FAILED) != 0)
         handle->owner->failed(handle, handle->result);
@@ -296,6 +297,7 @@ static void deliver_detached(weir__io *io)
 
     if (weir__list_is_empty(&io->gone))
         return;
+    weir__io_set_current(io, NULL); /* it may be one of them */
     weir__list_append(&io->gone, &end);
     while ((link = weir__list_pop(&io->gone)) != &end) {
         weir__io_handle *handle = handle_of(link);
@@ -315,8 +317,11 @@ static void deliver_detached(weir__io *io)
  * `detached` is called before that. Pending handles never keep the backend from making progress
  * with its batch, however late it is. Pending handles that are left do not keep the loop from
  * waiting for new events, or handles that are always pending would starve the others.
+ *
+ * Not inlined: the watchdog looks for it in the stack.
  */
-WEIR__NO_STACK_PROTECTOR bool weir__io_dispatch(weir__io *io, int64_t until_ns)
+WEIR__NO_STACK_PROTECTOR __attribute__((noinline)) bool weir__io_dispatch(weir__io *io,
+                                                                          int64_t until_ns)
 {
     bool more;
 

@@ -90,6 +90,12 @@ typedef struct weir__io_datagram {
 /* Callbacks that can never be called may be NULL. */
 typedef struct weir__io_owner {
     /*
+     * Returns the channel of the handle, for reports. Called by a signal handler on the loop's
+     * thread. NULL = the handle is not that of a channel.
+     */
+    struct weir_channel *(*channel)(weir__io_handle *handle);
+
+    /*
      * A connection was accepted: the owner owns the descriptor (O_NONBLOCK, O_CLOEXEC). `peer` is
      * NULL if the backend does not know the address. A negative descriptor is an error, such as
      * -EMFILE: accepting has stopped. Connections that were aborted meanwhile are not reported.
@@ -333,17 +339,19 @@ struct weir__io {
     weir__io_options options;
     weir__io_memory memory;
     weir__list handles;
-    weir__list pending;  /* handles with bits in `pending` */
-    weir__list parked;   /* handles with PENDING_READ that found no memory to receive into */
-    weir__list gone;     /* handles with PENDING_DETACHED */
-    int64_t retry_at_ns; /* when parked handles are retried; WEIR_NEVER = none is parked */
-    int64_t retry_ns;    /* current delay of that retry */
-    int wake_descriptor; /* an eventfd, kept across rebuilds */
-    bool woken;          /* the last wait saw weir__io_wake */
-    bool interrupted;    /* the last wait was ended by a signal */
-    bool broken;         /* no kernel object: begin or rebuild failed, or it is closed */
-    bool closed;         /* by weir__io_suspend */
-    unsigned work;       /* done since the last clock check, see weir__io_is_late */
+    weir__list pending;       /* handles with bits in `pending` */
+    weir__list parked;        /* handles with PENDING_READ that found no memory to receive into */
+    weir__list gone;          /* handles with PENDING_DETACHED */
+    int64_t retry_at_ns;      /* when parked handles are retried; WEIR_NEVER = none is parked */
+    int64_t retry_ns;         /* current delay of that retry */
+    int wake_descriptor;      /* an eventfd, kept across rebuilds */
+    bool woken;               /* the last wait saw weir__io_wake */
+    bool interrupted;         /* the last wait was ended by a signal */
+    bool broken;              /* no kernel object: begin or rebuild failed, or it is closed */
+    bool closed;              /* by weir__io_suspend */
+    unsigned work;            /* done since the last clock check, see weir__io_is_late */
+    weir__io_handle *current; /* inside weir__io_dispatch: the handle that it delivers to; outside,
+                                 any that is still attached, or NULL */
     struct weir__readiness_batch *batch; /* datagram receive buffers, created on first use */
     weir__io_stats stats;
 };
@@ -423,6 +431,13 @@ void weir__io_fail(weir__io_handle *handle, int err);
  * may be some.
  */
 void weir__io_park(weir__io_handle *handle);
+
+/* For backends, before each delivery. A signal handler on the loop's thread reads it: it is written
+ * before the owner is called, since a compiler does not know that call. */
+static inline void weir__io_set_current(weir__io *io, weir__io_handle *handle)
+{
+    io->current = handle;
+}
 
 /* For backends: checks the clock. */
 bool weir__io_check_clock(weir__io *io, int64_t until_ns);

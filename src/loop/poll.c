@@ -241,6 +241,7 @@ static bool poll_dispatch(weir__io *io, int64_t until_ns)
         }
         self->cursor = --slot;
         self->ready--;
+        weir__io_set_current(io, self->handles[slot]);
         dispatch_slot(self->handles[slot], &self->polls[slot]);
         late = weir__io_is_late(io, until_ns);
     }

@@ -172,6 +172,7 @@ WEIR__NO_STACK_PROTECTOR bool weir__uring_complete(weir__uring *self, int64_t un
         result = taken->res;
         flags = taken->flags;
         io_uring_smp_store_release(self->ring.cq.khead, head);
+        weir__io_set_current(&self->io, handle_of(user_data));
         if (handle_of(user_data) != NULL)
             on_completion(handle_of(user_data), op_of(user_data), result, flags);
         else

@@ -9,11 +9,13 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -114,6 +116,46 @@ bool weir__thread_is_current(const weir__thread *thread)
 pid_t weir__thread_id(void)
 {
     return gettid();
+}
+
+clockid_t weir__thread_cpu_clock(void)
+{
+    clockid_t clock = CLOCK_THREAD_CPUTIME_ID;
+
+    (void)pthread_getcpuclockid(pthread_self(), &clock); /* cannot fail for the calling thread */
+    return clock;
+}
+
+/* The second of three numbers: time on the CPU, time waiting for it, timeslices. */
+int64_t weir__thread_run_delay(pid_t id)
+{
+    char path[64], text[96];
+    unsigned long long delay_ns = 0;
+    ssize_t length = -1;
+    int file;
+
+    (void)snprintf(path, sizeof(path), "/proc/self/task/%d/schedstat", (int)id);
+    file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return 0;
+    length = read(file, text, sizeof(text) - 1);
+    (void)close(file);
+    text[length > 0 ? length : 0] = '\0';
+    return sscanf(text, "%*u %llu", &delay_ns) == 1 ? (int64_t)delay_ns : 0;
+}
+
+int weir__thread_signal(pid_t id, int signal)
+{
+    return syscall(SYS_tgkill, getpid(), id, signal) < 0 ? -errno : 0;
+}
+
+void weir__thread_block_signal(int signal, bool blocked)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, signal);
+    (void)pthread_sigmask(blocked ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
 }
 
 static unsigned allowed_cpus(cpu_set_t *ret_set)

@@ -7,7 +7,9 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include <weir/thread.h>
 
@@ -31,6 +33,21 @@ bool weir__thread_is_current(const weir__thread *thread);
 /* The kernel's id and name, of at most 15 bytes, of the calling thread. */
 pid_t weir__thread_id(void);
 void weir__thread_name(char *ret_name, size_t size);
+
+/* The clock of its CPU time, which any thread may read. */
+clockid_t weir__thread_cpu_clock(void);
+
+/*
+ * Nanoseconds for which a thread of the process was ready to run, but another one had the CPU; 0 if
+ * the kernel does not count them.
+ */
+int64_t weir__thread_run_delay(pid_t id);
+
+/* Sends a signal to a thread of the process. Fails with -ESRCH. */
+int weir__thread_signal(pid_t id, int signal);
+
+/* Blocks or unblocks a signal in the calling thread. */
+void weir__thread_block_signal(int signal, bool blocked);
 
 /* Pins the calling thread to a CPU. Fails with -EINVAL if it may not run there. */
 int weir__thread_set_affinity(int cpu);

@@ -131,6 +131,7 @@ static void on_receive_ended(weir__io_handle *handle, int err)
 }
 
 static const weir__io_owner owner = {
+    .channel = weir__endpoint_channel,
     .connected = on_connected,
     .received_datagrams = on_received_datagrams,
     .receive_ended = on_receive_ended,

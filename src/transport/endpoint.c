@@ -17,6 +17,11 @@ static bool is_attached(const weir__endpoint *endpoint)
     return endpoint->handle.io != NULL;
 }
 
+struct weir_channel *weir__endpoint_channel(weir__io_handle *handle)
+{
+    return &WEIR_CONTAINER_OF(handle, weir__endpoint, handle)->channel;
+}
+
 /* ---- on a loop ---- */
 
 bool weir__endpoint_suits(const weir_channel *channel, const weir_executor *executor)

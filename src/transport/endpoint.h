@@ -21,6 +21,9 @@ static inline weir__endpoint *weir__endpoint_of(const weir_channel *channel)
     return WEIR_CONTAINER_OF((weir_channel *)(uintptr_t)channel, weir__endpoint, channel);
 }
 
+/* Slot of weir__io_owner. */
+struct weir_channel *weir__endpoint_channel(weir__io_handle *handle);
+
 /* True if the channel's transport supports the family. */
 static inline bool weir__endpoint_knows(const weir_channel *channel, int family)
 {

@@ -189,7 +189,13 @@ static void on_detached(weir__io_handle *handle)
     pause_accepting(listener);
 }
 
+static struct weir_channel *channel_of(weir__io_handle *handle)
+{
+    return &listener_of_handle(handle)->channel;
+}
+
 static const weir__io_owner owner = {
+    .channel = channel_of,
     .accepted = on_accepted,
     .read_complete = on_read_complete,
     .failed = on_failed,

@@ -148,6 +148,7 @@ static void on_detached(weir__io_handle *handle)
 }
 
 static const weir__io_owner owner = {
+    .channel = weir__endpoint_channel,
     .connected = on_connected,
     .received = on_received,
     .received_datagrams = on_received_message,
