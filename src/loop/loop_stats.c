@@ -94,23 +94,32 @@ static int64_t metric_rebuilds(void *loop)
 static const struct {
     const char *family;
     enum weir_metric_kind kind;
-    weir__metric_read_fn *read;
+    weir__metric_read_fn *read; /* NULL: the histogram of turn times */
 } metrics[WEIR__LOOP_METRIC_COUNT] = {
     [WEIR__LOOP_METRIC_EVENTS] = {"loop.events", WEIR_METRIC_COUNTER, metric_events},
     [WEIR__LOOP_METRIC_IO_TIME] = {"loop.io_ns", WEIR_METRIC_COUNTER, metric_io_time},
     [WEIR__LOOP_METRIC_HANDLES] = {"loop.handles", WEIR_METRIC_GAUGE, metric_handles},
     [WEIR__LOOP_METRIC_WAITS] = {"loop.waits", WEIR_METRIC_COUNTER, metric_waits},
     [WEIR__LOOP_METRIC_REBUILDS] = {"loop.rebuilds", WEIR_METRIC_COUNTER, metric_rebuilds},
+    [WEIR__LOOP_METRIC_TURN_TIME] = {"loop.turn_ns", WEIR_METRIC_HISTOGRAM, NULL},
 };
+
+static int init_metric(weir__loop *loop, unsigned i)
+{
+    weir__metric_name name = {metrics[i].family, loop->executor.labels};
+
+    if (metrics[i].read == NULL)
+        return weir__metric_init_histogram(&loop->metrics[i], name,
+                                           &loop->executor.stats.turn_time);
+    return weir__metric_init_read(&loop->metrics[i], metrics[i].kind, name, metrics[i].read, loop);
+}
 
 int weir__loop_stats_init(weir__loop *loop)
 {
     int err = 0;
 
     for (unsigned i = 0; i < WEIR__LOOP_METRIC_COUNT && err == 0; i++)
-        err = weir__metric_init_read(&loop->metrics[i], metrics[i].kind,
-                                     (weir__metric_name){metrics[i].family, loop->executor.labels},
-                                     metrics[i].read, loop);
+        err = init_metric(loop, i);
     if (err < 0)
         weir__loop_stats_deinit(loop);
     return err;
