@@ -435,6 +435,11 @@ bool weir__group_grows(const weir_group *group)
     return group->leases != NULL;
 }
 
+const char *weir__group_name(const weir_group *group)
+{
+    return group->factory.name;
+}
+
 static int grow(weir_group *group, weir_executor **ret_executor)
 {
     int err;

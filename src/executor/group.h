@@ -25,6 +25,9 @@ int weir__group_create_growing(const weir__executor_type *type, const void *type
                                weir_group **ret_group);
 bool weir__group_grows(const weir_group *group);
 
+/* The name that it was created with, or "weir". */
+const char *weir__group_name(const weir_group *group);
+
 /*
  * Returns an executor for a channel: the next one, or, in a growing group, a leased one
  * (executor/leases.h), until weir__executor_unlease. Fails: WEIR_ETOOMANY, WEIR_EREJECTED (shutting

@@ -87,6 +87,16 @@ int weir_timer_restart(weir_timer *timer, int64_t delay_ns)
     return start(timer->executor, timer, delay_ns, timer->fn);
 }
 
+int64_t weir__timer_left(const weir_timer *timer)
+{
+    int64_t at_ns = timer->node.at_ns, now_ns;
+
+    if (at_ns < 0)
+        return -1 - at_ns; /* of a timer that counts from the end of this batch of tasks */
+    now_ns = weir__executor_now(timer->executor);
+    return at_ns > now_ns ? at_ns - now_ns : 0;
+}
+
 static COLD int stop_not_current(weir_timer *timer)
 {
     if (!weir__in_executor(timer->executor))
