@@ -51,8 +51,7 @@ typedef struct weir_channel_options {
     bool executor_per_handler; /* each handler added with a group gets its own executor of it;
                                   default one executor for all handlers of a group */
     weir_group *offload_when_blocking; /* handlers that the watchdog sees blocking move to this
-                                          group (weir/watchdog.h); must outlive the channel;
-                                          default: none */
+                                          group (weir/watchdog.h); retained; default: none */
     int64_t connect_timeout_ns;        /* default 30 s; WEIR_OFF = none */
     int64_t close_timeout_ns; /* time that a close waits for the peer's end of stream after it has
                                  sent everything; default 3 s; WEIR_OFF = unlimited */

@@ -75,7 +75,8 @@ typedef struct weir_handler {
      * With auto-read, request_read is not called after each read_complete then. */
     bool buffers_reads;
 
-    /* Is not moved to another group when it blocks (weir/watchdog.h). */
+    /* Is not moved to another group when it blocks (weir/watchdog.h). For a handler that is also
+     * used by tasks, timers or listeners of its own on the loop, or by other handlers there. */
     bool stays_on_loop;
 
     void *reserved[6]; /* NULL */

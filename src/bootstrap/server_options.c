@@ -99,6 +99,9 @@ static int read_channel_options(weir__server_config *config)
         config->listener.backlog = options->backlog;
     if (options->inherit || options->restart_argv != NULL)
         config->child.drain_waits = true;
+    if (options->offload_when_blocking != NULL) /* datagrams come to the listener */
+        (options->kind == WEIR_KIND_DATAGRAM ? &config->listener : &config->child)
+            ->offload_when_blocking = options->offload_when_blocking;
     options->options = &config->listener;
     options->child_options = &config->child;
     return err;

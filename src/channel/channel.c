@@ -14,6 +14,7 @@
 #include "base/refcount.h"
 #include "channel/attribute.h"
 #include "channel/channel_stats.h"
+#include "channel/offload_blocking.h"
 #include "channel/posted_call.h"
 #include "os/thread.h"
 
@@ -377,6 +378,7 @@ static int apply_config(weir_channel *channel, weir__config *config)
     weir__outbound_check_marks(channel);
     if (weir__channel_executor(channel) != NULL) /* otherwise the registration does it */
         weir__channel_update_auto_read(channel);
+    weir__channel_check_offload(channel);
     return channel->transport->configure != NULL ? channel->transport->configure(channel) : 0;
 }
 

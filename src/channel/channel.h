@@ -96,6 +96,7 @@ enum {
     WEIR__DEFERRED_WATCH = 1 << 12,  /* starts to record the last send, for another thread */
     WEIR__DEFERRED_MOVE = 1 << 13,   /* moves to another loop, because the previous one has ended */
     WEIR__DEFERRED_GIVE_UP = 1 << 14, /* a remote handler has queued data for too long */
+    WEIR__DEFERRED_OFFLOAD = 1 << 15, /* moves handlers that block: offload_blocking.h */
 };
 
 /*
@@ -280,6 +281,7 @@ struct weir__channel_extra {
     weir__addresses addresses;
     _Atomic(struct weir__move *) moves;       /* operation.c: pending, last in first */
     _Atomic(struct weir__pin *) pins;         /* remote_handler.c: the executor of each group */
+    _Atomic(struct weir__moved *) moved;      /* remote_handler.c: the loop adds to it */
     _Atomic(struct weir__offload *) offloads; /* offload.c: changed under the channel's lock */
     _Atomic int64_t under_way;                /* bytes on their way to and from remote handlers */
     weir__list memberships;                   /* channel_group.c: guarded by the channel's lock */
@@ -414,6 +416,9 @@ void weir__channel_begin_closing(weir_channel *channel, int err);
 /* Abandons a connection attempt: fails its promise and stops its timer. */
 void weir__channel_stop_connecting(weir_channel *channel, int err);
 bool weir__channel_is_connecting(const weir_channel *channel);
+
+/* The channel of a member of a loop; NULL if it is something else. */
+weir_channel *weir__channel_of_member(weir__member *member);
 
 /* All handlers are removed: leaves the loop for good, which releases its reference. */
 void weir__channel_leave_loop(weir_channel *channel);

@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "base/options.h"
+#include "executor/group.h"
 #include "os/thread.h"
 
 #define CONNECT_TIMEOUT_NS weir_seconds(30)
@@ -55,6 +56,8 @@ static const char *find_invalid(const weir_channel_options *options)
     if (options->socket_option_count > SOCKET_OPTIONS_MAX ||
         (options->socket_option_count > 0 && options->socket_options == NULL))
         return "socket_option_count is too large, or socket_options is NULL";
+    if (options->offload_when_blocking != NULL && weir__group_grows(options->offload_when_blocking))
+        return "offload_when_blocking is a group with a thread per channel";
     return NULL;
 }
 
@@ -191,6 +194,8 @@ int weir__config_create(const weir_channel_options *options, weir__config **ret_
     }
     weir__refs_init(&config->refs);
     config->options = given;
+    if (given.offload_when_blocking != NULL)
+        weir_group_retain(given.offload_when_blocking);
     publish_marks(config);
     *ret_config = config;
     return 0;
@@ -207,6 +212,7 @@ void weir__config_release(weir__config *config)
     if (config == NULL || !weir__refs_release(&config->refs))
         return;
     free_socket_options(&config->options);
+    weir_group_release(config->options.offload_when_blocking);
     weir__free(config);
 }
 
@@ -221,9 +227,12 @@ static bool has_same_socket_options(const weir_channel_options *a, const weir_ch
 bool weir__config_exchange(weir__config *config, weir__config *other)
 {
     weir_channel_options before = config->options, after = other->options;
-    bool is_lent = !has_same_socket_options(&before, &after) && before.socket_option_count > 0;
+    bool has_same = has_same_socket_options(&before, &after);
+    bool is_lent = (!has_same && before.socket_option_count > 0) ||
+                   (before.offload_when_blocking != NULL &&
+                    before.offload_when_blocking != after.offload_when_blocking);
 
-    if (!is_lent &&
+    if (has_same &&
         before.socket_option_count > 0) { /* threads that read them keep valid pointers */
         after.socket_options = before.socket_options;
         before.socket_options = other->options.socket_options;

@@ -35,13 +35,13 @@ void weir__config_release(weir__config *config); /* NULL is ignored */
 
 /*
  * On the loop of its channel: swaps the options with those of `other`, which only the caller has.
- * Returns true if other threads may have pointers to the previous socket options, from
+ * Returns true if other threads may have pointers to the previous socket options or group, from
  * weir__config_read: then `other` must be kept for them.
  */
 bool weir__config_exchange(weir__config *config, weir__config *other);
 
-/* Any thread: copies the options. socket_options stays valid as long as the config, or the one
- * that it was exchanged with. */
+/* Any thread: copies the options. socket_options and the group stay valid as long as the config,
+ * or the one that it was exchanged with. */
 void weir__config_read(const weir__config *config, weir_channel_options *ret_options);
 
 #endif

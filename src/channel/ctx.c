@@ -35,7 +35,9 @@ static size_t name_offset(const weir_handler *handler)
 
 static void *allocation_of(weir_ctx *ctx)
 {
-    return weir__ctx_is_remote(ctx) ? (void *)weir__remote_of(ctx) : ctx;
+    bool has_prefix = (ctx->mask & (WEIR__CTX_REMOTE | WEIR__CTX_MOVED)) == WEIR__CTX_REMOTE;
+
+    return has_prefix ? (void *)weir__remote_of(ctx) : ctx;
 }
 
 static weir_ctx *allocate(const weir_handler *handler, size_t name_size, bool is_remote)
@@ -60,7 +62,7 @@ int weir__ctx_create(weir_channel *channel, const weir_handler *handler, const v
     ctx->mask = name_size > 0 ? WEIR__CTX_NAME_SPACE : 0;
     if (group != NULL) {
         ctx->mask |= WEIR__CTX_REMOTE;
-        err = weir__remote_init(ctx, group);
+        err = weir__remote_init(weir__remote_of(ctx), ctx, group);
         if (err < 0)
             goto fail;
     }
@@ -292,23 +294,33 @@ void weir_ctx_resume_input(weir_ctx *ctx)
     weir__channel_resume_input(ctx->channel);
 }
 
-void weir__ctx_clear_pending_bytes(weir_ctx *ctx)
+int64_t weir__ctx_take_pending_bytes(weir_ctx *ctx)
 {
     weir__channel_extra *extra = weir__channel_extra_if_any(ctx->channel);
     struct weir__pending_bytes **link, *entry;
-    int64_t bytes = 0;
+    int64_t bytes;
+
+    if (extra == NULL)
+        return 0;
+    link = find_pending(extra, ctx);
+    entry = *link;
+    if (entry == NULL)
+        return 0;
+    bytes = entry->bytes;
+    *link = entry->next;
+    weir__node_free(entry);
+    return bytes;
+}
+
+void weir__ctx_clear_pending_bytes(weir_ctx *ctx)
+{
+    int64_t bytes;
 
     if (weir__ctx_is_remote(ctx)) {
         bytes = weir__remote_of(ctx)->held;
         weir__remote_of(ctx)->held = 0;
-    } else if (extra != NULL) {
-        link = find_pending(extra, ctx);
-        entry = *link;
-        if (entry == NULL)
-            return;
-        bytes = entry->bytes;
-        *link = entry->next;
-        weir__node_free(entry);
+    } else {
+        bytes = weir__ctx_take_pending_bytes(ctx);
     }
     if (bytes != 0)
         weir__outbound_add_pending(ctx->channel, -bytes);
@@ -360,6 +372,37 @@ void weir__ctx_stop_timers(weir_ctx *ctx)
         (void)weir_timer_stop(timer);
         weir_timer_init(timer); /* its ctx_fn needs a context */
     }
+}
+
+/* `reserved` of a stopped timer says that it was running, and `at_ns` the time that was left. */
+weir_timer *weir__ctx_take_timers(weir_ctx *ctx, weir_executor *executor)
+{
+    weir_timer **link = &ctx->channel->timers, *timer, *taken = NULL;
+
+    while ((timer = *link) != NULL) {
+        if (timer->ctx != ctx) {
+            link = &timer->ctx_next;
+            continue;
+        }
+        *link = timer->ctx_next;
+        timer->node.reserved = weir_timer_is_running(timer);
+        if (timer->node.reserved) {
+            timer->node.at_ns = weir__timer_left(timer);
+            (void)weir_timer_stop(timer);
+        }
+        timer->executor = executor; /* for weir_timer_restart */
+        timer->ctx_next = taken;
+        taken = timer;
+    }
+    return taken;
+}
+
+/* Fails only if the executor has shut down, which stops its timers. */
+void weir__ctx_resume_timers(weir_timer *timers)
+{
+    for (weir_timer *timer = timers; timer != NULL; timer = timer->ctx_next)
+        if (timer->node.reserved)
+            (void)weir__timer_start(timer->executor, timer, timer->node.at_ns);
 }
 
 void weir__channel_stop_timers(weir_channel *channel)

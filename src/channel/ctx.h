@@ -5,6 +5,8 @@
  *
  *      [ weir__remote ] weir_ctx | state | name        weir__remote: only on another executor
  *
+ * A context that was moved to another executor has its weir__remote elsewhere (remote_handler.h).
+ *
  * `mask` has a bit for each slot that may be called now: none before `added` and after the removal,
  * so the search for the next handler tests nothing else. Marks share the word.
  */
@@ -49,6 +51,7 @@ enum {
     WEIR__CTX_ADDED = 1 << 26,      /* `added` has been called or is running */
     WEIR__CTX_REPLACED = 1 << 29,   /* replaced: `prev` of its neighbour skips it */
     WEIR__CTX_REMOVED = 1 << 27,    /* removed; unlinked and freed by a later task */
+    WEIR__CTX_MOVED = 1 << 30,      /* with REMOTE: it was on the loop before */
 };
 
 struct weir_ctx {
@@ -102,8 +105,18 @@ static inline void weir__ctx_set_out(weir_ctx *ctx)
 void weir__ctx_stop_timers(weir_ctx *ctx);
 void weir__channel_stop_timers(weir_channel *channel);
 
+/*
+ * Takes the timers of a context from the loop, stopped, for another executor; starts those that
+ * were running there, with the time that was left.
+ */
+weir_timer *weir__ctx_take_timers(weir_ctx *ctx, weir_executor *executor);
+void weir__ctx_resume_timers(weir_timer *timers);
+
 /* Subtracts the pending bytes that the handler has not. */
 void weir__ctx_clear_pending_bytes(weir_ctx *ctx);
+
+/* Ends the counter of a handler on the loop and returns its value; the bytes still count. */
+int64_t weir__ctx_take_pending_bytes(weir_ctx *ctx);
 
 /*
  * A state whose size is a multiple of 16 may need an alignment of 16; others need not pay for it.

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "channel/closing.h"
 #include "channel/last_sent.h"
+#include "channel/offload_blocking.h"
 
 #define BUSY (1u << 31)
 
@@ -65,6 +66,8 @@ static void run_deferred(weir_channel *channel, uint32_t bits)
         weir__channel_fire_closed(channel);
     if (bits & WEIR__DEFERRED_SWEEP)
         weir__pipeline_sweep(&channel->pipeline);
+    if (bits & WEIR__DEFERRED_OFFLOAD)
+        weir__channel_offload(channel);
 }
 
 static bool has_moved(const weir_channel *channel)

@@ -279,12 +279,13 @@ static __attribute__((noinline)) void write_with_promise(weir_ctx *ctx, weir_msg
 
 weir_ctx *weir_ctx_next_writer(const weir_ctx *ctx)
 {
-    weir_ctx *prev = prev_with(ctx, WEIR__WRITE);
+    weir_ctx *prev;
 
     assert(weir__ctx_in_executor(ctx));
-    if (((ctx->mask | prev->mask) & WEIR__CTX_REMOTE) != 0 || prev->handler == &weir__head_tail)
-        return NULL;
-    return prev;
+    if (is_remote(ctx))
+        return NULL; /* only the loop walks the ring */
+    prev = prev_with(ctx, WEIR__WRITE);
+    return is_remote(prev) || prev->handler == &weir__head_tail ? NULL : prev;
 }
 
 /* Most writes have no promise: this path saves no registers. */

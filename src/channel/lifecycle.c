@@ -44,6 +44,7 @@
 #include "base/log_limit.h"
 #include "channel/channel_stats.h"
 #include "channel/closing.h"
+#include "channel/offload_blocking.h"
 #include "channel/posted_call.h"
 
 /*
@@ -104,6 +105,13 @@ static void on_abort(weir__member *member)
 static const weir__member_type member_type = {.shut_down = on_shut_down, .abort = on_abort};
 static const weir__member_type listener_type = {
     .is_first = true, .shut_down = on_shut_down, .abort = on_abort};
+
+weir_channel *weir__channel_of_member(weir__member *member)
+{
+    if (member->type != &member_type && member->type != &listener_type)
+        return NULL;
+    return WEIR_CONTAINER_OF(member, weir_channel, member);
+}
 
 static void join_loop(weir_channel *channel)
 {
@@ -179,6 +187,7 @@ void weir__channel_do_register(weir_channel *channel, weir_promise *done)
     weir_fire_registered(weir__channel_head_tail(channel));
     resume(channel);
     weir__channel_leave(&subject);
+    weir__channel_check_offload(channel);
 }
 
 /* ---- deregistration ---- */

@@ -16,8 +16,6 @@
 #ifndef WEIR_CHANNEL_OFFLOAD_BLOCKING_H
 #define WEIR_CHANNEL_OFFLOAD_BLOCKING_H
 
-#include <stdatomic.h>
-
 #include <weir/channel.h>
 #include <weir/handler.h>
 
@@ -32,5 +30,16 @@ void weir__handler_offload(const weir_handler *handler, uint64_t blocks);
 /* Any thread: true if the handler runs on other groups. *ret_moved is the number of contexts that
  * were moved from their loop. */
 bool weir__handler_offload_read(const weir_handler *handler, uint64_t *ret_moved);
+
+/* Any thread: the group that a handler which is being added to the channel has to run on; NULL =
+ * the loop. */
+weir_group *weir__channel_offload_group(weir_channel *channel, const weir_handler *handler);
+
+/* On the loop: the channel is registered, or its options have changed: has the deferred task call
+ * weir__channel_offload, if that may be needed. */
+void weir__channel_check_offload(weir_channel *channel);
+
+/* On the loop, with no slot on the stack: moves the handlers that block. */
+void weir__channel_offload(weir_channel *channel);
 
 #endif

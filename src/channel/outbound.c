@@ -510,6 +510,15 @@ static int64_t remaining(weir_msg *msg)
     return -1;
 }
 
+bool weir__outbound_has_promises(const weir_channel *channel)
+{
+    const weir__entry *entry = channel->outbound.first;
+
+    while (entry != NULL && entry->done == NULL)
+        entry = entry->next;
+    return entry != NULL;
+}
+
 int64_t weir__outbound_left(const weir_channel *channel)
 {
     int64_t bytes = 0, there;

@@ -84,6 +84,9 @@ static inline bool weir__outbound_has_flushed(const weir__outbound *outbound)
     return outbound->unflushed != &outbound->first;
 }
 
+/* The loop: true if a message in the queue has a promise. */
+bool weir__outbound_has_promises(const weir_channel *channel);
+
 /* The loop: the bytes of all messages in the queue, by weir_msg_size for other messages. */
 int64_t weir__outbound_left(const weir_channel *channel);
 

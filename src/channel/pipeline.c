@@ -355,6 +355,15 @@ void weir_ctx_remove(weir_ctx *ctx)
         weir__pipeline_remove(ctx);
 }
 
+int weir__pipeline_move(weir_ctx *ctx, weir_group *group)
+{
+    int err = weir__remote_move(ctx, predecessor(ctx), group);
+
+    if (err == 0)
+        ctx->channel->pipeline.head_tail.slots |= slots_of(ctx);
+    return err;
+}
+
 /* ---- teardown ---- */
 
 /* Removes handlers from the tail on; those of a segment when everything behind it has been

@@ -43,6 +43,9 @@ void weir__pipeline_destroy(weir_pipeline *pipeline);
 /* Removes a handler, on the loop. */
 void weir__pipeline_remove(weir_ctx *ctx);
 
+/* Moves a handler from the loop to another group: weir__remote_move. */
+int weir__pipeline_move(weir_ctx *ctx, weir_group *group);
+
 /* head_tail.c: the head performs operations, the tail releases unhandled messages. */
 extern const weir_handler weir__head_tail;
 

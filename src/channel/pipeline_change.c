@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "channel/channel.h"
+#include "channel/offload_blocking.h"
 #include "channel/posted_call.h"
 #include "channel/remote_handler.h"
 
@@ -150,14 +151,16 @@ static int create_ctx(weir_pipeline *pipeline, const weir_place *place, const we
                       const void *options, weir_ctx **ret_ctx)
 {
     size_t room = name_size(handler, place);
+    weir_group *group = place->group;
     int err;
 
     if (room > WEIR__NAME_MAX)
         return -ENAMETOOLONG;
     if (place->name == NULL && is_table_name_free(pipeline, handler))
         room = 0;
-    err = weir__ctx_create(pipeline->head_tail.channel, handler, options, room, place->group,
-                           ret_ctx);
+    if (group == NULL)
+        group = weir__channel_offload_group(pipeline->head_tail.channel, handler);
+    err = weir__ctx_create(pipeline->head_tail.channel, handler, options, room, group, ret_ctx);
     if (err == 0 && place->name != NULL)
         weir__ctx_set_name(*ret_ctx, place->name);
     return err;

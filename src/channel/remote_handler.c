@@ -10,7 +10,8 @@
  * travels to the executor as a node in the inbox, in order with the events:
  *
  *      node        pushed when                     the executor
- *      ADDED       a context was added             links it, calls `added`
+ *      ADDED       a context was added, or moved   links it, calls `added`; of a moved one it
+ *                  from the loop                   starts the timers instead
  *      REMOVED     a context was removed           calls `removed`, unlinks it; the loop frees it
  *       + FLUSHES  the last one was                also closes the inbox
  *      SPLIT       a context of another executor   moves the members behind it to a new segment and
@@ -27,6 +28,11 @@
  * Splitting. Each mailbox of the new segment is stopped until SPLIT has passed that of the old one,
  * so that nothing overtakes what the moved members got, and passed on, in the old segment. Inbound
  * events in the old outbox in front of SPLIT have left the last of them (`splits`).
+ *
+ * Moving. The loop makes a context remote while no slot of it is on the stack: everything that it
+ * was given before is done, everything later enters the segment behind ADDED. The loop writes the
+ * marks of `mask` before it pushes ADDED and never again, so the executor reads them without a
+ * lock. To the rest of this file a moved context is one that was just added.
  */
 #include "channel/remote_handler.h"
 
@@ -59,6 +65,13 @@ struct weir__pin {
     weir_executor *executor;
 };
 
+/* The remote part of a moved context. Stays in the list of its channel, to be used again. */
+struct weir__moved {
+    weir__remote remote;
+    struct weir__moved *next;
+    _Atomic(weir_ctx *) ctx; /* NULL: not in use */
+};
+
 /* ---- executors ---- */
 
 static int pin_group(weir_channel *channel, weir_group *group, struct weir__pin **ret_pin)
@@ -88,7 +101,13 @@ static int pin_group(weir_channel *channel, weir_group *group, struct weir__pin 
 void weir__remote_forget(weir__channel_extra *extra)
 {
     struct weir__pin *pin = atomic_load_explicit(&extra->pins, memory_order_acquire), *next;
+    struct weir__moved *moved = atomic_load_explicit(&extra->moved, memory_order_acquire),
+                       *following;
 
+    for (; moved != NULL; moved = following) {
+        following = moved->next;
+        weir__free(moved);
+    }
     for (; pin != NULL; pin = next) {
         next = pin->next;
         weir_group_release(pin->group);
@@ -98,9 +117,8 @@ void weir__remote_forget(weir__channel_extra *extra)
 
 /* ---- memory ---- */
 
-int weir__remote_init(weir_ctx *ctx, weir_group *group)
+int weir__remote_init(weir__remote *remote, weir_ctx *ctx, weir_group *group)
 {
-    weir__remote *remote = weir__remote_of(ctx);
     weir_channel_options options;
     struct weir__pin *pin;
     int err = weir__group_grows(group) ? -ENOTSUP : pin_group(ctx->channel, group, &pin);
@@ -108,6 +126,7 @@ int weir__remote_init(weir_ctx *ctx, weir_group *group)
     if (err < 0)
         return err;
     weir__config_read(weir__channel_config(ctx->channel), &options);
+    remote->ctx = ctx;
     remote->executor = options.executor_per_handler ? weir_group_next(group) : pin->executor;
     weir__executor_weak_retain(remote->executor);
     return 0;
@@ -115,7 +134,42 @@ int weir__remote_init(weir_ctx *ctx, weir_group *group)
 
 void weir__remote_deinit(weir_ctx *ctx)
 {
-    weir__executor_weak_release(weir__remote_of(ctx)->executor);
+    weir__remote *remote = weir__remote_of(ctx);
+
+    weir__executor_weak_release(remote->executor);
+    /* Relaxed: other executors only compare it with contexts of their own. */
+    if ((ctx->mask & WEIR__CTX_MOVED) != 0)
+        atomic_store_explicit(&WEIR_CONTAINER_OF(remote, struct weir__moved, remote)->ctx, NULL,
+                              memory_order_relaxed);
+}
+
+/* Acquire: the list may be newer than the context. Few contexts of a channel were moved. */
+weir__remote *weir__remote_of_moved(const weir_ctx *ctx)
+{
+    weir__channel_extra *extra = weir__channel_extra_if_any(ctx->channel);
+    struct weir__moved *moved = atomic_load_explicit(&extra->moved, memory_order_acquire);
+
+    while (atomic_load_explicit(&moved->ctx, memory_order_relaxed) != ctx)
+        moved = moved->next;
+    return &moved->remote;
+}
+
+/* On the loop: returns one that is not in use. */
+static struct weir__moved *get_moved(weir__channel_extra *extra)
+{
+    struct weir__moved *first = atomic_load_explicit(&extra->moved, memory_order_relaxed), *moved;
+
+    for (moved = first; moved != NULL; moved = moved->next)
+        if (atomic_load_explicit(&moved->ctx, memory_order_relaxed) == NULL) {
+            memset(&moved->remote, 0, sizeof(moved->remote));
+            return moved;
+        }
+    moved = weir__zalloc(sizeof(*moved));
+    if (moved == NULL)
+        return NULL;
+    moved->next = first;
+    atomic_store_explicit(&extra->moved, moved, memory_order_release);
+    return moved;
 }
 
 static weir_task_fn run_inbox, run_outbox;
@@ -277,6 +331,44 @@ void weir__remote_add(weir_ctx *ctx)
         weir__channel_defer(ctx->channel, WEIR__DEFERRED_SWEEP);
 }
 
+static int check_destination(const weir_ctx *ctx, const weir_executor *executor)
+{
+    if (executor == weir__channel_executor(ctx->channel))
+        return -EALREADY;
+    return weir__executor_state(executor) < WEIR_EXECUTOR_SHUTTING_DOWN ? 0 : WEIR_EREJECTED;
+}
+
+/* `mask` and the list lead from the context to the remote part: weir__remote_place uses both. */
+int weir__remote_move(weir_ctx *ctx, weir_ctx *prev, weir_group *group)
+{
+    weir__channel_extra *extra = weir__channel_extra_get(ctx->channel);
+    struct weir__moved *moved = extra != NULL ? get_moved(extra) : NULL;
+    weir__remote *remote;
+    uint32_t mask = ctx->mask;
+    int err;
+
+    if (moved == NULL)
+        return -ENOMEM;
+    remote = &moved->remote;
+    err = weir__remote_init(remote, ctx, group);
+    if (err < 0)
+        return err;
+    atomic_store_explicit(&moved->ctx, ctx, memory_order_relaxed);
+    ctx->mask = (mask & ~(uint32_t)WEIR__SLOTS) | WEIR__CTX_REMOTE | WEIR__CTX_MOVED;
+    err = check_destination(ctx, remote->executor);
+    if (err == 0)
+        err = weir__remote_place(ctx, prev, ctx->next, false);
+    if (err < 0) {
+        weir__remote_deinit(ctx);
+        ctx->mask = mask;
+        return err;
+    }
+    remote->timers = weir__ctx_take_timers(ctx, remote->executor);
+    remote->held = weir__ctx_take_pending_bytes(ctx);
+    weir__remote_add(ctx);
+    return 0;
+}
+
 void weir__remote_remove(weir_ctx *ctx)
 {
     weir__remote *remote = weir__remote_of(ctx);
@@ -337,7 +429,7 @@ static void pass_member(weir__segment *segment, const weir__list *link, const we
             break;
         remote = WEIR_CONTAINER_OF((weir__list *)(uintptr_t)link, weir__remote, link);
         if ((remote->slots & event->slot) != 0) {
-            weir__invoke(weir__remote_ctx(remote), event);
+            weir__invoke(remote->ctx, event);
             return;
         }
     }
@@ -347,12 +439,16 @@ static void pass_member(weir__segment *segment, const weir__list *link, const we
 
 static void add_member(weir__segment *segment, weir__remote *remote)
 {
-    weir_ctx *ctx = weir__remote_ctx(remote);
+    weir_ctx *ctx = remote->ctx;
     weir__list *before = remote->after != NULL ? &remote->after->link : &segment->members;
 
     weir__list_append(before->next, &remote->link);
     remote->home = segment;
     remote->slots = weir__handler_mask(ctx->handler);
+    if ((ctx->mask & WEIR__CTX_MOVED) != 0) {
+        weir__ctx_resume_timers(remote->timers);
+        return;
+    }
     if (ctx->handler->buffers_reads)
         weir__demand_begin(ctx);
     if (ctx->handler->added != NULL)
@@ -370,7 +466,7 @@ void weir__remote_let_free(weir_ctx *ctx)
 
 static void remove_member(weir__segment *segment, weir__remote *remote, bool is_last)
 {
-    weir_ctx *ctx = weir__remote_ctx(remote);
+    weir_ctx *ctx = remote->ctx;
 
     weir__ctx_stop_timers(ctx);
     weir__ctx_set_out(ctx);

@@ -47,9 +47,13 @@ typedef struct weir__segment {
     struct weir__remote *split_at; /* the first member to move */
 } weir__segment;
 
-/* Stands in front of the context, in the same allocation. */
+/*
+ * Stands in front of the context, in the same allocation. That of a context that was moved is in a
+ * list of the channel, because contexts and states stay where they are.
+ */
 typedef struct weir__remote {
     alignas(16) weir_executor *executor; /* a weak reference */
+    weir_ctx *ctx;
 
     /* The executor's. */
     weir__segment *home; /* that it is a member of; NULL before `added` and after `removed` */
@@ -60,29 +64,29 @@ typedef struct weir__remote {
 
     /* The loop's. */
     weir__segment *segment;
+    weir_promise *left; /* a reference: completes when the context is freed; may be NULL */
     bool was_added;     /* the executor is to call `added`, or has */
     bool was_removed;   /* out of the pipeline */
     bool is_leaving;    /* REMOVED was pushed */
-    weir_promise *left; /* a reference: completes when the context is freed; may be NULL */
+
+    /* Set by the executor, which then asks for a sweep. */
+    atomic_bool wants_removal;
+    atomic_bool is_gone; /* the executor does not touch the context any more */
 
     /* Written by the loop before it pushes the node. */
     weir__mail added;           /* its slot is 0 before */
     struct weir__remote *after; /* the member that it follows; NULL = none */
     weir__mail removed;
-
-    /* Set by the executor, which then asks for a sweep. */
-    atomic_bool wants_removal;
-    atomic_bool is_gone; /* the executor does not touch the context any more */
 } weir__remote;
+
+/* Finds that of a context that was moved. */
+weir__remote *weir__remote_of_moved(const weir_ctx *ctx);
 
 static inline weir__remote *weir__remote_of(const weir_ctx *ctx)
 {
+    if (__builtin_expect((ctx->mask & WEIR__CTX_MOVED) != 0, 0))
+        return weir__remote_of_moved(ctx);
     return (weir__remote *)(uintptr_t)ctx - 1;
-}
-
-static inline weir_ctx *weir__remote_ctx(weir__remote *remote)
-{
-    return (weir_ctx *)(remote + 1);
 }
 
 static inline bool weir__ctx_is_remote(const weir_ctx *ctx)
@@ -96,10 +100,11 @@ static inline bool weir__remote_is_leaving(const weir_ctx *ctx)
 }
 
 /* Any thread: initializes the remote part of a new context. Fails with -ENOMEM or -ENOTSUP. */
-int weir__remote_init(weir_ctx *ctx, weir_group *group);
+int weir__remote_init(weir__remote *remote, weir_ctx *ctx, weir_group *group);
 void weir__remote_deinit(weir_ctx *ctx);
 
-/* Any thread: releases the groups that a channel's handlers run on. */
+/* Any thread, when the channel is freed: releases the groups that its handlers run on, and frees
+ * the remote parts of moved contexts. */
 struct weir__channel_extra;
 void weir__remote_forget(struct weir__channel_extra *extra);
 
@@ -127,6 +132,15 @@ void weir__remote_remove(weir_ctx *ctx);
 
 /* Does what the executor has asked for. Returns true if the context can be freed. */
 bool weir__remote_sweep(weir_ctx *ctx);
+
+/*
+ * Moves a context from the loop, which `prev` leads to, to an executor of the group. It is added,
+ * not removed, no slot of it is on the stack, and no other code has a reference to it. The state
+ * stays where it is; events that are passed on from here on reach it on the executor, after the
+ * timers and pending bytes. Fails with -ENOMEM, -ENOTSUP, WEIR_EREJECTED (the executor shuts down),
+ * -EALREADY (the executor is the channel's loop).
+ */
+int weir__remote_move(weir_ctx *ctx, weir_ctx *prev, weir_group *group);
 
 /* Brings an event to a remote context. */
 void weir__remote_enter(weir_ctx *ctx, const weir__event *event);

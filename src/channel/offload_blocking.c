@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Moving handlers that block.
+ *
+ *      weir__handler_offload           any thread: adds the table to the list, posts a walk to each
+ *                                      loop
+ *      on_walk                         each loop: moves the contexts of its channels, some in each
+ *                                      task; the last loop logs the number of channels
+ *      on_retry                        contexts that cannot be moved now: walks again
+ *
+ * A context is not moved while something that runs on the loop may still use it:
+ *
+ *      a reference (weir_ctx_retain)   its owner may be on the way back to the loop
+ *      offloaded work                  comes back to the executor that it left
+ *      promises of queued writes       their listeners run on the loop
+ *      a connection attempt, paused input
+ */
+#include "channel/offload_blocking.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include <weir/error.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "channel/channel.h"
+#include "channel/remote_handler.h"
+#include "executor/group.h"
+#include "executor/running_loops.h"
+
+#define BATCH 128 /* channels that a task looks at before others get their turn */
+#define RETRIES_MAX 8
+#define RETRY_NS weir_ms(10) /* doubles each time */
+
+/* A handler that blocks. Never freed: there are few, and other threads read the list. */
+struct blocking {
+    struct blocking *next;
+    const weir_handler *handler;
+    _Atomic uint64_t blocks;
+    _Atomic uint64_t moved;        /* contexts */
+    _Atomic uint32_t rounds;       /* that have not ended */
+    atomic_bool is_logged;         /* that it runs on other groups */
+    atomic_bool is_failure_logged; /* that it cannot be moved */
+};
+
+/* One call of weir__handler_offload. */
+struct round {
+    struct blocking *blocking;
+    _Atomic uint32_t walks; /* that have not ended, and the caller */
+    _Atomic uint32_t channels;
+    char group[16]; /* the name of one */
+};
+
+/* A walk over the channels of a loop. The cursor stands in its list of members. */
+struct walk {
+    weir_task task;
+    weir__member cursor;
+    weir_executor *loop; /* a weak reference */
+    struct blocking *blocking;
+    struct round *round; /* NULL: a retry */
+    unsigned retries;
+    bool has_begun;
+    bool has_left_out; /* contexts that cannot be moved now */
+};
+
+static _Atomic(struct blocking *) first_blocking;
+static weir__mutex lock = WEIR__MUTEX_INIT; /* of threads that add to the list */
+
+/* ---- the list ---- */
+
+/* Acquire: the content of the elements. */
+static struct blocking *find(const weir_handler *handler)
+{
+    struct blocking *blocking = atomic_load_explicit(&first_blocking, memory_order_acquire);
+
+    while (blocking != NULL && blocking->handler != handler)
+        blocking = blocking->next;
+    return blocking;
+}
+
+static struct blocking *add_locked(const weir_handler *handler)
+{
+    struct blocking *blocking = find(handler);
+
+    if (blocking != NULL)
+        return blocking;
+    blocking = weir__zalloc(sizeof(*blocking));
+    if (blocking == NULL)
+        return NULL;
+    blocking->handler = handler;
+    blocking->next = atomic_load_explicit(&first_blocking, memory_order_relaxed);
+    atomic_store_explicit(&first_blocking, blocking, memory_order_release);
+    return blocking;
+}
+
+bool weir__handler_offload_read(const weir_handler *handler, uint64_t *ret_moved)
+{
+    const struct blocking *blocking = find(handler);
+
+    *ret_moved =
+        blocking != NULL ? atomic_load_explicit(&blocking->moved, memory_order_relaxed) : 0;
+    return blocking != NULL;
+}
+
+/* ---- the log ---- */
+
+static const char *name_of(const struct blocking *blocking)
+{
+    return blocking->handler->name != NULL ? blocking->handler->name : "handler";
+}
+
+static uint64_t blocks_of(const struct blocking *blocking)
+{
+    return atomic_load_explicit(&blocking->blocks, memory_order_relaxed);
+}
+
+static bool is_first(atomic_bool *is_done)
+{
+    return !atomic_exchange_explicit(is_done, true, memory_order_relaxed);
+}
+
+static void log_round(const struct round *round)
+{
+    struct blocking *blocking = round->blocking;
+    uint32_t channels = atomic_load_explicit(&round->channels, memory_order_relaxed);
+
+    if (channels > 0 && is_first(&blocking->is_logged))
+        weir__warn("watchdog", NULL,
+                   "handler \"%s\" blocked %" PRIu64 " times: moved to group \"%s\" on %" PRIu32
+                   " channels",
+                   name_of(blocking), blocks_of(blocking), round->group, channels);
+}
+
+static void log_new(struct blocking *blocking, const weir_group *group)
+{
+    if (atomic_load_explicit(&blocking->rounds, memory_order_relaxed) == 0 &&
+        is_first(&blocking->is_logged))
+        weir__warn("watchdog", NULL,
+                   "handler \"%s\" blocked %" PRIu64 " times: runs on group \"%s\" in new channels",
+                   name_of(blocking), blocks_of(blocking), weir__group_name(group));
+}
+
+static void log_failure(struct blocking *blocking, const weir_group *group, int err)
+{
+    const char *reason = err == -EALREADY ? "it runs the channel's loop" : weir_error_text(err);
+
+    if (is_first(&blocking->is_failure_logged))
+        weir__warn("watchdog", NULL,
+                   "handler \"%s\" blocked %" PRIu64
+                   " times, but cannot be moved to group \"%s\": %s",
+                   name_of(blocking), blocks_of(blocking), weir__group_name(group), reason);
+}
+
+/* ---- handlers that are added ---- */
+
+static bool is_shut_down(const weir_group *group)
+{
+    return weir__executor_state(weir_group_at(group, 0)) >= WEIR_EXECUTOR_SHUTTING_DOWN;
+}
+
+weir_group *weir__channel_offload_group(weir_channel *channel, const weir_handler *handler)
+{
+    struct blocking *blocking = handler->stays_on_loop ? NULL : find(handler);
+    weir_channel_options options;
+
+    if (blocking == NULL)
+        return NULL;
+    weir__config_read(weir__channel_config(channel), &options);
+    if (options.offload_when_blocking == NULL)
+        return NULL;
+    if (is_shut_down(options.offload_when_blocking)) {
+        log_failure(blocking, options.offload_when_blocking, WEIR_EREJECTED);
+        return NULL;
+    }
+    log_new(blocking, options.offload_when_blocking);
+    return options.offload_when_blocking;
+}
+
+/* ---- handlers on the loop ---- */
+
+/* True if all contexts must wait. */
+static bool is_in_use(weir_channel *channel)
+{
+    const weir__channel_extra *extra = weir__channel_extra_if_any(channel);
+
+    return weir__channel_is_connecting(channel) || (extra != NULL && extra->input_pauses > 0) ||
+           weir__outbound_has_promises(channel);
+}
+
+/* A count of 1 is the pipeline's own reference, and only this executor can add one to it. Acquire:
+ * after what the thread did that has released the last other one. */
+static bool is_ctx_in_use(const weir_ctx *ctx)
+{
+    return atomic_load_explicit(&ctx->refs, memory_order_acquire) != 1 ||
+           weir__ctx_has_offloads(ctx);
+}
+
+static bool is_on_loop(const weir_ctx *ctx)
+{
+    return (ctx->mask & (WEIR__CTX_ADDED | WEIR__CTX_REMOVED | WEIR__CTX_REMOTE)) ==
+           WEIR__CTX_ADDED;
+}
+
+/* Moves the contexts of one handler; NULL = of all that block. Returns the number of contexts
+ * moved. A channel without a loop tries again when it is registered, one that is closing need not.
+ */
+static unsigned move_all(weir_channel *channel, const struct blocking *only, bool *ret_left_out)
+{
+    weir_group *group = weir__channel_options(channel)->offload_when_blocking;
+    weir_ctx *head_tail = weir__channel_head_tail(channel);
+    struct blocking *blocking;
+    unsigned count = 0;
+    int err;
+
+    if (group == NULL || weir__channel_phase(channel) != WEIR__OPEN ||
+        !weir__channel_is(channel, WEIR__IS_REGISTERED) ||
+        weir__channel_has(channel, WEIR__DETACHING))
+        return 0;
+    for (weir_ctx *ctx = head_tail->next; ctx != head_tail; ctx = ctx->next) {
+        blocking = is_on_loop(ctx) && !ctx->handler->stays_on_loop ? find(ctx->handler) : NULL;
+        if (blocking == NULL || (only != NULL && only != blocking))
+            continue;
+        if (is_in_use(channel) || is_ctx_in_use(ctx))
+            err = -EBUSY;
+        else
+            err = weir__pipeline_move(ctx, group);
+        if (err == 0) {
+            atomic_fetch_add_explicit(&blocking->moved, 1, memory_order_relaxed);
+            count++;
+        } else if (err == -EBUSY || err == -ENOMEM) {
+            *ret_left_out = true;
+        } else {
+            log_failure(blocking, group, err);
+        }
+    }
+    return count;
+}
+
+void weir__channel_check_offload(weir_channel *channel)
+{
+    if (weir__channel_options(channel)->offload_when_blocking != NULL &&
+        atomic_load_explicit(&first_blocking, memory_order_relaxed) != NULL)
+        weir__channel_defer(channel, WEIR__DEFERRED_OFFLOAD);
+}
+
+/* The deferred task runs on the global executor if the loop has ended. */
+void weir__channel_offload(weir_channel *channel)
+{
+    bool left_out = false;
+
+    if (weir__channel_in_loop(channel))
+        (void)move_all(channel, NULL, &left_out);
+}
+
+/* ---- walks ---- */
+
+static void round_release(struct round *round)
+{
+    /* Acquire and release: the last one sees the group's name and the counts of all. */
+    if (atomic_fetch_sub_explicit(&round->walks, 1, memory_order_acq_rel) > 1)
+        return;
+    log_round(round);
+    atomic_fetch_sub_explicit(&round->blocking->rounds, 1, memory_order_relaxed);
+    weir__free(round);
+}
+
+static void walk_destroy(struct walk *walk)
+{
+    if (walk->round != NULL)
+        round_release(walk->round);
+    weir__list_remove(&walk->cursor.link);
+    weir__executor_weak_release(walk->loop);
+    weir__free(walk);
+}
+
+/* The loop shuts down: the cursor leaves its list, which ends the walk. */
+static void on_shut_down(weir__member *member)
+{
+    weir__list_remove(&member->link);
+}
+
+static const weir__member_type cursor_type = {.shut_down = on_shut_down};
+
+static void count_channel(struct walk *walk, weir_channel *channel)
+{
+    struct round *round = walk->round;
+
+    if (round == NULL)
+        return;
+    if (atomic_fetch_add_explicit(&round->channels, 1, memory_order_relaxed) == 0)
+        (void)snprintf(round->group, sizeof(round->group), "%s",
+                       weir__group_name(weir__channel_options(channel)->offload_when_blocking));
+}
+
+/* Returns false at the end of the list. */
+static bool step(struct walk *walk)
+{
+    weir__list *cursor = &walk->cursor.link, *link = cursor->next;
+    weir_channel *channel;
+
+    if (link == cursor || link == &walk->loop->members.open)
+        return false;
+    weir__list_remove(cursor);
+    weir__list_append(link->next, cursor);
+    channel = weir__channel_of_member(WEIR_CONTAINER_OF(link, weir__member, link));
+    if (channel != NULL && move_all(channel, walk->blocking, &walk->has_left_out) > 0)
+        count_channel(walk, channel);
+    return true;
+}
+
+static weir_task_fn on_retry;
+
+/* Gives up after some time: the next block of the handler starts another round. */
+static void finish(struct walk *walk)
+{
+    weir__list_remove(&walk->cursor.link);
+    if (walk->has_left_out && walk->retries < RETRIES_MAX &&
+        weir_schedule(walk->loop, RETRY_NS << walk->retries, on_retry, walk, NULL) == 0) {
+        if (walk->round != NULL)
+            round_release(walk->round);
+        walk->round = NULL;
+        walk->retries++;
+    } else {
+        walk_destroy(walk);
+    }
+}
+
+static void on_walk(void *arg, int status)
+{
+    struct walk *walk = arg;
+
+    if (status == 0 && !walk->has_begun) {
+        walk->has_begun = true;
+        weir__list_append(walk->loop->members.open.next, &walk->cursor.link);
+    }
+    for (int i = 0; status == 0 && i < BATCH; i++)
+        if (!step(walk)) {
+            finish(walk);
+            return;
+        }
+    if (status < 0 || weir__executor_post(walk->loop, &walk->task, WEIR__NOW) < 0)
+        walk_destroy(walk);
+}
+
+static void on_retry(void *arg, int status)
+{
+    struct walk *walk = arg;
+
+    walk->has_begun = false;
+    walk->has_left_out = false;
+    on_walk(walk, status);
+}
+
+static void start_walk(weir_executor *loop, void *arg)
+{
+    struct round *round = arg;
+    struct walk *walk = weir__zalloc(sizeof(*walk));
+
+    if (walk == NULL)
+        return;
+    weir_task_init(&walk->task, on_walk, walk);
+    weir__list_init(&walk->cursor.link);
+    walk->cursor.type = &cursor_type;
+    weir__executor_weak_retain(loop);
+    walk->loop = loop;
+    walk->blocking = round->blocking;
+    walk->round = round;
+    atomic_fetch_add_explicit(&round->walks, 1, memory_order_relaxed);
+    if (weir__executor_post(loop, &walk->task, WEIR__NOW) < 0)
+        walk_destroy(walk);
+}
+
+void weir__handler_offload(const weir_handler *handler, uint64_t blocks)
+{
+    struct blocking *blocking;
+    struct round *round;
+
+    if (handler->stays_on_loop)
+        return;
+    weir__mutex_lock(&lock);
+    blocking = add_locked(handler);
+    weir__mutex_unlock(&lock);
+    round = blocking != NULL ? weir__zalloc(sizeof(*round)) : NULL;
+    if (round == NULL)
+        return; /* the next block tries again */
+    atomic_store_explicit(&blocking->blocks, blocks, memory_order_relaxed);
+    atomic_fetch_add_explicit(&blocking->rounds, 1, memory_order_relaxed);
+    round->blocking = blocking;
+    atomic_init(&round->walks, 1);
+    weir__running_loops_foreach(start_walk, round);
+    round_release(round);
+}
