@@ -30,13 +30,13 @@
 #include "executor/group.h"
 #include "executor/running_loops.h"
 
+#define HANDLERS_MAX 64
 #define BATCH 128 /* channels that a task looks at before others get their turn */
 #define RETRIES_MAX 8
 #define RETRY_NS weir_ms(10) /* doubles each time */
 
-/* A handler that blocks. Never freed: there are few, and other threads read the list. */
+/* A handler that blocks. */
 struct blocking {
-    struct blocking *next;
     const weir_handler *handler;
     _Atomic uint64_t blocks;
     _Atomic uint64_t moved;        /* contexts */
@@ -65,33 +65,39 @@ struct walk {
     bool has_left_out; /* contexts that cannot be moved now */
 };
 
-static _Atomic(struct blocking *) first_blocking;
-static weir__mutex lock = WEIR__MUTEX_INIT; /* of threads that add to the list */
+/* Of the process; none is ever removed. */
+static struct blocking handlers[HANDLERS_MAX];
+static _Atomic unsigned handler_count;
+static weir__mutex lock = WEIR__MUTEX_INIT; /* of threads that add one */
 
 /* ---- the list ---- */
 
-/* Acquire: the content of the elements. */
 static struct blocking *find(const weir_handler *handler)
 {
-    struct blocking *blocking = atomic_load_explicit(&first_blocking, memory_order_acquire);
+    /* Acquire: the content of the elements. */
+    unsigned count = atomic_load_explicit(&handler_count, memory_order_acquire);
 
-    while (blocking != NULL && blocking->handler != handler)
-        blocking = blocking->next;
-    return blocking;
+    for (unsigned i = 0; i < count; i++)
+        if (handlers[i].handler == handler)
+            return &handlers[i];
+    return NULL;
 }
 
-static struct blocking *add_locked(const weir_handler *handler)
+/* NULL if there is no room. */
+static struct blocking *find_or_add(const weir_handler *handler)
 {
-    struct blocking *blocking = find(handler);
+    struct blocking *blocking;
+    unsigned count;
 
-    if (blocking != NULL)
-        return blocking;
-    blocking = weir__zalloc(sizeof(*blocking));
-    if (blocking == NULL)
-        return NULL;
-    blocking->handler = handler;
-    blocking->next = atomic_load_explicit(&first_blocking, memory_order_relaxed);
-    atomic_store_explicit(&first_blocking, blocking, memory_order_release);
+    weir__mutex_lock(&lock);
+    blocking = find(handler);
+    count = atomic_load_explicit(&handler_count, memory_order_relaxed);
+    if (blocking == NULL && count < HANDLERS_MAX) {
+        blocking = &handlers[count];
+        blocking->handler = handler;
+        atomic_store_explicit(&handler_count, count + 1, memory_order_release);
+    }
+    weir__mutex_unlock(&lock);
     return blocking;
 }
 
@@ -151,6 +157,16 @@ static void log_failure(struct blocking *blocking, const weir_group *group, int 
                    "handler \"%s\" blocked %" PRIu64
                    " times, but cannot be moved to group \"%s\": %s",
                    name_of(blocking), blocks_of(blocking), weir__group_name(group), reason);
+}
+
+static void log_full(const weir_handler *handler)
+{
+    static atomic_bool is_logged;
+
+    if (is_first(&is_logged))
+        weir__warn("watchdog", NULL,
+                   "handler \"%s\" blocks and stays on its loops: %d others were moved before",
+                   handler->name != NULL ? handler->name : "handler", HANDLERS_MAX);
 }
 
 /* ---- handlers that are added ---- */
@@ -241,7 +257,7 @@ static unsigned move_all(weir_channel *channel, const struct blocking *only, boo
 void weir__channel_check_offload(weir_channel *channel)
 {
     if (weir__channel_options(channel)->offload_when_blocking != NULL &&
-        atomic_load_explicit(&first_blocking, memory_order_relaxed) != NULL)
+        atomic_load_explicit(&handler_count, memory_order_relaxed) > 0)
         weir__channel_defer(channel, WEIR__DEFERRED_OFFLOAD);
 }
 
@@ -379,10 +395,12 @@ void weir__handler_offload(const weir_handler *handler, uint64_t blocks)
 
     if (handler->stays_on_loop)
         return;
-    weir__mutex_lock(&lock);
-    blocking = add_locked(handler);
-    weir__mutex_unlock(&lock);
-    round = blocking != NULL ? weir__zalloc(sizeof(*round)) : NULL;
+    blocking = find_or_add(handler);
+    if (blocking == NULL) {
+        log_full(handler);
+        return;
+    }
+    round = weir__zalloc(sizeof(*round));
     if (round == NULL)
         return; /* the next block tries again */
     atomic_store_explicit(&blocking->blocks, blocks, memory_order_relaxed);
