@@ -378,6 +378,7 @@ void weir__ctx_stop_timers(weir_ctx *ctx)
 weir_timer *weir__ctx_take_timers(weir_ctx *ctx, weir_executor *executor)
 {
     weir_timer **link = &ctx->channel->timers, *timer, *taken = NULL;
+    int64_t left_ns;
 
     while ((timer = *link) != NULL) {
         if (timer->ctx != ctx) {
@@ -387,8 +388,9 @@ weir_timer *weir__ctx_take_timers(weir_ctx *ctx, weir_executor *executor)
         *link = timer->ctx_next;
         timer->node.reserved = weir_timer_is_running(timer);
         if (timer->node.reserved) {
-            timer->node.at_ns = weir__timer_left(timer);
+            left_ns = weir__timer_left(timer);
             (void)weir_timer_stop(timer);
+            timer->node.at_ns = left_ns;
         }
         timer->executor = executor; /* for weir_timer_restart */
         timer->ctx_next = taken;

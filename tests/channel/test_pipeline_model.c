@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A pipeline beside a plain list of names: handlers add, remove and replace each other at random
- * from inside every callback that they have, `init` included. test_pipeline.c has the cases one by
- * one.
+ * from inside every callback that they have, `init` included, and are moved from the loop to
+ * another executor. test_pipeline.c has the cases one by one.
  *
  * What must hold:
  *   - After each change the pipeline has the names of the list, in its order.
@@ -510,7 +510,7 @@ static void look_when_still(void)
 
 /* ---- steps ---- */
 
-enum { STEP_FINISH, STEP_START, STEP_CHANGE, STEP_FIRE, STEP_RUN, STEP_KINDS };
+enum { STEP_FINISH, STEP_START, STEP_CHANGE, STEP_FIRE, STEP_RUN, STEP_MOVE, STEP_KINDS };
 
 static int kind_of(const struct property_step *step)
 {
@@ -520,6 +520,7 @@ static int kind_of(const struct property_step *step)
            : kind < 4  ? STEP_START
            : kind < 10 ? STEP_CHANGE
            : kind < 16 ? STEP_RUN
+           : kind < 19 ? STEP_MOVE
                        : STEP_FIRE;
 }
 
@@ -530,6 +531,25 @@ static void start(void)
     stage->is_started = true;
     weir_channel_register(stage->tc.channel, stage->tc.stepper.executor, NULL);
     tc_run(&stage->tc);
+}
+
+/* Moves a handler from the loop: one of those that are in the list. */
+static void move_to_group(void)
+{
+    char name[16];
+    weir_ctx *ctx;
+    int id;
+
+    if (stage->group == NULL || !stage->is_started || stage->length == 0 || is_closed())
+        return;
+    id = stage->order[chance((uint32_t)stage->length)];
+    name_of(id, name, sizeof(name));
+    ctx = weir_pipeline_find(stage->tc.pipeline, name);
+    if (ctx == NULL || weir__ctx_is_remote(ctx))
+        return;
+    RULE(weir__pipeline_move(ctx, stage->group) == 0, "a handler can be moved");
+    stage->actors[id].is_far = true;
+    look_at_names();
 }
 
 static bool has_msg(uint32_t slot)
@@ -631,6 +651,9 @@ static bool step_all(void *state, const struct property_step *step)
         settle();
         look_when_still();
         break;
+    case STEP_MOVE:
+        move_to_group();
+        break;
     default:
         fire(1u << (step->numbers[0] % SLOTS));
     }
@@ -639,7 +662,8 @@ static bool step_all(void *state, const struct property_step *step)
 
 static void describe(const struct property_step *step, char *text, size_t size)
 {
-    static const char *const names[STEP_KINDS] = {"finish", "start", "change", "fire", "run"};
+    static const char *const names[STEP_KINDS] = {"finish", "start", "change",
+                                                  "fire",   "run",   "move"};
 
     (void)snprintf(text, size, "%s slot %u seed %u budget %u", names[kind_of(step)],
                    step->numbers[0] % SLOTS, step->numbers[1], step->numbers[2] % 8);
