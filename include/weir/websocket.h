@@ -216,10 +216,12 @@ typedef struct weir_ws_client_options {
 #define WEIR_WS_CLIENT_OPTIONS(...) WEIR_OPTIONS(weir_ws_client_options, __VA_ARGS__)
 
 /*
- * Connects and does the opening handshake. The value of `done` is the channel, borrowed, after
- * weir_ws_opened; it fails with the error and a detail: "ws://host/: the server answered 404".
- * Thread: any.  Lends until it returns: options.  Keeps: group, done.  Fails: -EINVAL (the log says
- * why), -ENOMEM, and as weir_connect_later.
+ * Connects and does the opening handshake. The value of `done` is the channel, owned by the
+ * promise, after weir_ws_opened; it fails with the error and a detail: "ws://host/: the server
+ * answered 404, expected 101". Redirections are not followed. Cancelling `done` aborts the attempt.
+ * Thread: any.  Lends until it returns: options.  Keeps: done, and group and resolver until it is
+ * open.  Fails: -EINVAL (the log says why), -ENOMEM, -ENOTSUP (a group without event loops, or with
+ * a thread per channel), WEIR_EREJECTED (the group has shut down).
  */
 WEIR_API WEIR_MUST_USE int weir_ws_connect(const weir_ws_client_options *options,
                                            weir_promise *done);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Strings, formatted output, hex dumps and UTF-8.
+ * Strings, formatted output and hex dumps.
  */
 #include <weir/buf.h>
 
@@ -154,80 +154,4 @@ size_t weir_span_hex_dump(weir_span span, char *text, size_t size)
     if (size > 0)
         text[used] = '\0';
     return dump_length(span.length);
-}
-
-/* ---- UTF-8 ---- */
-
-#define TAIL_LOW 0x80
-#define TAIL_HIGH 0xbf
-
-static int set_state(weir_utf8 *utf8, uint8_t missing, uint8_t low, uint8_t high)
-{
-    *utf8 = (weir_utf8){missing, low, high};
-    return 0;
-}
-
-/* An empty range, so that every later check fails. */
-static int reject(weir_utf8 *utf8)
-{
-    *utf8 = (weir_utf8){1, 1, 0};
-    return -EILSEQ;
-}
-
-/* Table 3-7 of the Unicode standard: the first byte of a character determines the following. */
-static int start_character(weir_utf8 *utf8, uint8_t byte)
-{
-    if (byte < 0x80)
-        return 0;
-    if (byte >= 0xc2 && byte <= 0xdf)
-        return set_state(utf8, 1, TAIL_LOW, TAIL_HIGH);
-    if (byte >= 0xe0 && byte <= 0xef)
-        return set_state(utf8, 2, byte == 0xe0 ? 0xa0 : TAIL_LOW, byte == 0xed ? 0x9f : TAIL_HIGH);
-    if (byte >= 0xf0 && byte <= 0xf4)
-        return set_state(utf8, 3, byte == 0xf0 ? 0x90 : TAIL_LOW, byte == 0xf4 ? 0x8f : TAIL_HIGH);
-    return reject(utf8);
-}
-
-static int continue_character(weir_utf8 *utf8, uint8_t byte)
-{
-    if (byte < utf8->low || byte > utf8->high)
-        return reject(utf8);
-    return set_state(utf8, (uint8_t)(utf8->missing - 1), TAIL_LOW, TAIL_HIGH);
-}
-
-/* The number of leading ASCII bytes, in whole words. */
-static size_t skip_ascii(const uint8_t *bytes, size_t length)
-{
-    uint64_t word;
-    size_t i;
-
-    for (i = 0; i + sizeof(word) <= length; i += sizeof(word)) {
-        memcpy(&word, bytes + i, sizeof(word));
-        if ((word & UINT64_C(0x8080808080808080)) != 0)
-            break;
-    }
-    return i;
-}
-
-int weir_utf8_check(weir_utf8 *utf8, weir_span span)
-{
-    int err = utf8->low > utf8->high ? -EILSEQ : 0; /* failed before */
-
-    for (size_t i = 0; i < span.length && err == 0; i++) {
-        if (utf8->missing > 0) {
-            err = continue_character(utf8, span.data[i]);
-            continue;
-        }
-        i += skip_ascii(span.data + i, span.length - i);
-        if (i < span.length)
-            err = start_character(utf8, span.data[i]);
-    }
-    return err;
-}
-
-bool weir_span_is_utf8(weir_span span)
-{
-    weir_utf8 utf8 = {0, 0, 0};
-
-    return weir_utf8_check(&utf8, span) == 0 && weir_utf8_is_complete(&utf8);
 }

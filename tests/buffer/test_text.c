@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Strings, formatted output, hex dumps, UTF-8.
+ * Strings, formatted output, hex dumps.
  */
 #include "support/buffer/buf.h"
 
@@ -214,111 +214,4 @@ TEST(text, a_hex_dump_has_the_length_it_says)
     }
     assert_int_equal(weir_span_hex_dump(weir_span_of(NULL, 0), text, sizeof(text)), 0);
     assert_string_equal(text, "");
-}
-
-/* ---- UTF-8 ---- */
-
-/* Encodes a code point. Returns the length. */
-static size_t encode(uint32_t point, size_t length, uint8_t *bytes)
-{
-    static const uint8_t marks[] = {0, 0, 0xc0, 0xe0, 0xf0};
-
-    for (size_t i = length; i-- > 1; point >>= 6)
-        bytes[i] = (uint8_t)(0x80 | (point & 0x3f));
-    bytes[0] = (uint8_t)(marks[length] | point);
-    return length;
-}
-
-static size_t shortest(uint32_t point)
-{
-    return point < 0x80 ? 1 : point < 0x800 ? 2 : point < 0x10000 ? 3 : 4;
-}
-
-TEST(text, utf8_is_every_character_in_its_shortest_form)
-{
-    for (uint32_t point = 0; point < 0x200000; point++) {
-        bool is_character = point < 0x110000 && (point < 0xd800 || point > 0xdfff);
-        uint8_t bytes[4];
-        size_t length = encode(point, shortest(point), bytes);
-
-        assert_int_equal(weir_span_is_utf8(weir_span_of(bytes, length)), is_character);
-        assert_int_equal(weir_span_is_utf8(weir_span_of(bytes, length - 1)), length == 1);
-    }
-}
-
-TEST(text, utf8_rejects_overlong_forms)
-{
-    uint8_t bytes[4];
-
-    for (uint32_t point = 0; point < 0x10000; point++)
-        for (size_t length = shortest(point) + 1; length <= 4; length++)
-            assert_false(weir_span_is_utf8(weir_span_of(bytes, encode(point, length, bytes))));
-}
-
-TEST(text, utf8_rejects_invalid_lead_and_continuation_bytes)
-{
-    for (int first = 0x80; first < 0x100; first++) {
-        for (int second = 0; second < 0x100; second++) {
-            uint8_t bytes[] = {'a', (uint8_t)first, (uint8_t)second};
-            bool two = first >= 0xc2 && first <= 0xdf && second >= 0x80 && second <= 0xbf;
-
-            assert_int_equal(weir_span_is_utf8(weir_span_of(bytes, 3)), two);
-        }
-    }
-}
-
-static const char mixed[] = "plain text, then gr\xc3\xbc\xc3\x9f"
-                            "e \xe2\x82\xac \xf0\x9f\x98\x80, and plain again";
-
-TEST(text, utf8_can_be_cut_anywhere)
-{
-    for (size_t cut = 0; cut <= strlen(mixed); cut++) {
-        weir_utf8 utf8 = {0, 0, 0};
-        bool whole = cut == strlen(mixed) || ((uint8_t)mixed[cut] & 0xc0) != 0x80;
-
-        assert_int_equal(weir_utf8_check(&utf8, weir_span_of(mixed, cut)), 0);
-        assert_int_equal(weir_utf8_is_complete(&utf8), whole);
-        assert_int_equal(weir_span_is_utf8(weir_span_of(mixed, cut)), whole);
-        assert_int_equal(weir_utf8_check(&utf8, weir_span_of_text(mixed + cut)), 0);
-        assert_true(weir_utf8_is_complete(&utf8));
-    }
-}
-
-/* At any position among words of ASCII that are skipped. */
-TEST(text, utf8_sees_a_wrong_byte_anywhere)
-{
-    for (size_t length = 1; length <= 40; length++) {
-        for (size_t at = 0; at < length; at++) {
-            char bytes[40];
-
-            memset(bytes, 'x', sizeof(bytes));
-            assert_true(weir_span_is_utf8(weir_span_of(bytes, length)));
-            bytes[at] = '\x80';
-            assert_false(weir_span_is_utf8(weir_span_of(bytes, length)));
-        }
-    }
-}
-
-TEST(text, utf8_keeps_failing_after_a_failure)
-{
-    weir_utf8 utf8 = {0, 0, 0};
-
-    assert_int_equal(weir_utf8_check(&utf8, weir_span_of_text("ok\xff")), -EILSEQ);
-    assert_int_equal(weir_utf8_check(&utf8, weir_span_of_text("ok")), -EILSEQ);
-    assert_int_equal(weir_utf8_check(&utf8, weir_span_of(NULL, 0)), -EILSEQ);
-    assert_false(weir_utf8_is_complete(&utf8));
-}
-
-TEST(text, of_a_buffer_is_utf8_if_the_readable_bytes_are)
-{
-    weir_buf *buf = make_buf_of("\x80 ok \xc3");
-
-    assert_false(weir_buf_is_utf8(buf));
-    assert_int_equal(weir_buf_skip(buf, 1), 0);
-    assert_false(weir_buf_is_utf8(buf));
-    assert_int_equal(weir_buf_set_write_index(buf, 5), 0);
-    assert_true(weir_buf_is_utf8(buf));
-    weir_buf_clear(buf);
-    assert_true(weir_buf_is_utf8(buf));
-    weir_buf_release(buf);
 }
