@@ -257,17 +257,27 @@ int weir_channel_remote_address(weir_channel *channel, weir_address *ret_address
     return find_address(channel, channel->transport->remote_address, true, ret_address);
 }
 
+void weir__channel_format(uint64_t id, bool is_active, const weir_address *local,
+                          const weir_address *remote, char *buffer, size_t size)
+{
+    char local_text[WEIR_ADDRESS_TEXT_SIZE] = "-", remote_text[WEIR_ADDRESS_TEXT_SIZE] = "-";
+
+    if (local != NULL)
+        (void)weir_address_format(local, local_text, sizeof(local_text));
+    if (remote != NULL)
+        (void)weir_address_format(remote, remote_text, sizeof(remote_text));
+    (void)snprintf(buffer, size, "[%llu %s %c %s]", (unsigned long long)id, local_text,
+                   is_active ? '-' : '!', remote_text);
+}
+
 char *weir_channel_format(weir_channel *channel, char *buffer, size_t size)
 {
-    char local[WEIR_ADDRESS_TEXT_SIZE] = "-", remote[WEIR_ADDRESS_TEXT_SIZE] = "-";
-    weir_address address;
+    weir_address local, remote;
+    bool has_local = weir_channel_local_address(channel, &local) == 0;
+    bool has_remote = weir_channel_remote_address(channel, &remote) == 0;
 
-    if (weir_channel_local_address(channel, &address) == 0)
-        (void)weir_address_format(&address, local, sizeof(local));
-    if (weir_channel_remote_address(channel, &address) == 0)
-        (void)weir_address_format(&address, remote, sizeof(remote));
-    (void)snprintf(buffer, size, "[%llu %s %c %s]", (unsigned long long)channel->id, local,
-                   weir_channel_is_active(channel) ? '-' : '!', remote);
+    weir__channel_format(channel->id, weir_channel_is_active(channel), has_local ? &local : NULL,
+                         has_remote ? &remote : NULL, buffer, size);
     return buffer;
 }
 

@@ -324,6 +324,10 @@ void weir__promise_list_complete(weir__promise_list *waiting, int err, const cha
  */
 const char *weir__channel_log_name(weir_channel *channel, char buffer[WEIR__CHANNEL_LOG_NAME_SIZE]);
 
+/* The text of weir_channel_format. Unknown addresses are NULL. */
+void weir__channel_format(uint64_t id, bool is_active, const weir_address *local,
+                          const weir_address *remote, char *buffer, size_t size);
+
 /*
  * Reports the result of an operation. Without a promise the first failure of a channel fires
  * `error`, unless the channel is closing.

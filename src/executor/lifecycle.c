@@ -600,6 +600,7 @@ static int begin(weir_executor *executor)
     (void)snprintf(thread->name, sizeof(thread->name), "%s", executor->name);
     thread->id = weir__thread_id();
     weir__executor_set_thread(executor);
+    weir__running_loop_begin(executor);
     thread->cpu = executor->options.cpu;
     if (thread->cpu >= 0 && weir__thread_set_affinity(thread->cpu) < 0) {
         weir__warn("executor", executor->name, "cannot pin its thread to CPU %d", thread->cpu);

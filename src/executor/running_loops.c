@@ -9,6 +9,7 @@
 
 static weir__mutex lock = WEIR__MUTEX_INIT;
 static weir__list loops = {&loops, &loops}; /* guarded by lock */
+static _Atomic int allowed_signal;
 
 /* An item of the list: a loop, or a mark. */
 static weir_executor *loop_of(weir__running_loop *item)
@@ -82,4 +83,63 @@ void weir__running_loops_foreach(weir__running_loop_fn *fn, void *arg)
     weir__mutex_lock(&lock);
     weir__list_remove(&mark.link);
     weir__mutex_unlock(&lock);
+}
+
+/* ---- signals ---- */
+
+static bool has_own_thread(const weir_executor *executor)
+{
+    return executor->type->is_loop && !executor->type->threadless &&
+           executor->options.thread_factory.start == NULL;
+}
+
+static void on_block(void *signal, int status)
+{
+    (void)status;
+    weir__thread_block_signal((int)(intptr_t)signal, true);
+}
+
+static void on_unblock(void *signal, int status)
+{
+    (void)status;
+    weir__thread_block_signal((int)(intptr_t)signal, false);
+}
+
+/* Without memory for the task, the thread keeps its mask until the next change. */
+static void post_mask(weir_executor *loop, weir_task_fn *fn, int signal)
+{
+    if (has_own_thread(loop))
+        (void)weir__executor_try_execute(loop, fn, (void *)(intptr_t)signal, WEIR__NOW);
+}
+
+static void block_in(weir_executor *loop, void *signal)
+{
+    post_mask(loop, on_block, *(const int *)signal);
+}
+
+static void unblock_in(weir_executor *loop, void *signal)
+{
+    post_mask(loop, on_unblock, *(const int *)signal);
+}
+
+void weir__running_loops_allow_signal(int signal)
+{
+    int before = atomic_exchange_explicit(&allowed_signal, signal, memory_order_relaxed);
+
+    if (before != 0)
+        weir__running_loops_foreach(block_in, &before);
+    if (signal != 0)
+        weir__running_loops_foreach(unblock_in, &signal);
+}
+
+/*
+ * A loop is in the list before its thread calls this, by the lock of the list. So if this still
+ * reads the old value, the change finds the loop there and posts a task.
+ */
+void weir__running_loop_begin(const weir_executor *executor)
+{
+    int signal = atomic_load_explicit(&allowed_signal, memory_order_relaxed);
+
+    if (signal != 0 && has_own_thread(executor))
+        weir__thread_block_signal(signal, false);
 }

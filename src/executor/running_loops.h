@@ -11,10 +11,23 @@
 
 #include "base/list.h"
 
+/* What the watchdog has seen of a loop. Guarded by its lock. */
+typedef struct weir__watch {
+    uint64_t look;        /* the number of its last look at the loop while it was awake */
+    uint64_t turns;       /* then */
+    int64_t observed_ns;  /* for how long it was in this turn */
+    bool is_blocked;      /* the turn was reported */
+    bool has_times;       /* the following are set: since its second look at the turn */
+    int64_t since_ns;     /* time of CLOCK_MONOTONIC */
+    int64_t cpu_ns;       /* CPU time of the thread at that time */
+    int64_t run_delay_ns; /* at the last look: see weir__thread_run_delay */
+} weir__watch;
+
 /* The part of each executor. Guarded by the lock of the list. */
 typedef struct weir__running_loop {
     weir__list link; /* zero: not in the list */
     bool is_mark;    /* the place of an iteration, not a loop */
+    weir__watch watch;
 } weir__running_loop;
 
 /*
@@ -31,5 +44,13 @@ void weir__running_loops_remove(weir_executor *executor);
  */
 typedef void weir__running_loop_fn(weir_executor *loop, void *arg);
 void weir__running_loops_foreach(weir__running_loop_fn *fn, void *arg);
+
+/*
+ * Lets a signal interrupt the threads that weir has started for event loops, whose signals are
+ * blocked otherwise; 0: none. `begin` is called by each new thread. Threads of a factory of the
+ * user's, and those that run a manual loop, keep their masks.
+ */
+void weir__running_loops_allow_signal(int signal);
+void weir__running_loop_begin(const weir_executor *executor);
 
 #endif

@@ -175,14 +175,17 @@ void weir__symbol_find(const void *address, weir__symbol *ret_symbol)
         ret_symbol->function_offset++;
 }
 
-void weir__symbol_describe(const weir__symbol *symbol, char *text, size_t size)
+size_t weir__symbol_describe(const weir__symbol *symbol, char *text, size_t size)
 {
+    int length;
+
     if (symbol->module[0] == '\0')
-        (void)snprintf(text, size, "%p", symbol->address);
+        length = snprintf(text, size, "%p", symbol->address);
     else if (symbol->function[0] == '\0')
-        (void)snprintf(text, size, "%s+0x%zx", symbol->module, (size_t)symbol->module_offset);
+        length = snprintf(text, size, "%s+0x%zx", symbol->module, (size_t)symbol->module_offset);
     else
-        (void)snprintf(text, size, "%s+0x%zx (%s+0x%zx)", symbol->function,
-                       (size_t)symbol->function_offset, symbol->module,
-                       (size_t)symbol->module_offset);
+        length = snprintf(text, size, "%s+0x%zx (%s+0x%zx)", symbol->function,
+                          (size_t)symbol->function_offset, symbol->module,
+                          (size_t)symbol->module_offset);
+    return length > 0 ? (size_t)length : 0;
 }

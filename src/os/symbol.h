@@ -23,7 +23,8 @@ typedef struct weir__symbol {
 /* `address` is a return address. */
 void weir__symbol_find(const void *address, weir__symbol *ret_symbol);
 
-/* Writes "function+0x1f (module+0x3a1f)", or as much as is known. */
-void weir__symbol_describe(const weir__symbol *symbol, char *text, size_t size);
+/* Writes "function+0x1f (module+0x3a1f)", or as much as is known. Returns the length of the whole
+ * text. */
+size_t weir__symbol_describe(const weir__symbol *symbol, char *text, size_t size);
 
 #endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Finds the handler that blocks: the innermost function in the stack that is a slot of a handler of
+ * the channel.
+ *
+ * A compiler may have moved the unlikely part of a function elsewhere, as "on_read.cold", which
+ * begins at an address of its own. Then symbol names are compared. A function whose last act is the
+ * call that blocks may have left no frame at all: then no handler is found.
+ */
+#include <string.h>
+
+#include "channel/channel.h"
+#include "os/symbol.h"
+#include "watchdog/snapshot.h"
+
+#define COLD_FRAMES 32 /* whose names are looked up, in the program's file */
+
+#define SLOT(member)                            \
+    {                                           \
+#member, offsetof(weir_handler, member) \
+    }
+
+static const struct slot {
+    const char *name;
+    size_t offset;
+} slots[] = {
+    SLOT(read),         SLOT(write),      SLOT(read_complete),   SLOT(flush),
+    SLOT(event),        SLOT(active),     SLOT(inactive),        SLOT(error),
+    SLOT(writability),  SLOT(registered), SLOT(unregistered),    SLOT(draining),
+    SLOT(request_read), SLOT(close),      SLOT(shutdown_output), SLOT(connect),
+    SLOT(bind),         SLOT(disconnect), SLOT(deregister),      SLOT(added),
+    SLOT(removed),      SLOT(init),       SLOT(deinit),
+};
+
+#define SLOT_COUNT (sizeof(slots) / sizeof(slots[0]))
+
+static const void *function_of(const weir_handler *table, const struct slot *slot)
+{
+    const void *function;
+
+    memcpy(&function, (const char *)table + slot->offset, sizeof(function));
+    return function;
+}
+
+/* Calls `matches` for each slot of each handler. */
+typedef bool match_fn(const void *function, const void *arg);
+
+static bool find_slot(const weir__snapshot *snapshot, match_fn *matches, const void *arg,
+                      weir__culprit *ret_culprit)
+{
+    for (size_t i = 0; i < snapshot->handler_count; i++) {
+        const weir__snapshot_handler *handler = &snapshot->handlers[i];
+
+        for (size_t j = 0; j < SLOT_COUNT; j++) {
+            const void *function = function_of(&handler->table, &slots[j]);
+
+            if (function != NULL && matches(function, arg)) {
+                *ret_culprit = (weir__culprit){handler, slots[j].name};
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool is_function(const void *function, const void *wanted)
+{
+    return function == wanted;
+}
+
+static bool has_name(const void *function, const void *wanted)
+{
+    weir__symbol symbol;
+
+    weir__symbol_find((const char *)function + 1, &symbol); /* as if it were a return address */
+    return strcmp(symbol.function, wanted) == 0;
+}
+
+static bool find_cold(const weir__snapshot *snapshot, size_t frame, weir__culprit *ret_culprit)
+{
+    weir__symbol symbol;
+    char *cold;
+
+    weir__symbol_find(snapshot->frames[frame], &symbol);
+    cold = strstr(symbol.function, ".cold");
+    if (cold == NULL)
+        return false;
+    *cold = '\0';
+    return find_slot(snapshot, has_name, symbol.function, ret_culprit);
+}
+
+weir__culprit weir__snapshot_find_culprit(const weir__snapshot *snapshot)
+{
+    weir__culprit culprit = {.slot = ""};
+    size_t i;
+
+    for (i = 0; i < snapshot->frame_count; i++)
+        if (snapshot->functions[i] != NULL &&
+            find_slot(snapshot, is_function, snapshot->functions[i], &culprit))
+            return culprit;
+    for (i = 0; i < snapshot->handler_count; i++)
+        if (snapshot->handlers[i].call != NULL)
+            return (weir__culprit){&snapshot->handlers[i], snapshot->handlers[i].call};
+    for (i = 0; i < snapshot->frame_count && i < COLD_FRAMES && snapshot->handler_count > 0; i++)
+        if (find_cold(snapshot, i, &culprit))
+            return culprit;
+    return culprit;
+}
+
+void weir__snapshot_format_channel(const weir__snapshot *snapshot, char *text, size_t size)
+{
+    weir__channel_format(snapshot->channel_id, snapshot->is_active,
+                         snapshot->has_local ? &snapshot->local : NULL,
+                         snapshot->has_remote ? &snapshot->remote : NULL, text, size);
+}

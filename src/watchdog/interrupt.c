@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The request of the watchdog, and the signal handler that answers it on the thread of the loop:
+ *
+ *      IDLE --watchdog asks--> ASKED --a thread takes it--> TAKEN --> DONE --> IDLE
+ *                              ASKED --no answer in time--> IDLE
+ *
+ * A thread that takes the request and is not the thread of the loop returns it (ASKED): the kernel
+ * may have reused the id of a thread that ended. While the request is TAKEN the watchdog waits
+ * without a limit. So the buffer is never written after the watchdog has turned to another loop,
+ * and a signal that arrives late finds nothing to do.
+ *
+ * A system call that the signal interrupts is restarted (SA_RESTART), except for those that never
+ * are, such as poll and nanosleep: see signal(7).
+ */
+#include "watchdog/interrupt.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#include "executor/executor.h"
+#include "os/backtrace.h"
+#include "os/futex.h"
+
+#define ANSWER_NS weir_ms(50)
+
+enum { IDLE, ASKED, TAKEN, DONE };
+
+static struct {
+    int signal;
+    struct sigaction before;
+    _Atomic uint32_t state;
+    weir_executor *loop; /* from here on: written by the watchdog while IDLE */
+    uint64_t turns;
+    weir__snapshot snapshot; /* and by the thread while TAKEN */
+} request;
+
+static bool is_in_turn(const weir_executor *loop, uint64_t turns)
+{
+    return atomic_load_explicit(&loop->stats.turns, memory_order_relaxed) == turns &&
+           atomic_load_explicit(&loop->stats.active, memory_order_relaxed) < 0;
+}
+
+/* Acquire and release: with weir__interrupt_take. */
+static void answer(void)
+{
+    uint32_t state = ASKED;
+    bool is_own;
+
+    if (!atomic_compare_exchange_strong_explicit(&request.state, &state, TAKEN,
+                                                 memory_order_acquire, memory_order_relaxed))
+        return;
+    is_own = weir__executor_is_consumer(request.loop);
+    if (is_own && is_in_turn(request.loop, request.turns))
+        weir__snapshot_take(&request.snapshot, request.loop);
+    atomic_store_explicit(&request.state, is_own ? DONE : ASKED, memory_order_release);
+    weir__futex_wake(&request.state, 1);
+}
+
+static void on_signal(int signal)
+{
+    int err = errno;
+
+    (void)signal;
+    answer();
+    errno = err;
+}
+
+int weir__interrupt_open(int signal)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART | SA_ONSTACK};
+
+    if (sigaction(signal, NULL, &request.before) < 0)
+        return -errno;
+    if ((request.before.sa_flags & SA_SIGINFO) != 0 ||
+        (request.before.sa_handler != SIG_DFL && request.before.sa_handler != SIG_IGN))
+        return -EBUSY;
+    sigfillset(&action.sa_mask);
+    if (sigaction(signal, &action, NULL) < 0)
+        return -errno;
+    weir__backtrace_prepare();
+    request.signal = signal;
+    return 0;
+}
+
+/* A signal that is still pending is discarded by ignoring it; the default action is to end the
+ * process. */
+void weir__interrupt_close(void)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+
+    (void)sigaction(request.signal, &ignore, NULL);
+    (void)sigaction(request.signal, &request.before, NULL);
+}
+
+/* Returns the state in which the waiting ended: DONE, or ASKED after the deadline. */
+static uint32_t wait_for_answer(int64_t deadline_ns)
+{
+    uint32_t state;
+
+    while ((state = atomic_load_explicit(&request.state, memory_order_acquire)) != DONE) {
+        if (state == TAKEN)
+            weir__futex_wait(&request.state, TAKEN, WEIR_NEVER);
+        else if (weir__monotonic_now() < deadline_ns)
+            weir__futex_wait(&request.state, ASKED, deadline_ns);
+        else if (atomic_compare_exchange_strong_explicit(
+                     &request.state, &state, IDLE, memory_order_relaxed, memory_order_relaxed))
+            return ASKED;
+    }
+    return DONE;
+}
+
+const weir__snapshot *weir__interrupt_take(weir_executor *loop, uint64_t turns)
+{
+    pid_t thread = atomic_load_explicit(&loop->thread_id, memory_order_acquire);
+    uint32_t state;
+
+    request.loop = loop;
+    request.turns = turns;
+    request.snapshot.frame_count = 0;
+    request.snapshot.has_channel = false;
+    request.snapshot.handler_count = 0;
+    atomic_store_explicit(&request.state, ASKED, memory_order_release);
+    if (thread == 0 || weir__thread_signal(thread, request.signal) < 0)
+        state = wait_for_answer(0);
+    else
+        state = wait_for_answer(weir__monotonic_now() + ANSWER_NS);
+    atomic_store_explicit(&request.state, IDLE, memory_order_relaxed);
+    return state == DONE ? &request.snapshot : NULL;
+}
