@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pings, pongs, and the one timer of a connection, which no message moves:
+ *
+ *      open       fires four times in ping_interval_ns, and compares what has happened since
+ *      closing    fires once, after close_timeout_ns
+ */
+#include <weir/channel.h>
+
+#include "base/log.h"
+#include "protocol/websocket/websocket.h"
+
+#define TICKS 4 /* in ping_interval_ns */
+
+/* ---- pongs ---- */
+
+/* While the channel is unwritable only the latest ping is answered: a peer that sends pings and
+ * does not receive must not fill our memory with pongs. Without memory a pong is left out. */
+void weir__ws_answer_ping(weir_ctx *ctx, weir__ws *ws, weir_span payload)
+{
+    weir_buf *pong;
+
+    if (ws->has_sent_close)
+        return;
+    if (ws->pong == NULL && weir_ctx_is_writable(ctx)) {
+        if (weir__ws_write_control(ctx, ws, WEIR__WS_PONG, payload) == 0)
+            weir__ws_flush(ctx, ws);
+    } else if (weir_buf_create_from(payload.data, payload.length, &pong) == 0) {
+        weir_buf_release(ws->pong);
+        ws->pong = pong;
+    }
+}
+
+void weir__ws_send_pong(weir_ctx *ctx, weir__ws *ws)
+{
+    weir_buf *pong = ws->pong;
+
+    if (pong == NULL || !weir_ctx_is_writable(ctx))
+        return;
+    ws->pong = NULL;
+    weir__ws_answer_ping(ctx, ws, weir_buf_span(pong));
+    weir_buf_release(pong);
+}
+
+/* ---- silent peers ---- */
+
+/* A peer is not silent if we do not read, or if it still takes what it was sent before. */
+static bool has_heard(weir_ctx *ctx, weir__ws *ws)
+{
+    weir_channel *channel = weir_ctx_channel(ctx);
+    int64_t sent = weir_channel_bytes_sent(channel);
+    bool heard = ws->has_heard || !weir_decoder_has_demand(ctx) ||
+                 (weir_channel_pending_bytes(channel) > 0 && sent != ws->sent_seen);
+
+    ws->has_heard = false;
+    ws->sent_seen = sent;
+    return heard;
+}
+
+static void on_tick(weir_ctx *ctx, weir_timer *timer)
+{
+    weir__ws *ws = weir_ctx_state(ctx);
+
+    (void)timer;
+    if (has_heard(ctx, ws))
+        ws->silent_ticks = 0;
+    else
+        ws->silent_ticks++;
+    if (ws->silent_ticks >= 2 * TICKS) {
+        weir__debug("websocket", weir_ctx_name(ctx), "the peer does not answer a ping: closed");
+        weir_channel_abort(weir_ctx_channel(ctx), NULL);
+        return;
+    }
+    if (ws->silent_ticks == TICKS &&
+        weir__ws_write_control(ctx, ws, WEIR__WS_PING, weir_span_of(NULL, 0)) == 0)
+        weir__ws_flush(ctx, ws);
+    if (!weir_ctx_is_removed(ctx) && !ws->has_sent_close)
+        weir__ws_watch_peer(ctx, ws);
+}
+
+void weir__ws_watch_peer(weir_ctx *ctx, weir__ws *ws)
+{
+    if (ws->ping_interval_ns != WEIR_NEVER)
+        (void)weir_ctx_timer_start(ctx, &ws->timer, ws->ping_interval_ns / TICKS, on_tick);
+}
+
+/* ---- the timeout of the closing handshake ---- */
+
+static void on_close_timeout(weir_ctx *ctx, weir_timer *timer)
+{
+    (void)timer;
+    weir__ws_end(ctx, weir_ctx_state(ctx));
+}
+
+void weir__ws_watch_closing(weir_ctx *ctx, weir__ws *ws)
+{
+    if (ws->close_timeout_ns == WEIR_NEVER)
+        (void)weir_timer_stop(&ws->timer);
+    else if (weir_ctx_timer_start(ctx, &ws->timer, ws->close_timeout_ns, on_close_timeout) < 0)
+        weir__ws_end(ctx, ws);
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Internals of the handler "websocket": its state, shared by these files.
+ *
+ *      connection.c   the handler's table, lifecycle, and the slots that belong to no other file
+ *      decoder.c      bytes to messages
+ *      encoder.c      messages to bytes
+ *      control.c      pings, pongs, and silent peers
+ *      closing.c      the closing handshake
+ *      message.c      weir_ws_message
+ *      accept.c       weir_ws_accept
+ *      client.c       weir_ws_connect
+ *      handshake.c deflate.c mask.c sha1.c
+ *
+ * Everything runs on the channel's loop.
+ */
+#ifndef WEIR_PROTOCOL_WEBSOCKET_WEBSOCKET_H
+#define WEIR_PROTOCOL_WEBSOCKET_WEBSOCKET_H
+
+#include <weir/codec.h>
+#include <weir/timer.h>
+#include <weir/websocket.h>
+
+#include "protocol/websocket/deflate.h"
+#include "protocol/websocket/handshake.h"
+
+/* ---- frames ---- */
+
+enum weir__ws_opcode {
+    WEIR__WS_CONTINUATION = 0,
+    WEIR__WS_TEXT = WEIR_WS_TEXT,
+    WEIR__WS_BINARY = WEIR_WS_BINARY,
+    WEIR__WS_CLOSE = 8,
+    WEIR__WS_PING = WEIR_WS_PING,
+    WEIR__WS_PONG = WEIR_WS_PONG,
+};
+
+/* Of the first byte. */
+#define WEIR__WS_FIN 0x80u
+#define WEIR__WS_RSV1 0x40u
+
+#define WEIR__WS_HEADER_MAX 14   /* bytes, with a mask */
+#define WEIR__WS_CONTROL_MAX 125 /* bytes of payload */
+
+/* ---- messages ---- */
+
+/* The bytes in front of a payload that its message may overwrite with the header of a frame, if
+ * nobody else has a reference. */
+enum weir__ws_room {
+    WEIR__WS_NO_ROOM,
+    WEIR__WS_ROOM,     /* the payload may be a view: somebody else may see its bytes */
+    WEIR__WS_OWN_ROOM, /* the payload is not a view: its bytes may be masked in place, too */
+};
+
+struct weir_ws_message {
+    weir_msg msg;
+    weir_buf *payload;
+    weir_buf *block; /* the memory of this struct */
+    uint8_t type;
+    uint8_t room; /* enum weir__ws_room */
+    bool is_first;
+    bool is_last;
+};
+
+/* Creates a whole message. Takes the payload, also if it fails. Fails with -ENOMEM. */
+int weir__ws_message_create(enum weir_ws_type type, weir_buf *payload, enum weir__ws_room room,
+                            weir_ws_message **ret_message);
+
+/* Creates an empty buffer for a payload of `capacity` bytes, behind room for a header. Fails with
+ * -ENOMEM. */
+int weir__ws_payload_create(size_t capacity, weir_buf **ret_payload);
+
+/* True if the caller has the only reference. Acquire: what earlier holders did to the message
+ * happens before what the caller does. */
+static inline bool weir__ws_is_sole(const weir_msg *msg)
+{
+    return __atomic_load_n(&msg->refs, __ATOMIC_ACQUIRE) == 1;
+}
+
+/* ---- the handler ---- */
+
+/* The frame that is being received, behind its header. */
+typedef struct weir__ws_frame {
+    uint64_t left;   /* bytes of payload still to come */
+    uint64_t offset; /* of the next one in the payload */
+    uint8_t key[4];
+    bool is_open;
+    bool is_final;
+} weir__ws_frame;
+
+/* The message that is being received, if it did not arrive as one whole frame. */
+typedef struct weir__ws_incoming {
+    weir_buf *payload; /* collected; NULL = nothing yet, or it is streamed */
+    uint64_t length;   /* bytes so far, decompressed */
+    weir_utf8 utf8;
+    uint8_t type; /* enum weir_ws_type; 0 = none */
+    bool is_compressed;
+    bool has_begun; /* its first part was passed on */
+} weir__ws_incoming;
+
+/* Small, because a server has many idle connections. */
+typedef struct weir__ws {
+    weir_decoder_state decoder; /* first */
+    weir__ws_frame frame;
+    weir__ws_incoming incoming;
+    weir__ws_deflate *deflate; /* NULL = not agreed on */
+    weir_promise *close_done;  /* of a weir_close that waits for the peer's close frame */
+    weir_buf *pong;            /* to be sent when the channel is writable */
+
+    uint64_t max_message;
+    size_t deflate_min;
+    int64_t ping_interval_ns; /* WEIR_NEVER = off; as the next one */
+    int64_t close_timeout_ns;
+    bool is_client;
+    bool streams;
+    bool passes_control;
+
+    bool is_open;            /* weir_ws_opened was fired, weir_ws_closed was not */
+    bool is_deaf;            /* further input is discarded */
+    bool is_closing;         /* weir_close was called: the channel closes after the handshake */
+    bool is_ended;           /* weir_close was passed on */
+    bool has_sent_close;     /* nothing may be written any more */
+    bool has_received_close; /* nothing is expected any more */
+    bool is_draining;
+    bool is_reading;  /* between `read` and `read_complete`: flushes wait */
+    bool needs_flush; /* at the read_complete */
+
+    bool is_writing;     /* a part was written, and the last one was not */
+    bool is_compressing; /* its message */
+
+    /* Timeouts; see control.c. */
+    bool has_heard;       /* from the peer since the last tick */
+    uint8_t silent_ticks; /* quarters of ping_interval_ns */
+    int64_t sent_seen;    /* bytes sent at the last tick */
+    weir_timer timer;
+} weir__ws;
+
+extern const weir_decoder weir__ws_handler;
+
+/* The options of the handler: an opened WebSocket. */
+typedef struct weir__ws_setup {
+    const weir_ws_options *options;
+    const weir__ws_agreed *agreed;
+    weir_http_request *request;
+    weir_http_response *response; /* NULL on a server */
+    bool is_client;
+} weir__ws_setup;
+
+/* ---- connection.c ---- */
+
+/*
+ * On the loop, after the opening handshake: adds "websocket" last, calls options->init to add the
+ * application's handlers, and fires weir_ws_opened, which retains request and response. Lends until
+ * it returns: setup. Fails as weir_pipeline_add, or with the error of init: the caller resets the
+ * connection.
+ */
+int weir__ws_open(weir_channel *channel, const weir__ws_setup *setup);
+
+/* Copies options, with defaults, and checks them. Logs what is wrong, and fails with -EINVAL. */
+int weir__ws_read_options(const weir_ws_options *options, weir_ws_options *ret_options);
+
+/* Sends what was written; at the end of the read if there is one. */
+void weir__ws_flush(weir_ctx *ctx, weir__ws *ws);
+
+/* ---- decoder.c ---- */
+
+weir_decode_fn weir__ws_decode;
+
+/* Releases the message that is being received. */
+void weir__ws_forget_incoming(weir__ws *ws);
+
+/* ---- encoder.c ---- */
+
+/* The slot of the same name. */
+void weir__ws_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done);
+
+/* Writes a control frame with a copy of the bytes. Fails with -ENOMEM. */
+int weir__ws_write_control(weir_ctx *ctx, weir__ws *ws, enum weir__ws_opcode opcode,
+                           weir_span bytes);
+
+/* ---- control.c ---- */
+
+/* Answers a ping, at once or when the channel is writable. */
+void weir__ws_answer_ping(weir_ctx *ctx, weir__ws *ws, weir_span payload);
+
+/* The channel is writable: sends the pong that waits. */
+void weir__ws_send_pong(weir_ctx *ctx, weir__ws *ws);
+
+/* Starts the timer that pings a silent peer. */
+void weir__ws_watch_peer(weir_ctx *ctx, weir__ws *ws);
+
+/* Starts the timeout of the closing handshake, in place of the pings. */
+void weir__ws_watch_closing(weir_ctx *ctx, weir__ws *ws);
+
+/* ---- closing.c ---- */
+
+/* Type tag of the messages of weir_ws_close. */
+extern const weir_msg_type weir__ws_close_type;
+
+/* The message of weir_ws_close was written. Takes: msg. */
+void weir__ws_write_close(weir_ctx *ctx, weir__ws *ws, weir_msg *msg, weir_promise *done);
+
+/* Sends a close frame, once. Aborts the channel if there is no memory for it. */
+void weir__ws_send_close(weir_ctx *ctx, weir__ws *ws, unsigned code, const char *reason);
+
+/* The peer has broken the protocol: sends the code, discards all input, and closes. */
+void weir__ws_fail(weir_ctx *ctx, weir__ws *ws, unsigned code, const char *detail);
+
+/* The peer's close frame has arrived. */
+void weir__ws_receive_close(weir_ctx *ctx, weir__ws *ws, weir_span payload);
+
+/* Passes the close on, after the handshake or without one. */
+void weir__ws_end(weir_ctx *ctx, weir__ws *ws);
+
+/* Fires weir_ws_closed with WEIR_WS_LOST, unless it was fired. */
+void weir__ws_lose(weir_ctx *ctx, weir__ws *ws);
+
+/* The slots of the same name. */
+void weir__ws_on_close(weir_ctx *ctx, weir_promise *done);
+void weir__ws_on_draining(weir_ctx *ctx);
+
+#endif
