@@ -4,6 +4,7 @@ serves, and waits for that many events, one a second. FOLDER has localhost.pem, 
 certificate, client.pem and client.key, and files/, which is served.
 """
 import http.client
+import json
 import os
 import socket
 import ssl
@@ -51,6 +52,17 @@ def check_files(connection, folder):
     expect(fetch(connection, "GET", "/files/..%2fclient.key")[0] in (400, 404), "a key")
 
 
+def check_metrics(connection):
+    status, body, response = fetch(connection, "GET", "/metrics")
+    expect(status == 200, "/metrics")
+    expect(response.getheader("Content-Type").startswith("text/plain"), "the type of /metrics")
+    expect(b'\nweir_channels_active{transport="tcp"} ' in body, "the channels in /metrics")
+    status, body, response = fetch(connection, "GET", "/metrics?format=json")
+    expect(response.getheader("Content-Type") == "application/json", "the type of JSON")
+    names = {metric["name"] for metric in json.loads(body)["metrics"]}
+    expect("channels.active" in names, f"metrics {names}")
+
+
 class Events:
     """A stream of events, which does not end."""
 
@@ -79,6 +91,7 @@ def check_http(port, context, folder, event_count):
     kept = connection.sock
     check_echo(connection)
     check_files(connection, folder)
+    check_metrics(connection)
     expect(fetch(connection, "GET", "/none")[0] == 404, "404")
     expect(connection.sock is kept, "the connection was not kept")
     connection.close()
@@ -104,7 +117,7 @@ def check_client_certificates(port, folder):
     except OSError:
         pass  # an alert or a reset, depending on the version of TLS
     context.load_cert_chain(f"{folder}/client.pem", f"{folder}/client.key")
-    expect(fetch(connect(port, context), "GET", "/hello")[0] == 200, "a client certificate")
+    check_http(port, context, folder, 1)
 
 
 def main(folder, event_count, port, echo_port, tls_port=None, mtls_port=None):

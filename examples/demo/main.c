@@ -5,7 +5,7 @@
  *          [--client-ca FILE [--mtls-port 8444]] [--cert FILE] [--key FILE] [--files FOLDER]
  *          [--io auto|epoll|uring|poll|blocking] [--threads N] [--boss-threads N] [--no-watchdog]
  * HTTP on --port and, with TLS, on --tls-port and --mtls-port, which demands client certificates:
- *     GET /hello, POST /echo, GET /files/..., GET /sse
+ *     GET /hello, POST /echo, GET /files/..., GET /sse, GET /metrics, and a WebSocket, /ws
  * TCP on --echo-port: everything back.
  */
 #include <stdio.h>
@@ -13,10 +13,12 @@
 #include <string.h>
 #include <unistd.h>
 #include <weir/http_files.h>
+#include <weir/http_metrics.h>
 #include <weir/weir.h>
 
 #include "demo/body_echo.h"
 #include "demo/ticks.h"
+#include "demo/ws_echo.h"
 #include "support/http.h"
 #include "support/tls.h"
 
@@ -27,6 +29,7 @@ struct demo {
     int tls_port, mtls_port, echo_port;
     const char *client_ca; /* NULL = no port that demands client certificates */
     const char *files;     /* the folder of /files/; default "docs", if there is one */
+    bool has_no_watchdog;
     weir_http_route routes[ROUTES_MAX];
     weir_group *boss, *workers;
     weir_tls_context *tls, *mutual;
@@ -102,6 +105,8 @@ static void make_routes(struct demo *demo)
                                        demo->root != NULL ? weir_http_files : have_no_files,
                                        .user_data = demo->root},
                                       {"GET", "/sse", send_ticks},
+                                      {"GET", "/ws", open_ws_echo},
+                                      {"GET", "/metrics", weir_metrics_route},
                                       {0}};
 
     _Static_assert(sizeof(routes) <= sizeof(demo->routes), "ROUTES_MAX");
@@ -119,6 +124,7 @@ static struct demo read_options(int argc, char **argv)
         .echo_port = settings_take_port(&argc, argv, "--echo-port", 8007),
         .client_ca = settings_take(&argc, argv, "--client-ca"),
         .files = settings_take(&argc, argv, "--files"),
+        .has_no_watchdog = settings_take_switch(&argc, argv, "--no-watchdog"),
     };
     const char *cert = settings_take(&argc, argv, "--cert");
     const char *key = settings_take(&argc, argv, "--key");
@@ -195,6 +201,8 @@ static int start(struct demo *demo)
 {
     int err = make_contexts(demo);
 
+    if (!err && !demo->has_no_watchdog)
+        err = weir_watchdog_start(NULL);
     if (!err)
         err = open_files(demo);
     if (!err)
@@ -245,6 +253,7 @@ static void print_guide(const struct demo *demo)
     printf("\n  curl http://%s/hello\n", http);
     printf("  curl --data-binary @FILE http://%s/echo\n", http);
     printf("  curl --no-buffer http://%s/sse\n", http);
+    printf("  curl http://%s/metrics\n", http);
     if (demo->root != NULL)
         printf("  curl http://%s/files/  %s\n", http, demo->files);
     if (demo->tls != NULL)
@@ -252,6 +261,7 @@ static void print_guide(const struct demo *demo)
     if (demo->https != NULL)
         printf("  curl --insecure --cert CERT --key KEY https://%s/hello\n",
                client_address(demo, weir_http_server_server(demo->https), 0, other));
+    printf("  WebSocket echo on ws://%s/ws\n", http);
     printf("  TCP echo on %s\n\n", client_address(demo, demo->echo, 0, other));
     printf("Ctrl-C stops it.\n");
     fflush(stdout);
@@ -268,6 +278,7 @@ static void print_addresses(const struct demo *demo)
 
 static void stop(struct demo *demo)
 {
+    weir_watchdog_stop();
     weir_http_server_release(demo->https); /* NULL is ignored, here and below */
     weir_http_server_release(demo->http);
     weir_server_release(demo->echo);

@@ -251,20 +251,21 @@ struct settings settings_read_tls(int argc, char **argv, const char *host, int p
     return settings;
 }
 
-static int make_group(const struct settings *settings, int threads, weir_group **ret_group)
+static int make_group(const struct settings *settings, const char *name, int threads,
+                      weir_group **ret_group)
 {
-    return weir_group_create(
-        WEIR_GROUP_OPTIONS(.threads = threads, .io = settings->io, .strategy = settings->strategy),
-        ret_group);
+    return weir_group_create(WEIR_GROUP_OPTIONS(.name = name, .threads = threads,
+                                                .io = settings->io, .strategy = settings->strategy),
+                             ret_group);
 }
 
 int settings_make_groups(const struct settings *settings, weir_group **ret_boss,
                          weir_group **ret_workers)
 {
-    int err = make_group(settings, settings->threads, ret_workers);
+    int err = make_group(settings, "worker", settings->threads, ret_workers);
 
     if (!err && ret_boss != NULL && settings->boss_threads > 0)
-        err = make_group(settings, settings->boss_threads, ret_boss);
+        err = make_group(settings, "boss", settings->boss_threads, ret_boss);
     return err;
 }
 
