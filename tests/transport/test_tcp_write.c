@@ -380,7 +380,7 @@ TEST_EACH_PAIR(tcp, moves_between_loops_while_data_flow)
     struct image image;
     struct moving moving = {.image = &image};
 
-    image_make(&image, 8 << 20);
+    image_make(&image, 2 << 20);
     connection_prepare(connection, NULL);
     connection->client.user_data = &moving;
     connection->client.on_active = send_image;
