@@ -21,10 +21,35 @@ static void append(char *text, const char *format, ...)
     va_end(arguments);
 }
 
-static void append_bytes(char *text, weir_span bytes)
+uint8_t ws_pattern_at(size_t index)
 {
+    return (uint8_t)('a' + (index + index / 251) % 26);
+}
+
+void ws_put_pattern(weir_buf *to, size_t length)
+{
+    assert_int_equal(weir_buf_reserve(to, length), 0);
+    for (size_t i = 0; i < length; i++)
+        weir_buf_space(to)[i] = ws_pattern_at(i);
+    assert_int_equal(weir_buf_advance(to, length), 0);
+}
+
+static bool is_pattern(weir_span bytes, size_t offset)
+{
+    for (size_t i = 0; i < bytes.length; i++)
+        if (bytes.data[i] != ws_pattern_at(offset + i))
+            return false;
+    return true;
+}
+
+/* Bytes of a message, behind `*offset` bytes of it. */
+static void append_bytes(char *text, weir_span bytes, size_t *offset)
+{
+    size_t before = *offset;
+
+    *offset += bytes.length;
     if (bytes.length > SHOWN_MAX) {
-        append(text, "#%zu", bytes.length);
+        append(text, is_pattern(bytes, before) ? "#%zu" : "?%zu", bytes.length);
         return;
     }
     for (size_t i = 0; i < bytes.length; i++)
@@ -63,11 +88,13 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
         weir_msg_release(msg);
         return;
     }
-    if (weir_ws_message_is_first(message))
+    if (weir_ws_message_is_first(message)) {
         append(seen, "%s(", name_of(weir_ws_message_type(message)));
-    else
+        fixture->seen_length = 0;
+    } else {
         append(seen, "+");
-    append_bytes(seen, weir_ws_message_bytes(message));
+    }
+    append_bytes(seen, weir_ws_message_bytes(message), &fixture->seen_length);
     append(seen, weir_ws_message_is_last(message) ? ") " : "* ");
     if (fixture->echoes)
         weir_write_and_flush(ctx, msg, NULL);
@@ -240,9 +267,11 @@ static void collect(struct ws_fixture *fixture)
     }
 }
 
-static void append_frame(char *text, unsigned first, weir_span payload)
+static void append_frame(struct ws_fixture *fixture, unsigned first, weir_span payload)
 {
     unsigned opcode = first & 0xf;
+    char *text = fixture->sent;
+    size_t control = 0;
 
     if ((first & WEIR__WS_RSV1) != 0)
         append(text, "z");
@@ -257,7 +286,9 @@ static void append_frame(char *text, unsigned first, weir_span payload)
         append(text, "+");
     else
         append(text, "%s(", name_of(opcode));
-    append_bytes(text, payload);
+    if (opcode == WEIR__WS_TEXT || opcode == WEIR__WS_BINARY)
+        fixture->sent_length = 0;
+    append_bytes(text, payload, opcode >= WEIR__WS_CLOSE ? &control : &fixture->sent_length);
     append(text, (first & WEIR__WS_FIN) != 0 ? ") " : "* ");
 }
 
@@ -290,7 +321,7 @@ const char *ws_sent(struct ws_fixture *fixture)
         assert_true(weir_buf_readable(out) >= length);
         for (size_t i = 0; i < length; i++)
             (weir_buf_space(out) - weir_buf_readable(out))[i] ^= key[i % 4];
-        append_frame(fixture->sent, first, weir_span_of(weir_buf_bytes(out), length));
+        append_frame(fixture, first, weir_span_of(weir_buf_bytes(out), length));
         assert_int_equal(weir_buf_skip(out, length), 0);
     }
     weir_buf_clear(out);

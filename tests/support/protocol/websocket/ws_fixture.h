@@ -8,7 +8,7 @@
  *                                                           continuation, "z" = RSV1
  *
  * A streamed part is text(hel* for the first, +lo) for the last one. Payloads of more than 64 bytes
- * are a length, as #65536.
+ * are a length: #65536 if they are the pattern, otherwise ?65536.
  */
 #ifndef WEIR_TEST_WS_FIXTURE_H
 #define WEIR_TEST_WS_FIXTURE_H
@@ -24,9 +24,10 @@
 struct ws_fixture {
     weir_embedded *embedded;
     bool is_client;
-    bool echoes; /* the application writes back each message */
-    bool closes; /* the application closes at the first message */
-    int requests;
+    bool echoes;        /* the application writes back each message */
+    bool closes;        /* the application closes at the first message */
+    size_t seen_length; /* of the last message */
+    size_t sent_length;
     char seen[WS_TEXT_SIZE];
     char sent[WS_TEXT_SIZE];
     weir_buf *out;
@@ -41,6 +42,10 @@ void ws_close(struct ws_fixture *fixture);
 /* Appends a frame as the peer sends it: masked if that is a client. `first` is the first byte. */
 void ws_put_frame(const struct ws_fixture *fixture, weir_buf *to, unsigned first,
                   const void *payload, size_t length);
+
+/* Letters in a pattern that does not repeat soon: one of them, and the first `length` ones. */
+uint8_t ws_pattern_at(size_t index);
+void ws_put_pattern(weir_buf *to, size_t length);
 
 /* Receives bytes, in pieces of at most `piece`. Takes: bytes. */
 void ws_receive(struct ws_fixture *fixture, weir_buf *bytes, size_t piece);
