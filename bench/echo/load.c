@@ -82,8 +82,9 @@ static void fill(char *bytes, size_t size)
 struct connection {
     int descriptor;
     bool answered;
-    size_t received; /* of the answer that is coming */
-    size_t unsent;   /* of those that are due; its end is the end of a request */
+    size_t received;      /* of the answer that is coming, */
+    uint64_t counting[2]; /* or the state of script.answers */
+    size_t unsent;        /* of those that are due; its end is the end of a request */
     int64_t sent_ns;
 };
 
@@ -153,6 +154,21 @@ static void check_answer(const echo_script *script, size_t offset, const char *b
     }
 }
 
+/* The number of answers that these bytes complete. */
+static size_t count_answers(const echo_load *load, struct connection *connection, size_t length)
+{
+    size_t answered;
+
+    if (load->script.answers != NULL)
+        return load->script.answers(connection->counting, load->answers, length);
+    if (load->checks)
+        check_answer(&load->script, connection->received, load->answers, length);
+    connection->received += length;
+    answered = connection->received / load->script.answer_size;
+    connection->received -= answered * load->script.answer_size;
+    return answered;
+}
+
 static void on_readable(echo_load *load, struct connection *connection)
 {
     ssize_t got = recv(connection->descriptor, load->answers, READ_SIZE, MSG_DONTWAIT);
@@ -160,13 +176,9 @@ static void on_readable(echo_load *load, struct connection *connection)
     size_t answered;
 
     bench_require(got > 0, "receiving");
-    if (load->checks)
-        check_answer(&load->script, connection->received, load->answers, (size_t)got);
-    connection->received += (size_t)got;
-    answered = connection->received / load->script.answer_size;
+    answered = count_answers(load, connection, (size_t)got);
     if (answered == 0)
         return;
-    connection->received -= answered * load->script.answer_size;
     load->silent -= !connection->answered;
     connection->answered = true;
     load->counts->requests += answered;
@@ -213,9 +225,26 @@ void echo_load_drain(echo_load *load, echo_counts *counts)
         serve_events(load);
 }
 
+void echo_open(int descriptor, const char *opening)
+{
+    char answer[4096];
+    size_t length = strlen(opening), received = 0;
+
+    bench_require(send(descriptor, opening, length, MSG_NOSIGNAL) == (ssize_t)length, "sending");
+    while (received < 4 || memcmp(answer + received - 4, "\r\n\r\n", 4) != 0) {
+        ssize_t got = recv(descriptor, answer + received, sizeof(answer) - received, 0);
+
+        bench_require(got > 0, "receiving the answer to the opening");
+        received += (size_t)got;
+    }
+    bench_require(memcmp(answer, "HTTP/1.1 101 ", 13) == 0, "101 as the answer to the opening");
+}
+
 static void open_connection(echo_load *load, struct connection *connection, uint16_t port)
 {
     connection->descriptor = connect_to(port, (size_t)(connection - load->connections));
+    if (load->script.opening != NULL)
+        echo_open(connection->descriptor, load->script.opening);
     watch(load, connection, EPOLL_CTL_ADD, EPOLLIN);
 }
 

@@ -19,15 +19,24 @@
 
 typedef struct echo_load echo_load;
 
+/* Counts the answers that end within these bytes. `state` is the connection's own, zeroed at first.
+ */
+typedef size_t echo_answers_fn(uint64_t state[2], const char *bytes, size_t length);
+
 /* What is asked again and again, and what is answered. */
 typedef struct echo_script {
+    const char *opening; /* sent first, once, and answered up to an empty line; NULL = none */
     char *request;
     size_t request_size;
     size_t answer_size;
-    const char *answer;  /* how each answer begins: `answer_known` bytes, */
-    size_t answer_known; /* which are compared in the first run */
-    size_t depth;        /* requests in flight on each connection */
+    echo_answers_fn *answers; /* instead of the size, if answers vary; they are not compared */
+    const char *answer;       /* how each answer begins: `answer_known` bytes, */
+    size_t answer_known;      /* which are compared in the first run */
+    size_t depth;             /* requests in flight on each connection */
 } echo_script;
+
+/* Sends the opening, and waits for the answer to it: 101. */
+void echo_open(int descriptor, const char *opening);
 
 /* Copies the request; the answer stays the caller's. */
 echo_load *echo_load_open(uint16_t port, size_t connections, const echo_script *script);

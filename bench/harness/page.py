@@ -13,7 +13,7 @@ RESULTS = FOLDER / "results.json"
 AHEAD = 0.995  # a ratio below this is reported
 LEAST = 0.01  # smaller ratios are those of costs that are next to nothing
 # Limits that do less; not peers.
-UNREACHABLE = ("OpenSSL in memory", "without TLS", "canned answers")
+UNREACHABLE = ("OpenSSL in memory", "without TLS", "canned answers", "TCP echo")
 LEVEL = 0.02  # smaller differences are noise unless instruction counts agree
 QUIET_LOAD = 0.5
 
@@ -373,6 +373,24 @@ def http_chart(run):
     )
 
 
+def websocket_chart(run):
+    panels = [
+        ("16 B", "websocket", "echo-16"),
+        ("16 messages of 16 B in flight", "websocket", "echo-16-depth-16"),
+        ("1 KiB", "websocket", "echo-1k"),
+        ("64 KiB", "websocket", "echo-64k"),
+        ("1 KiB, deflate", "websocket", "deflate-1k"),
+        ("64 KiB, deflate", "websocket", "deflate-64k"),
+    ]
+    return cost_bars(
+        run,
+        "WebSocket: server CPU per message",
+        "TCP echo returns the same bytes without looking at them: a limit. Less is better.",
+        panels,
+        cost,
+    )
+
+
 # ---- the page ----
 
 # Title, text, charts as (file, function, what it shows), suites.
@@ -439,6 +457,15 @@ SECTIONS = [
         " proxy, relays bytes. It is a limit, not a peer.",
         [("http", http_chart, "HTTP/1.1: server CPU per request")],
         ["http"],
+    ),
+    (
+        "WebSocket",
+        "Echo of text messages through the whole stack: a route, `weir_ws_accept`, a handler."
+        " *TCP echo* is raw epoll: it sends the same bytes back without looking at them, and is a"
+        " limit, not a peer. *ws* is the package of npm. With deflate, both compress at level 6"
+        " with a window of 4 KiB; what remains is zlib's time.",
+        [("websocket", websocket_chart, "WebSocket: server CPU per message")],
+        ["websocket"],
     ),
     (
         "Event loops and threads",

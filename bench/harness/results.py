@@ -4,6 +4,8 @@ import json
 import shutil
 import subprocess
 
+from harness.suite import ROOT
+
 # What is measured besides weir: the name on the page, Debian's package, and the name of pkg-config.
 PEERS = [
     ("liburing", "liburing2", "liburing"),
@@ -14,9 +16,12 @@ PEERS = [
     ("OpenSSL", "libssl3", "openssl"),
     ("nginx", "nginx-light", None),
     ("h2o", "h2o", None),
+    ("Node.js", "nodejs", None),
     ("jemalloc", "libjemalloc2", "jemalloc"),
     ("mimalloc", "libmimalloc2.0", None),
 ]
+
+WS_PACKAGE = ROOT / "build/npm/node_modules/ws/package.json"  # of tools/npm_packages.py
 
 
 def answer(*command):
@@ -41,6 +46,8 @@ def versions():
             version = answer("pkg-config", "--modversion", module)
         if version:
             found[name] = version
+    if WS_PACKAGE.exists():
+        found["ws"] = json.loads(WS_PACKAGE.read_text())["version"]
     java = answer("java", "--version").split()
     return {**found, "Java": java[1]} if java else found
 
