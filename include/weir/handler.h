@@ -79,7 +79,13 @@ typedef struct weir_handler {
      * used by tasks, timers or listeners of its own on the loop, or by other handlers there. */
     bool stays_on_loop;
 
-    void *reserved[6]; /* NULL */
+    /* For a handler that calls functions of others, as the routes of an HTTP server: called on the
+     * watchdog's thread for each block of the handler, with the functions of the stack, innermost
+     * first. Has those that blocked more than `limit` times run on other threads, and returns the
+     * number of them that did not before. The handler itself is not moved. */
+    size_t (*blocked)(const void *const *functions, size_t count, uint64_t limit);
+
+    void *reserved[5]; /* NULL */
 } weir_handler;
 
 /* --- events ----------------------------------------------------------------------------------- */

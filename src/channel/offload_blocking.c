@@ -72,6 +72,11 @@ static weir__mutex lock = WEIR__MUTEX_INIT; /* of threads that add one */
 
 /* ---- the list ---- */
 
+static bool stays(const weir_handler *handler)
+{
+    return handler->stays_on_loop || handler->blocked != NULL;
+}
+
 static struct blocking *find(const weir_handler *handler)
 {
     /* Acquire: the content of the elements. */
@@ -178,7 +183,7 @@ static bool is_shut_down(const weir_group *group)
 
 weir_group *weir__channel_offload_group(weir_channel *channel, const weir_handler *handler)
 {
-    struct blocking *blocking = handler->stays_on_loop ? NULL : find(handler);
+    struct blocking *blocking = stays(handler) ? NULL : find(handler);
     weir_channel_options options;
 
     if (blocking == NULL)
@@ -235,7 +240,7 @@ static unsigned move_all(weir_channel *channel, const struct blocking *only, boo
         weir__channel_has(channel, WEIR__DETACHING))
         return 0;
     for (weir_ctx *ctx = head_tail->next; ctx != head_tail; ctx = ctx->next) {
-        blocking = is_on_loop(ctx) && !ctx->handler->stays_on_loop ? find(ctx->handler) : NULL;
+        blocking = is_on_loop(ctx) && !stays(ctx->handler) ? find(ctx->handler) : NULL;
         if (blocking == NULL || (only != NULL && only != blocking))
             continue;
         if (is_in_use(channel) || is_ctx_in_use(ctx))
@@ -393,7 +398,7 @@ void weir__handler_offload(const weir_handler *handler, uint64_t blocks)
     struct blocking *blocking;
     struct round *round;
 
-    if (handler->stays_on_loop)
+    if (stays(handler))
         return;
     blocking = find_or_add(handler);
     if (blocking == NULL) {
@@ -409,4 +414,12 @@ void weir__handler_offload(const weir_handler *handler, uint64_t blocks)
     atomic_init(&round->walks, 1);
     weir__running_loops_foreach(start_walk, round);
     round_release(round);
+}
+
+void weir__handler_count_moved(const weir_handler *handler, size_t count)
+{
+    struct blocking *blocking = count > 0 ? find_or_add(handler) : NULL;
+
+    if (blocking != NULL)
+        atomic_fetch_add_explicit(&blocking->moved, count, memory_order_relaxed);
 }

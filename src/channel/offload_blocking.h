@@ -27,8 +27,12 @@
  */
 void weir__handler_offload(const weir_handler *handler, uint64_t blocks);
 
+/* Any thread: counts functions that the handler calls and that run on other groups now (`blocked`
+ * of its table). */
+void weir__handler_count_moved(const weir_handler *handler, size_t count);
+
 /* Any thread: true if the handler runs on other groups. *ret_moved is the number of contexts that
- * were moved from their loop. */
+ * were moved from their loop, and of functions. */
 bool weir__handler_offload_read(const weir_handler *handler, uint64_t *ret_moved);
 
 /* Any thread: the group that a handler which is being added to the channel has to run on; NULL =

@@ -137,13 +137,30 @@ static void describe(weir__block *block, const weir__snapshot *snapshot)
     }
 }
 
-/* The name of the table, which the handler's stats have: that in the pipeline may differ. */
-static uint64_t count_handler(const weir__snapshot *snapshot, const weir_handler *handler)
+/* ---- the handler ---- */
+
+/* The copy of its table: that in the pipeline may be gone. */
+static const weir_handler *table_of(const weir__snapshot *snapshot, const weir_handler *handler)
 {
-    for (size_t i = 0; i < snapshot->handler_count; i++)
-        if (snapshot->handlers[i].handler == handler)
-            return weir__watchdog_count_handler(handler, snapshot->handlers[i].table.name);
-    return 0;
+    size_t i = 0;
+
+    while (snapshot->handlers[i].handler != handler)
+        i++;
+    return &snapshot->handlers[i].table;
+}
+
+/* Its `blocks`-th block; 0: there are too many handlers to count. */
+static void move_handler(const weir__block_policy *policy, const weir__snapshot *snapshot,
+                         const weir_handler *handler, uint64_t blocks)
+{
+    const weir_handler *table = table_of(snapshot, handler);
+
+    if (table->blocked != NULL)
+        weir__handler_count_moved(handler,
+                                  table->blocked(snapshot->functions, snapshot->frame_count,
+                                                 policy->blocks_before_offload));
+    else if (blocks > policy->blocks_before_offload)
+        weir__handler_offload(handler, blocks);
 }
 
 static weir__block *create(weir_executor *loop)
@@ -167,6 +184,7 @@ weir__block *weir__block_find(const weir__block_policy *policy, weir_executor *l
 {
     const weir__snapshot *snapshot = NULL;
     weir__block *block = create(loop);
+    const weir_handler *handler;
     uint64_t blocks = 0, number;
 
     if (policy->has_backtrace)
@@ -182,14 +200,15 @@ weir__block *weir__block_find(const weir__block_policy *policy, weir_executor *l
     block->report.is_computing = is_computing;
     if (snapshot != NULL)
         describe(block, snapshot);
-    if (block->report.handler != NULL)
-        blocks = count_handler(snapshot, block->report.handler);
+    handler = block->report.handler;
+    if (handler != NULL) /* the stats have the name of the table: that in the pipeline may differ */
+        blocks = weir__watchdog_count_handler(handler, table_of(snapshot, handler)->name);
     block->is_logged = admit_to_log(policy, now_ns);
     if (block->is_logged)
         log_found(&block->report);
     weir__listeners_call(&block->report);
-    if (blocks > policy->blocks_before_offload)
-        weir__handler_offload(block->report.handler, blocks);
+    if (handler != NULL)
+        move_handler(policy, snapshot, handler, blocks);
     return block;
 }
 

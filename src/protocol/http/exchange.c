@@ -12,6 +12,7 @@
 #include <weir/memory.h>
 
 #include "base/no_stack_protector.h"
+#include "protocol/http/blocking_routes.h"
 
 /* ---- lifecycle ---- */
 
@@ -233,6 +234,8 @@ void weir_http_exchange_on_content(weir_http_exchange *exchange, weir_http_conte
 {
     exchange->content_user_data = user_data;
     exchange->content_fn = fn;
+    if (exchange->executor == NULL)
+        weir__http_route_set_content_fn(exchange->route, fn);
 }
 
 void weir_http_exchange_read(weir_http_exchange *exchange)

@@ -9,6 +9,7 @@
 #include <weir/error.h>
 
 #include "base/log.h"
+#include "protocol/http/blocking_routes.h"
 #include "protocol/http/exchange.h"
 
 /* Content that is read after a response, so that the connection can be used again. */
@@ -29,23 +30,41 @@ void weir__http_exchange_run(weir_http_exchange *exchange)
     weir_http_exchange_release(exchange);
 }
 
-static void run(weir_http_exchange *exchange)
+/* Runs the handler on an executor of a group. */
+static void dispatch(weir_http_exchange *exchange, weir_group *group)
 {
-    weir_group *group = exchange->route->group;
+    bool is_offloaded = group == WEIR__HTTP_OFFLOADED;
     int err;
 
-    exchange->is_pending = false;
+    if (is_offloaded)
+        group = weir__http_route_offload_group(exchange->route, weir_ctx_channel(exchange->ctx));
     if (group == NULL) {
         weir__http_exchange_run(exchange);
         return;
     }
     err = weir__http_exchange_dispatch(exchange, weir_group_next(group));
-    if (err < 0) {
-        weir__warn("http", exchange->route->given.path, "the handler cannot run: %s",
-                   weir_error_text(err));
-        (void)weir_http_respond_error(exchange, 503, NULL);
-        weir_http_exchange_release(exchange);
+    if (err == 0)
+        return;
+    if (is_offloaded && err == WEIR_EREJECTED) {
+        weir__http_route_log_rejection(exchange->route);
+        weir__http_exchange_run(exchange);
+        return;
     }
+    weir__warn("http", exchange->route->given.path, "the handler cannot run: %s",
+               weir_error_text(err));
+    (void)weir_http_respond_error(exchange, 503, NULL);
+    weir_http_exchange_release(exchange);
+}
+
+static void run(weir_http_exchange *exchange)
+{
+    weir_group *group = atomic_load_explicit(&exchange->route->runs_on, memory_order_acquire);
+
+    exchange->is_pending = false;
+    if (group == NULL)
+        weir__http_exchange_run(exchange);
+    else
+        dispatch(exchange, group);
 }
 
 /* ---- limits ---- */

@@ -10,6 +10,7 @@
 #include <weir/http_uri.h>
 
 #include "base/no_stack_protector.h"
+#include "protocol/http/blocking_routes.h"
 #include "protocol/http/exchange.h"
 
 /* ---- answers without a route ---- */
@@ -311,4 +312,6 @@ const weir_handler weir__http_exchange_handler = {
     .event = on_event,
     .writability = on_writability,
     .draining = on_draining,
+    .stays_on_loop = true,
+    .blocked = weir__http_routes_blocked,
 };

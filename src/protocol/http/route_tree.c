@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/no_stack_protector.h"
+#include "protocol/http/blocking_routes.h"
 
 #define NONE 0 /* the root is no child */
 
@@ -33,6 +34,7 @@ struct weir__http_route_tree {
     weir__http_route *routes;
     size_t route_count;
     size_t max_parameters;
+    weir__list link; /* of blocking_routes.c */
 };
 
 /* ---- the table of literal segments ---- */
@@ -295,6 +297,7 @@ static int add_routes(weir__http_route_tree *tree, const weir_http_route *routes
             return err;
         if (routes->group != NULL && *routes->group != NULL)
             route->group = weir_group_retain(*routes->group);
+        atomic_init(&route->runs_on, route->group);
         if (route->parameter_count > tree->max_parameters)
             tree->max_parameters = route->parameter_count;
         tree->route_count++;
@@ -335,6 +338,7 @@ int weir__http_route_tree_create(const weir_http_route *routes, weir__http_route
     tree->mask = (uint32_t)slots - 1;
     (void)add_node(tree, 0); /* the root */
     err = add_routes(tree, routes, &parts);
+    weir__http_blocking_routes_add(tree);
     if (err < 0)
         weir__http_route_tree_free(tree);
     else
@@ -346,9 +350,25 @@ void weir__http_route_tree_free(weir__http_route_tree *tree)
 {
     if (tree == NULL)
         return;
+    weir__http_blocking_routes_remove(tree);
     for (size_t i = 0; i < tree->route_count; i++)
         weir_group_release(tree->routes[i].group);
     weir_memory_free(tree);
+}
+
+weir__http_route *weir__http_route_tree_at(weir__http_route_tree *tree, size_t index)
+{
+    return index < tree->route_count ? &tree->routes[index] : NULL;
+}
+
+weir__list *weir__http_route_tree_link(weir__http_route_tree *tree)
+{
+    return &tree->link;
+}
+
+weir__http_route_tree *weir__http_route_tree_of(weir__list *link)
+{
+    return WEIR_CONTAINER_OF(link, weir__http_route_tree, link);
 }
 
 size_t weir__http_route_tree_count(const weir__http_route_tree *tree)

@@ -15,7 +15,11 @@
 #ifndef WEIR_PROTOCOL_HTTP_ROUTE_TREE_H
 #define WEIR_PROTOCOL_HTTP_ROUTE_TREE_H
 
+#include <stdatomic.h>
+
 #include <weir/http_server.h>
+
+#include "base/list.h"
 
 /* Limits of a route; more is rejected. They bound the recursion of a match. */
 #define WEIR__ROUTE_MAX_SEGMENTS 64
@@ -25,10 +29,17 @@ typedef struct weir__http_route {
     weir_http_route given; /* its method and path are copies */
     enum weir_http_method method;
     bool is_any;                   /* "*" */
-    weir_group *group;             /* retained; NULL = the connection's loop */
+    weir_group *group;             /* as given; retained; NULL = none */
     const weir_span *names;        /* of its parameters */
     size_t parameter_count;        /* including the rest */
     struct weir__http_route *next; /* with the same path */
+
+    /* See blocking_routes.h. */
+    _Atomic(weir_group *) runs_on; /* NULL = the connection's loop */
+    _Atomic(weir_http_content_fn *) content_fn;
+    uint64_t blocks;
+    atomic_bool is_move_logged;
+    atomic_bool is_rejection_logged;
 } weir__http_route;
 
 typedef struct weir__http_route_tree weir__http_route_tree;
@@ -39,6 +50,13 @@ typedef struct weir__http_route_tree weir__http_route_tree;
  */
 int weir__http_route_tree_create(const weir_http_route *routes, weir__http_route_tree **ret_tree);
 void weir__http_route_tree_free(weir__http_route_tree *tree);
+
+/* A route, in the order given; NULL at the end. */
+weir__http_route *weir__http_route_tree_at(weir__http_route_tree *tree, size_t index);
+
+/* The link of a tree in the list of all, and the tree of a link. */
+weir__list *weir__http_route_tree_link(weir__http_route_tree *tree);
+weir__http_route_tree *weir__http_route_tree_of(weir__list *link);
 
 /* The number of routes; and one of them, in the order given, with texts and a group that live as
  * long as the tree. */
