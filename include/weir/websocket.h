@@ -202,7 +202,8 @@ WEIR_API int weir_ws_accept(weir_http_exchange *exchange, const weir_ws_options 
 /* Zero means default. Build with WEIR_WS_CLIENT_OPTIONS(.url = "wss://example.org/chat", ...). */
 typedef struct weir_ws_client_options {
     size_t size;
-    const char *url;           /* "ws://host:port/path?query", "wss://..." */
+    const char *url;           /* "ws://host:port/path?query", "wss://..."; "user:password@" before
+                                  the host becomes an Authorization field */
     const weir_ws_options *ws; /* required: its init */
     weir_group *group;         /* event loops; required */
     weir_tls_context *tls;     /* a client's; required for wss; must outlive the connection */
@@ -219,6 +220,11 @@ typedef struct weir_ws_client_options {
  * Connects and does the opening handshake. The value of `done` is the channel, owned by the
  * promise, after weir_ws_opened; it fails with the error and a detail: "ws://host/: the server
  * answered 404, expected 101". Redirections are not followed. Cancelling `done` aborts the attempt.
+ *
+ * Its errors are those of weir_client_connect and TLS; -EACCES (status 401 or 403), -ECONNREFUSED
+ * (another status), WEIR_EMALFORMED (the response is not that of RFC 6455, or selects what was not
+ * offered), WEIR_ETOOLONG (its headers), WEIR_ECLOSED and WEIR_ECUTOFF (the connection ended),
+ * -ETIMEDOUT, WEIR_ECANCELED, and that of `init`.
  * Thread: any.  Lends until it returns: options.  Keeps: done, and group and resolver until it is
  * open.  Fails: -EINVAL (the log says why), -ENOMEM, -ENOTSUP (a group without event loops, or with
  * a thread per channel), WEIR_EREJECTED (the group has shut down).

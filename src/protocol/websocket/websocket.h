@@ -9,7 +9,7 @@
  *      closing.c      the closing handshake
  *      message.c      weir_ws_message
  *      accept.c       weir_ws_accept
- *      client.c       weir_ws_connect
+ *      client.c       weir_ws_connect; client_target.c its URL and request
  *      handshake.c deflate.c mask.c sha1.c
  *
  * Everything runs on the channel's loop.
