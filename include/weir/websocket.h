@@ -124,9 +124,9 @@ enum weir_ws_code {
  * Begins the closing handshake behind the messages written before: sends the code and a reason of
  * at most 123 bytes (NULL = none), waits for the peer's answer, at most for close_timeout_ns, and
  * closes the channel. Messages that are received meanwhile are still passed on. `done` completes as
- * that of weir_channel_close.
+ * that of weir_channel_close. A channel that is not a WebSocket is closed.
  * Thread: any.  Keeps: done.  Fails: -EINVAL (a code that must not be sent, a long reason),
- * -ENOTSUP (not a WebSocket), -ENOMEM, WEIR_ECLOSED.
+ * -ENOMEM, WEIR_ECLOSED.
  */
 WEIR_API int weir_ws_close(weir_channel *channel, unsigned code, const char *reason,
                            weir_promise *done);

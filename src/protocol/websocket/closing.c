@@ -101,7 +101,7 @@ void weir__ws_end(weir_ctx *ctx, weir__ws *ws)
 
     ws->is_ended = true;
     ws->close_done = NULL;
-    (void)weir_timer_stop(&ws->timer);
+    weir__ws_watch_closing(ctx, ws);
     weir_close(ctx, done);
     weir_promise_release(done);
 }
@@ -218,6 +218,16 @@ static bool hold(weir__ws *ws, weir_promise *done)
     return true;
 }
 
+/* Without auto-read the application may request nothing any more; see is_urgent. */
+static void await_answer(weir_ctx *ctx)
+{
+    if (weir_decoder_has_demand(ctx))
+        return;
+    weir_decoder_resume(ctx);
+    if (!weir_ctx_is_removed(ctx))
+        weir_request_read(ctx);
+}
+
 void weir__ws_on_close(weir_ctx *ctx, weir_promise *done)
 {
     weir__ws *ws = weir_ctx_state(ctx);
@@ -233,6 +243,7 @@ void weir__ws_on_close(weir_ctx *ctx, weir_promise *done)
     } else if (!ws->is_closing) {
         ws->is_closing = true;
         weir__ws_watch_closing(ctx, ws);
+        await_answer(ctx);
     }
 }
 

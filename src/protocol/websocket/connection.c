@@ -89,8 +89,16 @@ static void deinit(void *state)
 /* A close that waits for the peer does not wait for a handler that is gone. */
 static void on_removed(weir_ctx *ctx)
 {
-    if (ws_of(ctx)->close_done != NULL)
-        weir__ws_end(ctx, ws_of(ctx));
+    weir__ws *ws = ws_of(ctx);
+    weir_promise *done = ws->close_done;
+
+    if (ws->needs_flush)
+        weir_flush(ctx);
+    ws->close_done = NULL;
+    if (done == NULL)
+        return;
+    weir_close(ctx, done);
+    weir_promise_release(done);
 }
 
 /* ---- opening ---- */
@@ -226,6 +234,15 @@ static int decode_last(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
     return 0;
 }
 
+/* The end of the closing handshake is read, requested or not; up to one message that was not
+ * requested. */
+static bool is_urgent(weir_ctx *ctx)
+{
+    const weir__ws *ws = ws_of(ctx);
+
+    return (ws->is_closing || ws->has_received_close) && !ws->is_ended;
+}
+
 static void on_inactive(weir_ctx *ctx)
 {
     weir__ws *ws = ws_of(ctx);
@@ -255,4 +272,5 @@ const weir_decoder weir__ws_handler = {.handler = {.name = "websocket",
                                                    .close = weir__ws_on_close},
                                        .decode = weir__ws_decode,
                                        .decode_last = decode_last,
+                                       .is_urgent = is_urgent,
                                        .removed = on_removed};

@@ -3,7 +3,7 @@
  * Pings, pongs, and the one timer of a connection, which no message moves:
  *
  *      open       fires four times in ping_interval_ns, and compares what has happened since
- *      closing    fires once, after close_timeout_ns
+ *      closing    fires after close_timeout_ns, and again while the peer still receives
  */
 #include <weir/channel.h>
 
@@ -44,16 +44,22 @@ void weir__ws_send_pong(weir_ctx *ctx, weir__ws *ws)
 
 /* ---- silent peers ---- */
 
-/* A peer is not silent if we do not read, or if it still takes what it was sent before. */
-static bool has_heard(weir_ctx *ctx, weir__ws *ws)
+/* True if the peer has received something since the last call, and has more to receive. */
+static bool is_receiving(weir_ctx *ctx, weir__ws *ws)
 {
     weir_channel *channel = weir_ctx_channel(ctx);
-    int64_t sent = weir_channel_bytes_sent(channel);
-    bool heard = ws->has_heard || !weir_decoder_has_demand(ctx) ||
-                 (weir_channel_pending_bytes(channel) > 0 && sent != ws->sent_seen);
+    int64_t sent_before = ws->sent_seen;
+
+    ws->sent_seen = weir_channel_bytes_sent(channel);
+    return weir_channel_pending_bytes(channel) > 0 && ws->sent_seen != sent_before;
+}
+
+/* A peer is not silent if we do not read, or if it is still receiving. */
+static bool has_heard(weir_ctx *ctx, weir__ws *ws)
+{
+    bool heard = is_receiving(ctx, ws) || ws->has_heard || !weir_decoder_has_demand(ctx);
 
     ws->has_heard = false;
-    ws->sent_seen = sent;
     return heard;
 }
 
@@ -84,18 +90,30 @@ void weir__ws_watch_peer(weir_ctx *ctx, weir__ws *ws)
         (void)weir_ctx_timer_start(ctx, &ws->timer, ws->ping_interval_ns / TICKS, on_tick);
 }
 
-/* ---- the timeout of the closing handshake ---- */
+/* ---- the timeout of closing ---- */
 
+/* Output that the peer does not receive is released: weir_close would wait for it. */
 static void on_close_timeout(weir_ctx *ctx, weir_timer *timer)
 {
+    weir__ws *ws = weir_ctx_state(ctx);
+
     (void)timer;
-    weir__ws_end(ctx, weir_ctx_state(ctx));
+    if (is_receiving(ctx, ws)) {
+        weir__ws_watch_closing(ctx, ws);
+    } else if (weir_channel_pending_bytes(weir_ctx_channel(ctx)) > 0) {
+        weir__debug("websocket", weir_ctx_name(ctx), "the peer does not receive: reset");
+        weir_channel_abort(weir_ctx_channel(ctx), NULL);
+    } else if (!ws->is_ended) {
+        weir__ws_end(ctx, ws);
+    }
 }
 
 void weir__ws_watch_closing(weir_ctx *ctx, weir__ws *ws)
 {
+    ws->sent_seen = weir_channel_bytes_sent(weir_ctx_channel(ctx));
     if (ws->close_timeout_ns == WEIR_NEVER)
         (void)weir_timer_stop(&ws->timer);
-    else if (weir_ctx_timer_start(ctx, &ws->timer, ws->close_timeout_ns, on_close_timeout) < 0)
+    else if (weir_ctx_timer_start(ctx, &ws->timer, ws->close_timeout_ns, on_close_timeout) < 0 &&
+             !ws->is_ended)
         weir__ws_end(ctx, ws);
 }
