@@ -5,7 +5,7 @@
  *
  *      [ weir__remote ] weir_ctx | state | name        weir__remote: only on another executor
  *
- * A context that was moved to another executor has its weir__remote elsewhere (remote_handler.h).
+ * The weir__remote of a context that was moved has its own memory (remote_handler.h).
  *
  * `mask` has a bit for each slot that may be called now: none before `added` and after the removal,
  * so the search for the next handler tests nothing else. Marks share the word.

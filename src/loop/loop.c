@@ -218,17 +218,26 @@ static bool busy_poll(weir__loop *loop, int64_t limit_ns, int64_t deadline_ns)
     wait_for_events(loop, 0);
     if (has_io(loop) || weir__executor_is_notified(&loop->executor, deadline_ns))
         return true;
+    atomic_store_explicit(&loop->stats.is_busy_polling, true, memory_order_relaxed);
     do {
         weir__cpu_relax();
         found = weir__executor_is_notified(&loop->executor, deadline_ns) || poll_io(loop);
         now_ns = weir__executor_now(&loop->executor);
     } while (!found && now_ns < weir__earlier(end_ns, deadline_ns));
+    atomic_store_explicit(&loop->stats.is_busy_polling, false, memory_order_relaxed);
     found = found || now_ns >= deadline_ns;
     weir__adaptive_record(&loop->adaptive, now_ns - start_ns, found);
     weir__counter_add(loop->stats.busy_polls, 1);
     weir__counter_add(loop->stats.busy_poll_hits, found);
     weir__counter_add(loop->stats.busy_poll_ns, now_ns - start_ns);
     return found;
+}
+
+bool weir__loop_is_busy_polling(const weir_executor *executor)
+{
+    const weir__loop *loop = weir__loop_of(executor);
+
+    return loop != NULL && atomic_load_explicit(&loop->stats.is_busy_polling, memory_order_relaxed);
 }
 
 /* At most as many loops poll at a time as there are CPUs; none if there is only one. */

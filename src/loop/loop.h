@@ -76,6 +76,7 @@ struct weir__loop {
         _Atomic int64_t begun_ns; /* time by its clock plus 1; 0 = never */
         _Atomic int64_t ended_ns; /* the same */
         _Atomic int64_t io_ns;
+        atomic_bool is_busy_polling;
         _Atomic int64_t busy_poll_ns;
         _Atomic uint64_t busy_polls;
         _Atomic uint64_t busy_poll_hits;
@@ -91,6 +92,9 @@ extern const weir__executor_type weir__channel_loop_type; /* serves one blocking
 /* NULL if the executor is not a loop. Any thread. */
 weir__loop *weir__loop_of(const weir_executor *executor);
 weir__io *weir__loop_io(const weir_executor *executor);
+
+/* True if the adaptive strategy polls now: the executor is awake, and waits. Any thread. */
+bool weir__loop_is_busy_polling(const weir_executor *executor);
 
 /* ---- rebuild.c ---- */
 

@@ -126,6 +126,14 @@ clockid_t weir__thread_cpu_clock(void)
     return clock;
 }
 
+int64_t weir__thread_cpu_time(clockid_t clock)
+{
+    struct timespec time = {0};
+
+    (void)clock_gettime(clock, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
 /* The second of three numbers: time on the CPU, time waiting for it, timeslices. */
 int64_t weir__thread_run_delay(pid_t id)
 {
@@ -138,7 +146,7 @@ int64_t weir__thread_run_delay(pid_t id)
     file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0)
         return 0;
-    length = read(file, text, sizeof(text) - 1);
+    length = pread(file, text, sizeof(text) - 1, 0);
     (void)close(file);
     text[length > 0 ? length : 0] = '\0';
     return sscanf(text, "%*u %llu", &delay_ns) == 1 ? (int64_t)delay_ns : 0;

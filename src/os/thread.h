@@ -34,8 +34,9 @@ bool weir__thread_is_current(const weir__thread *thread);
 pid_t weir__thread_id(void);
 void weir__thread_name(char *ret_name, size_t size);
 
-/* The clock of its CPU time, which any thread may read. */
+/* The clock of its CPU time, which any thread may read; 0 if the thread has ended. */
 clockid_t weir__thread_cpu_clock(void);
+int64_t weir__thread_cpu_time(clockid_t clock);
 
 /*
  * Nanoseconds for which a thread of the process was ready to run, but another one had the CPU; 0 if

@@ -3,8 +3,8 @@
  * Finds the handler that blocks: the innermost function in the stack that is a slot of a handler of
  * the channel.
  *
- * A compiler may have moved the unlikely part of a function elsewhere, as "on_read.cold", which
- * begins at an address of its own. Then symbol names are compared. A function whose last act is the
+ * A compiler may have split off the unlikely part of a function, as "on_read.cold", which begins at
+ * an address of its own. Then symbol names are compared. A function whose last act is the
  * call that blocks may have left no frame at all: then no handler is found.
  */
 #include <string.h>
@@ -15,21 +15,30 @@
 
 #define COLD_FRAMES 32 /* whose names are looked up, in the program's file */
 
-#define SLOT(member)                            \
-    {                                           \
-#member, offsetof(weir_handler, member) \
+#define SLOT(member, is_outbound)                            \
+    {                                                        \
+#member, offsetof(weir_handler, member), is_outbound \
     }
+#define INBOUND(member) SLOT(member, false)
+#define OUTBOUND(member) SLOT(member, true)
 
 static const struct slot {
     const char *name;
     size_t offset;
+    bool is_outbound; /* runs from tail to head */
 } slots[] = {
-    SLOT(read),         SLOT(write),      SLOT(read_complete),   SLOT(flush),
-    SLOT(event),        SLOT(active),     SLOT(inactive),        SLOT(error),
-    SLOT(writability),  SLOT(registered), SLOT(unregistered),    SLOT(draining),
-    SLOT(request_read), SLOT(close),      SLOT(shutdown_output), SLOT(connect),
-    SLOT(bind),         SLOT(disconnect), SLOT(deregister),      SLOT(added),
-    SLOT(removed),      SLOT(init),       SLOT(deinit),
+    INBOUND(read),          INBOUND(read_complete),
+    INBOUND(event),         INBOUND(active),
+    INBOUND(inactive),      INBOUND(error),
+    INBOUND(writability),   INBOUND(registered),
+    INBOUND(unregistered),  INBOUND(draining),
+    INBOUND(added),         INBOUND(removed),
+    INBOUND(init),          INBOUND(deinit),
+    OUTBOUND(write),        OUTBOUND(flush),
+    OUTBOUND(request_read), OUTBOUND(close),
+    OUTBOUND(connect),      OUTBOUND(bind),
+    OUTBOUND(disconnect),   OUTBOUND(shutdown_output),
+    OUTBOUND(deregister),
 };
 
 #define SLOT_COUNT (sizeof(slots) / sizeof(slots[0]))
@@ -42,25 +51,39 @@ static const void *function_of(const weir_handler *table, const struct slot *slo
     return function;
 }
 
-/* Calls `matches` for each slot of each handler. */
 typedef bool match_fn(const void *function, const void *arg);
 
+/*
+ * Finds the slot that `matches`; if several handlers have it, as the decoders with a common base
+ * do, the `nth` of them in the direction of the event, or the last one.
+ */
 static bool find_slot(const weir__snapshot *snapshot, match_fn *matches, const void *arg,
-                      weir__culprit *ret_culprit)
+                      size_t nth, weir__culprit *ret_culprit)
 {
-    for (size_t i = 0; i < snapshot->handler_count; i++) {
-        const weir__snapshot_handler *handler = &snapshot->handlers[i];
+    size_t count = snapshot->handler_count, found = 0;
 
-        for (size_t j = 0; j < SLOT_COUNT; j++) {
-            const void *function = function_of(&handler->table, &slots[j]);
+    for (size_t i = 0; i < SLOT_COUNT && found == 0; i++)
+        for (size_t j = 0; j < count && found < nth; j++) {
+            const weir__snapshot_handler *handler =
+                &snapshot->handlers[slots[i].is_outbound ? count - 1 - j : j];
+            const void *function = function_of(&handler->table, &slots[i]);
 
-            if (function != NULL && matches(function, arg)) {
-                *ret_culprit = (weir__culprit){handler, slots[j].name};
-                return true;
-            }
+            if (function == NULL || !matches(function, arg))
+                continue;
+            *ret_culprit = (weir__culprit){handler, slots[i].name};
+            found++;
         }
-    }
-    return false;
+    return found > 0;
+}
+
+/* The number of calls of this function that have not returned, from this frame outwards. */
+static size_t count_calls(const weir__snapshot *snapshot, size_t frame)
+{
+    size_t count = 0;
+
+    for (size_t i = frame; i < snapshot->frame_count; i++)
+        count += snapshot->functions[i] == snapshot->functions[frame];
+    return count;
 }
 
 static bool is_function(const void *function, const void *wanted)
@@ -86,7 +109,7 @@ static bool find_cold(const weir__snapshot *snapshot, size_t frame, weir__culpri
     if (cold == NULL)
         return false;
     *cold = '\0';
-    return find_slot(snapshot, has_name, symbol.function, ret_culprit);
+    return find_slot(snapshot, has_name, symbol.function, 1, ret_culprit);
 }
 
 weir__culprit weir__snapshot_find_culprit(const weir__snapshot *snapshot)
@@ -96,7 +119,8 @@ weir__culprit weir__snapshot_find_culprit(const weir__snapshot *snapshot)
 
     for (i = 0; i < snapshot->frame_count; i++)
         if (snapshot->functions[i] != NULL &&
-            find_slot(snapshot, is_function, snapshot->functions[i], &culprit))
+            find_slot(snapshot, is_function, snapshot->functions[i], count_calls(snapshot, i),
+                      &culprit))
             return culprit;
     for (i = 0; i < snapshot->handler_count; i++)
         if (snapshot->handlers[i].call != NULL)

@@ -5,10 +5,10 @@
  *      IDLE --watchdog asks--> ASKED --a thread takes it--> TAKEN --> DONE --> IDLE
  *                              ASKED --no answer in time--> IDLE
  *
- * A thread that takes the request and is not the thread of the loop returns it (ASKED): the kernel
+ * Only the thread with the id in the request takes it; a late signal of an earlier request finds
+ * nothing to do. A thread that takes it and does not run the loop returns it (ASKED): the kernel
  * may have reused the id of a thread that ended. While the request is TAKEN the watchdog waits
- * without a limit. So the buffer is never written after the watchdog has turned to another loop,
- * and a signal that arrives late finds nothing to do.
+ * without a limit. So the buffer is never written after the watchdog has turned to another loop.
  *
  * A system call that the signal interrupts is restarted (SA_RESTART), except for those that never
  * are, such as poll and nanosleep: see signal(7).
@@ -16,20 +16,20 @@
 #include "watchdog/interrupt.h"
 
 #include <errno.h>
-#include <signal.h>
 
 #include "executor/executor.h"
 #include "os/backtrace.h"
 #include "os/futex.h"
+#include "os/signal_handler.h"
 
 #define ANSWER_NS weir_ms(50)
 
 enum { IDLE, ASKED, TAKEN, DONE };
 
 static struct {
-    int signal;
-    struct sigaction before;
+    weir__signal_handler handler;
     _Atomic uint32_t state;
+    _Atomic pid_t thread;
     weir_executor *loop; /* from here on: written by the watchdog while IDLE */
     uint64_t turns;
     weir__snapshot snapshot; /* and by the thread while TAKEN */
@@ -47,6 +47,8 @@ static void answer(void)
     uint32_t state = ASKED;
     bool is_own;
 
+    if (atomic_load_explicit(&request.thread, memory_order_relaxed) != weir__thread_id())
+        return;
     if (!atomic_compare_exchange_strong_explicit(&request.state, &state, TAKEN,
                                                  memory_order_acquire, memory_order_relaxed))
         return;
@@ -68,29 +70,16 @@ static void on_signal(int signal)
 
 int weir__interrupt_open(int signal)
 {
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART | SA_ONSTACK};
+    int err = weir__signal_handler_install(&request.handler, signal, on_signal);
 
-    if (sigaction(signal, NULL, &request.before) < 0)
-        return -errno;
-    if ((request.before.sa_flags & SA_SIGINFO) != 0 ||
-        (request.before.sa_handler != SIG_DFL && request.before.sa_handler != SIG_IGN))
-        return -EBUSY;
-    sigfillset(&action.sa_mask);
-    if (sigaction(signal, &action, NULL) < 0)
-        return -errno;
-    weir__backtrace_prepare();
-    request.signal = signal;
-    return 0;
+    if (err == 0)
+        weir__backtrace_prepare();
+    return err;
 }
 
-/* A signal that is still pending is discarded by ignoring it; the default action is to end the
- * process. */
 void weir__interrupt_close(void)
 {
-    struct sigaction ignore = {.sa_handler = SIG_IGN};
-
-    (void)sigaction(request.signal, &ignore, NULL);
-    (void)sigaction(request.signal, &request.before, NULL);
+    weir__signal_handler_remove(&request.handler);
 }
 
 /* Returns the state in which the waiting ended: DONE, or ASKED after the deadline. */
@@ -115,13 +104,15 @@ const weir__snapshot *weir__interrupt_take(weir_executor *loop, uint64_t turns)
     pid_t thread = atomic_load_explicit(&loop->thread_id, memory_order_acquire);
     uint32_t state;
 
+    atomic_store_explicit(&request.thread, thread, memory_order_relaxed);
     request.loop = loop;
     request.turns = turns;
     request.snapshot.frame_count = 0;
     request.snapshot.has_channel = false;
     request.snapshot.handler_count = 0;
     atomic_store_explicit(&request.state, ASKED, memory_order_release);
-    if (thread == 0 || weir__thread_signal(thread, request.signal) < 0)
+    if (thread == 0 || !weir__signal_handler_is_installed(&request.handler) ||
+        weir__thread_signal(thread, request.handler.number) < 0)
         state = wait_for_answer(0);
     else
         state = wait_for_answer(weir__monotonic_now() + ANSWER_NS);

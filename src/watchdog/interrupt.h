@@ -12,7 +12,8 @@
 /* Installs the handler of the signal. Fails: -EBUSY (the program handles it), -EINVAL. */
 int weir__interrupt_open(int signal);
 
-/* Restores the disposition of the signal; none is pending then. */
+/* Restores the disposition of the signal, unless the program has changed it; none is pending then.
+ */
 void weir__interrupt_close(void);
 
 /*

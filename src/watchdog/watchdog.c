@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "executor/executor.h"
+#include "loop/loop.h"
 #include "os/backtrace.h"
 #include "os/futex.h"
 #include "watchdog/block.h"
@@ -66,19 +67,16 @@ static uint64_t turns_of(const weir_executor *loop)
     return atomic_load_explicit(&loop->stats.turns, memory_order_relaxed);
 }
 
-/* The last steps of a loop may wait, and are not a turn. */
+/* Busy polling is a wait. The last steps of a loop may wait, and are not a turn. */
 static bool is_awake(const weir_executor *loop)
 {
     return atomic_load_explicit(&loop->stats.active, memory_order_relaxed) < 0 &&
-           weir__executor_state(loop) < WEIR_EXECUTOR_SHUTDOWN;
+           !weir__loop_is_busy_polling(loop) && weir__executor_state(loop) < WEIR_EXECUTOR_SHUTDOWN;
 }
 
 static int64_t cpu_time_of(const weir_executor *loop)
 {
-    struct timespec time = {0};
-
-    (void)clock_gettime(atomic_load_explicit(&loop->cpu_clock, memory_order_relaxed), &time);
-    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+    return weir__thread_cpu_time(atomic_load_explicit(&loop->cpu_clock, memory_order_relaxed));
 }
 
 /* The part of this turn that lies between the last look and this one. */
@@ -92,7 +90,7 @@ static void see_first(weir__watch *watch, const weir_executor *loop, uint64_t tu
         watch->observed_ns = weir__earlier(elapsed_ns, self.added_ns);
 }
 
-/* Time without a CPU counts only if it cannot be told: with a clock that is not the real one. */
+/* Time without a CPU does not count if it is known: with the real clock. */
 static void see_again(weir__watch *watch, const weir_executor *loop)
 {
     int64_t delay_ns = 0, before_ns = watch->run_delay_ns, added_ns = self.added_ns;
