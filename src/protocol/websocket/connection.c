@@ -160,8 +160,11 @@ int weir__ws_open(weir_channel *channel, const weir__ws_setup *setup)
     weir_ctx *ctx;
     int err = weir_pipeline_add_last(pipeline, &weir__ws_handler.handler, setup);
 
-    if (err == 0)
+    if (err == 0) {
+        ctx = weir_pipeline_find_handler(pipeline, &weir__ws_handler.handler);
+        ws_of(ctx)->decoder.demand.is_requested = false; /* it was HTTP that requested */
         err = setup->options->init(channel, setup->options->user_data);
+    }
     if (err < 0)
         return err;
     ctx = weir_pipeline_find_handler(pipeline, &weir__ws_handler.handler);
