@@ -96,6 +96,10 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
     }
     append_bytes(seen, weir_ws_message_bytes(message), &fixture->seen_length);
     append(seen, weir_ws_message_is_last(message) ? ") " : "* ");
+    if (fixture->keeps) {
+        weir_buf_release(fixture->kept);
+        fixture->kept = weir_buf_retain(weir_ws_message_payload(message));
+    }
     if (fixture->echoes)
         weir_write_and_flush(ctx, msg, NULL);
     else
@@ -166,8 +170,23 @@ void ws_open(struct ws_fixture *fixture, const weir_ws_options *options)
     ws_open_with(fixture, options, NULL, NULL);
 }
 
+void ws_open_deflate(struct ws_fixture *fixture, const weir_ws_options *options,
+                     const weir__ws_deflate_terms *terms)
+{
+    const weir__ws_deflate_terms mirrored = {.is_on = true,
+                                             .compress_bits = terms->decompress_bits,
+                                             .decompress_bits = terms->compress_bits,
+                                             .compress_alone = terms->decompress_alone,
+                                             .decompress_alone = terms->compress_alone};
+
+    assert_int_equal(weir__ws_deflate_create(&mirrored, 6, &fixture->peer), 0);
+    ws_open_with(fixture, options, NULL, terms);
+}
+
 void ws_close(struct ws_fixture *fixture)
 {
+    weir__ws_deflate_free(fixture->peer);
+    fixture->peer = NULL;
     weir_embedded_release(fixture->embedded);
     weir_buf_release(fixture->out);
     fixture->out = NULL;
@@ -203,6 +222,26 @@ void ws_put_frame(const struct ws_fixture *fixture, weir_buf *to, unsigned first
     assert_int_equal(weir_buf_advance(to, length), 0);
 }
 
+void ws_put_compressed(struct ws_fixture *fixture, weir_buf *to, unsigned opcode, weir_span bytes,
+                       size_t frame)
+{
+    size_t sent = 0, length;
+    weir_buf *payload;
+
+    assert_int_equal(weir_buf_create(64, 0, &payload), 0);
+    assert_int_equal(weir__ws_deflate_compress(fixture->peer, bytes, true, payload), 0);
+    length = weir_buf_readable(payload);
+    do {
+        size_t part = length - sent < frame ? length - sent : frame;
+        unsigned first = sent == 0 ? WEIR__WS_RSV1 | opcode : WEIR__WS_CONTINUATION;
+
+        ws_put_frame(fixture, to, first | (sent + part == length ? WEIR__WS_FIN : 0),
+                     weir_buf_bytes(payload) + sent, part);
+        sent += part;
+    } while (sent < length);
+    weir_buf_release(payload);
+}
+
 void ws_receive(struct ws_fixture *fixture, weir_buf *bytes, size_t piece)
 {
     while (weir_buf_readable(bytes) > 0) {
@@ -214,6 +253,11 @@ void ws_receive(struct ws_fixture *fixture, weir_buf *bytes, size_t piece)
         (void)weir_embedded_write_inbound(fixture->embedded, weir_buf_msg(in));
     }
     weir_buf_release(bytes);
+}
+
+void ws_receive_whole(struct ws_fixture *fixture, weir_buf *bytes)
+{
+    (void)weir_embedded_write_inbound(fixture->embedded, weir_buf_msg(bytes));
 }
 
 void ws_receive_frame(struct ws_fixture *fixture, unsigned first, const char *text)
@@ -270,8 +314,22 @@ static void collect(struct ws_fixture *fixture)
 static void append_frame(struct ws_fixture *fixture, unsigned first, weir_span payload)
 {
     unsigned opcode = first & 0xf;
+    bool is_data = opcode < WEIR__WS_CLOSE;
+    weir_buf *plain = NULL;
     char *text = fixture->sent;
     size_t control = 0;
+
+    if (opcode == WEIR__WS_TEXT || opcode == WEIR__WS_BINARY) {
+        fixture->is_sent_compressed = (first & WEIR__WS_RSV1) != 0;
+        fixture->sent_length = 0;
+    }
+    if (is_data && fixture->is_sent_compressed && fixture->peer != NULL) {
+        assert_int_equal(weir_buf_create(64, 0, &plain), 0);
+        assert_int_equal(weir__ws_deflate_decompress(fixture->peer, &payload,
+                                                     (first & WEIR__WS_FIN) != 0, SIZE_MAX, plain),
+                         0);
+        payload = weir_buf_span(plain);
+    }
 
     if ((first & WEIR__WS_RSV1) != 0)
         append(text, "z");
@@ -286,10 +344,9 @@ static void append_frame(struct ws_fixture *fixture, unsigned first, weir_span p
         append(text, "+");
     else
         append(text, "%s(", name_of(opcode));
-    if (opcode == WEIR__WS_TEXT || opcode == WEIR__WS_BINARY)
-        fixture->sent_length = 0;
-    append_bytes(text, payload, opcode >= WEIR__WS_CLOSE ? &control : &fixture->sent_length);
+    append_bytes(text, payload, is_data ? &fixture->sent_length : &control);
     append(text, (first & WEIR__WS_FIN) != 0 ? ") " : "* ");
+    weir_buf_release(plain);
 }
 
 const char *ws_sent(struct ws_fixture *fixture)

@@ -5,7 +5,8 @@
  *
  *      opened text(hello) ping(x) closed(1000,bye)          events and messages
  *      text(hello) pong(x) close(1002)                      frames; "*" = not final, "+" = a
- *                                                           continuation, "z" = RSV1
+ *                                                           continuation, "z" = RSV1, shown
+ *                                                           decompressed if there is a peer
  *
  * A streamed part is text(hel* for the first, +lo) for the last one. Payloads of more than 64 bytes
  * are a length: #65536 if they are the pattern, otherwise ?65536.
@@ -24,13 +25,17 @@
 struct ws_fixture {
     weir_embedded *embedded;
     bool is_client;
-    bool echoes;        /* the application writes back each message */
-    bool closes;        /* the application closes at the first message */
+    bool echoes; /* the application writes back each message */
+    bool closes; /* the application closes at the first message */
+    bool keeps;  /* the application keeps the payload of the last message */
+    weir_buf *kept;
     size_t seen_length; /* of the last message */
     size_t sent_length;
     char seen[WS_TEXT_SIZE];
     char sent[WS_TEXT_SIZE];
     weir_buf *out;
+    weir__ws_deflate *peer; /* decompresses what is sent; see ws_open_deflate */
+    bool is_sent_compressed;
 };
 
 /* Zeroed members are the defaults. `options` without init. */
@@ -39,9 +44,17 @@ void ws_open_with(struct ws_fixture *fixture, const weir_ws_options *options,
                   const weir_embedded_options *embedded, const weir__ws_deflate_terms *deflate);
 void ws_close(struct ws_fixture *fixture);
 
+/* Opens with permessage-deflate, and a peer that has agreed on the same. */
+void ws_open_deflate(struct ws_fixture *fixture, const weir_ws_options *options,
+                     const weir__ws_deflate_terms *terms);
+
 /* Appends a frame as the peer sends it: masked if that is a client. `first` is the first byte. */
 void ws_put_frame(const struct ws_fixture *fixture, weir_buf *to, unsigned first,
                   const void *payload, size_t length);
+
+/* Appends a message that the peer has compressed, in frames of at most `frame` bytes. */
+void ws_put_compressed(struct ws_fixture *fixture, weir_buf *to, unsigned opcode, weir_span bytes,
+                       size_t frame);
 
 /* Letters in a pattern that does not repeat soon: one of them, and the first `length` ones. */
 uint8_t ws_pattern_at(size_t index);
@@ -49,6 +62,9 @@ void ws_put_pattern(weir_buf *to, size_t length);
 
 /* Receives bytes, in pieces of at most `piece`. Takes: bytes. */
 void ws_receive(struct ws_fixture *fixture, weir_buf *bytes, size_t piece);
+
+/* Receives the bytes as they are, without a copy. Takes: bytes. */
+void ws_receive_whole(struct ws_fixture *fixture, weir_buf *bytes);
 
 /* Receives one frame with a text. */
 void ws_receive_frame(struct ws_fixture *fixture, unsigned first, const char *text);
