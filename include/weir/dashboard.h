@@ -21,8 +21,10 @@ extern "C" {
 typedef struct weir_dashboard_options {
     size_t size;
     const char *path;    /* of the page, without a "/" at its end; "" = the root; default "/weir" */
-    const char *token;   /* visitors need it: PATH/?token=TOKEN, which sets a cookie; default: none
-                            if all addresses of the server are loopback ones, else random */
+    const char *token;   /* visitors need it: PATH/?token=TOKEN, which sets a cookie, or
+                            "Authorization: Bearer TOKEN"; letters, digits and -._~; default: none
+                            if all addresses of the server are loopback ones, else random. Without
+                            a token, only requests for localhost or 127.0.0.1 are answered */
     const char *title;   /* default: the name of the program */
     int64_t interval_ns; /* between two updates; default 1 s, at least 100 ms */
     int log_lines;       /* of the log that new visitors see; default 200; WEIR_OFF = no log */
@@ -36,9 +38,10 @@ typedef struct weir_dashboard_options {
 
 /*
  * Adds the page to a server, as weir_http_server_add_routes; it is freed with the server. The log
- * names its URL, with the token if it is random, at INFO. The log lines are those that reach the
- * function of weir_log_set, which it wraps until then.
- * Thread: any.  Fails: -EINVAL, -ENOMEM, -EEXIST (the server has a route with this path).
+ * names its URL, with the token if it is random, at INFO. The page shows the log lines at or above
+ * the level of weir_log_set_level, and the blocks that the watchdog reports from now on.
+ * Thread: any.  Fails: -EINVAL, -ENOMEM, -EEXIST (the server has a route with this path), -ENOSPC
+ * (the log has no room for another listener).
  */
 WEIR_API WEIR_MUST_USE int weir_dashboard_add(weir_http_server *server,
                                               const weir_dashboard_options *options);

@@ -5,6 +5,7 @@
 #ifndef WEIR_OS_CLOCK_H
 #define WEIR_OS_CLOCK_H
 
+#include <errno.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -56,6 +57,15 @@ static inline struct timespec weir__timespec(int64_t ns)
 {
     return (struct timespec){.tv_sec = (time_t)(ns / 1000000000),
                              .tv_nsec = (long)(ns % 1000000000)};
+}
+
+/* Sleeps for a duration, also if signals interrupt it. */
+static inline void weir__sleep(int64_t ns)
+{
+    struct timespec left = weir__timespec(ns);
+
+    while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) == EINTR)
+        ;
 }
 
 /* Do nothing for a clock that is not manual. */

@@ -64,12 +64,17 @@ static int add_filters(const weir_http_server *server, weir_pipeline *pipeline, 
     return err;
 }
 
+bool weir__http_server_is_tls(const weir_http_server *server, weir_channel *channel)
+{
+    return weir_server_address_index(channel) >= (int)server->config.plain_count;
+}
+
 static int init_connection(weir_channel *channel, void *user_data)
 {
     const weir_http_server *server = user_data;
     const weir_http_server_options *options = &server->config.options;
     weir_pipeline *pipeline = weir_channel_pipeline(channel);
-    bool is_tls = weir_server_address_index(channel) >= (int)server->config.plain_count;
+    bool is_tls = weir__http_server_is_tls(server, channel);
     int err = 0;
 
     if (options->proxy_protocol)
@@ -229,6 +234,11 @@ int weir_http_server_add_routes(weir_http_server *server, const weir_http_route 
                                 void (*released)(void *arg), void *arg)
 {
     return weir__http_server_routes_add(&server->routes, routes, released, arg);
+}
+
+void *weir__http_server_find_added(weir_http_server *server, void (*released)(void *arg))
+{
+    return weir__http_server_routes_find(&server->routes, released);
 }
 
 weir_server *weir_http_server_server(const weir_http_server *server)

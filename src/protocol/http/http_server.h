@@ -21,4 +21,10 @@ int weir__http_server_config_init(weir__http_server_config *config,
                                   const weir_http_server_options *given);
 void weir__http_server_config_deinit(weir__http_server_config *config);
 
+/* True if a listener, or a connection that it has accepted, is one with TLS. */
+bool weir__http_server_is_tls(const weir_http_server *server, weir_channel *channel);
+
+/* The argument of weir_http_server_add_routes with this function; NULL if there was none. */
+void *weir__http_server_find_added(weir_http_server *server, void (*released)(void *arg));
+
 #endif

@@ -114,3 +114,10 @@ void weir__json_text(weir__json *json, const char *text)
 {
     weir__json_span(json, weir_span_of_text(text));
 }
+
+void weir__json_key_text(weir__json *json, const char *key)
+{
+    weir__json_text(json, key);
+    append(json, ":", 1);
+    json->is_open = false;
+}

@@ -31,6 +31,9 @@ void weir__json_close(weir__json *json, char bracket);
 /* The key of the next value, which is not escaped. */
 void weir__json_key(weir__json *json, const char *key);
 
+/* The same, escaped. */
+void weir__json_key_text(weir__json *json, const char *key);
+
 /* Values. Bytes of a text that are not UTF-8 are written as U+FFFD. */
 void weir__json_text(weir__json *json, const char *text);
 void weir__json_span(weir__json *json, weir_span text);

@@ -82,3 +82,14 @@ int weir__http_server_routes_add(weir__http_server_routes *routes, const weir_ht
         released(arg);
     return err;
 }
+
+void *weir__http_server_routes_find(weir__http_server_routes *routes, void (*released)(void *arg))
+{
+    const struct weir__http_added_routes *added;
+
+    weir__mutex_lock(&routes->mutex);
+    for (added = routes->newest; added != NULL && added->released != released;)
+        added = added->older;
+    weir__mutex_unlock(&routes->mutex);
+    return added != NULL ? added->arg : NULL;
+}

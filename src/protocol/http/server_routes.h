@@ -33,6 +33,9 @@ void weir__http_server_routes_deinit(weir__http_server_routes *routes);
 int weir__http_server_routes_add(weir__http_server_routes *routes, const weir_http_route *more,
                                  void (*released)(void *arg), void *arg);
 
+/* The argument that was added with this function; NULL if there is none. */
+void *weir__http_server_routes_find(weir__http_server_routes *routes, void (*released)(void *arg));
+
 /* The router of new connections, borrowed. */
 static inline weir_http_router *
 weir__http_server_routes_current(const weir__http_server_routes *routes)

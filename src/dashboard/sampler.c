@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The task that makes the statistics, for all visitors at once. It ends when the last one is gone.
+ */
+#include "dashboard/dashboard.h"
+
+#include <weir/executor.h>
+#include <weir/timer.h>
+
+#include "dashboard/visitor.h"
+
+static weir_task_fn sample;
+
+/* The caller has the mutex. */
+static void schedule(weir__dashboard *dashboard, int64_t delay_ns)
+{
+    weir_promise_release(dashboard->sampler);
+    dashboard->sampler = NULL;
+    dashboard->is_sampling = weir_schedule(weir_executor_global(), delay_ns, sample, dashboard,
+                                           &dashboard->sampler) == 0;
+}
+
+/* The caller has the mutex. */
+static void send_to_all(weir__dashboard *dashboard, weir_ws_message *message)
+{
+    weir_ws_message *old = dashboard->stats;
+
+    dashboard->stats = message;
+    if (old != NULL)
+        weir_msg_release(weir_ws_message_msg(old));
+    weir__visitors_offer_stats(dashboard, message);
+}
+
+/* The dashboard lives until this has ended: see weir__dashboard_stop_sampler. */
+static void sample(void *arg, int status)
+{
+    weir__dashboard *dashboard = arg;
+    weir_ws_message *message = status == 0 ? weir__dashboard_stats_message(dashboard) : NULL;
+    weir_promise *ended = NULL;
+
+    weir__mutex_lock(&dashboard->mutex);
+    if (message != NULL)
+        send_to_all(dashboard, message);
+    dashboard->is_sampling = false;
+    if (dashboard->is_closed)
+        ended = weir_promise_retain(dashboard->ended);
+    else if (status == 0 && dashboard->visitor_count > 0)
+        schedule(dashboard, dashboard->options.interval_ns);
+    weir__mutex_unlock(&dashboard->mutex);
+    if (ended != NULL)
+        (void)weir_promise_succeed(ended, NULL);
+    weir_promise_release(ended);
+}
+
+void weir__dashboard_start_sampler(weir__dashboard *dashboard)
+{
+    if (!dashboard->is_sampling && !dashboard->is_closed)
+        schedule(dashboard, 0);
+}
+
+void weir__dashboard_stop_sampler(weir__dashboard *dashboard)
+{
+    weir_promise *sampler;
+    bool is_sampling;
+
+    weir__mutex_lock(&dashboard->mutex);
+    dashboard->is_closed = true;
+    is_sampling = dashboard->is_sampling;
+    sampler = dashboard->sampler;
+    dashboard->sampler = NULL;
+    weir__mutex_unlock(&dashboard->mutex);
+    if (is_sampling) {
+        (void)weir_promise_cancel(sampler);
+        (void)weir_promise_await(dashboard->ended, WEIR_NEVER);
+    }
+    weir_promise_release(sampler);
+}
