@@ -184,6 +184,31 @@ WEIR_API int weir_metric_read(const char *name, weir_metric_value *ret_value);
  */
 WEIR_API void weir_metrics_foreach(weir_metric_fn *fn, void *user_data);
 
+/* Metrics whose values are computed when they are read: for example from counters of each thread,
+ * which are added up. */
+typedef struct weir_metric_row {
+    const char *name; /* with its labels */
+    enum weir_metric_kind kind;
+} weir_metric_row;
+
+/* A table exists as long as the process: its memory is static, and so are its rows. The functions
+ * run on the threads of readers; they must not register or release metrics. */
+typedef struct weir_metric_table {
+    const weir_metric_row *rows; /* whose names differ */
+    unsigned count;
+    int64_t (*read)(unsigned row);                          /* the value of a counter or gauge */
+    void (*merge)(unsigned row, weir_histogram *histogram); /* adds the values of a histogram to an
+                                                               empty one; NULL if there are none */
+    struct weir_metric_table *next;                         /* for the registry */
+} weir_metric_table;
+
+/*
+ * Registers the metrics of a table for the rest of the process.
+ * Thread: any.  Keeps: table.  Fails: -EINVAL for an invalid name or kind or a missing function,
+ * -ENAMETOOLONG, -EEXIST if a name is taken; then none is registered.
+ */
+WEIR_API int weir_metric_table_add(weir_metric_table *table);
+
 #ifdef __cplusplus
 }
 #endif

@@ -44,20 +44,26 @@ static inline unsigned weir__histogram_bucket(int64_t value)
     return doubling * 16 + (unsigned)(value >> doubling);
 }
 
-/* Records in a histogram with a single writer thread. */
-static inline void weir__histogram_record(weir_histogram *histogram, int64_t value)
+/* Records a value `times` times in a histogram with a single writer thread. */
+static inline void weir__histogram_record_many(weir_histogram *histogram, int64_t value,
+                                               uint64_t times)
 {
     int64_t clamped = weir__histogram_clamp(value);
     _Atomic uint64_t *bucket = &histogram->buckets[weir__histogram_bucket(clamped)];
     int64_t sum = atomic_load_explicit(&histogram->sum, memory_order_relaxed);
     uint64_t count = atomic_load_explicit(bucket, memory_order_relaxed);
 
-    atomic_store_explicit(&histogram->sum, sum + clamped, memory_order_relaxed);
+    atomic_store_explicit(&histogram->sum, sum + clamped * (int64_t)times, memory_order_relaxed);
     if (clamped < atomic_load_explicit(&histogram->min, memory_order_relaxed))
         atomic_store_explicit(&histogram->min, clamped, memory_order_relaxed);
     if (clamped > atomic_load_explicit(&histogram->max, memory_order_relaxed))
         atomic_store_explicit(&histogram->max, clamped, memory_order_relaxed);
-    atomic_store_explicit(bucket, count + 1, memory_order_release);
+    atomic_store_explicit(bucket, count + times, memory_order_release);
+}
+
+static inline void weir__histogram_record(weir_histogram *histogram, int64_t value)
+{
+    weir__histogram_record_many(histogram, value, 1);
 }
 
 #endif

@@ -51,7 +51,7 @@ static struct {
 } registry = {.lock = WEIR__MUTEX_INIT, .first_free = NO_SLOT};
 
 /* Release and acquire: a thread that sees a table sees its rows. */
-static _Atomic(weir__metric_table *) tables;
+static _Atomic(weir_metric_table *) tables = &weir__process_metrics;
 
 /* Read without the lock; changed only under registry.lock. */
 static struct {
@@ -132,47 +132,64 @@ static void copy_name(const weir_metric *metric, char ret_name[WEIR_METRIC_NAME_
 
 /* ---- tables ---- */
 
-void weir__metric_table_add(weir__metric_table *table)
+static void add_table_locked(weir_metric_table *table)
 {
-    weir__mutex_lock(&registry.lock);
     table->next = atomic_load_explicit(&tables, memory_order_relaxed);
     atomic_store_explicit(&tables, table, memory_order_release);
+}
+
+void weir__metric_table_add(weir_metric_table *table)
+{
+    weir__mutex_lock(&registry.lock);
+    add_table_locked(table);
     weir__mutex_unlock(&registry.lock);
 }
 
-static void copy_row(const weir__metric_table *table, unsigned row, weir_metric_value *ret_value)
+/* Reads the summary of a copied histogram, so that both agree. */
+static void set_histogram(weir_metric_value *value, const weir_histogram *copy)
+{
+    weir_histogram_read(copy, &value->summary);
+    value->value = (int64_t)value->summary.count;
+    value->histogram = copy;
+}
+
+static void copy_row(const weir_metric_table *table, unsigned row, weir_metric_value *ret_value,
+                     weir_histogram *copy)
 {
     *ret_value = (weir_metric_value){
         .family_length = strcspn(table->rows[row].name, "{"),
         .kind = table->rows[row].kind,
-        .value = table->read(row),
     };
     (void)snprintf(ret_value->name, sizeof(ret_value->name), "%s", table->rows[row].name);
+    if (ret_value->kind == WEIR_METRIC_HISTOGRAM) {
+        weir__histogram_init(copy);
+        table->merge(row, copy);
+        set_histogram(ret_value, copy);
+    } else {
+        ret_value->value = table->read(row);
+    }
 }
 
-/* True if a row has this name; `ret_value` may be NULL. */
-static bool find_row(const char *name, weir_metric_value *ret_value)
+/* The table that has a row with this name; NULL if there is none. */
+static const weir_metric_table *find_row(const char *name, unsigned *ret_row)
 {
-    const weir__metric_table *table = atomic_load_explicit(&tables, memory_order_acquire);
+    const weir_metric_table *table = atomic_load_explicit(&tables, memory_order_acquire);
 
     for (; table != NULL; table = table->next)
-        for (unsigned i = 0; i < table->count; i++)
-            if (strcmp(table->rows[i].name, name) == 0) {
-                if (ret_value != NULL)
-                    copy_row(table, i, ret_value);
-                return true;
-            }
-    return false;
+        for (*ret_row = 0; *ret_row < table->count; ++*ret_row)
+            if (strcmp(table->rows[*ret_row].name, name) == 0)
+                return table;
+    return NULL;
 }
 
-static void visit_tables(weir_metric_fn *fn, void *user_data)
+static void visit_tables(weir_metric_fn *fn, void *user_data, weir_histogram *copy)
 {
-    const weir__metric_table *table = atomic_load_explicit(&tables, memory_order_acquire);
+    const weir_metric_table *table = atomic_load_explicit(&tables, memory_order_acquire);
     weir_metric_value value;
 
     for (; table != NULL; table = table->next)
         for (unsigned i = 0; i < table->count; i++) {
-            copy_row(table, i, &value);
+            copy_row(table, i, &value, copy);
             fn(&value, user_data);
         }
 }
@@ -184,6 +201,16 @@ static weir_metric **bucket_of(uint32_t hash)
     return &registry.by_name[hash % NAME_BUCKETS];
 }
 
+static bool is_taken_locked(const char *name, uint32_t hash)
+{
+    unsigned row;
+
+    for (weir_metric *other = *bucket_of(hash); other != NULL; other = other->next_in_bucket)
+        if (has_name(other, hash, name))
+            return true;
+    return find_row(name, &row) != NULL;
+}
+
 static int insert_locked(weir_metric *metric)
 {
     weir_metric **bucket = bucket_of(metric->name_hash);
@@ -191,10 +218,7 @@ static int insert_locked(weir_metric *metric)
     int err;
 
     copy_name(metric, name);
-    for (weir_metric *other = *bucket; other != NULL; other = other->next_in_bucket)
-        if (has_name(other, metric->name_hash, name))
-            return -EEXIST;
-    if (find_row(name, NULL))
+    if (is_taken_locked(name, metric->name_hash))
         return -EEXIST;
     err = take_slot_locked(&metric->slot);
     if (err < 0)
@@ -242,6 +266,31 @@ static void wait_for_readers(void)
 static bool is_number(enum weir_metric_kind kind)
 {
     return kind == WEIR_METRIC_COUNTER || kind == WEIR_METRIC_GAUGE;
+}
+
+static int check_row_locked(const weir_metric_table *table, const weir_metric_row *row)
+{
+    int err = weir__metric_name_check((weir__metric_name){row->name});
+
+    if (err < 0)
+        return err;
+    if (row->kind == WEIR_METRIC_HISTOGRAM ? table->merge == NULL
+                                           : !is_number(row->kind) || table->read == NULL)
+        return -EINVAL;
+    return is_taken_locked(row->name, hash_on(HASH_BASE, row->name, SIZE_MAX)) ? -EEXIST : 0;
+}
+
+int weir_metric_table_add(weir_metric_table *table)
+{
+    int err = 0;
+
+    weir__mutex_lock(&registry.lock);
+    for (unsigned i = 0; i < table->count && err == 0; i++)
+        err = check_row_locked(table, &table->rows[i]);
+    if (err == 0)
+        add_table_locked(table);
+    weir__mutex_unlock(&registry.lock);
+    return err;
 }
 
 /* Registers an initialized metric: readers see it from here on. */
@@ -380,7 +429,6 @@ int weir_metric_record(weir_metric *metric, int64_t value)
     return 0;
 }
 
-/* Writes a histogram to `copy`, from which the summary is read, so that both agree. */
 static void copy_metric(const weir_metric *metric, weir_metric_value *ret_value,
                         weir_histogram *copy)
 {
@@ -389,9 +437,7 @@ static void copy_metric(const weir_metric *metric, weir_metric_value *ret_value,
     if (metric->histogram != NULL) {
         weir__histogram_init(copy);
         weir_histogram_merge(copy, metric->histogram);
-        weir_histogram_read(copy, &ret_value->summary);
-        ret_value->value = (int64_t)ret_value->summary.count;
-        ret_value->histogram = copy;
+        set_histogram(ret_value, copy);
     } else if (metric->read != NULL) {
         ret_value->value = metric->read(metric->read_arg);
     } else {
@@ -419,8 +465,10 @@ static bool copy_slot(uint32_t index, const char *name, uint32_t hash, weir_metr
 
 int weir_metric_read(const char *name, weir_metric_value *ret_value)
 {
+    const weir_metric_table *table;
     weir_histogram copy;
     uint32_t hash;
+    unsigned row;
 
     if (name == NULL)
         return -EINVAL;
@@ -430,7 +478,12 @@ int weir_metric_read(const char *name, weir_metric_value *ret_value)
             ret_value->histogram = NULL;
             return 0;
         }
-    return find_row(name, ret_value) ? 0 : -ENOENT;
+    table = find_row(name, &row);
+    if (table == NULL)
+        return -ENOENT;
+    copy_row(table, row, ret_value, &copy);
+    ret_value->histogram = NULL;
+    return 0;
 }
 
 void weir_metrics_foreach(weir_metric_fn *fn, void *user_data)
@@ -441,5 +494,5 @@ void weir_metrics_foreach(weir_metric_fn *fn, void *user_data)
     for (uint32_t i = 0; i < atomic_load(&shared.slots_end); i++)
         if (copy_slot(i, NULL, 0, &value, &copy))
             fn(&value, user_data);
-    visit_tables(fn, user_data);
+    visit_tables(fn, user_data, &copy);
 }

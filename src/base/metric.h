@@ -84,20 +84,10 @@ void weir__metric_deinit(weir_metric *metric);
 
 /* ---- tables: metrics that exist as long as the process ---- */
 
-typedef struct weir__metric_row {
-    const char *name;           /* with its labels */
-    enum weir_metric_kind kind; /* counter or gauge */
-} weir__metric_row;
+/* As weir_metric_table_add, unchecked; called from a constructor, before names can be taken. */
+void weir__metric_table_add(weir_metric_table *table);
 
-/* In static memory: its rows need no registration and no memory. */
-typedef struct weir__metric_table {
-    const weir__metric_row *rows;
-    unsigned count;
-    int64_t (*read)(unsigned row);   /* on the thread of a reader; must not register metrics */
-    struct weir__metric_table *next; /* for the registry */
-} weir__metric_table;
-
-/* Adds a table permanently; called from a constructor, before names can be taken. */
-void weir__metric_table_add(weir__metric_table *table);
+/* The first table: metrics of the process (process_metrics.c). */
+extern weir_metric_table weir__process_metrics;
 
 #endif

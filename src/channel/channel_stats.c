@@ -213,7 +213,7 @@ int weir_channel_read_stats_of(const char *kind, weir_channel_stats *ret_stats)
 
 /* ---- the metric registry ---- */
 
-static const weir__metric_row metric_rows[] = {
+static const weir_metric_row metric_rows[] = {
 #define NUMBER(transport, field, kind, stat, minus) \
     {"channels." #field "{transport=\"" transport "\"}", WEIR_METRIC_##kind},
 #define ERROR(transport, cause, stat) \
@@ -237,7 +237,7 @@ static int64_t read_row(unsigned row)
 _Static_assert(sizeof(metric_rows) / sizeof(metric_rows[0]) == KIND_COUNT * ROW_COUNT,
                "each transport has its metrics");
 
-static weir__metric_table table = {
+static weir_metric_table table = {
     .rows = metric_rows, .count = KIND_COUNT * ROW_COUNT, .read = read_row};
 
 __attribute__((constructor)) static void add_table(void)

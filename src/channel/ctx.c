@@ -181,6 +181,15 @@ int64_t weir_ctx_now(const weir_ctx *ctx)
     return executor != NULL ? weir_loop_now(executor) : 0;
 }
 
+int64_t weir_ctx_turn_time(const weir_ctx *ctx)
+{
+    const weir_executor *executor = weir_ctx_executor(ctx);
+
+    return executor != NULL && executor == weir__current && executor->type->dispatch != NULL
+               ? atomic_load_explicit(&executor->stats.turn_began, memory_order_relaxed)
+               : weir_ctx_now(ctx);
+}
+
 bool weir_ctx_is_removed(const weir_ctx *ctx)
 {
     return (atomic_load_explicit(&ctx->refs, memory_order_acquire) & WEIR__CTX_OUT) != 0;

@@ -196,6 +196,11 @@ static int64_t metric_wakeups(void *executor)
     return (int64_t)read_counter(&((const weir_executor *)executor)->wakeups_made);
 }
 
+static int64_t metric_timers(void *executor)
+{
+    return (int64_t)read_counter(&((const weir_executor *)executor)->stats.timers);
+}
+
 static int64_t metric_utilisation(void *executor)
 {
     return (int64_t)(weir_executor_utilisation(executor) * 1000);
@@ -209,6 +214,7 @@ static const struct {
     [WEIR__METRIC_PENDING] = {"executor.pending", WEIR_METRIC_GAUGE, metric_pending},
     [WEIR__METRIC_TASKS_RUN] = {"executor.tasks_run", WEIR_METRIC_COUNTER, metric_tasks_run},
     [WEIR__METRIC_WAKEUPS] = {"executor.wakeups", WEIR_METRIC_COUNTER, metric_wakeups},
+    [WEIR__METRIC_TIMERS] = {"executor.timers", WEIR_METRIC_GAUGE, metric_timers},
     [WEIR__METRIC_UTILISATION] = {"executor.utilisation_permille", WEIR_METRIC_GAUGE,
                                   metric_utilisation},
     [WEIR__METRIC_QUEUE_LATENCY] = {"executor.queue_latency_ns", WEIR_METRIC_HISTOGRAM, NULL},

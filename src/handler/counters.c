@@ -38,7 +38,7 @@ enum counter {
         COUNTER_COUNT
 };
 
-static const weir__metric_row rows[COUNTER_COUNT] = {
+static const weir_metric_row rows[COUNTER_COUNT] = {
 #define XX(name, kind) {#name, WEIR_METRIC_##kind},
     COUNTERS(XX)
 #undef XX

@@ -86,6 +86,21 @@ static int64_t metric_waits(void *loop)
     return (int64_t)read_counter(&((const weir__loop *)loop)->io->stats.waits);
 }
 
+static int64_t metric_receives(void *loop)
+{
+    return (int64_t)read_counter(&((const weir__loop *)loop)->io->stats.receives);
+}
+
+static int64_t metric_sends(void *loop)
+{
+    return (int64_t)read_counter(&((const weir__loop *)loop)->io->stats.sends);
+}
+
+static int64_t metric_turns(void *loop)
+{
+    return (int64_t)read_counter(&((const weir__loop *)loop)->executor.stats.turns);
+}
+
 static int64_t metric_rebuilds(void *loop)
 {
     return (int64_t)read_counter(&((const weir__loop *)loop)->stats.rebuilds);
@@ -100,6 +115,9 @@ static const struct {
     [WEIR__LOOP_METRIC_IO_TIME] = {"loop.io_ns", WEIR_METRIC_COUNTER, metric_io_time},
     [WEIR__LOOP_METRIC_HANDLES] = {"loop.handles", WEIR_METRIC_GAUGE, metric_handles},
     [WEIR__LOOP_METRIC_WAITS] = {"loop.waits", WEIR_METRIC_COUNTER, metric_waits},
+    [WEIR__LOOP_METRIC_RECEIVES] = {"loop.receives", WEIR_METRIC_COUNTER, metric_receives},
+    [WEIR__LOOP_METRIC_SENDS] = {"loop.sends", WEIR_METRIC_COUNTER, metric_sends},
+    [WEIR__LOOP_METRIC_TURNS] = {"loop.turns", WEIR_METRIC_COUNTER, metric_turns},
     [WEIR__LOOP_METRIC_REBUILDS] = {"loop.rebuilds", WEIR_METRIC_COUNTER, metric_rebuilds},
     [WEIR__LOOP_METRIC_TURN_TIME] = {"loop.turn_ns", WEIR_METRIC_HISTOGRAM, NULL},
 };

@@ -21,6 +21,7 @@
 #include "base/refcount.h"
 #include "os/mutex.h"
 #include "tls/tls_context_options.h"
+#include "tls/tls_metrics.h"
 #include "tls/tls_reason.h"
 #include "tls/tls_sni_map.h"
 
@@ -313,6 +314,7 @@ void weir__tls_context_count(weir_tls_context *context, int err, bool is_resumed
     count(err < 0 ? &context->stats.failed : &context->stats.handshakes);
     if (err == 0 && is_resumed)
         count(&context->stats.resumed);
+    weir__tls_metrics_count(weir__tls_context_is_server(context), err, is_resumed);
 }
 
 void weir_tls_context_read_stats(const weir_tls_context *context, weir_tls_context_stats *ret_stats)

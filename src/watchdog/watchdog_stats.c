@@ -244,7 +244,7 @@ void weir_watchdog_read_stats(weir_watchdog_stats *ret_stats)
 
 /* ---- the metric registry ---- */
 
-static const weir__metric_row rows[] = {
+static const weir_metric_row rows[] = {
     {"watchdog.blocks", WEIR_METRIC_COUNTER},         {"watchdog.blocked_now", WEIR_METRIC_GAUGE},
     {"watchdog.blocked_ns", WEIR_METRIC_COUNTER},     {"watchdog.longest_ns", WEIR_METRIC_GAUGE},
     {"watchdog.without_signal", WEIR_METRIC_COUNTER}, {"watchdog.not_logged", WEIR_METRIC_COUNTER},
@@ -276,7 +276,7 @@ static int64_t read_row(unsigned row)
 
 __attribute__((constructor)) static void add_table(void)
 {
-    static weir__metric_table table = {
+    static weir_metric_table table = {
         .rows = rows, .count = sizeof(rows) / sizeof(rows[0]), .read = read_row};
 
     weir__metric_table_add(&table);

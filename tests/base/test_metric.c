@@ -24,6 +24,15 @@ static weir_metric *create(enum weir_metric_kind kind, const char *name)
     return metric;
 }
 
+/* True for the metrics that every process has. */
+static bool is_of_process(const weir_metric_value *value)
+{
+    for (unsigned i = 0; i < weir__process_metrics.count; i++)
+        if (strcmp(value->name, weir__process_metrics.rows[i].name) == 0)
+            return true;
+    return false;
+}
+
 static int64_t value_of(const char *name)
 {
     weir_metric_value value;
@@ -221,6 +230,8 @@ static void release_and_read(const weir_metric_value *value, void *user_data)
     weir_metric **metric = user_data;
     int64_t sum = 0;
 
+    if (is_of_process(value))
+        return;
     weir_metric_release(*metric);
     *metric = NULL;
     weir_histogram_foreach_bucket(value->histogram, note_bucket, &sum);
@@ -315,7 +326,7 @@ static void count_visit(const weir_metric_value *value, void *user_data)
 
     if (sscanf(value->name, "many.%d", &number) == 1 && value->value == number)
         visits->count[number]++;
-    else
+    else if (!is_of_process(value))
         visits->others++;
 }
 
@@ -409,6 +420,8 @@ static void check_bucket(int64_t upper, uint64_t count, void *user_data)
 static void check_visit(const weir_metric_value *value, void *user_data)
 {
     (void)user_data;
+    if (is_of_process(value))
+        return;
     atomic_fetch_add(&visited, 1);
     if (value->value != (value->histogram != NULL ? 1 : 12345) ||
         strncmp(value->name, "churn.", 6) != 0)
@@ -504,33 +517,75 @@ static int64_t read_row(unsigned row)
     return 100 + (int64_t)row;
 }
 
-static const weir__metric_row table_rows[] = {
-    {"table.first", WEIR_METRIC_COUNTER},
-    {"table.second", WEIR_METRIC_GAUGE},
-};
-
-static weir__metric_table table = {.rows = table_rows, .count = 2, .read = read_row};
+static void merge_row(unsigned row, weir_histogram *histogram)
+{
+    weir_histogram_record(histogram, row);
+    weir_histogram_record(histogram, 7);
+}
 
 static void sum_table(const weir_metric_value *value, void *sum)
 {
-    if (strncmp(value->name, "table.", 6) == 0)
-        *(int64_t *)sum += value->value;
+    if (strncmp(value->name, "table.", 6) != 0)
+        return;
+    *(int64_t *)sum += value->kind == WEIR_METRIC_HISTOGRAM ? value->summary.sum : value->value;
+    if (value->histogram != NULL)
+        weir_histogram_foreach_bucket(value->histogram, note_bucket, sum);
+}
+
+static int add_table_with(const weir_metric_row *row)
+{
+    weir_metric_table table = {.rows = row, .count = 1, .read = read_row};
+
+    return weir_metric_table_add(&table); /* fails: the table is not kept */
+}
+
+TEST(metric, a_table_that_is_invalid_is_not_added)
+{
+    static const weir_metric_row without_merge = {"table.histogram", WEIR_METRIC_HISTOGRAM},
+                                 bad_kind = {"table.kind", (enum weir_metric_kind)7},
+                                 bad_name = {"table first", WEIR_METRIC_GAUGE},
+                                 no_name = {NULL, WEIR_METRIC_GAUGE},
+                                 taken = {"taken", WEIR_METRIC_GAUGE},
+                                 of_process = {"process.cpu_ns", WEIR_METRIC_COUNTER};
+    weir_metric *metric = create(WEIR_METRIC_COUNTER, "taken");
+    weir_metric_value value;
+
+    assert_int_equal(add_table_with(&without_merge), -EINVAL);
+    assert_int_equal(add_table_with(&bad_kind), -EINVAL);
+    assert_int_equal(add_table_with(&bad_name), -EINVAL);
+    assert_int_equal(add_table_with(&no_name), -EINVAL);
+    assert_int_equal(add_table_with(&taken), -EEXIST);
+    assert_int_equal(add_table_with(&of_process), -EEXIST);
+    assert_int_equal(weir_metric_read("table.histogram", &value), -ENOENT);
+    weir_metric_release(metric);
 }
 
 /* Must be the last test of this file: a table is permanent. */
 TEST(metric, a_row_of_a_table_is_a_metric)
 {
+    static const weir_metric_row rows[] = {
+        {"table.first", WEIR_METRIC_COUNTER},
+        {"table.second", WEIR_METRIC_GAUGE},
+        {"table.third", WEIR_METRIC_HISTOGRAM},
+    };
+    static weir_metric_table table = {
+        .rows = rows, .count = 3, .read = read_row, .merge = merge_row};
     weir_metric_value value;
     weir_metric *metric;
     int64_t sum = 0;
 
-    weir__metric_table_add(&table);
+    assert_int_equal(weir_metric_table_add(&table), 0);
     assert_int_equal(value_of("table.first"), 100);
     assert_int_equal(weir_metric_read("table.second", &value), 0);
     assert_int_equal(value.kind, WEIR_METRIC_GAUGE);
     assert_int_equal(value.value, 101);
+    assert_int_equal(weir_metric_read("table.third", &value), 0);
+    assert_int_equal(value.value, 2);
+    assert_int_equal(value.summary.sum, 9);
+    assert_null(value.histogram);
     weir_metrics_foreach(sum_table, &sum);
-    assert_int_equal(sum, 201);
+    assert_int_equal(sum, 100 + 101 + 9 + 9);
     assert_int_equal(weir_metric_create(WEIR_METRIC_COUNTER, "table.first", &metric), -EEXIST);
-    assert_int_equal(weir_metric_read("table.third", &value), -ENOENT);
+    assert_int_equal(weir_metric_table_add(&table), -EEXIST);
+    assert_int_equal(weir_metric_read("table.fourth", &value), -ENOENT);
 }

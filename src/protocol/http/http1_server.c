@@ -9,6 +9,7 @@
 #include <weir/pipeline.h>
 
 #include "base/no_stack_protector.h"
+#include "protocol/http/http_counters.h"
 #include "protocol/http/refusal.h"
 #include "protocol/http/reset.h"
 
@@ -28,6 +29,7 @@ static int init(void *state, const void *options)
     weir__http1_server *server = state;
 
     server->armed_until_ns = WEIR_NEVER;
+    server->writer.is_server = true;
     return weir__http1_config_get(options, &server->config);
 }
 
@@ -55,6 +57,7 @@ static void deinit(void *state)
 
 static void on_added(weir_ctx *ctx)
 {
+    weir__http_count(WEIR__HTTP_CONNECTIONS, 1);
     if (weir_channel_is_active(weir_ctx_channel(ctx)))
         weir__http1_server_start_timer(ctx, server_of(ctx));
 }
@@ -74,10 +77,31 @@ static void resume_input(weir_ctx *ctx, weir__http1_server *server)
     }
 }
 
+/*
+ * Records the requests that began and ended in this batch, with one clock read: they arrived
+ * together, and their responses are sent together.
+ */
+static void record_batch(weir_ctx *ctx, weir__http1_server *server)
+{
+    if (server->ended > 0)
+        weir__http_record_requests(weir_ctx_now(ctx) - server->begun_ns, server->ended);
+    server->ended = 0;
+}
+
+void weir__http1_server_record(weir_ctx *ctx, weir__http1_server *server)
+{
+    if (server->is_busy && server->is_new)
+        server->ended++;
+    else
+        weir__http_record_requests(weir_ctx_now(ctx) - server->begun_ns, 1);
+}
+
 static void on_removed(weir_ctx *ctx)
 {
     weir__http1_server *server = server_of(ctx);
 
+    record_batch(ctx, server);
+    weir__http_count(WEIR__HTTP_CONNECTIONS_CLOSED, 1);
     resume_input(ctx, server);
     weir__http1_writer_pass(ctx, &server->writer, NULL);
     weir_decoder_removed(ctx);
@@ -111,6 +135,8 @@ static int write_answer(weir_ctx *ctx, weir__http1_server *server, int status, c
         return err;
     framed.length = (int64_t)weir_buf_readable(content);
     err = weir__http1_writer_put_response(ctx, &server->writer, response, &framed);
+    if (err == 0)
+        weir__http_count_response(status);
     weir_msg_release(weir_http_response_msg(response));
     if (err == 0 && server->method == WEIR_HTTP_METHOD_HEAD)
         server->writer.content = WEIR__HTTP1_NO_CONTENT;
@@ -130,6 +156,7 @@ void weir__http1_server_refuse(weir_ctx *ctx, weir__http1_server *server, int st
         server->method = server->reading->request->method;
     end_reading(server);
     server->phase = WEIR__HTTP1_DEAD;
+    weir__http_count(WEIR__HTTP_REFUSED, 1);
     if (can_answer)
         can_answer = write_answer(ctx, server, status, detail) == 0;
     weir__http_refusal_fire(ctx, status, detail);
@@ -144,6 +171,7 @@ void weir__http1_server_refuse(weir_ctx *ctx, weir__http1_server *server, int st
 void weir__http1_server_switch(weir_ctx *ctx, weir__http1_server *server)
 {
     weir__http1_writer_pass(ctx, &server->writer, NULL);
+    weir__http_count(WEIR__HTTP_UPGRADES, 1);
     server->has_switched = true;
     (void)weir_timer_stop(&server->timer);
     (void)weir_decoder_finish(ctx);
@@ -198,9 +226,12 @@ static int begin_reading(weir__http1_server *server)
 }
 
 /* Begins the exchange of a complete head. */
-static void begin_exchange(weir__http1_server *server, weir_http_request *request,
+static void begin_exchange(weir_ctx *ctx, weir__http1_server *server, weir_http_request *request,
                            const weir__http1_framing *framing)
 {
+    weir__http_count(WEIR__HTTP_REQUESTS + request->method, 1);
+    server->begun_ns = weir_ctx_turn_time(ctx);
+    server->is_new = true;
     request->codec = &codec;
     server->phase = WEIR__HTTP1_CONTENT;
     server->method = request->method;
@@ -259,12 +290,12 @@ static int pass_head(weir_ctx *ctx, weir__http1_server *server, weir_http_reques
             return -ENOMEM;
         }
         weir__http1_body_init(&server->reading->body, framing);
-        begin_exchange(server, request, framing);
+        begin_exchange(ctx, server, request, framing);
         *ret_msg = weir_http_request_msg(request);
         return 1;
     }
     end_reading(server);
-    begin_exchange(server, request, framing);
+    begin_exchange(ctx, server, request, framing);
     weir_decoder_pass(ctx, weir_http_request_msg(request));
     if (weir_ctx_is_removed(ctx) || server->phase != WEIR__HTTP1_CONTENT)
         return 0;
@@ -401,9 +432,17 @@ static void settle(weir_ctx *ctx, weir__http1_server *server)
         if (weir_ctx_is_removed(ctx))
             return;
     }
+    record_batch(ctx, server);
     server->is_busy = false;
     if (server->held_events != 0)
         deliver_held_events(ctx, server);
+}
+
+/* A batch is what a read, or a resumption, decodes; see settle. */
+static void begin_batch(weir__http1_server *server)
+{
+    server->is_busy = true;
+    server->is_new = false;
 }
 
 void weir__http1_server_resume(weir_ctx *ctx, weir__http1_server *server)
@@ -412,7 +451,7 @@ void weir__http1_server_resume(weir_ctx *ctx, weir__http1_server *server)
         server->needs_resume = true;
     if (server->is_busy)
         return;
-    server->is_busy = true;
+    begin_batch(server);
     settle(ctx, server);
 }
 
@@ -442,13 +481,15 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
     weir__http1_server *server = server_of(ctx);
 
+    if (!server->has_switched)
+        weir__http_count(WEIR__HTTP_BYTES_RECEIVED, weir_msg_size(msg));
     if (server->is_stuck)
         count_waiting(ctx, server, weir_msg_size(msg));
     if (server->is_busy) {
         weir_decoder_read(ctx, msg);
         return;
     }
-    server->is_busy = true;
+    begin_batch(server);
     weir_decoder_read(ctx, msg);
     if (weir_ctx_is_removed(ctx))
         return;

@@ -10,6 +10,7 @@
 #include <weir/error.h>
 
 #include "protocol/http/full.h"
+#include "protocol/http/http_counters.h"
 #include "protocol/http/reset.h"
 
 static weir__http1_server *server_of(weir_ctx *ctx)
@@ -116,9 +117,12 @@ static void write_response(weir_ctx *ctx, weir__http1_server *server,
     }
     framed = frame(server, response);
     err = weir__http1_writer_put_response(ctx, &server->writer, response, &framed);
-    if (err < 0)
+    if (err < 0) {
         fail(ctx, server, done, err, NULL);
-    else if (done != NULL)
+        return;
+    }
+    weir__http_count_response(response->status);
+    if (done != NULL)
         weir__http1_writer_pass(ctx, &server->writer, done);
 }
 
@@ -143,6 +147,7 @@ static void write_content(weir_ctx *ctx, weir__http1_server *server, weir_msg *m
 /* The response has ended: goes on with the next request, or ends the connection. */
 static void end_response(weir_ctx *ctx, weir__http1_server *server)
 {
+    weir__http1_server_record(ctx, server);
     if (server->closes) {
         weir__http1_server_close(ctx, server);
         return;
@@ -210,7 +215,10 @@ bool weir__http1_server_answer(weir_ctx *ctx, const weir__http_answer *answer)
         server->requests >= server->config->max_requests)
         return false;
     server->closes = false;
-    return weir__http1_writer_put_answer(ctx, &server->writer, answer) == 0;
+    if (weir__http1_writer_put_answer(ctx, &server->writer, answer) < 0)
+        return false;
+    weir__http_count_response(answer->status);
+    return true;
 }
 
 void weir__http1_server_end_answer(weir_ctx *ctx)

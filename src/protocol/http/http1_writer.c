@@ -12,6 +12,7 @@
 #include "base/no_stack_protector.h"
 #include "os/clock.h"
 #include "protocol/http/date.h"
+#include "protocol/http/http_counters.h"
 
 #define OUT_SIZE 512       /* for one small message */
 #define OUT_SIZE_MORE 8192 /* if more are likely to follow */
@@ -48,6 +49,10 @@ static void pass(weir_ctx *ctx, weir__http1_writer *writer, weir_msg *msg, weir_
 {
     weir_file_range *file = weir_file_range_of(msg);
 
+    if (writer->is_server)
+        weir__http_count(WEIR__HTTP_BYTES_SENT, file != NULL
+                                                    ? (uint64_t)weir_file_range_remaining(file)
+                                                    : weir_msg_size(msg));
     if (file != NULL && weir_file_range_remaining(file) >= LARGE_FILE) {
         release_file(writer);
         writer->file = file;

@@ -23,6 +23,7 @@ typedef struct weir__http1_writer {
     uint8_t content;       /* enum weir__http1_content of the message that is being written */
     bool is_open;          /* a head was written, its end was not */
     bool expects_more;     /* several messages are likely to be gathered */
+    bool is_server;        /* its bytes are counted */
 } weir__http1_writer;
 
 /* How a head is framed, for weir__http1_writer_put_response and _put_request. */

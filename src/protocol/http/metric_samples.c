@@ -15,7 +15,7 @@ static const struct {
     const char *unit;
 } units[] = {{"_ns", "_seconds"}, {"_permille", "_ratio"}};
 
-/* "weir_executor_tasks_run" of "executor.tasks_run"; only the library's families get a prefix. */
+/* Only the library's families get a prefix: "executor.tasks_run" becomes one of "weir_". */
 static void write_exported(char *to, weir_span family, bool is_ours)
 {
     char *from = to;

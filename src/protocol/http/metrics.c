@@ -49,8 +49,8 @@ static int format_by_name(weir_span name)
     return -EINVAL;
 }
 
-/* Types that do not exist elsewhere have no alternative: an Accept that excludes all of them gets
- * the first one nevertheless. */
+/* An Accept that excludes all three gets the first one nevertheless: there is nothing better to
+ * answer with. */
 static int choose_format(weir_http_exchange *exchange)
 {
     static const char *const types[] = {
