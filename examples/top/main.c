@@ -28,7 +28,7 @@
 #include "top/terminal.h"
 #include "top/url.h"
 
-#define KEPT 10 /* snapshots: distributions are those of so many intervals */
+#define KEPT 10 /* snapshots: distributions are those of ten intervals */
 #define INTERVAL_MIN_S 0.1
 #define INTERVAL_MAX_S 60.0
 
