@@ -19,7 +19,7 @@ typedef struct weir__watch {
     bool is_blocked;      /* the turn was reported */
     bool has_times;       /* the following are set: since its second look at the turn */
     int64_t since_ns;     /* time of CLOCK_MONOTONIC */
-    int64_t cpu_ns;       /* CPU time of the thread at that time */
+    int64_t busy_ns;      /* time for which the thread used or wanted a CPU, at that time */
     int64_t run_delay_ns; /* at the last look: see weir__thread_run_delay */
 } weir__watch;
 

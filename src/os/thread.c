@@ -22,6 +22,7 @@
 #include "base/local.h"
 #include "base/memory.h"
 #include "os/clock.h"
+#include "os/system.h"
 
 #define NAME_SIZE 16 /* limit of the kernel, including the NUL */
 
@@ -147,7 +148,7 @@ int64_t weir__thread_run_delay(pid_t id)
     if (file < 0)
         return 0;
     length = pread(file, text, sizeof(text) - 1, 0);
-    (void)close(file);
+    (void)weir__sys.close(file);
     text[length > 0 ? length : 0] = '\0';
     return sscanf(text, "%*u %llu", &delay_ns) == 1 ? (int64_t)delay_ns : 0;
 }

@@ -93,19 +93,19 @@ static void see_first(weir__watch *watch, const weir_executor *loop, uint64_t tu
 /* Time without a CPU does not count if it is known: with the real clock. */
 static void see_again(weir__watch *watch, const weir_executor *loop)
 {
-    int64_t delay_ns = 0, before_ns = watch->run_delay_ns, added_ns = self.added_ns;
+    int64_t delay_ns = weir__thread_run_delay(atomic_load(&loop->thread_id));
+    int64_t added_ns = self.added_ns;
 
     watch->look = self.look;
-    if (self.clock == &weir__monotonic_clock)
-        delay_ns = weir__thread_run_delay(atomic_load(&loop->thread_id));
-    watch->run_delay_ns = delay_ns;
     if (!watch->has_times) {
         watch->has_times = true;
         watch->since_ns = weir__monotonic_now();
-        watch->cpu_ns = cpu_time_of(loop);
-        before_ns = delay_ns;
+        watch->busy_ns = cpu_time_of(loop) + delay_ns;
+        watch->run_delay_ns = delay_ns;
     }
-    added_ns -= delay_ns - before_ns;
+    if (self.clock == &weir__monotonic_clock)
+        added_ns -= delay_ns - watch->run_delay_ns;
+    watch->run_delay_ns = delay_ns;
     if (added_ns > 0)
         watch->observed_ns += added_ns;
 }
@@ -113,7 +113,9 @@ static void see_again(weir__watch *watch, const weir_executor *loop)
 /* At least half of the time since the second look. */
 static bool is_computing(const weir_executor *loop, const weir__watch *watch)
 {
-    return 2 * (cpu_time_of(loop) - watch->cpu_ns) >= weir__monotonic_now() - watch->since_ns;
+    int64_t busy_ns = cpu_time_of(loop) + watch->run_delay_ns - watch->busy_ns;
+
+    return 2 * busy_ns >= weir__monotonic_now() - watch->since_ns;
 }
 
 static void on_blocked(weir_executor *loop)
