@@ -101,6 +101,7 @@ static void on_error(weir_ctx *ctx, int err, const char *detail)
 
 static const weir_handler acceptor = {
     .name = "acceptor",
+    .stays_on_loop = true,
     .state_size = sizeof(struct acceptor),
     .init = init,
     .deinit = deinit,

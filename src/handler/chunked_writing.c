@@ -448,6 +448,7 @@ static void on_removed(weir_ctx *ctx)
 
 static const weir_handler chunked_writing = {
     .name = "chunked-writing",
+    .stays_on_loop = true,
     .state_size = sizeof(struct chunked_writing),
     .removed = on_removed,
     .registered = on_registered,

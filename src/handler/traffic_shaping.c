@@ -278,6 +278,7 @@ static void on_removed(weir_ctx *ctx)
 
 static const weir_handler traffic_shaping = {
     .name = "traffic-shaping",
+    .stays_on_loop = true,
     .state_size = sizeof(struct shaping),
     .init = init,
     .deinit = deinit,

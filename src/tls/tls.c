@@ -567,6 +567,7 @@ const weir_decoder weir__tls_handler = {
     .handler =
         {
             .name = "tls",
+            .stays_on_loop = true,
             .state_size = sizeof(weir__tls),
             .init = init,
             .deinit = deinit,

@@ -91,6 +91,7 @@ static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
 
 static const weir_decoder detector_decoder = {
     .handler = {.name = "tls-detect",
+                .stays_on_loop = true,
                 WEIR__FIRST_BYTES_SLOTS(struct detector),
                 .init = init,
                 .deinit = deinit},

@@ -49,7 +49,10 @@ static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
 }
 
 static const weir_decoder hello_decoder = {
-    .handler = {.name = "tls-hello", WEIR__FIRST_BYTES_SLOTS(struct hello_handler), .init = init},
+    .handler = {.name = "tls-hello",
+                .stays_on_loop = true,
+                WEIR__FIRST_BYTES_SLOTS(struct hello_handler),
+                .init = init},
     .decode = decode,
     .decode_last = weir__first_bytes_end,
     .is_urgent = weir__first_bytes_is_urgent,

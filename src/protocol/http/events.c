@@ -315,6 +315,7 @@ static void on_draining(weir_ctx *ctx)
 }
 
 static const weir_handler handler = {.name = "http-events",
+                                     .stays_on_loop = true,
                                      .state_size = sizeof(struct link),
                                      .init = init,
                                      .deinit = deinit,

@@ -442,6 +442,7 @@ static void on_error(weir_ctx *ctx, int err, const char *detail)
 }
 
 static const weir_decoder clients = {.handler = {.name = "http1-client",
+                                                 .stays_on_loop = true,
                                                  .state_size = sizeof(struct client),
                                                  .init = init,
                                                  .deinit = deinit,

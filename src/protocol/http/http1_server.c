@@ -542,6 +542,7 @@ static void on_draining(weir_ctx *ctx)
 
 static const weir_decoder servers = {
     .handler = {.name = "http1-server",
+                .stays_on_loop = true,
                 .state_size = sizeof(weir__http1_server),
                 .init = init,
                 .deinit = deinit,

@@ -123,6 +123,7 @@ static void on_draining(weir_ctx *ctx)
 
 static const weir_handler handler = {
     .name = "http-client",
+    .stays_on_loop = true,
     .state_size = sizeof(weir__http_connection),
     .init = init,
     .deinit = deinit,

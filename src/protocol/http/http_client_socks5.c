@@ -282,6 +282,7 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
 
 static const weir_handler handler = {
     .name = "socks5",
+    .stays_on_loop = true,
     .state_size = sizeof(struct socks5),
     .init = init,
     .active = on_active,

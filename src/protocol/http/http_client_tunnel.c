@@ -118,6 +118,7 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
 
 static const weir_handler handler = {
     .name = "http-tunnel",
+    .stays_on_loop = true,
     .state_size = sizeof(struct tunnel),
     .init = init,
     .deinit = deinit,

@@ -267,6 +267,7 @@ static void on_draining(weir_ctx *ctx)
 
 static const weir_handler client_table = {
     .name = "redis",
+    .stays_on_loop = true,
     .state_size = sizeof(struct client),
     .init = init,
     .removed = on_removed,

@@ -68,7 +68,7 @@ static void echo(weir_http_exchange *exchange, void *user_data)
                                   weir_buf_readable(content));
 }
 
-/* Counts the content, and answers with the place of its last piece. Takes a reference. */
+/* Discards the content, and answers with the place of its end. Releases the exchange then. */
 static void on_content(weir_http_exchange *exchange, weir_msg *msg, int err, void *user_data)
 {
     (void)user_data;
@@ -146,7 +146,7 @@ static void close_site(struct site *site)
     end_group(site->aside);
 }
 
-/* The verdict: the function has blocked so many times. Returns the number of routes that moved. */
+/* The verdict: the function has blocked. Returns the number of routes that moved. */
 static size_t block(const void *function, unsigned times)
 {
     const void *stack[] = {NULL, &stack, function};
