@@ -75,6 +75,8 @@ enum {
     WEIR__NOT_OPEN = 1 << 25,          /* the phase is not OPEN, nor will it be again */
     WEIR__UNFLUSHED_PROMISE = 1 << 26, /* an unflushed entry may have a promise */
     WEIR__CHECKS_BUFFERS = 1 << 27,    /* the transport has not `sends_buffers` */
+    WEIR__CLOSES_BETWEEN = 1 << 28,    /* a remote handler closes it between two loops */
+    WEIR__CLOSE_WAITS = 1 << 29,       /* for the next loop, which sends the rest first */
 };
 
 /* Bits of `deferred`: the work of the deferred task, in this order. */

@@ -161,6 +161,16 @@ void weir__channel_reject_registration(weir_channel *channel, weir_promise *done
         (void)weir_promise_fail(done, err, "the loop rejected the channel");
 }
 
+/* See weir__channel_do_close. */
+static void close_if_waiting(weir_channel *channel)
+{
+    bool is_waiting = weir__channel_has(channel, WEIR__CLOSE_WAITS);
+
+    channel->flags &= ~(uint32_t)(WEIR__CLOSES_BETWEEN | WEIR__CLOSE_WAITS);
+    if (is_waiting)
+        weir__channel_do_close(channel, NULL);
+}
+
 void weir__channel_do_register(weir_channel *channel, weir_promise *done)
 {
     int err = weir__channel_check_registration(channel);
@@ -186,6 +196,7 @@ void weir__channel_do_register(weir_channel *channel, weir_promise *done)
     weir__channel_report(channel, done, 0, NULL);
     weir_fire_registered(weir__channel_head_tail(channel));
     resume(channel);
+    close_if_waiting(channel);
     weir__channel_leave(&subject);
     weir__channel_check_offload(channel);
 }
@@ -421,6 +432,17 @@ static bool add_close_waiter(weir_channel *channel, weir_promise *done)
     return true;
 }
 
+/* A remote handler does not know that the channel is between two loops: the next one sends what is
+ * left. */
+static bool must_wait_for_loop(weir_channel *channel)
+{
+    bool closes_between = weir__channel_has(channel, WEIR__CLOSES_BETWEEN);
+
+    channel->flags &= ~(uint32_t)WEIR__CLOSES_BETWEEN;
+    return closes_between && weir__channel_is(channel, WEIR__IS_ACTIVE) &&
+           !weir__outbound_is_empty(&channel->outbound);
+}
+
 void weir__channel_do_close(weir_channel *channel, weir_promise *done)
 {
     if (!add_close_waiter(channel, done) || weir__channel_phase(channel) != WEIR__OPEN)
@@ -428,6 +450,8 @@ void weir__channel_do_close(weir_channel *channel, weir_promise *done)
     if (weir__channel_is(channel, WEIR__IS_ACTIVE | WEIR__IS_REGISTERED) &&
         !channel->transport->accepts)
         send_rest(channel);
+    else if (must_wait_for_loop(channel))
+        channel->flags |= WEIR__CLOSE_WAITS;
     else
         weir__channel_begin_closing(channel, WEIR_ECLOSED);
 }

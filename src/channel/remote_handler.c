@@ -589,6 +589,8 @@ static void pass_on(weir__segment *segment, weir__mail *node, uint32_t slot)
         event = weir__mail_event(node, slot);
         if (node != NULL)
             weir__mail_uncount(node, segment->channel);
+        if (slot == WEIR__CLOSE && !weir__channel_is(segment->channel, WEIR__IS_REGISTERED))
+            segment->channel->flags |= WEIR__CLOSES_BETWEEN;
         if (slot == WEIR__MAIL_DISCARDED)
             weir_msg_release(event.msg);
         else

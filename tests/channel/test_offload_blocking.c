@@ -769,6 +769,59 @@ TEST(offload_blocking, moves_handlers_of_a_channel_between_two_loops)
     mt_close(&mt);
 }
 
+static void close_there(void *arg)
+{
+    weir_close(arg, NULL);
+}
+
+/* The handler cannot know that the channel has no loop. */
+TEST(offload_blocking, sends_the_rest_if_a_moved_handler_closes_between_two_loops)
+{
+    struct move_test mt;
+
+    mt_open(&mt);
+    mt_set_option(&mt);
+    mt_settle(&mt);
+    mt.tc.wire->room = 0;
+    tc_write(&mt.tc, "x", "done");
+    weir_channel_flush(mt.tc.channel);
+    mt_settle(&mt);
+    weir_channel_deregister(mt.tc.channel, NULL);
+    mt_settle(&mt);
+    run_on_executor(executor_of(&mt), close_there, mt.e);
+    mt_settle(&mt);
+    assert_true(weir_channel_is_open(mt.tc.channel));
+    assert_int_equal(event_log_count(&mt.tc.events, "done=ok"), 0);
+    mt.tc.wire->room = 1;
+    weir_channel_register(mt.tc.channel, mt.tc.stepper.executor, NULL);
+    mt_settle(&mt);
+    assert_int_equal(event_log_count(&mt.tc.events, "done=ok"), 1);
+    assert_false(weir_channel_is_open(mt.tc.channel));
+    mt_close(&mt);
+}
+
+TEST(offload_blocking, aborts_between_two_loops_at_once)
+{
+    struct move_test mt;
+
+    mt_open(&mt);
+    mt_set_option(&mt);
+    mt_settle(&mt);
+    mt.tc.wire->room = 0;
+    tc_write(&mt.tc, "x", "done");
+    weir_channel_flush(mt.tc.channel);
+    mt_settle(&mt);
+    weir_channel_deregister(mt.tc.channel, NULL);
+    mt_settle(&mt);
+    run_on_executor(executor_of(&mt), close_there, mt.e);
+    mt_settle(&mt);
+    assert_true(weir_channel_is_open(mt.tc.channel));
+    weir_channel_abort(mt.tc.channel, NULL);
+    mt_settle(&mt);
+    assert_false(weir_channel_is_open(mt.tc.channel));
+    mt_close(&mt);
+}
+
 /* The options keep the group; threads that have read them may use it until the channel is freed. */
 TEST(offload_blocking, keeps_the_group_of_the_options)
 {
