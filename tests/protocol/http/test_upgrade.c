@@ -378,13 +378,12 @@ TEST_EACH_HOST(upgrade, works_from_another_thread)
         weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .io = WEIR_IO_NONE), &script.group), 0);
     server = start(host, &script);
     peer = raw_client_connect(weir_http_server_server(server));
-    assert_int_equal(send(peer, UPGRADE "a", strlen(UPGRADE "a"), 0), strlen(UPGRADE "a"));
+    raw_client_send(peer, UPGRADE "a");
     http_call_receive_one(peer, 3, answer);
     assert_contains(answer, "\r\n\r\n[a]");
     assert_true(call_counter_await(&script.called, 1));
-    assert_int_equal(send(peer, "b", 1, 0), 1);
-    assert_int_equal(recv(peer, answer, 3, MSG_WAITALL), 3);
-    assert_memory_equal(answer, "[b]", 3);
+    raw_client_send(peer, "b");
+    raw_client_receive(peer, "[b]");
     assert_int_equal(weir_http_server_stop(server, weir_seconds(10)), 0);
     assert_int_equal(drains_seen, 1);
     assert_true(http_call_receive(peer, answer));

@@ -109,7 +109,7 @@ static int connect_to(struct site *site, const char *text, size_t length)
 {
     int peer = raw_client_connect(weir_http_server_server(site->server));
 
-    assert_int_equal(send(peer, text, length, 0), length);
+    raw_client_send_bytes(peer, text, length);
     return peer;
 }
 
@@ -117,7 +117,7 @@ static void assert_received(int peer, const char *bytes, size_t length)
 {
     char received[64];
 
-    assert_int_equal(recv(peer, received, length, MSG_WAITALL), length);
+    raw_client_receive_bytes(peer, received, length);
     assert_memory_equal(received, bytes, length);
 }
 
@@ -142,11 +142,11 @@ static void open_and_close(struct host *host, bool is_remote)
     assert_int_equal(site.result, 0);
     assert_true(site.has_protocol);
     assert_true(site.has_path);
-    assert_int_equal(send(peer, HELLO, sizeof(HELLO) - 1, 0), sizeof(HELLO) - 1);
+    raw_client_send_bytes(peer, HELLO, sizeof(HELLO) - 1);
     assert_received(peer, "\x81\x05Hello", 7);
-    assert_int_equal(send(peer, bye, sizeof(bye) - 1, 0), sizeof(bye) - 1);
+    raw_client_send_bytes(peer, bye, sizeof(bye) - 1);
     assert_received(peer, "\x88\x02\x03\xe8", 4);
-    assert_int_equal(recv(peer, answer, 1, 0), 0);
+    raw_client_receive_end(peer);
     close(peer);
     assert_true(call_counter_await(&site.closed, 1));
     assert_int_equal(site.code, 1000);

@@ -54,25 +54,36 @@ void raw_client_close(int peer)
     assert_int_equal(close(peer), 0);
 }
 
-void raw_client_send(int peer, const char *text)
+void raw_client_send_bytes(int peer, const void *bytes, size_t length)
 {
     ssize_t sent;
 
-    UNINTERRUPTED(sent, send(peer, text, strlen(text), MSG_NOSIGNAL));
-    assert_int_equal(sent, strlen(text));
+    UNINTERRUPTED(sent, send(peer, bytes, length, MSG_NOSIGNAL));
+    assert_int_equal(sent, length);
+}
+
+void raw_client_send(int peer, const char *text)
+{
+    raw_client_send_bytes(peer, text, strlen(text));
+}
+
+void raw_client_receive_bytes(int peer, void *ret_bytes, size_t length)
+{
+    ssize_t count;
+
+    for (size_t i = 0; i < length; i += (size_t)count) {
+        UNINTERRUPTED(count, recv(peer, (char *)ret_bytes + i, length - i, 0));
+        assert_true(count > 0);
+    }
 }
 
 void raw_client_receive(int peer, const char *text)
 {
     char heard[256];
     size_t length = strlen(text);
-    ssize_t count;
 
     assert_true(length < sizeof(heard));
-    for (size_t i = 0; i < length; i += (size_t)count) {
-        UNINTERRUPTED(count, recv(peer, heard + i, length - i, 0));
-        assert_true(count > 0);
-    }
+    raw_client_receive_bytes(peer, heard, length);
     heard[length] = '\0';
     assert_string_equal(heard, text);
 }

@@ -18,9 +18,12 @@ int raw_client_connect_address(const weir_address *address);
 void raw_client_close(int peer);
 
 void raw_client_send(int peer, const char *text);
+void raw_client_send_bytes(int peer, const void *bytes, size_t length);
 
-/* Receives exactly this text. */
+/* Receives exactly this text; exactly this many bytes. Calls of recv need to be repeated after
+ * EINTR: a ring that was closed on this thread interrupts them. */
 void raw_client_receive(int peer, const char *text);
+void raw_client_receive_bytes(int peer, void *ret_bytes, size_t length);
 
 /* Receives until the end of the stream, or a reset. */
 void raw_client_receive_end(int peer);
