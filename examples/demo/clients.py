@@ -63,6 +63,13 @@ def check_metrics(connection):
     expect("channels.active" in names, f"metrics {names}")
 
 
+def check_page(connection):
+    status, _, response = fetch(connection, "GET", "/")
+    expect((status, response.getheader("Location")) == (302, "/weir/"), "the way to the page")
+    status, body, _ = fetch(connection, "GET", "/weir/")
+    expect(status == 200 and body.startswith(b"<!doctype html>"), "the page")
+
+
 class Events:
     """A stream of events, which does not end."""
 
@@ -92,6 +99,7 @@ def check_http(port, context, folder, event_count):
     check_echo(connection)
     check_files(connection, folder)
     check_metrics(connection)
+    check_page(connection)
     expect(fetch(connection, "GET", "/none")[0] == 404, "404")
     expect(connection.sock is kept, "the connection was not kept")
     connection.close()

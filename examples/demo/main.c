@@ -3,15 +3,18 @@
  * A server to point a browser, a client or a test suite at, until SIGINT or SIGTERM.
  *     demo [--address 127.0.0.1] [--port 8080] [--tls-port 8443] [--echo-port 8007]
  *          [--client-ca FILE [--mtls-port 8444]] [--cert FILE] [--key FILE] [--files FOLDER]
- *          [--io auto|epoll|uring|poll|blocking] [--threads N] [--boss-threads N] [--no-watchdog]
+ *          [--io auto|epoll|uring|poll|blocking] [--threads N] [--boss-threads N] [--token TOKEN]
+ *          [--no-watchdog]
  * HTTP on --port and, with TLS, on --tls-port and --mtls-port, which demands client certificates:
- *     GET /hello, POST /echo, GET /files/..., GET /sse, GET /metrics, and a WebSocket, /ws
+ *     GET /hello, POST /echo, GET /files/..., GET /sse, GET /metrics, a WebSocket at /ws, and the
+ *     live page at /weir/, which needs --token, or a random one, unless the address is a loopback
  * TCP on --echo-port: everything back.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <weir/dashboard.h>
 #include <weir/http_files.h>
 #include <weir/http_metrics.h>
 #include <weir/weir.h>
@@ -29,9 +32,11 @@ struct demo {
     int tls_port, mtls_port, echo_port;
     const char *client_ca; /* NULL = no port that demands client certificates */
     const char *files;     /* the folder of /files/; default "docs", if there is one */
+    const char *token;     /* of the live page; NULL = none, or random */
     bool has_no_watchdog;
     weir_http_route routes[ROUTES_MAX];
     weir_group *boss, *workers;
+    weir_group *offload; /* where handlers that block are moved to, on request of a visitor */
     weir_tls_context *tls, *mutual;
     weir_http_files_root *root;     /* NULL = no such folder */
     weir_http_server *http, *https; /* HTTP and HTTPS; with client certificates */
@@ -76,6 +81,12 @@ static void hello(weir_http_exchange *exchange, void *user_data)
     weir_http_respond_text(exchange, 200, "Hello, World!\n");
 }
 
+static void show_dashboard(weir_http_exchange *exchange, void *user_data)
+{
+    (void)user_data;
+    weir_http_respond_redirect(exchange, 302, "/weir/");
+}
+
 static void have_no_files(weir_http_exchange *exchange, void *user_data)
 {
     (void)user_data;
@@ -99,7 +110,8 @@ static int open_files(struct demo *demo)
 
 static void make_routes(struct demo *demo)
 {
-    const weir_http_route routes[] = {{"GET", "/hello", hello},
+    const weir_http_route routes[] = {{"GET", "/", show_dashboard},
+                                      {"GET", "/hello", hello},
                                       {"POST", "/echo", echo_body, .streaming = true},
                                       {"GET", "/files/{path*}",
                                        demo->root != NULL ? weir_http_files : have_no_files,
@@ -124,6 +136,7 @@ static struct demo read_options(int argc, char **argv)
         .echo_port = settings_take_port(&argc, argv, "--echo-port", 8007),
         .client_ca = settings_take(&argc, argv, "--client-ca"),
         .files = settings_take(&argc, argv, "--files"),
+        .token = settings_take(&argc, argv, "--token"),
         .has_no_watchdog = settings_take_switch(&argc, argv, "--no-watchdog"),
     };
     const char *cert = settings_take(&argc, argv, "--cert");
@@ -185,6 +198,13 @@ static int start_echo(struct demo *demo)
         &demo->echo);
 }
 
+static int add_dashboard(const struct demo *demo, weir_http_server *server)
+{
+    return weir_dashboard_add(server,
+                              WEIR_DASHBOARD_OPTIONS(.token = demo->token, .chat = true,
+                                                     .can_block = true, .offload = demo->offload));
+}
+
 /* The servers share their loops. The one that runs closes its listeners first, and then drains all
  * connections: the others must not accept any more by then. */
 static void close_others(weir_promise *closed, void *user_data)
@@ -207,13 +227,21 @@ static int start(struct demo *demo)
         err = open_files(demo);
     if (!err)
         err = settings_make_groups(&demo->settings, &demo->boss, &demo->workers);
+    if (!err)
+        err = weir_group_create(
+            WEIR_GROUP_OPTIONS(.name = "offload", .io = WEIR_IO_NONE, .threads = 2),
+            &demo->offload);
     make_routes(demo);
     if (!err)
         err = start_http(demo);
     if (!err)
+        err = add_dashboard(demo, demo->http);
+    if (!err)
         err = start_echo(demo);
     if (!err && demo->mutual != NULL)
         err = start_mutual(demo);
+    if (!err && demo->mutual != NULL)
+        err = add_dashboard(demo, demo->https);
     if (!err)
         err = weir_promise_add_listener(
             weir_channel_closed(weir_server_listener(weir_http_server_server(demo->http), 0)),
@@ -244,24 +272,48 @@ static const char *client_address(const struct demo *demo, weir_server *server, 
     return buffer;
 }
 
+/* Of a path, up to its last "/": examples are in one folder. */
+static int folder_length(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash != NULL ? (int)(slash - path) + 1 : 0;
+}
+
+/* The live page of a server, with the token if there is one. */
+static void print_page(const weir_http_server *server)
+{
+    char url[256];
+
+    if (weir_dashboard_format_url(server, url, sizeof(url)) > 0)
+        printf("  %s  live page\n", url);
+}
+
 static void print_guide(const struct demo *demo)
 {
     char buffer[WEIR_ADDRESS_TEXT_SIZE], other[WEIR_ADDRESS_TEXT_SIZE];
     weir_server *server = weir_http_server_server(demo->http);
     const char *http = client_address(demo, server, 0, buffer);
 
-    printf("\n  curl http://%s/hello\n", http);
+    printf("\n");
+    print_page(demo->http);
+    printf("  %.*stop http://%s  the same in a terminal\n", folder_length(demo->settings.program),
+           demo->settings.program, http);
+    printf("  curl http://%s/hello\n", http);
     printf("  curl --data-binary @FILE http://%s/echo\n", http);
     printf("  curl --no-buffer http://%s/sse\n", http);
     printf("  curl http://%s/metrics\n", http);
     if (demo->root != NULL)
         printf("  curl http://%s/files/  %s\n", http, demo->files);
+    printf("  ws://%s/ws  WebSocket echo\n", http);
     if (demo->tls != NULL)
-        printf("  curl --insecure https://%s/hello\n", client_address(demo, server, 1, other));
-    if (demo->https != NULL)
+        printf("  curl --insecure https://%s/hello  the same with TLS\n",
+               client_address(demo, server, 1, other));
+    if (demo->https != NULL) {
         printf("  curl --insecure --cert CERT --key KEY https://%s/hello\n",
                client_address(demo, weir_http_server_server(demo->https), 0, other));
-    printf("  WebSocket echo on ws://%s/ws\n", http);
+        print_page(demo->https);
+    }
     printf("  TCP echo on %s\n\n", client_address(demo, demo->echo, 0, other));
     printf("Ctrl-C stops it.\n");
     fflush(stdout);
@@ -284,6 +336,7 @@ static void stop(struct demo *demo)
     weir_server_release(demo->echo);
     weir_group_release(demo->workers);
     weir_group_release(demo->boss);
+    weir_group_release(demo->offload);
     weir_http_files_root_release(demo->root);
     tls_release(demo->mutual);
     tls_release(demo->tls);
