@@ -53,10 +53,10 @@ static int format_by_name(weir_span name)
  * answer with. */
 static int choose_format(weir_http_exchange *exchange)
 {
-    static const char *const types[] = {
-        [WEIR_METRICS_PROMETHEUS] = "text/plain",
-        [WEIR_METRICS_OPENMETRICS] = "application/openmetrics-text",
-        [WEIR_METRICS_JSON] = "application/json",
+    const char *types[] = {
+        formats[WEIR_METRICS_PROMETHEUS].content_type,
+        formats[WEIR_METRICS_OPENMETRICS].content_type,
+        formats[WEIR_METRICS_JSON].content_type,
         NULL,
     };
     weir_span name = weir_http_exchange_query(exchange, "format");
