@@ -296,8 +296,12 @@ function makeRow(loop) {
 function showRow(row, loop, now) {
   const share = Math.round((loop.utilisation ?? 0) / 10), totals = counts(loop.is_loop ? loop.turn_ns : loop.run);
   const block = blocked.get(shortName(loop.name));
+  const turns = (loop.is_loop ? loop.turns : loop.tasks) ?? 0;
   let longest = row.before ? largest(difference(totals, row.before)) : 0;
+  if (longest === 0 && row.before && turns > row.turns)
+    longest = 1; // it ran; not every turn is measured
   row.before = totals;
+  row.turns = turns;
   if (block && now - block.seen < BLOCK_NOTE_MS) {
     if (!block.isDrawn)
       longest = Math.max(longest, block.duration_ns);
