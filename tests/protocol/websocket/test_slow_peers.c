@@ -4,9 +4,7 @@
  */
 #include <weir/websocket.h>
 
-#include <errno.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <weir/clock.h>
@@ -81,33 +79,12 @@ static size_t memory_in_use(void)
     return (size_t)stats.in_use_bytes + test_memory_live_bytes();
 }
 
-/* Both calls may be interrupted halfway, by what io_uring leaves for the thread to do. */
-static void send_bytes(int peer, const void *bytes, size_t length)
-{
-    for (size_t sent = 0; sent < length;) {
-        ssize_t result = send(peer, (const char *)bytes + sent, length - sent, MSG_NOSIGNAL);
-
-        assert_true(result >= 0 || errno == EINTR);
-        sent += result > 0 ? (size_t)result : 0;
-    }
-}
-
-static void receive_bytes(int peer, char *ret_bytes, size_t length)
-{
-    for (size_t received = 0; received < length;) {
-        ssize_t result = recv(peer, ret_bytes + received, length - received, 0);
-
-        assert_true(result > 0 || (result < 0 && errno == EINTR));
-        received += result > 0 ? (size_t)result : 0;
-    }
-}
-
 static void assert_echo(int peer)
 {
     char received[7];
 
-    send_bytes(peer, HELLO, sizeof(HELLO) - 1);
-    receive_bytes(peer, received, sizeof(received));
+    raw_client_send_bytes(peer, HELLO, sizeof(HELLO) - 1);
+    raw_client_receive_bytes(peer, received, sizeof(received));
     assert_memory_equal(received, "\x81\x05Hello", sizeof(received));
 }
 
@@ -117,7 +94,7 @@ static void open_all(struct site *site)
 
     for (int i = 0; i < PEERS; i++) {
         site->peers[i] = raw_client_connect(weir_http_server_server(site->server));
-        send_bytes(site->peers[i], OPENING, sizeof(OPENING) - 1);
+        raw_client_send_bytes(site->peers[i], OPENING, sizeof(OPENING) - 1);
         http_call_receive_one(site->peers[i], 0, answer);
         if (site->ping_interval_ns == 0)
             assert_echo(site->peers[i]);
@@ -175,8 +152,8 @@ static void await_pong(int peer)
 {
     char received[2];
 
-    send_bytes(peer, "\x89\x80\0\0\0\0", 6);
-    receive_bytes(peer, received, sizeof(received));
+    raw_client_send_bytes(peer, "\x89\x80\0\0\0\0", 6);
+    raw_client_receive_bytes(peer, received, sizeof(received));
     assert_memory_equal(received, "\x8a\0", sizeof(received));
 }
 
@@ -192,15 +169,15 @@ TEST_EACH_HOST(slow_peers, that_announce_much_hold_what_they_sent)
     (void)open_site(host, &site);
     before = memory_in_use();
     for (int i = 0; i < PEERS; i++) {
-        send_bytes(site.peers[i], first, sizeof(first));
+        raw_client_send_bytes(site.peers[i], first, sizeof(first));
         for (int round = 1; round < 8; round++)
-            send_bytes(site.peers[i], next, sizeof(next));
+            raw_client_send_bytes(site.peers[i], next, sizeof(next));
         await_pong(site.peers[i]);
     }
     held = memory_in_use() - before;
     assert_in_range(held, PEERS * 8000, PEERS * 24000);
     for (int i = 0; i < PEERS; i++)
-        send_bytes(site.peers[i], announcement, sizeof(announcement));
+        raw_client_send_bytes(site.peers[i], announcement, sizeof(announcement));
     host_turn(host, 2);
     assert_in_range(memory_in_use() - before, 0, PEERS * 40000);
     close_site(&site);
@@ -215,7 +192,7 @@ static void send_pings(int peer)
     for (size_t i = 0; i < 100; i++)
         memcpy(block + 131 * i, pings, sizeof(pings));
     for (int i = 0; i < 320; i++)
-        send_bytes(peer, block, sizeof(block));
+        raw_client_send_bytes(peer, block, sizeof(block));
 }
 
 /* All pings are read, and few are answered: pongs that can not be sent do not pile up. */
