@@ -11,8 +11,8 @@
 #include "support/executor/log_capture.h"
 #include "support/transport/loops.h"
 
-#define RUNS 3
-#define MESSAGES 4000
+#define RUNS 2
+#define MESSAGES 2500
 
 static void run(struct host *host, uint64_t seed)
 {
