@@ -20,7 +20,8 @@ typedef struct weir__watch {
     bool has_times;       /* the following are set: since its second look at the turn */
     int64_t since_ns;     /* time of CLOCK_MONOTONIC */
     int64_t busy_ns;      /* time for which the thread used or wanted a CPU, at that time */
-    int64_t run_delay_ns; /* at the last look: see weir__thread_run_delay */
+    int64_t cpu_ns;       /* at the last look: CPU time of the thread */
+    int64_t run_delay_ns; /* then: see weir__thread_run_delay */
 } weir__watch;
 
 /* The part of each executor. Guarded by the lock of the list. */

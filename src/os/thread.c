@@ -135,22 +135,42 @@ int64_t weir__thread_cpu_time(clockid_t clock)
     return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
+/* Reads the beginning of a file of a thread in /proc; "" = there is none. */
+static void read_thread_file(pid_t id, const char *name, char *text, size_t size)
+{
+    char path[64];
+    ssize_t length;
+    int file;
+
+    text[0] = '\0';
+    (void)snprintf(path, sizeof(path), "/proc/self/task/%d/%s", (int)id, name);
+    file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return;
+    length = pread(file, text, size - 1, 0);
+    text[length > 0 ? length : 0] = '\0';
+    (void)weir__sys.close(file);
+}
+
 /* The second of three numbers: time on the CPU, time waiting for it, timeslices. */
 int64_t weir__thread_run_delay(pid_t id)
 {
-    char path[64], text[96];
     unsigned long long delay_ns = 0;
-    ssize_t length = -1;
-    int file;
+    char text[96];
 
-    (void)snprintf(path, sizeof(path), "/proc/self/task/%d/schedstat", (int)id);
-    file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-        return 0;
-    length = pread(file, text, sizeof(text) - 1, 0);
-    (void)weir__sys.close(file);
-    text[length > 0 ? length : 0] = '\0';
+    read_thread_file(id, "schedstat", text, sizeof(text));
     return sscanf(text, "%*u %llu", &delay_ns) == 1 ? (int64_t)delay_ns : 0;
+}
+
+/* "id (name) state ...": the name may contain parentheses, and is short. */
+bool weir__thread_is_runnable(pid_t id)
+{
+    char text[96];
+    const char *end;
+
+    read_thread_file(id, "stat", text, sizeof(text));
+    end = strrchr(text, ')');
+    return end != NULL && strncmp(end, ") R", 3) == 0;
 }
 
 int weir__thread_signal(pid_t id, int signal)

@@ -44,6 +44,9 @@ int64_t weir__thread_cpu_time(clockid_t clock);
  */
 int64_t weir__thread_run_delay(pid_t id);
 
+/* True if a thread of the process uses a CPU or waits for one. */
+bool weir__thread_is_runnable(pid_t id);
+
 /* Sends a signal to a thread of the process. Fails with -ESRCH. */
 int weir__thread_signal(pid_t id, int signal);
 

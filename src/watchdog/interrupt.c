@@ -23,6 +23,7 @@
 #include "os/signal_handler.h"
 
 #define ANSWER_NS weir_ms(50)
+#define ANSWER_RUNNABLE_NS weir_seconds(2) /* of a thread that has no CPU */
 
 enum { IDLE, ASKED, TAKEN, DONE };
 
@@ -82,28 +83,42 @@ void weir__interrupt_close(void)
     weir__signal_handler_remove(&request.handler);
 }
 
-/* Returns the state in which the waiting ended: DONE, or ASKED after the deadline. */
-static uint32_t wait_for_answer(int64_t deadline_ns)
+/* Withdraws the request. Returns false if a thread has taken it. */
+static bool withdraw(void)
 {
+    uint32_t state = ASKED;
+
+    return atomic_compare_exchange_strong_explicit(&request.state, &state, IDLE,
+                                                   memory_order_relaxed, memory_order_relaxed);
+}
+
+/* Returns false if no thread has answered. A thread without a CPU may need longer than others. */
+static bool wait_for_answer(pid_t thread)
+{
+    int64_t now_ns = weir__monotonic_now(), end_ns = now_ns + ANSWER_NS;
+    int64_t last_ns = now_ns + ANSWER_RUNNABLE_NS;
     uint32_t state;
 
     while ((state = atomic_load_explicit(&request.state, memory_order_acquire)) != DONE) {
+        now_ns = weir__monotonic_now();
         if (state == TAKEN)
             weir__futex_wait(&request.state, TAKEN, WEIR_NEVER);
-        else if (weir__monotonic_now() < deadline_ns)
-            weir__futex_wait(&request.state, ASKED, deadline_ns);
-        else if (atomic_compare_exchange_strong_explicit(
-                     &request.state, &state, IDLE, memory_order_relaxed, memory_order_relaxed))
-            return ASKED;
+        else if (now_ns < end_ns)
+            weir__futex_wait(&request.state, ASKED, end_ns);
+        else if (now_ns < last_ns && weir__thread_is_runnable(thread))
+            end_ns = now_ns + ANSWER_NS;
+        else if (withdraw())
+            return false;
     }
-    return DONE;
+    return true;
 }
 
 const weir__snapshot *weir__interrupt_take(weir_executor *loop, uint64_t turns)
 {
     pid_t thread = atomic_load_explicit(&loop->thread_id, memory_order_acquire);
-    uint32_t state;
 
+    if (thread == 0 || !weir__signal_handler_is_installed(&request.handler))
+        return NULL;
     atomic_store_explicit(&request.thread, thread, memory_order_relaxed);
     request.loop = loop;
     request.turns = turns;
@@ -111,11 +126,10 @@ const weir__snapshot *weir__interrupt_take(weir_executor *loop, uint64_t turns)
     request.snapshot.has_channel = false;
     request.snapshot.handler_count = 0;
     atomic_store_explicit(&request.state, ASKED, memory_order_release);
-    if (thread == 0 || !weir__signal_handler_is_installed(&request.handler) ||
-        weir__thread_signal(thread, request.handler.number) < 0)
-        state = wait_for_answer(0);
-    else
-        state = wait_for_answer(weir__monotonic_now() + ANSWER_NS);
+    if (weir__thread_signal(thread, request.handler.number) < 0 && withdraw())
+        return NULL;
+    if (!wait_for_answer(thread))
+        return NULL;
     atomic_store_explicit(&request.state, IDLE, memory_order_relaxed);
-    return state == DONE ? &request.snapshot : NULL;
+    return &request.snapshot;
 }

@@ -74,6 +74,11 @@ static bool is_awake(const weir_executor *loop)
            !weir__loop_is_busy_polling(loop) && weir__executor_state(loop) < WEIR_EXECUTOR_SHUTDOWN;
 }
 
+static pid_t thread_of(const weir_executor *loop)
+{
+    return atomic_load_explicit(&loop->thread_id, memory_order_relaxed);
+}
+
 static int64_t cpu_time_of(const weir_executor *loop)
 {
     return weir__thread_cpu_time(atomic_load_explicit(&loop->cpu_clock, memory_order_relaxed));
@@ -90,43 +95,56 @@ static void see_first(weir__watch *watch, const weir_executor *loop, uint64_t tu
         watch->observed_ns = weir__earlier(elapsed_ns, self.added_ns);
 }
 
-/* Time without a CPU does not count if it is known: with the real clock. */
-static void see_again(weir__watch *watch, const weir_executor *loop)
+/*
+ * The part of the time since the last look for which the thread slept or had a CPU. The kernel
+ * counts a wait for a CPU when it ends: a thread that is runnable and has made no progress is in
+ * such a wait.
+ */
+static int64_t without_run_delay(const weir__watch *watch, const weir__watch *before,
+                                 bool is_runnable)
 {
-    int64_t delay_ns = weir__thread_run_delay(atomic_load(&loop->thread_id));
+    if (is_runnable && watch->cpu_ns - before->cpu_ns < self.added_ns / 8)
+        return 0;
+    return self.added_ns - (watch->run_delay_ns - before->run_delay_ns);
+}
+
+/* Time without a CPU counts with a clock that is not the real one. */
+static void see_again(weir__watch *watch, const weir_executor *loop, bool is_runnable)
+{
+    const weir__watch before = *watch;
     int64_t added_ns = self.added_ns;
 
     watch->look = self.look;
+    watch->cpu_ns = cpu_time_of(loop);
+    watch->run_delay_ns = weir__thread_run_delay(thread_of(loop));
     if (!watch->has_times) {
         watch->has_times = true;
         watch->since_ns = weir__monotonic_now();
-        watch->busy_ns = cpu_time_of(loop) + delay_ns;
-        watch->run_delay_ns = delay_ns;
+        watch->busy_ns = watch->cpu_ns + watch->run_delay_ns;
+    } else if (self.clock == &weir__monotonic_clock) {
+        added_ns = without_run_delay(watch, &before, is_runnable);
     }
-    if (self.clock == &weir__monotonic_clock)
-        added_ns -= delay_ns - watch->run_delay_ns;
-    watch->run_delay_ns = delay_ns;
     if (added_ns > 0)
         watch->observed_ns += added_ns;
 }
 
 /* At least half of the time since the second look. */
-static bool is_computing(const weir_executor *loop, const weir__watch *watch)
+static bool is_computing(const weir__watch *watch)
 {
-    int64_t busy_ns = cpu_time_of(loop) + watch->run_delay_ns - watch->busy_ns;
+    int64_t busy_ns = watch->cpu_ns + watch->run_delay_ns - watch->busy_ns;
 
     return 2 * busy_ns >= weir__monotonic_now() - watch->since_ns;
 }
 
-static void on_blocked(weir_executor *loop)
+static void on_blocked(weir_executor *loop, bool is_runnable)
 {
     weir__watch *watch = &loop->running_loop.watch;
     weir__block *block;
 
     watch->is_blocked = true;
     atomic_store_explicit(&loop->stats.sample_at, 0, memory_order_relaxed);
-    block = weir__block_find(&self.policy, loop, watch->observed_ns, is_computing(loop, watch),
-                             self.look_ns);
+    block = weir__block_find(&self.policy, loop, watch->observed_ns,
+                             is_runnable || is_computing(watch), self.look_ns);
     if (block != NULL)
         weir__list_append(&self.blocks, &block->link);
 }
@@ -136,6 +154,7 @@ static void look_at(weir_executor *loop, void *arg)
 {
     weir__watch *watch = &loop->running_loop.watch;
     uint64_t turns = turns_of(loop);
+    bool is_runnable;
 
     (void)arg;
     if (!is_awake(loop))
@@ -144,9 +163,10 @@ static void look_at(weir_executor *loop, void *arg)
         see_first(watch, loop, turns);
         return;
     }
-    see_again(watch, loop);
+    is_runnable = weir__thread_is_runnable(thread_of(loop));
+    see_again(watch, loop, is_runnable);
     if (!watch->is_blocked && watch->observed_ns >= self.threshold_ns)
-        on_blocked(loop);
+        on_blocked(loop, is_runnable);
 }
 
 /* ---- looking at a block ---- */
