@@ -19,8 +19,10 @@
 #include "support/executor/promises.h"
 #include "support/loop/host.h"
 #include "support/loop/sockets.h"
+#include "support/memory.h"
 #include "support/protocol/http/http_call.h"
 #include "support/protocol/http/scripted_server.h"
+#include "support/resolver/fake_dns.h"
 
 /* ---- the application of the client ---- */
 
@@ -142,9 +144,9 @@ static void accept_here(weir_http_exchange *exchange, void *user_data)
     (void)user_data;
     (void)weir_http_headers_add_text(weir_http_exchange_headers(exchange), WEIR_HTTP_SERVER,
                                      "test");
-    assert_int_equal(weir_ws_accept(exchange, WEIR_WS_OPTIONS(.init = add_echo, .deflate = true,
-                                                              .protocols = known)),
-                     0);
+    if (weir_ws_accept(exchange,
+                       WEIR_WS_OPTIONS(.init = add_echo, .deflate = true, .protocols = known)) < 0)
+        (void)weir_http_respond_error(exchange, 503, "no memory");
 }
 
 static int add_nothing(weir_channel *channel, void *user_data)
@@ -478,6 +480,67 @@ TEST_EACH_LOOP(client, fails_when_the_group_shuts_down)
                      WEIR_EREJECTED);
     weir_promise_release(late.done);
     scripted_server_close(&server);
+}
+
+/* ---- names ---- */
+
+/* The first address refuses: its handler must not disturb. */
+TEST_EACH_LOOP(client, tries_all_addresses_of_a_name)
+{
+    weir_resolver *resolver = fake_dns_open(NULL);
+    struct caller caller = {0}, lost = {0};
+    char url[64], named[64];
+    weir_http_server *server = open_server(host, url);
+
+    (void)snprintf(named, sizeof(named), "ws://here.test%s", strrchr(url, ':'));
+    begin(host, &caller, named, WEIR_WS_CLIENT_OPTIONS(.resolver = resolver));
+    assert_int_equal(weir_promise_sync(caller.done, weir_seconds(10)), 0);
+    assert_true(call_counter_await(&caller.messages, 1));
+    assert_string_equal(caller.text, "welcome");
+    begin(host, &lost, "ws://unknown.test/", WEIR_WS_CLIENT_OPTIONS(.resolver = resolver));
+    assert_int_equal(weir_promise_sync(lost.done, weir_seconds(10)), WEIR_ENOHOST);
+    weir_promise_release(caller.done);
+    weir_promise_release(lost.done);
+    weir_http_server_release(server);
+    host_end(host);
+    fake_dns_close(resolver);
+}
+
+/* ---- memory ---- */
+
+/* Every allocation fails in turn, of the client or of the server: it opens, or says why not. */
+TEST_EACH_LOOP(client, survives_without_memory)
+{
+    char url[64];
+    weir_http_server *server = open_server(host, url);
+    bool has_failed = true;
+
+    log_capture_start();
+    for (unsigned n = 1; has_failed; n++) {
+        struct caller caller = {.done = new_promise(host->loop)};
+        int err;
+
+        test_memory_fail_at(n);
+        err = weir_ws_connect(
+            WEIR_WS_CLIENT_OPTIONS(.url = url, .group = host->group,
+                                   .ws = WEIR_WS_OPTIONS(.init = add_app, .user_data = &caller,
+                                                         .protocols = protocols)),
+            caller.done);
+        if (err == 0)
+            err = weir_promise_sync(caller.done, weir_seconds(20));
+        has_failed = test_memory_failed();
+        test_memory_fail_at(0);
+        if (err == 0) {
+            weir_channel_abort(weir_promise_value(caller.done), NULL);
+            assert_int_equal(
+                weir_channel_await_closed(weir_promise_value(caller.done), weir_seconds(10)), 0);
+        }
+        assert_true(err == 0 || err == -ENOMEM || err == WEIR_ECLOSED || err == WEIR_ECUTOFF ||
+                    err == -ECONNREFUSED || err == -ECONNRESET || err == WEIR_EABANDONED);
+        weir_promise_release(caller.done);
+        assert_true(n < 1000);
+    }
+    weir_http_server_release(server);
 }
 
 /* ---- options ---- */
