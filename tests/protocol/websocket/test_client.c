@@ -513,13 +513,14 @@ TEST_EACH_LOOP(client, survives_without_memory)
 {
     char url[64];
     weir_http_server *server = open_server(host, url);
+    struct caller caller = {0}; /* of all connections, the last of which may still end */
     bool has_failed = true;
 
     log_capture_start();
     for (unsigned n = 1; has_failed; n++) {
-        struct caller caller = {.done = new_promise(host->loop)};
         int err;
 
+        caller.done = new_promise(host->loop);
         test_memory_fail_at(n);
         err = weir_ws_connect(
             WEIR_WS_CLIENT_OPTIONS(.url = url, .group = host->group,
@@ -540,6 +541,7 @@ TEST_EACH_LOOP(client, survives_without_memory)
         weir_promise_release(caller.done);
         assert_true(n < 1000);
     }
+    host_end(host);
     weir_http_server_release(server);
 }
 
