@@ -30,8 +30,8 @@ def fetch(connection, method, path, **request):
     return response.status, response.read(), response
 
 
-def check_echo(connection):
-    data = os.urandom(8_000_000)  # more than the kernel buffers: http.client reads nothing before
+def check_echo(connection, size):
+    data = os.urandom(size)
     pieces = [data[i:i + 70_001] for i in range(0, len(data), 70_001)]
     fields = {"Content-Type": "x-test/bytes"}
     status, body, response = fetch(connection, "POST", "/echo", body=data, headers=fields)
@@ -91,12 +91,12 @@ class Events:
         self.connection.close()
 
 
-def check_http(port, context, folder, event_count):
+def check_http(port, context, folder, event_count, size=300_000):
     events = Events(port, context)
     connection = connect(port, context)
     expect(fetch(connection, "GET", "/hello")[:2] == (200, b"Hello, World!\n"), "/hello")
     kept = connection.sock
-    check_echo(connection)
+    check_echo(connection, size)
     check_files(connection, folder)
     check_metrics(connection)
     check_page(connection)
@@ -129,7 +129,8 @@ def check_client_certificates(port, folder):
 
 
 def main(folder, event_count, port, echo_port, tls_port=None, mtls_port=None):
-    check_http(int(port), None, folder, int(event_count))
+    size = 8_000_000  # more than the kernel buffers: http.client reads nothing before
+    check_http(int(port), None, folder, int(event_count), size)
     check_tcp(int(echo_port))
     if tls_port:
         context = ssl.create_default_context(cafile=f"{folder}/localhost.pem")

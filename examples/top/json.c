@@ -5,10 +5,12 @@
 #include <string.h>
 
 #define DEPTH_MAX 16
+#define NUMBER_LENGTH_MAX 40
 
 static void skip_space(struct json *json)
 {
-    json->at += strspn(json->at, " \t\r\n");
+    while (*json->at == ' ' || *json->at == '\n' || *json->at == '\r' || *json->at == '\t')
+        json->at++;
 }
 
 /* Reads a character if it is the next one. */
@@ -133,40 +135,56 @@ const char *json_key(struct json *json)
 
 /* ---- other values ---- */
 
-double json_double(struct json *json)
+static bool is_of_number(char c)
 {
-    char *end;
-    double value;
+    return (c >= '0' && c <= '9') || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E';
+}
+
+/* Copies the characters of a number. */
+static void read_number(struct json *json, char buffer[NUMBER_LENGTH_MAX + 1])
+{
+    size_t length = 0;
 
     skip_space(json);
-    value = strtod(json->at, &end);
-    if (json->failed || end == json->at) {
+    while (length < NUMBER_LENGTH_MAX && is_of_number(*json->at))
+        buffer[length++] = *json->at++;
+    buffer[length] = '\0';
+    if (length == 0 || is_of_number(*json->at))
         json->failed = true;
-        return 0;
-    }
-    json->at = end;
-    return value;
+}
+
+double json_double(struct json *json)
+{
+    char number[NUMBER_LENGTH_MAX + 1], *end;
+    double value;
+
+    read_number(json, number);
+    value = strtod(number, &end);
+    if (*end != '\0')
+        json->failed = true;
+    return json->failed ? 0 : value;
 }
 
 int64_t json_int(struct json *json)
 {
-    char *from;
+    char number[NUMBER_LENGTH_MAX + 1], *end;
     int64_t value;
 
-    skip_space(json);
-    from = json->at;
-    value = strtoll(from, NULL, 10);
-    (void)json_double(json); /* a fraction is cut off */
+    read_number(json, number);
+    value = strtoll(number, &end, 10);
+    if (*end != '\0')
+        json->failed = true;
     return json->failed ? 0 : value;
 }
 
 static void skip_word(struct json *json)
 {
-    size_t length = strspn(json->at, "aeflnrstu"); /* true, false, null */
+    char *from = json->at;
 
-    if (length == 0)
+    while (*json->at >= 'a' && *json->at <= 'z') /* true, false, null */
+        json->at++;
+    if (json->at == from)
         json->failed = true;
-    json->at += length;
 }
 
 static void skip_value(struct json *json, int depth)
@@ -182,7 +200,7 @@ static void skip_value(struct json *json, int depth)
     else if (*json->at == '[')
         for (json_open(json, '['); json_next(json, ']');)
             skip_value(json, depth + 1);
-    else if (strchr("-0123456789", *json->at) != NULL && *json->at != '\0')
+    else if (is_of_number(*json->at))
         (void)json_double(json);
     else
         skip_word(json);

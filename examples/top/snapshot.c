@@ -133,6 +133,13 @@ static bool read_snapshot(struct snapshot *snapshot)
     return !json.failed && has_metrics && snapshot->time > 0;
 }
 
+static int compare_metrics(const void *left, const void *right)
+{
+    const struct metric *a = left, *b = right;
+
+    return strcmp(a->name, b->name);
+}
+
 struct snapshot *snapshot_parse(const void *json, size_t length)
 {
     struct snapshot *snapshot;
@@ -146,8 +153,12 @@ struct snapshot *snapshot_parse(const void *json, size_t length)
     if (snapshot->text != NULL) {
         memcpy(snapshot->text, json, length);
         snapshot->text[length] = '\0';
-        if (read_snapshot(snapshot))
+        if (read_snapshot(snapshot)) {
+            if (snapshot->count > 0)
+                qsort(snapshot->metrics, snapshot->count, sizeof(*snapshot->metrics),
+                      compare_metrics);
             return snapshot;
+        }
     }
     snapshot_free(snapshot);
     return NULL;
@@ -174,34 +185,59 @@ const char *metric_label(const struct metric *metric, const char *key)
     return NULL;
 }
 
-static bool matches(const struct metric *metric, const char *name, const char *key,
-                    const char *value)
+/* The first metric of a name, or the one behind where it would be. */
+static size_t find_first(const struct snapshot *snapshot, const char *name)
 {
-    const char *found;
+    size_t from = 0, to = snapshot->count;
 
-    if (strcmp(metric->name, name) != 0)
-        return false;
-    found = key != NULL ? metric_label(metric, key) : NULL;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+
+        if (strcmp(snapshot->metrics[middle].name, name) < 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
+static bool has_label(const struct metric *metric, const char *key, const char *value)
+{
+    const char *found = key != NULL ? metric_label(metric, key) : NULL;
+
     return key == NULL || (found != NULL && strcmp(found, value) == 0);
+}
+
+/* The next metric of this name with the label, from an index on; NULL = there is none. */
+static const struct metric *find_next(const struct snapshot *snapshot, size_t *index,
+                                      const char *name, const char *key, const char *value)
+{
+    while (*index < snapshot->count && strcmp(snapshot->metrics[*index].name, name) == 0) {
+        const struct metric *metric = &snapshot->metrics[(*index)++];
+
+        if (has_label(metric, key, value))
+            return metric;
+    }
+    return NULL;
 }
 
 const struct metric *snapshot_find(const struct snapshot *snapshot, const char *name,
                                    const char *key, const char *value)
 {
-    for (size_t i = 0; i < snapshot->count; i++)
-        if (matches(&snapshot->metrics[i], name, key, value))
-            return &snapshot->metrics[i];
-    return NULL;
+    size_t index = find_first(snapshot, name);
+
+    return find_next(snapshot, &index, name, key, value);
 }
 
 int64_t snapshot_sum(const struct snapshot *snapshot, const char *name, const char *key,
                      const char *value)
 {
+    size_t index = find_first(snapshot, name);
+    const struct metric *metric;
     int64_t sum = 0;
 
-    for (size_t i = 0; i < snapshot->count; i++)
-        if (matches(&snapshot->metrics[i], name, key, value))
-            sum += snapshot->metrics[i].value;
+    while ((metric = find_next(snapshot, &index, name, key, value)) != NULL)
+        sum += metric->value;
     return sum;
 }
 

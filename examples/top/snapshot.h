@@ -31,8 +31,8 @@ struct metric {
 };
 
 struct snapshot {
-    double time; /* seconds since 1970 */
-    struct metric *metrics;
+    double time;            /* seconds since 1970 */
+    struct metric *metrics; /* in the order of their names */
     size_t count, capacity;
     char *text; /* the strings */
 };
