@@ -55,7 +55,7 @@ static bool run(enum weir_io io, uint64_t seed, struct offload_stress_result *to
     total->added += result.added;
     total->loop_changes += result.loop_changes;
     if (result.wrong != NULL)
-        printf("seed %" PRIu64 ": %s\n", seed, result.wrong);
+        (void)fprintf(stderr, "seed %" PRIu64 ": %s\n", seed, result.wrong);
     return result.wrong == NULL;
 }
 
