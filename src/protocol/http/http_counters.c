@@ -9,14 +9,14 @@
 
 #include "os/mutex.h"
 
-_Thread_local weir__http_shard *weir__http_shard_own;
+_Thread_local weir__http_counts *weir__http_counts_own;
 
 static struct {
     weir__mutex lock; /* guards the list; held while shards are added up, so that none is closed */
     weir__list shards;
 } registry = {.lock = WEIR__MUTEX_INIT, .shards = {&registry.shards, &registry.shards}};
 
-static weir__http_shard shared = {
+static weir__http_counts shared = {
     .is_shared = true,
     .request_time = {.min = INT64_MAX, .max = -1},
     .link = {&shared.link, &shared.link},
@@ -26,22 +26,22 @@ static weir__http_shard shared = {
 
 static void close_shard(void *arg)
 {
-    weir__http_shard *shard = arg;
+    weir__http_counts *shard = arg;
 
-    weir__http_shard_own = NULL;
+    weir__http_counts_own = NULL;
     weir__mutex_lock(&registry.lock);
     weir__list_remove(&shard->link);
-    for (unsigned i = 0; i < WEIR__HTTP_COUNTERS; i++)
-        weir__http_shard_add(&shared, i,
-                             atomic_load_explicit(&shard->counters[i], memory_order_relaxed));
+    for (unsigned i = 0; i < WEIR__HTTP_COUNTER_COUNT; i++)
+        weir__http_counts_add(&shared, i,
+                              atomic_load_explicit(&shard->counters[i], memory_order_relaxed));
     weir_histogram_merge(&shared.request_time, &shard->request_time);
     weir__mutex_unlock(&registry.lock);
     weir_memory_free(shard);
 }
 
-__attribute__((cold)) weir__http_shard *weir__http_shard_open(void)
+__attribute__((cold)) weir__http_counts *weir__http_counts_open(void)
 {
-    weir__http_shard *shard = weir_memory_alloc(sizeof(*shard));
+    weir__http_counts *shard = weir_memory_alloc(sizeof(*shard));
 
     if (shard == NULL)
         return &shared;
@@ -55,13 +55,13 @@ __attribute__((cold)) weir__http_shard *weir__http_shard_open(void)
     weir__mutex_lock(&registry.lock);
     weir__list_append(&registry.shards, &shard->link);
     weir__mutex_unlock(&registry.lock);
-    weir__http_shard_own = shard;
+    weir__http_counts_own = shard;
     return shard;
 }
 
 void weir__http_record_requests(int64_t duration_ns, uint64_t count)
 {
-    weir__http_shard *shard = weir__http_shard_get();
+    weir__http_counts *shard = weir__http_counts_get();
 
     if (!shard->is_shared)
         weir__histogram_record_many(&shard->request_time, duration_ns, count);
@@ -112,7 +112,7 @@ static const weir_metric_row rows[] = {
 
 #define ROW_COUNT (sizeof(rows) / sizeof(rows[0]))
 
-_Static_assert(ROW_COUNT == WEIR__HTTP_COUNTERS + 1, "each counter has its metric");
+_Static_assert(ROW_COUNT == WEIR__HTTP_COUNTER_COUNT + 1, "each counter has its metric");
 
 /*
  * A connection is counted as closed after it was counted as opened, on whichever threads. Acquire
@@ -127,7 +127,7 @@ static uint64_t sum_of(unsigned counter)
     sum = atomic_load_explicit(&shared.counters[counter], memory_order_acquire);
     weir_list_foreach (link, &registry.shards)
         sum += atomic_load_explicit(
-            &WEIR_CONTAINER_OF(link, weir__http_shard, link)->counters[counter],
+            &WEIR_CONTAINER_OF(link, weir__http_counts, link)->counters[counter],
             memory_order_acquire);
     weir__mutex_unlock(&registry.lock);
     return sum;
@@ -151,7 +151,7 @@ static void merge_row(unsigned row, weir_histogram *histogram)
     weir_histogram_merge(histogram, &shared.request_time);
     weir_list_foreach (link, &registry.shards)
         weir_histogram_merge(histogram,
-                             &WEIR_CONTAINER_OF(link, weir__http_shard, link)->request_time);
+                             &WEIR_CONTAINER_OF(link, weir__http_counts, link)->request_time);
     weir__mutex_unlock(&registry.lock);
 }
 

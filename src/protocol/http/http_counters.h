@@ -34,32 +34,32 @@ enum weir__http_counter {
     WEIR__WS_BYTES_RECEIVED = WEIR__WS_MESSAGES_RECEIVED + 2,
     WEIR__WS_MESSAGES_SENT = WEIR__WS_BYTES_RECEIVED + 2,
     WEIR__WS_BYTES_SENT = WEIR__WS_MESSAGES_SENT + 2,
-    WEIR__HTTP_COUNTERS = WEIR__WS_BYTES_SENT + 2,
+    WEIR__HTTP_COUNTER_COUNT = WEIR__WS_BYTES_SENT + 2,
 };
 
-typedef struct weir__http_shard {
-    _Atomic uint64_t counters[WEIR__HTTP_COUNTERS];
+typedef struct weir__http_counts {
+    _Atomic uint64_t counters[WEIR__HTTP_COUNTER_COUNT];
     weir_histogram request_time;
     weir__list link;
     bool is_shared;
-} weir__http_shard;
+} weir__http_counts;
 
 /* NULL until the thread counts something. */
-extern _Thread_local weir__http_shard *weir__http_shard_own
+extern _Thread_local weir__http_counts *weir__http_counts_own
     __attribute__((tls_model("initial-exec")));
 
 /* Creates the shard of the thread; the shared one if there is no memory. */
-weir__http_shard *weir__http_shard_open(void);
+weir__http_counts *weir__http_counts_open(void);
 
-static inline weir__http_shard *weir__http_shard_get(void)
+static inline weir__http_counts *weir__http_counts_get(void)
 {
-    weir__http_shard *own = weir__http_shard_own;
+    weir__http_counts *own = weir__http_counts_own;
 
-    return __builtin_expect(own != NULL, 1) ? own : weir__http_shard_open();
+    return __builtin_expect(own != NULL, 1) ? own : weir__http_counts_open();
 }
 
 /* Release: see sum_of. */
-static inline void weir__http_shard_add(weir__http_shard *shard, unsigned counter, uint64_t n)
+static inline void weir__http_counts_add(weir__http_counts *shard, unsigned counter, uint64_t n)
 {
     _Atomic uint64_t *at = &shard->counters[counter];
 
@@ -73,7 +73,7 @@ static inline void weir__http_shard_add(weir__http_shard *shard, unsigned counte
 /* Any thread: adds to a counter. */
 static inline void weir__http_count(unsigned counter, uint64_t n)
 {
-    weir__http_shard_add(weir__http_shard_get(), counter, n);
+    weir__http_counts_add(weir__http_counts_get(), counter, n);
 }
 
 /* Any thread: counts a response by the first digit of its status. */

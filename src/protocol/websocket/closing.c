@@ -45,6 +45,7 @@ void weir__ws_lose(weir_ctx *ctx, weir__ws *ws)
     if (!ws->is_open)
         return;
     ws->is_open = false;
+    weir__ws_count_closed(ws);
     weir_fire_event(ctx, &lost.base);
 }
 
@@ -64,6 +65,7 @@ static void fire_closed(weir_ctx *ctx, weir__ws *ws, unsigned code, weir_span re
     if (reason.length > 0)
         memcpy(closed->reason, reason.data, reason.length);
     ws->is_open = false;
+    weir__ws_count_closed(ws);
     weir_fire_event(ctx, &closed->base);
 }
 

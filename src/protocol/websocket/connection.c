@@ -92,6 +92,8 @@ static void on_removed(weir_ctx *ctx)
     weir__ws *ws = ws_of(ctx);
     weir_promise *done = ws->close_done;
 
+    if (ws->is_open)
+        weir__ws_count_closed(ws);
     if (ws->needs_flush)
         weir_flush(ctx);
     ws->close_done = NULL;
@@ -174,6 +176,7 @@ int weir__ws_open(weir_channel *channel, const weir__ws_setup *setup)
     if (event == NULL)
         return -ENOMEM;
     ws_of(ctx)->is_open = true;
+    weir__http_count(WEIR__WS_CONNECTIONS + (setup->is_client ? 1u : 0u), 1);
     weir__ws_watch_peer(ctx, ws_of(ctx));
     weir_fire_event(ctx, &event->opened.base);
     return 0;

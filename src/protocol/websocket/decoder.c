@@ -176,6 +176,7 @@ WEIR__NO_STACK_PROTECTOR static int decode_whole(weir_ctx *ctx, weir__ws *ws, we
     err = weir__ws_message_create((enum weir_ws_type)header->opcode, payload, room, &message);
     if (err < 0)
         return fail_with(ctx, ws, in, err);
+    weir__ws_count(ws, WEIR__WS_MESSAGES_RECEIVED, message);
     *ret_msg = &message->msg;
     return 1;
 }
@@ -345,6 +346,7 @@ static int pass_part(weir__ws *ws, weir_buf *part, bool is_last, weir_msg **ret_
         message->room = WEIR__WS_NO_ROOM; /* a view */
     weir_ws_message_set_part(message, !ws->incoming.has_begun, is_last);
     ws->incoming.has_begun = true;
+    weir__ws_count(ws, WEIR__WS_MESSAGES_RECEIVED, message);
     *ret_msg = &message->msg;
     return 0;
 }

@@ -220,6 +220,8 @@ WEIR__NO_STACK_PROTECTOR static void write_message(weir_ctx *ctx, weir__ws *ws,
                                        : "a part of a WebSocket message without a first one");
         return;
     }
+    if (message->type <= WEIR_WS_BINARY)
+        weir__ws_count(ws, WEIR__WS_MESSAGES_SENT, message);
     if ((message->type > WEIR_WS_BINARY || !ws->is_compressing) && is_own(ws, message)) {
         weir_buf *payload = message->payload;
 

@@ -21,6 +21,7 @@
 #include <weir/timer.h>
 #include <weir/websocket.h>
 
+#include "protocol/http/http_counters.h"
 #include "protocol/websocket/deflate.h"
 #include "protocol/websocket/handshake.h"
 
@@ -134,6 +135,24 @@ typedef struct weir__ws {
     int64_t sent_seen;    /* bytes sent at the last tick */
     weir_timer timer;
 } weir__ws;
+
+/* Counts a received or sent message, or a part of one; `messages` is a counter of a server. */
+static inline void weir__ws_count(const weir__ws *ws, enum weir__http_counter messages,
+                                  const weir_ws_message *message)
+{
+    weir__http_counts *shard = weir__http_counts_get();
+    unsigned counter = messages + (ws->is_client ? 1 : 0);
+
+    if (message->is_last)
+        weir__http_counts_add(shard, counter, 1);
+    weir__http_counts_add(shard, counter + 2, weir_buf_readable(message->payload)); /* bytes */
+}
+
+/* Counts the end of an open connection. */
+static inline void weir__ws_count_closed(const weir__ws *ws)
+{
+    weir__http_count(WEIR__WS_CONNECTIONS_CLOSED + (ws->is_client ? 1u : 0u), 1);
+}
 
 extern const weir_decoder weir__ws_handler;
 

@@ -257,7 +257,7 @@ TEST(http_counters, without_memory_nothing_is_lost)
     weir_locals_remove_all(); /* also ends the shard of this thread */
     test_memory_fail_all(true);
     count_on_thread(NULL);
-    assert_null(weir__http_shard_own);
+    assert_null(weir__http_counts_own);
     test_memory_fail_all(false);
     assert_int_equal(messages(), before + 3);
     assert_int_equal(read_values().of[TIMED], timed + 2);

@@ -22,6 +22,9 @@
  *      /trailers               a response with a trailer
  *      /stats                  requests, refusals, bytes of the pool
  *      /form                   the number of parts of a multipart body
+ *      /metrics                weir_metrics_route
+ *      /ws                     a WebSocket that sends messages back
+ *      /status/{status}        a text with that status
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -36,9 +39,11 @@
 #include <weir/error.h>
 #include <weir/http_body.h>
 #include <weir/http_files.h>
+#include <weir/http_metrics.h>
 #include <weir/http_server.h>
 #include <weir/pool.h>
 #include <weir/timer.h>
+#include <weir/websocket.h>
 #ifdef WEIR_TEST_TLS
 #include <weir/tls.h>
 #endif
@@ -358,6 +363,39 @@ static void big(weir_http_exchange *exchange, void *user_data)
     send_more(weir_http_exchange_retain(exchange), download);
 }
 
+static void answer_status(weir_http_exchange *exchange, void *user_data)
+{
+    weir_span status = weir_http_exchange_parameter(exchange, "status");
+    char text[8];
+
+    (void)user_data;
+    (void)snprintf(text, sizeof(text), "%.*s", (int)status.length, (const char *)status.data);
+    (void)weir_http_respond_text(exchange, (int)strtol(text, NULL, 10), "answer");
+}
+
+/* ---- WebSockets ---- */
+
+static void send_back(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_write_and_flush(ctx, msg, NULL);
+}
+
+static const weir_handler echo_handler = {.name = "ws-echo", .read = send_back};
+
+static int init_websocket(weir_channel *channel, void *user_data)
+{
+    (void)user_data;
+    return weir_pipeline_add_last(weir_channel_pipeline(channel), &echo_handler, NULL);
+}
+
+static void accept_websocket(weir_http_exchange *exchange, void *user_data)
+{
+    (void)user_data;
+    (void)weir_ws_accept(exchange, WEIR_WS_OPTIONS(.init = init_websocket));
+}
+
+/* ---- routes ---- */
+
 static weir_http_route routes[] = {
     {.method = "GET", .path = "/hello", .handler = hello},
     {.method = "POST", .path = "/hello", .handler = hello},
@@ -388,6 +426,9 @@ static weir_http_route routes[] = {
     {.method = "GET", .path = "/slow", .handler = slow},
     {.method = "GET", .path = "/trailers", .handler = trailers},
     {.method = "GET", .path = "/stats", .handler = stats},
+    {.method = "GET", .path = "/metrics", .handler = weir_metrics_route},
+    {.method = "GET", .path = "/ws", .handler = accept_websocket},
+    {.method = "*", .path = "/status/{status}", .handler = answer_status},
     {.method = "*", .path = "/any/{rest*}", .handler = hello},
     {.method = "GET", .path = "/files/{path*}", .handler = weir_http_files},
     {0}};

@@ -4,6 +4,7 @@ connections, nginx.
 """
 import contextlib
 import functools
+import importlib.util
 import os
 import pathlib
 import re
@@ -35,6 +36,16 @@ def need(*programs):
         if shutil.which(program, path=path) is None:
             skip(f"{program} is not installed")
     os.environ["PATH"] = path
+
+
+def need_module(name):
+    """Continues with Debian's Python if only that has the module; skips the test without it."""
+    if importlib.util.find_spec(name) is not None:
+        return
+    python = "/usr/bin/python3"
+    if sys.executable != python and os.path.exists(python):
+        os.execv(python, [python, *sys.argv])
+    skip(f"the Python module {name} is not installed")
 
 
 def fail(message):
