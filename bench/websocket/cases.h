@@ -7,7 +7,7 @@
  *      memory connections=10000 size=16 deflate=0        idle connections after one message each
  *
  * `size` is that of a text message. With deflate=1 messages are compressed by the client; the
- * server inflates each and compresses its echo as it likes, with a window of 4 KiB. To a server
+ * server inflates each, and may compress its echo, with a window of 4 KiB. To a server
  * that does not upgrade the same bytes are sent without a handshake, and expected back. The rest is
  * as in echo/cases.h.
  */
