@@ -151,6 +151,14 @@ WEIR_API int64_t weir_loop_now(const weir_executor *executor);
  */
 WEIR_API int weir_loop_read_stats(const weir_executor *loop, weir_loop_stats *ret_stats);
 
+/*
+ * Record every turn of all event loops in the histograms "loop.turn_ns", from begin to end, instead
+ * of one in 64. Calls are counted: each begin needs an end.
+ * Thread: any.
+ */
+WEIR_API void weir_loops_begin_timing(void);
+WEIR_API void weir_loops_end_timing(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -84,7 +84,8 @@ __attribute__((cold)) void weir__executor_stats_sample_turn(weir_executor *execu
     duration_ns = executor->turn.now_ns -
                   atomic_load_explicit(&executor->stats.turn_began, memory_order_relaxed);
     weir__histogram_record(&executor->stats.turn_time, duration_ns);
-    atomic_store_explicit(&executor->stats.sample_at, turns + TURNS_PER_SAMPLE,
+    atomic_store_explicit(&executor->stats.sample_at,
+                          turns + (weir__running_loops_are_timed() ? 1 : TURNS_PER_SAMPLE),
                           memory_order_relaxed);
     if (!is_blocked)
         return;

@@ -85,6 +85,39 @@ void weir__running_loops_foreach(weir__running_loop_fn *fn, void *arg)
     weir__mutex_unlock(&lock);
 }
 
+/* ---- times of turns ---- */
+
+static _Atomic unsigned timings; /* that have not ended */
+
+/* A sample that the watchdog has asked for stays that. */
+static void sample_next_turn(weir_executor *loop, void *arg)
+{
+    uint64_t at = atomic_load_explicit(&loop->stats.sample_at, memory_order_relaxed);
+
+    (void)arg;
+    while (at > 1 &&
+           !atomic_compare_exchange_weak_explicit(&loop->stats.sample_at, &at, 1,
+                                                  memory_order_relaxed, memory_order_relaxed))
+        ;
+}
+
+/* A loop that samples a turn meanwhile, and has not seen the count, samples one later. */
+void weir__running_loops_begin_timing(void)
+{
+    if (atomic_fetch_add_explicit(&timings, 1, memory_order_relaxed) == 0)
+        weir__running_loops_foreach(sample_next_turn, NULL);
+}
+
+void weir__running_loops_end_timing(void)
+{
+    atomic_fetch_sub_explicit(&timings, 1, memory_order_relaxed);
+}
+
+bool weir__running_loops_are_timed(void)
+{
+    return atomic_load_explicit(&timings, memory_order_relaxed) > 0;
+}
+
 /* ---- signals ---- */
 
 static bool has_own_thread(const weir_executor *executor)

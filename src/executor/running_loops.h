@@ -46,6 +46,11 @@ void weir__running_loops_remove(weir_executor *executor);
 typedef void weir__running_loop_fn(weir_executor *loop, void *arg);
 void weir__running_loops_foreach(weir__running_loop_fn *fn, void *arg);
 
+/* Any thread: begins and ends the recording of every turn; true meanwhile. Calls are counted. */
+void weir__running_loops_begin_timing(void);
+void weir__running_loops_end_timing(void);
+bool weir__running_loops_are_timed(void);
+
 /*
  * Lets a signal interrupt the threads that weir has started for event loops, whose signals are
  * blocked otherwise; 0: none. `begin` is called by each new thread. Threads of a factory of the

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "executor/running_loops.h"
+
 static uint64_t read_counter(const _Atomic uint64_t *counter)
 {
     return atomic_load_explicit(counter, memory_order_relaxed);
@@ -62,6 +64,16 @@ int weir_loop_read_stats(const weir_executor *executor, weir_loop_stats *ret_sta
     read_times(loop, ret_stats);
     read_calls(&loop->io->stats, ret_stats);
     return 0;
+}
+
+void weir_loops_begin_timing(void)
+{
+    weir__running_loops_begin_timing();
+}
+
+void weir_loops_end_timing(void)
+{
+    weir__running_loops_end_timing();
 }
 
 /* ---- the metric registry ---- */

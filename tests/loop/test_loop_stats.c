@@ -143,3 +143,29 @@ TEST_EACH_LOOP(loop_stats, are_in_the_metric_registry)
     host_end(host);
     assert_int_equal(metric_of(host->loop, "handles"), -1);
 }
+
+static void turn_often(struct host *host)
+{
+    for (int i = 0; i < 20; i++)
+        host_turn(host, 1);
+}
+
+TEST_EACH_LOOP(loop_stats, record_every_turn_on_request)
+{
+    int64_t turns, samples;
+
+    weir_loops_begin_timing();
+    weir_loops_begin_timing();
+    weir_loops_end_timing();
+    host_turn(host, 1);
+    turns = metric_of(host->loop, "turns");
+    samples = metric_of(host->loop, "turn_ns");
+    turn_often(host);
+    assert_true(metric_of(host->loop, "turns") >= turns + 20);
+    assert_true(metric_of(host->loop, "turn_ns") >= samples + 20);
+    weir_loops_end_timing();
+    host_turn(host, 1);
+    samples = metric_of(host->loop, "turn_ns");
+    turn_often(host);
+    assert_true(metric_of(host->loop, "turn_ns") <= samples + 2);
+}
