@@ -484,7 +484,7 @@ char *screen_draw(const struct view *view, struct snapshot *const *snapshots, si
         screen.moments = (struct moments){
             .now = snapshots[count - 1],
             .before = count > 1 ? snapshots[count - 2] : NULL,
-            .first = count > 1 ? snapshots[0] : NULL,
+            .first = count > 1 && view->height > 0 ? snapshots[0] : NULL,
         };
         draw_summary(&screen);
         draw_tables(&screen);

@@ -35,7 +35,8 @@ struct view {
 
 /*
  * Draws the last of `count` snapshots, which may be 0. Rates are those since the one before it, and
- * distributions those since the first one. Lines end in "\n". Free the text. NULL without memory.
+ * distributions those since the first one, or since the program was started if the height is not
+ * limited. Lines end in "\n". Free the text. NULL without memory.
  */
 char *screen_draw(const struct view *view, struct snapshot *const *snapshots, size_t count);
 
