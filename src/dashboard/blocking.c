@@ -29,10 +29,11 @@ static void block_this_loop(weir_ctx *ctx, weir_msg *msg)
     weir_executor *executor = weir_ctx_executor(ctx);
     bool is_moved = executor != weir_channel_executor(weir_ctx_channel(ctx));
 
-    weir__sleep(WEIR__DASHBOARD_BLOCK_NS);
+    weir__sleep(visitor->dashboard->block_ns);
     atomic_store_explicit(&visitor->is_blocking, false, memory_order_release);
     weir__visitor_offer(visitor,
-                        weir__dashboard_unblocked_message(weir_executor_name(executor), is_moved));
+                        weir__dashboard_unblocked_message(weir_executor_name(executor), is_moved,
+                                                          visitor->dashboard->block_ns));
     weir_msg_release(msg);
 }
 
@@ -42,7 +43,7 @@ const weir_handler weir__dashboard_block_handler = {.name = "dashboard-block",
                                                     .deinit = deinit,
                                                     .read = block_this_loop};
 
-void weir__visitor_apply_switch(weir__visitor *visitor, weir_ctx *ctx)
+bool weir__visitor_apply_switch(weir__visitor *visitor, weir_ctx *ctx)
 {
     weir__dashboard *dashboard = visitor->dashboard;
     bool is_on = atomic_load_explicit(&dashboard->moves_blocking, memory_order_acquire);
@@ -52,7 +53,7 @@ void weir__visitor_apply_switch(weir__visitor *visitor, weir_ctx *ctx)
 
     if (visitor->is_moving == is_on ||
         atomic_load_explicit(&visitor->is_blocking, memory_order_acquire))
-        return;
+        return false;
     weir_channel_get_options(channel, &options);
     options.offload_when_blocking = is_on ? dashboard->options.offload : NULL;
     err = weir_channel_set_options(channel, &options);
@@ -61,4 +62,5 @@ void weir__visitor_apply_switch(weir__visitor *visitor, weir_ctx *ctx)
                                     NULL, &weir__dashboard_block_handler, &visitor);
     if (err == 0)
         visitor->is_moving = is_on;
+    return err == 0;
 }

@@ -18,6 +18,7 @@
 
 #define SUBSYSTEM "dashboard"
 #define LOG_LINES 200
+#define BLOCK_NS weir_ms(400)
 #define PATH_MAX_LENGTH 100
 #define RANDOM_TOKEN_SIZE 16
 #define BLOCKS_PER_SECOND 20 /* that are described; the others are only counted */
@@ -220,6 +221,7 @@ static int create(weir_http_server *server, const weir_dashboard_options *option
     if (options->offload != NULL)
         (void)weir_group_retain(options->offload);
     dashboard->server = server;
+    dashboard->block_ns = BLOCK_NS;
     dashboard->chats.max = WEIR__DASHBOARD_CHATS_MAX;
     dashboard->blocks.max = WEIR__DASHBOARD_BLOCKS_MAX;
     err = copy_options(dashboard);

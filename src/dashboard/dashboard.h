@@ -29,10 +29,9 @@
 #include "os/mutex.h"
 
 #define WEIR__DASHBOARD_VISITORS_MAX 64
-#define WEIR__DASHBOARD_CHATS_MAX 50          /* messages that new visitors see */
-#define WEIR__DASHBOARD_BLOCKS_MAX 20         /* the same */
-#define WEIR__DASHBOARD_CHAT_MAX 500          /* bytes of a message */
-#define WEIR__DASHBOARD_BLOCK_NS weir_ms(400) /* for which the button blocks */
+#define WEIR__DASHBOARD_CHATS_MAX 50  /* messages that new visitors see */
+#define WEIR__DASHBOARD_BLOCKS_MAX 20 /* the same */
+#define WEIR__DASHBOARD_CHAT_MAX 500  /* bytes of a message */
 
 /* The last messages of a kind, for new visitors. */
 typedef struct weir__dashboard_recent {
@@ -54,6 +53,7 @@ typedef struct weir__dashboard {
     uint64_t sampled_line;          /* of the log, the last in the statistics; the sampler's */
     bool has_log_listener;
     bool has_block_listener;
+    _Atomic int64_t block_ns;   /* for which the button blocks; tests change it */
     atomic_bool moves_blocking; /* the switch: visitors' channels have offload_when_blocking */
 
     weir__mutex mutex;   /* guards these: */
@@ -110,7 +110,8 @@ weir_ws_message *weir__dashboard_block_message(const weir_block *block);
 weir_ws_message *weir__dashboard_chat_message(uint64_t number, const char *from, weir_span text);
 weir_ws_message *weir__dashboard_notice_message(const char *text);
 weir_ws_message *weir__dashboard_switch_message(bool is_on);
-weir_ws_message *weir__dashboard_unblocked_message(const char *executor, bool is_moved);
+weir_ws_message *weir__dashboard_unblocked_message(const char *executor, bool is_moved,
+                                                   int64_t duration_ns);
 
 /* The first message of a visitor, with what happened before. The caller has the mutex. */
 weir_ws_message *weir__dashboard_hello_message(weir__dashboard *dashboard, uint64_t visitor,

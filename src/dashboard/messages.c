@@ -33,7 +33,8 @@ weir_ws_message *weir__dashboard_switch_message(bool is_on)
     return weir__json_message_end(&json);
 }
 
-weir_ws_message *weir__dashboard_unblocked_message(const char *executor, bool is_moved)
+weir_ws_message *weir__dashboard_unblocked_message(const char *executor, bool is_moved,
+                                                   int64_t duration_ns)
 {
     weir__json json;
 
@@ -41,7 +42,7 @@ weir_ws_message *weir__dashboard_unblocked_message(const char *executor, bool is
         return NULL;
     weir__json_put_text(&json, "executor", executor);
     weir__json_put_bool(&json, "moved", is_moved);
-    weir__json_put_int(&json, "duration_ns", WEIR__DASHBOARD_BLOCK_NS);
+    weir__json_put_int(&json, "duration_ns", duration_ns);
     return weir__json_message_end(&json);
 }
 
@@ -111,7 +112,7 @@ weir_ws_message *weir__dashboard_hello_message(weir__dashboard *dashboard, uint6
     weir__json_put_bool(&json, "has_log", dashboard->log != NULL);
     weir__json_put_bool(&json, "chat", options->chat);
     weir__json_put_bool(&json, "can_block", options->can_block);
-    weir__json_put_int(&json, "block_ns", WEIR__DASHBOARD_BLOCK_NS);
+    weir__json_put_int(&json, "block_ns", dashboard->block_ns);
     weir__json_put_bool(&json, "can_move", options->can_block && options->offload != NULL);
     weir__json_put_bool(&json, "moves",
                         atomic_load_explicit(&dashboard->moves_blocking, memory_order_relaxed));

@@ -7,7 +7,7 @@
 
 #include "dashboard/dashboard.h"
 
-/* Defines weir__NAME_begin and weir__NAME_end around the content of a file under src/. */
+/* Defines two labels, weir__..._begin and weir__..._end, around a file under src/. */
 #define EMBED(name, path)                     \
     __asm__(".pushsection .rodata, \"a\"\n"   \
             ".hidden weir__" #name "_begin\n" \

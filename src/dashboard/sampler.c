@@ -58,6 +58,22 @@ void weir__dashboard_start_sampler(weir__dashboard *dashboard)
         schedule(dashboard, 0);
 }
 
+static void do_nothing(void *arg, int status)
+{
+    (void)arg;
+    (void)status;
+}
+
+/* A cancelled task ends when its executor wakes up: at once, or without memory when it was due. */
+static void cancel(weir_promise *sampler)
+{
+    int err;
+
+    (void)weir_promise_cancel(sampler);
+    err = weir_execute(weir_executor_global(), do_nothing, NULL);
+    (void)err;
+}
+
 void weir__dashboard_stop_sampler(weir__dashboard *dashboard)
 {
     weir_promise *sampler;
@@ -70,7 +86,7 @@ void weir__dashboard_stop_sampler(weir__dashboard *dashboard)
     dashboard->sampler = NULL;
     weir__mutex_unlock(&dashboard->mutex);
     if (is_sampling) {
-        (void)weir_promise_cancel(sampler);
+        cancel(sampler);
         (void)weir_promise_await(dashboard->ended, WEIR_NEVER);
     }
     weir_promise_release(sampler);

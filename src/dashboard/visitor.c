@@ -111,24 +111,7 @@ static void send_waiting(weir__visitor *visitor, weir_ctx *ctx)
     weir_promise_release(sent);
 }
 
-static void on_posted(void *arg, int status)
-{
-    weir__visitor *visitor = arg;
-    weir_ctx *ctx;
-
-    weir__mutex_lock(&visitor->dashboard->mutex);
-    visitor->is_posted = false;
-    ctx = visitor->is_open ? weir_ctx_retain(visitor->ctx) : NULL;
-    weir__mutex_unlock(&visitor->dashboard->mutex);
-    if (ctx != NULL && status == 0 && !weir_ctx_is_removed(ctx)) {
-        weir__visitor_apply_switch(visitor, ctx);
-        send_waiting(visitor, ctx);
-    }
-    weir_ctx_release(ctx);
-    weir__visitor_release(visitor);
-}
-
-/* ---- offering, on any thread ---- */
+static weir_task_fn on_posted;
 
 /* The caller has the mutex. */
 static void post(weir__visitor *visitor)
@@ -141,6 +124,36 @@ static void post(weir__visitor *visitor)
     if (!visitor->is_posted)
         weir__visitor_release(visitor);
 }
+
+static void post_again(weir__visitor *visitor)
+{
+    weir__mutex_lock(&visitor->dashboard->mutex);
+    if (visitor->is_open)
+        post(visitor);
+    weir__mutex_unlock(&visitor->dashboard->mutex);
+}
+
+static void on_posted(void *arg, int status)
+{
+    weir__visitor *visitor = arg;
+    weir_ctx *ctx;
+
+    weir__mutex_lock(&visitor->dashboard->mutex);
+    visitor->is_posted = false;
+    ctx = visitor->is_open ? weir_ctx_retain(visitor->ctx) : NULL;
+    weir__mutex_unlock(&visitor->dashboard->mutex);
+    if (ctx != NULL && status == 0 && !weir_ctx_is_removed(ctx)) {
+        /* A handler is not moved while messages are on the way: they go after it. */
+        if (!visitor->is_sending && weir__visitor_apply_switch(visitor, ctx))
+            post_again(visitor);
+        else
+            send_waiting(visitor, ctx);
+    }
+    weir_ctx_release(ctx);
+    weir__visitor_release(visitor);
+}
+
+/* ---- offering, on any thread ---- */
 
 /* The caller has the mutex. Takes the message. */
 static void append(weir__visitor *visitor, weir_ws_message *message)
@@ -167,35 +180,24 @@ void weir__visitor_offer(weir__visitor *visitor, weir_ws_message *message)
     weir__mutex_unlock(&visitor->dashboard->mutex);
 }
 
-#define FOREACH(visitor, dashboard)                                        \
-    for (weir__list *link = (dashboard)->visitors.next;                    \
-         link != &(dashboard)->visitors &&                                 \
-         ((visitor) = WEIR_CONTAINER_OF(link, weir__visitor, link), true); \
-         link = link->next)
-
 void weir__visitors_offer(weir__dashboard *dashboard, weir_ws_message *message)
 {
-    weir__visitor *visitor;
-
     if (message == NULL)
         return;
     weir__mutex_lock(&dashboard->mutex);
-    FOREACH(visitor, dashboard)
-    append(visitor, retain_message(message));
+    weir_list_foreach (link, &dashboard->visitors)
+        append(WEIR_CONTAINER_OF(link, weir__visitor, link), retain_message(message));
     weir__mutex_unlock(&dashboard->mutex);
     release_message(message);
 }
 
 void weir__visitors_offer_stats(weir__dashboard *dashboard, weir_ws_message *message)
 {
-    weir__visitor *visitor;
+    weir_list_foreach (link, &dashboard->visitors) {
+        weir__visitor *visitor = WEIR_CONTAINER_OF(link, weir__visitor, link);
 
-    FOREACH(visitor, dashboard)
-    {
-        if (message != NULL) {
-            release_message(visitor->stats);
-            visitor->stats = retain_message(message);
-        }
+        release_message(visitor->stats);
+        visitor->stats = retain_message(message);
         post(visitor);
     }
 }

@@ -55,7 +55,7 @@ void weir__dashboard_open_socket(weir_http_exchange *exchange, void *user_data);
 void weir__visitor_offer(weir__visitor *visitor, weir_ws_message *message);
 void weir__visitors_offer(weir__dashboard *dashboard, weir_ws_message *message);
 
-/* Offers statistics to all visitors, or only wakes them up: NULL. The caller has the mutex. */
+/* Offers statistics to all visitors. The caller has the mutex. */
 void weir__visitors_offer_stats(weir__dashboard *dashboard, weir_ws_message *message);
 
 /* ---- commands.c ---- */
@@ -68,7 +68,7 @@ void weir__visitor_command(weir__visitor *visitor, weir_ctx *ctx, weir_span text
 /* Adds the handler that blocks, behind the visitor's. Its option is the visitor. */
 extern const weir_handler weir__dashboard_block_handler;
 
-/* On the loop: sets offload_when_blocking as the switch says. */
-void weir__visitor_apply_switch(weir__visitor *visitor, weir_ctx *ctx);
+/* On the loop: sets offload_when_blocking as the switch says. False: nothing has changed. */
+bool weir__visitor_apply_switch(weir__visitor *visitor, weir_ctx *ctx);
 
 #endif
