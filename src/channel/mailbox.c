@@ -232,6 +232,8 @@ static void append_locked(weir__mailbox *box, weir__mail *node, uint32_t slot)
 {
     if ((slot & (WEIR__ACTIVE | WEIR__INACTIVE)) != 0)
         box->has_ended = slot == WEIR__INACTIVE;
+    if (slot == WEIR__ACTIVE)
+        box->is_discarding = false;
     if (node == NULL) {
         append_fixed_locked(box, slot);
         return;
@@ -375,7 +377,8 @@ uint32_t weir__mailbox_take(weir__mailbox *box, weir__mail **ret_node)
     node = waiting != NULL && box->has_ended ? waiting : first_free_locked(box, waiting);
     if (node != NULL) {
         weir__list_remove(&node->link);
-        slot = node == waiting ? WEIR__MAIL_DISCARDED : node->slot;
+        box->is_discarding = box->is_discarding || node == waiting;
+        slot = node->slot == WEIR__READ && box->is_discarding ? WEIR__MAIL_DISCARDED : node->slot;
         if (!node->is_fixed)
             *ret_node = node;
     } else if (waiting != NULL && box->has_passed) {

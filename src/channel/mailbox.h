@@ -56,6 +56,7 @@ typedef struct weir__mailbox {
     bool is_asked;                  /* a message was requested and has not passed */
     bool has_passed;                /* a message has, since the last read_complete */
     bool has_ended;                 /* the channel is inactive */
+    bool is_discarding;             /* then, after a message was: none behind it passes */
     unsigned flushing;              /* nodes with FLUSHES: no message waits */
     weir__mail fixed[WEIR__MAIL_FIXED];
 } weir__mailbox;

@@ -492,7 +492,7 @@ static bool send_some(struct run *run, struct connection *connection)
     while (length % (ssize_t)sizeof(numbers[0]) != 0) {
         ssize_t more = send(connection->peer, (const char *)numbers + length, 1, MSG_NOSIGNAL);
 
-        if (more < 0 && errno != EAGAIN)
+        if (more < 0 && errno != EAGAIN && errno != EINTR)
             break;
         length += more > 0 ? more : 0;
     }
@@ -507,7 +507,7 @@ static bool receive_some(struct run *run, struct connection *connection, bool *r
     ssize_t length = recv(connection->peer, bytes, sizeof(bytes), 0);
     uint32_t number;
 
-    *ret_has_ended = length == 0 || (length < 0 && errno != EAGAIN);
+    *ret_has_ended = length == 0 || (length < 0 && errno != EAGAIN && errno != EINTR);
     for (ssize_t i = 0; i < length; i++) {
         connection->bytes[connection->part++] = bytes[i];
         if (connection->part < sizeof(number))
