@@ -24,6 +24,11 @@ static struct {
     uint64_t left_out;
 } log_period;
 
+void weir__block_reset_log(void)
+{
+    memset(&log_period, 0, sizeof(log_period));
+}
+
 /* Returns true if a block that begins now is logged. */
 static bool admit_to_log(const weir__block_policy *policy, int64_t now_ns)
 {

@@ -31,6 +31,9 @@ typedef struct weir__block_policy {
 
 #define WEIR__BLOCK_LOG_PERIOD_NS weir_seconds(10)
 
+/* The watchdog starts: no block was logged. */
+void weir__block_reset_log(void);
+
 /*
  * Reports that a loop is blocked, at a time of the watchdog's clock. Interrupts its thread. The
  * result retains the loop weakly. NULL: no memory; then the block is counted and not described.

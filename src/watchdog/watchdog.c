@@ -297,6 +297,7 @@ static void configure(const weir_watchdog_options *options)
         .blocks_before_offload = (uint64_t)options->blocks_before_offload,
         .logged_blocks = (uint64_t)options->logged_blocks,
     };
+    weir__block_reset_log();
     self.look += 2; /* no watch is of the look before */
     self.look_ns = weir__clock_now(self.clock);
 }
