@@ -127,6 +127,56 @@ WEIR__NO_STACK_PROTECTOR static inline int parse_header(weir_ctx *ctx, const wei
     return 1;
 }
 
+/* ---- short messages ---- */
+
+/* Passes on a message that arrived whole. */
+static inline int pass_whole(const weir__ws *ws, weir_ws_message *message, weir_msg **ret_msg)
+{
+    weir__ws_count(ws, WEIR__WS_MESSAGES_RECEIVED, message);
+    *ret_msg = &message->msg;
+    return 1;
+}
+
+/* The usual frame: a whole message of at most 125 bytes. */
+static inline bool is_short(const weir__ws *ws, const weir_buf *in)
+{
+    const uint8_t *bytes = weir_buf_bytes(in);
+    size_t readable = weir_buf_readable(in), length;
+
+    if (readable < 2 || ws->incoming.type != 0 ||
+        (bytes[0] != (WEIR__WS_FIN | WEIR__WS_TEXT) &&
+         bytes[0] != (WEIR__WS_FIN | WEIR__WS_BINARY)))
+        return false;
+    length = bytes[1] ^ (ws->is_client ? 0 : 0x80); /* too long if the bit of the mask is wrong */
+    return length <= WEIR__WS_CONTROL_MAX && length <= ws->max_message &&
+           readable - 2 >= length + (ws->is_client ? 0 : 4);
+}
+
+WEIR__NO_STACK_PROTECTOR static int decode_short(weir_ctx *ctx, weir__ws *ws, weir_buf *in,
+                                                 weir_msg **ret_msg)
+{
+    const uint8_t *bytes = weir_buf_bytes(in);
+    size_t length = bytes[1] & 0x7f, size = ws->is_client ? 2 : 6;
+    enum weir_ws_type type = (enum weir_ws_type)(bytes[0] & 0xf);
+    weir_ws_message *message;
+    weir_buf *payload;
+    bool is_ascii;
+    int err = weir__ws_payload_create(length, &payload);
+
+    if (err < 0)
+        return fail_with(ctx, ws, in, err);
+    is_ascii = weir__ws_copy_unmasked(weir_buf_space(payload), bytes + size, length,
+                                      ws->is_client ? NULL : bytes + 2);
+    (void)weir_buf_advance(payload, length);
+    (void)weir_buf_skip(in, size + length);
+    if (!is_ascii && type == WEIR_WS_TEXT && !weir_buf_is_utf8(payload)) {
+        weir_buf_release(payload);
+        return fail(ctx, ws, in, WEIR_WS_NOT_UTF8, "text is not UTF-8");
+    }
+    err = weir__ws_message_create(type, payload, WEIR__WS_OWN_ROOM, &message);
+    return err < 0 ? fail_with(ctx, ws, in, err) : pass_whole(ws, message, ret_msg);
+}
+
 /* ---- whole messages ---- */
 
 /* The payload of a whole frame: a copy if it is short or cannot be unmasked in place. */
@@ -174,11 +224,7 @@ WEIR__NO_STACK_PROTECTOR static int decode_whole(weir_ctx *ctx, weir__ws *ws, we
         return fail(ctx, ws, in, WEIR_WS_NOT_UTF8, "text is not UTF-8");
     }
     err = weir__ws_message_create((enum weir_ws_type)header->opcode, payload, room, &message);
-    if (err < 0)
-        return fail_with(ctx, ws, in, err);
-    weir__ws_count(ws, WEIR__WS_MESSAGES_RECEIVED, message);
-    *ret_msg = &message->msg;
-    return 1;
+    return err < 0 ? fail_with(ctx, ws, in, err) : pass_whole(ws, message, ret_msg);
 }
 
 /* ---- control frames ---- */
@@ -410,9 +456,10 @@ static int begin_frame(weir_ctx *ctx, weir__ws *ws, weir_buf *in, const struct f
 
 /* ---- entry point ---- */
 
-WEIR__NO_STACK_PROTECTOR int weir__ws_decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+/* Not inlined: the short messages of weir__ws_decode need none of its registers. */
+static __attribute__((noinline)) int decode_frame(weir_ctx *ctx, weir__ws *ws, weir_buf *in,
+                                                  weir_msg **ret_msg)
 {
-    weir__ws *ws = weir_ctx_state(ctx);
     const char *detail;
     struct frame_header header;
     int result;
@@ -434,4 +481,13 @@ WEIR__NO_STACK_PROTECTOR int weir__ws_decode(weir_ctx *ctx, weir_buf *in, weir_m
         header.length <= ws->max_message && header.length <= weir_buf_readable(in) - header.size)
         return decode_whole(ctx, ws, in, &header, ret_msg);
     return begin_frame(ctx, ws, in, &header, ret_msg);
+}
+
+WEIR__NO_STACK_PROTECTOR int weir__ws_decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
+{
+    weir__ws *ws = weir_ctx_state(ctx);
+
+    if (!ws->is_deaf && is_short(ws, in))
+        return decode_short(ctx, ws, in, ret_msg);
+    return decode_frame(ctx, ws, in, ret_msg);
 }

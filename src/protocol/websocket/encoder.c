@@ -60,17 +60,16 @@ static uint8_t *bytes_of(weir_buf *buf)
  * the buffer. */
 static void complete_frame(const weir__ws *ws, uint8_t first, weir_buf *payload)
 {
-    uint8_t header[WEIR__WS_HEADER_MAX];
-    size_t length = put_header(header, first, weir_buf_readable(payload));
+    size_t length = weir_buf_readable(payload), size = header_length(ws, length);
+    uint8_t *header = bytes_of(payload) - size;
 
+    (void)weir_buf_set_read_index(payload, weir_buf_read_index(payload) - size);
+    (void)put_header(header, first, length);
     if (ws->is_client) {
         header[1] |= 0x80;
-        weir_random_bytes(header + length, 4);
-        weir__ws_mask(bytes_of(payload), weir_buf_readable(payload), header + length, 0);
-        length += 4;
+        weir_random_bytes(header + size - 4, 4);
+        weir__ws_mask(header + size, length, header + size - 4, 0);
     }
-    (void)weir_buf_set_read_index(payload, weir_buf_read_index(payload) - length);
-    memcpy(bytes_of(payload), header, length);
 }
 
 /* ---- payloads ---- */
@@ -149,12 +148,13 @@ static int begin_frame(weir__ws *ws, const weir_ws_message *message, uint8_t *re
 {
     uint8_t first = WEIR__WS_FIN | message->type;
 
-    if (message->type > WEIR_WS_BINARY) {
-        *ret_first = first;
+    *ret_first = first;
+    if (message->type > WEIR_WS_BINARY)
         return 0;
-    }
     if (message->is_first == ws->is_writing)
         return -EINVAL;
+    if (message->is_first && message->is_last && ws->deflate == NULL)
+        return 0;
     if (message->is_first && !message->is_last)
         ws->is_writing = true;
     if (message->is_first)
@@ -200,43 +200,51 @@ static void fail_message(weir_ctx *ctx, const weir__ws *ws, const weir_ws_messag
         weir_channel_abort(weir_ctx_channel(ctx), NULL);
 }
 
-WEIR__NO_STACK_PROTECTOR static void write_message(weir_ctx *ctx, weir__ws *ws,
-                                                   weir_ws_message *message, weir_promise *done)
+static __attribute__((noinline)) void refuse_message(weir_ctx *ctx, const weir__ws *ws,
+                                                     weir_ws_message *message, weir_promise *done)
+{
+    weir_msg_release(&message->msg);
+    if (ws->has_sent_close)
+        weir_ctx_report(ctx, done, WEIR_ECLOSED, "the WebSocket is closing");
+    else if (ws->is_writing)
+        weir_ctx_report(ctx, done, -EINVAL, "a WebSocket message inside another one");
+    else
+        weir_ctx_report(ctx, done, -EINVAL, "a part of a WebSocket message without a first one");
+}
+
+static __attribute__((noinline)) void write_copy(weir_ctx *ctx, const weir__ws *ws, uint8_t first,
+                                                 weir_ws_message *message, weir_promise *done)
 {
     weir_msg *frame;
-    uint8_t first;
-    int err;
+    int err = make_frame(ws, first, message, &frame);
 
-    if (ws->has_sent_close) {
-        weir_msg_release(&message->msg);
-        weir_ctx_report(ctx, done, WEIR_ECLOSED, "the WebSocket is closing");
-        return;
-    }
-    err = begin_frame(ws, message, &first);
-    if (err < 0) {
-        weir_msg_release(&message->msg);
-        weir_ctx_report(ctx, done, err,
-                        ws->is_writing ? "a WebSocket message inside another one"
-                                       : "a part of a WebSocket message without a first one");
-        return;
-    }
-    if (message->type <= WEIR_WS_BINARY)
-        weir__ws_count(ws, WEIR__WS_MESSAGES_SENT, message);
-    if ((message->type > WEIR_WS_BINARY || !ws->is_compressing) && is_own(ws, message)) {
-        weir_buf *payload = message->payload;
-
-        message->payload = NULL;
-        weir_msg_release(&message->msg);
-        complete_frame(ws, first, payload);
-        weir_write(ctx, weir_buf_msg(payload), done);
-        return;
-    }
-    err = make_frame(ws, first, message, &frame);
     if (err == 0)
         weir_write(ctx, frame, done);
     else
         fail_message(ctx, ws, message, done, err);
     weir_msg_release(&message->msg);
+}
+
+WEIR__NO_STACK_PROTECTOR static void write_message(weir_ctx *ctx, weir__ws *ws,
+                                                   weir_ws_message *message, weir_promise *done)
+{
+    weir_buf *payload = message->payload;
+    uint8_t first;
+
+    if (ws->has_sent_close || begin_frame(ws, message, &first) < 0) {
+        refuse_message(ctx, ws, message, done);
+        return;
+    }
+    if (message->type <= WEIR_WS_BINARY)
+        weir__ws_count(ws, WEIR__WS_MESSAGES_SENT, message);
+    if ((ws->is_compressing && message->type <= WEIR_WS_BINARY) || !is_own(ws, message)) {
+        write_copy(ctx, ws, first, message, done);
+        return;
+    }
+    message->payload = NULL;
+    weir_msg_release(&message->msg);
+    complete_frame(ws, first, payload);
+    weir_write(ctx, weir_buf_msg(payload), done);
 }
 
 void weir__ws_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)

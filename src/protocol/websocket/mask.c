@@ -165,3 +165,40 @@ void weir__ws_mask(uint8_t *bytes, size_t length, const uint8_t key[4], uint64_t
     else
         best()(bytes, length, key, offset);
 }
+
+/* ---- short payloads ---- */
+
+static uint64_t copy_word(uint8_t *to, const uint8_t *from, uint32_t turned)
+{
+    uint64_t word;
+
+    memcpy(&word, from, sizeof(word));
+    word ^= turned | (uint64_t)turned << 32;
+    memcpy(to, &word, sizeof(word));
+    return word;
+}
+
+/* The last eight bytes are one word, too, which may overlap the one before. */
+bool weir__ws_copy_unmasked(uint8_t *to, const uint8_t *from, size_t length, const uint8_t *key)
+{
+    static const uint8_t zeros[4];
+    uint64_t all = 0;
+    uint32_t word;
+    size_t i = 0;
+
+    if (key == NULL)
+        key = zeros;
+    memcpy(&word, key, sizeof(word));
+    for (; i + sizeof(all) <= length; i += sizeof(all))
+        all |= copy_word(to + i, from + i, word);
+    if (i < length && length >= sizeof(all)) {
+        i = length - sizeof(all);
+        all |= copy_word(to + i, from + i, turned_key(key, i));
+    } else {
+        for (; i < length; i++) {
+            to[i] = from[i] ^ key[i % 4];
+            all |= to[i];
+        }
+    }
+    return (all & 0x8080808080808080u) == 0;
+}

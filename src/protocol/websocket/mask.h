@@ -25,4 +25,8 @@ extern const weir__ws_masker weir__ws_maskers[];
 /* The best one. */
 weir__ws_mask_fn weir__ws_mask;
 
+/* Copies bytes and unmasks them, for short payloads: it begins at once. `key` NULL: only copies.
+ * Returns true if all of them are ASCII. */
+bool weir__ws_copy_unmasked(uint8_t *to, const uint8_t *from, size_t length, const uint8_t *key);
+
 #endif

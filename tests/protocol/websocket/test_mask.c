@@ -67,3 +67,24 @@ TEST(mask, continues_at_any_offset)
         assert_memory_equal(whole, parts, LENGTH);
     }
 }
+
+TEST(mask, copies_short_payloads)
+{
+    static const uint8_t zeros[4];
+    uint8_t from[140], to[140];
+
+    for (size_t length = 0; length <= 130; length++)
+        for (size_t high = 0; high <= length; high++)
+            for (int masked = 0; masked < 2; masked++) {
+                const uint8_t *used = masked ? key : zeros;
+
+                for (size_t i = 0; i < length; i++)
+                    from[i] = (uint8_t)((i == high ? 0x80 : i % 128) ^ used[i % 4]);
+                memset(to, 0xee, sizeof(to));
+                assert_int_equal(weir__ws_copy_unmasked(to, from, length, masked ? key : NULL),
+                                 high == length);
+                for (size_t i = 0; i < length; i++)
+                    assert_int_equal(to[i], i == high ? 0x80 : i % 128);
+                assert_int_equal(to[length], 0xee);
+            }
+}
