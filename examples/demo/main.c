@@ -221,6 +221,7 @@ static int start(struct demo *demo)
 {
     int err = make_contexts(demo);
 
+    weir_loops_begin_timing(); /* so that quiet loops have turn times in /metrics, too */
     if (!err && !demo->has_no_watchdog)
         err = weir_watchdog_start(NULL);
     if (!err)
@@ -331,6 +332,7 @@ static void print_addresses(const struct demo *demo)
 static void stop(struct demo *demo)
 {
     weir_watchdog_stop();
+    weir_loops_end_timing();
     weir_http_server_release(demo->https); /* NULL is ignored, here and below */
     weir_http_server_release(demo->http);
     weir_server_release(demo->echo);
