@@ -262,9 +262,26 @@ int weir_utf8_check(weir_utf8 *utf8, weir_span span)
     return err;
 }
 
+/* For short texts. The last word overlaps the one before. */
+static bool is_ascii(const uint8_t *bytes, size_t length)
+{
+    uint64_t all = 0, word;
+
+    if (length < sizeof(word))
+        return false;
+    for (size_t i = 0; i + sizeof(word) < length; i += sizeof(word)) {
+        memcpy(&word, bytes + i, sizeof(word));
+        all |= word;
+    }
+    memcpy(&word, bytes + length - sizeof(word), sizeof(word));
+    return ((all | word) & UINT64_C(0x8080808080808080)) == 0;
+}
+
 bool weir_span_is_utf8(weir_span span)
 {
     weir_utf8 utf8 = {0, 0, 0};
 
+    if (span.length < LONG && is_ascii(span.data, span.length))
+        return true;
     return weir_utf8_check(&utf8, span) == 0 && weir_utf8_is_complete(&utf8);
 }
