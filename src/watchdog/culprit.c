@@ -5,7 +5,8 @@
  *
  * A compiler may have split off the unlikely part of a function, as "on_read.cold", which begins at
  * an address of its own. Then symbol names are compared. A function whose last act is the
- * call that blocks may have left no frame at all: then no handler is found.
+ * call that blocks may have left no frame at all (base/keep_frame.h): then no handler is found, or
+ * that before it in the pipeline.
  */
 #include <string.h>
 

@@ -11,6 +11,7 @@
 #include <weir/memory.h>
 #include <weir/pipeline.h>
 
+#include "base/keep_frame.h"
 #include "base/options.h"
 #include "protocol/websocket/websocket.h"
 
@@ -204,6 +205,7 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
     ws->has_heard = true;
     ws->is_reading = true;
     weir_decoder_read(ctx, msg);
+    WEIR__KEEP_FRAME();
 }
 
 /* One flush per read: also for what the application writes and flushes in its read_complete. */
