@@ -50,7 +50,7 @@ typedef struct weir__dashboard {
     char url[192];                  /* up to the path */
     const weir_http_server *server; /* until it releases the dashboard */
     weir__log_history *log;         /* NULL = none */
-    uint64_t sampled_line;          /* of the log, the last in the statistics; the sampler's */
+    uint64_t sampled_line;          /* of the log, the last one that was sent; the sampler's */
     bool has_log_listener;
     bool has_block_listener;
     _Atomic int64_t block_ns;   /* for which the button blocks; tests change it */
@@ -105,10 +105,13 @@ void weir__dashboard_stop_sampler(weir__dashboard *dashboard);
 
 /* ---- messages.c: each returns NULL without memory ---- */
 
-weir_ws_message *weir__dashboard_stats_message(weir__dashboard *dashboard);
+weir_ws_message *weir__dashboard_stats_message(void);
 weir_ws_message *weir__dashboard_block_message(const weir_block *block);
 weir_ws_message *weir__dashboard_chat_message(uint64_t number, const char *from, weir_span text);
 weir_ws_message *weir__dashboard_notice_message(const char *text);
+
+/* The lines after number `*last`, which is set to the last one; NULL if there are none. */
+weir_ws_message *weir__dashboard_log_message(weir__log_history *log, uint64_t *last);
 weir_ws_message *weir__dashboard_switch_message(bool is_on);
 weir_ws_message *weir__dashboard_unblocked_message(const char *executor, bool is_moved,
                                                    int64_t duration_ns);

@@ -46,6 +46,24 @@ weir_ws_message *weir__dashboard_unblocked_message(const char *executor, bool is
     return weir__json_message_end(&json);
 }
 
+weir_ws_message *weir__dashboard_log_message(weir__log_history *log, uint64_t *last)
+{
+    uint64_t before = *last;
+    weir_ws_message *message;
+    weir__json json;
+
+    if (log == NULL || weir__json_message_begin(&json, "log") < 0)
+        return NULL;
+    weir__json_key(&json, "lines");
+    *last = weir__log_history_write(log, before, &json);
+    message = weir__json_message_end(&json);
+    if (message != NULL && *last == before) {
+        weir_msg_release(weir_ws_message_msg(message));
+        message = NULL;
+    }
+    return message;
+}
+
 weir_ws_message *weir__dashboard_chat_message(uint64_t number, const char *from, weir_span text)
 {
     weir__json json;

@@ -5,19 +5,30 @@
 #include "dashboard/dashboard.h"
 
 #include <weir/executor.h>
+#include <weir/loop.h>
 #include <weir/timer.h>
 
 #include "dashboard/visitor.h"
 
 static weir_task_fn sample;
 
+/* Loops measure every turn meanwhile, not only some. The caller has the mutex. */
+static void set_sampling(weir__dashboard *dashboard, bool is_sampling)
+{
+    if (is_sampling && !dashboard->is_sampling)
+        weir_loops_begin_timing();
+    else if (!is_sampling && dashboard->is_sampling)
+        weir_loops_end_timing();
+    dashboard->is_sampling = is_sampling;
+}
+
 /* The caller has the mutex. */
 static void schedule(weir__dashboard *dashboard, int64_t delay_ns)
 {
     weir_promise_release(dashboard->sampler);
     dashboard->sampler = NULL;
-    dashboard->is_sampling = weir_schedule(weir_executor_global(), delay_ns, sample, dashboard,
-                                           &dashboard->sampler) == 0;
+    set_sampling(dashboard, weir_schedule(weir_executor_global(), delay_ns, sample, dashboard,
+                                          &dashboard->sampler) == 0);
 }
 
 /* The caller has the mutex. */
@@ -35,17 +46,24 @@ static void send_to_all(weir__dashboard *dashboard, weir_ws_message *message)
 static void sample(void *arg, int status)
 {
     weir__dashboard *dashboard = arg;
-    weir_ws_message *message = status == 0 ? weir__dashboard_stats_message(dashboard) : NULL;
+    weir_ws_message *message = NULL;
     weir_promise *ended = NULL;
+
+    if (status == 0) {
+        weir__visitors_offer(dashboard,
+                             weir__dashboard_log_message(dashboard->log, &dashboard->sampled_line));
+        message = weir__dashboard_stats_message();
+    }
 
     weir__mutex_lock(&dashboard->mutex);
     if (message != NULL)
         send_to_all(dashboard, message);
-    dashboard->is_sampling = false;
+    if (status == 0 && dashboard->visitor_count > 0 && !dashboard->is_closed)
+        schedule(dashboard, dashboard->options.interval_ns);
+    else
+        set_sampling(dashboard, false);
     if (dashboard->is_closed)
         ended = weir_promise_retain(dashboard->ended);
-    else if (status == 0 && dashboard->visitor_count > 0)
-        schedule(dashboard, dashboard->options.interval_ns);
     weir__mutex_unlock(&dashboard->mutex);
     if (ended != NULL)
         (void)weir_promise_succeed(ended, NULL);

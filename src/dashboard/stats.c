@@ -8,7 +8,7 @@
  *       "metrics":{"channels.active{transport=\"tcp\"}":3, ...},
  *       "histograms":{"http.request_ns":{"count":..,"sum":..,"p50":..,"p99":..,"max":..,
  *                                        "buckets":HISTOGRAM}, ...},
- *       "handlers":[...],"log":[...]}
+ *       "handlers":[...]}
  *
  * HISTOGRAM is [B, N, N, ...]: N values of B bits, of B + 1 bits, and so on; [] without values.
  * All counts are totals, so a visitor that missed a message computes the same rates from the next.
@@ -251,7 +251,7 @@ static void write_samples(weir__json *json, const weir__metric_samples *samples)
     write_metrics(json, samples, true);
 }
 
-weir_ws_message *weir__dashboard_stats_message(weir__dashboard *dashboard)
+weir_ws_message *weir__dashboard_stats_message(void)
 {
     weir__metric_samples samples;
     weir__json json;
@@ -268,8 +268,5 @@ weir_ws_message *weir__dashboard_stats_message(weir__dashboard *dashboard)
     weir__json_open(&json, '[');
     weir_handler_stats_foreach(write_handler, &json);
     weir__json_close(&json, ']');
-    weir__json_key(&json, "log");
-    dashboard->sampled_line =
-        weir__log_history_write(dashboard->log, dashboard->sampled_line, &json);
     return weir__json_message_end(&json);
 }

@@ -204,31 +204,31 @@ void weir__visitors_offer_stats(weir__dashboard *dashboard, weir_ws_message *mes
 
 /* ---- the handler ---- */
 
-/* The caller has the mutex. Returns the first message. */
-static weir_ws_message *join(weir__visitor *visitor, weir_ctx *ctx)
+/* The caller has the mutex. */
+static void join(weir__visitor *visitor, weir_ctx *ctx)
 {
     weir__dashboard *dashboard = visitor->dashboard;
     const char *loop = weir_executor_name(weir_ctx_executor(ctx));
+    weir_ws_message *hello;
 
     visitor->is_open = true;
     visitor->ctx = weir_ctx_retain(ctx);
     visitor->number = ++dashboard->last_visitor;
-    weir__list_append(&dashboard->visitors, &retain(visitor)->link);
-    dashboard->visitor_count++;
+    hello = weir__dashboard_hello_message(dashboard, visitor->number, loop);
+    if (hello != NULL)
+        append(visitor, hello);
     if (dashboard->stats != NULL && dashboard->is_sampling)
         visitor->stats = retain_message(dashboard->stats);
+    weir__list_append(&dashboard->visitors, &retain(visitor)->link);
+    dashboard->visitor_count++;
     weir__dashboard_start_sampler(dashboard);
-    return weir__dashboard_hello_message(dashboard, visitor->number, loop);
 }
 
 static void open_visitor(weir__visitor *visitor, weir_ctx *ctx)
 {
-    weir_ws_message *hello;
-
     weir__mutex_lock(&visitor->dashboard->mutex);
-    hello = join(visitor, ctx);
+    join(visitor, ctx);
     weir__mutex_unlock(&visitor->dashboard->mutex);
-    weir__visitor_offer(visitor, hello);
 }
 
 static void leave(weir__visitor *visitor)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The live page. The server sends JSON over a WebSocket: "hello" once, "stats" every interval with
-// totals, from which rates are computed here, and "block", "chat", "move", "unblocked" and "notice"
+// totals, from which rates are computed here, and "log", "block", "chat", "move", "unblocked" and "notice"
 // when they happen. Everything is drawn once per "stats"; nothing else moves.
 "use strict";
 
@@ -450,7 +450,7 @@ const charts = [
     hint: "from the head of the request to the end of the response"},
   {title: "Time in the queue", name: "queue", hint: "of every 64th task",
     read: () => current.loops.reduce((all, loop) => counts(loop.queue, all), counts(null))},
-  {title: "Turns of loops", name: "turns", hint: "of every 64th turn, and blocked ones",
+  {title: "Turns of loops", name: "turns", hint: "since the page was opened",
     read: () => loopsOf(current).reduce((all, loop) => counts(loop.turn_ns, all), counts(null))},
 ];
 
@@ -602,7 +602,6 @@ function showStats(stats) {
   current = stats;
   if (previous)
     seconds = Math.max(0.05, (current.time - previous.time) / 1000);
-  stats.log.forEach(addLine);
   showTiles();
   showLoops();
   showBlocksSummary();
@@ -611,7 +610,6 @@ function showStats(stats) {
   showMemory();
   showHandlers();
   showMetrics();
-  showLog();
 }
 
 const receivers = {
@@ -622,6 +620,10 @@ const receivers = {
     showHello();
   },
   stats: showStats,
+  log(message) {
+    message.lines.forEach(addLine);
+    showLog();
+  },
   chat: showChat,
   block(message) {
     showBlock(message, true);
