@@ -43,7 +43,7 @@ static weir__ws_deflate *new_deflate(uint8_t terms)
                                                           .decompress_bits = bits,
                                                           .compress_alone = (terms & ALONE) != 0,
                                                           .decompress_alone = (terms & ALONE) != 0},
-                                1 + (terms & 0x3f) / 7, &deflate) == 0);
+                                1 + (terms & 0x3f) / 7 % 9, &deflate) == 0);
     return deflate;
 }
 
@@ -51,7 +51,8 @@ static weir_span cut(weir_span *rest, size_t length)
 {
     weir_span part = weir_span_of(rest->data, rest->length < length ? rest->length : length);
 
-    rest->data += part.length;
+    if (part.length > 0)
+        rest->data += part.length;
     rest->length -= part.length;
     return part;
 }
