@@ -178,7 +178,9 @@ int64_t weir_ctx_now(const weir_ctx *ctx)
 {
     const weir_executor *executor = weir_ctx_executor(ctx);
 
-    return executor != NULL ? weir_loop_now(executor) : 0;
+    return executor != NULL && weir__executor_state(executor) < WEIR_EXECUTOR_TERMINATED
+               ? weir__executor_now(executor)
+               : 0;
 }
 
 int64_t weir_ctx_turn_time(const weir_ctx *ctx)

@@ -230,7 +230,8 @@ static void begin_exchange(weir_ctx *ctx, weir__http1_server *server, weir_http_
                            const weir__http1_framing *framing)
 {
     weir__http_count(WEIR__HTTP_REQUESTS + request->method, 1);
-    server->begun_ns = weir_ctx_turn_time(ctx);
+    if (!server->is_new)
+        server->begun_ns = weir_ctx_turn_time(ctx);
     server->is_new = true;
     request->codec = &codec;
     server->phase = WEIR__HTTP1_CONTENT;
@@ -482,7 +483,7 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
     weir__http1_server *server = server_of(ctx);
 
     if (!server->has_switched)
-        weir__http_count(WEIR__HTTP_BYTES_RECEIVED, weir_msg_size(msg));
+        weir__http_count(WEIR__HTTP_BYTES_RECEIVED, weir__http_bytes_of(msg));
     if (server->is_stuck)
         count_waiting(ctx, server, weir_msg_size(msg));
     if (server->is_busy) {

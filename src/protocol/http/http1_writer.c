@@ -52,7 +52,7 @@ static void pass(weir_ctx *ctx, weir__http1_writer *writer, weir_msg *msg, weir_
     if (writer->is_server)
         weir__http_count(WEIR__HTTP_BYTES_SENT, file != NULL
                                                     ? (uint64_t)weir_file_range_remaining(file)
-                                                    : weir_msg_size(msg));
+                                                    : weir__http_bytes_of(msg));
     if (file != NULL && weir_file_range_remaining(file) >= LARGE_FILE) {
         release_file(writer);
         writer->file = file;

@@ -11,6 +11,8 @@
 
 #include <stdatomic.h>
 
+#include <weir/buf.h>
+
 #include "base/histogram.h"
 #include "base/list.h"
 
@@ -76,10 +78,20 @@ static inline void weir__http_count(unsigned counter, uint64_t n)
     weir__http_counts_add(weir__http_counts_get(), counter, n);
 }
 
+/* The bytes of a message. Most are buffers: without an indirect call. */
+static inline uint64_t weir__http_bytes_of(weir_msg *msg)
+{
+    const weir_buf *buf = weir_buf_of(msg);
+
+    return buf != NULL ? weir_buf_readable(buf) : weir_msg_size(msg);
+}
+
 /* Any thread: counts a response by the first digit of its status. */
 static inline void weir__http_count_response(int status)
 {
-    if (status >= 100 && status < 600)
+    if (status >= 200 && status < 300) /* most: without a division */
+        weir__http_count(WEIR__HTTP_RESPONSES + 1, 1);
+    else if (status >= 100 && status < 600)
         weir__http_count(WEIR__HTTP_RESPONSES + (unsigned)status / 100 - 1, 1);
 }
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""prometheus.py SERVER: scrapes http-test-server on every backend. promtool and the parsers of
-prometheus_client accept what it exports, the formats agree with each other, and the values agree
-exactly with a scripted load.
+"""prometheus.py SERVER [COUNT]: scrapes http-test-server on every backend, or on the first COUNT.
+promtool and the parsers of prometheus_client accept what it exports, the formats agree with each
+other, and the values agree exactly with a scripted load.
 """
 import base64
 import json
@@ -242,10 +242,10 @@ def check_values(server, has_tls):
     return scraper
 
 
-def main(program):
+def main(program, count=None):
     peers.need("promtool")
     peers.need_module("prometheus_client")
-    runs = [(io, False) for io in peers.backends(program)]
+    runs = [(io, False) for io in peers.backends(program)[:count and int(count)]]
     if peers.has_tls(program):
         runs.append((runs[0][0], True))
     for io, has_tls in runs:
