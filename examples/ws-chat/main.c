@@ -99,7 +99,7 @@ static void enter(weir_http_exchange *exchange, void *user_data)
     if (!take_word(guest->room, weir_http_exchange_parameter(exchange, "room")) ||
         !take_word(guest->name, weir_http_exchange_query(exchange, "name"))) {
         weir_http_respond_error(exchange, 400,
-                                "expected /rooms/ROOM?name=NAME, 1 to 32 bytes each");
+                                "expected /rooms/ROOM?name=NAME, 1 to 64 bytes each");
         free(guest);
     } else if (weir_attribute_set(weir_http_exchange_channel(exchange), &guest_of, guest) < 0) {
         free(guest);

@@ -8,7 +8,7 @@
 
 #include <weir/weir.h>
 
-#define WORD_MAX 32   /* bytes of a name, or of a room's */
+#define WORD_MAX 64   /* bytes of a name, or of a room's */
 #define TEXT_MAX 1000 /* bytes of a message */
 
 /* An attribute of its channel, set once: any thread may read it. */
