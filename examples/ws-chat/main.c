@@ -20,7 +20,6 @@ static bool deflate;
 
 /* ---- guests ---- */
 
-/* doc:begin events */
 static void on_event(weir_ctx *ctx, weir_msg *event)
 {
     weir_channel *channel = weir_ctx_channel(ctx);
@@ -32,7 +31,6 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
         room_say(guest, "* ", weir_span_of_text(" has gone"));
     weir_fire_event(ctx, event);
 }
-/* doc:end */
 
 static void on_message(weir_ctx *ctx, weir_msg *msg)
 {
@@ -88,7 +86,6 @@ static bool take_word(char word[WORD_MAX + 1], weir_span text)
     return true;
 }
 
-/* doc:begin enter */
 static void enter(weir_http_exchange *exchange, void *user_data)
 {
     struct guest *guest = calloc(1, sizeof(*guest));
@@ -108,7 +105,6 @@ static void enter(weir_http_exchange *exchange, void *user_data)
                                                        .deflate = deflate));
     }
 }
-/* doc:end */
 
 static const weir_http_route routes[] = {
     {"GET", "/", show_page}, {"GET", "/rooms/{room}", enter}, {0}};

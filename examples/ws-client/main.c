@@ -22,7 +22,6 @@ static bool is_clean; /* written before the channel is closed */
 
 /* ---- on the channel's loop ---- */
 
-/* doc:begin print */
 static void on_message(weir_ctx *ctx, weir_msg *msg)
 {
     const weir_ws_message *message = weir_ws_message_of(msg);
@@ -59,7 +58,6 @@ static int add_print(weir_channel *channel, void *user_data)
     (void)user_data;
     return weir_pipeline_add_last(weir_channel_pipeline(channel), &print, NULL);
 }
-/* doc:end */
 
 /* ---- sending ---- */
 
@@ -114,7 +112,6 @@ static int talk(weir_channel *channel)
     return err ? err : is_clean ? 0 : WEIR_ECLOSED;
 }
 
-/* doc:begin connect */
 static int connect_to_url(const weir_ws_client_options *options, weir_channel **ret_channel)
 {
     weir_promise *done;
@@ -133,7 +130,6 @@ static int connect_to_url(const weir_ws_client_options *options, weir_channel **
     weir_promise_release(done);
     return err;
 }
-/* doc:end */
 
 /* Removes the URL from the arguments; NULL if there is none. */
 static const char *take_url(int *argc, char **argv)
