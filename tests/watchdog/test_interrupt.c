@@ -308,6 +308,7 @@ TEST_EACH_LOOP(interrupt, uses_the_signal_of_the_options)
     look_until_blocked();
     assert_true(blocks.records[0].block.frame_count > 0 || !IS_ANSWERED);
     gate_open(&gate);
+    host_turn(host, 1); /* the task has left the gate */
     stop_stepped();
     assert_true(is_handled_by(SIGUSR2, SIG_IGN));
     handle_signal(SIGUSR2, SIG_DFL);
@@ -325,6 +326,7 @@ TEST_EACH_LOOP(interrupt, ends_when_the_program_replaces_the_handler)
     look_until_blocked();
     assert_int_equal(blocks.records[0].block.frame_count, 0);
     gate_open(&gate);
+    host_turn(host, 1); /* the task has left the gate */
     stop_stepped();
     assert_int_equal(own_signals, 0);
     assert_true(is_handled_by(SIGNAL, on_own_signal));
@@ -374,6 +376,7 @@ static void hold_channel_loop(struct host *host)
         assert_int_equal(weir_watchdog_check(), 0);
     }
     gate_open(&gate);
+    host_turn(host, 1); /* the task has left the gate */
 }
 
 static void on_blocking_host(struct host *host)
