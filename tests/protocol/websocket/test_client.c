@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/time.h>
 
 #include <weir/clock.h>
 #include <weir/error.h>
@@ -400,6 +401,7 @@ TEST_EACH_LOOP(client, gives_up_after_the_timeout)
 /* Accepts a connection on a listener of socket_listen. */
 static int await_peer(int listener)
 {
+    const struct timeval timeout = {.tv_sec = 10};
     struct pollfd poll_listener = {.fd = listener, .events = POLLIN};
     int peer;
 
@@ -407,6 +409,7 @@ static int await_peer(int listener)
         assert_int_equal(errno, EINTR);
     peer = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     assert_true(peer >= 0);
+    assert_int_equal(setsockopt(peer, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)), 0);
     return peer;
 }
 
@@ -420,7 +423,7 @@ TEST_EACH_LOOP(client, can_be_cancelled)
 
     memcpy(&local.storage, &address.storage, address.length);
     (void)snprintf(url, sizeof(url), "ws://%s/", weir_address_format(&local, text, sizeof(text)));
-    begin(host, &caller, url, WEIR_WS_CLIENT_OPTIONS(.url = NULL));
+    begin(host, &caller, url, WEIR_WS_CLIENT_OPTIONS(.connect_timeout_ns = WEIR_OFF));
     peer = await_peer(listener);
     raw_client_receive_bytes(peer, request, sizeof(request));
     assert_int_equal(weir_promise_cancel(caller.done), 0);
@@ -440,7 +443,7 @@ TEST_EACH_LOOP(client, can_be_cancelled_while_it_connects)
     silent_address_init(&silent);
     (void)snprintf(url, sizeof(url), "ws://%s/",
                    weir_address_format(&silent.address, text, sizeof(text)));
-    begin(host, &caller, url, WEIR_WS_CLIENT_OPTIONS(.url = NULL));
+    begin(host, &caller, url, WEIR_WS_CLIENT_OPTIONS(.connect_timeout_ns = WEIR_OFF));
     host_turn(host, 2);
     assert_int_equal(weir_promise_cancel(caller.done), 0);
     weir_promise_release(caller.done);
