@@ -185,6 +185,8 @@ typedef struct weir_ws_options {
                                 received holds 39 KiB */
     bool no_context_takeover; /* compresses each message by itself: no memory between messages */
     size_t deflate_min;       /* shorter messages are not compressed; default 64 */
+    size_t deflate_max; /* nor are longer ones, because a MiB takes the loop 35 ms; default 1 MiB;
+                           parts of streamed messages are */
 } weir_ws_options;
 
 #define WEIR_WS_OPTIONS(...) WEIR_OPTIONS(weir_ws_options, __VA_ARGS__)

@@ -17,6 +17,7 @@
 
 #define MAX_MESSAGE ((uint64_t)16 << 20)
 #define DEFLATE_MIN 64
+#define DEFLATE_MAX ((size_t)1 << 20)
 
 static weir__ws *ws_of(weir_ctx *ctx)
 {
@@ -52,6 +53,8 @@ int weir__ws_read_options(const weir_ws_options *options, weir_ws_options *ret_o
         ret_options->max_message = WEIR_BUF_MAX / 2;
     if (ret_options->deflate_min == 0)
         ret_options->deflate_min = DEFLATE_MIN;
+    if (ret_options->deflate_max == 0)
+        ret_options->deflate_max = DEFLATE_MAX;
     ret_options->ping_interval_ns = or_default(ret_options->ping_interval_ns, weir_seconds(30));
     ret_options->close_timeout_ns = or_default(ret_options->close_timeout_ns, weir_seconds(5));
     return 0;
@@ -72,6 +75,7 @@ static int init(void *state, const void *given)
     ws->ping_interval_ns = options->ping_interval_ns;
     ws->close_timeout_ns = options->close_timeout_ns;
     ws->deflate_min = options->deflate_min;
+    ws->deflate_max = options->deflate_max;
     if (!setup->agreed->deflate.is_on)
         return 0;
     return weir__ws_deflate_create(&setup->agreed->deflate, weir__ws_deflate_level(options),

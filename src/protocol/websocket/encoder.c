@@ -139,8 +139,11 @@ static int compress(const weir__ws *ws, const weir_ws_message *message, weir_buf
 /* Decides at the first part: the length of a streamed message is unknown. */
 static bool compresses(const weir__ws *ws, const weir_ws_message *message)
 {
-    return ws->deflate != NULL && weir__ws_deflate_compresses(ws->deflate) &&
-           (!message->is_last || weir_buf_readable(message->payload) >= ws->deflate_min);
+    size_t length = weir_buf_readable(message->payload);
+
+    if (ws->deflate == NULL || !weir__ws_deflate_compresses(ws->deflate))
+        return false;
+    return !message->is_last || (length >= ws->deflate_min && length <= ws->deflate_max);
 }
 
 /* The first byte of the frame; the parts of a message must come in order. */

@@ -110,6 +110,7 @@ typedef struct weir__ws {
 
     uint64_t max_message;
     size_t deflate_min;
+    size_t deflate_max;
     int64_t ping_interval_ns; /* WEIR_NEVER = off; as the next one */
     int64_t close_timeout_ns;
     bool is_client;

@@ -246,3 +246,28 @@ TEST(compression, parts_are_sent_as_they_are_written)
         ws_close(&fixture);
     }
 }
+
+/* Long messages would take the loop for too long. */
+TEST(compression, is_for_messages_of_medium_length)
+{
+    static const struct {
+        size_t length;
+        const char *sent;
+    } rows[] = {
+        {69, "binary(#69)"}, {70, "zbinary(#70)"}, {90, "zbinary(#90)"}, {91, "binary(#91)"}};
+    struct ws_fixture fixture = {0};
+
+    ws_open_deflate(&fixture, WEIR_WS_OPTIONS(.deflate_min = 70, .deflate_max = 90), &PLAIN);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        weir_ws_message *message;
+        weir_buf *pattern;
+
+        assert_int_equal(weir_buf_create(64, 0, &pattern), 0);
+        ws_put_pattern(pattern, rows[i].length);
+        assert_int_equal(weir_ws_message_create(WEIR_WS_BINARY, pattern, &message), 0);
+        assert_int_equal(
+            weir_embedded_write_outbound(fixture.embedded, weir_ws_message_msg(message)), 0);
+        assert_ws_sent(&fixture, rows[i].sent);
+    }
+    ws_close(&fixture);
+}
