@@ -11,6 +11,7 @@ const BLOCK_NOTE_MS = 30000; // for which a loop's row says that it was blocked
 const DENSE = 16; // more loops than this are shown in short rows
 const HEAT_MIN = 1e4, HEAT_MAX = 1e9; // ns: the ends of the scale of turn times
 const BLOCKED_NS = 1e8;
+const SCALE = [[1e3, "1 µs"], [1e4, "10 µs"], [1e5, "100 µs"], [1e6, "1 ms"], [1e7, "10 ms"], [1e8, "100 ms"], [1e9, "1 s"]];
 const LOG_LINES = 1000;
 const BLOCKS_SHOWN = 20;
 
@@ -211,8 +212,10 @@ function drawHistogram(canvas, values) {
   context.fillStyle = colours.muted;
   context.font = "11px system-ui, sans-serif";
   context.textBaseline = "top";
-  for (const [ns, text] of [[1e3, "1 µs"], [1e4, "10 µs"], [1e5, "100 µs"], [1e6, "1 ms"], [1e7, "10 ms"], [1e8, "100 ms"], [1e9, "1 s"]]) {
+  for (const [ns, text] of SCALE) {
     const at = (Math.log2(ns) - first + 1) * step;
+    if (width < 380 && Math.log10(ns) % 2 === 0)
+      continue; // no room for all of them
     context.textAlign = ns === 1e3 ? "left" : "center";
     context.fillText(text, ns === 1e3 ? 0 : at, floor + 5);
   }
@@ -465,8 +468,8 @@ function makeCharts() {
 function showCharts() {
   for (const chart of charts) {
     const values = inWindow(chart.name, chart.read()), total = values.reduce((a, b) => a + b, 0);
-    const text = total > 0 ? `median ${time(quantile(values, 0.5))} · 99 % within ${time(quantile(values, 0.99))} · ${count(total)} values`
-      : "none in the last minute";
+    const text = total > 0 ? `median ${time(quantile(values, 0.5))} · 99 % ≤ ${time(quantile(values, 0.99))} · ${count(total)} in all`
+      : "none";
     setText(chart.text, text);
     chart.canvas.ariaLabel = `${chart.title}: ${text}`;
     drawHistogram(chart.canvas, values);
