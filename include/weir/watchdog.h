@@ -19,7 +19,8 @@
  * The cure: with `offload_when_blocking` of weir_channel_options or weir_server_options, a handler
  * that has blocked more than `blocks_before_offload` times is moved to that group, in all pipelines
  * with this option, present and future. Order is kept, and the log says so. Handlers with
- * `stays_on_loop` are not moved, nor is any handler before the watchdog is started.
+ * `stays_on_loop` are not moved, nor is any handler before the watchdog is started. Of an HTTP
+ * server, single routes are moved. A loop with a thread per channel is not watched: it may block.
  */
 #ifndef WEIR_WATCHDOG_H
 #define WEIR_WATCHDOG_H
@@ -141,7 +142,7 @@ typedef struct weir_handler_stats {
     int64_t blocked_ns; /* the sum of those that have ended */
     int64_t longest_ns; /* of those that have ended */
     bool is_offloaded;  /* runs on another group, in pipelines with offload_when_blocking */
-    uint64_t moved;     /* contexts moved from their loop */
+    uint64_t moved;     /* contexts moved from their loop; routes, of "http-exchanges" */
     uint64_t reserved[4];
 } weir_handler_stats;
 

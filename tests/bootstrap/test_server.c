@@ -238,6 +238,25 @@ TEST_EACH_LOOP(server, gives_each_connection_options_and_attributes_before_it_is
     echo_service_stop(server);
 }
 
+TEST_EACH_LOOP(server, gives_each_connection_the_group_of_handlers_that_block)
+{
+    weir_group *aside = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
+    struct given given = {0};
+    weir_channel_options listener;
+    weir_server *server = echo_service_start(
+        &given.service, WEIR_SERVER_OPTIONS(.boss = host->group, .init_child = init_given,
+                                            .offload_when_blocking = aside));
+    int peer = raw_client_connect(server);
+
+    raw_client_echo(peer, "x");
+    assert_ptr_equal(given.options.offload_when_blocking, aside);
+    weir_channel_get_options(weir_server_listener(server, 0), &listener);
+    assert_null(listener.offload_when_blocking);
+    raw_client_close(peer);
+    echo_service_stop(server);
+    end_group(aside);
+}
+
 TEST_EACH_LOOP(server, closes_a_connection_that_cannot_be_initialised_and_continues)
 {
     struct echo_service service = {.init_err = -EPERM};

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include <weir/clock.h>
+#include <weir/http_body.h>
 #include <weir/watchdog.h>
 
 #include "protocol/http/blocking_routes.h"
@@ -88,6 +89,22 @@ static void stream(weir_http_exchange *exchange, void *user_data)
     weir_http_exchange_read(exchange);
 }
 
+static void on_upload(weir_http_exchange *exchange, weir_http_upload *upload, int err,
+                      void *user_data)
+{
+    (void)user_data;
+    if (err == 0 && weir_http_upload_count(upload) == 1)
+        answer(exchange);
+    weir_http_upload_release(upload);
+}
+
+/* Every part is written to a file. */
+static void upload(weir_http_exchange *exchange, void *user_data)
+{
+    weir_http_upload_read(exchange, WEIR_HTTP_UPLOAD_OPTIONS(.max_memory_part = WEIR_OFF),
+                          on_upload, user_data);
+}
+
 static void give_up(weir_http_exchange *exchange, void *user_data)
 {
     (void)exchange;
@@ -123,6 +140,7 @@ static void open_site(struct site *site, struct host *host, bool is_cured)
                                       {"GET", "/give-up", give_up},
                                       {"POST", "/echo", echo},
                                       {"POST", "/stream", stream, .streaming = true},
+                                      {"POST", "/upload", upload, .streaming = true},
                                       {"GET", "/own", slow, .group = &site->aside},
                                       {0}};
 
@@ -365,6 +383,23 @@ TEST_EACH_HOST(offload, streams_content_to_the_group)
     assert_runs_on(&site, STREAM, "\r\n\r\nloop.");
     assert_int_equal(block(FUNCTION(on_content), LIMIT + 1), 1);
     assert_runs_on(&site, STREAM, "\r\n\r\ngroup");
+    close_site(&site);
+}
+
+#define UPLOAD                                                                 \
+    HTTP_CALL("POST /upload")                                                  \
+    "Connection: close\r\nContent-Type: multipart/form-data; boundary=xYz\r\n" \
+    "Content-Length: 74\r\n\r\n"                                               \
+    "--xYz\r\nContent-Disposition: form-data; name=a\r\n\r\n0123456789abcd\r\n--xYz--\r\n"
+
+TEST_EACH_HOST(offload, uploads_to_the_group)
+{
+    struct site site;
+
+    open_site(&site, host, true);
+    assert_runs_on(&site, UPLOAD, "\r\n\r\nloop.");
+    assert_int_equal(block(FUNCTION(upload), LIMIT + 1), 1);
+    assert_runs_on(&site, UPLOAD, "\r\n\r\ngroup");
     close_site(&site);
 }
 
