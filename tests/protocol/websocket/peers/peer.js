@@ -124,7 +124,7 @@ async function run(command) {
     return said;
 }
 
-async function checkClients(scheme, server, more) {
+async function checkClients(scheme, server, clients, more) {
     const wss = new WebSocketServer({
         ...server, perMessageDeflate: {threshold: 0}, handleProtocols: () => 'chat',
     });
@@ -134,7 +134,7 @@ async function checkClients(scheme, server, more) {
         await once(listener, 'listening');
     const url = `${scheme}://127.0.0.1:${listener.address().port}/`;
     const plain = 'open: protocol "chat", no deflate\n', deflate = 'open: protocol "chat", deflate\n';
-    for (const client of task.clients) {
+    for (const client of clients) {
         assert.strictEqual(await run([...client, ...more, url]), plain.repeat(2));
         assert.strictEqual(await run([...client, ...more, '--deflate', url]), deflate.repeat(2));
     }
@@ -146,22 +146,23 @@ async function checkTls() {
     await checkServer(`wss://127.0.0.1:${task.tls}`, '/echo', {}, {ca: cert});
     const server = https.createServer({cert, key}).listen(0, '127.0.0.1');
     await once(server, 'listening');
-    await checkClients('wss', {server}, ['--ca', task.cert]);
+    await checkClients('wss', {server}, task.clients.slice(0, 1), ['--ca', task.cert]);
     server.close();
 }
 
 async function main() {
+    const first = `ws://127.0.0.1:${task.ports[0]}`;
     for (const port of task.ports) {
         const url = `ws://127.0.0.1:${port}`;
         await checkServer(url, '/echo', {threshold: 0});
-        await checkServer(url, '/echo', false);
         await checkServer(url, '/plain', {});
-        await checkServer(url, '/small', {threshold: 0, clientMaxWindowBits: 10});
-        await checkServer(url, '/stream', {threshold: 0});
         await checkClosedByServer(url);
-        await checkRefusals(url);
     }
-    await checkClients('ws', {host: '127.0.0.1', port: 0}, []);
+    await checkServer(first, '/echo', false);
+    await checkServer(first, '/small', {threshold: 0, clientMaxWindowBits: 10});
+    await checkServer(first, '/stream', {threshold: 0});
+    await checkRefusals(first);
+    await checkClients('ws', {host: '127.0.0.1', port: 0}, task.clients, []);
     if (task.tls)
         await checkTls();
 }
