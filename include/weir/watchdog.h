@@ -14,7 +14,11 @@
  * the threshold. The report names the handler that is running, found in the stack of the loop's
  * thread, which is interrupted once by a signal. Nothing is measured per event: while nothing
  * blocks, the watchdog costs nothing but its own thread, which wakes up four times per threshold.
- * Time for which the whole process was stopped does not count.
+ * Time for which the whole process was stopped, or the thread waited for a CPU, does not count.
+ *
+ * The signal restarts most system calls of the blocked handler; sleeps, poll and some others fail
+ * with EINTR: see signal(7). A handler whose last act is the call that blocks may have no frame in
+ * the stack, unless it is compiled with -fno-optimize-sibling-calls.
  *
  * The cure: with `offload_when_blocking` of weir_channel_options or weir_server_options, a handler
  * that has blocked more than `blocks_before_offload` times is moved to that group, in all pipelines
@@ -40,8 +44,8 @@ typedef struct weir_watchdog_options {
     size_t size;
     int64_t threshold_ns; /* a turn that takes longer is reported; default 100 ms, at least
                              1 ms */
-    int backtrace;        /* WEIR_OFF = sends no signal: reports have no backtrace, and name the
-                             channel but not its handler */
+    int backtrace;        /* WEIR_OFF = sends no signal: reports have no backtrace, no handler and
+                             no channel */
     int signal;           /* to interrupt a blocked thread; its disposition is replaced until
                              the watchdog is stopped; default SIGRTMAX - 2 */
     int blocks_before_offload; /* default 3 */
@@ -68,7 +72,8 @@ WEIR_API void weir_watchdog_stop(void);
 
 /*
  * Looks at all loops once, as the thread does; for a watchdog with a manual clock.
- * Thread: any that may wait.  Fails: -ESRCH (there is none), -EINVAL (it has a thread).
+ * Thread: any that may wait.  Fails: -ESRCH (there is none), -EINVAL (it has a thread), -EDEADLK
+ * (called by a listener).
  */
 WEIR_API int weir_watchdog_check(void);
 
@@ -88,7 +93,7 @@ typedef struct weir_block {
     uint64_t channel_id;         /* of weir_channel_id; 0 = no channel was found */
     const char *channel;         /* as weir_channel_format; "" = no channel was found */
     const weir_address *peer;    /* NULL = unknown */
-    bool is_computing;           /* the thread has used the CPU; false: it slept or waited */
+    bool is_computing;           /* the thread used or wanted a CPU; false: it slept or waited */
     size_t frame_count;          /* 0 without a backtrace */
     const void *frames[WEIR_BLOCK_FRAMES_MAX];    /* return addresses, innermost first */
     const void *functions[WEIR_BLOCK_FRAMES_MAX]; /* where their functions begin; NULL = unknown */
