@@ -446,6 +446,8 @@ int weir_ws_connect(const weir_ws_client_options *given, weir_promise *done)
 
     if (err == 0)
         err = check(&options);
+    if (err == 0 && done == NULL)
+        err = weir__options_reject("websocket", NULL, "weir_ws_connect needs a promise");
     if (err == 0)
         err = create_opening(&options, done, &opening);
     if (err < 0)

@@ -579,6 +579,9 @@ TEST(client, rejects_wrong_options)
     assert_int_equal(try(group, "ws://127.0.0.1/", NULL), -EINVAL);
     assert_int_equal(try(group, "ws://127.0.0.1/", WEIR_WS_OPTIONS(.deflate = true)), -EINVAL);
     assert_int_equal(try(plain, "ws://127.0.0.1/", ws), -ENOTSUP);
+    assert_int_equal(
+        weir_ws_connect(WEIR_WS_CLIENT_OPTIONS(.url = "ws://h/", .group = group, .ws = ws), NULL),
+        -EINVAL);
     weir_group_release(group);
     weir_group_release(plain);
 }
