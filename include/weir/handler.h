@@ -209,11 +209,11 @@ WEIR_API weir_executor *weir_ctx_executor(const weir_ctx *ctx);
 WEIR_API int64_t weir_ctx_now(const weir_ctx *ctx);
 
 /*
- * The time at which the current turn of the handler's event loop began: not later than
- * weir_ctx_now, and without a clock read. Outside of turns and of event loops as weir_ctx_now.
+ * The time since the current turn of the handler's event loop began, which is when it stopped
+ * waiting for events; 0 outside of turns and of event loops.
  * Thread: the handler's.
  */
-WEIR_API int64_t weir_ctx_turn_time(const weir_ctx *ctx);
+WEIR_API int64_t weir_ctx_turn_elapsed(const weir_ctx *ctx);
 
 /*
  * True if the handler has been removed; its state must not be used then. On the handler's executor

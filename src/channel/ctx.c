@@ -183,13 +183,14 @@ int64_t weir_ctx_now(const weir_ctx *ctx)
                : 0;
 }
 
-int64_t weir_ctx_turn_time(const weir_ctx *ctx)
+int64_t weir_ctx_turn_elapsed(const weir_ctx *ctx)
 {
     const weir_executor *executor = weir_ctx_executor(ctx);
 
-    return executor != NULL && executor == weir__current && executor->type->dispatch != NULL
-               ? atomic_load_explicit(&executor->stats.turn_began, memory_order_relaxed)
-               : weir_ctx_now(ctx);
+    if (executor == NULL || executor != weir__current || executor->type->dispatch == NULL)
+        return 0;
+    return weir__executor_now(executor) -
+           atomic_load_explicit(&executor->stats.turn_began, memory_order_relaxed);
 }
 
 bool weir_ctx_is_removed(const weir_ctx *ctx)

@@ -84,16 +84,8 @@ static void resume_input(weir_ctx *ctx, weir__http1_server *server)
 static void record_batch(weir_ctx *ctx, weir__http1_server *server)
 {
     if (server->ended > 0)
-        weir__http_record_requests(weir_ctx_now(ctx) - server->begun_ns, server->ended);
+        weir__http_record_requests(weir_ctx_turn_elapsed(ctx), server->ended);
     server->ended = 0;
-}
-
-void weir__http1_server_record(weir_ctx *ctx, weir__http1_server *server)
-{
-    if (server->is_busy && server->is_new)
-        server->ended++;
-    else
-        weir__http_record_requests(weir_ctx_now(ctx) - server->begun_ns, 1);
 }
 
 static void on_removed(weir_ctx *ctx)
@@ -230,9 +222,9 @@ static void begin_exchange(weir_ctx *ctx, weir__http1_server *server, weir_http_
                            const weir__http1_framing *framing)
 {
     weir__http_count(WEIR__HTTP_REQUESTS + request->method, 1);
-    if (!server->is_new)
-        server->begun_ns = weir_ctx_turn_time(ctx);
-    server->is_new = true;
+    server->is_new = server->is_busy;
+    if (!server->is_busy)
+        server->begun_ns = weir_ctx_now(ctx);
     request->codec = &codec;
     server->phase = WEIR__HTTP1_CONTENT;
     server->method = request->method;
@@ -416,7 +408,8 @@ static void deliver_held_events(weir_ctx *ctx, weir__http1_server *server)
         weir_decoder_event(ctx, weir_msg_retain(weir_event_input_drained()));
 }
 
-/* Sends what was flushed meanwhile, and resumes: in a loop, because either may cause the other. */
+/* Ends a batch, which is what a read, or a resumption, decodes: sends what was flushed meanwhile,
+ * and resumes: in a loop, because either may cause the other. */
 static void settle(weir_ctx *ctx, weir__http1_server *server)
 {
     while (server->needs_flush || server->needs_resume) {
@@ -434,16 +427,12 @@ static void settle(weir_ctx *ctx, weir__http1_server *server)
             return;
     }
     record_batch(ctx, server);
+    if (server->is_new && server->phase != WEIR__HTTP1_HEAD) /* it is answered later */
+        server->begun_ns = weir_ctx_now(ctx) - weir_ctx_turn_elapsed(ctx);
+    server->is_new = false;
     server->is_busy = false;
     if (server->held_events != 0)
         deliver_held_events(ctx, server);
-}
-
-/* A batch is what a read, or a resumption, decodes; see settle. */
-static void begin_batch(weir__http1_server *server)
-{
-    server->is_busy = true;
-    server->is_new = false;
 }
 
 void weir__http1_server_resume(weir_ctx *ctx, weir__http1_server *server)
@@ -452,7 +441,7 @@ void weir__http1_server_resume(weir_ctx *ctx, weir__http1_server *server)
         server->needs_resume = true;
     if (server->is_busy)
         return;
-    begin_batch(server);
+    server->is_busy = true;
     settle(ctx, server);
 }
 
@@ -490,7 +479,7 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
         weir_decoder_read(ctx, msg);
         return;
     }
-    begin_batch(server);
+    server->is_busy = true;
     weir_decoder_read(ctx, msg);
     if (weir_ctx_is_removed(ctx))
         return;

@@ -75,7 +75,7 @@ typedef struct weir__http1_server {
     uint32_t waiting;  /* bytes received while stuck */
     uint32_t requests; /* at most UINT32_MAX */
     uint32_t ended;    /* requests that began and ended in this batch: not recorded yet */
-    int64_t begun_ns;  /* when the current request began */
+    int64_t begun_ns;  /* when the current request began, unless is_new */
 
     /* Timeouts; see http1_server_timeouts.c. */
     weir_timer timer;
@@ -102,9 +102,6 @@ void weir__http1_server_close(weir_ctx *ctx, weir__http1_server *server);
 
 /* Hands the connection over to another protocol, when request and response have ended. */
 void weir__http1_server_switch(weir_ctx *ctx, weir__http1_server *server);
-
-/* The response has ended: records the time that its request took. */
-void weir__http1_server_record(weir_ctx *ctx, weir__http1_server *server);
 
 /* ---- http1_server_write.c ---- */
 

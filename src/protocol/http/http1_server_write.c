@@ -147,7 +147,10 @@ static void write_content(weir_ctx *ctx, weir__http1_server *server, weir_msg *m
 /* The response has ended: goes on with the next request, or ends the connection. */
 static void end_response(weir_ctx *ctx, weir__http1_server *server)
 {
-    weir__http1_server_record(ctx, server);
+    if (server->is_new)
+        server->ended++;
+    else
+        weir__http_record_requests(weir_ctx_now(ctx) - server->begun_ns, 1);
     if (server->closes) {
         weir__http1_server_close(ctx, server);
         return;

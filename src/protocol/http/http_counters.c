@@ -16,13 +16,14 @@ static struct {
     weir__list shards;
 } registry = {.lock = WEIR__MUTEX_INIT, .shards = {&registry.shards, &registry.shards}};
 
-static weir__http_counts shared = {
-    .is_shared = true,
-    .request_time = {.min = INT64_MAX, .max = -1},
-    .link = {&shared.link, &shared.link},
-};
+static weir__http_counts shared = {.request_time = {.min = INT64_MAX, .max = -1}};
 
 /* ---- shards ---- */
+
+static void add_shared(unsigned counter, uint64_t n)
+{
+    atomic_fetch_add_explicit(&shared.counters[counter], n, memory_order_release);
+}
 
 static void close_shard(void *arg)
 {
@@ -32,42 +33,48 @@ static void close_shard(void *arg)
     weir__mutex_lock(&registry.lock);
     weir__list_remove(&shard->link);
     for (unsigned i = 0; i < WEIR__HTTP_COUNTER_COUNT; i++)
-        weir__http_counts_add(&shared, i,
-                              atomic_load_explicit(&shard->counters[i], memory_order_relaxed));
+        add_shared(i, atomic_load_explicit(&shard->counters[i], memory_order_relaxed));
     weir_histogram_merge(&shared.request_time, &shard->request_time);
     weir__mutex_unlock(&registry.lock);
     weir_memory_free(shard);
 }
 
-__attribute__((cold)) weir__http_counts *weir__http_counts_open(void)
+/* Creates the counts of this thread. False if there is no memory. */
+static bool open_shard(void)
 {
     weir__http_counts *shard = weir_memory_alloc(sizeof(*shard));
 
     if (shard == NULL)
-        return &shared;
+        return false;
     memset(shard, 0, sizeof(*shard));
     atomic_init(&shard->request_time.min, INT64_MAX);
     atomic_init(&shard->request_time.max, -1);
     if (weir_thread_on_exit(close_shard, shard) < 0) {
         weir_memory_free(shard);
-        return &shared;
+        return false;
     }
     weir__mutex_lock(&registry.lock);
     weir__list_append(&registry.shards, &shard->link);
     weir__mutex_unlock(&registry.lock);
     weir__http_counts_own = shard;
-    return shard;
+    return true;
 }
 
-void weir__http_record_requests(int64_t duration_ns, uint64_t count)
+__attribute__((cold)) void weir__http_count_first(unsigned counter, uint64_t n)
 {
-    weir__http_counts *shard = weir__http_counts_get();
+    if (open_shard())
+        weir__http_counts_add(weir__http_counts_own, counter, n);
+    else
+        add_shared(counter, n);
+}
 
-    if (!shard->is_shared)
-        weir__histogram_record_many(&shard->request_time, duration_ns, count);
+__attribute__((cold)) void weir__http_record_first(int64_t duration_ns, uint64_t count)
+{
+    if (open_shard())
+        weir__histogram_record_many(&weir__http_counts_own->request_time, duration_ns, count);
     else
         for (; count > 0; count--)
-            weir_histogram_record(&shard->request_time, duration_ns);
+            weir_histogram_record(&shared.request_time, duration_ns);
 }
 
 /* ---- the metric registry ---- */

@@ -43,39 +43,45 @@ typedef struct weir__http_counts {
     _Atomic uint64_t counters[WEIR__HTTP_COUNTER_COUNT];
     weir_histogram request_time;
     weir__list link;
-    bool is_shared;
 } weir__http_counts;
 
-/* NULL until the thread counts something. */
+/* NULL until the thread counts something; never the shared one. */
 extern _Thread_local weir__http_counts *weir__http_counts_own
     __attribute__((tls_model("initial-exec")));
 
-/* Creates the shard of the thread; the shared one if there is no memory. */
-weir__http_counts *weir__http_counts_open(void);
+/* Cold: as those below, of a thread without counts of its own, which it creates. */
+void weir__http_count_first(unsigned counter, uint64_t n);
+void weir__http_record_first(int64_t duration_ns, uint64_t count);
 
-static inline weir__http_counts *weir__http_counts_get(void)
+/* Adds to a counter that only this thread writes. Release: see sum_of. */
+static inline void weir__http_counts_add(weir__http_counts *own, unsigned counter, uint64_t n)
 {
-    weir__http_counts *own = weir__http_counts_own;
+    _Atomic uint64_t *at = &own->counters[counter];
 
-    return __builtin_expect(own != NULL, 1) ? own : weir__http_counts_open();
-}
-
-/* Release: see sum_of. */
-static inline void weir__http_counts_add(weir__http_counts *shard, unsigned counter, uint64_t n)
-{
-    _Atomic uint64_t *at = &shard->counters[counter];
-
-    if (__builtin_expect(shard->is_shared, 0))
-        atomic_fetch_add_explicit(at, n, memory_order_release);
-    else
-        atomic_store_explicit(at, atomic_load_explicit(at, memory_order_relaxed) + n,
-                              memory_order_release);
+    atomic_store_explicit(at, atomic_load_explicit(at, memory_order_relaxed) + n,
+                          memory_order_release);
 }
 
 /* Any thread: adds to a counter. */
 static inline void weir__http_count(unsigned counter, uint64_t n)
 {
-    weir__http_counts_add(weir__http_counts_get(), counter, n);
+    weir__http_counts *own = weir__http_counts_own;
+
+    if (__builtin_expect(own != NULL, 1))
+        weir__http_counts_add(own, counter, n);
+    else
+        weir__http_count_first(counter, n);
+}
+
+/* Any thread: records the duration of `count` requests. */
+static inline void weir__http_record_requests(int64_t duration_ns, uint64_t count)
+{
+    weir__http_counts *own = weir__http_counts_own;
+
+    if (__builtin_expect(own != NULL, 1))
+        weir__histogram_record_many(&own->request_time, duration_ns, count);
+    else
+        weir__http_record_first(duration_ns, count);
 }
 
 /* The bytes of a message. Most are buffers: without an indirect call. */
@@ -94,8 +100,5 @@ static inline void weir__http_count_response(int status)
     else if (status >= 100 && status < 600)
         weir__http_count(WEIR__HTTP_RESPONSES + (unsigned)status / 100 - 1, 1);
 }
-
-/* Any thread: records the duration of `count` requests. */
-void weir__http_record_requests(int64_t duration_ns, uint64_t count);
 
 #endif

@@ -141,12 +141,17 @@ typedef struct weir__ws {
 static inline void weir__ws_count(const weir__ws *ws, enum weir__http_counter messages,
                                   const weir_ws_message *message)
 {
-    weir__http_counts *shard = weir__http_counts_get();
+    weir__http_counts *own = weir__http_counts_own;
     unsigned counter = messages + (ws->is_client ? 1 : 0);
+    size_t bytes = weir_buf_readable(message->payload);
 
-    if (message->is_last)
-        weir__http_counts_add(shard, counter, 1);
-    weir__http_counts_add(shard, counter + 2, weir_buf_readable(message->payload)); /* bytes */
+    if (__builtin_expect(own == NULL, 0)) {
+        weir__http_count_first(counter, message->is_last);
+        weir__http_count(counter + 2, bytes);
+        return;
+    }
+    weir__http_counts_add(own, counter, message->is_last);
+    weir__http_counts_add(own, counter + 2, bytes);
 }
 
 /* Counts the end of an open connection. */
