@@ -287,7 +287,7 @@ typedef struct weir_http_server_options {
     weir_group *offload_when_blocking; /* retained; routes whose handler, or function for the
                                           content, the watchdog sees blocking run on this group, as
                                           with their `group`; so do handlers of init_connection and
-                                          of WebSockets. That of child_options */
+                                          of WebSockets; sets that of child_options */
     weir_init_fn *init_connection;     /* adds handlers between the filters and the routes */
     void *user_data;                   /* for it */
     bool inherit; /* these two as those of weir_server_options; inherited sockets
