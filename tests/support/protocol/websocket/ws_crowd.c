@@ -14,6 +14,8 @@
 #define MESSAGES_MAX 16 /* of a visit */
 #define IN_FLIGHT 4
 #define SERVER_CODE 4000
+#define PATIENCE_NS (300 * INT64_C(1000000000)) /* none of the timeouts that are not tested */
+#define SHORT 200                               /* bytes of the longest message to all */
 #define SILENCE_NS (80 * INT64_C(1000000))
 
 /* The first byte of a message. */
@@ -214,14 +216,18 @@ static int add_part_host(weir_channel *channel, void *user_data)
 
 static void accept_guest(weir_http_exchange *exchange, void *user_data)
 {
-    (void)weir_ws_accept(exchange, WEIR_WS_OPTIONS(.init = add_host, .user_data = user_data,
-                                                   .deflate = true, .deflate_level = 1));
+    (void)weir_ws_accept(exchange,
+                         WEIR_WS_OPTIONS(.init = add_host, .user_data = user_data, .deflate = true,
+                                         .deflate_level = 1, .ping_interval_ns = PATIENCE_NS,
+                                         .close_timeout_ns = PATIENCE_NS));
 }
 
 static void accept_part_guest(weir_http_exchange *exchange, void *user_data)
 {
     (void)weir_ws_accept(exchange, WEIR_WS_OPTIONS(.init = add_part_host, .user_data = user_data,
-                                                   .stream = true, .deflate = true));
+                                                   .stream = true, .deflate = true,
+                                                   .ping_interval_ns = PATIENCE_NS,
+                                                   .close_timeout_ns = PATIENCE_NS));
 }
 
 static void accept_briefly(weir_http_exchange *exchange, void *user_data)
@@ -256,9 +262,12 @@ static void complain(struct visit *visit, const char *what)
     atomic_fetch_add(&visit->crowd->wrong, 1);
 }
 
+/* Only short ones go to all, or a large crowd would do nothing else. */
 static char kind_of(const struct visit *visit, unsigned n)
 {
-    return mix(visit->seed, 100 + n) % 8 == 0 && !visit->in_parts ? TO_ALL : ECHO;
+    bool is_short = length_of(mix(visit->seed, n), visit->crowd->max_message) < SHORT;
+
+    return is_short && mix(visit->seed, 100 + n) % 8 == 0 && !visit->in_parts ? TO_ALL : ECHO;
 }
 
 static void stop_reading(weir_ctx *ctx);
@@ -447,13 +456,13 @@ static int connect_visit(struct visit *visit, weir_promise *connecting)
         WEIR_WS_OPTIONS(.init = add_guest, .user_data = visit, .deflate = visit->seed >> 20 & 1,
                         .deflate_window_bits = 9 + (int)((visit->seed >> 24) % 7),
                         .inflate_window_bits = 9 + (int)((visit->seed >> 28) % 7),
-                        .no_context_takeover = visit->seed >> 32 & 1, .deflate_level = 1);
+                        .no_context_takeover = visit->seed >> 32 & 1, .deflate_level = 1,
+                        .ping_interval_ns = PATIENCE_NS, .close_timeout_ns = PATIENCE_NS);
     char url[128];
 
     (void)snprintf(url, sizeof(url), "ws://%s/%s", visit->crowd->address, path);
     return weir_ws_connect(WEIR_WS_CLIENT_OPTIONS(.url = url, .group = visit->crowd->group,
-                                                  .ws = options,
-                                                  .connect_timeout_ns = weir_seconds(60)),
+                                                  .ws = options, .connect_timeout_ns = PATIENCE_NS),
                            connecting);
 }
 
@@ -510,9 +519,11 @@ bool ws_crowd_run(struct ws_crowd *crowd)
 
     if (weir_channel_group_create(NULL, &crowd->guests) < 0 ||
         weir_promise_create(weir_group_next(crowd->group), &crowd->finished) < 0 ||
-        weir_http_server_start(WEIR_HTTP_SERVER_OPTIONS(.workers = crowd->group, .routes = routes,
-                                                        .address = "127.0.0.1:0"),
-                               &server) < 0)
+        weir_http_server_start(
+            WEIR_HTTP_SERVER_OPTIONS(.workers = crowd->group, .routes = routes,
+                                     .address = "127.0.0.1:0",
+                                     .http1 = WEIR_HTTP1_OPTIONS(.head_timeout_ns = PATIENCE_NS)),
+            &server) < 0)
         abort();
     weir_channel_local_address(weir_server_listener(weir_http_server_server(server), 0), &address);
     weir_address_format(&address, crowd->address, sizeof(crowd->address));
