@@ -16,6 +16,7 @@
 
 #include "base/local.h"
 #include "os/clock.h"
+#include "os/futex.h"
 #include "os/thread.h"
 #include "support/memory.h"
 
@@ -61,6 +62,46 @@ TEST(thread, knows_its_name)
     assert_string_equal(name, "weir-1");
     weir__thread_name(start, sizeof(start));
     assert_int_equal(strlen(start), 3); /* truncated: the main thread has the name of the program */
+}
+
+/* Its id is in the first word; waits until the second is set. */
+static void wait_for_word(void *arg)
+{
+    _Atomic uint32_t *words = arg;
+
+    atomic_store(&words[0], (uint32_t)weir__thread_id());
+    weir__futex_wake(&words[0], 1);
+    while (atomic_load(&words[1]) == 0)
+        weir__futex_wait(&words[1], 0, WEIR_NEVER);
+}
+
+TEST(thread, is_runnable_unless_it_waits)
+{
+    _Atomic uint32_t words[2] = {0};
+    weir__thread thread;
+
+    assert_true(weir__thread_is_runnable(weir__thread_id()));
+    assert_int_equal(weir__thread_start("a) R (b", wait_for_word, words, &thread), 0);
+    while (atomic_load(&words[0]) == 0)
+        weir__futex_wait(&words[0], 0, WEIR_NEVER);
+    while (weir__thread_is_runnable((pid_t)atomic_load(&words[0])))
+        weir__thread_yield();
+    atomic_store(&words[1], 1);
+    weir__futex_wake(&words[1], 1);
+    weir__thread_join(&thread);
+    assert_false(weir__thread_is_runnable(0));
+    assert_int_equal(weir__thread_run_delay(0), 0);
+}
+
+TEST(thread, has_a_clock_of_its_cpu_time)
+{
+    clockid_t clock = weir__thread_cpu_clock();
+    int64_t before_ns = weir__thread_cpu_time(clock);
+
+    while (weir__thread_cpu_time(clock) == before_ns)
+        ;
+    assert_true(weir__thread_cpu_time(clock) > before_ns);
+    assert_true(before_ns > 0);
 }
 
 TEST(thread, a_long_name_is_cut)

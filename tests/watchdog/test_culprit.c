@@ -161,6 +161,7 @@ TEST_EACH_LOOP(culprit, is_found_from_the_tail_in_outbound_slots)
     struct watched_loop watched;
 
     watched_open(&watched, host, NULL);
+    watched_add(&watched, "fourth", &outbound);
     watched_add(&watched, "third", &outbound);
     watched_add(&watched, "second", &outbound);
     watched_add(&watched, "first", &outbound);
