@@ -17,6 +17,7 @@
 #include <weir/http_filters.h>
 #include <weir/http_server.h>
 #include <weir/http_uri.h>
+#include <weir/websocket.h>
 #include <weir/weir.h>
 
 #include "embedded_connection.h"
@@ -784,6 +785,173 @@ void use_server()
     weir_http_server_release(closed);
 }
 
+/* ---- upgrades and WebSockets ---- */
+
+int add_nothing(weir_channel *, void *)
+{
+    return 0;
+}
+
+void upgrade(weir_http_exchange *exchange, void *)
+{
+    EXPECT(weir_http_headers_add_text(weir_http_exchange_headers(exchange), WEIR_HTTP_UPGRADE,
+                                      "other") == 0);
+    EXPECT(weir_http_exchange_upgrade(exchange, add_nothing, nullptr) == 0);
+}
+
+void use_upgrade()
+{
+    site server("GET", upgrade, nullptr);
+
+    EXPECT(has(server.call("GET /", "Connection: Upgrade\r\nUpgrade: other\r\n"),
+               "101 Switching Protocols"));
+}
+
+void use_ws_messages()
+{
+    weir_ws_message *one = nullptr, *other = nullptr;
+
+    EXPECT(weir_ws_message_create(WEIR_WS_TEXT, buf_of("hello"), &one) == 0);
+    EXPECT(weir_ws_message_create_from(WEIR_WS_BINARY, "hello", 5, &other) == 0);
+    EXPECT(weir_ws_message_of(weir_ws_message_msg(one)) == one);
+    EXPECT(weir_ws_message_type(other) == WEIR_WS_BINARY);
+    EXPECT(weir_buf_equal(weir_ws_message_payload(one), weir_ws_message_payload(other)));
+    EXPECT(is(weir_ws_message_bytes(other), "hello"));
+    weir_ws_message_set_part(one, true, false);
+    EXPECT(weir_ws_message_is_first(one) && !weir_ws_message_is_last(one));
+    weir_msg_release(weir_ws_message_msg(one));
+    weir_msg_release(weir_ws_message_msg(other));
+}
+
+struct talk {
+    std::string received;
+    unsigned code;
+    weir_promise *opened, *answered, *closed;
+};
+
+void ws_echo(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_write_and_flush(ctx, msg, nullptr);
+}
+
+void ws_greet(weir_ctx *ctx, weir_msg *event)
+{
+    if (weir_ws_opened_of(event) != nullptr) {
+        weir_ws_write_text(ctx, "a", nullptr);
+        weir_ws_write_binary(ctx, "b", 1, nullptr);
+    }
+    weir_fire_event(ctx, event);
+}
+
+void ws_receive(weir_ctx *ctx, weir_msg *msg)
+{
+    talk *of = *static_cast<talk **>(weir_ctx_state(ctx));
+
+    of->received += string_of(weir_ws_message_bytes(weir_ws_message_of(msg)));
+    weir_msg_release(msg);
+    if (of->received == "abcd")
+        (void)weir_promise_succeed(of->answered, nullptr);
+}
+
+void ws_note_end(weir_ctx *ctx, weir_msg *event)
+{
+    talk *of = *static_cast<talk **>(weir_ctx_state(ctx));
+
+    if (weir_ws_closed_of(event) != nullptr) {
+        of->code = weir_ws_closed_of(event)->code;
+        (void)weir_promise_succeed(of->closed, nullptr);
+    }
+    weir_fire_event(ctx, event);
+}
+
+int init_talk(void *state, const void *options)
+{
+    std::memcpy(state, options, sizeof(talk *));
+    return 0;
+}
+
+int add_ws_server(weir_channel *channel, void *)
+{
+    static weir_handler handler;
+
+    handler.name = "echo";
+    handler.read = ws_echo;
+    handler.event = ws_greet;
+    return weir_pipeline_add_last(weir_channel_pipeline(channel), &handler, nullptr);
+}
+
+int add_ws_client(weir_channel *channel, void *user_data)
+{
+    static weir_handler handler;
+
+    handler.name = "talk";
+    handler.state_size = sizeof(talk *);
+    handler.init = init_talk;
+    handler.read = ws_receive;
+    handler.event = ws_note_end;
+    return weir_pipeline_add_last(weir_channel_pipeline(channel), &handler, &user_data);
+}
+
+void accept_ws(weir_http_exchange *exchange, void *)
+{
+    weir_ws_options options = *WEIR_WS_OPTIONS();
+
+    options.init = add_ws_server;
+    EXPECT(weir_ws_accept(exchange, &options) == 0);
+}
+
+void use_ws_channel(weir_channel *channel, talk &of)
+{
+    weir_ws_send_text(channel, "c", nullptr);
+    weir_ws_send_binary(channel, "d", 1, nullptr);
+    EXPECT(weir_promise_sync(of.answered, patience) == 0);
+    EXPECT(weir_ws_close(channel, WEIR_WS_NORMAL, "bye", nullptr) == 0);
+    EXPECT(weir_promise_sync(of.closed, patience) == 0);
+    EXPECT(of.code == WEIR_WS_NORMAL);
+}
+
+void use_ws_client(const std::string &url, weir_group *group)
+{
+    weir_ws_client_options options = *WEIR_WS_CLIENT_OPTIONS();
+    weir_ws_options ws = *WEIR_WS_OPTIONS();
+    talk of = {};
+
+    EXPECT(weir_promise_create(nullptr, &of.opened) == 0);
+    EXPECT(weir_promise_create(nullptr, &of.answered) == 0);
+    EXPECT(weir_promise_create(nullptr, &of.closed) == 0);
+    ws.init = add_ws_client;
+    ws.user_data = &of;
+    options.url = url.c_str();
+    options.ws = &ws;
+    options.group = group;
+    EXPECT(weir_ws_connect(&options, of.opened) == 0);
+    EXPECT(weir_promise_sync(of.opened, patience) == 0);
+    use_ws_channel(static_cast<weir_channel *>(weir_promise_value(of.opened)), of);
+    weir_promise_release(of.opened);
+    EXPECT(weir_group_shutdown(group, 0, patience) == 0);
+    EXPECT(weir_group_await_termination(group, patience) == 0);
+    weir_promise_release(of.answered);
+    weir_promise_release(of.closed);
+}
+
+void use_websocket()
+{
+    weir_group_options group_options = *WEIR_GROUP_OPTIONS();
+    weir_http_server *server = start_server();
+    weir_http_route routes[2] = {};
+    weir_group *group = nullptr;
+
+    routes[0].method = "GET";
+    routes[0].path = "/ws";
+    routes[0].handler = accept_ws;
+    group_options.threads = 1;
+    EXPECT(weir_http_server_add_routes(server, routes, nullptr, nullptr) == 0);
+    EXPECT(weir_group_create(&group_options, &group) == 0);
+    use_ws_client("ws" + url_of(server).substr(4) + "ws", group);
+    weir_group_release(group);
+    weir_http_server_release(server);
+}
+
 } /* namespace */
 
 int main()
@@ -810,5 +978,8 @@ int main()
     use_files();
     use_events();
     use_server();
+    use_upgrade();
+    use_ws_messages();
+    use_websocket();
     return failures != 0;
 }
