@@ -50,8 +50,10 @@ static bool is_receiving(weir_ctx *ctx, weir__ws *ws)
     weir_channel *channel = weir_ctx_channel(ctx);
     int64_t sent_before = ws->sent_seen;
 
+    if (weir_channel_pending_bytes(channel) == 0)
+        return false; /* an idle channel does not need the memory that counting takes */
     ws->sent_seen = weir_channel_bytes_sent(channel);
-    return weir_channel_pending_bytes(channel) > 0 && ws->sent_seen != sent_before;
+    return ws->sent_seen != sent_before;
 }
 
 /* A peer is not silent if we do not read, or if it is still receiving. */
