@@ -30,7 +30,7 @@ function setText(target, text) {
 
 // ---- numbers ----
 
-const three = (value) => value < 10 ? value.toFixed(value < 1 && value > 0 ? 2 : 1).replace(/\.0+$/, "")
+const three = (value) => value < 10 ? value.toFixed(value < 1 && value > 0 ? 2 : 1).replace(/\.?0+$/, "")
   : value < 100 ? value.toFixed(1).replace(/\.0$/, "") : String(Math.round(value));
 
 function scaled(value, units, step) {
@@ -366,7 +366,7 @@ function showLoops() {
     setText(group.summary, `${members.length} ${kind}${members.length > 1 ? "s" : ""} · ` +
       `${Math.round(average(members.map((loop) => loop.utilisation ?? 0)) / 10)} % busy · ${count(queued)} queued`);
   });
-  setText($("loops-summary"), `${loops.length} in ${names.length} group${names.length > 1 ? "s" : ""}`);
+  setText($("loops-summary"), `${loops.length} loops, ${current.loops.length - loops.length} other executors`);
 }
 
 // ---- blocks and their demonstration ----
@@ -502,6 +502,23 @@ function showChannels() {
   "no channels");
 }
 
+// What the libraries above channels count; only what has happened in this process.
+function showProtocols() {
+  const rows = [];
+  if (family(current, "http.connections") > 0)
+    rows.push(["HTTP connections", count(family(current, "http.connections_open"))]);
+  for (const status of ["2xx", "3xx", "4xx", "5xx"]) {
+    const name = `http.responses{status="${status}"}`;
+    if (metric(current, name) > 0)
+      rows.push([`Responses ${status}`, `${count(rate(name))}/s`]);
+  }
+  if (family(current, "websocket.connections") > 0)
+    rows.push(["WebSockets", count(family(current, "websocket.connections_open"))]);
+  if (family(current, "tls.handshakes") > 0)
+    rows.push(["TLS handshakes", `${count(rate("tls.handshakes"))}/s`]);
+  showRows($("protocols"), rows, "");
+}
+
 function showMemory() {
   const mapped = metric(current, "pool.mapped_bytes"), used = family(current, "pool.cache.out_bytes");
   const huge = metric(current, "pool.huge_bytes"), cached = family(current, "pool.cache.cached_bytes");
@@ -610,6 +627,7 @@ function showStats(stats) {
   showBlocksSummary();
   showCharts();
   showChannels();
+  showProtocols();
   showMemory();
   showHandlers();
   showMetrics();

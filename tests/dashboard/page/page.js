@@ -58,7 +58,7 @@ async function showsValuesThatChange(page, url) {
   await wait(page, () => document.querySelector("#tiles .tile:nth-child(2) .more").textContent !== "0 in total");
   const before = await text(page, "#tiles .tile:nth-child(4) .more");
   await wait(page, (old) => document.querySelector("#tiles .tile:nth-child(4) .more").textContent !== old, before);
-  assert.match(await text(page, "#loops-summary"), /^4 in 2 groups$/);
+  assert.match(await text(page, "#loops-summary"), /^4 loops, 2 other executors$/);
   assert.equal(await page.locator(".row .name.here").count(), 1);
 }
 
