@@ -240,6 +240,36 @@ TEST(offload_blocking, answers_each_request_with_one_message)
     mt_close(&mt);
 }
 
+static void switch_auto_read_on(void *arg, int status)
+{
+    (void)status;
+    weir_channel_set_auto_read(arg, true);
+}
+
+/* Messages that were not requested when the channel closed are discarded, in two batches here; none
+ * behind them passes. */
+TEST(offload_blocking, leaves_no_gap_when_messages_are_discarded)
+{
+    struct gate gate = {{0}, {0}};
+    struct move_test mt;
+
+    mt_open(&mt);
+    mt_set_option(&mt);
+    mt_settle(&mt);
+    gate_hold(&gate, executor_of(&mt));
+    for (int i = 0; i < 100; i++)
+        (void)tc_receive(&mt.tc, "m");
+    weir_channel_set_auto_read(mt.tc.channel, false);
+    weir_channel_abort(mt.tc.channel, NULL);
+    tc_run(&mt.tc);
+    assert_int_equal(weir_execute(executor_of(&mt), switch_auto_read_on, mt.tc.channel), 0);
+    event_log_clear(&mt.tc.events);
+    gate_open(&gate);
+    mt_settle(&mt);
+    assert_int_equal(event_log_count(&mt.tc.events, "e.read(m)"), 1);
+    mt_close(&mt);
+}
+
 static void count_timer(weir_ctx *ctx, weir_timer *timer)
 {
     struct blocker *self = weir_ctx_state(ctx);
