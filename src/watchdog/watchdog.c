@@ -84,6 +84,15 @@ static int64_t cpu_time_of(const weir_executor *loop)
     return weir__thread_cpu_time(atomic_load_explicit(&loop->cpu_clock, memory_order_relaxed));
 }
 
+/*
+ * What a look adds that does not know for how long the thread had no CPU since the last one. It is
+ * less than others may add, so that two of them do not make a block.
+ */
+static int64_t added_blindly(void)
+{
+    return weir__earlier(self.added_ns, self.period_ns);
+}
+
 /* The part of this turn that lies between the last look and this one. */
 static void see_first(weir__watch *watch, const weir_executor *loop, uint64_t turns)
 {
@@ -92,7 +101,7 @@ static void see_first(weir__watch *watch, const weir_executor *loop, uint64_t tu
 
     *watch = (weir__watch){.look = self.look, .turns = turns};
     if (elapsed_ns > 0)
-        watch->observed_ns = weir__earlier(elapsed_ns, self.added_ns);
+        watch->observed_ns = weir__earlier(elapsed_ns, added_blindly());
 }
 
 /*
@@ -121,6 +130,7 @@ static void see_again(weir__watch *watch, const weir_executor *loop, bool is_run
         watch->has_times = true;
         watch->since_ns = weir__monotonic_now();
         watch->busy_ns = watch->cpu_ns + watch->run_delay_ns;
+        added_ns = added_blindly();
     } else if (self.clock == &weir__monotonic_clock) {
         added_ns = without_run_delay(watch, &before, is_runnable);
     }
