@@ -249,6 +249,7 @@ TEST_EACH_LOOP(server, gives_each_connection_the_group_of_handlers_that_block)
     int peer = raw_client_connect(server);
 
     raw_client_echo(peer, "x");
+    assert_true(call_counter_await(&given.service.opened, 1));
     assert_ptr_equal(given.options.offload_when_blocking, aside);
     weir_channel_get_options(weir_server_listener(server, 0), &listener);
     assert_null(listener.offload_when_blocking);
