@@ -30,8 +30,8 @@ static int start_watched(const char *address, weir_http_server **ret_server)
     int err = weir_watchdog_start(NULL); /* logs turns of event loops that take over 100 ms */
 
     if (!err)
-        err = weir_http_server_start(
-            WEIR_HTTP_SERVER_OPTIONS(.address = address, .routes = routes), ret_server);
+        err = weir_http_server_start(WEIR_HTTP_SERVER_OPTIONS(.address = address, .routes = routes),
+                                     ret_server);
     if (!err)
         err = weir_dashboard_add(*ret_server, NULL); /* the live page, at /weir/ */
     return err;
