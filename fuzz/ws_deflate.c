@@ -32,9 +32,14 @@ static weir_buf *new_buf(void)
     return buf;
 }
 
+static uint8_t bits_of(uint8_t terms)
+{
+    return 9 + terms % 7;
+}
+
 static weir__ws_deflate *new_deflate(uint8_t terms)
 {
-    uint8_t bits = 9 + terms % 7;
+    uint8_t bits = bits_of(terms);
     weir__ws_deflate *deflate = NULL;
 
     expect(
@@ -94,16 +99,18 @@ static int run(uint8_t terms, weir_span bytes, size_t piece, size_t room, weir_b
     return err;
 }
 
+/* zlib accepts a distance beyond the agreed window as long as the output is in one piece; the
+ * largest window has no such distances. */
 static void check_pieces(uint8_t terms, weir_span bytes, size_t piece)
 {
     weir_buf *whole = new_buf(), *pieces = new_buf();
     int err = run(terms, bytes, SIZE_MAX, SIZE_MAX, whole);
     int again = run(terms, bytes, piece, 1 + piece * 3, pieces);
 
-    if (err != WEIR_ETOOLONG && again != WEIR_ETOOLONG) {
+    if (err != WEIR_ETOOLONG && again != WEIR_ETOOLONG && bits_of(terms) == 15)
         expect(err == again);
-        expect(err != 0 || weir_buf_equal(whole, pieces));
-    }
+    if (err == 0 && again == 0)
+        expect(weir_buf_equal(whole, pieces));
     weir_buf_release(whole);
     weir_buf_release(pieces);
 }
