@@ -310,5 +310,6 @@ TEST(ctx_now, is_the_time_of_the_executors_clock)
     assert_int_equal(before, weir_loop_now(tc.stepper.executor));
     (void)stepper_advance(&tc.stepper, weir_ms(5));
     assert_int_equal(weir_ctx_now(ctx_of(&tc)) - before, weir_ms(5));
+    assert_int_equal(weir_ctx_turn_elapsed(ctx_of(&tc)), 0); /* not an event loop */
     tc_close(&tc);
 }

@@ -12,6 +12,7 @@
 #include <weir/metric.h>
 #include <weir/thread.h>
 
+#include "os/clock.h"
 #include "os/thread.h"
 #include "support/bootstrap/raw_client.h"
 #include "support/loop/host.h"
@@ -73,6 +74,14 @@ static struct values read_values(void)
         values.of[i] = value.value;
     }
     return values;
+}
+
+static int64_t request_ns(void)
+{
+    weir_metric_value value;
+
+    assert_int_equal(weir_metric_read("http.request_ns", &value), 0);
+    return value.summary.sum;
 }
 
 static void assert_change(const struct values *before, const struct values *expected)
@@ -138,6 +147,7 @@ static void call(weir_http_server *server, struct values *expected, const char *
 TEST_EACH_HOST(http_counters, agree_with_what_was_sent)
 {
     struct values before = read_values(), expected = {0};
+    int64_t sum_ns = request_ns(), start_ns = weir__monotonic_now(), most_ns;
     weir_http_server *server = NULL;
 
     assert_int_equal(
@@ -154,6 +164,7 @@ TEST_EACH_HOST(http_counters, agree_with_what_was_sent)
          HTTP_CALL("GET /upgrade") "Connection: Upgrade\r\nUpgrade: other\r\n\r\n");
     call(server, &expected, "no request\r\n\r\n");
     weir_http_server_release(server); /* every connection has ended */
+    most_ns = weir__monotonic_now() - start_ns;
 
     expected.of[GET] = 6;
     expected.of[HEAD] = expected.of[OTHER] = expected.of[POST] = 1;
@@ -163,6 +174,8 @@ TEST_EACH_HOST(http_counters, agree_with_what_was_sent)
     expected.of[CLIENT_ERROR] = 3;
     expected.of[TIMED] = 9; /* without the refused one */
     assert_change(&before, &expected);
+    assert_true(request_ns() > sum_ns);
+    assert_true(request_ns() - sum_ns < 9 * most_ns);
 }
 
 static void hold(weir_http_exchange *exchange, void *user_data)
