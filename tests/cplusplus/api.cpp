@@ -990,6 +990,7 @@ void use_ctx(weir_embedded *embedded, weir_group *group)
     EXPECT(!weir_ctx_is_removed(ctx) && weir_ctx_is_writable(ctx));
     EXPECT(weir_ctx_next_writer(ctx) != ctx);
     EXPECT(weir_ctx_now(ctx) == weir_loop_now(weir_ctx_executor(ctx)));
+    EXPECT(weir_ctx_turn_elapsed(ctx) >= 0);
     EXPECT(weir_ctx_retain(ctx) == ctx);
     weir_ctx_release(ctx);
     weir_ctx_set_auto_read(ctx, true);
@@ -1965,6 +1966,56 @@ void use_redis()
     weir_promise_release(reply);
 }
 
+int64_t read_row(unsigned)
+{
+    return 7;
+}
+
+void use_metric_table()
+{
+    static const weir_metric_row rows[] = {{"api.row", WEIR_METRIC_COUNTER}};
+    static weir_metric_table table;
+    weir_metric_value value;
+
+    table.rows = rows;
+    table.count = 1;
+    table.read = read_row;
+    EXPECT(weir_metric_table_add(&table) == 0);
+    EXPECT(weir_metric_read("api.row", &value) == 0 && value.value == 7);
+}
+
+void ignore_block(const weir_block *, void *)
+{
+}
+
+void ignore_handler(const weir_handler_stats *, void *)
+{
+}
+
+void use_watchdog()
+{
+    static const weir_handler handler = {};
+    weir_handler_stats handler_stats;
+    weir_watchdog_stats stats;
+    weir_block block = {};
+    char frame[128];
+
+    EXPECT(weir_watchdog_check() == -ESRCH);
+    EXPECT(weir_watchdog_add_listener(ignore_block, nullptr) == 0);
+    EXPECT(weir_watchdog_start(nullptr) == 0);
+    weir_watchdog_read_stats(&stats);
+    EXPECT(stats.is_running && stats.blocked_now == 0);
+    weir_watchdog_stop();
+    EXPECT(weir_watchdog_remove_listener(ignore_block, nullptr) == 0);
+    EXPECT(weir_handler_read_stats(&handler, &handler_stats) == -ENOENT);
+    weir_handler_stats_foreach(ignore_handler, nullptr);
+    block.frame_count = 1;
+    block.frames[0] = reinterpret_cast<const void *>(&weir_version);
+    EXPECT(weir_block_format_frame(&block, 0, frame, sizeof(frame)) > 0);
+    weir_loops_begin_timing();
+    weir_loops_end_timing();
+}
+
 } // namespace
 
 int main()
@@ -2024,5 +2075,7 @@ int main()
     use_frames();
     use_resp();
     use_redis();
+    use_metric_table();
+    use_watchdog();
     return failures != 0;
 }

@@ -2,11 +2,13 @@
 /*
  * Uses every public function of libweir-http once from C++11, as api.cpp does for libweir.
  */
+#include <cerrno>
 #include <cstring>
 #include <string>
 
 #include <unistd.h>
 
+#include <weir/dashboard.h>
 #include <weir/http.h>
 #include <weir/http1.h>
 #include <weir/http_body.h>
@@ -15,6 +17,7 @@
 #include <weir/http_events.h>
 #include <weir/http_files.h>
 #include <weir/http_filters.h>
+#include <weir/http_metrics.h>
 #include <weir/http_server.h>
 #include <weir/http_uri.h>
 #include <weir/websocket.h>
@@ -952,6 +955,32 @@ void use_websocket()
     weir_http_server_release(server);
 }
 
+/* ---- metrics and the dashboard ---- */
+
+void use_http_metrics()
+{
+    site server("GET", weir_metrics_route);
+    weir_buf *buf = nullptr;
+
+    EXPECT(has(server.call("GET /"), "# TYPE "));
+    EXPECT(weir_buf_create(0, 0, &buf) == 0);
+    EXPECT(weir_metrics_write(buf, WEIR_METRICS_JSON) == 0);
+    EXPECT(has(string_of(weir_buf_span(buf)), "\"metrics\":["));
+    weir_buf_release(buf);
+}
+
+void use_dashboard()
+{
+    weir_http_server *server = start_server();
+    char url[128];
+
+    EXPECT(weir_dashboard_format_url(server, url, sizeof(url)) == -ENOENT);
+    EXPECT(weir_dashboard_add(server, WEIR_DASHBOARD_OPTIONS()) == 0);
+    EXPECT(weir_dashboard_format_url(server, url, sizeof(url)) > 0);
+    EXPECT(has(url, "/weir/"));
+    weir_http_server_release(server);
+}
+
 } /* namespace */
 
 int main()
@@ -981,5 +1010,7 @@ int main()
     use_upgrade();
     use_ws_messages();
     use_websocket();
+    use_http_metrics();
+    use_dashboard();
     return failures != 0;
 }
