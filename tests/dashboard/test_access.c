@@ -11,6 +11,7 @@
 #include <weir/loop.h>
 
 #include "support/loop/host.h"
+#include "support/memory.h"
 #include "support/protocol/http/http_call.h"
 
 #define GET(path, fields) "GET " path " HTTP/1.1\r\nConnection: close\r\n" fields "\r\n"
@@ -191,5 +192,20 @@ TEST_EACH_LOOP(access, rejects_invalid_options)
     assert_int_equal(weir_dashboard_add(server, WEIR_DASHBOARD_OPTIONS(.log_lines = 1 << 20)),
                      -EINVAL);
     assert_int_equal(weir_dashboard_add(server, NULL), -EEXIST);
+    weir_http_server_release(server);
+}
+
+TEST_EACH_LOOP(access, reports_a_lack_of_memory)
+{
+    weir_http_server *server = start(host, NULL);
+    int err = -ENOMEM;
+
+    for (unsigned n = 1; err != 0; n++) {
+        test_memory_fail_at(n);
+        err = weir_dashboard_add(server, WEIR_DASHBOARD_OPTIONS(.path = "/b", .token = "secret"));
+        assert_true(err == 0 || err == -ENOMEM);
+        assert_int_equal(err != 0, test_memory_failed());
+    }
+    test_memory_fail_at(0);
     weir_http_server_release(server);
 }

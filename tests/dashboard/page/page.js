@@ -82,7 +82,7 @@ async function block(page) {
 
 async function namesTheHandlerThatBlocks(page) {
   await block(page);
-  await wait(page, () => /blocked 4\d\d ms by dashboard-block in read/.test(document.querySelector(".row.blocked .note")?.textContent));
+  await wait(page, () => /blocked \d+ ms by dashboard-block in read/.test(document.querySelector(".row.blocked .note")?.textContent));
   const report = await text(page, "#blocks .block");
   assert.match(report, /dashboard-block in read, channel \[/);
   await page.locator("#blocks summary").first().press("Space");
@@ -90,13 +90,14 @@ async function namesTheHandlerThatBlocks(page) {
   await wait(page, () => document.querySelector("#handlers").textContent.includes("dashboard-block"));
 }
 
+// After the fourth block; on a busy machine the watchdog may miss one.
 async function movesTheHandler(page) {
+  const moved = /was moved: it slept for 400 ms on blocking-\d, and .* stayed free/;
   await page.locator("#move").press("Space");
-  for (let i = 0; i < 3; i++)
+  for (let i = 0; i < 10 && !moved.test(await text(page, "#demo-state")); i++)
     await block(page);
+  assert.match(await text(page, "#demo-state"), moved);
   await wait(page, () => document.querySelector("#handlers").textContent.includes("moved away"));
-  await block(page);
-  assert.match(await text(page, "#demo-state"), /was moved: it slept for 400 ms on blocking-\d, and .* stayed free/);
   await page.locator("#move").press("Space");
   await wait(page, () => document.querySelector("#demo-state").textContent.startsWith("Press the button"));
 }
@@ -121,10 +122,14 @@ async function isCalm(browser) {
     const {x, y, width, height} = row.getBoundingClientRect();
     return [x, y, width, height].map(Math.round).join();
   }).join(" "));
-  const updates = () => page.evaluate(() => document.querySelector("#tiles .tile:nth-child(4) .more").textContent);
-  await page.waitForTimeout(1100);
-  const first = await places(), before = await updates();
-  await wait(page, (old) => document.querySelector("#tiles .tile:nth-child(4) .more").textContent !== old, before);
+  const update = async () => {
+    const old = await text(page, "#tiles .tile:nth-child(4) .more");
+    await wait(page, (before) => document.querySelector("#tiles .tile:nth-child(4) .more").textContent !== before, old);
+  };
+  await update();
+  await update();
+  const first = await places();
+  await update();
   assert.equal(await places(), first);
   assert.equal(await page.locator(".dense .row").count(), 66);
   await screenshot(page, "loops-64");
