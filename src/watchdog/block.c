@@ -10,10 +10,12 @@
 #include "base/memory.h"
 #include "channel/offload_blocking.h"
 #include "os/symbol.h"
+#include "os/thread.h"
 #include "watchdog/interrupt.h"
 
 #define SUBSYSTEM "watchdog"
 #define LOGGED_FRAMES 16
+#define SNAPSHOT_RETRIES 5
 
 /* ---- the log ---- */
 
@@ -184,6 +186,20 @@ static weir__block *create(weir_executor *loop)
     return block;
 }
 
+/* A thread that is interrupted in code without unwind tables, such as a jump of the linker, has one
+ * frame: it is asked again. */
+static const weir__snapshot *take_snapshot(weir_executor *loop)
+{
+    uint64_t turns = loop->running_loop.watch.turns;
+    const weir__snapshot *snapshot = weir__interrupt_take(loop, turns);
+
+    for (int i = 0; i < SNAPSHOT_RETRIES && snapshot != NULL && snapshot->frame_count == 1; i++) {
+        weir__thread_sleep(weir_us(200)); /* lets it get further */
+        snapshot = weir__interrupt_take(loop, turns);
+    }
+    return snapshot;
+}
+
 weir__block *weir__block_find(const weir__block_policy *policy, weir_executor *loop,
                               int64_t duration_ns, bool is_computing, int64_t now_ns)
 {
@@ -193,7 +209,7 @@ weir__block *weir__block_find(const weir__block_policy *policy, weir_executor *l
     uint64_t blocks = 0, number;
 
     if (policy->has_backtrace)
-        snapshot = weir__interrupt_take(loop, loop->running_loop.watch.turns);
+        snapshot = take_snapshot(loop);
     number = weir__watchdog_count_block(snapshot != NULL || !policy->has_backtrace);
     if (block == NULL) {
         weir__watchdog_count_abandoned();

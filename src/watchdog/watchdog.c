@@ -41,8 +41,9 @@ static struct {
     weir__block_policy policy;
     uint64_t look; /* number of the current one */
     int64_t look_ns;
-    int64_t added_ns;  /* the time that this look adds */
-    weir__list blocks; /* that have not ended */
+    int64_t elapsed_ns; /* since the last one */
+    int64_t added_ns;   /* the time that this look adds */
+    weir__list blocks;  /* that have not ended */
     weir__thread thread;
     _Atomic uint32_t is_stopping; /* a futex */
 } self = {
@@ -106,15 +107,15 @@ static void see_first(weir__watch *watch, const weir_executor *loop, uint64_t tu
 
 /*
  * The part of the time since the last look for which the thread slept or had a CPU. The kernel
- * counts a wait for a CPU when it ends: a thread that is runnable and has made no progress is in
- * such a wait.
+ * counts a wait for a CPU when it ends: of a thread that is runnable only the CPU time is known.
  */
 static int64_t without_run_delay(const weir__watch *watch, const weir__watch *before,
                                  bool is_runnable)
 {
-    if (is_runnable && watch->cpu_ns - before->cpu_ns < self.added_ns / 8)
-        return 0;
-    return self.added_ns - (watch->run_delay_ns - before->run_delay_ns);
+    int64_t delay_ns = watch->run_delay_ns - before->run_delay_ns;
+    int64_t known_ns = is_runnable ? watch->cpu_ns - before->cpu_ns : self.elapsed_ns - delay_ns;
+
+    return weir__earlier(known_ns, self.added_ns);
 }
 
 /* Time without a CPU counts with a clock that is not the real one. */
@@ -224,9 +225,8 @@ static void look(void)
     int64_t now_ns = weir__clock_now(self.clock), most_ns = PERIODS_PER_LOOK * self.period_ns;
 
     is_looking = true;
-    self.added_ns = weir__earlier(now_ns - self.look_ns, most_ns);
-    if (self.added_ns < 0)
-        self.added_ns = 0;
+    self.elapsed_ns = now_ns > self.look_ns ? now_ns - self.look_ns : 0;
+    self.added_ns = weir__earlier(self.elapsed_ns, most_ns);
     self.look_ns = now_ns;
     self.look++;
     look_at_blocks();
