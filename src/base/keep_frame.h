@@ -9,6 +9,9 @@
 #define WEIR_BASE_KEEP_FRAME_H
 
 /* After the last call of a slot that calls much: it is not turned into a jump. */
-#define WEIR__KEEP_FRAME() __asm__ volatile("")
+static inline void weir__keep_frame(void)
+{
+    __asm__ volatile("");
+}
 
 #endif

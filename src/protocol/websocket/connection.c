@@ -209,7 +209,7 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
     ws->has_heard = true;
     ws->is_reading = true;
     weir_decoder_read(ctx, msg);
-    WEIR__KEEP_FRAME();
+    weir__keep_frame();
 }
 
 /* One flush per read: also for what the application writes and flushes in its read_complete. */
