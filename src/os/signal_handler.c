@@ -2,6 +2,7 @@
 #include "os/signal_handler.h"
 
 #include <errno.h>
+#include <stddef.h>
 
 int weir__signal_handler_install(weir__signal_handler *handler, int number, void (*fn)(int number))
 {
