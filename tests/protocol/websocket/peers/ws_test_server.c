@@ -57,22 +57,15 @@ static bool obey(weir_ctx *ctx, weir_span bytes)
 static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
     weir_ws_message *message = weir_ws_message_of(msg);
+    enum weir_ws_type type = weir_ws_message_type(message);
 
-    switch (weir_ws_message_type(message)) {
-    case WEIR_WS_PONG:
+    if (type == WEIR_WS_PONG)
         weir_ws_write_text(ctx, "pong", NULL);
-        break;
-    case WEIR_WS_PING:
-        break;
-    case WEIR_WS_TEXT:
-        if (obey(ctx, weir_ws_message_bytes(message)))
-            break;
-        /* fall through */
-    case WEIR_WS_BINARY:
+    if (type == WEIR_WS_PONG || type == WEIR_WS_PING ||
+        (type == WEIR_WS_TEXT && obey(ctx, weir_ws_message_bytes(message))))
+        weir_msg_release(msg);
+    else
         weir_write_and_flush(ctx, msg, NULL);
-        return;
-    }
-    weir_msg_release(msg);
 }
 
 static const weir_handler echo = {.name = "echo", .read = on_read};
