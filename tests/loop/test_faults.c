@@ -33,7 +33,7 @@
 #if defined(__SANITIZE_THREAD__)
 #define STRIDE 19
 #elif defined(__SANITIZE_ADDRESS__)
-#define STRIDE 4
+#define STRIDE 9
 #else
 #define STRIDE 1
 #endif

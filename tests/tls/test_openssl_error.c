@@ -180,8 +180,8 @@ static void flip(enum weir_tls_version version, bool of_server, size_t at)
     session_pair_close(&pair);
 }
 
-/* Samples the positions under TSan, which finds nothing in one thread. */
-#ifdef __SANITIZE_THREAD__
+/* Samples the positions under sanitizers, which are slow. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define STRIDE 11
 #else
 #define STRIDE 1

@@ -209,9 +209,12 @@ TEST(openssl_sweep, our_own_memory_may_fail)
 #if defined(__SANITIZE_THREAD__)
 #define EACH_UP_TO 20
 #define STRIDE 151
+#elif defined(__SANITIZE_ADDRESS__)
+#define EACH_UP_TO 60
+#define STRIDE 71
 #else
-#define EACH_UP_TO 300
-#define STRIDE 23
+#define EACH_UP_TO 150
+#define STRIDE 41
 #endif
 
 static unsigned next_after(unsigned n)

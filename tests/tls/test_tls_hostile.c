@@ -19,9 +19,9 @@
 #if defined(__SANITIZE_THREAD__)
 #define STRIDE 29
 #elif defined(__SANITIZE_ADDRESS__)
-#define STRIDE 4
+#define STRIDE 11
 #else
-#define STRIDE 1
+#define STRIDE 3
 #endif
 
 #define HEADER 5 /* of a record */

@@ -27,9 +27,12 @@
 #if defined(__SANITIZE_THREAD__)
 #define EACH_UP_TO 10
 #define STRIDE 251
+#elif defined(__SANITIZE_ADDRESS__)
+#define EACH_UP_TO 20
+#define STRIDE 97
 #else
-#define EACH_UP_TO 100
-#define STRIDE 17
+#define EACH_UP_TO 50
+#define STRIDE 31
 #endif
 
 static unsigned next_after(unsigned n)

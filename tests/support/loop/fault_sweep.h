@@ -22,7 +22,7 @@
 #if defined(__SANITIZE_THREAD__)
 #define SWEEP_STRIDE 9
 #elif defined(__SANITIZE_ADDRESS__)
-#define SWEEP_STRIDE 4
+#define SWEEP_STRIDE 8
 #else
 #define SWEEP_STRIDE 1
 #endif
