@@ -31,7 +31,7 @@
 
 /* Under slow sanitizers, only every n-th error and call. */
 #if defined(__SANITIZE_THREAD__)
-#define STRIDE 19
+#define STRIDE 61
 #elif defined(__SANITIZE_ADDRESS__)
 #define STRIDE 9
 #else
