@@ -196,8 +196,10 @@ static void use(struct storm *storm, weir_channel *channel, unsigned chance)
     while (out > most && !atomic_compare_exchange_weak(storm->most, &most, out))
         ;
     atomic_fetch_sub(storm->out, 1);
-    if (chance % 13 == 0)
-        weir_channel_abort(channel, NULL); /* from here on another may have taken its place */
+    if (chance % 13 == 0) { /* the next one must not get it before it is closed */
+        weir_channel_abort(channel, NULL);
+        (void)weir_channel_await_closed(channel, TEST_TIMEOUT_NS);
+    }
     weir_client_pool_return(storm->pool, channel, NULL);
 }
 
