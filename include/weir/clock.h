@@ -48,6 +48,14 @@ struct weir_clock {
 WEIR_API weir_clock *weir_clock_monotonic(void);
 
 /*
+ * The time of day: nanoseconds since 1970. It can be set, also backwards. The coarse one is a few
+ * milliseconds late and costs less.
+ * Thread: any.
+ */
+WEIR_API int64_t weir_time_of_day(void);
+WEIR_API int64_t weir_time_of_day_coarse(void);
+
+/*
  * Creates a clock that stands at `start_ns` until it is moved.
  * Thread: any.  Gives: ret_clock.  Fails: -ENOMEM, -EINVAL (start_ns < 0).
  */

@@ -39,7 +39,8 @@ extern "C" {
     XX(ETLSREFUSED, -10021, "peer rejected the TLS connection")                           \
     XX(EUNTRUSTED, -10022, "peer certificate is not trusted")                             \
     XX(ECUTOFF, -10023, "connection closed without TLS close_notify, possibly truncated") \
-    XX(ENOTTLS, -10024, "peer does not speak TLS")
+    XX(ENOTTLS, -10024, "peer does not speak TLS")                                        \
+    XX(ESIM, -10025, "simulated run failed")
 
 enum weir_error {
 #define WEIR_ERROR_ENUM(name, number, text) WEIR_##name = number,

@@ -197,7 +197,7 @@ static void format_line(struct line *line, enum weir_log_level level, const char
 {
     char time[WEIR__TIMESTAMP_SIZE];
     int length = snprintf(line->text, sizeof(line->text), "%s weir %-5s %s %s: %s\n",
-                          weir__timestamp(weir__realtime_now(), time), weir_log_level_name(level),
+                          weir__timestamp(weir_time_of_day(), time), weir_log_level_name(level),
                           subsystem, object, message);
 
     line->length = length > 0 ? (size_t)length : 0;

@@ -52,7 +52,7 @@ void weir__dashboard_release(weir__dashboard *dashboard)
 /* True if the block is to be described. */
 static bool admit_block(weir__dashboard *dashboard)
 {
-    int64_t now_ns = weir__realtime_now();
+    int64_t now_ns = weir_time_of_day();
     bool is_admitted;
 
     weir__mutex_lock(&dashboard->mutex);

@@ -60,7 +60,7 @@ void weir__log_history_add(void *user_data, enum weir_log_level level, const cha
                            const char *object, const char *message)
 {
     weir__log_history *history = user_data;
-    int64_t now_ns = weir__realtime_now();
+    int64_t now_ns = weir_time_of_day();
     struct line *line;
 
     weir__mutex_lock(&history->mutex);

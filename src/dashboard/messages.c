@@ -71,7 +71,7 @@ weir_ws_message *weir__dashboard_chat_message(uint64_t number, const char *from,
     if (weir__json_message_begin(&json, "chat") < 0)
         return NULL;
     weir__json_put_int(&json, "number", (int64_t)number);
-    weir__json_put_int(&json, "time", weir__realtime_now() / 1000000);
+    weir__json_put_int(&json, "time", weir_time_of_day() / 1000000);
     weir__json_put_text(&json, "from", from);
     weir__json_key(&json, "text");
     weir__json_span(&json, text);
@@ -87,7 +87,7 @@ weir_ws_message *weir__dashboard_block_message(const weir_block *block)
     if (weir__json_message_begin(&json, "block") < 0)
         return NULL;
     weir__json_put_int(&json, "number", (int64_t)block->number);
-    weir__json_put_int(&json, "time", weir__realtime_now() / 1000000);
+    weir__json_put_int(&json, "time", weir_time_of_day() / 1000000);
     weir__json_put_bool(&json, "ended", block->has_ended);
     weir__json_put_int(&json, "duration_ns", block->duration_ns);
     weir__json_put_text(&json, "loop", weir_executor_name(block->executor));

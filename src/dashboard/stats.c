@@ -258,7 +258,7 @@ weir_ws_message *weir__dashboard_stats_message(void)
 
     if (weir__json_message_begin(&json, "stats") < 0)
         return NULL;
-    weir__json_put_int(&json, "time", weir__realtime_now() / 1000000);
+    weir__json_put_int(&json, "time", weir_time_of_day() / 1000000);
     json.err = weir__metric_samples_read(&samples);
     if (json.err == 0) {
         write_samples(&json, &samples);

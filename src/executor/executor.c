@@ -38,6 +38,7 @@
 #include "executor/schedule.h"
 #include "executor/timer.h"
 #include "os/futex.h"
+#include "os/virtual_os.h"
 
 #define TURN_TASKS_MAX 65536 /* bounds a turn when the clock does not advance */
 #define PROBE_EVERY 64       /* submissions of a thread */
@@ -52,7 +53,7 @@
 _Thread_local weir_executor *weir__current;
 _Thread_local unsigned weir__loop_depth;
 static THREAD_LOCAL unsigned submissions;
-_Thread_local char weir__self;
+_Thread_local uintptr_t weir__fiber;
 
 weir_executor *weir_executor_current(void)
 {
@@ -499,6 +500,7 @@ static void sleep_until(weir_executor *executor, int64_t deadline_ns)
 {
     deadline_ns = weir__earlier(deadline_ns, weir__turn_hooks_run(true, executor->turn.now_ns));
     weir__executor_stats_asleep(executor);
+    weir__preempt();
     if (weir__executor_publish_deadline(executor, deadline_ns))
         deadline_ns = to_kernel_clock(executor, deadline_ns);
     else

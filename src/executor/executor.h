@@ -278,6 +278,9 @@ int weir__executor_open(weir_executor *executor);
 /* Waits until all threads of the executor have ended. Not to be called on one of them. */
 void weir__executor_join(weir_executor *executor);
 
+/* Frees the objects of threads of the global executor that have ended: for a simulator. */
+void weir__executor_global_reap(void);
+
 /* Returns its threads; the caller now has to wait for them. */
 weir__executor_thread *weir__executor_take_threads(weir_executor *executor);
 
@@ -387,9 +390,17 @@ static inline int64_t weir__deadline(int64_t now_ns, int64_t delay_ns)
     return delay_ns > WEIR_NEVER - now_ns ? WEIR_NEVER : now_ns + delay_ns;
 }
 
-/* Identifies this thread in `owner` and `consumer` by its address. */
-extern _Thread_local char weir__self
+/*
+ * Identifies this thread in `owner` and `consumer`: by its address, plus the number of the fiber in
+ * a simulator, whose fibers are one thread.
+ */
+extern _Thread_local uintptr_t weir__fiber
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+static inline const void *weir__thread_self(void)
+{
+    return (const char *)&weir__fiber + weir__fiber;
+}
 
 /* The executor that the calling thread runs, or NULL. */
 extern _Thread_local weir_executor *weir__current
@@ -406,7 +417,7 @@ static inline weir_executor *weir__executor_enter(weir_executor *executor)
 
     weir__current = executor;
     weir__loop_depth += executor->type->is_loop;
-    atomic_store_explicit(&executor->consumer, &weir__self, memory_order_relaxed);
+    atomic_store_explicit(&executor->consumer, weir__thread_self(), memory_order_relaxed);
     return before;
 }
 
@@ -467,13 +478,13 @@ bool weir__immediate_is_running(void);
 
 static inline bool weir__in_executor(const weir_executor *executor)
 {
-    return atomic_load_explicit(&executor->owner, memory_order_relaxed) == &weir__self ||
+    return atomic_load_explicit(&executor->owner, memory_order_relaxed) == weir__thread_self() ||
            executor->type->run_inline != NULL;
 }
 
 static inline bool weir__executor_is_consumer(const weir_executor *executor)
 {
-    return atomic_load_explicit(&executor->consumer, memory_order_relaxed) == &weir__self;
+    return atomic_load_explicit(&executor->consumer, memory_order_relaxed) == weir__thread_self();
 }
 
 /* ---- stats (executor_stats.c) ---- */

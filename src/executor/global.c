@@ -57,3 +57,12 @@ weir_executor *weir_executor_global(void)
     weir__once_run(&once, init);
     return &global;
 }
+
+void weir__executor_global_reap(void)
+{
+    if (creator == 0)
+        return; /* never used */
+    weir__mutex_lock(&global.lifecycle.lock);
+    weir__executor_threads_reap(&global.lifecycle.threads);
+    weir__mutex_unlock(&global.lifecycle.lock);
+}

@@ -591,7 +591,7 @@ static int begin(weir_executor *executor)
     lock(executor); /* waits for start_thread to finish */
     unlock(executor);
     (void)weir__executor_enter(executor);
-    atomic_store_explicit(&executor->owner, &weir__self, memory_order_relaxed);
+    atomic_store_explicit(&executor->owner, weir__thread_self(), memory_order_relaxed);
     executor->turn.state = WEIR_EXECUTOR_STARTED;
     executor->turn.now_ns = weir__executor_now(executor);
     executor->lifecycle.last_task_ns = executor->turn.now_ns;

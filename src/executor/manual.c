@@ -28,7 +28,7 @@ void weir__manual_open(weir_executor *executor, weir__manual *manual, bool owned
 {
     manual->hooks_at_ns = WEIR_NEVER;
     if (owned) {
-        atomic_store_explicit(&executor->owner, &weir__self, memory_order_relaxed);
+        atomic_store_explicit(&executor->owner, weir__thread_self(), memory_order_relaxed);
         weir__executor_set_thread(executor);
     }
     atomic_store_explicit(&executor->state, WEIR_EXECUTOR_STARTED, memory_order_seq_cst);
@@ -42,7 +42,7 @@ int weir__manual_claim(weir_executor *executor)
 {
     const void *nobody = NULL;
 
-    if (!atomic_compare_exchange_strong_explicit(&executor->owner, &nobody, &weir__self,
+    if (!atomic_compare_exchange_strong_explicit(&executor->owner, &nobody, weir__thread_self(),
                                                  memory_order_relaxed, memory_order_relaxed))
         return -EALREADY;
     weir__executor_set_thread(executor);
@@ -55,7 +55,7 @@ static int may_run(weir_executor *executor, const weir__manual *manual)
 
     if (weir__executor_state(executor) == WEIR_EXECUTOR_TERMINATED)
         return WEIR_ETERMINATED;
-    if (owner != &weir__self)
+    if (owner != weir__thread_self())
         return owner == NULL ? WEIR_ENOOWNER : WEIR_EWRONGTHREAD;
     return manual->running ? -EBUSY : 0;
 }

@@ -72,7 +72,7 @@ static uint8_t *reserve(weir_pcap *pcap, size_t length)
 static void write_packet_header(weir_pcap *pcap, uint8_t *memory, size_t length)
 {
     struct packet_header header = {.stored = (uint32_t)length, .length = (uint32_t)length};
-    int64_t now_ns = weir__realtime_now();
+    int64_t now_ns = weir_time_of_day();
 
     if (now_ns > pcap->last_ns)
         pcap->last_ns = now_ns;

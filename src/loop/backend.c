@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "base/poison.h"
+#include "loop/seams.h"
 #include "os/environment.h"
 
 #define REASON_SIZE 256
@@ -64,7 +65,7 @@ static int try_backend(weir__loop_options *options, enum weir_io io, weir__loop_
                        void *arg)
 {
     options->io = io;
-    options->backend = backends[io].type;
+    options->backend = weir__backend_set != NULL ? weir__backend_set : backends[io].type;
     options->reason[0] = '\0';
     if (options->backend != NULL)
         return make(options, arg);

@@ -14,11 +14,14 @@
 #include "base/memory.h"
 #include "base/no_stack_protector.h"
 #include "os/thread.h"
+#include "os/virtual_os.h"
 
 WEIR__NO_STACK_PROTECTOR int64_t weir__monotonic_now(void)
 {
     struct timespec now;
 
+    if (weir__os_is_virtual())
+        return weir__virtual_os_set->monotonic_now();
     (void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail with a known clock */
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
@@ -27,6 +30,26 @@ static int64_t monotonic_now(const weir_clock *clock)
 {
     (void)clock;
     return weir__monotonic_now();
+}
+
+WEIR__NO_STACK_PROTECTOR int64_t weir_time_of_day(void)
+{
+    struct timespec now;
+
+    if (weir__os_is_virtual())
+        return weir__virtual_os_set->realtime_now();
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+WEIR__NO_STACK_PROTECTOR int64_t weir_time_of_day_coarse(void)
+{
+    struct timespec now;
+
+    if (weir__os_is_virtual())
+        return weir__virtual_os_set->realtime_now();
+    (void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 weir_clock weir__monotonic_clock = {.now = monotonic_now};

@@ -16,24 +16,6 @@ extern weir_clock weir__monotonic_clock;
 /* Not inline: callers would get a stack protector for the timespec. */
 int64_t weir__monotonic_now(void);
 
-/* The time of day since 1970. It can be set, also backwards. */
-static inline int64_t weir__realtime_now(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-/* The same in seconds, a few milliseconds late at most; reads no hardware clock. */
-static inline int64_t weir__realtime_coarse_second(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
-    return (int64_t)now.tv_sec;
-}
-
 static inline int64_t weir__clock_now(const weir_clock *clock)
 {
     return clock == &weir__monotonic_clock ? weir__monotonic_now() : clock->now(clock);

@@ -10,6 +10,8 @@
 
 #include <weir/base.h>
 
+#include "os/virtual_os.h"
+
 /* From linux/futex.h, which musl toolchains do not always have. */
 #define FUTEX_WAKE_PRIVATE (1 | 128)
 #define FUTEX_WAIT_BITSET_PRIVATE (9 | 128)
@@ -20,6 +22,10 @@ void weir__futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t deadlin
     struct timespec deadline;
     struct timespec *timeout = NULL;
 
+    if (weir__os_is_virtual()) {
+        weir__virtual_os_set->futex_wait(word, expected, deadline_ns);
+        return;
+    }
     if (deadline_ns != WEIR_NEVER) {
         /* The kernel rejects a negative deadline: the call returns immediately, as for any in the
          * past. */
@@ -33,5 +39,9 @@ void weir__futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t deadlin
 
 void weir__futex_wake(_Atomic uint32_t *word, int count)
 {
+    if (weir__os_is_virtual()) {
+        weir__virtual_os_set->futex_wake(word, count);
+        return;
+    }
     (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
 }

@@ -6,6 +6,8 @@
 
 #include <weir/error.h>
 
+#include "os/virtual_os.h"
+
 static int error_of(int code)
 {
     switch (code) {
@@ -36,8 +38,11 @@ int weir__host_lookup(const char *host, int family, weir_address *ret_addresses,
     };
     struct addrinfo *found = NULL;
     size_t count = 0;
-    int code = getaddrinfo(host, NULL, &hints, &found);
+    int code;
 
+    if (weir__os_is_virtual())
+        return weir__virtual_os_set->host_lookup(host, family, ret_addresses, max, ret_count);
+    code = getaddrinfo(host, NULL, &hints, &found);
     if (code != 0)
         return error_of(code);
     for (const struct addrinfo *item = found; item != NULL && count < max; item = item->ai_next)

@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "os/clock.h"
 #include "os/thread.h"
+#include "os/virtual_os.h"
 
 /* Product of two 64-bit numbers; an extension of gcc and clang. */
 __extension__ typedef unsigned __int128 product;
@@ -120,6 +121,8 @@ weir__random *weir__random_thread(void)
     static _Thread_local weir__random generator;
     static _Thread_local bool seeded;
 
+    if (weir__os_is_virtual())
+        return weir__virtual_os_set->random();
     if (!seeded) {
         uint64_t stream = atomic_fetch_add_explicit(&streams, 1, memory_order_relaxed);
 

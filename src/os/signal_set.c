@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <unistd.h>
 
+#include "os/virtual_os.h"
+
 #define SIGNALS_MAX 64
 
 static weir__signal_set set_of(int number)
@@ -54,6 +56,8 @@ bool weir__signal_is_default(int number)
 {
     struct sigaction action;
 
+    if (weir__os_is_virtual())
+        return true;
     return sigaction(number, NULL, &action) == 0 && (action.sa_flags & SA_SIGINFO) == 0 &&
            action.sa_handler == SIG_DFL;
 }
@@ -71,6 +75,8 @@ static weir__signal_set change_mask(int how, weir__signal_set set)
     sigset_t signals, before;
     weir__signal_set blocked = 0;
 
+    if (weir__os_is_virtual())
+        return set; /* a virtual process has no handlers, and waits for all signals */
     weir__signal_set_expand(set, &signals);
     (void)pthread_sigmask(how, &signals, &before); /* fails only for an invalid `how` */
     for (int number = 1; number <= SIGNALS_MAX; number++)
@@ -97,6 +103,8 @@ int weir__signal_wait(weir__signal_set set, weir__signal_event *ret_event)
 
     if (set == 0)
         return -EINVAL;
+    if (weir__os_is_virtual())
+        return weir__virtual_os_set->signal_wait(set, &ret_event->number, &ret_event->is_own);
     weir__signal_set_expand(set, &signals);
     do {
         number = sigwaitinfo(&signals, &info);
@@ -116,5 +124,8 @@ void weir__signal_send_to_thread(weir__signal_set set, const weir__thread *threa
 
     while (number < SIGNALS_MAX && (set & set_of(number)) == 0)
         number++;
-    (void)pthread_kill(thread->handle, number);
+    if (weir__os_is_virtual())
+        weir__virtual_os_set->signal_thread(number, thread->virtual_handle);
+    else
+        (void)pthread_kill(thread->handle, number);
 }

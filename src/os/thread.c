@@ -23,6 +23,7 @@
 #include "base/memory.h"
 #include "os/clock.h"
 #include "os/system.h"
+#include "os/virtual_os.h"
 
 #define NAME_SIZE 16 /* limit of the kernel, including the NUL */
 
@@ -35,6 +36,8 @@ struct cpus {
     bool pinned;
     cpu_set_t before;
 };
+
+const weir__virtual_os *weir__virtual_os_set;
 
 static _Thread_local struct cpus own_cpus;
 
@@ -73,10 +76,13 @@ static int create_with_signals_blocked(pthread_t *ret_handle, struct start *star
 
 int weir__thread_start(const char *name, weir_thread_fn *fn, void *arg, weir__thread *ret_thread)
 {
-    struct start *start = weir__zalloc(sizeof(*start));
+    struct start *start;
     pthread_t handle;
     int err;
 
+    if (weir__os_is_virtual())
+        return weir__virtual_os_set->thread_start(name, fn, arg, &ret_thread->virtual_handle);
+    start = weir__zalloc(sizeof(*start));
     if (start == NULL)
         return -ENOMEM;
     start->fn = fn;
@@ -90,39 +96,56 @@ int weir__thread_start(const char *name, weir_thread_fn *fn, void *arg, weir__th
         return err;
     }
     ret_thread->handle = handle;
+    ret_thread->virtual_handle = 0;
     return 0;
 }
 
 void weir__thread_join(weir__thread *thread)
 {
-    int err = pthread_join(thread->handle, NULL);
+    int err;
 
+    if (thread->virtual_handle != 0) {
+        if (weir__os_is_virtual())
+            weir__virtual_os_set->thread_join(thread->virtual_handle);
+        return;
+    }
+    err = pthread_join(thread->handle, NULL);
     assert(err == 0);
     (void)err;
 }
 
 void weir__thread_detach(weir__thread *thread)
 {
-    int err = pthread_detach(thread->handle);
+    int err;
 
+    if (thread->virtual_handle != 0) {
+        if (weir__os_is_virtual())
+            weir__virtual_os_set->thread_detach(thread->virtual_handle);
+        return;
+    }
+    err = pthread_detach(thread->handle);
     assert(err == 0);
     (void)err;
 }
 
 bool weir__thread_is_current(const weir__thread *thread)
 {
+    if (weir__os_is_virtual())
+        return thread->virtual_handle == weir__virtual_os_set->thread_current();
     return pthread_equal(thread->handle, pthread_self()) != 0;
 }
 
 pid_t weir__thread_id(void)
 {
-    return gettid();
+    return weir__os_is_virtual() ? (pid_t)weir__virtual_os_set->thread_current() : gettid();
 }
 
 clockid_t weir__thread_cpu_clock(void)
 {
     clockid_t clock = CLOCK_THREAD_CPUTIME_ID;
 
+    if (weir__os_is_virtual())
+        return clock;
     (void)pthread_getcpuclockid(pthread_self(), &clock); /* cannot fail for the calling thread */
     return clock;
 }
@@ -202,6 +225,10 @@ void weir__thread_name(char *ret_name, size_t size)
 {
     char name[NAME_SIZE] = "";
 
+    if (weir__os_is_virtual()) {
+        (void)snprintf(ret_name, size, "%s", weir__virtual_os_set->thread_name());
+        return;
+    }
     (void)pthread_getname_np(pthread_self(), name,
                              sizeof(name)); /* cannot fail for the calling thread */
     (void)snprintf(ret_name, size, "%s", name);
@@ -214,6 +241,8 @@ int weir__thread_set_affinity(int cpu)
 
     if (cpu < 0 || cpu >= CPU_SETSIZE)
         return -EINVAL;
+    if (weir__os_is_virtual())
+        return 0;
     (void)allowed_cpus(&cpus.before);
     CPU_ZERO(&set);
     CPU_SET(cpu, &set);
@@ -225,7 +254,10 @@ int weir__thread_set_affinity(int cpu)
 
 void weir__thread_yield(void)
 {
-    (void)sched_yield();
+    if (weir__os_is_virtual())
+        weir__virtual_os_set->thread_yield();
+    else
+        (void)sched_yield();
 }
 
 void weir__thread_sleep(int64_t duration_ns)
@@ -239,6 +271,10 @@ void weir__thread_sleep(int64_t duration_ns)
 
     if (duration_ns <= 0)
         return;
+    if (weir__os_is_virtual()) {
+        weir__virtual_os_set->thread_sleep(duration_ns);
+        return;
+    }
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL) == EINTR)
         continue;
 }
@@ -248,7 +284,7 @@ unsigned weir__cpu_count(void)
 {
     cpu_set_t set;
 
-    return allowed_cpus(&set);
+    return weir__os_is_virtual() ? 2 : allowed_cpus(&set);
 }
 
 int weir__cpu_nth(unsigned index)
@@ -257,6 +293,8 @@ int weir__cpu_nth(unsigned index)
     unsigned left = index % allowed_cpus(&set);
     int cpu = 0;
 
+    if (weir__os_is_virtual())
+        return 0;
     while (!CPU_ISSET(cpu, &set) || left-- > 0)
         cpu++;
     return cpu;
@@ -264,7 +302,7 @@ int weir__cpu_nth(unsigned index)
 
 int weir__cpu_current(void)
 {
-    return sched_getcpu();
+    return weir__os_is_virtual() ? -1 : sched_getcpu();
 }
 
 void weir__once_run(weir__once *once, void (*fn)(void))

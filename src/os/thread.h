@@ -18,6 +18,7 @@
 /* A started thread; join or detach it exactly once. */
 typedef struct weir__thread {
     pthread_t handle;
+    uint64_t virtual_handle; /* of os/virtual_os.h; 0 = a real thread */
 } weir__thread;
 
 /*

@@ -14,6 +14,7 @@
 #include "base/address.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "os/virtual_os.h"
 
 #define FILE_MAX ((size_t)16 << 20)
 #define NUMBER_SIZE 64 /* an address without a port, and the terminator */
@@ -163,7 +164,7 @@ size_t weir__hosts_find(weir__hosts *hosts, const char *host, weir_address *ret_
 {
     size_t count = 0;
 
-    if (hosts->path == NULL)
+    if (hosts->path == NULL || weir__os_is_virtual())
         return 0;
     weir__mutex_lock(&hosts->lock);
     refresh(hosts);

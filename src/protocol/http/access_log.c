@@ -166,7 +166,7 @@ static void end_exchange(weir_ctx *ctx, struct state *state, weir__http_access a
     find_remote(ctx, state);
     access.remote = &state->remote;
     access.request = state->request;
-    access.time_ns = state->request != NULL ? state->time_ns : weir__realtime_now();
+    access.time_ns = state->request != NULL ? state->time_ns : weir_time_of_day();
     if (access.status == 0)
         access.status = state->status;
     if (state->request != NULL) {
@@ -188,7 +188,7 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
         state->request = request;
         find_remote(ctx, state);
         state->begin_ns = weir_ctx_now(ctx);
-        state->time_ns = weir__realtime_now();
+        state->time_ns = weir_time_of_day();
         state->bytes = 0;
         state->status = 0;
     }

@@ -388,7 +388,7 @@ int weir_http_cookie_jar_store(weir_http_cookie_jar *jar, const weir_http_uri *u
                                weir_span set_cookie)
 {
     return weir__http_cookie_jar_store_at(jar, uri, set_cookie,
-                                          weir__realtime_now() / NS_OF_SECOND);
+                                          weir_time_of_day() / NS_OF_SECOND);
 }
 
 /* ---- sending ---- */
@@ -488,5 +488,5 @@ int weir__http_cookie_jar_write_at(weir_http_cookie_jar *jar, const weir_http_ur
 
 int weir_http_cookie_jar_write(weir_http_cookie_jar *jar, const weir_http_uri *uri, weir_buf *to)
 {
-    return weir__http_cookie_jar_write_at(jar, uri, to, weir__realtime_now() / NS_OF_SECOND);
+    return weir__http_cookie_jar_write_at(jar, uri, to, weir_time_of_day() / NS_OF_SECOND);
 }

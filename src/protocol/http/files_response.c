@@ -362,7 +362,7 @@ static int send_file(const struct response *response)
         conditions.if_match.data != NULL || conditions.if_none_match.data != NULL ||
         conditions.if_modified_since.data != NULL || conditions.if_unmodified_since.data != NULL ||
         conditions.if_range.data != NULL;
-    int64_t now = has_conditions ? weir__realtime_now() / 1000000000 : 0;
+    int64_t now = has_conditions ? weir_time_of_day() / 1000000000 : 0;
 
     if (!has_conditions)
         return send_content(response, &conditions, &validators, now);
@@ -432,7 +432,7 @@ int weir__http_files_respond(const weir_http_files_root *root, weir_http_exchang
 /* Limits what clients can make the log say: one line a second of each kind. */
 static bool may_log(_Atomic int64_t *logged_at)
 {
-    int64_t now = weir__realtime_now() / 1000000000;
+    int64_t now = weir_time_of_day() / 1000000000;
 
     return atomic_exchange_explicit(logged_at, now, memory_order_relaxed) != now;
 }

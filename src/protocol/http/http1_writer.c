@@ -192,7 +192,7 @@ static inline const char *date_line(void)
         int64_t second;
         char line[DATE_LINE_LENGTH + 1];
     } date __attribute__((tls_model("initial-exec")));
-    int64_t second = weir__realtime_coarse_second();
+    int64_t second = weir_time_of_day_coarse() / 1000000000;
 
     if (__builtin_expect(date.second != second, 0)) {
         date.second = second;

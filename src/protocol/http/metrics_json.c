@@ -74,7 +74,7 @@ static void write_sample(weir__json *json, const weir__metric_sample *sample)
 
 static void write_time(weir__json *json)
 {
-    int64_t now_ns = weir__realtime_now();
+    int64_t now_ns = weir_time_of_day();
     char text[32];
     int length = snprintf(text, sizeof(text), "%lld.%03lld", (long long)(now_ns / 1000000000),
                           (long long)(now_ns / 1000000 % 1000));

@@ -30,7 +30,7 @@
 
 static int64_t now_s(void)
 {
-    return weir__realtime_now() / 1000000000;
+    return weir_time_of_day() / 1000000000;
 }
 
 /* False if the session has no stamp. */

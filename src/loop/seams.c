@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loop/seams.h"
+
+#include "executor/executor.h"
+#include "loop/readiness.h"
+
+const weir__io_type *weir__backend_set;
+
+static void set_fiber(uintptr_t number)
+{
+    weir__fiber = number;
+}
+
+static const weir__io_type readiness = {
+    .name = "readiness",
+    .dispatch_pending = weir__readiness_pending,
+    WEIR__READINESS_SLOTS,
+};
+
+const weir__seams *weir__seams_get(void)
+{
+    static const weir__seams seams = {
+        .system = &weir__sys,
+        .virtual_os = &weir__virtual_os_set,
+        .backend = &weir__backend_set,
+        .set_fiber = set_fiber,
+        .reap_global = weir__executor_global_reap,
+        .random_init = weir__random_init,
+        .random_next = weir__random_next,
+        .random_below = weir__random_below,
+        .readiness = &readiness,
+        .wanted = weir__readiness_wanted,
+        .deliver = weir__readiness_deliver,
+        .receive = weir__readiness_receive,
+        .check_clock = weir__io_check_clock,
+    };
+
+    return &seams;
+}

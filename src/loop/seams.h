@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a simulator replaces, and what it needs of the library for it. libweir-sim is a library of
+ * its own and sees only exported functions: weir__seams is one, for it alone.
+ */
+#ifndef WEIR_LOOP_SEAMS_H
+#define WEIR_LOOP_SEAMS_H
+
+#include <weir/base.h>
+
+#include "loop/io.h"
+#include "os/random.h"
+#include "os/system.h"
+#include "os/virtual_os.h"
+
+typedef struct weir__seams {
+    weir__system *system;
+    const weir__virtual_os **virtual_os;
+    const weir__io_type **backend; /* of all loops, if not NULL */
+
+    void (*set_fiber)(uintptr_t number); /* the calling thread is that fiber from here on */
+    void (*reap_global)(void); /* frees what the global executor keeps of ended threads */
+
+    void (*random_init)(weir__random *random, uint64_t seed);
+    uint64_t (*random_next)(weir__random *random);
+    uint64_t (*random_below)(weir__random *random, uint64_t limit);
+
+    /* For a backend by readiness. */
+    const weir__io_type *readiness; /* its operations: members of WEIR__READINESS_SLOTS */
+    unsigned (*wanted)(const weir__io_handle *handle);
+    void (*deliver)(weir__io_handle *handle, unsigned events);
+    void (*receive)(weir__io_handle *handle, unsigned events);
+    bool (*check_clock)(weir__io *io, int64_t until_ns);
+} weir__seams;
+
+/* Internal: for libweir-sim. Thread: setup. */
+WEIR_API const weir__seams *weir__seams_get(void);
+
+/* The backend of all loops, or NULL. */
+extern const weir__io_type *weir__backend_set;
+
+#endif

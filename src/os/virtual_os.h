@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A replacement of time, threads, waiting, signals, names and randomness, for a simulator. The
+ * functions of os/ call it instead of the kernel while it is set; system calls on descriptors are
+ * replaced in weir__sys (os/system.h), and the I/O backend in loop/seams.h.
+ *
+ * It is set and cleared while the process has no other thread that uses weir. The threads of a
+ * simulator are fibers of one thread: `self` distinguishes them, and the thread-local variables are
+ * exchanged at each switch.
+ */
+#ifndef WEIR_OS_VIRTUAL_OS_H
+#define WEIR_OS_VIRTUAL_OS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <weir/address.h>
+#include <weir/thread.h>
+
+struct weir__random;
+
+typedef struct weir__virtual_os {
+    int64_t (*monotonic_now)(void);
+    int64_t (*realtime_now)(void);
+    struct weir__random *(*random)(void); /* of the calling thread */
+
+    /* Threads, by a number that is never 0 and never used again. */
+    int (*thread_start)(const char *name, weir_thread_fn *fn, void *arg, uint64_t *ret_thread);
+    void (*thread_join)(uint64_t thread);
+    void (*thread_detach)(uint64_t thread);
+    uint64_t (*thread_current)(void);
+    const char *(*thread_name)(void);
+    void (*thread_sleep)(int64_t duration_ns);
+    void (*thread_yield)(void);
+
+    void (*futex_wait)(_Atomic uint32_t *word, uint32_t expected, int64_t deadline_ns);
+    void (*futex_wake)(_Atomic uint32_t *word, int count);
+
+    /* A place at which another thread may run first. The caller holds no lock. */
+    void (*preempt)(void);
+
+    /* See os/signal_set.h; a set is a mask of signals, n is bit n - 1. */
+    int (*signal_wait)(uint64_t set, int *ret_number, bool *ret_is_own);
+    void (*signal_thread)(int number, uint64_t thread);
+
+    int (*host_lookup)(const char *host, int family, weir_address *ret_addresses, size_t max,
+                       size_t *ret_count);
+} weir__virtual_os;
+
+/* NULL = the kernel. */
+extern const weir__virtual_os *weir__virtual_os_set;
+
+static inline bool weir__os_is_virtual(void)
+{
+    return __builtin_expect(weir__virtual_os_set != NULL, 0);
+}
+
+static inline void weir__preempt(void)
+{
+    if (weir__os_is_virtual())
+        weir__virtual_os_set->preempt();
+}
+
+#endif

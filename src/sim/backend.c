@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The I/O backend of loops in a world: readiness of simulated descriptors. Events become
+ * completions by the same code as with epoll and poll (loop/readiness.c), so that all of it is
+ * tested, and each system call can fail.
+ *
+ * A file that becomes ready is appended to the list of its backend. It stays there as long as the
+ * handle wants what it is ready for.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+
+#include "sim/world.h"
+
+struct weir__sim_io {
+    weir__io io;
+    weir__list ready;
+    unsigned batch; /* of the ready ones, those that the current dispatch delivers */
+    unsigned ready_count;
+    bool woken;
+    weir__sim_fiber *waiter;
+};
+
+static weir__sim_io *sim_io_of(weir__io *io)
+{
+    return WEIR_CONTAINER_OF(io, weir__sim_io, io);
+}
+
+/* ---- readiness ---- */
+
+static unsigned events_of(weir__sim_file *file)
+{
+    return file->type->poll(file) & (file->handle->armed | POLLERR | POLLHUP);
+}
+
+static void wake(weir__sim_io *self)
+{
+    if (self->waiter != NULL)
+        weir__sim_wake_fiber(self->waiter);
+}
+
+void weir__sim_io_ready(weir__sim_file *file)
+{
+    weir__sim_io *self = file->io;
+
+    if (file->handle->armed == 0 || !weir__list_is_empty(&file->ready_link) || events_of(file) == 0)
+        return;
+    weir__list_append(&self->ready, &file->ready_link);
+    self->ready_count++;
+    wake(self);
+}
+
+void weir__sim_io_wake(weir__sim_io *self)
+{
+    self->woken = true;
+    wake(self);
+}
+
+static void forget(weir__sim_file *file)
+{
+    if (!weir__list_is_empty(&file->ready_link)) {
+        weir__list_remove(&file->ready_link);
+        file->io->ready_count--;
+    }
+}
+
+/* ---- handles ---- */
+
+static int sim_attach(weir__io_handle *handle)
+{
+    weir__sim_file *file = weir__sim_file_of(handle->descriptor);
+
+    if (file == NULL)
+        return -EBADF; /* a descriptor of the real system */
+    file->handle = handle;
+    file->io = sim_io_of(handle->io);
+    return 0;
+}
+
+static bool sim_detach(weir__io_handle *handle)
+{
+    weir__sim_file *file = weir__sim_file_of(handle->descriptor);
+
+    if (file != NULL && file->handle == handle) {
+        forget(file);
+        file->handle = NULL;
+        file->io = NULL;
+    }
+    handle->armed = 0;
+    return true;
+}
+
+static void sim_arm(weir__io_handle *handle)
+{
+    weir__sim_file *file = weir__sim_file_of(handle->descriptor);
+
+    handle->armed = (uint16_t)weir__sim->seams->wanted(handle);
+    if (file != NULL && file->handle == handle)
+        weir__sim_io_ready(file);
+}
+
+/* ---- the backend ---- */
+
+static int sim_open(weir__io *io, char *reason, size_t size)
+{
+    weir__sim_io *self = sim_io_of(io);
+
+    (void)reason;
+    (void)size;
+    weir__list_init(&self->ready);
+    self->ready_count = 0;
+    self->batch = 0;
+    weir__sim_eventfd_set_io(io->wake_descriptor, self);
+    return 0;
+}
+
+static void sim_close(weir__io *io)
+{
+    (void)io; /* no handle is attached, so nothing is ready */
+}
+
+static int sim_wait(weir__io *io, int64_t deadline_ns)
+{
+    weir__sim_io *self = sim_io_of(io);
+
+    if (self->batch > 0)
+        return (int)self->batch;
+    __atomic_fetch_add(&io->stats.waits, 1, __ATOMIC_RELAXED);
+    weir__sim_preempt();
+    if (self->ready_count == 0 && !self->woken && deadline_ns > weir__sim->now_ns) {
+        self->waiter = weir__sim->current;
+        (void)weir__sim_wait("I/O", io, deadline_ns);
+        self->waiter = NULL;
+    }
+    io->woken = self->woken;
+    self->woken = false;
+    self->batch = self->ready_count;
+    return (int)self->batch;
+}
+
+static void dispatch(weir__sim_file *file)
+{
+    weir__io_handle *handle = file->handle;
+    unsigned events = events_of(file);
+
+    if (events == 0)
+        return;
+    weir__sim_trace("ready", file->number, events);
+    if (events == POLLIN && handle->wants == WEIR__IO_RECEIVE && handle->pending == 0 &&
+        !handle->datagrams)
+        weir__sim->seams->receive(handle, events);
+    else if (weir__io_is_attached(handle))
+        weir__sim->seams->deliver(handle, events);
+    if (weir__io_is_attached(handle))
+        sim_arm(handle);
+}
+
+static bool sim_dispatch(weir__io *io, int64_t until_ns)
+{
+    weir__sim_io *self = sim_io_of(io);
+    bool late = false;
+    weir__list *link;
+
+    while (!late && self->batch > 0 && (link = weir__list_pop(&self->ready)) != NULL) {
+        weir__sim_file *file = WEIR_CONTAINER_OF(link, weir__sim_file, ready_link);
+
+        self->batch--;
+        self->ready_count--;
+        weir__io_set_current(io, file->handle);
+        dispatch(file);
+        late = ++io->work >= WEIR__IO_CLOCK_INTERVAL &&
+               weir__sim->seams->check_clock(io, until_ns);
+    }
+    if (self->batch > self->ready_count)
+        self->batch = self->ready_count; /* files that have left */
+    return self->batch > 0;
+}
+
+static int sim_rebuild(weir__io *io)
+{
+    sim_io_of(io)->batch = 0;
+    return 0;
+}
+
+/* The operations are those of weir__seams.readiness, in weir__sim_backend_init. */
+static weir__io_type type = {
+    .name = "sim",
+    .size = sizeof(weir__sim_io),
+    .open = sim_open,
+    .close = sim_close,
+    .wait = sim_wait,
+    .dispatch = sim_dispatch,
+    .rebuild = sim_rebuild,
+    .attach = sim_attach,
+    .detach = sim_detach,
+    .arm = sim_arm,
+};
+
+const weir__io_type *weir__sim_backend(void)
+{
+    const weir__io_type *readiness = weir__sim->seams->readiness;
+
+    type.dispatch_pending = readiness->dispatch_pending;
+    type.accept_start = readiness->accept_start;
+    type.accept_stop = readiness->accept_stop;
+    type.connect = readiness->connect;
+    type.receive_start = readiness->receive_start;
+    type.receive_stop = readiness->receive_stop;
+    type.send = readiness->send;
+    type.send_datagrams = readiness->send_datagrams;
+    type.send_file = readiness->send_file;
+    type.poll_start = readiness->poll_start;
+    type.poll_stop = readiness->poll_stop;
+    return &type;
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Processes of a world: start, signals, death, disks.
+ *
+ * A killed process cannot simply vanish: its memory is that of weir in this process, and parts of
+ * it are in use by the registries of the library. So it is cut off instead (weir_sim_kill): from
+ * that moment nothing that it does can be seen, and it cleans up by its own error handling.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/error.h>
+
+#include "sim/signal_file.h"
+#include "sim/world.h"
+
+weir_sim_process *weir__sim_process(void)
+{
+    return weir__sim->current->process;
+}
+
+weir_sim_process *weir__sim_process_create(weir_sim_host *host, const char *name)
+{
+    weir_sim_process *process = calloc(1, sizeof(*process));
+
+    if (process == NULL)
+        return NULL;
+    process->host = host;
+    process->name = strdup(name);
+    process->number = weir__sim->next_process++;
+    weir__list_init(&process->signal_files);
+    weir__list_append(&weir__sim->processes, &process->link);
+    return process;
+}
+
+void weir__sim_process_free(weir_sim_process *process)
+{
+    weir__list_remove(&process->link);
+    weir__sim_event_remove(&process->restart);
+    free(process->name);
+    free(process);
+}
+
+static weir__sim_event_fn on_restart;
+
+static void process_main(void *arg)
+{
+    weir_sim_process *process = arg;
+
+    process->result = process->fn(process->arg);
+    process->has_ended = true;
+    weir__sim_trace("process ends", process->number, (uint64_t)-process->result);
+    if (process->result < 0 && !process->is_dying)
+        weir_sim_fail(weir__sim, "process %s failed: %s", process->name,
+                      weir_error_text(process->result));
+    weir_list_foreach(link, &weir__sim->process_joiners)
+    {
+        weir__sim_fiber *fiber = WEIR_CONTAINER_OF(link, weir__sim_fiber, wait_link);
+
+        if (fiber->wait_object == process)
+            weir__sim_wake_fiber(fiber);
+    }
+}
+
+static int start_fiber(weir_sim_process *process)
+{
+    weir__sim_fiber *fiber =
+        weir__sim_fiber_start(process, process->name, process_main, process);
+
+    if (fiber == NULL)
+        return -ENOMEM;
+    fiber->detached = true;
+    return 0;
+}
+
+int weir_sim_start(weir_sim_host *host, const char *name, weir_sim_main_fn *fn, void *arg,
+                   weir_sim_process **ret_process)
+{
+    weir_sim_process *process = weir__sim_process_create(host, name);
+
+    if (process == NULL)
+        return -ENOMEM;
+    process->fn = fn;
+    process->arg = arg;
+    if (ret_process != NULL)
+        *ret_process = process;
+    return start_fiber(process);
+}
+
+/* The process that runs now, of those that replaced it after a death. */
+static weir_sim_process *latest(weir_sim_process *process)
+{
+    while (process->successor != NULL)
+        process = process->successor;
+    return process;
+}
+
+int weir_sim_join(weir_sim_process *process)
+{
+    process = latest(process);
+    while (!process->has_ended || process->restart.slot != 0 || process->successor != NULL) {
+        weir__list_append(&weir__sim->process_joiners, &weir__sim->current->wait_link);
+        (void)weir__sim_wait("the end of a process", process, WEIR_NEVER);
+        process = latest(process);
+    }
+    return process->is_dying ? 0 : process->result;
+}
+
+bool weir_sim_is_alive(const weir_sim_process *process)
+{
+    while (process->successor != NULL)
+        process = process->successor;
+    return !process->has_ended && !process->is_dying;
+}
+
+bool weir_sim_is_dying(void)
+{
+    return weir__sim != NULL && weir__sim->current->process->is_dying;
+}
+
+static void deliver(weir_sim_process *process, int number)
+{
+    process->pending_signals |= UINT64_C(1) << (number - 1);
+    weir__sim_signal_files_changed(process);
+    weir_list_foreach(link, &weir__sim->fibers)
+    {
+        weir__sim_fiber *fiber = WEIR_CONTAINER_OF(link, weir__sim_fiber, link);
+
+        if (fiber->process == process && (fiber->signals & process->pending_signals) != 0) {
+            weir__sim_wake_fiber(fiber);
+            break;
+        }
+    }
+}
+
+void weir_sim_signal(weir_sim_process *process, int number)
+{
+    process = latest(process);
+    weir__sim_trace("signal", process->number, (uint64_t)number);
+    if (!process->has_ended)
+        deliver(process, number);
+}
+
+/* ---- death ---- */
+
+void weir_sim_kill(weir_sim_process *process)
+{
+    process = latest(process);
+    if (process->has_ended || process->is_dying)
+        return;
+    weir__sim_trace("kill", process->number, 0);
+    process->is_dying = true;
+    for (size_t i = 0; i < weir__sim->file_size; i++) {
+        weir__sim_file *file = weir__sim->files[i];
+
+        if (file == NULL || file->process != process || file->is_dead || !file->is_socket)
+            continue;
+        file->is_dead = true;
+        if (file->type->kill != NULL)
+            file->type->kill(file);
+        weir__sim_file_changed(file);
+    }
+    if (process->restarts)
+        weir__sim_event_add(&process->restart, weir__sim->now_ns + process->restart_ns,
+                            on_restart);
+    deliver(process, SIGTERM);
+}
+
+/* The dead process may still be cleaning up. */
+static void on_restart(weir__sim_event *event)
+{
+    weir_sim_process *dead = WEIR_CONTAINER_OF(event, weir_sim_process, restart);
+    weir_sim_process *process = weir__sim_process_create(dead->host, dead->name);
+
+    if (process == NULL)
+        return;
+    process->fn = dead->fn;
+    process->arg = dead->arg;
+    process->restarts = dead->restarts;
+    process->restart_ns = dead->restart_ns;
+    process->generation = dead->generation + 1;
+    dead->successor = process;
+    weir__sim_trace("restart", process->number, process->generation);
+    if (start_fiber(process) < 0)
+        weir_sim_fail(weir__sim, "no memory to restart %s", process->name);
+    weir_list_foreach(link, &weir__sim->process_joiners)
+    {
+        weir__sim_fiber *fiber = WEIR_CONTAINER_OF(link, weir__sim_fiber, wait_link);
+
+        if (fiber->wait_object == dead)
+            weir__sim_wake_fiber(fiber);
+    }
+}
+
+void weir_sim_restart(weir_sim_process *process, int64_t delay_ns)
+{
+    process = latest(process);
+    process->restarts = true;
+    process->restart_ns = delay_ns;
+}
+
+void weir__sim_processes_die(void)
+{
+    weir_sim_process *found = NULL;
+    uint64_t count = 0;
+
+    weir_list_foreach(link, &weir__sim->processes)
+    {
+        weir_sim_process *process = WEIR_CONTAINER_OF(link, weir_sim_process, link);
+
+        if (process->restarts && !process->has_ended && !process->is_dying &&
+            weir__sim_below(++count) == 0)
+            found = process;
+    }
+    if (found != NULL)
+        weir_sim_kill(found);
+}
+
+/* ---- hosts ---- */
+
+void weir_sim_host_stop(weir_sim_host *host)
+{
+    weir__sim_trace("stop host", host->number, ++host->stops);
+}
+
+void weir_sim_host_continue(weir_sim_host *host)
+{
+    if (host->stops > 0)
+        host->stops--;
+    weir__sim_trace("continue host", host->number, host->stops);
+}
+
+void weir_sim_step_clock(weir_sim_host *host, int64_t delta_ns)
+{
+    host->clock_offset_ns += delta_ns;
+    weir__sim_trace("step clock", host->number, (uint64_t)delta_ns);
+}
+
+/* ---- disks ---- */
+
+int weir_sim_disk_append(const void *bytes, size_t length)
+{
+    weir_sim_host *host = weir__sim_process()->host;
+
+    if (weir_sim_is_dying())
+        return -EIO;
+    if (host->disk_length + length > host->disk_size) {
+        size_t size = (host->disk_length + length) * 2;
+        uint8_t *disk = realloc(host->disk, size);
+
+        if (disk == NULL)
+            return -ENOMEM;
+        host->disk = disk;
+        host->disk_size = size;
+    }
+    memcpy(host->disk + host->disk_length, bytes, length);
+    host->disk_length += length;
+    weir__sim_trace("disk", host->number, length);
+    return 0;
+}
+
+size_t weir_sim_disk_read(size_t offset, void *ret_bytes, size_t size)
+{
+    const weir_sim_host *host = weir__sim_process()->host;
+    size_t length = offset < host->disk_length ? host->disk_length - offset : 0;
+
+    length = length < size ? length : size;
+    if (length > 0)
+        memcpy(ret_bytes, host->disk + offset, length);
+    return length;
+}

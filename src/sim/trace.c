@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The trace: all events go into the hash, the last ones are kept and become text when they are
+ * needed.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/world.h"
+
+#define LINE_SIZE 256
+
+static void mix(uint64_t value)
+{
+    uint64_t hash = weir__sim->hash ^ value;
+
+    hash = (hash ^ (hash >> 32)) * UINT64_C(0xd6e8feb86659fd93);
+    weir__sim->hash = hash ^ (hash >> 32);
+}
+
+static void mix_text(const char *text)
+{
+    uint64_t word = 0;
+    unsigned count = 0;
+
+    for (; *text != '\0'; text++) {
+        word = word << 8 | (uint8_t)*text;
+        if (++count % 8 == 0)
+            mix(word);
+    }
+    mix(word + count);
+}
+
+static void format(const weir__sim_trace_entry *entry, char *line)
+{
+    (void)snprintf(line, LINE_SIZE, "%13.6f ms  %-4llu %s %s%llu %llu",
+                   (double)entry->time_ns / 1e6, (unsigned long long)entry->fiber, entry->kind,
+                   entry->text, (unsigned long long)entry->a, (unsigned long long)entry->b);
+    if (entry->text[0] != '\0')
+        (void)snprintf(line, LINE_SIZE, "%13.6f ms  %-4llu %s: %s", (double)entry->time_ns / 1e6,
+                       (unsigned long long)entry->fiber, entry->kind, entry->text);
+}
+
+static void add(const char *kind, uint64_t a, uint64_t b, const char *text)
+{
+    weir_sim *sim = weir__sim;
+    weir__sim_trace_entry *entry = &sim->trace[sim->trace_next];
+    char line[LINE_SIZE];
+
+    sim->event_total++;
+    if (++sim->trace_next == sim->options.trace_length)
+        sim->trace_next = 0;
+    entry->time_ns = weir_sim_now(sim);
+    entry->fiber = sim->current != NULL ? sim->current->number : 0;
+    entry->kind = kind;
+    entry->a = a;
+    entry->b = b;
+    entry->text[0] = '\0';
+    if (text != NULL)
+        (void)snprintf(entry->text, sizeof(entry->text), "%s", text);
+    mix((uint64_t)sim->now_ns);
+    mix(entry->fiber << 32 ^ a);
+    mix(b);
+    mix_text(kind);
+    if (text != NULL)
+        mix_text(text);
+    if (sim->options.on_trace != NULL) {
+        format(entry, line);
+        sim->options.on_trace(line, sim->options.user_data);
+    }
+}
+
+void weir__sim_trace(const char *kind, uint64_t a, uint64_t b)
+{
+    add(kind, a, b, NULL);
+}
+
+void weir__sim_trace_text(const char *kind, const char *text)
+{
+    add(kind, 0, 0, text);
+}
+
+void weir_sim_note(weir_sim *sim, const char *text, ...)
+{
+    char line[WEIR__SIM_TRACE_TEXT_MAX];
+    va_list arguments;
+
+    (void)sim;
+    va_start(arguments, text);
+    (void)vsnprintf(line, sizeof(line), text, arguments);
+    va_end(arguments);
+    weir__sim_trace_text("note", line);
+}
+
+char *weir__sim_trace_format(void)
+{
+    weir_sim *sim = weir__sim;
+    size_t count = sim->options.trace_length, length = 0;
+    char *text = malloc(count * LINE_SIZE + 1);
+
+    if (text == NULL)
+        return NULL;
+    text[0] = '\0';
+    for (size_t i = 0; i < count; i++) {
+        const weir__sim_trace_entry *entry = &sim->trace[(sim->trace_next + i) % count];
+
+        if (entry->kind == NULL)
+            continue;
+        format(entry, text + length);
+        length += strlen(text + length);
+        text[length++] = '\n';
+        text[length] = '\0';
+    }
+    return text;
+}
+
+void weir_sim_fail(weir_sim *sim, const char *text, ...)
+{
+    va_list arguments;
+    char *failure;
+
+    if (sim->failure != NULL)
+        return;
+    va_start(arguments, text);
+    if (vasprintf(&failure, text, arguments) < 0)
+        failure = strdup("failed");
+    va_end(arguments);
+    weir__sim_trace_text("FAILED", failure);
+    sim->failure = failure;
+    sim->failure_trace = weir__sim_trace_format();
+}

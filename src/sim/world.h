@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The world of a simulation: its fibers, events, hosts and processes.
+ *
+ *      world.c        weir_sim_run: begin, end, checks
+ *      fiber.c        stacks, the switch, thread-local variables
+ *      schedule.c     which fiber runs next; events; virtual time
+ *      virtual_os.c   threads, futexes, clocks, signals and names of weir, as those of the world
+ *      system.c       the table of system calls
+ *      backend.c      the I/O backend of simulated loops
+ *      file.c         descriptors of a process; eventfds
+ *      network.c      hosts, addresses, links
+ *      tcp.c udp.c unix.c   sockets
+ *      fault.c        decisions about faults
+ *      trace.c        events as text, and their hash
+ *      memory.c       the allocator of weir in a world
+ *      process.c      processes, death, signals, disks
+ *      reduce.c       fewer faults that still fail
+ *
+ * Everything here runs in one thread. Memory of the simulator itself comes from malloc, not from
+ * weir's allocator, whose failures and leaks it examines.
+ */
+#ifndef WEIR_SIM_WORLD_H
+#define WEIR_SIM_WORLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weir/address.h>
+#include <weir/sim.h>
+
+#include "base/list.h"
+#include "loop/seams.h"
+#include "os/random.h"
+
+typedef struct weir__sim_fiber weir__sim_fiber;
+typedef struct weir__sim_event weir__sim_event;
+typedef struct weir__sim_file weir__sim_file;
+typedef struct weir__sim_io weir__sim_io;
+
+/* ---- events: something that happens at a time (schedule.c) ---- */
+
+typedef void weir__sim_event_fn(weir__sim_event *event);
+
+struct weir__sim_event {
+    int64_t time_ns;
+    uint64_t number; /* events of one time happen in the order in which they were added */
+    weir__sim_event_fn *fn;
+    size_t slot; /* in the heap, plus 1; 0 = not added */
+};
+
+/* Adds an event, or moves it to another time. */
+void weir__sim_event_add(weir__sim_event *event, int64_t time_ns, weir__sim_event_fn *fn);
+void weir__sim_event_remove(weir__sim_event *event);
+
+/* ---- fibers (fiber.c, schedule.c) ---- */
+
+enum {
+    WEIR__SIM_RUNNABLE,
+    WEIR__SIM_WAITING,
+    WEIR__SIM_ENDED,
+};
+
+struct weir__sim_fiber {
+    weir__list link; /* of all fibers */
+    uint64_t number; /* in this world */
+    uint64_t handle; /* in the process, never used again */
+    char name[32];
+    weir_thread_fn *fn;
+    void *arg;
+    weir_sim_process *process;
+    uint8_t state;
+    bool detached;
+    bool timed_out;    /* the last wait */
+    bool is_forgotten; /* the end of the world does not wait for it */
+    size_t slot;       /* among the runnable ones */
+
+    /* While it waits. */
+    const char *wait_kind;
+    const void *wait_object;
+    weir__sim_event timeout;
+    weir__list wait_link; /* of those that wait for an object */
+    uint64_t signals;     /* of signal_wait: the set */
+    uint64_t own_signals; /* sent to this fiber by its process */
+
+    weir__random random;
+
+    /* The machine's state. */
+    void *stack_pointer;
+    char *stack;
+    char *locals; /* thread-local variables while another fiber runs */
+    int saved_errno;
+    void *fake_stack; /* of ASan */
+};
+
+/* Starts fn(arg) as a fiber of a process; NULL without memory. */
+weir__sim_fiber *weir__sim_fiber_start(weir_sim_process *process, const char *name,
+                                       weir_thread_fn *fn, void *arg);
+
+/*
+ * Suspends the calling fiber until weir__sim_wake_fiber or the deadline. True if it was woken.
+ * `kind` is a text for reports.
+ */
+bool weir__sim_wait(const char *kind, const void *object, int64_t deadline_ns);
+void weir__sim_wake_fiber(weir__sim_fiber *fiber);
+
+/* Waits for the end of a fiber and frees it; frees it when it ends. */
+void weir__sim_fiber_join(weir__sim_fiber *fiber);
+void weir__sim_fiber_detach(weir__sim_fiber *fiber);
+
+const char *weir__sim_free_ended(void);
+
+/* Lets other fibers run first. */
+void weir__sim_yield(void);
+
+/* The same if the seed wants it; may also stop the fiber for a while. */
+void weir__sim_preempt(void);
+
+/* The machine (fiber.c). */
+int weir__sim_fibers_begin(void);
+void weir__sim_fibers_end(void); /* frees the stacks */
+int weir__sim_fiber_prepare(weir__sim_fiber *fiber);
+void weir__sim_fiber_unprepare(weir__sim_fiber *fiber);
+void weir__sim_fiber_switch(weir__sim_fiber *from, weir__sim_fiber *to);
+void weir__sim_fiber_main(void); /* where a new fiber begins: schedule.c */
+
+/* Runs fibers until none is left or the run has failed. Called by the root of the world. */
+void weir__sim_run_all(void);
+
+/* ---- hosts and processes ---- */
+
+typedef struct weir__sim_link {
+    weir__list link;
+    weir_sim_host *a, *b;
+    weir_sim_network network;
+    unsigned separations; /* > 0: nothing passes */
+    int64_t busy_until_ns[2];
+} weir__sim_link;
+
+struct weir_sim_host {
+    weir__list link;
+    char *name;
+    weir_address addresses[4];
+    size_t address_count;
+    unsigned number;
+    unsigned stops; /* > 0: its fibers do not run */
+    int64_t clock_offset_ns;
+    unsigned next_port;
+    weir__list sockets; /* bound ones */
+    weir__list paths;   /* of Unix sockets */
+    uint8_t *disk;
+    size_t disk_length, disk_size;
+};
+
+struct weir_sim_process {
+    weir__list link;
+    weir_sim_host *host;
+    char *name;
+    weir_sim_main_fn *fn;
+    void *arg;
+    unsigned number;
+    int result;
+    bool has_ended;
+    bool is_dying;
+    bool restarts;
+    int64_t restart_ns;
+    weir__sim_event restart;
+    unsigned fibers;
+    uint64_t pending_signals;
+    weir__list signal_files;
+    unsigned descriptors; /* open ones */
+    unsigned generation; /* how often it was started */
+    weir_sim_process *successor;
+};
+
+/* ---- the world ---- */
+
+enum {
+    WEIR__SIM_TRACE_TEXT_MAX = 96,
+};
+
+typedef struct weir__sim_trace_entry {
+    int64_t time_ns;
+    uint64_t fiber;
+    const char *kind;
+    uint64_t a, b;
+    char text[WEIR__SIM_TRACE_TEXT_MAX];
+} weir__sim_trace_entry;
+
+struct weir_sim {
+    weir_sim_options options;
+    const weir__seams *seams;
+    weir__system real; /* the table of system calls before */
+    weir__random random;
+    int64_t now_ns;
+    uint64_t steps;
+
+    weir__sim_fiber root; /* the caller of weir_sim_run */
+    weir__sim_fiber *current;
+    weir__list fibers;
+    weir__sim_fiber **runnable;
+    size_t runnable_count, runnable_size;
+    uint64_t next_fiber;
+    weir__list futexes; /* fibers that wait for one */
+    weir__list joiners; /* fibers that wait for the end of another */
+    weir__list process_joiners;
+    weir__list ended;   /* fibers that nobody has joined yet */
+
+    weir__sim_event **events;
+    size_t event_count, event_size;
+    uint64_t next_event;
+
+    weir__list hosts;
+    weir__list processes;
+    weir__list links;
+    unsigned next_host, next_process;
+    weir_sim_host *world_host;
+    weir_sim_process *world_process;
+
+    weir__sim_file **files; /* by descriptor */
+    size_t file_size, first_free;
+    uint64_t next_file;
+
+    weir_sim_program_fn *program;
+    void *program_arg;
+
+    /* fault.c */
+    uint64_t decisions[WEIR_SIM_FAULT_COUNT];
+    weir_sim_fault_event *faults;
+    size_t fault_count, fault_size;
+    bool calm;
+    weir__sim_event fault_tick;
+    weir__list outages;
+
+    /* trace.c */
+    uint64_t hash;
+    uint64_t event_total;
+    weir__sim_trace_entry *trace;
+    size_t trace_next;
+    char *failure;
+    char *failure_trace;
+
+    weir__list checks;
+
+    /* memory.c */
+    uint64_t allocations;
+    int64_t live_blocks;
+    bool fails_allocations;
+};
+
+/* The world that runs, or NULL. */
+extern weir_sim *weir__sim;
+
+void weir__sim_run_checks(bool at_end); /* those of the program */
+
+/* ---- random numbers and faults ---- */
+
+uint64_t weir__sim_below(uint64_t limit); /* 0 .. limit - 1; limit > 0 */
+int64_t weir__sim_duration(int64_t max_ns); /* 0 .. max_ns */
+
+/* True if a fault of this kind happens now. Adds it to the list. */
+bool weir__sim_fault(enum weir_sim_fault kind);
+void weir__sim_faults_begin(void); /* those that happen by themselves */
+void weir__sim_faults_end(void);
+
+/* ---- trace ---- */
+
+/* Adds an event. `kind` is a constant text; `text` may be NULL. */
+void weir__sim_trace(const char *kind, uint64_t a, uint64_t b);
+void weir__sim_trace_text(const char *kind, const char *text);
+char *weir__sim_trace_format(void); /* the last events; NULL without memory */
+
+/* ---- descriptors ---- */
+
+enum {
+    WEIR__SIM_FD_FIRST = 100000, /* those of the process itself are below */
+};
+
+typedef struct weir__sim_file_type {
+    const char *name;
+    unsigned (*poll)(weir__sim_file *file); /* POLLIN, ... */
+    void (*close)(weir__sim_file *file);    /* the last descriptor: frees it */
+    void (*kill)(weir__sim_file *file);     /* its process died. NULL = nothing */
+} weir__sim_file_type;
+
+struct weir__sim_file {
+    const weir__sim_file_type *type;
+    weir_sim_process *process;
+    unsigned references; /* descriptors */
+    bool is_socket;      /* a weir__sim_socket */
+    bool is_dead;        /* its process was killed */
+    uint64_t number;     /* for the trace */
+
+    /* The backend that watches it. */
+    weir__io_handle *handle;
+    weir__sim_io *io;
+    weir__list ready_link;
+};
+
+/* Gives the file a descriptor, which counts for the calling process. Fails with -EMFILE, -ENOMEM. */
+int weir__sim_file_open(weir__sim_file *file, const weir__sim_file_type *type);
+weir__sim_file *weir__sim_file_of(int descriptor); /* NULL if there is none */
+int weir__sim_file_close(int descriptor);
+int weir__sim_file_duplicate(int descriptor);
+
+/* The file may have become ready. */
+void weir__sim_file_changed(weir__sim_file *file);
+
+int weir__sim_eventfd(unsigned value);
+bool weir__sim_eventfd_write(weir__sim_file *file, uint64_t value);
+bool weir__sim_eventfd_read(weir__sim_file *file, uint64_t *ret_value);
+void weir__sim_eventfd_set_io(int descriptor, weir__sim_io *io);
+
+/* ---- the backend ---- */
+
+const weir__io_type *weir__sim_backend(void);
+void weir__sim_io_ready(weir__sim_file *file); /* an event that the handle waits for */
+void weir__sim_io_wake(weir__sim_io *io);      /* by its eventfd */
+
+/* ---- others ---- */
+
+extern const weir__virtual_os weir__sim_virtual_os;
+void weir__sim_system_install(void); /* into weir__sys */
+int weir__sim_memory_begin(void);
+void weir__sim_memory_end(void);
+
+weir_sim_process *weir__sim_process(void); /* of the calling fiber */
+weir_sim_process *weir__sim_process_create(weir_sim_host *host, const char *name);
+void weir__sim_process_free(weir_sim_process *process);
+void weir__sim_processes_die(void); /* WEIR_SIM_FAULT_DEATH */
+weir_sim_host *weir__sim_host_add(const char *name);
+void weir__sim_host_free(weir_sim_host *host);
+
+#endif
