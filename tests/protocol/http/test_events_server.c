@@ -6,9 +6,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "support/bootstrap/raw_client.h"
 #include "support/executor/call_counter.h"
@@ -85,17 +83,12 @@ static void *run_sender(void *arg)
     return NULL;
 }
 
-/* Reads until the end. Returns the text, chunked as it is. */
-static char *receive_all(int peer)
+/* Receives until the end. Returns the text, chunked as it is, until the next call. */
+static const char *receive_all(int peer)
 {
-    size_t size = 1 << 20, length = 0;
-    char *text = malloc(size);
-    ssize_t got;
+    static char text[1 << 16];
 
-    assert_non_null(text);
-    while ((got = read(peer, text + length, size - 1 - length)) > 0)
-        length += (size_t)got;
-    text[length] = '\0';
+    assert_true(raw_client_receive_all(peer, text, sizeof(text)) < sizeof(text));
     return text;
 }
 
@@ -119,7 +112,7 @@ TEST_EACH_LOOP(events, of_several_threads_reach_all_clients)
     pthread_t senders[SENDERS];
     int peers[CLIENTS];
     void *failed;
-    char *text;
+    const char *text;
 
     for (uint32_t i = 0; i < CLIENTS; i++)
         peers[i] = connect_client(server, i);
@@ -136,7 +129,6 @@ TEST_EACH_LOOP(events, of_several_threads_reach_all_clients)
         assert_received(text, 'A');
         assert_received(text, 'B');
         assert_non_null(strstr(text, "\r\n0\r\n\r\n"));
-        free(text);
         raw_client_close(peers[i]);
     }
     assert_true(call_counter_await(&all.closed, CLIENTS));
@@ -178,13 +170,12 @@ TEST_EACH_LOOP(events, end_when_the_server_drains)
 {
     weir_http_server *server = start(host->group);
     int peer = connect_client(server, 0);
-    char *text;
+    const char *text;
 
     assert_int_equal(weir_http_events_send(all.streams[0], WEIR_HTTP_EVENT(.data = "1")), 0);
     assert_int_equal(weir_http_server_stop(server, TEST_TIMEOUT_NS), 0);
     text = receive_all(peer);
     assert_non_null(strstr(text, "data: 1\n\n\r\n0\r\n\r\n"));
-    free(text);
     raw_client_close(peer);
     assert_true(call_counter_await(&all.closed, 1));
     assert_int_equal(atomic_load(&all.closed_err), 0);
