@@ -3,6 +3,7 @@
  * A server whose process has run out of memory. Connections end all the same, without an
  * allocation, so that what they hold becomes free; data that came meanwhile waits.
  */
+#include <errno.h>
 #include <unistd.h>
 
 #include <weir/server.h>
@@ -69,15 +70,25 @@ TEST_EACH_HOST(out_of_memory, connections_that_end_are_gone)
     echo_service_stop(server);
 }
 
+/* True when a byte has arrived; false at the end of the connection. */
+static bool await_byte(int peer)
+{
+    ssize_t length;
+    char byte;
+
+    do
+        length = recv(peer, &byte, 1, MSG_PEEK);
+    while (length < 0 && errno == EINTR); /* by a ring that this thread has closed */
+    return length > 0;
+}
+
 /*
  * A ring receives into buffers that it has, and delivers the data at once: then the answer may find
  * no memory, and the connection is closed.
  */
 static void expect_answer(const struct host *host, int peer)
 {
-    char byte;
-
-    if (host->backend->io == WEIR_IO_URING && recv(peer, &byte, 1, MSG_PEEK) <= 0)
+    if (host->backend->io == WEIR_IO_URING && !await_byte(peer))
         return;
     raw_client_receive(peer, "hello");
 }
