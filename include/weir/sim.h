@@ -96,7 +96,7 @@ typedef struct weir_sim_options {
     int64_t max_slow_ns;                /* 0: 50 ms */
     int64_t max_outage_ns;              /* of partitions and stopped hosts; 0: 5 s */
     int64_t max_time_ns;                /* virtual time after which the run fails; 0: 1 day */
-    uint64_t max_steps;  /* switches between fibers after which it fails; 0: 50 million */
+    uint64_t max_steps;       /* switches between fibers after which it fails; 0: 50 million */
     unsigned max_descriptors; /* of a process; 0: 4,096 */
 
     /* Only these faults happen, of those that the seed and the rates give. For reductions. */
@@ -114,12 +114,12 @@ typedef struct weir_sim_options {
 
 /* The outcome of a run. */
 typedef struct weir_sim_result {
-    uint64_t hash;     /* of all events: equal for equal runs */
-    uint64_t events;   /* number of events */
-    uint64_t steps;    /* switches between fibers */
-    int64_t time_ns;   /* virtual duration */
-    char *failure;     /* what went wrong first; NULL = the run passed */
-    char *trace;       /* the last events before the failure, a line each; NULL = passed */
+    uint64_t hash;   /* of all events: equal for equal runs */
+    uint64_t events; /* number of events */
+    uint64_t steps;  /* switches between fibers */
+    int64_t time_ns; /* virtual duration */
+    char *failure;   /* what went wrong first; NULL = the run passed */
+    char *trace;     /* the last events before the failure, a line each; NULL = passed */
     weir_sim_fault_event *faults; /* that happened, in order */
     size_t fault_count;
 } weir_sim_result;
@@ -249,7 +249,8 @@ WEIR_API bool weir_sim_is_dying(void);
 
 /*
  * Starts the process again `delay_ns` after each time that WEIR_SIM_FAULT_DEATH or weir_sim_kill
- * has killed it. Only such processes die by that fault.
+ * has killed it. Only such processes die by that fault. A negative delay stops that, also for a
+ * process that is dead now.
  * Thread: a fiber.
  */
 WEIR_API void weir_sim_restart(weir_sim_process *process, int64_t delay_ns);

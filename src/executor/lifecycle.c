@@ -39,6 +39,7 @@
 #include "executor/promise.h"
 #include "executor/shutdown_grace.h"
 #include "os/pages.h"
+#include "os/virtual_os.h"
 
 #define CHECK_NS weir_ms(100) /* how often a thread that shuts down checks for lazy tasks */
 #define ABORT_GRACE_NS \
@@ -338,6 +339,10 @@ static void stop_watchdog(weir_executor *executor)
 void weir__executor_terminate(weir_executor *executor, int err)
 {
     weir__running_loops_remove(executor);
+    if (weir__os_is_virtual())
+        weir__virtual_os_set->executor_ended(
+            executor->name, atomic_load_explicit(&executor->stats.taken, memory_order_relaxed),
+            atomic_load_explicit(&executor->stats.popped, memory_order_relaxed));
     /* From here on the clock may be destroyed: weak references may keep the executor for longer. */
     weir__executor_stats_deinit(executor);
     weir__clock_unsubscribe(executor->options.clock, &executor->observer);

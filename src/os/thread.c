@@ -37,8 +37,6 @@ struct cpus {
     cpu_set_t before;
 };
 
-const weir__virtual_os *weir__virtual_os_set;
-
 static _Thread_local struct cpus own_cpus;
 
 struct start {

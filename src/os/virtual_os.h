@@ -46,12 +46,22 @@ typedef struct weir__virtual_os {
     int (*signal_wait)(uint64_t set, int *ret_number, bool *ret_is_own);
     void (*signal_thread)(int number, uint64_t thread);
 
+    /* An executor has terminated: how many tasks it got, and how many it has called. */
+    void (*executor_ended)(const char *name, uint64_t taken, uint64_t called);
+
     int (*host_lookup)(const char *host, int family, weir_address *ret_addresses, size_t max,
                        size_t *ret_count);
 } weir__virtual_os;
 
 /* NULL = the kernel. */
 extern const weir__virtual_os *weir__virtual_os_set;
+
+/*
+ * Calls a function at the end of the simulation, on a thread of it, when all processes have ended:
+ * for objects in static memory that have threads. A function is added once.
+ */
+void weir__virtual_os_at_end(void (*fn)(void));
+void weir__virtual_os_end(void);
 
 static inline bool weir__os_is_virtual(void)
 {

@@ -16,6 +16,7 @@
 #include "os/clock.h"
 #include "resolver/address_order.h"
 #include "resolver/host_name.h"
+#include "os/virtual_os.h"
 
 #define HOSTS_FILE "/etc/hosts"
 #define TTL_NS weir_seconds(30)
@@ -254,9 +255,16 @@ static void init_default(void)
     weir__refs_init(&default_resolver.refs);
 }
 
+static void end_in_world(void)
+{
+    (void)weir__resolver_default_cleanup();
+}
+
 weir_resolver *weir_resolver_default(void)
 {
     weir__once_run(&default_once, init_default);
+    if (weir__os_is_virtual())
+        weir__virtual_os_at_end(end_in_world);
     return &default_resolver;
 }
 

@@ -169,8 +169,7 @@ static bool sim_dispatch(weir__io *io, int64_t until_ns)
         self->ready_count--;
         weir__io_set_current(io, file->handle);
         dispatch(file);
-        late = ++io->work >= WEIR__IO_CLOCK_INTERVAL &&
-               weir__sim->seams->check_clock(io, until_ns);
+        late = ++io->work >= WEIR__IO_CLOCK_INTERVAL && weir__sim->seams->check_clock(io, until_ns);
     }
     if (self->batch > self->ready_count)
         self->batch = self->ready_count; /* files that have left */

@@ -3,8 +3,8 @@
  * Decisions about faults.
  *
  * The n-th decision about a kind depends on the seed, the kind and n alone, not on what was decided
- * about others. So a run can be repeated with some of its faults left out (weir_sim_reduce), and the
- * others still happen at the same decisions.
+ * about others. So a run can be repeated with some of its faults left out (weir_sim_reduce), and
+ * the others still happen at the same decisions.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -118,8 +118,7 @@ static weir_sim_host *draw_host(void)
     unsigned count = weir__sim->next_host - 1;
     uint64_t chosen = count > 0 ? weir__sim_below(count) : 0;
 
-    weir_list_foreach(link, &weir__sim->hosts)
-    {
+    weir_list_foreach (link, &weir__sim->hosts) {
         weir_sim_host *host = WEIR_CONTAINER_OF(link, weir_sim_host, link);
 
         if (host != weir__sim->world_host && chosen-- == 0)
@@ -163,9 +162,9 @@ static void begin_outage(weir_sim_host *a, weir_sim_host *b)
         weir_sim_partition(a, b, true);
     else
         weir_sim_host_stop(a);
-    weir__sim_event_add(&outage->end,
-                        weir__sim->now_ns + 1 + weir__sim_duration(weir__sim->options.max_outage_ns),
-                        on_outage_end);
+    weir__sim_event_add(
+        &outage->end, weir__sim->now_ns + 1 + weir__sim_duration(weir__sim->options.max_outage_ns),
+        on_outage_end);
 }
 
 static bool decide_per_second(enum weir_sim_fault kind)
@@ -211,7 +210,7 @@ void weir__sim_faults_begin(void)
 void weir__sim_faults_end(void)
 {
     weir__sim_event_remove(&weir__sim->fault_tick);
-    weir_list_foreach(link, &weir__sim->outages)
+    weir_list_foreach (link, &weir__sim->outages)
         end_outage(WEIR_CONTAINER_OF(link, struct outage, link));
 }
 

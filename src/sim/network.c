@@ -22,8 +22,8 @@ static bool is_wildcard(const weir_address *address)
 
     if (sockaddr->sa_family == AF_INET)
         return ((const struct sockaddr_in *)(const void *)sockaddr)->sin_addr.s_addr == 0;
-    return memcmp(&((const struct sockaddr_in6 *)(const void *)sockaddr)->sin6_addr,
-                  &in6addr_any, sizeof(in6addr_any)) == 0;
+    return memcmp(&((const struct sockaddr_in6 *)(const void *)sockaddr)->sin6_addr, &in6addr_any,
+                  sizeof(in6addr_any)) == 0;
 }
 
 static bool is_loopback(const weir_address *address)
@@ -126,8 +126,7 @@ invalid:
 
 weir_sim_host *weir__sim_host_by_name(const char *name)
 {
-    weir_list_foreach(link, &weir__sim->hosts)
-    {
+    weir_list_foreach (link, &weir__sim->hosts) {
         weir_sim_host *host = WEIR_CONTAINER_OF(link, weir_sim_host, link);
 
         if (strcmp(host->name, name) == 0)
@@ -148,8 +147,7 @@ weir_sim_host *weir__sim_host_of(weir_sim_host *from, const weir_address *addres
 {
     if (is_wildcard(address) || is_loopback(address))
         return from;
-    weir_list_foreach(link, &weir__sim->hosts)
-    {
+    weir_list_foreach (link, &weir__sim->hosts) {
         weir_sim_host *host = WEIR_CONTAINER_OF(link, weir_sim_host, link);
 
         if (host_has(host, address))
@@ -162,8 +160,7 @@ weir_sim_host *weir__sim_host_of(weir_sim_host *from, const weir_address *addres
 
 static weir__sim_link *find_link(const weir_sim_host *a, const weir_sim_host *b)
 {
-    weir_list_foreach(item, &weir__sim->links)
-    {
+    weir_list_foreach (item, &weir__sim->links) {
         weir__sim_link *link = WEIR_CONTAINER_OF(item, weir__sim_link, link);
 
         if ((link->a == a && link->b == b) || (link->a == b && link->b == a))
@@ -253,8 +250,8 @@ static bool collides(const weir__sim_socket *a, const weir__sim_socket *b)
 {
     if (a->kind != b->kind || weir_address_port(&a->local) != weir_address_port(&b->local))
         return false;
-    if (a->domain != b->domain && (a->only_v6 || b->only_v6 || !is_wildcard(&a->local) ||
-                                   !is_wildcard(&b->local)))
+    if (a->domain != b->domain &&
+        (a->only_v6 || b->only_v6 || !is_wildcard(&a->local) || !is_wildcard(&b->local)))
         return false;
     if (a->domain == b->domain && !is_wildcard(&a->local) && !is_wildcard(&b->local) &&
         !has_same_ip(&a->local, &b->local))
@@ -267,8 +264,7 @@ static bool collides(const weir__sim_socket *a, const weir__sim_socket *b)
 
 static bool is_free(const weir__sim_socket *socket)
 {
-    weir_list_foreach(link, &socket->host->sockets)
-    {
+    weir_list_foreach (link, &socket->host->sockets) {
         const weir__sim_socket *other = WEIR_CONTAINER_OF(link, weir__sim_socket, bound_link);
 
         if (other != socket && collides(socket, other))
@@ -362,8 +358,8 @@ static bool receives(const weir__sim_socket *socket, const weir_address *to, int
         return false;
     if (kind == SOCK_STREAM && !socket->is_listening)
         return false;
-    if (socket->peer.length > 0 &&
-        (!has_same_ip(&socket->peer, from) || weir_address_port(&socket->peer) != weir_address_port(from)))
+    if (socket->peer.length > 0 && (!has_same_ip(&socket->peer, from) ||
+                                    weir_address_port(&socket->peer) != weir_address_port(from)))
         return false;
     if (is_wildcard(&socket->local))
         return weir_address_sockaddr(to)->sa_family == socket->domain || !socket->only_v6;
@@ -376,8 +372,7 @@ weir__sim_socket *weir__sim_find_bound(weir_sim_host *host, const weir_address *
     weir__sim_socket *found[16];
     size_t count = 0;
 
-    weir_list_foreach(link, &host->sockets)
-    {
+    weir_list_foreach (link, &host->sockets) {
         weir__sim_socket *socket = WEIR_CONTAINER_OF(link, weir__sim_socket, bound_link);
 
         if (!receives(socket, to, kind, from))

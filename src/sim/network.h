@@ -36,8 +36,8 @@ struct weir__sim_socket {
     int domain, kind;      /* SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET */
     weir_address local, peer;
     bool is_bound, is_listening, reuse_address, reuse_port, only_v6;
-    bool lingers;  /* SO_LINGER with 0: a close resets */
-    int error;     /* SO_ERROR */
+    bool lingers; /* SO_LINGER with 0: a close resets */
+    int error;    /* SO_ERROR */
     int64_t user_timeout_ns;
     size_t send_buffer, receive_buffer;
 };

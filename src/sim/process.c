@@ -46,6 +46,17 @@ void weir__sim_process_free(weir_sim_process *process)
 
 static weir__sim_event_fn on_restart;
 
+/* Wakes the fibers that wait for an object: a process, or the world. */
+static void wake_joiners(const void *object)
+{
+    weir_list_foreach (link, &weir__sim->process_joiners) {
+        weir__sim_fiber *fiber = WEIR_CONTAINER_OF(link, weir__sim_fiber, wait_link);
+
+        if (fiber->wait_object == object)
+            weir__sim_wake_fiber(fiber);
+    }
+}
+
 static void process_main(void *arg)
 {
     weir_sim_process *process = arg;
@@ -56,19 +67,12 @@ static void process_main(void *arg)
     if (process->result < 0 && !process->is_dying)
         weir_sim_fail(weir__sim, "process %s failed: %s", process->name,
                       weir_error_text(process->result));
-    weir_list_foreach(link, &weir__sim->process_joiners)
-    {
-        weir__sim_fiber *fiber = WEIR_CONTAINER_OF(link, weir__sim_fiber, wait_link);
-
-        if (fiber->wait_object == process)
-            weir__sim_wake_fiber(fiber);
-    }
+    wake_joiners(process);
 }
 
 static int start_fiber(weir_sim_process *process)
 {
-    weir__sim_fiber *fiber =
-        weir__sim_fiber_start(process, process->name, process_main, process);
+    weir__sim_fiber *fiber = weir__sim_fiber_start(process, process->name, process_main, process);
 
     if (fiber == NULL)
         return -ENOMEM;
@@ -88,6 +92,32 @@ int weir_sim_start(weir_sim_host *host, const char *name, weir_sim_main_fn *fn, 
     if (ret_process != NULL)
         *ret_process = process;
     return start_fiber(process);
+}
+
+void weir__sim_process_leave(weir_sim_process *process)
+{
+    if (--process->fibers == 0)
+        wake_joiners(weir__sim);
+}
+
+static bool have_processes_ended(void)
+{
+    weir_list_foreach (link, &weir__sim->processes) {
+        const weir_sim_process *process = WEIR_CONTAINER_OF(link, weir_sim_process, link);
+
+        if (process != weir__sim->world_process &&
+            (process->fibers > 0 || process->restart.slot != 0))
+            return false;
+    }
+    return true;
+}
+
+void weir__sim_processes_join(void)
+{
+    while (!have_processes_ended()) {
+        weir__list_append(&weir__sim->process_joiners, &weir__sim->current->wait_link);
+        (void)weir__sim_wait("the end of all processes", weir__sim, WEIR_NEVER);
+    }
 }
 
 /* The process that runs now, of those that replaced it after a death. */
@@ -125,8 +155,7 @@ static void deliver(weir_sim_process *process, int number)
 {
     process->pending_signals |= UINT64_C(1) << (number - 1);
     weir__sim_signal_files_changed(process);
-    weir_list_foreach(link, &weir__sim->fibers)
-    {
+    weir_list_foreach (link, &weir__sim->fibers) {
         weir__sim_fiber *fiber = WEIR_CONTAINER_OF(link, weir__sim_fiber, link);
 
         if (fiber->process == process && (fiber->signals & process->pending_signals) != 0) {
@@ -164,8 +193,7 @@ void weir_sim_kill(weir_sim_process *process)
         weir__sim_file_changed(file);
     }
     if (process->restarts)
-        weir__sim_event_add(&process->restart, weir__sim->now_ns + process->restart_ns,
-                            on_restart);
+        weir__sim_event_add(&process->restart, weir__sim->now_ns + process->restart_ns, on_restart);
     deliver(process, SIGTERM);
 }
 
@@ -186,20 +214,19 @@ static void on_restart(weir__sim_event *event)
     weir__sim_trace("restart", process->number, process->generation);
     if (start_fiber(process) < 0)
         weir_sim_fail(weir__sim, "no memory to restart %s", process->name);
-    weir_list_foreach(link, &weir__sim->process_joiners)
-    {
-        weir__sim_fiber *fiber = WEIR_CONTAINER_OF(link, weir__sim_fiber, wait_link);
-
-        if (fiber->wait_object == dead)
-            weir__sim_wake_fiber(fiber);
-    }
+    wake_joiners(dead);
 }
 
 void weir_sim_restart(weir_sim_process *process, int64_t delay_ns)
 {
     process = latest(process);
-    process->restarts = true;
+    process->restarts = delay_ns >= 0;
     process->restart_ns = delay_ns;
+    if (!process->restarts && process->restart.slot != 0) {
+        weir__sim_event_remove(&process->restart);
+        wake_joiners(process);
+        wake_joiners(weir__sim);
+    }
 }
 
 void weir__sim_processes_die(void)
@@ -207,8 +234,7 @@ void weir__sim_processes_die(void)
     weir_sim_process *found = NULL;
     uint64_t count = 0;
 
-    weir_list_foreach(link, &weir__sim->processes)
-    {
+    weir_list_foreach (link, &weir__sim->processes) {
         weir_sim_process *process = WEIR_CONTAINER_OF(link, weir_sim_process, link);
 
         if (process->restarts && !process->has_ended && !process->is_dying &&

@@ -159,16 +159,14 @@ static void report_deadlock(void)
     char text[2048];
     size_t length = 0;
 
-    for (weir__list *link = weir__sim->fibers.next; link != &weir__sim->fibers;
-         link = link->next) {
+    for (weir__list *link = weir__sim->fibers.next; link != &weir__sim->fibers; link = link->next) {
         const weir__sim_fiber *fiber = WEIR_CONTAINER_OF(link, weir__sim_fiber, link);
 
         if (length < sizeof(text))
-            length += (size_t)snprintf(text + length, sizeof(text) - length,
-                                       "\n  %s on %s (process %s): %s", fiber->name,
-                                       fiber->process->host->name, fiber->process->name,
-                                       fiber->state == WEIR__SIM_WAITING ? fiber->wait_kind
-                                                                         : "stopped");
+            length += (size_t)snprintf(
+                text + length, sizeof(text) - length, "\n  %s on %s (process %s): %s", fiber->name,
+                fiber->process->host->name, fiber->process->name,
+                fiber->state == WEIR__SIM_WAITING ? fiber->wait_kind : "stopped");
     }
     weir_sim_fail(weir__sim, "deadlock: every fiber waits, and nothing will happen%s", text);
 }
@@ -258,9 +256,8 @@ void weir__sim_yield(void)
 void weir__sim_preempt(void)
 {
     if (weir__sim_fault(WEIR_SIM_FAULT_SLOW))
-        (void)weir__sim_wait("a CPU", NULL,
-                             weir__sim->now_ns +
-                                 weir__sim_duration(weir__sim->options.max_slow_ns));
+        (void)weir__sim_wait(
+            "a CPU", NULL, weir__sim->now_ns + weir__sim_duration(weir__sim->options.max_slow_ns));
     else if (weir__sim_fault(WEIR_SIM_FAULT_PREEMPT))
         weir__sim_yield();
 }
@@ -287,8 +284,8 @@ weir__sim_fiber *weir__sim_fiber_start(weir_sim_process *process, const char *na
     fiber->arg = arg;
     fiber->process = process;
     process->fibers++;
-    weir__sim->seams->random_init(&fiber->random, weir__sim->options.seed * 1000003 +
-                                                      fiber->number);
+    weir__sim->seams->random_init(&fiber->random,
+                                  weir__sim->options.seed * 1000003 + fiber->number);
     weir__list_init(&fiber->wait_link);
     weir__list_append(&weir__sim->fibers, &fiber->link);
     add_runnable(fiber);
@@ -314,7 +311,7 @@ void weir__sim_fiber_main(void)
 
     weir__sim_trace("end", self->number, 0);
     self->state = WEIR__SIM_ENDED;
-    self->process->fibers--;
+    weir__sim_process_leave(self->process);
     weir__list_remove(&self->link);
     if (!self->detached) {
         weir__list_append(&weir__sim->ended, &self->link);

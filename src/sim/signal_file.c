@@ -82,6 +82,6 @@ ssize_t weir__sim_signal_file_read(weir__sim_file *file, void *memory, size_t si
 
 void weir__sim_signal_files_changed(weir_sim_process *process)
 {
-    weir_list_foreach(link, &process->signal_files)
+    weir_list_foreach (link, &process->signal_files)
         weir__sim_file_changed(&WEIR_CONTAINER_OF(link, struct signal_file, link)->file);
 }

@@ -78,9 +78,8 @@ static int sim_bind(int descriptor, const struct sockaddr *address, socklen_t le
     int err;
     weir__sim_socket *socket = usable(descriptor, &err);
 
-    return returned_int(socket != NULL
-                            ? weir__sim_socket_type_of(socket)->bind(socket, address, length)
-                            : err);
+    return returned_int(
+        socket != NULL ? weir__sim_socket_type_of(socket)->bind(socket, address, length) : err);
 }
 
 static int sim_listen(int descriptor, int backlog)
@@ -129,9 +128,8 @@ static int sim_connect(int descriptor, const struct sockaddr *address, socklen_t
     int err;
     weir__sim_socket *socket = usable(descriptor, &err);
 
-    return returned_int(socket != NULL
-                            ? weir__sim_socket_type_of(socket)->connect(socket, address, length)
-                            : err);
+    return returned_int(
+        socket != NULL ? weir__sim_socket_type_of(socket)->connect(socket, address, length) : err);
 }
 
 static int sim_shutdown(int descriptor, int how)

@@ -489,8 +489,7 @@ static int tcp_listen(weir__sim_socket *socket, int backlog)
 
     if (!socket->is_bound)
         return -EINVAL;
-    weir_list_foreach(link, &socket->host->sockets)
-    {
+    weir_list_foreach (link, &socket->host->sockets) {
         const weir__sim_socket *other = WEIR_CONTAINER_OF(link, weir__sim_socket, bound_link);
 
         if (other != socket && other->is_listening && other->kind == SOCK_STREAM &&
@@ -506,8 +505,7 @@ static int tcp_listen(weir__sim_socket *socket, int backlog)
 /* A connection whose handshake is complete. */
 static struct tcp *first_acceptable(struct tcp *self)
 {
-    weir_list_foreach(link, &self->backlog)
-    {
+    weir_list_foreach (link, &self->backlog) {
         struct tcp *child = WEIR_CONTAINER_OF(link, struct tcp, accept_link);
 
         if (child->connection->state == ESTABLISHED)
@@ -693,8 +691,7 @@ static void leave_connection(struct tcp *self)
             output->end_written = true;
             transmit(output);
         }
-    } else if (connection->state != ESTABLISHED && self->end == 0 &&
-               connection->ends[1] == NULL) {
+    } else if (connection->state != ESTABLISHED && self->end == 0 && connection->ends[1] == NULL) {
         weir__sim_event_remove(&connection->handshake);
     }
     free_if_unused(connection);
@@ -799,8 +796,7 @@ void weir__sim_tcp_reset_one(void)
     struct connection *found = NULL;
     uint64_t count = 0;
 
-    weir_list_foreach(link, &connections)
-    {
+    weir_list_foreach (link, &connections) {
         struct connection *connection = WEIR_CONTAINER_OF(link, struct connection, link);
 
         if (connection->state == ESTABLISHED && connection->ends[0] != NULL &&

@@ -10,7 +10,7 @@
 #include "sim/network.h"
 #include "sim/world.h"
 
-#define CLOCK_READ_NS 20                           /* virtual duration of a look at the clock */
+#define CLOCK_READ_NS 20                            /* virtual duration of a look at the clock */
 #define EPOCH_NS (INT64_C(1700000000) * 1000000000) /* wall clock at the start of a world */
 #define LOOKUP_MAX_NS weir_ms(20)
 
@@ -33,10 +33,12 @@ static weir__random *random_of_fiber(void)
 
 /* ---- threads ---- */
 
-/* The global executor serves all processes. */
+/* The global executor and the default resolver serve all processes. */
 static weir_sim_process *process_of_thread(const char *name)
 {
-    return strcmp(name, "weir-global") == 0 ? weir__sim->world_process : weir__sim_process();
+    return strcmp(name, "weir-global") == 0 || strncmp(name, "weir-dns", 8) == 0
+               ? weir__sim->world_process
+               : weir__sim_process();
 }
 
 static int thread_start(const char *name, weir_thread_fn *fn, void *arg, uint64_t *ret_thread)
@@ -55,8 +57,7 @@ static weir__sim_fiber *fiber_of(uint64_t handle)
     weir__list *lists[] = {&weir__sim->fibers, &weir__sim->ended};
 
     for (unsigned i = 0; i < 2; i++) {
-        weir_list_foreach(link, lists[i])
-        {
+        weir_list_foreach (link, lists[i]) {
             weir__sim_fiber *fiber = WEIR_CONTAINER_OF(link, weir__sim_fiber, link);
 
             if (fiber->handle == handle)
@@ -113,8 +114,7 @@ static void futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t deadli
 
 static void futex_wake(_Atomic uint32_t *word, int count)
 {
-    weir_list_foreach(link, &weir__sim->futexes)
-    {
+    weir_list_foreach (link, &weir__sim->futexes) {
         weir__sim_fiber *fiber = WEIR_CONTAINER_OF(link, weir__sim_fiber, wait_link);
 
         if (fiber->wait_object == (const void *)(uintptr_t)word && count-- > 0)
@@ -183,6 +183,13 @@ static int host_lookup(const char *name, int family, weir_address *ret_addresses
     return count > 0 ? 0 : WEIR_ENOHOST;
 }
 
+static void executor_ended(const char *name, uint64_t taken, uint64_t called)
+{
+    if (taken != called)
+        weir_sim_fail(weir__sim, "executor %s has ended with %llu tasks that were never called",
+                      name, (unsigned long long)(taken - called));
+}
+
 const weir__virtual_os weir__sim_virtual_os = {
     .monotonic_now = monotonic_now,
     .realtime_now = realtime_now,
@@ -199,5 +206,6 @@ const weir__virtual_os weir__sim_virtual_os = {
     .preempt = weir__sim_preempt,
     .signal_wait = signal_wait,
     .signal_thread = signal_thread,
+    .executor_ended = executor_ended,
     .host_lookup = host_lookup,
 };

@@ -11,6 +11,7 @@
 #include <weir/error.h>
 #include <weir/executor.h>
 #include <weir/log.h>
+#include <weir/pool.h>
 
 #include "base/options.h"
 #include "sim/network.h"
@@ -89,8 +90,7 @@ int weir_sim_check(weir_sim *sim, weir_sim_check_fn *fn, void *arg)
 
 void weir__sim_run_checks(bool at_end)
 {
-    weir_list_foreach(link, &weir__sim->checks)
-    {
+    weir_list_foreach (link, &weir__sim->checks) {
         struct check *check = WEIR_CONTAINER_OF(link, struct check, link);
 
         check->fn(weir__sim, at_end, check->arg);
@@ -105,7 +105,15 @@ static void check_descriptors(weir_sim *sim)
                           sim->files[i]->process->name, sim->files[i]->type->name);
 }
 
-static void check_end(weir_sim *sim, int64_t blocks_before)
+static uint64_t pool_bytes_in_use(void)
+{
+    weir_pool_stats stats;
+
+    weir_pool_read_stats(&stats);
+    return stats.in_use_bytes + stats.in_transit_bytes;
+}
+
+static void check_end(weir_sim *sim)
 {
     const char *name;
 
@@ -116,9 +124,11 @@ static void check_end(weir_sim *sim, int64_t blocks_before)
     if (name != NULL)
         weir_sim_fail(sim, "nobody has joined the thread %s", name);
     check_descriptors(sim);
-    if (sim->live_blocks > blocks_before)
-        weir_sim_fail(sim, "%lld blocks of memory are left",
-                      (long long)(sim->live_blocks - blocks_before));
+    if (sim->live_blocks > 0)
+        weir_sim_fail(sim, "%lld blocks of memory are left", (long long)sim->live_blocks);
+    if (pool_bytes_in_use() > sim->pool_bytes)
+        weir_sim_fail(sim, "%llu bytes of buffers are left",
+                      (unsigned long long)(pool_bytes_in_use() - sim->pool_bytes));
     weir__sim_run_checks(true);
 }
 
@@ -139,10 +149,9 @@ static void on_log(void *user_data, enum weir_log_level level, const char *subsy
 
 static void init_lists(weir_sim *sim)
 {
-    weir__list *lists[] = {&sim->fibers,    &sim->futexes,         &sim->joiners,
-                           &sim->ended,     &sim->process_joiners, &sim->hosts,
-                           &sim->processes, &sim->links,           &sim->outages,
-                           &sim->checks};
+    weir__list *lists[] = {&sim->fibers,          &sim->futexes, &sim->joiners,   &sim->ended,
+                           &sim->process_joiners, &sim->hosts,   &sim->processes, &sim->links,
+                           &sim->outages,         &sim->checks};
 
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         weir__list_init(lists[i]);
@@ -159,6 +168,8 @@ static void program_main(void *arg)
     weir_sim_calm(sim, true);
     if (err < 0)
         weir_sim_fail(sim, "the program failed: %s", weir_error_text(err));
+    weir__sim_processes_join();
+    sim->seams->end();
 }
 
 static int begin(weir_sim *sim)
@@ -215,11 +226,11 @@ static void free_world(weir_sim *sim)
         free(WEIR_CONTAINER_OF(link, struct check, link));
     weir__sim_faults_end();
     weir__sim_tcp_end();
-    weir_list_foreach(item, &sim->processes)
+    weir_list_foreach (item, &sim->processes)
         weir__sim_process_free(WEIR_CONTAINER_OF(item, weir_sim_process, link));
     while ((link = weir__list_pop(&sim->links)) != NULL)
         free(WEIR_CONTAINER_OF(link, weir__sim_link, link));
-    weir_list_foreach(item, &sim->hosts)
+    weir_list_foreach (item, &sim->hosts)
         weir__sim_host_free(WEIR_CONTAINER_OF(item, weir_sim_host, link));
     weir__sim_fibers_end();
     free(sim->files);
@@ -271,10 +282,11 @@ int weir_sim_run(const weir_sim_options *options, weir_sim_program_fn *program, 
     if (err == 0)
         err = weir_log_add_listener(on_log, NULL);
     if (err == 0) {
+        world.pool_bytes = pool_bytes_in_use();
         install(&world);
         weir__sim_run_all();
         world.current = &world.root;
-        check_end(&world, 0);
+        check_end(&world);
         uninstall(&world);
         (void)weir_log_remove_listener(on_log, NULL);
         take_result(&world, ret_result);

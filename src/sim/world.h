@@ -170,7 +170,7 @@ struct weir_sim_process {
     uint64_t pending_signals;
     weir__list signal_files;
     unsigned descriptors; /* open ones */
-    unsigned generation; /* how often it was started */
+    unsigned generation;  /* how often it was started */
     weir_sim_process *successor;
 };
 
@@ -205,7 +205,7 @@ struct weir_sim {
     weir__list futexes; /* fibers that wait for one */
     weir__list joiners; /* fibers that wait for the end of another */
     weir__list process_joiners;
-    weir__list ended;   /* fibers that nobody has joined yet */
+    weir__list ended; /* fibers that nobody has joined yet */
 
     weir__sim_event **events;
     size_t event_count, event_size;
@@ -246,6 +246,7 @@ struct weir_sim {
     /* memory.c */
     uint64_t allocations;
     int64_t live_blocks;
+    uint64_t pool_bytes; /* in use before */
     bool fails_allocations;
 };
 
@@ -256,7 +257,7 @@ void weir__sim_run_checks(bool at_end); /* those of the program */
 
 /* ---- random numbers and faults ---- */
 
-uint64_t weir__sim_below(uint64_t limit); /* 0 .. limit - 1; limit > 0 */
+uint64_t weir__sim_below(uint64_t limit);   /* 0 .. limit - 1; limit > 0 */
 int64_t weir__sim_duration(int64_t max_ns); /* 0 .. max_ns */
 
 /* True if a fault of this kind happens now. Adds it to the list. */
@@ -298,7 +299,8 @@ struct weir__sim_file {
     weir__list ready_link;
 };
 
-/* Gives the file a descriptor, which counts for the calling process. Fails with -EMFILE, -ENOMEM. */
+/* Gives the file a descriptor, which counts for the calling process. Fails with -EMFILE, -ENOMEM.
+ */
 int weir__sim_file_open(weir__sim_file *file, const weir__sim_file_type *type);
 weir__sim_file *weir__sim_file_of(int descriptor); /* NULL if there is none */
 int weir__sim_file_close(int descriptor);
@@ -328,7 +330,9 @@ void weir__sim_memory_end(void);
 weir_sim_process *weir__sim_process(void); /* of the calling fiber */
 weir_sim_process *weir__sim_process_create(weir_sim_host *host, const char *name);
 void weir__sim_process_free(weir_sim_process *process);
-void weir__sim_processes_die(void); /* WEIR_SIM_FAULT_DEATH */
+void weir__sim_processes_join(void);                     /* waits for all that were started */
+void weir__sim_process_leave(weir_sim_process *process); /* one of its fibers ends */
+void weir__sim_processes_die(void);                      /* WEIR_SIM_FAULT_DEATH */
 weir_sim_host *weir__sim_host_add(const char *name);
 void weir__sim_host_free(weir_sim_host *host);
 

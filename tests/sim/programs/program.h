@@ -24,11 +24,11 @@ typedef struct sim_program {
 
 void sim_program_add(sim_program *program);
 
-#define SIM_PROGRAM(name_, text_, configure_, run_)                              \
-    static sim_program this_program = {#name_, text_, configure_, run_, NULL};   \
-    __attribute__((constructor)) static void add_this_program(void)              \
-    {                                                                            \
-        sim_program_add(&this_program);                                          \
+#define SIM_PROGRAM(name_, text_, configure_, run_)                            \
+    static sim_program this_program = {#name_, text_, configure_, run_, NULL}; \
+    __attribute__((constructor)) static void add_this_program(void)            \
+    {                                                                          \
+        sim_program_add(&this_program);                                        \
     }
 
 #endif
