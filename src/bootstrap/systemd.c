@@ -21,14 +21,21 @@
 #include "os/process.h"
 #include "os/system.h"
 #include "os/thread.h"
+#include "os/virtual_os.h"
 
 #define FIRST 3
 #define COUNT_MAX 65536
 
+static weir__mutex lock = WEIR__MUTEX_INIT; /* of predecessor() */
+
 /* Notification socket of the process that this one replaces, until READY=1 was sent to it; "" =
- * none. */
-static weir__mutex lock = WEIR__MUTEX_INIT;
-static char predecessor[WEIR_ADDRESS_TEXT_SIZE];
+ * none. WEIR_ADDRESS_TEXT_SIZE bytes. */
+static char *predecessor(void)
+{
+    static char of_process[WEIR_ADDRESS_TEXT_SIZE];
+
+    return weir__process_static(of_process, sizeof(of_process));
+}
 
 /* ---- variables ---- */
 
@@ -102,7 +109,7 @@ static int take_predecessor(void)
     if (manager == NULL || socket == NULL)
         return 0;
     weir__mutex_lock(&lock);
-    (void)snprintf(predecessor, sizeof(predecessor), "%s", socket);
+    (void)snprintf(predecessor(), WEIR_ADDRESS_TEXT_SIZE, "%s", socket);
     weir__mutex_unlock(&lock);
     if (*manager != '\0')
         err = weir__environment_put("NOTIFY_SOCKET", manager);
@@ -182,12 +189,12 @@ static int notify(const char *socket, const char *state)
 /* The first READY=1 goes to the predecessor, which notifies the manager. */
 int weir_systemd_notify(const char *state)
 {
-    char before[sizeof(predecessor)] = "";
+    char before[WEIR_ADDRESS_TEXT_SIZE] = "";
 
     weir__mutex_lock(&lock);
     if (weir__notify_says_ready(state)) {
-        memcpy(before, predecessor, sizeof(before));
-        predecessor[0] = '\0';
+        memcpy(before, predecessor(), sizeof(before));
+        predecessor()[0] = '\0';
     }
     weir__mutex_unlock(&lock);
     return notify(before[0] != '\0' ? before : weir__environment_get("NOTIFY_SOCKET"), state);

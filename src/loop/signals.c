@@ -21,6 +21,7 @@
 #include "loop/signals.h"
 #include "os/system.h"
 #include "os/thread.h"
+#include "os/virtual_os.h"
 
 #define READS_MAX 16 /* per turn: there may be many queued real-time signals */
 
@@ -33,31 +34,36 @@ struct weir_signals {
     weir__refs refs;                  /* of the user and of the watch */
 };
 
-static _Atomic weir__signal_set taken;
-
 /* ---- claims ---- */
+
+static _Atomic weir__signal_set *taken(void)
+{
+    static _Atomic weir__signal_set of_process;
+
+    return weir__process_static(&of_process, sizeof(of_process));
+}
 
 /* All accesses are relaxed: only the signal numbers matter. */
 int weir__signals_claim(weir__signal_set set)
 {
-    weir__signal_set before = atomic_load_explicit(&taken, memory_order_relaxed);
+    weir__signal_set before = atomic_load_explicit(taken(), memory_order_relaxed);
 
     do {
         if ((before & set) != 0)
             return -EBUSY;
-    } while (!atomic_compare_exchange_weak_explicit(&taken, &before, before | set,
+    } while (!atomic_compare_exchange_weak_explicit(taken(), &before, before | set,
                                                     memory_order_relaxed, memory_order_relaxed));
     return 0;
 }
 
 void weir__signals_unclaim(weir__signal_set set)
 {
-    atomic_fetch_and_explicit(&taken, ~set, memory_order_relaxed);
+    atomic_fetch_and_explicit(taken(), ~set, memory_order_relaxed);
 }
 
 void weir__signals_unblock(weir__signal_set set)
 {
-    weir__signal_set_unblock(set & ~atomic_load_explicit(&taken, memory_order_relaxed));
+    weir__signal_set_unblock(set & ~atomic_load_explicit(taken(), memory_order_relaxed));
 }
 
 /* The first call ends the claim. */

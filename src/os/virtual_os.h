@@ -51,6 +51,9 @@ typedef struct weir__virtual_os {
 
     int (*host_lookup)(const char *host, int family, weir_address *ret_addresses, size_t max,
                        size_t *ret_count);
+
+    /* The calling process's own copy of a static variable, zeroed at first. Never NULL. */
+    void *(*process_static)(const void *variable, size_t size);
 } weir__virtual_os;
 
 /* NULL = the kernel. */
@@ -66,6 +69,15 @@ void weir__virtual_os_end(void);
 static inline bool weir__os_is_virtual(void)
 {
     return __builtin_expect(weir__virtual_os_set != NULL, 0);
+}
+
+/*
+ * A static variable that each process must have for itself, such as the signals that it has
+ * claimed: all processes of a simulator share the memory of one. It is zero at the start.
+ */
+static inline void *weir__process_static(void *variable, size_t size)
+{
+    return weir__os_is_virtual() ? weir__virtual_os_set->process_static(variable, size) : variable;
 }
 
 static inline void weir__preempt(void)

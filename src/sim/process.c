@@ -22,6 +22,42 @@ weir_sim_process *weir__sim_process(void)
     return weir__sim->current->process;
 }
 
+/* ---- static variables ---- */
+
+struct variable {
+    weir__list link;
+    const void *of; /* the variable of the library */
+    _Alignas(16) char value[];
+};
+
+void *weir__sim_process_static(const void *variable, size_t size)
+{
+    weir__list *statics = &weir__sim_process()->statics;
+    struct variable *copy;
+
+    weir_list_foreach (link, statics) {
+        copy = WEIR_CONTAINER_OF(link, struct variable, link);
+        if (copy->of == variable)
+            return copy->value;
+    }
+    copy = calloc(1, sizeof(*copy) + size);
+    if (copy == NULL)
+        abort();
+    copy->of = variable;
+    weir__list_append(statics, &copy->link);
+    return copy->value;
+}
+
+static void free_statics(weir_sim_process *process)
+{
+    weir__list *link;
+
+    while ((link = weir__list_pop(&process->statics)) != NULL)
+        free(WEIR_CONTAINER_OF(link, struct variable, link));
+}
+
+/* ---- start and end ---- */
+
 weir_sim_process *weir__sim_process_create(weir_sim_host *host, const char *name)
 {
     weir_sim_process *process = calloc(1, sizeof(*process));
@@ -32,6 +68,7 @@ weir_sim_process *weir__sim_process_create(weir_sim_host *host, const char *name
     process->name = strdup(name);
     process->number = weir__sim->next_process++;
     weir__list_init(&process->signal_files);
+    weir__list_init(&process->statics);
     weir__list_append(&weir__sim->processes, &process->link);
     return process;
 }
@@ -40,6 +77,7 @@ void weir__sim_process_free(weir_sim_process *process)
 {
     weir__list_remove(&process->link);
     weir__sim_event_remove(&process->restart);
+    free_statics(process);
     free(process->name);
     free(process);
 }

@@ -208,4 +208,5 @@ const weir__virtual_os weir__sim_virtual_os = {
     .signal_thread = signal_thread,
     .executor_ended = executor_ended,
     .host_lookup = host_lookup,
+    .process_static = weir__sim_process_static,
 };

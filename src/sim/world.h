@@ -172,6 +172,7 @@ struct weir_sim_process {
     unsigned descriptors; /* open ones */
     unsigned generation;  /* how often it was started */
     weir_sim_process *successor;
+    weir__list statics; /* its copies of variables: see weir__process_static */
 };
 
 /* ---- the world ---- */
@@ -333,6 +334,7 @@ void weir__sim_process_free(weir_sim_process *process);
 void weir__sim_processes_join(void);                     /* waits for all that were started */
 void weir__sim_process_leave(weir_sim_process *process); /* one of its fibers ends */
 void weir__sim_processes_die(void);                      /* WEIR_SIM_FAULT_DEATH */
+void *weir__sim_process_static(const void *variable, size_t size);
 weir_sim_host *weir__sim_host_add(const char *name);
 void weir__sim_host_free(weir_sim_host *host);
 
