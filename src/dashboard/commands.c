@@ -58,7 +58,6 @@ static void chat(weir__visitor *visitor, weir_ctx *ctx, weir_span text)
     weir__dashboard *dashboard = visitor->dashboard;
     char line[WEIR__DASHBOARD_CHAT_MAX + 1], from[WEIR__VISITOR_NAME_SIZE];
     weir_ws_message *message;
-    uint64_t number;
 
     (void)ctx;
     if (copy_line(line, sizeof(line), text) == 0)
@@ -67,16 +66,14 @@ static void chat(weir__visitor *visitor, weir_ctx *ctx, weir_span text)
         (void)snprintf(from, sizeof(from), "%s", visitor->name);
     else
         (void)snprintf(from, sizeof(from), "visitor %llu", (unsigned long long)visitor->number);
+    /* At once: the page takes a message with a lower number for one that it has seen. */
     weir__mutex_lock(&dashboard->mutex);
-    number = ++dashboard->last_chat;
+    message = weir__dashboard_chat_message(dashboard->last_chat + 1, from, weir_span_of_text(line));
+    if (message != NULL) {
+        weir__dashboard_recent_add(&dashboard->chats, ++dashboard->last_chat, message);
+        weir__visitors_append(dashboard, message);
+    }
     weir__mutex_unlock(&dashboard->mutex);
-    message = weir__dashboard_chat_message(number, from, weir_span_of_text(line));
-    if (message == NULL)
-        return;
-    weir__mutex_lock(&dashboard->mutex);
-    weir__dashboard_recent_add(&dashboard->chats, number, message);
-    weir__mutex_unlock(&dashboard->mutex);
-    weir__visitors_offer(dashboard, message);
 }
 
 static void set_name(weir__visitor *visitor, weir_ctx *ctx, weir_span text)

@@ -180,15 +180,20 @@ void weir__visitor_offer(weir__visitor *visitor, weir_ws_message *message)
     weir__mutex_unlock(&visitor->dashboard->mutex);
 }
 
+void weir__visitors_append(weir__dashboard *dashboard, weir_ws_message *message)
+{
+    weir_list_foreach (link, &dashboard->visitors)
+        append(WEIR_CONTAINER_OF(link, weir__visitor, link), retain_message(message));
+    release_message(message);
+}
+
 void weir__visitors_offer(weir__dashboard *dashboard, weir_ws_message *message)
 {
     if (message == NULL)
         return;
     weir__mutex_lock(&dashboard->mutex);
-    weir_list_foreach (link, &dashboard->visitors)
-        append(WEIR_CONTAINER_OF(link, weir__visitor, link), retain_message(message));
+    weir__visitors_append(dashboard, message);
     weir__mutex_unlock(&dashboard->mutex);
-    release_message(message);
 }
 
 void weir__visitors_offer_stats(weir__dashboard *dashboard, weir_ws_message *message)

@@ -55,6 +55,9 @@ void weir__dashboard_open_socket(weir_http_exchange *exchange, void *user_data);
 void weir__visitor_offer(weir__visitor *visitor, weir_ws_message *message);
 void weir__visitors_offer(weir__dashboard *dashboard, weir_ws_message *message);
 
+/* The same for all visitors, by a caller that has the mutex. Takes the message. */
+void weir__visitors_append(weir__dashboard *dashboard, weir_ws_message *message);
+
 /* Offers statistics to all visitors. The caller has the mutex. */
 void weir__visitors_offer_stats(weir__dashboard *dashboard, weir_ws_message *message);
 

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -231,6 +232,49 @@ TEST_EACH_LOOP(visitor, chats_with_others)
     close(one);
     close(two);
     close(three);
+    close_site();
+}
+
+#define LOOPS 4
+#define VISITORS 8
+#define CHATS 10 /* of each: the credit of a visitor */
+
+static unsigned long chat_number(void)
+{
+    static const char begin[] = "{\"type\":\"chat\",\"number\":";
+
+    if (strncmp(site.text, begin, strlen(begin)) != 0)
+        return 0;
+    return strtoul(site.text + strlen(begin), NULL, 10);
+}
+
+/* The page takes a message with a lower number for one that it has seen. */
+TEST(visitor, sees_the_chat_of_several_loops_in_order)
+{
+    static const weir_http_route none[] = {{0}};
+    unsigned long last = 0, number;
+    int peers[VISITORS];
+
+    assert_int_equal(
+        weir_http_server_start(
+            WEIR_HTTP_SERVER_OPTIONS(.address = "127.0.0.1:0", .routes = none, .threads = LOOPS),
+            &site.server),
+        0);
+    assert_int_equal(weir_dashboard_add(site.server, WEIR_DASHBOARD_OPTIONS(.chat = true)), 0);
+    for (int i = 0; i < VISITORS; i++)
+        peers[i] = visit();
+    for (int i = 0; i < VISITORS * CHATS; i++)
+        say(peers[i % VISITORS], "chat text");
+    while (last < (unsigned long)VISITORS * CHATS) {
+        assert_int_equal(hear(peers[0]), 1);
+        number = chat_number();
+        if (number == 0)
+            continue;
+        assert_true(number > last);
+        last = number;
+    }
+    for (int i = 0; i < VISITORS; i++)
+        close(peers[i]);
     close_site();
 }
 
