@@ -50,6 +50,7 @@ typedef struct weir__dashboard {
     char url[192];                  /* up to the path */
     const weir_http_server *server; /* until it releases the dashboard */
     weir__log_history *log;         /* NULL = none */
+    int64_t created_ms;             /* since 1970: a page that connects again compares it */
     uint64_t sampled_line;          /* of the log, the last one that was sent; the sampler's */
     bool has_log_listener;
     bool has_block_listener;

@@ -124,6 +124,7 @@ weir_ws_message *weir__dashboard_hello_message(weir__dashboard *dashboard, uint6
         return NULL;
     weir__json_put_text(&json, "title", dashboard->title);
     weir__json_put_text(&json, "version", weir_version());
+    weir__json_put_int(&json, "created", dashboard->created_ms);
     weir__json_put_int(&json, "interval_ns", options->interval_ns);
     weir__json_put_int(&json, "visitor", (int64_t)visitor);
     weir__json_put_text(&json, "loop", loop);

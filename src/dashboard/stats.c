@@ -4,7 +4,7 @@
  *
  *      {"type":"stats","time":MS,
  *       "loops":[{"name":"http-1#3","group":"http","is_loop":true,"utilisation":PERMILLE,
- *                 "pending":..,"tasks":..,..., "turns":HISTOGRAM,"queue":HISTOGRAM}, ...],
+ *                 "pending":..,"tasks":..,..., "turn_ns":HISTOGRAM,"queue":HISTOGRAM}, ...],
  *       "metrics":{"channels.active{transport=\"tcp\"}":3, ...},
  *       "histograms":{"http.request_ns":{"count":..,"sum":..,"p50":..,"p99":..,"max":..,
  *                                        "buckets":HISTOGRAM}, ...},

@@ -635,7 +635,7 @@ function showStats(stats) {
 
 const receivers = {
   hello(message) {
-    if (hello === null || hello.title !== message.title || message.log.at(-1)?.[0] < lastLine)
+    if (hello?.created !== message.created)
       startAgain(); // another process
     hello = message;
     showHello();

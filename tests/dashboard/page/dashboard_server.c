@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dashboard-server THREADS [TOKEN]: a server with a dashboard, which a browser visits. Prints the
- * URL; ends at the end of its standard input.
+ * dashboard-server THREADS [TOKEN [PORT]]: a server with a dashboard, which a browser visits.
+ * Prints the URL; ends at the end of its standard input. An empty token is none.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,10 +33,13 @@ static int serve(weir_http_server *server)
 int main(int argc, char **argv)
 {
     static const weir_http_route routes[] = {{"GET", "/hello", hello}, {0}};
+    const char *token = argc > 2 && argv[2][0] != '\0' ? argv[2] : NULL;
     weir_http_server *server = NULL;
     weir_group *offload = NULL;
+    char address[32];
     int err;
 
+    (void)snprintf(address, sizeof(address), "127.0.0.1:%s", argc > 3 ? argv[3] : "0");
     weir_log_set_level(WEIR_LOG_INFO);
     err = weir_watchdog_start(NULL);
     if (err == 0)
@@ -44,13 +47,13 @@ int main(int argc, char **argv)
             WEIR_GROUP_OPTIONS(.threads = 2, .io = WEIR_IO_NONE, .name = "blocking"), &offload);
     if (err == 0)
         err = weir_http_server_start(
-            WEIR_HTTP_SERVER_OPTIONS(.address = "127.0.0.1:0", .routes = routes,
+            WEIR_HTTP_SERVER_OPTIONS(.address = address, .routes = routes,
                                      .threads = argc > 1 ? atoi(argv[1]) : 4),
             &server);
     if (err == 0)
         err = weir_dashboard_add(
             server, WEIR_DASHBOARD_OPTIONS(.title = "shop", .chat = true, .can_block = true,
-                                           .offload = offload, .token = argc > 2 ? argv[2] : NULL));
+                                           .offload = offload, .token = token));
     if (err == 0)
         err = serve(server);
     weir_http_server_release(server);

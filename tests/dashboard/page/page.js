@@ -137,10 +137,31 @@ async function isCalm(browser) {
   assert.equal(await end(), 0);
 }
 
-async function connectsAgain(page, end) {
+async function noticesTheEnd(page, end) {
   assert.equal(await end(), 0);
   await wait(page, () => document.querySelector("#status.lost"));
   assert.match(await text(page, "#status"), /connection lost, trying again/);
+}
+
+// A program that is started again counts from 1 again: chats, log lines, blocks.
+async function seesAnotherProcess(browser) {
+  const first = await start(2), port = new URL(first.url).port;
+  const context = await browser.newContext();
+  const page = await open(context, first.url);
+  const says = async (message) => {
+    await page.fill("#text", message);
+    await page.locator("#text").press("Enter");
+    await wait(page, (said) => document.querySelector("#chat").textContent.includes(said), message);
+  };
+  await says("before");
+  await noticesTheEnd(page, first.end);
+  const second = await start(2, "", port);
+  await wait(page, () => document.querySelector("#status.live"));
+  await says("after");
+  assert.ok(!(await text(page, "#chat")).includes("before"), "the chat of the first process is still there");
+  assert.match(await text(page, "#log"), /dashboard shop http/);
+  await context.close();
+  assert.equal(await second.end(), 0);
 }
 
 async function main() {
@@ -161,7 +182,9 @@ async function main() {
       await looksGood(browser, url, `${width}-${colorScheme}`, {viewport: {width, height}, colorScheme,
         deviceScaleFactor: width === 390 ? 2 : 1});
   assert.deepEqual(one.errors.concat(two.errors), []);
-  await connectsAgain(one, end);
+  await noticesTheEnd(one, end);
+  await context.close();
+  await seesAnotherProcess(browser);
   await isCalm(browser);
   await browser.close();
 }
