@@ -39,7 +39,8 @@ static struct {
     int64_t threshold_ns;
     int64_t period_ns;
     weir__block_policy policy;
-    uint64_t look; /* number of the current one */
+    uint64_t look; /* number of the current one; a new start does not reset it, so that those in
+                      the watches of loops stay behind it */
     int64_t look_ns;
     int64_t elapsed_ns; /* since the last one */
     int64_t added_ns;   /* the time that this look adds */
@@ -51,8 +52,6 @@ static struct {
     .lock = WEIR__MUTEX_INIT,
     .blocks = {&self.blocks, &self.blocks},
 };
-
-/* Not reset by a new start: the numbers in the watches of the loops stay behind it. */
 
 static _Thread_local bool is_looking;
 
