@@ -83,7 +83,7 @@ function counts(histogram, into = new Array(64).fill(0)) {
   return into;
 }
 
-const difference = (now, before) => now.map((value, i) => Math.max(0, value - (before ? before[i] : 0)));
+const difference = (now, before) => now.map((value, i) => Math.max(0, value - before[i]));
 
 // The value that a share of the values does not exceed, within a power of two.
 function quantile(values, share) {
@@ -106,14 +106,14 @@ function largest(values) {
   return 0;
 }
 
-// The values of the last minute.
+// The values of the last minute, since the page was opened.
 function inWindow(name, totals) {
   const kept = windows.get(name) ?? [];
   windows.set(name, kept);
   kept.push(totals);
   if (kept.length > WINDOW)
     kept.shift();
-  return difference(totals, kept.length > 1 ? kept[0] : null);
+  return difference(totals, kept[0]);
 }
 
 // ---- drawing ----

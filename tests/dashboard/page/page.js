@@ -62,6 +62,13 @@ async function showsValuesThatChange(page, url) {
   assert.equal(await page.locator(".row .name.here").count(), 1);
 }
 
+// What happened before the page was opened is not of the last minute.
+async function countsWhatItHasSeen(page) {
+  const count = (values) => page.evaluate((histogram) => inWindow("test", counts(histogram))
+    .reduce((a, b) => a + b, 0), values);
+  assert.deepEqual([await count([10, 500]), await count([10, 507, 1])], [0, 8]);
+}
+
 async function chatsBetweenTabs(one, two) {
   await one.fill("#name", "Ada");
   await one.locator("#text").focus();
@@ -173,6 +180,7 @@ async function main() {
 
   assert.ok(!one.url().includes("token"), "the token is not in the address of the page");
   await showsValuesThatChange(one, url);
+  await countsWhatItHasSeen(two);
   await chatsBetweenTabs(one, two);
   await namesTheHandlerThatBlocks(one);
   await screenshot(one, "blocked", false);
