@@ -215,7 +215,7 @@ static void on_signals(struct top *top)
     struct signalfd_siginfo info;
 
     while (read(top->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-        if (info.ssi_signo == SIGTSTP)
+        if (info.ssi_signo == SIGTSTP && !top->stops)
             suspend(top);
         else if (info.ssi_signo != SIGWINCH && info.ssi_signo != SIGCONT)
             top->stops = true;

@@ -11,6 +11,7 @@ import signal
 import struct
 import sys
 import termios
+import time
 
 TIMEOUT_S = 30
 ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
@@ -46,8 +47,9 @@ class Terminal:
                 text = re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", drawn.split(b"\x1b[J")[0])
                 yield [line.rstrip(b"\r") for line in text.split(b"\n")]
 
-    def read(self):
-        if not select.select([self.master], [], [], TIMEOUT_S)[0]:
+    def read(self, deadline):
+        left = max(0, deadline - time.monotonic())
+        if not left or not select.select([self.master], [], [], left)[0]:
             fail(f"waited in vain; the last output is {self.output[-2000:]}")
         try:
             self.output += os.read(self.master, 65536)
@@ -57,12 +59,12 @@ class Terminal:
 
     def await_screen(self, wanted, what):
         """Waits for a screen for which `wanted` is true, among those drawn from now on."""
-        self.output = b""
+        self.output, deadline = b"", time.monotonic() + TIMEOUT_S
         while True:
             for screen in self.screens():
                 if wanted(screen):
                     return screen
-            if not self.read():
+            if not self.read(deadline):
                 fail(f"ended while waiting for {what}")
 
     def await_words(self, *words):
@@ -74,10 +76,11 @@ class Terminal:
 
     def end(self, status=0):
         """Waits for the end, and checks that the terminal is as it was."""
+        deadline = time.monotonic() + TIMEOUT_S
         while LEAVE not in self.output:
-            if not self.read():
+            if not self.read(deadline):
                 fail("it did not leave the screen")
-        found = os.waitpid(self.pid, 0)[1]
+        found = os.waitpid(self.pid, os.WUNTRACED)[1]
         if found != status:
             fail(f"it ended with {found}, expected {status}")
         if termios.tcgetattr(self.slave) != self.before:
@@ -136,6 +139,15 @@ def check_suspension(command):
     terminal.end()
 
 
+def check_two_signals(command):
+    """Of two at the same time, the one that ends it counts."""
+    terminal = Terminal(command, 80, 24)
+    terminal.await_words(b"q quit")
+    os.kill(terminal.pid, signal.SIGTERM)
+    os.kill(terminal.pid, signal.SIGTSTP)
+    terminal.end()
+
+
 def check_lost_server(command, server):
     terminal = Terminal(command, 160, 24)
     terminal.await_words(b"q quit")
@@ -150,6 +162,7 @@ def main(top, url, server):
     check_sizes(command)
     check_keys(command)
     check_suspension(command)
+    check_two_signals(command)
     check_lost_server(command, int(server))
 
 
