@@ -4,8 +4,8 @@
  * completions by the same code as with epoll and poll (loop/readiness.c), so that all of it is
  * tested, and each system call can fail.
  *
- * A file that becomes ready is appended to the list of its backend. It stays there as long as the
- * handle wants what it is ready for.
+ * A descriptor that becomes ready is appended to the list of its backend. It stays there as long as
+ * the handle wants what it is ready for.
  */
 #include <errno.h>
 #include <poll.h>
@@ -29,9 +29,13 @@ static weir__sim_io *sim_io_of(weir__io *io)
 
 /* ---- readiness ---- */
 
-static unsigned events_of(weir__sim_file *file)
+/* A descriptor of a dead process is ready for everything, and everything fails. */
+static unsigned events_of(weir__sim_descriptor *descriptor)
 {
-    return file->type->poll(file) & (file->handle->armed | POLLERR | POLLHUP);
+    unsigned events = descriptor->is_dead ? POLLIN | POLLOUT | POLLERR | POLLHUP | POLLRDHUP
+                                          : descriptor->file->type->poll(descriptor->file);
+
+    return events & (descriptor->handle->armed | POLLERR | POLLHUP);
 }
 
 static void wake(weir__sim_io *self)
@@ -40,13 +44,14 @@ static void wake(weir__sim_io *self)
         weir__sim_wake_fiber(self->waiter);
 }
 
-void weir__sim_io_ready(weir__sim_file *file)
+void weir__sim_io_ready(weir__sim_descriptor *descriptor)
 {
-    weir__sim_io *self = file->io;
+    weir__sim_io *self = descriptor->io;
 
-    if (file->handle->armed == 0 || !weir__list_is_empty(&file->ready_link) || events_of(file) == 0)
+    if (descriptor->handle->armed == 0 || !weir__list_is_empty(&descriptor->ready_link) ||
+        events_of(descriptor) == 0)
         return;
-    weir__list_append(&self->ready, &file->ready_link);
+    weir__list_append(&self->ready, &descriptor->ready_link);
     self->ready_count++;
     wake(self);
 }
@@ -57,47 +62,46 @@ void weir__sim_io_wake(weir__sim_io *self)
     wake(self);
 }
 
-static void forget(weir__sim_file *file)
+void weir__sim_io_forget(weir__sim_descriptor *descriptor)
 {
-    if (!weir__list_is_empty(&file->ready_link)) {
-        weir__list_remove(&file->ready_link);
-        file->io->ready_count--;
+    if (!weir__list_is_empty(&descriptor->ready_link)) {
+        weir__list_remove(&descriptor->ready_link);
+        descriptor->io->ready_count--;
     }
+    descriptor->handle = NULL;
+    descriptor->io = NULL;
 }
 
 /* ---- handles ---- */
 
 static int sim_attach(weir__io_handle *handle)
 {
-    weir__sim_file *file = weir__sim_file_of(handle->descriptor);
+    weir__sim_descriptor *descriptor = weir__sim_descriptor_of(handle->descriptor);
 
-    if (file == NULL)
+    if (descriptor == NULL)
         return -EBADF; /* a descriptor of the real system */
-    file->handle = handle;
-    file->io = sim_io_of(handle->io);
+    descriptor->handle = handle;
+    descriptor->io = sim_io_of(handle->io);
     return 0;
 }
 
 static bool sim_detach(weir__io_handle *handle)
 {
-    weir__sim_file *file = weir__sim_file_of(handle->descriptor);
+    weir__sim_descriptor *descriptor = weir__sim_descriptor_of(handle->descriptor);
 
-    if (file != NULL && file->handle == handle) {
-        forget(file);
-        file->handle = NULL;
-        file->io = NULL;
-    }
+    if (descriptor != NULL && descriptor->handle == handle)
+        weir__sim_io_forget(descriptor);
     handle->armed = 0;
     return true;
 }
 
 static void sim_arm(weir__io_handle *handle)
 {
-    weir__sim_file *file = weir__sim_file_of(handle->descriptor);
+    weir__sim_descriptor *descriptor = weir__sim_descriptor_of(handle->descriptor);
 
     handle->armed = (uint16_t)weir__sim->seams->wanted(handle);
-    if (file != NULL && file->handle == handle)
-        weir__sim_io_ready(file);
+    if (descriptor != NULL && descriptor->handle == handle)
+        weir__sim_io_ready(descriptor);
 }
 
 /* ---- the backend ---- */
@@ -139,14 +143,14 @@ static int sim_wait(weir__io *io, int64_t deadline_ns)
     return (int)self->batch;
 }
 
-static void dispatch(weir__sim_file *file)
+static void dispatch(weir__sim_descriptor *descriptor)
 {
-    weir__io_handle *handle = file->handle;
-    unsigned events = events_of(file);
+    weir__io_handle *handle = descriptor->handle;
+    unsigned events = events_of(descriptor);
 
     if (events == 0)
         return;
-    weir__sim_trace("ready", file->number, events);
+    weir__sim_trace("ready", descriptor->file->number, events);
     if (events == POLLIN && handle->wants == WEIR__IO_RECEIVE && handle->pending == 0 &&
         !handle->datagrams)
         weir__sim->seams->receive(handle, events);
@@ -163,12 +167,13 @@ static bool sim_dispatch(weir__io *io, int64_t until_ns)
     weir__list *link;
 
     while (!late && self->batch > 0 && (link = weir__list_pop(&self->ready)) != NULL) {
-        weir__sim_file *file = WEIR_CONTAINER_OF(link, weir__sim_file, ready_link);
+        weir__sim_descriptor *descriptor =
+            WEIR_CONTAINER_OF(link, weir__sim_descriptor, ready_link);
 
         self->batch--;
         self->ready_count--;
-        weir__io_set_current(io, file->handle);
-        dispatch(file);
+        weir__io_set_current(io, descriptor->handle);
+        dispatch(descriptor);
         late = ++io->work >= WEIR__IO_CLOCK_INTERVAL && weir__sim->seams->check_clock(io, until_ns);
     }
     if (self->batch > self->ready_count)

@@ -9,6 +9,8 @@
 
 #include "sim/world.h"
 
+/* ---- descriptors ---- */
+
 /*
  * Descriptors are numbers of the world, not of a process: the global executor, which all processes
  * share, may close one. They are counted for the process that opened them.
@@ -16,91 +18,158 @@
 static int find_slot(weir_sim_process *process, size_t *ret_slot)
 {
     weir_sim *sim = weir__sim;
-    weir__sim_file **files;
+    weir__sim_descriptor **descriptors;
     size_t size;
 
     if (process->descriptors >= sim->options.max_descriptors)
         return -EMFILE;
-    while (sim->first_free < sim->file_size && sim->files[sim->first_free] != NULL)
+    while (sim->first_free < sim->descriptor_size && sim->descriptors[sim->first_free] != NULL)
         sim->first_free++;
-    if (sim->first_free == sim->file_size) {
-        size = sim->file_size > 0 ? sim->file_size * 2 : 256;
-        files = realloc(sim->files, size * sizeof(*files));
-        if (files == NULL)
+    if (sim->first_free == sim->descriptor_size) {
+        size = sim->descriptor_size > 0 ? sim->descriptor_size * 2 : 256;
+        descriptors = realloc(sim->descriptors, size * sizeof(*descriptors));
+        if (descriptors == NULL)
             return -ENOMEM;
-        memset(files + sim->file_size, 0, (size - sim->file_size) * sizeof(*files));
-        sim->files = files;
-        sim->file_size = size;
+        memset(descriptors + sim->descriptor_size, 0,
+               (size - sim->descriptor_size) * sizeof(*descriptors));
+        sim->descriptors = descriptors;
+        sim->descriptor_size = size;
     }
     *ret_slot = sim->first_free;
     return 0;
 }
 
-int weir__sim_file_open(weir__sim_file *file, const weir__sim_file_type *type)
+static int add_descriptor(weir__sim_file *file)
 {
     weir_sim_process *process = weir__sim_process();
-    size_t slot;
-    int err = weir__sim_fault(WEIR_SIM_FAULT_DESCRIPTORS) ? -EMFILE : find_slot(process, &slot);
+    weir__sim_descriptor *descriptor;
+    size_t slot = 0;
+    int err = find_slot(process, &slot);
 
     if (err < 0)
         return err;
-    file->type = type;
-    file->process = process;
-    file->references = 1;
-    file->is_dead = file->is_socket && process->is_dying;
-    file->number = ++weir__sim->next_file;
-    weir__list_init(&file->ready_link);
-    weir__sim->files[slot] = file;
+    descriptor = calloc(1, sizeof(*descriptor));
+    if (descriptor == NULL)
+        return -ENOMEM;
+    descriptor->file = file;
+    descriptor->process = process;
+    descriptor->is_dead = file->is_socket && process->is_dying;
+    weir__list_init(&descriptor->ready_link);
+    weir__list_append(&file->descriptors, &descriptor->link);
+    file->references++;
+    file->dead += descriptor->is_dead;
+    weir__sim->descriptors[slot] = descriptor;
     process->descriptors++;
     return WEIR__SIM_FD_FIRST + (int)slot;
 }
 
-weir__sim_file *weir__sim_file_of(int descriptor)
+int weir__sim_file_open(weir__sim_file *file, const weir__sim_file_type *type)
 {
-    size_t slot = (size_t)(descriptor - WEIR__SIM_FD_FIRST);
+    int number;
 
-    return descriptor >= WEIR__SIM_FD_FIRST && slot < weir__sim->file_size ? weir__sim->files[slot]
-                                                                           : NULL;
+    if (weir__sim_fault(WEIR_SIM_FAULT_DESCRIPTORS))
+        return -EMFILE;
+    weir__list_init(&file->descriptors);
+    number = add_descriptor(file);
+    if (number < 0)
+        return number;
+    file->type = type;
+    file->process = weir__sim_process();
+    file->is_dead = file->dead > 0;
+    file->number = ++weir__sim->next_file;
+    return number;
 }
 
-int weir__sim_file_close(int descriptor)
+int weir__sim_file_duplicate(weir__sim_file *file)
 {
-    weir__sim_file *file = weir__sim_file_of(descriptor);
-    size_t slot = (size_t)(descriptor - WEIR__SIM_FD_FIRST);
-
-    if (file == NULL)
-        return -EBADF;
-    weir__sim->files[slot] = NULL;
-    if (slot < weir__sim->first_free)
-        weir__sim->first_free = slot;
-    file->process->descriptors--;
-    if (--file->references > 0)
-        return 0;
-    weir__list_remove(&file->ready_link);
-    file->handle = NULL;
-    file->io = NULL;
-    file->type->close(file);
-    return 0;
+    return weir__sim_fault(WEIR_SIM_FAULT_DESCRIPTORS) ? -EMFILE : add_descriptor(file);
 }
 
-int weir__sim_file_duplicate(int descriptor)
+weir__sim_descriptor *weir__sim_descriptor_of(int number)
 {
-    weir__sim_file *file = weir__sim_file_of(descriptor);
-    size_t slot;
-    int err = file == NULL ? -EBADF : find_slot(file->process, &slot);
+    size_t slot = (size_t)(number - WEIR__SIM_FD_FIRST);
 
-    if (err < 0)
-        return err;
-    file->references++;
-    file->process->descriptors++;
-    weir__sim->files[slot] = file;
-    return WEIR__SIM_FD_FIRST + (int)slot;
+    return number >= WEIR__SIM_FD_FIRST && slot < weir__sim->descriptor_size
+               ? weir__sim->descriptors[slot]
+               : NULL;
+}
+
+weir__sim_file *weir__sim_file_of(int number)
+{
+    const weir__sim_descriptor *descriptor = weir__sim_descriptor_of(number);
+
+    return descriptor != NULL ? descriptor->file : NULL;
 }
 
 void weir__sim_file_changed(weir__sim_file *file)
 {
-    if (file->handle != NULL)
-        weir__sim_io_ready(file);
+    weir_list_foreach (link, &file->descriptors) {
+        weir__sim_descriptor *descriptor = WEIR_CONTAINER_OF(link, weir__sim_descriptor, link);
+
+        if (descriptor->handle != NULL)
+            weir__sim_io_ready(descriptor);
+    }
+}
+
+/* ---- references ---- */
+
+/* The last process that could use the file has died. */
+static void kill_if_dead(weir__sim_file *file)
+{
+    if (file->is_dead || file->dead < file->references)
+        return;
+    file->is_dead = true;
+    if (file->type->kill != NULL)
+        file->type->kill(file);
+}
+
+void weir__sim_file_retain(weir__sim_file *file)
+{
+    file->references++;
+}
+
+void weir__sim_file_release(weir__sim_file *file)
+{
+    if (--file->references == 0)
+        file->type->close(file);
+    else
+        kill_if_dead(file);
+}
+
+int weir__sim_file_close(int number)
+{
+    weir__sim_descriptor *descriptor = weir__sim_descriptor_of(number);
+    size_t slot = (size_t)(number - WEIR__SIM_FD_FIRST);
+    weir__sim_file *file;
+
+    if (descriptor == NULL)
+        return -EBADF;
+    file = descriptor->file;
+    weir__sim->descriptors[slot] = NULL;
+    if (slot < weir__sim->first_free)
+        weir__sim->first_free = slot;
+    weir__sim_io_forget(descriptor);
+    weir__list_remove(&descriptor->link);
+    descriptor->process->descriptors--;
+    file->dead -= descriptor->is_dead;
+    free(descriptor);
+    weir__sim_file_release(file);
+    return 0;
+}
+
+void weir__sim_files_kill(weir_sim_process *process)
+{
+    for (size_t i = 0; i < weir__sim->descriptor_size; i++) {
+        weir__sim_descriptor *descriptor = weir__sim->descriptors[i];
+
+        if (descriptor == NULL || descriptor->process != process || descriptor->is_dead ||
+            !descriptor->file->is_socket)
+            continue;
+        descriptor->is_dead = true;
+        descriptor->file->dead++;
+        kill_if_dead(descriptor->file);
+        weir__sim_file_changed(descriptor->file);
+    }
 }
 
 /* ---- eventfds ---- */

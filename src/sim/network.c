@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/unix_path.h"
+
 #define FIRST_PORT 32768
 #define LOCAL_LATENCY_NS weir_us(5)
 #define LOCAL_JITTER_NS weir_us(20)
@@ -35,6 +37,37 @@ static bool is_loopback(const weir_address *address)
                127;
     return memcmp(&((const struct sockaddr_in6 *)(const void *)sockaddr)->sin6_addr,
                   &in6addr_loopback, sizeof(in6addr_loopback)) == 0;
+}
+
+weir_address weir__sim_plain(const weir_address *address)
+{
+    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&address->storage;
+    struct sockaddr_in in = {.sin_family = AF_INET};
+    weir_address plain = {.length = sizeof(in)};
+
+    if (address->length == 0 || in6->sin6_family != AF_INET6 ||
+        !IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr))
+        return *address;
+    in.sin_port = in6->sin6_port;
+    memcpy(&in.sin_addr, &in6->sin6_addr.s6_addr[12], sizeof(in.sin_addr));
+    memcpy(&plain.storage, &in, sizeof(in));
+    return plain;
+}
+
+weir_address weir__sim_shown(int domain, const weir_address *address)
+{
+    const struct sockaddr_in *in = (const struct sockaddr_in *)&address->storage;
+    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6};
+    weir_address mapped = {.length = sizeof(in6)};
+
+    if (domain != AF_INET6 || address->length == 0 || in->sin_family != AF_INET)
+        return *address;
+    in6.sin6_port = in->sin_port;
+    in6.sin6_addr.s6_addr[10] = 0xff;
+    in6.sin6_addr.s6_addr[11] = 0xff;
+    memcpy(&in6.sin6_addr.s6_addr[12], &in->sin_addr, sizeof(in->sin_addr));
+    memcpy(&mapped.storage, &in6, sizeof(in6));
+    return mapped;
 }
 
 /* Compares without the port. */
@@ -81,6 +114,7 @@ weir_sim_host *weir__sim_host_add(const char *name)
 void weir__sim_host_free(weir_sim_host *host)
 {
     weir__list_remove(&host->link);
+    weir__sim_paths_free(host);
     free(host->disk);
     free(host->name);
     free(host);
@@ -243,18 +277,75 @@ int64_t weir__sim_arrival(weir_sim_host *from, weir_sim_host *to, size_t size)
            (int64_t)size * 1000000000 / network->bandwidth;
 }
 
+/* ---- destinations and sources ---- */
+
+static int set_ip(const char *text, weir_address *address)
+{
+    uint16_t port = weir_address_port(address);
+    int err = parse_ip(text, address);
+
+    if (err == 0)
+        weir_address_set_port(address, port);
+    return err;
+}
+
+int weir__sim_destination(int domain, const struct sockaddr *address, socklen_t length,
+                          weir_address *ret_address)
+{
+    weir_address to;
+    int err;
+
+    if (length < sizeof(sa_family_t))
+        return -EINVAL;
+    if (address->sa_family != domain)
+        return -EAFNOSUPPORT;
+    err = weir_address_from_sockaddr(address, length, &to);
+    if (err < 0)
+        return err;
+    to = weir__sim_plain(&to);
+    if (is_wildcard(&to))
+        err = set_ip(weir_address_family(&to) == AF_INET ? "127.0.0.1" : "::1", &to);
+    *ret_address = to;
+    return err;
+}
+
+int weir__sim_source(const weir_sim_host *host, const weir_address *to, weir_address *ret_address)
+{
+    int family = weir_address_family(to);
+
+    if (is_loopback(to))
+        return parse_ip(family == AF_INET ? "127.0.0.1" : "::1", ret_address);
+    for (size_t i = 0; i < host->address_count; i++) {
+        if (weir_address_family(&host->addresses[i]) == family) {
+            *ret_address = host->addresses[i];
+            return 0;
+        }
+    }
+    return -ENETUNREACH;
+}
+
 /* ---- binding ---- */
+
+static bool is_dual_wildcard(const weir__sim_socket *socket, const weir_address *plain)
+{
+    return weir_address_family(plain) == AF_INET6 && is_wildcard(plain) && !socket->only_v6;
+}
+
+/* True if something could be sent to both. */
+static bool overlaps(const weir__sim_socket *a, const weir__sim_socket *b)
+{
+    weir_address x = weir__sim_plain(&a->local), y = weir__sim_plain(&b->local);
+
+    if (weir_address_family(&x) != weir_address_family(&y))
+        return is_dual_wildcard(a, &x) || is_dual_wildcard(b, &y);
+    return is_wildcard(&x) || is_wildcard(&y) || has_same_ip(&x, &y);
+}
 
 /* True if both may not be bound at the same time. */
 static bool collides(const weir__sim_socket *a, const weir__sim_socket *b)
 {
-    if (a->kind != b->kind || weir_address_port(&a->local) != weir_address_port(&b->local))
-        return false;
-    if (a->domain != b->domain &&
-        (a->only_v6 || b->only_v6 || !is_wildcard(&a->local) || !is_wildcard(&b->local)))
-        return false;
-    if (a->domain == b->domain && !is_wildcard(&a->local) && !is_wildcard(&b->local) &&
-        !has_same_ip(&a->local, &b->local))
+    if (a->kind != b->kind || weir_address_port(&a->local) != weir_address_port(&b->local) ||
+        !overlaps(a, b))
         return false;
     if (a->reuse_port && b->reuse_port)
         return false;
@@ -273,6 +364,16 @@ static bool is_free(const weir__sim_socket *socket)
     return true;
 }
 
+bool weir__sim_may_listen(weir__sim_socket *socket)
+{
+    bool was_listening = socket->is_listening, may;
+
+    socket->is_listening = true;
+    may = is_free(socket);
+    socket->is_listening = was_listening;
+    return may;
+}
+
 static int choose_port(weir__sim_socket *socket)
 {
     unsigned count = weir__sim->options.network.ports;
@@ -287,61 +388,79 @@ static int choose_port(weir__sim_socket *socket)
     return -EADDRNOTAVAIL;
 }
 
+static void add_bound(weir__sim_socket *socket)
+{
+    socket->is_bound = true;
+    weir__list_append(&socket->host->sockets, &socket->bound_link);
+}
+
 int weir__sim_bind(weir__sim_socket *socket, const struct sockaddr *address, socklen_t length)
 {
+    weir_address plain;
     int err;
 
     if (socket->is_bound)
         return -EINVAL;
-    if (address->sa_family != socket->domain)
-        return -EAFNOSUPPORT;
+    if (length < sizeof(sa_family_t) || address->sa_family != socket->domain)
+        return length < sizeof(sa_family_t) ? -EINVAL : -EAFNOSUPPORT;
     err = weir_address_from_sockaddr(address, length, &socket->local);
     if (err < 0)
         return err;
-    if (!is_wildcard(&socket->local) && !is_loopback(&socket->local) &&
-        !host_has(socket->host, &socket->local))
-        return -EADDRNOTAVAIL;
-    if (weir_address_port(&socket->local) == 0)
+    plain = weir__sim_plain(&socket->local);
+    socket->has_own_port = weir_address_port(&plain) != 0;
+    socket->has_own_address = !is_wildcard(&plain);
+    if (!is_wildcard(&plain) && !is_loopback(&plain) && !host_has(socket->host, &plain))
+        err = -EADDRNOTAVAIL;
+    else if (!socket->has_own_port)
         err = choose_port(socket) < 0 ? -EADDRINUSE : 0;
     else if (!is_free(socket))
         err = -EADDRINUSE;
-    if (err < 0)
+    if (err < 0) {
+        socket->local.length = 0;
         return err;
-    socket->is_bound = true;
-    weir__list_append(&socket->host->sockets, &socket->bound_link);
+    }
+    add_bound(socket);
+    return 0;
+}
+
+int weir__sim_bind_any(weir__sim_socket *socket)
+{
+    int err;
+
+    if (socket->is_bound)
+        return 0;
+    err = parse_ip(socket->domain == AF_INET ? "0.0.0.0" : "::", &socket->local);
+    if (err == 0)
+        err = choose_port(socket);
+    if (err < 0) {
+        socket->local.length = 0;
+        return err == -EADDRNOTAVAIL ? -EAGAIN : err; /* as the kernel does */
+    }
+    add_bound(socket);
     return 0;
 }
 
 int weir__sim_bind_ephemeral(weir__sim_socket *socket, const weir_address *to)
 {
-    int family = weir_address_sockaddr(to)->sa_family;
-    const weir_address *own = NULL;
+    weir_address plain = weir__sim_plain(&socket->local), source;
     int err;
 
-    if (socket->is_bound && !is_wildcard(&socket->local))
-        return 0;
-    for (size_t i = 0; i < socket->host->address_count && own == NULL; i++)
-        if (weir_address_sockaddr(&socket->host->addresses[i])->sa_family == family)
-            own = &socket->host->addresses[i];
-    if (is_wildcard(to) || is_loopback(to)) {
-        if (parse_ip(family == AF_INET ? "127.0.0.1" : "::1", &socket->local) < 0)
-            return -ENETUNREACH;
-    } else if (own == NULL) {
-        return -ENETUNREACH;
-    } else {
-        uint16_t bound_port = socket->is_bound ? weir_address_port(&socket->local) : 0;
-
-        socket->local = *own;
-        weir_address_set_port(&socket->local, bound_port);
-    }
+    if (socket->is_bound && !is_wildcard(&plain))
+        return weir_address_family(&plain) == weir_address_family(to) ? 0 : -ENETUNREACH;
+    err = weir__sim_source(socket->host, to, &source);
+    if (err < 0)
+        return err;
+    if (socket->is_bound)
+        weir_address_set_port(&source, weir_address_port(&plain));
+    socket->local = weir__sim_shown(socket->domain, &source);
     if (socket->is_bound)
         return 0;
     err = choose_port(socket);
     if (err < 0)
-        return err;
-    socket->is_bound = true;
-    weir__list_append(&socket->host->sockets, &socket->bound_link);
-    return 0;
+        socket->local.length = 0;
+    else
+        add_bound(socket);
+    return err;
 }
 
 void weir__sim_unbind(weir__sim_socket *socket)
@@ -351,40 +470,83 @@ void weir__sim_unbind(weir__sim_socket *socket)
     socket->is_bound = false;
 }
 
-static bool receives(const weir__sim_socket *socket, const weir_address *to, int kind,
-                     const weir_address *from)
+void weir__sim_unbind_ephemeral(weir__sim_socket *socket)
 {
+    if (!socket->is_bound)
+        return;
+    if (!socket->has_own_address)
+        (void)set_ip(socket->domain == AF_INET ? "0.0.0.0" : "::", &socket->local);
+    if (!socket->has_own_port) {
+        weir__sim_unbind(socket);
+        socket->local.length = 0;
+    }
+}
+
+/* ---- finding the receiver ---- */
+
+/* How well a socket fits; 0 = not at all. */
+static unsigned fitness(const weir__sim_socket *socket, const weir_address *to, int kind,
+                        const weir_address *from)
+{
+    weir_address local, peer;
+    unsigned fits;
+
     if (socket->kind != kind || weir_address_port(&socket->local) != weir_address_port(to))
-        return false;
+        return 0;
     if (kind == SOCK_STREAM && !socket->is_listening)
-        return false;
-    if (socket->peer.length > 0 && (!has_same_ip(&socket->peer, from) ||
-                                    weir_address_port(&socket->peer) != weir_address_port(from)))
-        return false;
-    if (is_wildcard(&socket->local))
-        return weir_address_sockaddr(to)->sa_family == socket->domain || !socket->only_v6;
-    return has_same_ip(&socket->local, to);
+        return 0;
+    local = weir__sim_plain(&socket->local);
+    if (!is_wildcard(&local))
+        fits = has_same_ip(&local, to) ? 3 : 0;
+    else if (weir_address_family(&local) == weir_address_family(to))
+        fits = 2;
+    else
+        fits = is_dual_wildcard(socket, &local) ? 1 : 0;
+    if (fits == 0 || socket->peer.length == 0)
+        return fits;
+    peer = weir__sim_plain(&socket->peer);
+    return has_same_ip(&peer, from) && weir_address_port(&peer) == weir_address_port(from)
+               ? fits + 4
+               : 0;
+}
+
+/* The same for all packets between two ports. */
+static uint64_t flow_number(const weir_address *to, const weir_address *from)
+{
+    uint64_t flow = ((uint64_t)weir_address_port(to) << 16 | weir_address_port(from)) + 1;
+
+    return ((flow + weir__sim->options.seed) * UINT64_C(0x9e3779b97f4a7c15)) >> 32;
 }
 
 weir__sim_socket *weir__sim_find_bound(weir_sim_host *host, const weir_address *to, int kind,
                                        const weir_address *from)
 {
-    weir__sim_socket *found[16];
-    size_t count = 0;
+    weir__sim_socket *found = NULL;
+    unsigned best = 0, count = 0, wanted;
 
     weir_list_foreach (link, &host->sockets) {
         weir__sim_socket *socket = WEIR_CONTAINER_OF(link, weir__sim_socket, bound_link);
+        unsigned fits = fitness(socket, to, kind, from);
 
-        if (!receives(socket, to, kind, from))
-            continue;
-        if (socket->peer.length > 0)
-            return socket; /* a connected one comes first */
-        if (count < 16)
-            found[count++] = socket;
+        if (fits > best) {
+            best = fits;
+            count = 0;
+        }
+        if (fits == best && fits > 0) {
+            found = socket; /* the last that was bound */
+            count++;
+        }
     }
-    if (count == 0)
-        return NULL;
-    return found[count > 1 ? weir__sim_below(count) : 0];
+    if (count < 2 || !found->reuse_port)
+        return found;
+    wanted = (unsigned)(flow_number(to, from) % count);
+    weir_list_foreach (link, &host->sockets) {
+        weir__sim_socket *socket = WEIR_CONTAINER_OF(link, weir__sim_socket, bound_link);
+
+        if (fitness(socket, to, kind, from) == best && wanted-- == 0)
+            return socket;
+    }
+    return found;
 }
 
 /* ---- sockets of all kinds ---- */
@@ -397,8 +559,10 @@ void weir__sim_socket_init(weir__sim_socket *socket, int domain, int kind)
     socket->file.is_socket = true;
     socket->send_buffer = weir__sim->options.network.socket_buffer;
     socket->receive_buffer = weir__sim->options.network.socket_buffer;
+    socket->peer_credentials = (struct ucred){.uid = (uid_t)-1, .gid = (gid_t)-1};
+    socket->mode = 0777;
     weir__list_init(&socket->bound_link);
-    weir__list_init(&socket->file.ready_link);
+    weir__list_init(&socket->file.descriptors);
 }
 
 size_t weir__sim_message_size(const struct msghdr *message)

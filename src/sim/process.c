@@ -220,16 +220,7 @@ void weir_sim_kill(weir_sim_process *process)
         return;
     weir__sim_trace("kill", process->number, 0);
     process->is_dying = true;
-    for (size_t i = 0; i < weir__sim->file_size; i++) {
-        weir__sim_file *file = weir__sim->files[i];
-
-        if (file == NULL || file->process != process || file->is_dead || !file->is_socket)
-            continue;
-        file->is_dead = true;
-        if (file->type->kill != NULL)
-            file->type->kill(file);
-        weir__sim_file_changed(file);
-    }
+    weir__sim_files_kill(process);
     if (process->restarts)
         weir__sim_event_add(&process->restart, weir__sim->now_ns + process->restart_ns, on_restart);
     deliver(process, SIGTERM);

@@ -44,7 +44,7 @@ static weir__sim_socket *usable(int descriptor, int *ret_err)
     *ret_err = 0;
     if (socket == NULL)
         *ret_err = weir__sim_file_of(descriptor) != NULL ? -ENOTSOCK : -EBADF;
-    else if (socket->file.is_dead)
+    else if (weir__sim_descriptor_of(descriptor)->is_dead)
         *ret_err = -ECONNRESET;
     return *ret_err == 0 ? socket : NULL;
 }
@@ -154,6 +154,16 @@ static int int_option(const void *value, socklen_t length)
     return number;
 }
 
+/* What the simulated network does not have: joined datagrams, their recipients, and multicast. */
+static bool is_refused(int level, int name)
+{
+    return (level == IPPROTO_UDP && name == UDP_GRO) ||
+           (level == IPPROTO_IP &&
+            (name == IP_PKTINFO || name == MCAST_JOIN_GROUP || name == MCAST_JOIN_SOURCE_GROUP)) ||
+           (level == IPPROTO_IPV6 && (name == IPV6_RECVPKTINFO || name == MCAST_JOIN_GROUP ||
+                                      name == MCAST_JOIN_SOURCE_GROUP));
+}
+
 static int sim_setsockopt(int descriptor, int level, int name, const void *value, socklen_t length)
 {
     int err, number = int_option(value, length);
@@ -176,8 +186,8 @@ static int sim_setsockopt(int descriptor, int level, int name, const void *value
         socket->only_v6 = number != 0;
     else if (level == IPPROTO_TCP && name == TCP_USER_TIMEOUT)
         socket->user_timeout_ns = weir_ms(number);
-    else if (level == IPPROTO_UDP)
-        return returned_int(-ENOPROTOOPT); /* neither GSO nor GRO */
+    else if (is_refused(level, name))
+        return returned_int(number != 0 ? -ENOPROTOOPT : 0);
     return 0;
 }
 
@@ -218,15 +228,13 @@ static int sim_getsockopt(int descriptor, int level, int name, void *value, sock
 
     if (socket == NULL)
         return returned_int(weir__sim_file_of(descriptor) != NULL ? -ENOTSOCK : -EBADF);
-    if (level == IPPROTO_UDP)
-        return returned_int(-ENOPROTOOPT);
     if (level == SOL_SOCKET && name == SO_PEERCRED) {
-        const struct ucred self = {.pid = (pid_t)socket->file.process->number + 1};
-
-        memcpy(value, &self, *length < sizeof(self) ? *length : sizeof(self));
+        if (*length > sizeof(socket->peer_credentials))
+            *length = sizeof(socket->peer_credentials);
+        memcpy(value, &socket->peer_credentials, *length);
         return 0;
     }
-    if (socket->file.is_dead && name == SO_ERROR && level == SOL_SOCKET)
+    if (weir__sim_descriptor_of(descriptor)->is_dead && name == SO_ERROR && level == SOL_SOCKET)
         number = ECONNRESET;
     else
         number = get_int_option(socket, level, name);
@@ -259,7 +267,7 @@ static int sim_getpeername(int descriptor, struct sockaddr *address, socklen_t *
 {
     const weir__sim_socket *socket = weir__sim_socket_of(descriptor);
 
-    if (socket == NULL || socket->peer.length == 0)
+    if (socket == NULL || !socket->has_peer)
         return returned_int(socket == NULL ? -EBADF : -ENOTCONN);
     copy_address(&socket->peer, address, length);
     return 0;
@@ -311,6 +319,15 @@ static ssize_t sim_recv(int descriptor, void *memory, size_t size, int flags)
     return sim_recvmsg(descriptor, &message, flags);
 }
 
+/* An error after some messages is that of the next call. */
+static void keep_error(int descriptor, int err)
+{
+    weir__sim_socket *socket = weir__sim_socket_of(descriptor);
+
+    if (err != EAGAIN && err != EINTR && socket != NULL)
+        socket->error = err;
+}
+
 static int sim_recvmmsg(int descriptor, struct mmsghdr *messages, unsigned count, int flags,
                         struct timespec *timeout)
 {
@@ -320,6 +337,8 @@ static int sim_recvmmsg(int descriptor, struct mmsghdr *messages, unsigned count
     while (done < count) {
         ssize_t length = sim_recvmsg(descriptor, &messages[done].msg_hdr, flags);
 
+        if (length < 0 && done > 0)
+            keep_error(descriptor, errno);
         if (length < 0)
             return done > 0 ? (int)done : -1;
         messages[done++].msg_len = (unsigned)length;
@@ -424,7 +443,7 @@ static int sim_fcntl(int descriptor, int command, int argument)
     if (weir__sim_file_of(descriptor) == NULL)
         return returned_int(-EBADF);
     if (command == F_DUPFD_CLOEXEC)
-        return returned_int(weir__sim_file_duplicate(descriptor));
+        return returned_int(weir__sim_file_duplicate(weir__sim_file_of(descriptor)));
     return command == F_GETFL ? O_RDWR | O_NONBLOCK : command == F_GETFD ? FD_CLOEXEC : 0;
 }
 

@@ -2,7 +2,7 @@
 /*
  * TCP.
  *
- * A connection has two directions. A direction is one buffer of bytes with four positions:
+ * A connection has two directions. A direction is a stream of bytes (stream.h) with four positions:
  *
  *      read  <=  arrived  <=  sent  <=  written
  *
@@ -12,8 +12,13 @@
  * The end of the stream and a reset travel in the same way; a reset overtakes what was not sent.
  *
  * If the hosts are separated when a segment should arrive, it is sent again, after 200 ms, then
- * 400 ms and so on, until the connection times out.
+ * 400 ms and so on, until the connection times out. A reset is not sent again: if it is lost, the
+ * other end learns of it when it sends something. A host that has no such connection any more
+ * answers everything by a reset.
+ *
+ * A connection whose two streams have ended is over: neither end can be reset any more.
  */
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -22,25 +27,25 @@
 #include <string.h>
 
 #include "sim/network.h"
+#include "sim/stream.h"
 
 #define RETRY_NS weir_ms(200)
 #define RETRY_MAX_NS weir_seconds(60)
 #define TIMEOUT_NS weir_seconds(900)
 #define SYN_RETRY_NS weir_seconds(1)
-#define SYN_TRIES 6
+#define SYN_TRIES 7 /* the first, and six retries */
 
 struct tcp;
 
 struct direction {
-    uint8_t *bytes; /* a ring */
-    size_t size;    /* a power of two; 0 = none yet */
-    uint64_t read, arrived, sent, written;
+    weir__sim_stream stream;
+    uint64_t arrived, sent;
     int64_t written_ns; /* the last write */
     bool end_written, end_sent, end_arrived;
-    bool is_reset;          /* nothing more is sent */
-    bool reader_has_closed; /* what arrives is answered by a reset */
+    bool is_reset; /* nothing more is sent */
     weir__sim_event segment;
     weir__sim_event reset;
+    bool reset_is_answer; /* to a segment, which will be sent again */
     int64_t retry_ns;
     int64_t stuck_since_ns; /* 0: what was sent last has arrived */
     struct connection *connection;
@@ -60,6 +65,8 @@ struct connection {
     weir_sim_host *hosts[2];
     weir_address addresses[2];
     weir__sim_event handshake;
+    int64_t begun_ns;
+    int error; /* of the handshake, on its way to the client */
     uint8_t state;
     unsigned tries;
 };
@@ -93,18 +100,17 @@ static struct direction *input_of(struct tcp *self)
     return &self->connection->directions[1 - self->end];
 }
 
+/* Both streams have ended. */
+static bool is_over(const struct connection *connection)
+{
+    return connection->directions[0].end_arrived && connection->directions[1].end_arrived;
+}
+
 static struct tcp *reader_of(struct direction *direction)
 {
     struct connection *connection = direction->connection;
 
     return connection->ends[direction == &connection->directions[0] ? 1 : 0];
-}
-
-static struct tcp *writer_of(struct direction *direction)
-{
-    struct connection *connection = direction->connection;
-
-    return connection->ends[direction == &connection->directions[0] ? 0 : 1];
 }
 
 static unsigned index_of(const struct direction *direction)
@@ -118,65 +124,36 @@ static void changed(struct tcp *end)
         weir__sim_file_changed(&end->base.file);
 }
 
-/* ---- the buffer of a direction ---- */
-
-static void grow(struct direction *direction, size_t needed)
-{
-    size_t size = direction->size > 0 ? direction->size : 2048;
-    uint8_t *bytes;
-
-    while (size < needed)
-        size *= 2;
-    bytes = malloc(size);
-    if (bytes == NULL)
-        abort();
-    for (uint64_t at = direction->read; at < direction->written; at++)
-        bytes[at & (size - 1)] = direction->bytes[at & (direction->size - 1)];
-    free(direction->bytes);
-    direction->bytes = bytes;
-    direction->size = size;
-}
-
-static void put_bytes(struct direction *direction, const struct msghdr *message, size_t length)
-{
-    size_t at, first;
-
-    if (direction->written - direction->read + length > direction->size)
-        grow(direction, (size_t)(direction->written - direction->read) + length);
-    at = (size_t)direction->written & (direction->size - 1);
-    first = direction->size - at < length ? direction->size - at : length;
-    (void)weir__sim_copy_in(direction->bytes + at, first, message, 0);
-    (void)weir__sim_copy_in(direction->bytes, length - first, message, first);
-    direction->written += length;
-}
-
-static void get_bytes(const struct direction *direction, struct msghdr *message, size_t length)
-{
-    size_t at = (size_t)direction->read & (direction->size - 1);
-    size_t first = direction->size - at < length ? direction->size - at : length;
-
-    (void)weir__sim_copy_out(message, 0, direction->bytes + at, first);
-    (void)weir__sim_copy_out(message, first, direction->bytes, length - first);
-}
-
 /* ---- the end of a connection ---- */
+
+/* Something is still under way, or an end is open. */
+static bool is_used(const struct connection *connection)
+{
+    bool is_used = connection->handshake.slot != 0;
+
+    for (unsigned i = 0; i < 2; i++)
+        is_used = is_used || connection->ends[i] != NULL ||
+                  connection->directions[i].segment.slot != 0 ||
+                  connection->directions[i].reset.slot != 0;
+    return is_used;
+}
+
+static void free_connection(struct connection *connection)
+{
+    weir__list_remove(&connection->link);
+    weir__sim_event_remove(&connection->handshake);
+    for (unsigned i = 0; i < 2; i++) {
+        weir__sim_event_remove(&connection->directions[i].segment);
+        weir__sim_event_remove(&connection->directions[i].reset);
+        weir__sim_stream_drop(&connection->directions[i].stream);
+    }
+    free(connection);
+}
 
 static void free_if_unused(struct connection *connection)
 {
-    if (connection->ends[0] != NULL || connection->ends[1] != NULL)
-        return;
-    for (unsigned i = 0; i < 2; i++) {
-        struct direction *direction = &connection->directions[i];
-
-        if (direction->segment.slot != 0 || direction->reset.slot != 0)
-            return; /* something is still under way */
-    }
-    if (connection->handshake.slot != 0)
-        return;
-    weir__list_remove(&connection->link);
-    free(connection->directions[0].bytes);
-    free(connection->directions[1].bytes);
-    free(connection);
+    if (!is_used(connection))
+        free_connection(connection);
 }
 
 /* One end of the connection fails: what it has received before can still be read. */
@@ -192,7 +169,42 @@ static void fail_end(struct connection *connection, unsigned end, int err)
     if (socket->base.error == 0 && !socket->error_reported)
         socket->base.error = err;
     socket->is_connecting = false;
+    socket->base.has_peer = false;
     changed(socket);
+}
+
+static weir__sim_event_fn on_reset;
+static void transmit(struct direction *direction);
+
+/* Sends a reset to the other end. */
+static void send_reset(struct direction *direction, bool is_answer)
+{
+    struct connection *connection = direction->connection;
+    unsigned from = index_of(direction);
+
+    direction->is_reset = true;
+    weir__sim_event_remove(&direction->segment);
+    if (direction->reset.slot != 0)
+        return;
+    direction->reset_is_answer = is_answer;
+    weir__sim_event_add(&direction->reset,
+                        weir__sim_arrival(connection->hosts[from], connection->hosts[1 - from], 0),
+                        on_reset);
+}
+
+/* A segment that was answered is sent again. Without one, the other end learns nothing until it
+ * has something to send. */
+static void lose_reset(struct direction *direction)
+{
+    struct connection *connection = direction->connection;
+    unsigned from = index_of(direction);
+
+    weir__sim_trace("reset is lost", connection->number, 1 - from);
+    if (direction->reset_is_answer && connection->ends[1 - from] != NULL)
+        weir__sim_event_add(&direction->reset, weir__sim->now_ns + RETRY_NS, on_reset);
+    else
+        transmit(&connection->directions[1 - from]);
+    free_if_unused(connection);
 }
 
 static void on_reset(weir__sim_event *event)
@@ -200,30 +212,17 @@ static void on_reset(weir__sim_event *event)
     struct direction *direction = WEIR_CONTAINER_OF(event, struct direction, reset);
     struct connection *connection = direction->connection;
     unsigned from = index_of(direction);
+    const struct tcp *other = connection->ends[1 - from];
+    bool is_half_closed = direction->end_arrived && other != NULL && !other->output_shut;
 
     if (weir__sim_is_separated(connection->hosts[0], connection->hosts[1])) {
-        /* The reset is lost. The other end finds out when it sends. */
-        free_if_unused(connection);
+        lose_reset(direction);
         return;
     }
     weir__sim_trace("reset", connection->number, 1 - from);
-    weir__sim_event_remove(&direction->segment);
     direction->end_arrived = true;
-    fail_end(connection, 1 - from, ECONNRESET);
+    fail_end(connection, 1 - from, is_half_closed ? EPIPE : ECONNRESET);
     free_if_unused(connection);
-}
-
-/* Sends a reset to the other end. */
-static void send_reset(struct direction *direction)
-{
-    struct connection *connection = direction->connection;
-    unsigned from = index_of(direction);
-
-    direction->is_reset = true;
-    weir__sim_event_remove(&direction->segment);
-    weir__sim_event_add(&direction->reset,
-                        weir__sim_arrival(connection->hosts[from], connection->hosts[1 - from], 0),
-                        on_reset);
 }
 
 /* ---- segments ---- */
@@ -232,7 +231,7 @@ static weir__sim_event_fn on_segment;
 
 static size_t room_of(const struct direction *direction, const struct tcp *reader)
 {
-    size_t used = (size_t)(direction->arrived - direction->read);
+    size_t used = (size_t)(direction->arrived - direction->stream.read);
     size_t size = reader != NULL ? reader->base.receive_buffer : SIZE_MAX;
 
     return size > used ? size - used : 0;
@@ -245,7 +244,7 @@ static void transmit(struct direction *direction)
     unsigned from = index_of(direction);
     weir_sim_host *a = connection->hosts[from], *b = connection->hosts[1 - from];
     const weir_sim_network *network = weir__sim_network(a, b);
-    size_t left = (size_t)(direction->written - direction->sent), length;
+    size_t left = (size_t)(direction->stream.written - direction->sent), length;
     int64_t arrival_ns;
 
     if (direction->segment.slot != 0 || direction->is_reset || connection->state != ESTABLISHED)
@@ -267,18 +266,27 @@ static void transmit(struct direction *direction)
     weir__sim_event_add(&direction->segment, arrival_ns, on_segment);
 }
 
+/* The time after which an end gives up. */
+static int64_t timeout_of(const struct tcp *end, int64_t standard_ns)
+{
+    return end != NULL && end->base.user_timeout_ns > 0 ? end->base.user_timeout_ns : standard_ns;
+}
+
 static void retry(struct direction *direction)
 {
     struct connection *connection = direction->connection;
     unsigned from = index_of(direction);
-    const struct tcp *writer = writer_of(direction);
-    int64_t limit_ns = writer != NULL && writer->base.user_timeout_ns > 0
-                           ? writer->base.user_timeout_ns
-                           : TIMEOUT_NS;
+    int64_t limit_ns = timeout_of(connection->ends[from], TIMEOUT_NS), left_ns;
 
+    if (connection->hosts[from]->stops > 0) { /* its timers stand still, too */
+        weir__sim_event_add(&direction->segment, weir__sim->now_ns + RETRY_NS, on_segment);
+        return;
+    }
     if (direction->stuck_since_ns == 0)
         direction->stuck_since_ns = weir__sim->now_ns;
-    if (weir__sim->now_ns - direction->stuck_since_ns > limit_ns) {
+    left_ns = direction->stuck_since_ns + limit_ns - weir__sim->now_ns;
+    if (left_ns <= 0) {
+        weir__sim_trace("timeout", connection->number, from);
         fail_end(connection, from, ETIMEDOUT);
         free_if_unused(connection);
         return;
@@ -286,14 +294,27 @@ static void retry(struct direction *direction)
     direction->retry_ns = direction->retry_ns == 0 ? RETRY_NS : direction->retry_ns * 2;
     if (direction->retry_ns > RETRY_MAX_NS)
         direction->retry_ns = RETRY_MAX_NS;
-    weir__sim_event_add(&direction->segment, weir__sim->now_ns + direction->retry_ns, on_segment);
+    weir__sim_event_add(&direction->segment,
+                        weir__sim->now_ns +
+                            (direction->retry_ns < left_ns ? direction->retry_ns : left_ns),
+                        on_segment);
+}
+
+/* The receiver has closed the socket, or its kernel has forgotten the connection. */
+static bool is_refused(const struct direction *direction)
+{
+    const struct connection *connection = direction->connection;
+    unsigned from = index_of(direction);
+
+    return connection->directions[1 - from].is_reset ||
+           (connection->ends[1 - from] == NULL && direction->sent > direction->arrived);
 }
 
 static void on_segment(weir__sim_event *event)
 {
     struct direction *direction = WEIR_CONTAINER_OF(event, struct direction, segment);
     struct connection *connection = direction->connection;
-    struct tcp *reader = reader_of(direction);
+    unsigned from = index_of(direction);
 
     if (weir__sim_is_separated(connection->hosts[0], connection->hosts[1])) {
         retry(direction);
@@ -301,25 +322,32 @@ static void on_segment(weir__sim_event *event)
     }
     direction->retry_ns = 0;
     direction->stuck_since_ns = 0;
-    weir__sim_trace("arrive", connection->number * 2 + index_of(direction),
-                    direction->sent - direction->arrived);
-    if (reader == NULL && direction->sent > direction->arrived) {
-        /* Nobody will read it: the writer learns that by a reset. */
-        direction->arrived = direction->sent;
-        direction->read = direction->arrived;
-        send_reset(&connection->directions[1 - index_of(direction)]);
+    weir__sim_trace("arrive", connection->number * 2 + from, direction->sent - direction->arrived);
+    if (is_refused(direction)) {
+        direction->sent = direction->arrived; /* it is not acknowledged */
+        direction->end_sent = false;
+        send_reset(&connection->directions[1 - from], true);
         return;
     }
     direction->arrived = direction->sent;
     if (direction->end_sent)
         direction->end_arrived = true;
-    changed(reader);
-    changed(writer_of(direction));
+    changed(connection->ends[0]);
+    changed(connection->ends[1]);
     transmit(direction);
     free_if_unused(connection);
 }
 
 /* ---- connecting ---- */
+
+static int take_error(struct tcp *self)
+{
+    int err = self->base.error;
+
+    self->base.error = 0;
+    self->error_reported = true;
+    return -err;
+}
 
 static weir__sim_event_fn on_syn, on_syn_answer;
 
@@ -344,9 +372,13 @@ static bool add_to_backlog(struct tcp *listener, struct connection *connection)
         return false;
     child->base.host = listener->base.host;
     child->base.file.type = &tcp_type.file;
-    child->base.local = connection->addresses[1];
-    child->base.peer = connection->addresses[0];
+    child->base.local = weir__sim_shown(listener->base.domain, &connection->addresses[1]);
+    child->base.peer = weir__sim_shown(listener->base.domain, &connection->addresses[0]);
+    child->base.has_peer = true;
     child->base.user_timeout_ns = listener->base.user_timeout_ns;
+    child->base.send_buffer = listener->base.send_buffer;
+    child->base.receive_buffer = listener->base.receive_buffer;
+    child->base.lingers = listener->base.lingers;
     child->connection = connection;
     child->end = 1;
     child->is_connected = true;
@@ -359,12 +391,43 @@ static bool add_to_backlog(struct tcp *listener, struct connection *connection)
 
 static void answer_syn(struct connection *connection, int err)
 {
-    if (connection->ends[0] != NULL)
-        connection->ends[0]->base.error = -err; /* until the answer has arrived */
+    connection->error = err;
     connection->state = err == 0 ? CONNECTING : FAILED;
     weir__sim_event_add(&connection->handshake,
                         weir__sim_arrival(connection->hosts[1], connection->hosts[0], 0),
                         on_syn_answer);
+}
+
+/* The server forgets a connection whose client has not answered. */
+static void drop_half_open(struct connection *connection)
+{
+    struct tcp *server = connection->ends[1];
+
+    if (server == NULL)
+        return;
+    weir__list_remove(&server->accept_link);
+    server->listener->waiting--;
+    connection->ends[1] = NULL;
+    free(server);
+}
+
+/* Waits longer with each try. The last one fails. */
+static void retry_handshake(struct connection *connection, weir__sim_event_fn *fn)
+{
+    int64_t now_ns = weir__sim->now_ns, next_ns = now_ns + (SYN_RETRY_NS << connection->tries);
+    int64_t limit_ns = timeout_of(connection->ends[0], WEIR_NEVER), end_ns;
+
+    end_ns = limit_ns == WEIR_NEVER ? WEIR_NEVER : connection->begun_ns + limit_ns;
+    if (now_ns >= end_ns || connection->tries >= SYN_TRIES) {
+        connection->state = FAILED;
+        weir__sim_trace("timeout", connection->number, 0);
+        drop_half_open(connection);
+        fail_end(connection, 0, ETIMEDOUT);
+        free_if_unused(connection);
+        return;
+    }
+    connection->tries++;
+    weir__sim_event_add(&connection->handshake, next_ns < end_ns ? next_ns : end_ns, fn);
 }
 
 static void on_syn(weir__sim_event *event)
@@ -372,29 +435,22 @@ static void on_syn(weir__sim_event *event)
     struct connection *connection = WEIR_CONTAINER_OF(event, struct connection, handshake);
     struct tcp *listener;
 
-    if (connection->ends[0] == NULL) { /* given up */
-        free_if_unused(connection);
+    if (weir__sim_is_separated(connection->hosts[0], connection->hosts[1])) {
+        retry_handshake(connection, on_syn);
         return;
     }
     listener = (struct tcp *)weir__sim_find_bound(connection->hosts[1], &connection->addresses[1],
                                                   SOCK_STREAM, &connection->addresses[0]);
-    if (weir__sim_is_separated(connection->hosts[0], connection->hosts[1]) ||
-        (listener != NULL && listener->waiting >= listener->max_waiting)) {
-        if (++connection->tries >= SYN_TRIES) {
-            connection->state = FAILED;
-            fail_end(connection, 0, ETIMEDOUT);
-            return;
-        }
-        weir__sim_event_add(&connection->handshake,
-                            weir__sim->now_ns + (SYN_RETRY_NS << connection->tries), on_syn);
+    if (listener != NULL && listener->waiting > listener->max_waiting) {
+        weir__sim_trace("syn is dropped", connection->number, listener->waiting);
+        retry_handshake(connection, on_syn);
         return;
     }
     weir__sim_trace("syn", connection->number, listener != NULL);
-    if (listener == NULL || !add_to_backlog(listener, connection)) {
-        answer_syn(connection, -ECONNREFUSED);
-        return;
-    }
-    answer_syn(connection, 0);
+    if (listener == NULL || !add_to_backlog(listener, connection))
+        answer_syn(connection, ECONNREFUSED);
+    else
+        answer_syn(connection, 0);
 }
 
 static void on_syn_answer(weir__sim_event *event)
@@ -403,14 +459,11 @@ static void on_syn_answer(weir__sim_event *event)
     struct tcp *client = connection->ends[0], *server = connection->ends[1];
 
     if (weir__sim_is_separated(connection->hosts[0], connection->hosts[1]) && client != NULL) {
-        weir__sim_event_add(event, weir__sim->now_ns + SYN_RETRY_NS, on_syn_answer);
+        retry_handshake(connection, on_syn_answer);
         return;
     }
     if (connection->state == FAILED) {
-        if (client != NULL) {
-            client->is_connecting = false;
-            changed(client);
-        }
+        fail_end(connection, 0, connection->error);
         free_if_unused(connection);
         return;
     }
@@ -419,15 +472,39 @@ static void on_syn_answer(weir__sim_event *event)
     if (client != NULL) {
         client->is_connecting = false;
         client->is_connected = true;
+        client->base.has_peer = true;
         changed(client);
     } else {
-        send_reset(&connection->directions[0]);
+        send_reset(&connection->directions[0], false);
     }
     if (server != NULL && server->listener != NULL)
         changed(server->listener);
     transmit(&connection->directions[0]);
     transmit(&connection->directions[1]);
     free_if_unused(connection);
+}
+
+static void leave_connection(struct tcp *self);
+
+static struct connection *create_connection(struct tcp *client, const weir_address *to)
+{
+    weir__sim_socket *socket = &client->base;
+    struct connection *connection = calloc(1, sizeof(*connection));
+
+    if (connection == NULL)
+        return NULL;
+    connection->number = ++next_connection;
+    connection->directions[0].connection = connection;
+    connection->directions[1].connection = connection;
+    connection->hosts[0] = socket->host;
+    connection->hosts[1] = weir__sim_host_of(socket->host, to);
+    connection->addresses[0] = weir__sim_plain(&socket->local);
+    connection->addresses[1] = *to;
+    connection->ends[0] = client;
+    connection->state = CONNECTING;
+    connection->begun_ns = weir__sim->now_ns;
+    weir__list_append(&connections, &connection->link);
+    return connection;
 }
 
 static int tcp_connect(weir__sim_socket *socket, const struct sockaddr *address, socklen_t length)
@@ -439,35 +516,27 @@ static int tcp_connect(weir__sim_socket *socket, const struct sockaddr *address,
 
     if (self->is_connecting)
         return -EALREADY;
-    if (self->connection != NULL)
+    if (self->is_connected || socket->is_listening)
         return -EISCONN;
-    err = weir_address_from_sockaddr(address, length, &to);
-    if (err == 0 && weir_address_family(&to) != socket->domain)
-        err = -EAFNOSUPPORT;
+    if (socket->error != 0)
+        return take_error(self);
+    err = weir__sim_destination(socket->domain, address, length, &to);
     if (err == 0)
         err = weir__sim_bind_ephemeral(socket, &to);
     if (err < 0)
         return err;
-    connection = calloc(1, sizeof(*connection));
+    leave_connection(self); /* an attempt that has failed */
+    connection = create_connection(self, &to);
     if (connection == NULL)
         return -ENOBUFS;
-    connection->number = ++next_connection;
-    connection->directions[0].connection = connection;
-    connection->directions[1].connection = connection;
-    connection->hosts[0] = socket->host;
-    connection->hosts[1] = weir__sim_host_of(socket->host, &to);
-    connection->addresses[0] = socket->local;
-    connection->addresses[1] = to;
-    connection->ends[0] = self;
-    connection->state = CONNECTING;
-    weir__list_append(&connections, &connection->link);
     self->connection = connection;
     self->is_connecting = true;
-    socket->peer = to;
+    self->error_reported = false;
+    socket->peer = weir__sim_shown(socket->domain, &to);
     weir__sim_trace("connect", connection->number, weir_address_port(&to));
     if (connection->hosts[1] == NULL) {
         connection->hosts[1] = weir__sim->world_host;
-        answer_syn(connection, -EHOSTUNREACH);
+        answer_syn(connection, EHOSTUNREACH);
     } else {
         weir__sim_event_add(&connection->handshake,
                             weir__sim_arrival(socket->host, connection->hosts[1], 0), on_syn);
@@ -486,19 +555,14 @@ static int tcp_listen(weir__sim_socket *socket, int backlog)
 {
     struct tcp *self = (struct tcp *)socket;
     unsigned max = weir__sim->options.network.backlog;
+    int err = weir__sim_bind_any(socket);
 
-    if (!socket->is_bound)
-        return -EINVAL;
-    weir_list_foreach (link, &socket->host->sockets) {
-        const weir__sim_socket *other = WEIR_CONTAINER_OF(link, weir__sim_socket, bound_link);
-
-        if (other != socket && other->is_listening && other->kind == SOCK_STREAM &&
-            weir_address_equal(&other->local, &socket->local) &&
-            !(other->reuse_port && socket->reuse_port))
-            return -EADDRINUSE;
-    }
+    if (err < 0 || self->connection != NULL)
+        return err < 0 ? err : -EINVAL;
+    if (!weir__sim_may_listen(socket))
+        return -EADDRINUSE;
     socket->is_listening = true;
-    self->max_waiting = backlog < 1 ? 1 : (unsigned)backlog < max ? (unsigned)backlog : max;
+    self->max_waiting = (unsigned)backlog < max ? (unsigned)backlog : max;
     return 0;
 }
 
@@ -529,27 +593,18 @@ static weir__sim_socket *tcp_accept(weir__sim_socket *socket, bool take)
 
 /* ---- reading and writing ---- */
 
-static int take_error(struct tcp *self)
-{
-    int err = self->base.error;
-
-    self->base.error = 0;
-    self->error_reported = true;
-    return -err;
-}
-
 static ssize_t tcp_receive(weir__sim_socket *socket, struct msghdr *message, int flags)
 {
     struct tcp *self = (struct tcp *)socket;
     struct direction *input;
     size_t wanted = weir__sim_message_size(message), length;
 
-    if ((flags & MSG_ERRQUEUE) != 0)
-        return -EAGAIN;
+    message->msg_namelen = 0;
+    message->msg_controllen = 0;
     if (!self->is_connected)
-        return socket->error != 0 && !self->is_connecting ? take_error(self) : -ENOTCONN;
+        return socket->error != 0 ? take_error(self) : -ENOTCONN;
     input = input_of(self);
-    length = (size_t)(input->arrived - input->read);
+    length = (size_t)(input->arrived - input->stream.read);
     if (length == 0) {
         if (socket->error != 0)
             return take_error(self);
@@ -560,9 +615,8 @@ static ssize_t tcp_receive(weir__sim_socket *socket, struct msghdr *message, int
     length = length < wanted ? length : wanted;
     if (length > 1 && weir__sim_fault(WEIR_SIM_FAULT_SHORT_READ))
         length = 1 + (size_t)weir__sim_below(length - 1);
-    get_bytes(input, message, length);
+    weir__sim_stream_read(&input->stream, message, length, (flags & MSG_PEEK) != 0);
     if ((flags & MSG_PEEK) == 0) {
-        input->read += length;
         weir__sim_trace("receive", self->connection->number * 2 + self->end, length);
         transmit(input);
     }
@@ -572,7 +626,7 @@ static ssize_t tcp_receive(weir__sim_socket *socket, struct msghdr *message, int
 static size_t send_room(struct tcp *self)
 {
     const struct direction *output = output_of(self);
-    size_t used = (size_t)(output->written - output->arrived);
+    size_t used = (size_t)(output->stream.written - output->arrived);
 
     return used < self->base.send_buffer ? self->base.send_buffer - used : 0;
 }
@@ -599,7 +653,7 @@ static ssize_t tcp_send(weir__sim_socket *socket, const struct msghdr *message, 
     length = length < room ? length : room;
     if (length > 1 && weir__sim_fault(WEIR_SIM_FAULT_SHORT_WRITE))
         length = 1 + (size_t)weir__sim_below(length - 1);
-    put_bytes(output, message, length);
+    weir__sim_stream_write(&output->stream, message, length);
     output->written_ns = weir__sim->now_ns;
     weir__sim_trace("send", self->connection->number * 2 + self->end, length);
     transmit(output);
@@ -610,7 +664,7 @@ static int tcp_shutdown(weir__sim_socket *socket, int how)
 {
     struct tcp *self = (struct tcp *)socket;
 
-    if (!self->is_connected || output_of(self)->is_reset)
+    if (!self->is_connected || output_of(self)->is_reset || is_over(self->connection))
         return -ENOTCONN;
     if (how != SHUT_WR)
         self->input_shut = true;
@@ -632,9 +686,7 @@ static int tcp_outq(weir__sim_socket *socket)
     if (self->connection == NULL)
         return 0;
     output = output_of(self);
-    if (output->is_reset)
-        return 0;
-    return (int)(output->written - output->arrived) +
+    return (int)(output->stream.written - output->arrived) +
            (output->end_written && !output->end_arrived ? 1 : 0);
 }
 
@@ -658,7 +710,7 @@ static unsigned tcp_poll(weir__sim_file *file)
         events |= POLLERR | POLLIN | POLLOUT;
     if (output->is_reset)
         events |= POLLHUP | POLLIN | POLLOUT | POLLRDHUP;
-    if (input->arrived > input->read || input->end_arrived || self->input_shut)
+    if (input->arrived > input->stream.read || input->end_arrived || self->input_shut)
         events |= POLLIN;
     if (input->end_arrived || self->input_shut)
         events |= POLLRDHUP;
@@ -683,10 +735,10 @@ static void leave_connection(struct tcp *self)
     input = input_of(self);
     connection->ends[self->end] = NULL;
     self->connection = NULL;
-    input->reader_has_closed = true;
-    if (connection->state == ESTABLISHED && !output->is_reset) {
-        if (input->arrived > input->read || self->base.lingers) {
-            send_reset(output);
+    self->base.has_peer = false;
+    if (connection->state == ESTABLISHED && !output->is_reset && !is_over(connection)) {
+        if (input->arrived > input->stream.read || self->base.lingers) {
+            send_reset(output, false);
         } else {
             output->end_written = true;
             transmit(output);
@@ -711,7 +763,7 @@ static void close_listener(struct tcp *self)
 
             connection->ends[1] = NULL;
             weir__sim_event_remove(&connection->handshake);
-            answer_syn(connection, -ECONNREFUSED);
+            answer_syn(connection, ECONNREFUSED);
         } else {
             leave_connection(child);
         }
@@ -781,13 +833,8 @@ void weir__sim_tcp_end(void)
     while ((link = weir__list_pop(&connections)) != NULL) {
         struct connection *connection = WEIR_CONTAINER_OF(link, struct connection, link);
 
-        for (unsigned i = 0; i < 2; i++) {
-            weir__sim_event_remove(&connection->directions[i].segment);
-            weir__sim_event_remove(&connection->directions[i].reset);
-            free(connection->directions[i].bytes);
-        }
-        weir__sim_event_remove(&connection->handshake);
-        free(connection);
+        assert(weir__sim->failure != NULL || is_used(connection)); /* not a leak */
+        free_connection(connection);
     }
 }
 
@@ -800,7 +847,7 @@ void weir__sim_tcp_reset_one(void)
         struct connection *connection = WEIR_CONTAINER_OF(link, struct connection, link);
 
         if (connection->state == ESTABLISHED && connection->ends[0] != NULL &&
-            connection->ends[1] != NULL && weir__sim_below(++count) == 0)
+            connection->ends[1] != NULL && !is_over(connection) && weir__sim_below(++count) == 0)
             found = connection;
     }
     if (found == NULL)

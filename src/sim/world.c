@@ -99,10 +99,11 @@ void weir__sim_run_checks(bool at_end)
 
 static void check_descriptors(weir_sim *sim)
 {
-    for (size_t i = 0; i < sim->file_size; i++)
-        if (sim->files[i] != NULL)
+    for (size_t i = 0; i < sim->descriptor_size; i++)
+        if (sim->descriptors[i] != NULL)
             weir_sim_fail(sim, "process %s has left a descriptor open (%s)",
-                          sim->files[i]->process->name, sim->files[i]->type->name);
+                          sim->descriptors[i]->process->name,
+                          sim->descriptors[i]->file->type->name);
 }
 
 static uint64_t pool_bytes_in_use(void)
@@ -194,6 +195,8 @@ static int begin(weir_sim *sim)
     if (err < 0)
         return err;
     weir__sim_tcp_begin();
+    weir__sim_udp_begin();
+    weir__sim_unix_begin();
     sim->current = &sim->root;
     fiber = weir__sim_fiber_start(sim->world_process, "program", program_main, sim);
     if (fiber == NULL)
@@ -226,6 +229,7 @@ static void free_world(weir_sim *sim)
         free(WEIR_CONTAINER_OF(link, struct check, link));
     weir__sim_faults_end();
     weir__sim_tcp_end();
+    weir__sim_udp_end();
     weir_list_foreach (item, &sim->processes)
         weir__sim_process_free(WEIR_CONTAINER_OF(item, weir_sim_process, link));
     while ((link = weir__list_pop(&sim->links)) != NULL)
@@ -233,7 +237,7 @@ static void free_world(weir_sim *sim)
     weir_list_foreach (item, &sim->hosts)
         weir__sim_host_free(WEIR_CONTAINER_OF(item, weir_sim_host, link));
     weir__sim_fibers_end();
-    free(sim->files);
+    free(sim->descriptors);
     free(sim->events);
     free(sim->runnable);
     free(sim->trace);

@@ -37,6 +37,7 @@
 typedef struct weir__sim_fiber weir__sim_fiber;
 typedef struct weir__sim_event weir__sim_event;
 typedef struct weir__sim_file weir__sim_file;
+typedef struct weir__sim_descriptor weir__sim_descriptor;
 typedef struct weir__sim_io weir__sim_io;
 
 /* ---- events: something that happens at a time (schedule.c) ---- */
@@ -219,8 +220,8 @@ struct weir_sim {
     weir_sim_host *world_host;
     weir_sim_process *world_process;
 
-    weir__sim_file **files; /* by descriptor */
-    size_t file_size, first_free;
+    weir__sim_descriptor **descriptors; /* by number */
+    size_t descriptor_size, first_free;
     uint64_t next_file;
 
     weir_sim_program_fn *program;
@@ -288,11 +289,21 @@ typedef struct weir__sim_file_type {
 
 struct weir__sim_file {
     const weir__sim_file_type *type;
-    weir_sim_process *process;
-    unsigned references; /* descriptors */
+    weir_sim_process *process; /* that opened it */
+    weir__list descriptors;
+    unsigned references; /* descriptors, and those that are being passed by a Unix socket */
+    unsigned dead;       /* descriptors whose process was killed */
     bool is_socket;      /* a weir__sim_socket */
-    bool is_dead;        /* its process was killed */
+    bool is_dead;        /* all references are dead */
     uint64_t number;     /* for the trace */
+};
+
+/* A number of a process. Several may be one file, also in different processes. */
+struct weir__sim_descriptor {
+    weir__sim_file *file;
+    weir_sim_process *process;
+    weir__list link; /* of the file */
+    bool is_dead;    /* its process was killed */
 
     /* The backend that watches it. */
     weir__io_handle *handle;
@@ -303,9 +314,19 @@ struct weir__sim_file {
 /* Gives the file a descriptor, which counts for the calling process. Fails with -EMFILE, -ENOMEM.
  */
 int weir__sim_file_open(weir__sim_file *file, const weir__sim_file_type *type);
-weir__sim_file *weir__sim_file_of(int descriptor); /* NULL if there is none */
-int weir__sim_file_close(int descriptor);
-int weir__sim_file_duplicate(int descriptor);
+weir__sim_file *weir__sim_file_of(int number); /* NULL if there is none */
+weir__sim_descriptor *weir__sim_descriptor_of(int number);
+int weir__sim_file_close(int number);
+
+/* Another descriptor of the calling process for an open file. */
+int weir__sim_file_duplicate(weir__sim_file *file);
+
+/* A reference without a descriptor. The last release closes the file. */
+void weir__sim_file_retain(weir__sim_file *file);
+void weir__sim_file_release(weir__sim_file *file);
+
+/* The process was killed: its sockets close, unless another process has them, too. */
+void weir__sim_files_kill(weir_sim_process *process);
 
 /* The file may have become ready. */
 void weir__sim_file_changed(weir__sim_file *file);
@@ -318,8 +339,9 @@ void weir__sim_eventfd_set_io(int descriptor, weir__sim_io *io);
 /* ---- the backend ---- */
 
 const weir__io_type *weir__sim_backend(void);
-void weir__sim_io_ready(weir__sim_file *file); /* an event that the handle waits for */
-void weir__sim_io_wake(weir__sim_io *io);      /* by its eventfd */
+void weir__sim_io_ready(weir__sim_descriptor *descriptor);  /* if the handle waits for its events */
+void weir__sim_io_forget(weir__sim_descriptor *descriptor); /* it closes */
+void weir__sim_io_wake(weir__sim_io *io);                   /* by its eventfd */
 
 /* ---- others ---- */
 
