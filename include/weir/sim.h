@@ -103,6 +103,13 @@ typedef struct weir_sim_options {
     const weir_sim_fault_event *only_faults;
     size_t only_fault_count; /* with only_faults == NULL: all happen */
 
+    /*
+     * Runs the world in a child process: a failure does not spoil the caller's process, and a crash
+     * or a hang is a failure of the run. The program's changes to memory are lost.
+     */
+    bool isolated;
+    int64_t max_real_ns; /* real time that an isolated run may take; 0: 30 s */
+
     unsigned trace_length; /* events that the result's trace has at most; 0: 200 */
 
     /* Called for each event, as text, in order; for printing. May be NULL. */
@@ -141,7 +148,7 @@ typedef int weir_sim_main_fn(void *arg);
  * each one waits for); virtual time advances; what a stream delivers is what was written to it.
  * Thread: any that runs no loop.  Gives: ret_result, to weir_sim_result_free, also on WEIR_ESIM.
  * Fails: WEIR_ESIM (the run failed: see ret_result->failure), -EINVAL, -ENOMEM, -EBUSY (another
- * world runs), -EDEADLK.
+ * world runs, or a run has failed in this process: see .isolated), -EDEADLK.
  */
 WEIR_API WEIR_MUST_USE int weir_sim_run(const weir_sim_options *options,
                                         weir_sim_program_fn *program, void *arg,
@@ -155,8 +162,9 @@ WEIR_API void weir_sim_result_free(weir_sim_result *result);
 
 /*
  * Finds fewer faults that still make the run fail, by bisection: runs the program repeatedly, each
- * time with some of the faults of `failed`, which must be the result of the same options.
- * `on_attempt`, unless NULL, is called after each attempt with the faults that are left.
+ * time with some of the faults of `failed`, which must be the result of the same options. Each
+ * attempt is isolated; at most `max_attempts` are made, 0: 500. `on_attempt`, unless NULL, is
+ * called after each attempt with the faults that are left.
  * Thread: as weir_sim_run.  Gives: ret_result, the smallest run that fails.  Fails: as
  * weir_sim_run; -EINVAL if the run does not fail again.
  */

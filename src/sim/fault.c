@@ -6,6 +6,7 @@
  * about others. So a run can be repeated with some of its faults left out (weir_sim_reduce), and
  * the others still happen at the same decisions.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,16 +62,38 @@ static double draw(enum weir_sim_fault kind, uint64_t number)
     return (double)(z >> 11) * 0x1p-53;
 }
 
-static bool is_allowed(enum weir_sim_fault kind, uint64_t number)
+static int compare(const void *left, const void *right)
+{
+    const weir_sim_fault_event *a = left, *b = right;
+
+    if (a->kind != b->kind)
+        return a->kind < b->kind ? -1 : 1;
+    return (a->number > b->number) - (a->number < b->number);
+}
+
+int weir__sim_faults_init(void)
 {
     const weir_sim_options *options = &weir__sim->options;
+    size_t size = options->only_fault_count * sizeof(*options->only_faults);
 
     if (options->only_faults == NULL)
-        return true;
-    for (size_t i = 0; i < options->only_fault_count; i++)
-        if (options->only_faults[i].kind == kind && options->only_faults[i].number == number)
-            return true;
-    return false;
+        return 0;
+    weir__sim->only_faults = malloc(size + 1);
+    if (weir__sim->only_faults == NULL)
+        return -ENOMEM;
+    memcpy(weir__sim->only_faults, options->only_faults, size);
+    qsort(weir__sim->only_faults, options->only_fault_count, sizeof(*options->only_faults),
+          compare);
+    return 0;
+}
+
+static bool is_allowed(enum weir_sim_fault kind, uint64_t number)
+{
+    const weir_sim_fault_event key = {.kind = kind, .number = number};
+
+    return weir__sim->only_faults == NULL ||
+           bsearch(&key, weir__sim->only_faults, weir__sim->options.only_fault_count, sizeof(key),
+                   compare) != NULL;
 }
 
 static void record(enum weir_sim_fault kind, uint64_t number)

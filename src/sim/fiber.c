@@ -16,17 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define SIM_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SIM_ASAN 1
-#endif
-#endif
-#ifdef SIM_ASAN
-#include <sanitizer/asan_interface.h>
-#include <sanitizer/common_interface_defs.h>
-#endif
+#include "sim/sanitizer.h"
 
 #define STACK_SIZE ((size_t)256 * 1024)
 #define GUARD_SIZE ((size_t)4096)
@@ -130,7 +120,7 @@ static char *take_stack(void)
 
 static void return_stack(char *stack)
 {
-#ifdef SIM_ASAN
+#if WEIR__SIM_ASAN
     __asan_unpoison_memory_region(stack + GUARD_SIZE, STACK_SIZE - GUARD_SIZE);
 #endif
     memcpy(stack + GUARD_SIZE, &free_stacks, sizeof(free_stacks));
@@ -236,7 +226,7 @@ static weir__sim_fiber *switched_from; /* for ASan, and to free ended fibers */
 /* Completes a switch, on the stack of the fiber that runs from here on. */
 static void arrive(weir__sim_fiber *self)
 {
-#ifdef SIM_ASAN
+#if WEIR__SIM_ASAN
     const void *bottom;
     size_t size;
 
@@ -261,7 +251,7 @@ void weir__sim_fiber_switch(weir__sim_fiber *from, weir__sim_fiber *to)
     from->saved_errno = errno;
     exchange_locals(from->locals, to->locals);
     switched_from = from;
-#ifdef SIM_ASAN
+#if WEIR__SIM_ASAN
     {
         const void *bottom = to->stack != NULL ? to->stack + GUARD_SIZE : to->wait_object;
         size_t size = to->stack != NULL ? STACK_SIZE - GUARD_SIZE : to->slot;

@@ -94,25 +94,40 @@ void weir_sim_note(weir_sim *sim, const char *text, ...)
     weir__sim_trace_text("note", line);
 }
 
-char *weir__sim_trace_format(void)
+void weir__sim_trace_each(void (*fn)(const char *line, void *user_data), void *user_data)
 {
-    weir_sim *sim = weir__sim;
-    size_t count = sim->options.trace_length, length = 0;
-    char *text = malloc(count * LINE_SIZE + 1);
+    const weir_sim *sim = weir__sim;
+    size_t count = sim->options.trace_length;
+    char line[LINE_SIZE];
 
-    if (text == NULL)
-        return NULL;
-    text[0] = '\0';
     for (size_t i = 0; i < count; i++) {
         const weir__sim_trace_entry *entry = &sim->trace[(sim->trace_next + i) % count];
 
         if (entry->kind == NULL)
             continue;
-        format(entry, text + length);
-        length += strlen(text + length);
-        text[length++] = '\n';
-        text[length] = '\0';
+        format(entry, line);
+        fn(line, user_data);
     }
+}
+
+static void append_line(const char *line, void *user_data)
+{
+    char **end = user_data;
+
+    *end = stpcpy(*end, line);
+    *(*end)++ = '\n';
+    **end = '\0';
+}
+
+/* Returns the last events as text; NULL without memory. */
+static char *format_all(void)
+{
+    char *text = malloc(weir__sim->options.trace_length * (size_t)LINE_SIZE + 1), *end = text;
+
+    if (text == NULL)
+        return NULL;
+    *end = '\0';
+    weir__sim_trace_each(append_line, &end);
     return text;
 }
 
@@ -129,5 +144,5 @@ void weir_sim_fail(weir_sim *sim, const char *text, ...)
     va_end(arguments);
     weir__sim_trace_text("FAILED", failure);
     sim->failure = failure;
-    sim->failure_trace = weir__sim_trace_format();
+    sim->failure_trace = format_all();
 }

@@ -14,6 +14,7 @@
 #include <weir/pool.h>
 
 #include "base/options.h"
+#include "sim/isolated.h"
 #include "sim/network.h"
 
 #define PREEMPT_RATE 0.05
@@ -66,6 +67,13 @@ static int read_options(weir_sim_options *options, const weir_sim_options *given
     if (options->trace_length == 0)
         options->trace_length = 200;
     return 0;
+}
+
+/* False if the caller's options are older than that member. */
+static bool is_isolated(const weir_sim_options *options)
+{
+    return options != NULL && options->size > offsetof(weir_sim_options, isolated) &&
+           options->isolated;
 }
 
 /* ---- checks ---- */
@@ -191,7 +199,9 @@ static int begin(weir_sim *sim)
     if (sim->world_process == NULL)
         return -ENOMEM;
     sim->root.process = sim->world_process;
-    err = weir__sim_fibers_begin();
+    err = weir__sim_faults_init();
+    if (err == 0)
+        err = weir__sim_fibers_begin();
     if (err < 0)
         return err;
     weir__sim_tcp_begin();
@@ -242,6 +252,7 @@ static void free_world(weir_sim *sim)
     free(sim->runnable);
     free(sim->trace);
     free(sim->faults);
+    free(sim->only_faults);
     free(sim->failure);
     free(sim->failure_trace);
 }
@@ -275,6 +286,8 @@ int weir_sim_run(const weir_sim_options *options, weir_sim_program_fn *program, 
         return -EDEADLK;
     if (weir__sim != NULL || is_spoiled)
         return -EBUSY;
+    if (is_isolated(options))
+        return weir__sim_run_isolated(options, program, arg, ret_result);
     memset(&world, 0, sizeof(world));
     err = read_options(&world.options, options);
     if (err < 0)

@@ -15,6 +15,7 @@
  *      trace.c        events as text, and their hash
  *      memory.c       the allocator of weir in a world
  *      process.c      processes, death, signals, disks
+ *      isolated.c     a run in a child process
  *      reduce.c       fewer faults that still fail
  *
  * Everything here runs in one thread. Memory of the simulator itself comes from malloc, not from
@@ -231,6 +232,7 @@ struct weir_sim {
     uint64_t decisions[WEIR_SIM_FAULT_COUNT];
     weir_sim_fault_event *faults;
     size_t fault_count, fault_size;
+    weir_sim_fault_event *only_faults; /* of the options, sorted */
     bool calm;
     weir__sim_event fault_tick;
     weir__list outages;
@@ -264,6 +266,7 @@ int64_t weir__sim_duration(int64_t max_ns); /* 0 .. max_ns */
 
 /* True if a fault of this kind happens now. Adds it to the list. */
 bool weir__sim_fault(enum weir_sim_fault kind);
+int weir__sim_faults_init(void);
 void weir__sim_faults_begin(void); /* those that happen by themselves */
 void weir__sim_faults_end(void);
 
@@ -272,7 +275,9 @@ void weir__sim_faults_end(void);
 /* Adds an event. `kind` is a constant text; `text` may be NULL. */
 void weir__sim_trace(const char *kind, uint64_t a, uint64_t b);
 void weir__sim_trace_text(const char *kind, const char *text);
-char *weir__sim_trace_format(void); /* the last events; NULL without memory */
+
+/* Calls fn with each of the last events. Allocates nothing. */
+void weir__sim_trace_each(void (*fn)(const char *line, void *user_data), void *user_data);
 
 /* ---- descriptors ---- */
 

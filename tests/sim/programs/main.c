@@ -1,23 +1,170 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs simulated programs: weir-sim NAME [--seeds FROM-TO] [--seed N --trace]
+ * The command line of the runner: see usage.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <weir/error.h>
 
-#include "sim/programs/program.h"
+#include "base/planted.h"
+#include "sim/programs/runner.h"
+
+#define TIMEOUT_S 30
+
+static const char usage[] =
+    "usage: sim NAME|all [--seeds FROM-TO] [--jobs N] [--keep-going] [--hash | --hashes]\n"
+    "       sim NAME --seed N [--trace] [--only KIND:NUMBER,...|none] [--reduce]\n"
+    "           [--after FROM-TO]\n"
+    "       sim --list\n"
+    "Runs simulated programs, one world per seed. --seed runs in this process, as for gdb.\n"
+    "  --after       runs these seeds before, in the same process\n"
+    "  --repeat      runs each seed three times and compares the hashes of the traces\n"
+    "  --timeout S   real time that a world may take (30)\n"
+    "  --quiet       reports failures without trace and reduction\n"
+    "  --regressions FILE   runs the seeds of a file with lines `PROGRAM SEED  text`\n";
 
 static sim_program *programs;
 
+/* Sorted by name: the order of constructors is that of the linker. */
 void sim_program_add(sim_program *program)
 {
-    program->next = programs;
-    programs = program;
+    sim_program **at = &programs;
+
+    while (*at != NULL && strcmp((*at)->name, program->name) < 0)
+        at = &(*at)->next;
+    program->next = *at;
+    *at = program;
 }
+
+static const sim_program *find_program(const char *name)
+{
+    const sim_program *program = programs;
+
+    while (program != NULL && strcmp(program->name, name) != 0)
+        program = program->next;
+    return program;
+}
+
+static void list_programs(void)
+{
+    for (const sim_program *program = programs; program != NULL; program = program->next)
+        printf("%-16s %s\n", program->name, program->text);
+}
+
+weir_sim_options sim_options_for(const sim_program *program, uint64_t seed,
+                                 const sim_command *command)
+{
+    weir_sim_options options = *WEIR_SIM_OPTIONS(.seed = seed);
+
+    program->configure(seed, &options);
+    options.max_real_ns = (int64_t)command->timeout * 1000000000;
+    options.only_faults = command->only;
+    options.only_fault_count = command->only_count;
+    return options;
+}
+
+/* ---- the command line ---- */
+
+static _Noreturn void reject(const char *what, const char *value)
+{
+    (void)fprintf(stderr, "sim: %s: %s\n%s", what, value, usage);
+    exit(2);
+}
+
+static uint64_t read_number(const char *text)
+{
+    char *end;
+    uint64_t number = strtoull(text, &end, 0);
+
+    if (*text == '\0' || *end != '\0')
+        reject("invalid number", text);
+    return number;
+}
+
+static void read_seeds(const char *text, uint64_t *ret_from, uint64_t *ret_to)
+{
+    const char *dash = strchr(text, '-');
+
+    *ret_from = dash != NULL ? strtoull(text, NULL, 0) : 1;
+    *ret_to = read_number(dash != NULL ? dash + 1 : text);
+    if (*ret_to < *ret_from)
+        reject("invalid seeds, expected FROM-TO", text);
+}
+
+static void add_fault(sim_command *command, const char *text)
+{
+    const char *colon = strchr(text, ':');
+    unsigned kind = 0;
+
+    while (colon != NULL && kind < WEIR_SIM_FAULT_COUNT &&
+           (strncmp(weir_sim_fault_name(kind), text, (size_t)(colon - text)) != 0 ||
+            weir_sim_fault_name(kind)[colon - text] != '\0'))
+        kind++;
+    if (colon == NULL || kind == WEIR_SIM_FAULT_COUNT)
+        reject("invalid fault, expected KIND:NUMBER", text);
+    command->only[command->only_count++] = (weir_sim_fault_event){
+        .kind = (enum weir_sim_fault)kind,
+        .number = read_number(colon + 1),
+    };
+}
+
+static void read_faults(const char *text, sim_command *command)
+{
+    char *copy = strdup(text), *rest = copy, *item;
+
+    command->only = calloc(strlen(text) + 1, sizeof(*command->only));
+    while (copy != NULL && strcmp(text, "none") != 0 && (item = strsep(&rest, ",")) != NULL)
+        add_fault(command, item);
+    free(copy);
+}
+
+static bool read_switch(const char *option, sim_command *command)
+{
+    const struct {
+        const char *name;
+        bool *value;
+    } switches[] = {
+        {"--trace", &command->trace},   {"--hash", &command->hash},
+        {"--hashes", &command->hashes}, {"--keep-going", &command->keep_going},
+        {"--repeat", &command->repeat}, {"--reduce", &command->reduce},
+        {"--quiet", &command->quiet},
+    };
+
+    for (size_t i = 0; i < sizeof(switches) / sizeof(switches[0]); i++)
+        if (strcmp(option, switches[i].name) == 0) {
+            *switches[i].value = true;
+            return true;
+        }
+    return false;
+}
+
+static void read_option(const char *option, const char *value, sim_command *command)
+{
+    if (value == NULL) {
+        reject("unknown option, or one without its value", option);
+    } else if (strcmp(option, "--seeds") == 0) {
+        read_seeds(value, &command->from, &command->to);
+    } else if (strcmp(option, "--after") == 0) {
+        read_seeds(value, &command->after_from, &command->after_to);
+    } else if (strcmp(option, "--seed") == 0) {
+        command->from = command->to = read_number(value);
+        command->single = true;
+    } else if (strcmp(option, "--jobs") == 0) {
+        command->jobs = (unsigned)read_number(value);
+    } else if (strcmp(option, "--timeout") == 0) {
+        command->timeout = (unsigned)read_number(value);
+    } else if (strcmp(option, "--only") == 0) {
+        read_faults(value, command);
+    } else if (strcmp(option, "--planted") == 0 && weir__planted_select(value)) {
+        command->planted = value;
+    } else {
+        reject("unknown option or value", option);
+    }
+}
+
+/* ---- one seed, in this process ---- */
 
 static void print_line(const char *line, void *user_data)
 {
@@ -25,46 +172,137 @@ static void print_line(const char *line, void *user_data)
     puts(line);
 }
 
-int main(int argc, char **argv)
+/* Runs other worlds before: a difference in the trace shows what they leave behind. */
+static void run_before(const sim_program *program, const sim_command *command)
 {
-    sim_program *program = programs;
-    uint64_t from = 1, to = 100, count = 0;
-    bool trace = false;
-    struct timespec begin, end;
-    double seconds;
-
-    for (int i = 2; i < argc; i++) {
-        if (strcmp(argv[i], "--trace") == 0)
-            trace = true;
-        else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc)
-            from = to = strtoull(argv[++i], NULL, 0);
-        else if (strcmp(argv[i], "--seeds") == 0 && i + 1 < argc)
-            (void)sscanf(argv[++i], "%llu-%llu", (unsigned long long *)&from,
-                         (unsigned long long *)&to);
-    }
-    while (program != NULL && (argc < 2 || strcmp(program->name, argv[1]) != 0))
-        program = program->next;
-    if (program == NULL)
-        return 2;
-    (void)clock_gettime(CLOCK_MONOTONIC, &begin);
-    for (uint64_t seed = from; seed <= to; seed++, count++) {
-        weir_sim_options options = *WEIR_SIM_OPTIONS(.seed = seed);
+    for (uint64_t seed = command->after_from; seed <= command->after_to && seed > 0; seed++) {
+        weir_sim_options options = sim_options_for(program, seed, command);
         weir_sim_result result = {0};
-        int err;
 
-        program->configure(seed, &options);
-        options.on_trace = trace ? print_line : NULL;
-        err = weir_sim_run(&options, program->run, NULL, &result);
-        if (err < 0) {
-            printf("%s: seed %llu: %s\n%s\n%s", program->name, (unsigned long long)seed,
-                   weir_error_text(err), result.failure, result.trace);
-            return 1;
-        }
+        if (weir_sim_run(&options, program->run, NULL, &result) < 0)
+            reject("a seed of --after fails", result.failure != NULL ? result.failure : "");
         weir_sim_result_free(&result);
     }
-    (void)clock_gettime(CLOCK_MONOTONIC, &end);
-    seconds = (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
-    printf("%s: %llu seeds, %.0f per second\n", program->name, (unsigned long long)count,
-           (double)count / seconds);
-    return 0;
+}
+
+static bool run_single(const sim_program *program, const sim_command *command)
+{
+    weir_sim_options options = sim_options_for(program, command->from, command);
+    weir_sim_result result = {0};
+    int err;
+
+    run_before(program, command);
+    options.on_trace = command->trace ? print_line : NULL;
+    err = weir_sim_run(&options, program->run, NULL, &result);
+    if (err < 0 && !command->trace)
+        printf("%s", result.trace != NULL ? result.trace : "");
+    printf("%s: seed %llu %s%s; hash %016llx, %llu events, %llu switches, %zu faults, %.3f "
+           "virtual s\n",
+           program->name, (unsigned long long)command->from, err < 0 ? "FAILED: " : "passed",
+           result.failure != NULL ? result.failure
+           : err < 0              ? weir_error_text(err)
+                                  : "",
+           (unsigned long long)result.hash, (unsigned long long)result.events,
+           (unsigned long long)result.steps, result.fault_count, (double)result.time_ns / 1e9);
+    weir_sim_result_free(&result);
+    return err == 0;
+}
+
+/* ---- many seeds ---- */
+
+static void add(sim_summary *total, const sim_summary *part)
+{
+    total->seeds += part->seeds;
+    total->failures += part->failures;
+    total->events += part->events;
+    total->virtual_ns += part->virtual_ns;
+    total->seconds += part->seconds;
+}
+
+static void print_summary(const char *name, const sim_summary *summary, const sim_command *command)
+{
+    printf("%-16s %llu seeds, %llu failed; %.0f per second, %.0f virtual s per second, %llu events",
+           name, (unsigned long long)summary->seeds, (unsigned long long)summary->failures,
+           (double)summary->seeds / summary->seconds,
+           (double)summary->virtual_ns / 1e9 / summary->seconds,
+           (unsigned long long)summary->events);
+    if (summary->hash != 0 && command->hash)
+        printf(", hash %016llx", (unsigned long long)summary->hash);
+    printf("\n");
+    (void)fflush(stdout);
+}
+
+static bool run_program(const sim_program *program, const sim_command *command, sim_summary *total)
+{
+    sim_summary summary = {0};
+    bool passed = sim_run_seeds(program, command, &summary);
+
+    print_summary(program->name, &summary, command);
+    add(total, &summary);
+    return passed;
+}
+
+static bool run_all(const sim_command *command)
+{
+    sim_summary total = {0};
+    bool passed = true;
+
+    for (const sim_program *program = programs; program != NULL; program = program->next)
+        passed = run_program(program, command, &total) && passed;
+    print_summary("all", &total, command);
+    return passed;
+}
+
+static bool run_regressions(const char *path, const sim_command *command)
+{
+    FILE *file = fopen(path, "r");
+    char line[512], name[64];
+    sim_summary total = {0};
+    bool passed = true;
+
+    if (file == NULL)
+        reject("cannot read", path);
+    while (fgets(line, sizeof(line), file) != NULL) {
+        sim_command one = *command;
+        const sim_program *program;
+
+        if (line[0] == '#' || sscanf(line, "%63s %llu", name, (unsigned long long *)&one.from) != 2)
+            continue;
+        one.to = one.from;
+        program = find_program(name);
+        if (program == NULL)
+            reject("unknown program in the list of regressions", name);
+        passed = run_program(program, &one, &total) && passed;
+    }
+    (void)fclose(file);
+    return passed;
+}
+
+int main(int argc, char **argv)
+{
+    sim_command command = {
+        .executable = argv[0], .from = 1, .to = 100, .timeout = TIMEOUT_S, .jobs = 0};
+    const char *name = argc > 1 ? argv[1] : "";
+    const sim_program *program = find_program(name);
+    sim_summary total = {0};
+
+    if (strcmp(name, "--list") == 0) {
+        list_programs();
+        return 0;
+    }
+    for (int i = strcmp(name, "--regressions") == 0 ? 3 : 2; i < argc; i++)
+        if (!read_switch(argv[i], &command)) {
+            read_option(argv[i], i + 1 < argc ? argv[i + 1] : NULL, &command);
+            i++;
+        }
+    command.hash = command.hash || command.hashes;
+    if (strcmp(name, "--regressions") == 0 && argc > 2)
+        return run_regressions(argv[2], &command) ? 0 : 1;
+    if (strcmp(name, "all") == 0 && !command.single)
+        return run_all(&command) ? 0 : 1;
+    if (program == NULL)
+        reject("unknown program", name);
+    if (command.single && !command.reduce)
+        return run_single(program, &command) ? 0 : 1;
+    return run_program(program, &command, &total) ? 0 : 1;
 }
