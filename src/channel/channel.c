@@ -17,10 +17,16 @@
 #include "channel/offload_blocking.h"
 #include "channel/posted_call.h"
 #include "os/thread.h"
+#include "os/virtual_os.h"
 
 #define LOCKS 16 /* a power of two; shared by all channels */
 
 static _Atomic uint64_t last_id;
+
+static void reset_ids(void)
+{
+    atomic_store_explicit(&last_id, 0, memory_order_relaxed);
+}
 
 /* ---- lifecycle ---- */
 
@@ -39,6 +45,8 @@ int weir__channel_create(const weir__transport *transport, weir__config *config,
     channel->transport = transport;
     channel->stats = transport->stats;
     atomic_init(&channel->config, weir__config_retain(config));
+    if (weir__os_is_virtual())
+        weir__virtual_os_at_end(reset_ids);
     channel->id = atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) + 1;
     channel->parent = parent != NULL ? weir_channel_retain(parent) : NULL;
     atomic_init(&channel->auto_read, !config->options.read_on_demand);

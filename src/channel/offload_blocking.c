@@ -20,6 +20,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <weir/error.h>
 
@@ -29,6 +30,7 @@
 #include "channel/remote_handler.h"
 #include "executor/group.h"
 #include "executor/running_loops.h"
+#include "os/virtual_os.h"
 
 #define HANDLERS_MAX 64
 #define BATCH 128 /* channels that a task looks at before others get their turn */
@@ -70,6 +72,12 @@ static struct blocking handlers[HANDLERS_MAX];
 static _Atomic unsigned handler_count;
 static weir__mutex lock = WEIR__MUTEX_INIT; /* of threads that add one */
 
+static void forget_all(void)
+{
+    memset(handlers, 0, sizeof(handlers));
+    atomic_store_explicit(&handler_count, 0, memory_order_relaxed);
+}
+
 /* ---- the list ---- */
 
 static bool stays(const weir_handler *handler)
@@ -98,6 +106,8 @@ static struct blocking *find_or_add(const weir_handler *handler)
     blocking = find(handler);
     count = atomic_load_explicit(&handler_count, memory_order_relaxed);
     if (blocking == NULL && count < HANDLERS_MAX) {
+        if (weir__os_is_virtual())
+            weir__virtual_os_at_end(forget_all);
         blocking = &handlers[count];
         blocking->handler = handler;
         atomic_store_explicit(&handler_count, count + 1, memory_order_release);

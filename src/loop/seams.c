@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "loop/seams.h"
 
+#include "base/log_limit.h"
 #include "executor/executor.h"
 #include "loop/readiness.h"
 
@@ -9,6 +10,13 @@ const weir__io_type *weir__backend_set;
 static void set_fiber(uintptr_t number)
 {
     weir__fiber = number;
+}
+
+static void begin(void)
+{
+    (void)weir_executor_global();
+    (void)weir_executor_immediate();
+    weir__log_limits_reset();
 }
 
 static const weir__io_type readiness = {
@@ -24,6 +32,7 @@ const weir__seams *weir__seams_get(void)
         .virtual_os = &weir__virtual_os_set,
         .backend = &weir__backend_set,
         .set_fiber = set_fiber,
+        .begin = begin,
         .end = weir__virtual_os_end,
         .reap_global = weir__executor_global_reap,
         .random_init = weir__random_init,

@@ -19,8 +19,9 @@ typedef struct weir__seams {
     const weir__io_type **backend; /* of all loops, if not NULL */
 
     void (*set_fiber)(uintptr_t number); /* the calling thread is that fiber from here on */
-    void (*end)(void);                   /* weir__virtual_os_end */
-    void (*reap_global)(void);           /* frees what the global executor keeps of ended threads */
+    void (*begin)(void); /* before a world: initializes what lasts, resets what would differ */
+    void (*end)(void);   /* weir__virtual_os_end */
+    void (*reap_global)(void); /* frees what the global executor keeps of ended threads */
 
     void (*random_init)(weir__random *random, uint64_t seed);
     uint64_t (*random_next)(weir__random *random);

@@ -187,6 +187,7 @@ static int begin(weir_sim *sim)
     int err = 0;
 
     sim->seams = weir__seams_get();
+    sim->seams->begin();
     init_lists(sim);
     sim->hash = sim->options.seed;
     sim->now_ns = weir_seconds(1); /* 0 is special in places */
