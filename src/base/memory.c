@@ -52,6 +52,11 @@ int weir_memory_set(const weir_memory *memory)
     return 0;
 }
 
+weir_memory weir__memory_get(void)
+{
+    return hook;
+}
+
 bool weir__memory_is_system(void)
 {
     return hook.alloc == system_alloc;

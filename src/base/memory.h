@@ -11,6 +11,9 @@
 
 #include <weir/memory.h>
 
+/* The allocator that is set. */
+weir_memory weir__memory_get(void);
+
 /* True unless weir_memory_set has set another allocator. */
 bool weir__memory_is_system(void);
 

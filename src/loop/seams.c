@@ -32,6 +32,7 @@ const weir__seams *weir__seams_get(void)
         .virtual_os = &weir__virtual_os_set,
         .backend = &weir__backend_set,
         .set_fiber = set_fiber,
+        .memory = weir__memory_get,
         .begin = begin,
         .end = weir__virtual_os_end,
         .reap_global = weir__executor_global_reap,

@@ -8,6 +8,7 @@
 
 #include <weir/base.h>
 
+#include "base/memory.h"
 #include "loop/io.h"
 #include "os/random.h"
 #include "os/system.h"
@@ -19,6 +20,7 @@ typedef struct weir__seams {
     const weir__io_type **backend; /* of all loops, if not NULL */
 
     void (*set_fiber)(uintptr_t number); /* the calling thread is that fiber from here on */
+    weir_memory (*memory)(void);         /* the allocator that is set */
     void (*begin)(void); /* before a world: initializes what lasts, resets what would differ */
     void (*end)(void);   /* weir__virtual_os_end */
     void (*reap_global)(void); /* frees what the global executor keeps of ended threads */

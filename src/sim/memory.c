@@ -11,6 +11,8 @@
 
 #include "sim/world.h"
 
+static weir_memory before; /* the allocator outside the world */
+
 static void *sim_alloc(void *user_data, size_t size)
 {
     void *memory;
@@ -45,13 +47,14 @@ int weir__sim_memory_begin(void)
 {
     const weir_memory memory = {.alloc = sim_alloc, .realloc = sim_realloc, .free = sim_free};
 
+    before = weir__sim->seams->memory();
     weir__sim->fails_allocations = true;
     return weir_memory_set(&memory);
 }
 
 void weir__sim_memory_end(void)
 {
-    int err = weir_memory_set(NULL);
+    int err = weir_memory_set(&before);
 
     (void)err; /* cannot fail */
 }
