@@ -474,10 +474,19 @@ static int sim_ppoll(struct pollfd *descriptors, nfds_t count, const struct time
     return ready;
 }
 
-static int no_epoll(int flags)
+/* Only for weir_fd_watch, which asks whether a file can be watched: loops have the world's
+ * backend. */
+static int sim_epoll_create1(int flags)
 {
-    (void)flags;
-    return returned_int(-ENOSYS);
+    return sim_eventfd(0, flags);
+}
+
+static int sim_epoll_ctl(int epoll, int operation, int descriptor, struct epoll_event *event)
+{
+    (void)epoll;
+    (void)operation;
+    (void)event;
+    return returned_int(weir__sim_file_of(descriptor) != NULL ? 0 : -EBADF);
 }
 
 static pid_t no_fork(void)
@@ -511,7 +520,8 @@ void weir__sim_system_install(void)
     table->sendfile = sim_sendfile;
     table->read = sim_read;
     table->write = sim_write;
-    table->epoll_create1 = no_epoll;
+    table->epoll_create1 = sim_epoll_create1;
+    table->epoll_ctl = sim_epoll_ctl;
     table->ppoll = sim_ppoll;
     table->eventfd = sim_eventfd;
     table->signalfd = weir__sim_signal_file;
