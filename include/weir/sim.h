@@ -228,6 +228,15 @@ WEIR_API WEIR_MUST_USE int weir_sim_start(weir_sim_host *host, const char *name,
                                           weir_sim_process **ret_process);
 
 /*
+ * Returns the process that a process has started last, by weir_child_spawn or weir_server_restart;
+ * NULL if it has started none. Whatever the arguments say, its program is that of its parent: the
+ * main function is called again, with the same argument, in a process of its own that has the
+ * passed descriptors and an environment (weir_systemd_listeners, .inherit).
+ * Thread: a fiber.
+ */
+WEIR_API weir_sim_process *weir_sim_child(weir_sim_process *process);
+
+/*
  * Waits until the main function has returned. Returns its result, or 0 if the process was killed.
  * Thread: a fiber.
  */

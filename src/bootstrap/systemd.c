@@ -23,7 +23,6 @@
 #include "os/thread.h"
 #include "os/virtual_os.h"
 
-#define FIRST 3
 #define COUNT_MAX 65536
 
 static weir__mutex lock = WEIR__MUTEX_INIT; /* of predecessor() */
@@ -86,12 +85,12 @@ static void copy_name(const char **names, char *ret_name)
 static int take(weir_systemd_listener *listeners, int count)
 {
     const char *names = weir__environment_get("LISTEN_FDNAMES");
-    int err = 0;
+    int first = weir__process_first_descriptor(), err = 0;
 
     for (int i = 0; i < count && err == 0; i++) {
-        listeners[i].descriptor = FIRST + i;
+        listeners[i].descriptor = first + i;
         copy_name(&names, listeners[i].name);
-        err = weir__descriptor_set_cloexec(FIRST + i);
+        err = weir__descriptor_set_cloexec(first + i);
     }
     if (err < 0)
         weir__warn("systemd", "LISTEN_FDS", "announced descriptors are not open: %s",

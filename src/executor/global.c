@@ -24,7 +24,7 @@ static pid_t creator;
 
 static bool can_end(void)
 {
-    return creator == weir__process_id() && weir__current != &global;
+    return creator == weir__process_kernel_id() && weir__current != &global;
 }
 
 static void end_thread(void)
@@ -48,7 +48,7 @@ static void init(void)
     };
 
     weir__executor_init(&global, &weir__plain_type, &options);
-    creator = weir__process_id();
+    creator = weir__process_kernel_id();
     (void)atexit(end_thread);
 }
 

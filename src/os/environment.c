@@ -11,20 +11,26 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "os/virtual_os.h"
 
 const char *weir__environment_get(const char *name)
 {
-    return getenv(name);
+    return weir__os_is_virtual() ? weir__virtual_os_set->environment_get(name) : getenv(name);
 }
 
 int weir__environment_put(const char *name, const char *value)
 {
+    if (weir__os_is_virtual())
+        return weir__virtual_os_set->environment_put(name, value);
     return setenv(name, value, 1) < 0 ? -errno : 0;
 }
 
 void weir__environment_unset(const char *name)
 {
-    (void)unsetenv(name);
+    if (weir__os_is_virtual())
+        weir__virtual_os_set->environment_unset(name);
+    else
+        (void)unsetenv(name);
 }
 
 static bool has_name(const char *entry, const char *name, size_t length)
@@ -74,7 +80,9 @@ static int append(weir__environment *environment, const char *entry)
 
 int weir__environment_init(weir__environment *environment, char *const *entries)
 {
-    char *const *entry = entries != NULL ? entries : environ;
+    char *const *entry = entries != NULL         ? entries
+                         : weir__os_is_virtual() ? weir__virtual_os_set->environment_entries()
+                                                 : environ;
     int err;
 
     memset(environment, 0, sizeof(*environment));

@@ -22,13 +22,25 @@
 #include "base/memory.h"
 #include "os/descriptor.h"
 #include "os/system.h"
+#include "os/virtual_os.h"
 
 #define PATH_DEFAULT "/usr/local/bin:/usr/bin:/bin"
 #define CLOEXEC_RANGE (1u << 2) /* CLOSE_RANGE_CLOEXEC, of Linux 5.11 */
 
 pid_t weir__process_id(void)
 {
+    return weir__os_is_virtual() ? weir__virtual_os_set->process_id() : getpid();
+}
+
+pid_t weir__process_kernel_id(void)
+{
     return getpid();
+}
+
+int weir__process_first_descriptor(void)
+{
+    return weir__os_is_virtual() ? weir__virtual_os_set->process_first_descriptor()
+                                 : STDERR_FILENO + 1;
 }
 
 /* ---- in the child ---- */
@@ -152,6 +164,8 @@ int weir__process_start(const weir__process_options *options, weir__process *ret
     weir__process process;
     int ends[2], err;
 
+    if (weir__os_is_virtual())
+        return weir__virtual_os_set->process_start(options, ret_process);
     if (weir__sys.pipe2(ends, O_CLOEXEC) < 0)
         return -errno;
     err = start_and_check(options, ends, &process);
@@ -175,8 +189,12 @@ void weir__process_kill(weir__process *process)
 {
     siginfo_t info;
 
-    (void)kill(process->pid, SIGKILL);
-    while (weir__sys.waitid(P_PID, (id_t)process->pid, &info, WEXITED) < 0 && errno == EINTR)
+    if (weir__os_is_virtual())
+        (void)weir__sys.pidfd_send_signal(process->descriptor, SIGKILL);
+    else
+        (void)kill(process->pid, SIGKILL);
+    while (!weir__os_is_virtual() &&
+           weir__sys.waitid(P_PID, (id_t)process->pid, &info, WEXITED) < 0 && errno == EINTR)
         continue;
     if (process->descriptor >= 0)
         (void)weir__descriptor_close(process->descriptor);
@@ -230,7 +248,7 @@ int weir__process_find(const char *name, char **ret_path)
 {
     char *path;
 
-    if (strchr(name, '/') == NULL)
+    if (strchr(name, '/') == NULL && !weir__os_is_virtual())
         return *name != '\0' ? find_by_path(name, ret_path) : -ENOENT;
     path = weir__strdup(name);
     if (path == NULL)

@@ -8,8 +8,15 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* The pid of this process. */
+/* The pid of this process, which may be a virtual one. */
 pid_t weir__process_id(void);
+
+/* The kernel's: different in a forked child only. */
+pid_t weir__process_kernel_id(void);
+
+/* The first of the descriptors that the process was started with, after stdio: 3, unless it is a
+ * virtual process. The others follow it. */
+int weir__process_first_descriptor(void);
 
 #define WEIR__PROCESS_DIGITS 10 /* maximum number of digits of a pid */
 

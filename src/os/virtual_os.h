@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A replacement of time, threads, waiting, signals, names and randomness, for a simulator. The
- * functions of os/ call it instead of the kernel while it is set; system calls on descriptors are
- * replaced in weir__sys (os/system.h), and the I/O backend in loop/seams.h.
+ * A replacement of time, threads, waiting, signals, names, processes and randomness, for a
+ * simulator. The functions of os/ call it instead of the kernel while it is set; system calls on
+ * descriptors are replaced in weir__sys (os/system.h), and the I/O backend in loop/seams.h.
  *
  * It is set and cleared while the process has no other thread that uses weir. The threads of a
  * simulator are fibers of one thread: `self` distinguishes them, and the thread-local variables are
@@ -20,6 +20,8 @@
 #include <weir/address.h>
 #include <weir/thread.h>
 
+struct weir__process;
+struct weir__process_options;
 struct weir__random;
 
 typedef struct weir__virtual_os {
@@ -51,6 +53,16 @@ typedef struct weir__virtual_os {
 
     int (*host_lookup)(const char *host, int family, weir_address *ret_addresses, size_t max,
                        size_t *ret_count);
+
+    /* Of the calling process. See os/process.h and os/environment.h. */
+    pid_t (*process_id)(void);
+    int (*process_start)(const struct weir__process_options *options,
+                         struct weir__process *ret_process);
+    int (*process_first_descriptor)(void);
+    const char *(*environment_get)(const char *name);
+    int (*environment_put)(const char *name, const char *value);
+    void (*environment_unset)(const char *name);
+    char *const *(*environment_entries)(void); /* to NULL */
 
     /* The calling process's own copy of a static variable, zeroed at first. Never NULL. */
     void *(*process_static)(const void *variable, size_t size);

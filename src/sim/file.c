@@ -15,18 +15,28 @@
  * Descriptors are numbers of the world, not of a process: the global executor, which all processes
  * share, may close one. They are counted for the process that opened them.
  */
-static int find_slot(weir_sim_process *process, size_t *ret_slot)
+static int find_slots(weir_sim_process *process, size_t count, size_t *ret_first)
 {
     weir_sim *sim = weir__sim;
-    weir__sim_descriptor **descriptors;
-    size_t size;
+    size_t first, found = 0;
 
-    if (process->descriptors >= sim->options.max_descriptors)
+    if (process->descriptors + count > sim->options.max_descriptors)
         return -EMFILE;
     while (sim->first_free < sim->descriptor_size && sim->descriptors[sim->first_free] != NULL)
         sim->first_free++;
-    if (sim->first_free == sim->descriptor_size) {
-        size = sim->descriptor_size > 0 ? sim->descriptor_size * 2 : 256;
+    first = sim->first_free;
+    while (found < count && first + found < sim->descriptor_size) {
+        found++;
+        if (sim->descriptors[first + found - 1] != NULL) {
+            first += found;
+            found = 0;
+        }
+    }
+    if (found < count) {
+        size_t size = sim->descriptor_size > 0 ? sim->descriptor_size * 2 : 256;
+        weir__sim_descriptor **descriptors;
+
+        size += count;
         descriptors = realloc(sim->descriptors, size * sizeof(*descriptors));
         if (descriptors == NULL)
             return -ENOMEM;
@@ -35,20 +45,14 @@ static int find_slot(weir_sim_process *process, size_t *ret_slot)
         sim->descriptors = descriptors;
         sim->descriptor_size = size;
     }
-    *ret_slot = sim->first_free;
+    *ret_first = first;
     return 0;
 }
 
-static int add_descriptor(weir__sim_file *file)
+static int add_at(size_t slot, weir__sim_file *file, weir_sim_process *process)
 {
-    weir_sim_process *process = weir__sim_process();
-    weir__sim_descriptor *descriptor;
-    size_t slot = 0;
-    int err = find_slot(process, &slot);
+    weir__sim_descriptor *descriptor = calloc(1, sizeof(*descriptor));
 
-    if (err < 0)
-        return err;
-    descriptor = calloc(1, sizeof(*descriptor));
     if (descriptor == NULL)
         return -ENOMEM;
     descriptor->file = file;
@@ -61,6 +65,15 @@ static int add_descriptor(weir__sim_file *file)
     weir__sim->descriptors[slot] = descriptor;
     process->descriptors++;
     return WEIR__SIM_FD_FIRST + (int)slot;
+}
+
+static int add_descriptor(weir__sim_file *file)
+{
+    weir_sim_process *process = weir__sim_process();
+    size_t slot = 0;
+    int err = find_slots(process, 1, &slot);
+
+    return err < 0 ? err : add_at(slot, file, process);
 }
 
 int weir__sim_file_open(weir__sim_file *file, const weir__sim_file_type *type)
@@ -83,6 +96,25 @@ int weir__sim_file_open(weir__sim_file *file, const weir__sim_file_type *type)
 int weir__sim_file_duplicate(weir__sim_file *file)
 {
     return weir__sim_fault(WEIR_SIM_FAULT_DESCRIPTORS) ? -EMFILE : add_descriptor(file);
+}
+
+int weir__sim_files_pass(weir_sim_process *to, const int *numbers, size_t count)
+{
+    size_t first = 0;
+    int err = 0;
+
+    for (size_t i = 0; i < count && err == 0; i++)
+        err = weir__sim_file_of(numbers[i]) != NULL ? 0 : -EBADF;
+    if (err == 0)
+        err = find_slots(to, count, &first);
+    for (size_t i = 0; i < count && err == 0; i++) {
+        err = add_at(first + i, weir__sim_file_of(numbers[i]), to);
+        if (err < 0)
+            abort(); /* no memory for a few bytes */
+        weir__sim->descriptors[first + i]->was_passed = true;
+        err = 0;
+    }
+    return err < 0 ? err : WEIR__SIM_FD_FIRST + (int)first;
 }
 
 weir__sim_descriptor *weir__sim_descriptor_of(int number)
@@ -155,6 +187,16 @@ int weir__sim_file_close(int number)
     free(descriptor);
     weir__sim_file_release(file);
     return 0;
+}
+
+void weir__sim_files_end(weir_sim_process *process)
+{
+    for (size_t i = 0; i < weir__sim->descriptor_size; i++) {
+        const weir__sim_descriptor *descriptor = weir__sim->descriptors[i];
+
+        if (descriptor != NULL && descriptor->process == process && descriptor->was_passed)
+            (void)weir__sim_file_close(WEIR__SIM_FD_FIRST + (int)i);
+    }
 }
 
 void weir__sim_files_kill(weir_sim_process *process)

@@ -14,6 +14,7 @@
 
 #include <weir/error.h>
 
+#include "sim/child.h"
 #include "sim/signal_file.h"
 #include "sim/world.h"
 
@@ -69,6 +70,7 @@ weir_sim_process *weir__sim_process_create(weir_sim_host *host, const char *name
     process->number = weir__sim->next_process++;
     weir__list_init(&process->signal_files);
     weir__list_init(&process->statics);
+    weir__list_init(&process->pidfds);
     weir__list_append(&weir__sim->processes, &process->link);
     return process;
 }
@@ -78,6 +80,9 @@ void weir__sim_process_free(weir_sim_process *process)
     weir__list_remove(&process->link);
     weir__sim_event_remove(&process->restart);
     free_statics(process);
+    for (char **entry = process->environment; entry != NULL && *entry != NULL; entry++)
+        free(*entry);
+    free(process->environment);
     free(process->name);
     free(process);
 }
@@ -101,6 +106,8 @@ static void process_main(void *arg)
 
     process->result = process->fn(process->arg);
     process->has_ended = true;
+    weir__sim_files_end(process);
+    weir__sim_pidfds_changed(process);
     weir__sim_trace("process ends", process->number, (uint64_t)-process->result);
     if (process->result < 0 && !process->is_dying)
         weir_sim_fail(weir__sim, "process %s failed: %s", process->name,
@@ -108,7 +115,7 @@ static void process_main(void *arg)
     wake_joiners(process);
 }
 
-static int start_fiber(weir_sim_process *process)
+int weir__sim_process_begin(weir_sim_process *process)
 {
     weir__sim_fiber *fiber = weir__sim_fiber_start(process, process->name, process_main, process);
 
@@ -129,7 +136,7 @@ int weir_sim_start(weir_sim_host *host, const char *name, weir_sim_main_fn *fn, 
     process->arg = arg;
     if (ret_process != NULL)
         *ret_process = process;
-    return start_fiber(process);
+    return weir__sim_process_begin(process);
 }
 
 void weir__sim_process_leave(weir_sim_process *process)
@@ -203,24 +210,33 @@ static void deliver(weir_sim_process *process, int number)
     }
 }
 
-void weir_sim_signal(weir_sim_process *process, int number)
+void weir__sim_process_signal(weir_sim_process *process, int number)
 {
-    process = latest(process);
     weir__sim_trace("signal", process->number, (uint64_t)number);
     if (!process->has_ended)
         deliver(process, number);
+}
+
+void weir_sim_signal(weir_sim_process *process, int number)
+{
+    weir__sim_process_signal(latest(process), number);
 }
 
 /* ---- death ---- */
 
 void weir_sim_kill(weir_sim_process *process)
 {
-    process = latest(process);
+    weir__sim_process_kill(latest(process));
+}
+
+void weir__sim_process_kill(weir_sim_process *process)
+{
     if (process->has_ended || process->is_dying)
         return;
     weir__sim_trace("kill", process->number, 0);
     process->is_dying = true;
     weir__sim_files_kill(process);
+    weir__sim_pidfds_changed(process);
     if (process->restarts)
         weir__sim_event_add(&process->restart, weir__sim->now_ns + process->restart_ns, on_restart);
     deliver(process, SIGTERM);
@@ -241,7 +257,7 @@ static void on_restart(weir__sim_event *event)
     process->generation = dead->generation + 1;
     dead->successor = process;
     weir__sim_trace("restart", process->number, process->generation);
-    if (start_fiber(process) < 0)
+    if (weir__sim_process_begin(process) < 0)
         weir_sim_fail(weir__sim, "no memory to restart %s", process->name);
     wake_joiners(dead);
 }

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/child.h"
 #include "sim/network.h"
 #include "sim/signal_file.h"
 #include "sim/unix_path.h"
@@ -534,4 +535,7 @@ void weir__sim_system_install(void)
     table->link = weir__sim_path_link;
     table->unlink = weir__sim_path_unlink;
     table->fork = no_fork;
+    table->waitid = weir__sim_waitid;
+    table->pidfd_open = weir__sim_pidfd_open;
+    table->pidfd_send_signal = weir__sim_pidfd_send_signal;
 }

@@ -7,6 +7,7 @@
 
 #include <weir/error.h>
 
+#include "sim/child.h"
 #include "sim/network.h"
 #include "sim/world.h"
 
@@ -208,5 +209,12 @@ const weir__virtual_os weir__sim_virtual_os = {
     .signal_thread = signal_thread,
     .executor_ended = executor_ended,
     .host_lookup = host_lookup,
+    .process_id = weir__sim_process_id,
+    .process_start = weir__sim_process_start,
+    .process_first_descriptor = weir__sim_first_descriptor,
+    .environment_get = weir__sim_environment_get,
+    .environment_put = weir__sim_environment_put,
+    .environment_unset = weir__sim_environment_unset,
+    .environment_entries = weir__sim_environment_entries,
     .process_static = weir__sim_process_static,
 };

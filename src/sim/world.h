@@ -16,6 +16,7 @@
  *      memory.c       the allocator of weir in a world
  *      process.c      processes, death, signals, disks
  *      isolated.c     a run in a child process
+ *      child.c        processes that processes start; environments
  *      reduce.c       fewer faults that still fail
  *
  * Everything here runs in one thread. Memory of the simulator itself comes from malloc, not from
@@ -175,6 +176,14 @@ struct weir_sim_process {
     unsigned generation;  /* how often it was started */
     weir_sim_process *successor;
     weir__list statics; /* its copies of variables: see weir__process_static */
+
+    /* child.c */
+    weir_sim_process *parent; /* that started it; NULL = the world */
+    weir_sim_process *child;  /* the last one that it started */
+    bool is_reaped;
+    weir__list pidfds;
+    char **environment; /* to NULL; NULL = empty */
+    int first_descriptor; /* of those that it was given */
 };
 
 /* ---- the world ---- */
@@ -309,6 +318,7 @@ struct weir__sim_descriptor {
     weir_sim_process *process;
     weir__list link; /* of the file */
     bool is_dead;    /* its process was killed */
+    bool was_passed; /* by weir__sim_files_pass */
 
     /* The backend that watches it. */
     weir__io_handle *handle;
@@ -329,6 +339,13 @@ int weir__sim_file_duplicate(weir__sim_file *file);
 /* A reference without a descriptor. The last release closes the file. */
 void weir__sim_file_retain(weir__sim_file *file);
 void weir__sim_file_release(weir__sim_file *file);
+
+/* Descriptors with adjacent numbers for another process, as copies of the caller's. Returns the
+ * first. */
+int weir__sim_files_pass(weir_sim_process *to, const int *numbers, size_t count);
+
+/* The process has ended: closes those of them that it did not use. */
+void weir__sim_files_end(weir_sim_process *process);
 
 /* The process was killed: its sockets close, unless another process has them, too. */
 void weir__sim_files_kill(weir_sim_process *process);
@@ -357,6 +374,15 @@ void weir__sim_memory_end(void);
 
 weir_sim_process *weir__sim_process(void); /* of the calling fiber */
 weir_sim_process *weir__sim_process_create(weir_sim_host *host, const char *name);
+int weir__sim_process_begin(weir_sim_process *process); /* starts its main fiber */
+void weir__sim_process_signal(weir_sim_process *process, int number);
+void weir__sim_process_kill(weir_sim_process *process);
+
+static inline int weir__sim_pid(const weir_sim_process *process)
+{
+    return (int)process->number + 1;
+}
+
 void weir__sim_process_free(weir_sim_process *process);
 void weir__sim_processes_join(void);                     /* waits for all that were started */
 void weir__sim_process_leave(weir_sim_process *process); /* one of its fibers ends */
