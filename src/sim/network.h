@@ -46,7 +46,8 @@ struct weir__sim_socket {
 
     /* Of Unix sockets. */
     struct ucred peer_credentials;
-    mode_t mode; /* of the file that bind creates, less the umask */
+    bool passes_credentials; /* SO_PASSCRED */
+    mode_t mode;             /* of the file that bind creates, less the umask */
 };
 
 static inline const weir__sim_socket_type *weir__sim_socket_type_of(const weir__sim_socket *socket)

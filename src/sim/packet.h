@@ -38,7 +38,8 @@ typedef struct weir__sim_packet {
     weir__list link;
     size_t length;
     weir_address from;
-    void *sender; /* for the owner */
+    void *sender;             /* for the owner */
+    struct ucred credentials; /* of its process */
     weir__sim_passed *passed;
     weir__sim_checksum checksum;
     uint8_t bytes[];

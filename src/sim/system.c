@@ -176,6 +176,8 @@ static int sim_setsockopt(int descriptor, int level, int name, const void *value
         socket->reuse_address = number != 0;
     else if (level == SOL_SOCKET && name == SO_REUSEPORT)
         socket->reuse_port = number != 0;
+    else if (level == SOL_SOCKET && name == SO_PASSCRED)
+        socket->passes_credentials = number != 0;
     else if (level == SOL_SOCKET && name == SO_LINGER)
         socket->lingers = number != 0 && length >= sizeof(struct linger) &&
                           ((const struct linger *)value)->l_linger == 0;

@@ -90,7 +90,7 @@ static struct local *create_socket(int kind)
 
 static struct ucred own_credentials(void)
 {
-    return (struct ucred){.pid = (pid_t)weir__sim_process()->number + 1, .uid = 1000, .gid = 1000};
+    return (struct ucred){.pid = weir__sim_pid(weir__sim_process()), .uid = 1000, .gid = 1000};
 }
 
 /* ---- names ---- */
@@ -480,6 +480,7 @@ static ssize_t send_packet(struct local *self, struct local *to, const struct ms
         return -ENOBUFS;
     packet->sender = self;
     packet->passed = passed;
+    packet->credentials = own_credentials();
     if (is_datagram(self))
         packet->from = self->base.local;
     self->sending_size += length + OVERHEAD;
@@ -513,8 +514,24 @@ static void wake_senders(const struct local *self)
     }
 }
 
+/* A message without descriptors has the credentials of its sender. */
+static void deliver_credentials(const weir__sim_packet *packet, struct msghdr *message, size_t size)
+{
+    struct cmsghdr *control = message->msg_control;
+
+    if (control == NULL || size < CMSG_SPACE(sizeof(packet->credentials)) ||
+        message->msg_controllen > 0)
+        return;
+    control->cmsg_level = SOL_SOCKET;
+    control->cmsg_type = SCM_CREDENTIALS;
+    control->cmsg_len = CMSG_LEN(sizeof(packet->credentials));
+    memcpy(CMSG_DATA(control), &packet->credentials, sizeof(packet->credentials));
+    message->msg_controllen = CMSG_SPACE(sizeof(packet->credentials));
+}
+
 static ssize_t receive_packet(struct local *self, struct msghdr *message, int flags)
 {
+    size_t control_size = message->msg_controllen;
     bool was_full = is_full(self);
     weir__sim_packet *packet;
     ssize_t length;
@@ -528,6 +545,8 @@ static ssize_t receive_packet(struct local *self, struct msghdr *message, int fl
     }
     packet = WEIR_CONTAINER_OF(self->packets.next, weir__sim_packet, link);
     length = weir__sim_packet_receive(packet, message, flags);
+    if (self->base.passes_credentials)
+        deliver_credentials(packet, message, control_size);
     if ((flags & MSG_PEEK) != 0)
         return length;
     weir__sim_trace("receive packet", self->base.file.number, packet->length);
