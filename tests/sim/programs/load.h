@@ -16,7 +16,7 @@
 
 #define LOAD_CLIENTS_MAX 12
 #define LOAD_REQUESTS_MAX 16 /* of a client */
-#define LOAD_SERVERS_MAX 4
+#define LOAD_SERVERS_MAX 8
 
 /* How a server ends its connections when it drains. */
 enum load_drain {

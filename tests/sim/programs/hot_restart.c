@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A server is replaced by new processes under load, by SIGUSR2. Some successors die or never become
+ * ready: then the server continues. No connection is refused, and none is broken but those of a
+ * process that was killed. At the end the service is stopped, possibly during a restart: nothing is
+ * left.
+ */
+#include <signal.h>
+#include <string.h>
+
+#include <weir/restart.h>
+
+#include "sim/programs/load.h"
+#include "sim/programs/program.h"
+
+#define DRAIN_NS weir_seconds(20)
+#define READY_TIMEOUT_NS weir_seconds(60) /* of weir_server_restart */
+
+/* What a successor does. */
+enum fate {
+    SERVES,
+    EXITS_AT_ONCE,
+    EXITS_WHEN_READY,
+    DIES, /* at some time in its probation */
+    NEVER_READY,
+    FATES,
+};
+
+struct restarts {
+    struct load load;
+    struct load_server servers[LOAD_SERVERS_MAX];
+    enum fate fates[LOAD_SERVERS_MAX];
+    unsigned started; /* processes */
+    unsigned threads;
+    bool has_boss;
+    int acceptors;
+    int64_t probation_ns;
+    unsigned killed;
+    bool is_ready; /* the first process */
+};
+
+static struct restarts world;
+static weir_sim_options current_options;
+
+/* ---- the server ---- */
+
+static int serve(struct restarts *self, unsigned number, weir_server_options *options)
+{
+    weir_server *server = NULL;
+    int err = weir_server_start(options, &server);
+
+    self->is_ready = true;
+    if (err == 0 && self->fates[number] == EXITS_WHEN_READY) {
+        weir_sim_sleep((int64_t)weir_sim_random(self->load.sim, weir_ms(30)));
+        err = weir_server_stop(server, 0, DRAIN_NS);
+    } else if (err == 0) {
+        err = weir_server_run(server);
+    }
+    weir_server_release(server);
+    return err;
+}
+
+static int server_main(void *arg)
+{
+    static char name[] = "server", *argv[] = {name, NULL};
+    struct restarts *self = arg;
+    unsigned number = self->started++;
+    weir_server_options options =
+        *WEIR_SERVER_OPTIONS(.address = "0.0.0.0:8007", .acceptors = self->acceptors,
+                             .init_child = load_init_child, .user_data = &self->servers[number],
+                             .inherit = true, .restart_argv = argv,
+                             .restart_probation_ns = self->probation_ns,
+                             .drain_timeout_ns = DRAIN_NS);
+    weir_group **offload = &self->load.offload[number];
+    int err;
+
+    weir_sim_note(self->load.sim, "server %u, fate %d", number, self->fates[number]);
+    if (self->fates[number] == EXITS_AT_ONCE)
+        return 3;
+    if (self->fates[number] == NEVER_READY) {
+        weir_sim_sleep(READY_TIMEOUT_NS + weir_seconds(20));
+        return 4;
+    }
+    err = weir_group_create(WEIR_GROUP_OPTIONS(.name = "offload", .threads = 1), offload);
+    if (err == 0)
+        err = weir_group_create(WEIR_GROUP_OPTIONS(.name = "work", .threads = (int)self->threads),
+                                &options.workers);
+    if (err == 0 && self->has_boss)
+        err = weir_group_create(WEIR_GROUP_OPTIONS(.name = "boss", .threads = 1), &options.boss);
+    if (err == 0)
+        err = serve(self, number, &options);
+    weir_group_release(options.workers);
+    weir_group_release(options.boss);
+    sim_end_group(*offload);
+    *offload = NULL;
+    return err;
+}
+
+/* ---- checks ---- */
+
+static bool can_break(void)
+{
+    const double *rates = current_options.rates;
+
+    return rates[WEIR_SIM_FAULT_RESET] > 0 || rates[WEIR_SIM_FAULT_PARTITION] > 0 ||
+           rates[WEIR_SIM_FAULT_HOST_STOP] > 0 || rates[WEIR_SIM_FAULT_NO_BUFFERS] > 0;
+}
+
+static void check_request(weir_sim *sim, const struct restarts *self, unsigned id)
+{
+    const struct load_request *request = &self->load.seen[id];
+    unsigned reads = 0, answers = 0;
+
+    for (unsigned i = 0; i < self->started; i++) {
+        reads += request->reads[i];
+        answers += request->answers[i];
+    }
+    if (request->received[0] != 1 || answers > reads || reads > request->sent[0])
+        weir_sim_fail(sim, "request %u: sent %u, read %u, answered %u, received %u times", id,
+                      request->sent[0], reads, answers, request->received[0]);
+    if (!can_break() && self->killed == 0 && reads != 1)
+        weir_sim_fail(sim, "request %u was read %u times", id, reads);
+}
+
+static void check(weir_sim *sim, bool at_end, void *arg)
+{
+    const struct restarts *self = arg;
+    const struct load *load = &self->load;
+
+    if (!at_end)
+        return;
+    for (unsigned i = 0; i < load->clients; i++)
+        for (unsigned j = 0; j < load->requests; j++)
+            check_request(sim, self, i * LOAD_REQUESTS_MAX + j);
+    if (can_break())
+        return;
+    if (load->refused > 0)
+        weir_sim_fail(sim, "%u connections were refused", load->refused);
+    if (load->timeouts > 0)
+        weir_sim_fail(sim, "%u connections hung", load->timeouts);
+    if (load->broken > 0 && self->killed == 0 && load->drain == LOAD_WAITS)
+        weir_sim_fail(sim, "%u connections were broken", load->broken);
+}
+
+/* ---- restarts ---- */
+
+static weir_sim_process *await_child(weir_sim_process *process, const weir_sim_process *before)
+{
+    for (unsigned i = 0; i < 10000 && weir_sim_is_alive(process); i++) {
+        if (weir_sim_child(process) != before)
+            return weir_sim_child(process);
+        weir_sim_sleep(weir_ms(1));
+    }
+    return NULL;
+}
+
+/* Replaces the process, or tries to. Returns the process that serves then. */
+static weir_sim_process *restart(weir_sim *sim, struct restarts *self, weir_sim_process *process)
+{
+    weir_sim_process *child;
+    unsigned number = self->started;
+    int err;
+
+    weir_sim_signal(process, SIGUSR2);
+    child = await_child(process, weir_sim_child(process));
+    if (child == NULL) {
+        weir_sim_fail(sim, "there is no successor");
+        return process;
+    }
+    if (self->fates[number] == SERVES) {
+        err = weir_sim_join(process);
+        if (err != 0)
+            weir_sim_fail(sim, "the replaced process ended with %d", err);
+        if (!weir_sim_is_alive(child))
+            weir_sim_fail(sim, "the successor has ended, too");
+        return child;
+    }
+    if (self->fates[number] == DIES) {
+        weir_sim_sleep((int64_t)weir_sim_random(sim, weir_ms(100)));
+        self->killed++;
+        weir_sim_kill(child);
+    }
+    (void)weir_sim_join(child);
+    weir_sim_sleep(weir_ms(100)); /* a restart is possible again */
+    if (!weir_sim_is_alive(process))
+        weir_sim_fail(sim, "the process ended with its successor");
+    return process;
+}
+
+/* Stops the service, in some worlds in the middle of a restart. */
+static int stop(weir_sim *sim, struct restarts *self, weir_sim_process *process)
+{
+    weir_sim_process *before = weir_sim_child(process), *child = before;
+    int err;
+
+    if (weir_sim_random(sim, 2) == 0 && self->started < LOAD_SERVERS_MAX) {
+        self->fates[self->started] = SERVES;
+        weir_sim_signal(process, SIGUSR2);
+        weir_sim_sleep((int64_t)weir_sim_random(sim, 2 * (uint64_t)self->probation_ns));
+    }
+    weir_sim_signal(process, SIGTERM);
+    err = weir_sim_join(process);
+    child = weir_sim_child(process);
+    if (err != 0 || child == before)
+        return err;
+    /* It serves if it has taken over before; otherwise it ends, too. */
+    weir_sim_sleep(DRAIN_NS);
+    if (weir_sim_is_alive(child))
+        weir_sim_signal(child, SIGTERM);
+    return weir_sim_join(child);
+}
+
+static void draw(struct restarts *self, weir_sim *sim)
+{
+    struct load *load = &self->load;
+
+    memset(self, 0, sizeof(*self));
+    load->sim = sim;
+    load->clients = 2 + (unsigned)weir_sim_random(sim, 7);
+    load->requests = 4 + (unsigned)weir_sim_random(sim, LOAD_REQUESTS_MAX - 3);
+    load->window = 1 + (unsigned)weir_sim_random(sim, 3);
+    load->per_connection = weir_sim_random(sim, 4) > 0 ? 1 + (unsigned)weir_sim_random(sim, 4) : 0;
+    load->max_answer = 1 + weir_sim_random(sim, 3000);
+    load->max_pause_ns = weir_ms(1 + (int64_t)weir_sim_random(sim, 40));
+    load->timeout_ns = weir_seconds(30);
+    load->drain = weir_sim_random(sim, 3) > 0 ? LOAD_WAITS : LOAD_FINISHES;
+    load->max_work_ns = weir_sim_random(sim, 2) == 0 ? weir_ms(10) : 0;
+    load->addresses[0] = "10.0.0.1:8007";
+    self->threads = 1 + (unsigned)weir_sim_random(sim, 3);
+    self->has_boss = weir_sim_random(sim, 2) == 0;
+    self->acceptors = !self->has_boss && weir_sim_random(sim, 2) == 0 ? (int)self->threads : 1;
+    self->probation_ns = weir_ms(5 + (int64_t)weir_sim_random(sim, 100));
+    for (unsigned i = 0; i < LOAD_SERVERS_MAX; i++) {
+        self->servers[i] = (struct load_server){.load = load, .number = i};
+        if (i > 0 && weir_sim_random(sim, 2) == 0)
+            self->fates[i] = (enum fate)weir_sim_random(sim, FATES);
+        /* It must end before its probation does. */
+        if (self->fates[i] == DIES || self->fates[i] == EXITS_WHEN_READY) {
+            if (can_break())
+                self->fates[i] = SERVES;
+            else
+                self->probation_ns = weir_seconds(1);
+        }
+    }
+}
+
+static int run(weir_sim *sim, void *arg)
+{
+    weir_sim_host *hosts[2];
+    weir_sim_process *server, *client;
+    struct restarts *self = &world;
+    unsigned restarts = 1 + (unsigned)weir_sim_random(sim, 3);
+    int err = weir_sim_host_create(sim, "server", "10.0.0.1", &hosts[0]);
+
+    (void)arg;
+    draw(self, sim);
+    if (err == 0)
+        err = weir_sim_host_create(sim, "client", "10.0.0.2", &hosts[1]);
+    if (err == 0)
+        err = weir_sim_start(hosts[0], "server", server_main, self, &server);
+    while (!self->is_ready)
+        weir_sim_sleep(weir_ms(1));
+    if (err == 0)
+        err = weir_sim_start(hosts[1], "client", load_clients_main, &self->load, &client);
+    if (err == 0)
+        err = weir_sim_check(sim, check, self);
+    for (unsigned i = 0; i < restarts && err == 0; i++) {
+        weir_sim_sleep((int64_t)weir_sim_random(sim, weir_ms(60)));
+        server = restart(sim, self, server);
+    }
+    if (err == 0)
+        err = weir_sim_join(client);
+    return err < 0 ? err : stop(sim, self, server);
+}
+
+static void configure(uint64_t seed, weir_sim_options *options)
+{
+    uint32_t kinds = SIM_KIND(SHORT_READ) | SIM_KIND(SHORT_WRITE) | SIM_KIND(SLOW) |
+                     SIM_KIND(PREEMPT) | SIM_KIND(INTERRUPTED);
+
+    if (seed % 4 == 0)
+        kinds |= SIM_KIND(RESET) | SIM_KIND(PARTITION) | SIM_KIND(HOST_STOP) |
+                 SIM_KIND(CLOCK_STEP) | SIM_KIND(NO_BUFFERS);
+    sim_draw_rates(seed / 2, kinds, options);
+    options->max_outage_ns = weir_ms(300);
+    current_options = *options;
+}
+
+SIM_PROGRAM(hot_restart, "a server that is replaced under load", configure, run)
