@@ -24,6 +24,8 @@
 #include "os/virtual_os.h"
 
 #define COUNT_MAX 65536
+#define RETRIES_MAX 5
+#define RETRY_NS weir_ms(1) /* doubled each time */
 
 static weir__mutex lock = WEIR__MUTEX_INIT; /* of predecessor() */
 
@@ -142,14 +144,24 @@ int weir_systemd_listeners(bool unset_environment, weir_systemd_listener *ret_li
 
 /* ---- notification ---- */
 
+/* A lost READY=1 undoes a restart, so a kernel that is short of memory is asked again. */
+static bool may_retry(int err, int *retries)
+{
+    if (err != ENOBUFS || *retries >= RETRIES_MAX)
+        return err == EINTR;
+    weir__thread_sleep(RETRY_NS << (*retries)++);
+    return true;
+}
+
 /* Blocks until there is room, as sd_notify does: the manager may be waiting for the message. */
 static int send_text(int descriptor, const char *text)
 {
+    int retries = 0;
     ssize_t sent;
 
     do {
         sent = weir__sys.send(descriptor, text, strlen(text), MSG_NOSIGNAL);
-    } while (sent < 0 && errno == EINTR);
+    } while (sent < 0 && may_retry(errno, &retries));
     return sent < 0 ? -errno : 0;
 }
 
