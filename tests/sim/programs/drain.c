@@ -233,6 +233,7 @@ static void configure(uint64_t seed, weir_sim_options *options)
         kinds |= SIM_KIND(RESET) | SIM_KIND(PARTITION) | SIM_KIND(HOST_STOP) | SIM_KIND(CLOCK_STEP);
     sim_draw_rates(seed / 2, kinds, options);
     options->max_outage_ns = weir_ms(500);
+    options->max_time_ns = weir_seconds(1000);
     if (seed % 8 < 2)
         options->network.socket_buffer = 4096;
     current_options = *options;

@@ -283,6 +283,7 @@ static void configure(uint64_t seed, weir_sim_options *options)
                  SIM_KIND(CLOCK_STEP) | SIM_KIND(NO_BUFFERS);
     sim_draw_rates(seed / 2, kinds, options);
     options->max_outage_ns = weir_ms(300);
+    options->max_time_ns = weir_seconds(1000);
     current_options = *options;
 }
 
