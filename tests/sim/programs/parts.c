@@ -17,6 +17,8 @@ int sim_serve(const char *address, int threads,
                                 &server);
     if (err == 0)
         err = weir_server_run(server);
+    if (err < 0 && server != NULL) /* it could not wait for signals, and still listens */
+        (void)weir_server_stop(server, 0, weir_seconds(10));
     weir_server_release(server);
     weir_group_release(workers);
     weir_group_release(boss);
