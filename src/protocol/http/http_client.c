@@ -83,6 +83,7 @@ void weir__http_client_release_memory(weir_http_client *client)
         weir_executor_release(client->shards[i].loop);
     weir_resolver_release(client->options.resolver);
     weir_promise_release(client->closed);
+    weir_promise_release(client->terminated);
     weir_buf_release(client->proxy_userinfo);
     weir_memory_free(client->proxy_authorization);
     weir_memory_free(client->proxy_address);
@@ -295,6 +296,7 @@ static int create(const weir_http_client_options *options, weir_group *group,
         return err;
     }
     client->options.group = weir_group_retain(group);
+    client->terminated = weir_promise_retain(weir_group_termination(group));
     if (options->resolver != NULL)
         client->options.resolver = weir_resolver_retain(options->resolver);
     for (size_t i = 0; i < count; i++) {
@@ -342,7 +344,7 @@ static void on_terminated(weir_promise *promise, void *user_data)
     close_shard(user_data);
 }
 
-/* A shard whose loop accepts nothing more is closed when the loop no longer runs. */
+/* A shard whose loop accepts nothing, or cannot start its thread, is closed with the group. */
 static void on_closing(void *arg, int status)
 {
     weir__http_shard *shard = arg;
@@ -352,12 +354,13 @@ static void on_closing(void *arg, int status)
         return;
     }
     shard->terminated = (weir_listener){.fn = on_terminated, .user_data = shard};
-    weir_promise_listen(weir_group_termination(shard->client->options.group), &shard->terminated);
+    weir_promise_listen(shard->client->terminated, &shard->terminated);
 }
 
 void weir_http_client_close(weir_http_client *client)
 {
     size_t count = client->shard_count;
+    bool waits_for_group = false;
 
     /* Sequentially consistent by default: only the first caller continues. */
     if (atomic_exchange(&client->is_closing, true))
@@ -367,8 +370,14 @@ void weir_http_client_close(weir_http_client *client)
         weir__http_shard *shard = &client->shards[i];
 
         weir_task_init(&shard->closing, on_closing, shard);
-        if (weir_execute_task(shard->loop, &shard->closing) < 0)
+        if (weir_execute_task(shard->loop, &shard->closing) < 0) {
             on_closing(shard, WEIR_ECANCELED);
+            waits_for_group = true;
+        }
+    }
+    if (waits_for_group) { /* which must not wait for the client */
+        weir_group_release(client->options.group);
+        client->options.group = NULL;
     }
     weir__http_client_release_memory(client);
 }
