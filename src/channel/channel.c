@@ -532,7 +532,7 @@ void weir__channel_fail_posted(weir_channel *channel, weir_promise *done, int er
     }
     extra = err != -ENOMEM ? weir__channel_extra_get(channel) : NULL;
     if (extra == NULL) {
-        weir__channel_defer(channel, WEIR__DEFERRED_ABORT);
+        weir_channel_abort(channel, NULL);
         return;
     }
     /* Relaxed: setting the bit publishes it. */

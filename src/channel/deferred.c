@@ -35,6 +35,8 @@ static void post_again(weir_channel *channel, uint32_t bits)
 
 static void run_deferred(weir_channel *channel, uint32_t bits)
 {
+    if (bits & WEIR__DEFERRED_ABORT) /* nothing more is sent */
+        bits &= ~(uint32_t)(WEIR__DEFERRED_WRITABILITY | WEIR__DEFERRED_FLUSH);
     if (bits & WEIR__DEFERRED_ACTIVE)
         weir__channel_do_active(channel);
     if (bits & WEIR__DEFERRED_WATCH)

@@ -142,10 +142,20 @@ static __attribute__((noinline)) void finish_flush(weir_channel *channel, int re
         check_sent(channel);
 }
 
+/* Something was lost on its way here, so nothing behind it may be sent. Relaxed: what was posted
+ * after the bit was set arrives after it. */
+static inline bool will_abort(const weir_channel *channel)
+{
+    return (atomic_load_explicit(&channel->deferred, memory_order_relaxed) &
+            WEIR__DEFERRED_ABORT) != 0;
+}
+
 static inline void send_flushed(weir_channel *channel)
 {
     int result = 0;
 
+    if (will_abort(channel))
+        return;
     if (weir__outbound_has_flushed(&channel->outbound)) {
         channel->flags |= WEIR__FLUSHING;
         result = channel->transport->flush(channel);
