@@ -160,6 +160,16 @@ static struct opened_event *create_opened(const weir__ws_setup *setup)
     return event;
 }
 
+/* The channel is about to be aborted: handlers that were added must not see what follows. */
+static int fail_open(weir_pipeline *pipeline, int err)
+{
+    weir_ctx *ctx = weir_pipeline_find_handler(pipeline, &weir__ws_handler.handler);
+
+    if (ctx != NULL)
+        ws_of(ctx)->is_deaf = true;
+    return err;
+}
+
 int weir__ws_open(weir_channel *channel, const weir__ws_setup *setup)
 {
     weir_pipeline *pipeline = weir_channel_pipeline(channel);
@@ -173,13 +183,13 @@ int weir__ws_open(weir_channel *channel, const weir__ws_setup *setup)
         err = setup->options->init(channel, setup->options->user_data);
     }
     if (err < 0)
-        return err;
+        return fail_open(pipeline, err);
     ctx = weir_pipeline_find_handler(pipeline, &weir__ws_handler.handler);
     if (ctx == NULL || !weir_channel_is_active(channel))
         return WEIR_ECLOSED; /* by the application's init */
     event = create_opened(setup);
     if (event == NULL)
-        return -ENOMEM;
+        return fail_open(pipeline, -ENOMEM);
     ws_of(ctx)->is_open = true;
     weir__http_count(WEIR__WS_CONNECTIONS + (setup->is_client ? 1u : 0u), 1);
     weir__ws_watch_peer(ctx, ws_of(ctx));
