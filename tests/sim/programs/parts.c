@@ -30,7 +30,8 @@ void sim_end_group(weir_group *group)
     if (group == NULL)
         return;
     (void)weir_group_shutdown(group, 0, weir_seconds(10));
-    weir_group_release(group); /* joins its threads */
+    (void)weir_group_await_termination(group, weir_seconds(20)); /* others may hold it, too */
+    weir_group_release(group);                                   /* joins its threads */
 }
 
 /* Rates that are noticed in a short run, and leave most operations alone. */
