@@ -246,8 +246,13 @@ void weir__sim_process_kill(weir_sim_process *process)
 static void on_restart(weir__sim_event *event)
 {
     weir_sim_process *dead = WEIR_CONTAINER_OF(event, weir_sim_process, restart);
-    weir_sim_process *process = weir__sim_process_create(dead->host, dead->name);
+    weir_sim_process *process;
 
+    if (!dead->has_ended) { /* it still cleans up what the two would share, such as signals */
+        weir__sim_event_add(event, weir__sim->now_ns + weir_ms(1), on_restart);
+        return;
+    }
+    process = weir__sim_process_create(dead->host, dead->name);
     if (process == NULL)
         return;
     process->fn = dead->fn;
