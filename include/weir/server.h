@@ -120,7 +120,8 @@ WEIR_API void weir_server_release(weir_server *server);
  * Serves until the server is closed, SIGINT or SIGTERM arrives, or, with restart_argv, a new
  * process started by SIGUSR2 has passed its probation (weir/restart.h); then stops the server as
  * weir_server_stop does, with no quiet period and a timeout of drain_timeout_ns. A second signal
- * aborts the remaining connections.
+ * aborts the remaining connections. If it cannot wait, for want of memory or a thread, it stops the
+ * server at once.
  *
  * The signals are blocked in the calling thread meanwhile; weir/watch.h says what that means for
  * threads that weir did not start. A signal that arrived earlier is handled if it was blocked then.

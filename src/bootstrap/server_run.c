@@ -201,6 +201,8 @@ int weir_server_run(weir_server *server)
         err = weir__server_await(server, run.over, WEIR_NEVER);
     if (err == 0)
         err = weir__server_stop(server, 0, drain_ns);
+    else
+        (void)weir__server_stop(server, 0, drain_ns); /* the first error counts */
     end_thread(&run);
     weir__server_unblock_signals(server);
     weir_promise_release(run.over);
