@@ -97,7 +97,7 @@ static void fail_output(weir_channel *channel, int err)
     weir__channel_extra *extra = weir__channel_extra_if_any(channel);
 
     weir__stats_error(channel, err);
-    channel->flags |= WEIR__OUTPUT_STOPPED;
+    channel->flags |= WEIR__OUTPUT_STOPPED | WEIR__RESETS; /* what fails here is lost */
     if (stays)
         channel->flags |= WEIR__OUTPUT_CLOSED | WEIR__OUTPUT_SHUT;
     weir__outbound_fail_flushed(channel, err, NULL);
