@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <sys/socket.h>
 
 struct relay {
     relay_connect_fn *connect; /* NULL = this is the back */
@@ -181,18 +182,17 @@ static void on_inactive(weir_ctx *ctx)
         weir_channel_close(self->other, NULL);
 }
 
-/* By a reset, without TLS close_notify. */
+/* By a reset, without TLS close_notify. The option of the socket needs no memory. */
 static void break_off(weir_channel *channel)
 {
-    weir_channel_options options;
+    const struct linger none = {.l_onoff = 1};
 
-    weir_channel_get_options(channel, &options);
-    options.reset_on_close = true;
-    (void)weir_channel_set_options(channel, &options);
+    (void)weir_channel_set_socket_option(channel, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
     weir_channel_abort(channel, NULL);
 }
 
-/* A broken connection is not worth a message; but its data must not look complete. */
+/* A broken connection is not worth a message; but neither what was read from it nor what could not
+ * be written to it must look complete. */
 static void on_error(weir_ctx *ctx, int err, const char *detail)
 {
     struct relay *self = weir_ctx_state(ctx);
@@ -201,7 +201,10 @@ static void on_error(weir_ctx *ctx, int err, const char *detail)
     (void)detail;
     if (self->other != NULL && !self->input_ended)
         break_off(self->other);
-    weir_close(ctx, NULL);
+    if (self->output_ended)
+        weir_close(ctx, NULL);
+    else
+        break_off(weir_ctx_channel(ctx));
 }
 
 static const weir_handler relay = {
