@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/programs/parts.h"
 
+#include <errno.h>
 #include <signal.h>
 
 #include "sim/network.h"
@@ -8,6 +9,7 @@
 
 #define STARTS_MAX 200
 #define DRAIN_NS weir_seconds(40)
+#define END_NS weir_seconds(2) /* after that it ends in peace */
 
 static int serve(const char *address, int threads,
                  int (*init_child)(weir_channel *channel, void *user_data), void *user_data,
@@ -93,8 +95,11 @@ int sim_stop(weir_sim_process *process)
         weir_sim_signal(process, SIGTERM);
         for (int64_t ns = weir_ms(1);
              ns < DRAIN_NS && latest(process) == now && !(now->has_ended && now->restart.slot == 0);
-             ns *= 2)
+             ns *= 2) {
             weir_sim_sleep(ns);
+            if (ns > END_NS) /* a host that stands still misses deadlines */
+                weir_sim_calm(weir__sim, true);
+        }
     }
 }
 
@@ -149,8 +154,9 @@ void sim_end_group(weir_group *group)
     if (group == NULL)
         return;
     (void)weir_group_shutdown(group, 0, weir_seconds(10));
-    (void)weir_group_await_termination(group, weir_seconds(20)); /* others may hold it, too */
-    weir_group_release(group);                                   /* joins its threads */
+    if (weir_group_await_termination(group, END_NS) == -ETIMEDOUT)
+        weir_sim_calm(weir__sim, true);
+    weir_group_release(group); /* joins its threads */
 }
 
 /* Rates that are noticed in a short run, and leave most operations alone. */
