@@ -206,7 +206,7 @@ WEIR_API void weir_sim_fail(weir_sim *sim, const char *format, ...) WEIR_PRINTF(
 /*
  * Adds a check of the program's own. It is called after every event and at the end, when everything
  * has ended (`at_end`), and calls weir_sim_fail if something is wrong. It must not wait.
- * Thread: a fiber.  Fails: -ENOMEM.
+ * Thread: a fiber.  Lends until weir_sim_run returns: arg.  Fails: -ENOMEM.
  */
 typedef void weir_sim_check_fn(weir_sim *sim, bool at_end, void *arg);
 WEIR_API WEIR_MUST_USE int weir_sim_check(weir_sim *sim, weir_sim_check_fn *fn, void *arg);
