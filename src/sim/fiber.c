@@ -287,11 +287,27 @@ void weir__sim_fiber_unprepare(weir__sim_fiber *fiber)
     fiber->locals = NULL;
 }
 
+/*
+ * True if the variables of the C library are among those that are exchanged: the program is linked
+ * with -static. A new fiber would have a C library that nobody has initialized. musl has no
+ * thread-local variables.
+ */
+static bool exchanges_libc(void)
+{
+    for (unsigned i = 0; i < module_count; i++)
+        if ((char *)&errno >= modules[i].block &&
+            (char *)&errno < modules[i].block + modules[i].size)
+            return true;
+    return false;
+}
+
 int weir__sim_fibers_begin(void)
 {
     module_count = 0;
     locals_size = 0;
     (void)dl_iterate_phdr(find_module, NULL);
+    if (exchanges_libc())
+        return -ENOTSUP;
     weir__sim->root.locals = malloc(locals_size + 1);
     return weir__sim->root.locals != NULL ? 0 : -ENOMEM;
 }

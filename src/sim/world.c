@@ -189,6 +189,9 @@ static int begin(weir_sim *sim)
     sim->seams = weir__seams_get();
     sim->seams->begin();
     init_lists(sim);
+    weir__sim_tcp_begin();
+    weir__sim_udp_begin();
+    weir__sim_unix_begin();
     sim->hash = sim->options.seed;
     sim->now_ns = weir_seconds(1); /* 0 is special in places */
     sim->seams->random_init(&sim->random, sim->options.seed);
@@ -205,9 +208,6 @@ static int begin(weir_sim *sim)
         err = weir__sim_fibers_begin();
     if (err < 0)
         return err;
-    weir__sim_tcp_begin();
-    weir__sim_udp_begin();
-    weir__sim_unix_begin();
     sim->current = &sim->root;
     fiber = weir__sim_fiber_start(sim->world_process, "program", program_main, sim);
     if (fiber == NULL)
