@@ -67,7 +67,10 @@ enum weir_sim_fault {
     WEIR_SIM_FAULT_COUNT,
 };
 
-/* Returns the name of a kind, "alloc", "reset", ...; NULL if there is no such kind. Thread: any. */
+/*
+ * Returns the name of a kind, "alloc", "reset", ...; NULL if there is no such kind.
+ * Thread: any.
+ */
 WEIR_API const char *weir_sim_fault_name(enum weir_sim_fault kind);
 
 /* A fault that happened: the n-th decision about its kind. */
@@ -148,7 +151,8 @@ typedef int weir_sim_main_fn(void *arg);
  * each one waits for); virtual time advances; what a stream delivers is what was written to it.
  * Thread: any that runs no loop.  Gives: ret_result, to weir_sim_result_free, also on WEIR_ESIM.
  * Fails: WEIR_ESIM (the run failed: see ret_result->failure), -EINVAL, -ENOMEM, -EBUSY (another
- * world runs, or a run has failed in this process: see .isolated), -EDEADLK.
+ * world runs, or a run has failed in this process: see .isolated), -EDEADLK, -ENOTSUP (the program
+ * is linked with -static and glibc).
  */
 WEIR_API WEIR_MUST_USE int weir_sim_run(const weir_sim_options *options,
                                         weir_sim_program_fn *program, void *arg,
@@ -182,13 +186,22 @@ weir_sim_reduce(const weir_sim_options *options, weir_sim_program_fn *program, v
  */
 WEIR_API weir_sim *weir_sim_current(void);
 
-/* The virtual time since the start of the world. Thread: a fiber. */
+/*
+ * The virtual time since the start of the world.
+ * Thread: a fiber.
+ */
 WEIR_API int64_t weir_sim_now(weir_sim *sim);
 
-/* Suspends the calling fiber for a virtual duration. Thread: a fiber. */
+/*
+ * Suspends the calling fiber for a virtual duration.
+ * Thread: a fiber.
+ */
 WEIR_API void weir_sim_sleep(int64_t duration_ns);
 
-/* A number below `limit`, drawn from the seed. `limit` is not 0. Thread: a fiber. */
+/*
+ * A number below `limit`, drawn from the seed. `limit` is not 0.
+ * Thread: a fiber.
+ */
 WEIR_API uint64_t weir_sim_random(weir_sim *sim, uint64_t limit);
 
 /*
@@ -203,12 +216,13 @@ WEIR_API void weir_sim_note(weir_sim *sim, const char *format, ...) WEIR_PRINTF(
  */
 WEIR_API void weir_sim_fail(weir_sim *sim, const char *format, ...) WEIR_PRINTF(2, 3);
 
+typedef void weir_sim_check_fn(weir_sim *sim, bool at_end, void *arg);
+
 /*
  * Adds a check of the program's own. It is called after every event and at the end, when everything
  * has ended (`at_end`), and calls weir_sim_fail if something is wrong. It must not wait.
  * Thread: a fiber.  Lends until weir_sim_run returns: arg.  Fails: -ENOMEM.
  */
-typedef void weir_sim_check_fn(weir_sim *sim, bool at_end, void *arg);
 WEIR_API WEIR_MUST_USE int weir_sim_check(weir_sim *sim, weir_sim_check_fn *fn, void *arg);
 
 /*
@@ -242,7 +256,10 @@ WEIR_API weir_sim_process *weir_sim_child(weir_sim_process *process);
  */
 WEIR_API int weir_sim_join(weir_sim_process *process);
 
-/* True until the main function has returned or the process was killed. Thread: a fiber. */
+/*
+ * True until the main function has returned or the process was killed.
+ * Thread: a fiber.
+ */
 WEIR_API bool weir_sim_is_alive(const weir_sim_process *process);
 
 /*
@@ -261,7 +278,10 @@ WEIR_API void weir_sim_signal(weir_sim_process *process, int number);
  */
 WEIR_API void weir_sim_kill(weir_sim_process *process);
 
-/* True in a process that was killed. Thread: a fiber. */
+/*
+ * True in a process that was killed.
+ * Thread: a fiber.
+ */
 WEIR_API bool weir_sim_is_dying(void);
 
 /*
@@ -272,7 +292,10 @@ WEIR_API bool weir_sim_is_dying(void);
  */
 WEIR_API void weir_sim_restart(weir_sim_process *process, int64_t delay_ns);
 
-/* Stops all fibers of a host, and lets them continue. Thread: a fiber. */
+/*
+ * Stops all fibers of a host, and lets them continue.
+ * Thread: a fiber.
+ */
 WEIR_API void weir_sim_host_stop(weir_sim_host *host);
 WEIR_API void weir_sim_host_continue(weir_sim_host *host);
 
@@ -289,7 +312,10 @@ WEIR_API void weir_sim_partition(weir_sim_host *a, weir_sim_host *b, bool separa
  */
 WEIR_API int weir_sim_set_link(weir_sim_host *a, weir_sim_host *b, const weir_sim_network *network);
 
-/* Moves the wall clock of a host. Thread: a fiber. */
+/*
+ * Moves the wall clock of a host.
+ * Thread: a fiber.
+ */
 WEIR_API void weir_sim_step_clock(weir_sim_host *host, int64_t delta_ns);
 
 /*
@@ -306,7 +332,10 @@ WEIR_API void weir_sim_calm(weir_sim *sim, bool calm);
  */
 WEIR_API WEIR_MUST_USE int weir_sim_disk_append(const void *bytes, size_t length);
 
-/* Reads up to `size` bytes at an offset. Returns the number, 0 at the end. Thread: a fiber. */
+/*
+ * Reads up to `size` bytes at an offset. Returns the number, 0 at the end.
+ * Thread: a fiber.
+ */
 WEIR_API size_t weir_sim_disk_read(size_t offset, void *ret_bytes, size_t size);
 
 #ifdef __cplusplus

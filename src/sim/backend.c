@@ -187,7 +187,7 @@ static int sim_rebuild(weir__io *io)
     return 0;
 }
 
-/* The operations are those of weir__seams.readiness, in weir__sim_backend_init. */
+/* The other operations are those of weir__seams.readiness: see weir__sim_backend. */
 static weir__io_type type = {
     .name = "sim",
     .size = sizeof(weir__sim_io),
