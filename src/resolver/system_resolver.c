@@ -14,9 +14,9 @@
 #include "executor/group.h"
 #include "executor/promise.h"
 #include "os/clock.h"
+#include "os/virtual_os.h"
 #include "resolver/address_order.h"
 #include "resolver/host_name.h"
-#include "os/virtual_os.h"
 
 #define HOSTS_FILE "/etc/hosts"
 #define TTL_NS weir_seconds(30)

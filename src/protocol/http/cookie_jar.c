@@ -387,8 +387,7 @@ int weir__http_cookie_jar_store_at(weir_http_cookie_jar *jar, const weir_http_ur
 int weir_http_cookie_jar_store(weir_http_cookie_jar *jar, const weir_http_uri *uri,
                                weir_span set_cookie)
 {
-    return weir__http_cookie_jar_store_at(jar, uri, set_cookie,
-                                          weir_time_of_day() / NS_OF_SECOND);
+    return weir__http_cookie_jar_store_at(jar, uri, set_cookie, weir_time_of_day() / NS_OF_SECOND);
 }
 
 /* ---- sending ---- */
