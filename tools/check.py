@@ -13,7 +13,8 @@ from source import ROOT
 
 LOGS = ROOT / "build/log"
 FAILED = LOGS / "failed-checks.txt"  # names of failed checks, for the summary of ./dev test
-SHARED = " ".join(f"build/release/{name}.so" for name in ("libweir", "libweir-tls", "libweir-http"))
+LIBRARIES = ("libweir", "libweir-tls", "libweir-http", "libweir-sim")
+SHARED = " ".join(f"build/release/{name}.so" for name in LIBRARIES)
 HARNESS_TESTS = "python3 -m unittest discover -s bench -t bench"
 # Need libraries that the cross compiler lacks.
 FOREIGN = "weir-loop-objects weir-tls-objects weir-protocol-http-objects"
@@ -47,7 +48,7 @@ CHECKS = [
     Check("clang", build("clang")),
     Check("instructions", "python3 bench/run.py --instructions --check", after="gcc"),
     Check("aarch64", build("aarch64") + " && " + build("aarch64-more", FOREIGN)),
-    Check("musl", build("musl", "weir-static weir-tls-static weir-http-static")),
+    Check("musl", build("musl", "weir-static weir-tls-static weir-http-static weir-sim-static")),
     Check("headers", script("headers")),
     Check("cplusplus", script("cplusplus", SHARED), after="gcc"),
     Check("snippets", script("snippets", SHARED), after="gcc"),

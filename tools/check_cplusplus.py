@@ -19,6 +19,7 @@ PROGRAMS = {
     "weir": ROOT / "tests/cplusplus/api.cpp",
     "weir-tls": ROOT / "tests/cplusplus/tls_api.cpp",
     "weir-http": ROOT / "tests/cplusplus/http_api.cpp",
+    "weir-sim": ROOT / "tests/cplusplus/sim_api.cpp",
 }
 GUIDE = ROOT / "tests/cplusplus/guide.cpp"
 MACRO = re.compile(r"#define (WEIR_\w+)\(\.\.\.\)\s(?:\\\s+)?WEIR_OPTIONS\((\w+),")

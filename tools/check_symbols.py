@@ -7,6 +7,8 @@ import sys
 
 import source
 
+FOR_SIM = {"weir__seams_get"}  # all that libweir-sim needs beside the public functions
+
 
 def exported(library):
     command = ["nm", "--dynamic", "--defined-only", "--format=posix", library]
@@ -18,7 +20,7 @@ def exported(library):
 
 def problems_of(library):
     declared = {d.name: d for d in source.api(source.library_at(library)) if not d.inline}
-    symbols = exported(library)
+    symbols = exported(library) - FOR_SIM
     own = {name for name in symbols if name.startswith("weir_") and not name.startswith("weir__")}
     problems = [f"{name} is exported, but is not weir_*" for name in symbols - own]
     problems += [f"{name} is exported, but in no public header" for name in own - declared.keys()]

@@ -41,6 +41,8 @@ def library_of(header):
         return "weir-tls"
     if header.name.startswith(("http", "websocket", "dashboard")):
         return "weir-http"
+    if header.name == "sim.h":
+        return "weir-sim"
     return "weir"
 
 
