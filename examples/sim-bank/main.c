@@ -81,7 +81,7 @@ static void check_money(weir_sim *sim, bool at_end, void *arg)
                       BANK_ACCOUNTS * BANK_OPENING);
 }
 
-/* On the bank's host, while no bank runs: what a client was told is on the disk. */
+/* While no bank runs: each answer that a client has is on the disk. */
 static void audit(struct world *world)
 {
     for (uint32_t client = 0; client < CLIENTS; client++)
