@@ -221,7 +221,7 @@ static int create(weir_http_server *server, const weir_dashboard_options *option
     if (options->offload != NULL)
         (void)weir_group_retain(options->offload);
     dashboard->server = server;
-    dashboard->created_ms = weir__realtime_now() / 1000000;
+    dashboard->created_ms = weir_time_of_day() / 1000000;
     dashboard->block_ns = BLOCK_NS;
     dashboard->chats.max = WEIR__DASHBOARD_CHATS_MAX;
     dashboard->blocks.max = WEIR__DASHBOARD_BLOCKS_MAX;
