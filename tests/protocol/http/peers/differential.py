@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""differential.py HTTP_PARSE requests|responses [COUNT [SEED]]: gives the same mutants to the
-HTTP/1.1 codec (http_parse.c) and to Node's parser (node_parse.js), and compares what they make of
-them: messages, contents, and where each message ends.
+"""differential.py HTTP_PARSE requests|responses [COUNT [SEED [STRIDE]]]: gives the same mutants to
+the HTTP/1.1 codec (http_parse.c), which also gets each of them in two parts, cut at every STRIDE-th
+byte, and to Node's parser (node_parse.js); and compares what they make of them: messages, contents,
+and where each message ends.
 
 Each parser prints a line of JSON for each mutant. Its strings are hexadecimal:
 
     messages   of these: method, target, version, fields, body, trailers, end (the position behind
                the message, null if it has not ended), keep (another may follow), tunnel
     error      why the next one was refused, or null
-    split      of the codec: true if the stream gave other messages when it arrived whole
+    split      of the codec: true if the stream gave other messages whole or in two parts
 
 Where only one of the two refuses a message, the reason that it gives must be in
 node_requests.txt or node_responses.txt, with an explanation. What lets requests be smuggled cannot
@@ -112,20 +113,20 @@ def read_list(path):
     return rows
 
 
-def results(command, path):
-    done = subprocess.run([*command, path], stdout=subprocess.PIPE, text=True)
+def results(*command):
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     peers.expect(done.returncode == 0, f"{command[0]} failed: {done.returncode}")
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def main(program, kind, count=FULL, seed=1):
+def main(program, kind, count=FULL, seed=1, stride=29):
     peers.need("node")
     streams = list(mutants.mutants(int(count), int(seed), kind))
     with tempfile.TemporaryDirectory(prefix="weir-mutants-") as folder:
         path = os.path.join(folder, "mutants")
         mutants.write(path, streams)
-        ours = results([program, kind], path)
-        theirs = results(["node", "--no-deprecation", peers.HERE / "node_parse.js", kind], path)
+        ours = results(program, kind, path, str(stride))
+        theirs = results("node", "--no-deprecation", peers.HERE / "node_parse.js", kind, path)
     peers.expect(len(ours) == len(theirs) == len(streams), "a result is missing")
 
     path = peers.HERE / f"node_{kind}.txt"

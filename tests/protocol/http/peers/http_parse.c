@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * http-parse requests|responses FILE: what the HTTP/1.1 codec of a server or a client makes of each
- * stream of FILE (mutants.py), as one line of JSON: see differential.py. The stream is parsed byte
- * by byte, which tells where a message ends, and whole, which must give the same messages. Each
- * request is answered with 200; a client asks again after each response.
+ * http-parse requests|responses FILE STRIDE: what the HTTP/1.1 codec of a server or a client makes
+ * of each stream of FILE (mutants.py), as one line of JSON: see differential.py. The stream is
+ * parsed byte by byte, which tells where a message ends, and whole and in two parts, cut at every
+ * STRIDE-th byte, which must give the same messages. Each request is answered with 200; a client
+ * asks again after each response.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -243,8 +244,8 @@ static void feed(weir_span bytes)
     current.is_over = true;
 }
 
-/* Writes the messages of a stream that arrives in pieces of `step` bytes. */
-static char *parse(weir_span stream, size_t step, bool tells_where)
+/* Writes the messages of a stream that arrives in pieces: `first` bytes, then `step` at a time. */
+static char *parse(weir_span stream, size_t first, size_t step, bool tells_where)
 {
     weir_pipeline *pipeline;
     char *text = NULL;
@@ -261,7 +262,8 @@ static char *parse(weir_span stream, size_t step, bool tells_where)
         ask(weir_embedded_channel(current.embedded));
     (void)fputs("{\"messages\":[", current.line);
     for (size_t from = 0; from < stream.length && !current.is_over; from += length) {
-        length = stream.length - from < step ? stream.length - from : step;
+        length = from == 0 ? first : step;
+        length = stream.length - from < length ? stream.length - from : length;
         feed(weir_span_of(stream.data + from, length));
     }
     if (is_client && !current.is_over)
@@ -281,16 +283,32 @@ static char *parse(weir_span stream, size_t step, bool tells_where)
     return text;
 }
 
-static void compare(weir_span stream)
+/* True if the n-th stream gives other messages when it arrives whole, or in two parts. It is cut at
+ * other bytes than the one before. */
+static bool depends_on_parts(weir_span stream, const char *bytewise, size_t n, size_t stride)
 {
-    char *bytewise = parse(stream, 1, false), *whole = parse(stream, stream.length, false);
-    char *line = parse(stream, 1, true);
+    bool differs = false;
+    size_t cut = stream.length;
+    char *parts;
 
-    printf("%s,\"split\":%s}\n", line, strcmp(bytewise, whole) == 0 ? "false" : "true");
-    if (strcmp(bytewise, whole) != 0)
-        (void)fprintf(stderr, "bytewise %s\nwhole    %s\n", bytewise, whole);
+    for (size_t next = 1 + n % stride; !differs && cut > 0; next += stride) {
+        parts = parse(stream, cut, stream.length, false);
+        differs = strcmp(bytewise, parts) != 0;
+        if (differs)
+            (void)fprintf(stderr, "bytewise %s\ncut at %zu %s\n", bytewise, cut, parts);
+        free(parts);
+        cut = next < stream.length ? next : 0;
+    }
+    return differs;
+}
+
+static void compare(weir_span stream, size_t n, size_t stride)
+{
+    char *bytewise = parse(stream, 1, 1, false), *line = parse(stream, 1, 1, true);
+
+    printf("%s,\"split\":%s}\n", line,
+           depends_on_parts(stream, bytewise, n, stride) ? "true" : "false");
     free(bytewise);
-    free(whole);
     free(line);
 }
 
@@ -298,16 +316,16 @@ int main(int argc, char **argv)
 {
     static char stream[1 << 20];
     unsigned char length[4];
-    FILE *file = argc == 3 ? fopen(argv[2], "rb") : NULL;
-    size_t count;
+    FILE *file = argc == 4 ? fopen(argv[2], "rb") : NULL;
+    size_t count, n = 0, stride = argc == 4 ? strtoul(argv[3], NULL, 10) : 0;
 
-    must(file != NULL, "usage: http-parse requests|responses FILE");
+    must(file != NULL && stride > 0, "usage: http-parse requests|responses FILE STRIDE");
     is_client = strcmp(argv[1], "responses") == 0;
     while (fread(length, sizeof(length), 1, file) == 1) {
         count = length[0] | (size_t)length[1] << 8 | (size_t)length[2] << 16;
         must(length[3] == 0 && count <= sizeof(stream), "a stream that is too long");
         must(count == 0 || fread(stream, count, 1, file) == 1, "a stream that is cut off");
-        compare(weir_span_of(stream, count));
+        compare(weir_span_of(stream, count), n++, stride);
     }
     (void)fclose(file);
     return 0;
