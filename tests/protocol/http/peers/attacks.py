@@ -191,7 +191,7 @@ class Attacks:
         return 32 * MIB
 
     async def slow_bodies(self):
-        """Bodies below the minimum rate: the connection is closed, after 10 seconds."""
+        """Bodies below the minimum rate: 408, after 10 seconds."""
 
         async def attack(number):
             one = await Connection.open(self.port)
@@ -202,6 +202,9 @@ class Attacks:
                 await one.send(b"x")
                 await asyncio.wait([end], timeout=1)
             expect(end.done() or not self.full, "a slow body was not closed")
+            if self.full:
+                answer = await end
+                expect(answer.startswith(b"HTTP/1.1 408 "), f"slow body: {answer[:80]}")
             end.cancel()
             one.close()
 
@@ -242,7 +245,8 @@ class Attacks:
         return 32 * MIB
 
     async def never_reading(self):
-        """Clients that ask and do not read: little is written for them."""
+        """Clients that ask and do not read: little is written for them, and after 10 seconds the
+        connection is reset."""
 
         async def attack(number):
             one = await Connection.open(self.port, 4096)
@@ -253,7 +257,11 @@ class Attacks:
                 with contextlib.suppress(asyncio.TimeoutError):
                     for _ in range(200):
                         await asyncio.wait_for(one.send(get(b"/text") * 100), 0.3)
-            await asyncio.sleep(20 if self.full else 0.3)
+            await asyncio.sleep(25 if self.full else 0.3)
+            if self.full:
+                one.writer.transport.resume_reading()
+                rest = await one.read_all()
+                expect(len(rest) < 10 * MIB, f"never reading: {len(rest)} bytes more")
             one.close()
 
         number = self.count(100, 1000)
