@@ -71,6 +71,36 @@ TEST_EACH_HOST(http_server, answers)
     weir_http_server_release(server);
 }
 
+/* Asks on one connection, and receives each answer before the next request. */
+static void ask_often(int peer, int times)
+{
+    char answer[512];
+    size_t length;
+
+    for (int i = 0; i < times; i++) {
+        raw_client_send(peer, HTTP_CALL("GET /") "\r\n");
+        length = 0;
+        do {
+            raw_client_receive_bytes(peer, answer + length++, 1);
+        } while (length < 9 || memcmp(answer + length - 9, "\r\n\r\nhello", 9) != 0);
+    }
+}
+
+/* Head, exchange and response are blocks of the pool. */
+TEST_EACH_HOST(http_server, allocates_nothing_for_a_request)
+{
+    weir_http_server *server = start(host->group, routes);
+    int peer = raw_client_connect(weir_http_server_server(server));
+    size_t allocations;
+
+    ask_often(peer, 100);
+    allocations = test_memory_allocations();
+    ask_often(peer, 500);
+    assert_int_equal(test_memory_allocations(), allocations);
+    raw_client_close(peer);
+    weir_http_server_release(server);
+}
+
 static size_t count_of(const char *text, const char *part)
 {
     size_t count = 0;
