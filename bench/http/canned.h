@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdalign.h>
 #include <stdio.h>
 #include <string.h>
@@ -168,6 +169,7 @@ static void canned_run(int cpu)
     static const struct watched server = {canned_on_accepted, canned_on_readable,
                                           canned_on_writable};
 
+    signal(SIGPIPE, SIG_IGN); /* of sendfile, to a client that has seen enough */
     watched_run(&server, cpu);
 }
 
