@@ -194,12 +194,12 @@ static int check_absolute_target(weir_http_request *request, weir_span target,
 static int check_target(weir_http_request *request, const char **ret_detail)
 {
     weir_span target = weir_http_request_target(request);
+    weir_http_uri authority;
 
     if (request->has_fragment)
         return refuse(ret_detail, 400, "fragment in the target");
-    if (request->method == WEIR_HTTP_METHOD_CONNECT) {
-        if (!weir_http_authority_is_valid(target) ||
-            memchr(target.data, ':', target.length) == NULL)
+    if (request->method == WEIR_HTTP_METHOD_CONNECT) { /* with a port: RFC 9110 9.3.6 */
+        if (weir_http_authority_parse(target, &authority) < 0 || authority.port <= 0)
             return refuse(ret_detail, 400, "malformed target of CONNECT");
         return 0;
     }

@@ -61,6 +61,8 @@ TEST(http1_request, target_forms)
     assert_read("GET / HTTP/1.1\r\nHost:\r\n\r\n", "GET / 1.1 {Host: } 0|end");
     assert_read("CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n\r\n",
                 "CONNECT x:443 1.1 {Host: x:443} 0|end");
+    assert_read("CONNECT [::1]:443 HTTP/1.1\r\nHost: [::1]:443\r\n\r\n",
+                "CONNECT [::1]:443 1.1 {Host: [::1]:443} 0|end");
 }
 
 TEST(http1_request, with_chunked_content)
@@ -223,6 +225,11 @@ TEST(http1_request, refused_for_its_request_line)
         {"GET http://a@b/x HTTP/1.1\r\nHost: h\r\n\r\n", 400},
         {"CONNECT / HTTP/1.1\r\nHost: h\r\n\r\n", 400},
         {"CONNECT h HTTP/1.1\r\nHost: h\r\n\r\n", 400},
+        {"CONNECT h: HTTP/1.1\r\nHost: h\r\n\r\n", 400},
+        {"CONNECT h:0 HTTP/1.1\r\nHost: h\r\n\r\n", 400},
+        {"CONNECT h:65536 HTTP/1.1\r\nHost: h\r\n\r\n", 400},
+        {"CONNECT [::1] HTTP/1.1\r\nHost: h\r\n\r\n", 400},
+        {"CONNECT [::1]: HTTP/1.1\r\nHost: h\r\n\r\n", 400},
         {"GET /\r\n\r\n", 400},
         {"GET\r\n\r\n", 400},
         {"GET / HTTP/1.1 \r\nHost: h\r\n\r\n", 400},
