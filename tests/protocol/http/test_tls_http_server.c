@@ -55,6 +55,7 @@ TEST_EACH_HOST(tls_http_server, serves_both)
             WEIR_HTTP_SERVER_OPTIONS(.tls_address = "127.0.0.1:0", .tls = tls,
                                      .add_tls = weir_tls_add, .routes = routes,
                                      .workers = host->group,
+                                     .security = WEIR_HTTP_SECURITY_OPTIONS(),
                                      .child_options =
                                          WEIR_CHANNEL_OPTIONS(.close_timeout_ns = weir_ms(200))),
             &server),
@@ -62,17 +63,20 @@ TEST_EACH_HOST(tls_http_server, serves_both)
     tls_call_run(group, weir_http_server_server(server), &call);
     assert_int_equal(call.result, 0);
     assert_contains(call.received, "HTTP/1.1 200 OK\r\n");
+    assert_contains(call.received, "\r\nStrict-Transport-Security: max-age=31536000\r\n");
     weir_http_server_release(server);
 
     assert_int_equal(
-        weir_http_server_start(WEIR_HTTP_SERVER_OPTIONS(.address = "127.0.0.1:0",
-                                                        .tls_address = "127.0.0.1:0", .tls = tls,
-                                                        .add_tls = weir_tls_add, .routes = routes,
-                                                        .threads = 1),
-                               &reversed),
+        weir_http_server_start(
+            WEIR_HTTP_SERVER_OPTIONS(.address = "127.0.0.1:0", .tls_address = "127.0.0.1:0",
+                                     .tls = tls, .add_tls = weir_tls_add, .routes = routes,
+                                     .security = WEIR_HTTP_SECURITY_OPTIONS(), .threads = 1),
+            &reversed),
         0);
     http_call(reversed, HTTP_LAST("/"), answer); /* the first listener */
     assert_contains(answer, "\r\n\r\nplain");
+    assert_contains(answer, "\r\nX-Content-Type-Options: nosniff\r\n");
+    assert_null(strstr(answer, "Strict-Transport-Security"));
     weir_http_server_release(reversed);
     weir_group_release(group);
     weir_tls_context_release(trusting);

@@ -20,7 +20,7 @@ struct tls_call {
     const char *server_name; /* NULL = "localhost" */
     const char *text;
     bool starts_plainly; /* sends "STARTTLS", and starts TLS after the answer */
-    char received[256];
+    char received[1024];
     char subject[256]; /* the server's */
     int result;        /* of the handshake */
     char detail[256];
