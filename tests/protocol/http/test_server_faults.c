@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include <weir/embedded.h>
+#include <weir/http_files.h>
 #include <weir/http_server.h>
 #include <weir/pool.h>
 #include <weir/thread.h>
@@ -31,11 +32,12 @@
 #include "support/test.h"
 
 #define CLIENTS 2
-#define REQUESTS 6
+#define REQUESTS 7     /* over sockets; the last one but one is for a file */
 #define ECHO_SIZE 4000 /* bytes of each of three chunks */
 #define WHOLE_SIZE 20000
 #define TEXT_SIZE 8000
-#define ANSWERS_MAX 65536
+#define FILE_SIZE 40000 /* sent by the kernel */
+#define ANSWERS_MAX 131072
 #define SLICE_MS 50
 #define PLACES 30 /* calls of one kind to fail, at the most, or a little more */
 
@@ -106,7 +108,8 @@ static void late(weir_http_exchange *exchange, void *user_data)
         weir_http_exchange_release(exchange);
 }
 
-static const weir_http_route routes[] = {
+static weir_http_route routes[] = {
+    {.method = "GET", .path = "/files/{path*}", .handler = weir_http_files},
     {.method = "GET", .path = "/hello", .handler = hello},
     {.method = "GET", .path = "/text", .handler = send_text},
     {.method = "GET", .path = "/late/{id}", .handler = late},
@@ -136,8 +139,9 @@ enum outcome {
 static char requests[ANSWERS_MAX];
 static size_t requests_length;
 
-/* All requests of a client; it sends them at once. */
-static void write_requests(void)
+/* All requests of a client; it sends them at once. That for a file is answered by another thread.
+ */
+static void write_requests(bool has_file)
 {
     FILE *file = fmemopen(requests, sizeof(requests), "w");
 
@@ -149,9 +153,11 @@ static void write_requests(void)
     for (int i = 0; i < 3; i++)
         (void)fprintf(file, "%x\r\n%0*d\r\n", ECHO_SIZE, ECHO_SIZE, 0);
     (void)fputs("0\r\n\r\nGET /text HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n"
-                "GET /late/1 HTTP/1.1\r\nHost: a\r\n\r\n"
-                "GET /hello HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+                "GET /late/1 HTTP/1.1\r\nHost: a\r\n\r\n",
                 file);
+    if (has_file)
+        (void)fputs("GET /files/large HTTP/1.1\r\nHost: a\r\n\r\n", file);
+    (void)fputs("GET /hello HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", file);
     requests_length = (size_t)ftell(file);
     assert_int_equal(fclose(file), 0);
     memset(text, 'x', TEXT_SIZE);
@@ -209,7 +215,7 @@ static long take_content(const char **at, const char *end, long length)
 /* Looks at everything that a client has received. */
 static enum outcome judge(const char *answers, size_t length)
 {
-    const long lengths[REQUESTS] = {6, 6, 3L * ECHO_SIZE, -1, 5, 6}; /* -1: compressed */
+    const long lengths[REQUESTS] = {6, 6, 3L * ECHO_SIZE, -1, 5, FILE_SIZE, 6}; /* -1: compressed */
     const char *at = answers, *end = answers + length;
     bool all_good = true;
     long size;
@@ -332,14 +338,21 @@ static int find_address(const weir_http_server *server, struct address *ret_addr
 static int run(struct sweep *sweep)
 {
     size_t descriptors = descriptors_open(), blocks = test_memory_live();
+    weir_http_files_root *root = NULL;
     weir_http_server *server = NULL;
-    weir_group *group = NULL;
+    weir_group *group = NULL, *opening = NULL;
     struct address address;
     int err;
 
     log_capture_start();
-    err = weir_group_create(
-        WEIR_GROUP_OPTIONS(.threads = 1, .name = "server", .io = sweep->backend->io), &group);
+    err = weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, PLAIN), &opening);
+    if (err == 0)
+        err = weir_http_files_root_create(
+            WEIR_HTTP_FILES_OPTIONS(.root = sweep->arg, .group = opening), &root);
+    routes[0].user_data = root;
+    if (err == 0)
+        err = weir_group_create(
+            WEIR_GROUP_OPTIONS(.threads = 1, .name = "server", .io = sweep->backend->io), &group);
     if (err == 0)
         err = start(group, &server);
     if (err == 0)
@@ -350,6 +363,9 @@ static int run(struct sweep *sweep)
     weir_http_server_release(server);
     if (group != NULL)
         end_group(group);
+    weir_http_files_root_release(root);
+    if (opening != NULL)
+        end_group(opening);
     global_executor_stop();
     weir_locals_remove_all();
     if (test_memory_live() != blocks)
@@ -359,17 +375,34 @@ static int run(struct sweep *sweep)
     return err;
 }
 
+static void make_folder(char *folder, char *ret_path, size_t size)
+{
+    FILE *file;
+
+    assert_non_null(mkdtemp(folder));
+    (void)snprintf(ret_path, size, "%s/large", folder);
+    file = fopen(ret_path, "w");
+    assert_non_null(file);
+    assert_true(fprintf(file, "%0*d", FILE_SIZE, 0) == FILE_SIZE);
+    assert_int_equal(fclose(file), 0);
+}
+
 static void sweep_all(const struct backend *backend, void (*sweep_it)(struct sweep *sweep))
 {
+    char folder[] = "/tmp/weir-faults-XXXXXX", path[64];
     struct sweep sweep = {.backend = backend,
                           .scenario = run,
+                          .arg = folder,
                           .places = PLACES,
                           .stride = SWEEP_STRIDE,
                           .takes_turns = true,
                           .ring_fails_once = true};
 
-    write_requests();
+    write_requests(true);
+    make_folder(folder, path, sizeof(path));
     sweep_it(&sweep);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(folder), 0);
 }
 
 TEST_EACH_LOOP(server_faults, survives_each_call_that_fails)
@@ -423,7 +456,7 @@ TEST(server_faults, frees_everything_whichever_allocation_fails)
     uint64_t before;
     bool has_failed;
 
-    write_requests();
+    write_requests(false);
     log_capture_start();
     assert_int_equal(weir_http_router_create(routes, &router), 0);
     before = pool_bytes();
