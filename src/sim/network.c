@@ -416,7 +416,7 @@ int weir__sim_bind(weir__sim_socket *socket, const struct sockaddr *address, soc
     else if (!is_free(socket))
         err = -EADDRINUSE;
     if (err < 0) {
-        socket->local.length = 0;
+        socket->local = (weir_address){0};
         return err;
     }
     add_bound(socket);
@@ -433,7 +433,7 @@ int weir__sim_bind_any(weir__sim_socket *socket)
     if (err == 0)
         err = choose_port(socket);
     if (err < 0) {
-        socket->local.length = 0;
+        socket->local = (weir_address){0};
         return err == -EADDRNOTAVAIL ? -EAGAIN : err; /* as the kernel does */
     }
     add_bound(socket);
@@ -457,7 +457,7 @@ int weir__sim_bind_ephemeral(weir__sim_socket *socket, const weir_address *to)
         return 0;
     err = choose_port(socket);
     if (err < 0)
-        socket->local.length = 0;
+        socket->local = (weir_address){0};
     else
         add_bound(socket);
     return err;
@@ -478,7 +478,7 @@ void weir__sim_unbind_ephemeral(weir__sim_socket *socket)
         (void)set_ip(socket->domain == AF_INET ? "0.0.0.0" : "::", &socket->local);
     if (!socket->has_own_port) {
         weir__sim_unbind(socket);
-        socket->local.length = 0;
+        socket->local = (weir_address){0};
     }
 }
 
