@@ -16,6 +16,7 @@
 #include <weir/error.h>
 
 #include "base/memory.h"
+#include "base/planted.h"
 #include "bootstrap/client_pool.h"
 #include "executor/executor.h"
 #include "executor/promise.h"
@@ -148,7 +149,7 @@ static bool is_healthy(weir__pooled *pooled)
 {
     const weir_client_pool_options *options = &pooled->pool->options;
 
-    return weir_channel_is_active(pooled->channel) &&
+    return (weir_channel_is_active(pooled->channel) || WEIR__PLANTED(POOL_CLOSED)) &&
            (options->healthy == NULL || options->healthy(pooled->channel, options->user_data));
 }
 
@@ -324,7 +325,8 @@ static int connect_one(weir_client_pool *pool)
         return -ENOMEM;
     err = weir_client_connect(pool->client, &connecting);
     if (err < 0) {
-        weir__free(pooled);
+        if (!WEIR__PLANTED(POOL_NO_MEMORY))
+            weir__free(pooled);
         return err;
     }
     weir__refs_retain(&pool->refs);

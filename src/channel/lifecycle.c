@@ -42,6 +42,7 @@
 
 #include "base/log.h"
 #include "base/log_limit.h"
+#include "base/planted.h"
 #include "channel/channel_stats.h"
 #include "channel/closing.h"
 #include "channel/offload_blocking.h"
@@ -533,7 +534,7 @@ void weir__channel_drain(weir_channel *channel)
         weir__channel_has(channel, WEIR__FIRED_DRAINING))
         return;
     channel->flags |= WEIR__FIRED_DRAINING;
-    if (channel->transport->accepts || !waits)
+    if (channel->transport->accepts || !waits || WEIR__PLANTED(DRAIN))
         weir_close(head_tail, NULL);
     else
         weir_fire_draining(head_tail);

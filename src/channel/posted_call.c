@@ -10,6 +10,7 @@
 
 #include <weir/error.h>
 
+#include "base/planted.h"
 #include "channel/channel.h"
 #include "channel/node_pool.h"
 
@@ -40,12 +41,23 @@ static int forward(weir__posted_call *call)
     return err;
 }
 
+/* A planted mistake: takes a call to the old loop once more, while others go to the new one. */
+static bool goes_astray(weir__posted_call *call)
+{
+    static unsigned count;
+
+    return WEIR__PLANTED(OVERTAKEN) && ++count % 2 == 0 && weir__current != NULL &&
+           weir__executor_post(weir__current, &call->task, WEIR__NOW) == 0;
+}
+
 static void on_call(void *arg, int status)
 {
     weir__posted_call *call = arg;
     int err = 0;
 
     if (!weir__channel_in_loop(call->channel)) { /* also if the previous loop ends */
+        if (status == 0 && goes_astray(call))
+            return;
         err = forward(call);
         if (err == 0)
             return;

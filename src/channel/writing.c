@@ -15,6 +15,7 @@
 #include <weir/error.h>
 #include <weir/handler.h>
 
+#include "base/planted.h"
 #include "channel/channel_stats.h"
 
 /* ---- shutting down the output ---- */
@@ -43,7 +44,7 @@ static void shut_output(weir_channel *channel)
 static void send_rest(weir_channel *channel)
 {
     weir__outbound_flush(channel);
-    if (weir__outbound_has_flushed(&channel->outbound))
+    if (weir__outbound_has_flushed(&channel->outbound) && !WEIR__PLANTED(HALF_CLOSE))
         weir__channel_resume_sending(channel);
     else if (weir__channel_phase(channel) == WEIR__OPEN &&
              !weir__channel_has(channel, WEIR__OUTPUT_SHUT))

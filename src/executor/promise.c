@@ -40,6 +40,7 @@
 
 #include "base/block_cache.h"
 #include "base/log.h"
+#include "base/planted.h"
 #include "base/memory.h"
 #include "base/refcount.h"
 #include "executor/executor.h"
@@ -478,6 +479,8 @@ int weir_promise_cancel(weir_promise *promise)
     publish(promise);
     if (promise->on_cancel != NULL)
         promise->on_cancel(promise);
+    if (WEIR__PLANTED(CANCEL_RELEASE))
+        weir_promise_release(promise);
     weir_promise_release(promise);
     return 0;
 }

@@ -21,6 +21,7 @@
 
 #include "base/memory.h"
 #include "base/no_stack_protector.h"
+#include "base/planted.h"
 #include "executor/executor.h"
 #include "os/system.h"
 
@@ -247,7 +248,7 @@ static __attribute__((noinline)) bool receive_nothing(weir__io_handle *handle,
                                                       const weir__io_block *block, int err)
 {
     handle->io->memory.free(handle->io->memory.arg, block);
-    if (err == -EINTR)
+    if (err == -EINTR && !WEIR__PLANTED(INTERRUPTED_RECEIVE))
         return true;
     if (err == -EAGAIN)
         return drained(handle, reading);

@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "sim/world.h"
@@ -130,7 +131,7 @@ static int sim_wait(weir__io *io, int64_t deadline_ns)
 
     if (self->batch > 0)
         return (int)self->batch;
-    __atomic_fetch_add(&io->stats.waits, 1, __ATOMIC_RELAXED);
+    atomic_fetch_add_explicit(&io->stats.waits, 1, memory_order_relaxed);
     weir__sim_preempt();
     if (self->ready_count == 0 && !self->woken && deadline_ns > weir__sim->now_ns) {
         self->waiter = weir__sim->current;

@@ -336,7 +336,7 @@ static int client_main(void *arg)
 static int run(weir_sim *sim, void *arg)
 {
     weir_sim_host *server_host, *client_host;
-    weir_sim_process *server, *client;
+    weir_sim_process *server = NULL, *client;
     int err = weir_sim_host_create(sim, "server", "10.0.0.1", &server_host);
 
     if (err == 0)

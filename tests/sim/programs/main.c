@@ -7,9 +7,16 @@
 #include <string.h>
 
 #include <weir/error.h>
+#include <weir/log.h>
 
-#include "base/planted.h"
 #include "sim/programs/runner.h"
+
+#ifdef WEIR_PLANTED
+#include "sim/planted/planted.h"
+#else
+#define planted_select(name) false
+#define planted_list() (void)0
+#endif
 
 #define TIMEOUT_S 30
 
@@ -157,7 +164,7 @@ static void read_option(const char *option, const char *value, sim_command *comm
         command->timeout = (unsigned)read_number(value);
     } else if (strcmp(option, "--only") == 0) {
         read_faults(value, command);
-    } else if (strcmp(option, "--planted") == 0 && weir__planted_select(value)) {
+    } else if (strcmp(option, "--planted") == 0 && planted_select(value)) {
         command->planted = value;
     } else {
         reject("unknown option or value", option);
@@ -278,6 +285,17 @@ static bool run_regressions(const char *path, const sim_command *command)
     return passed;
 }
 
+/* The log is part of the trace. */
+static void on_log(void *user_data, enum weir_log_level level, const char *subsystem,
+                   const char *object, const char *message)
+{
+    (void)user_data;
+    (void)level;
+    (void)subsystem;
+    (void)object;
+    (void)message;
+}
+
 int main(int argc, char **argv)
 {
     sim_command command = {
@@ -286,8 +304,13 @@ int main(int argc, char **argv)
     const sim_program *program = find_program(name);
     sim_summary total = {0};
 
+    weir_log_set(on_log, NULL);
     if (strcmp(name, "--list") == 0) {
         list_programs();
+        return 0;
+    }
+    if (strcmp(name, "--list-planted") == 0) {
+        planted_list();
         return 0;
     }
     for (int i = strcmp(name, "--regressions") == 0 ? 3 : 2; i < argc; i++)
