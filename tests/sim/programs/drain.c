@@ -35,22 +35,24 @@ static struct drain world;
 static int serve(struct drain *drain, weir_server_options *options)
 {
     weir_server *server = NULL;
-    int err = weir_server_start(options, &server);
+    int err;
 
-    if (err == 0)
-        err = weir_server_run(server);
     (void)drain;
+    do {
+        err = weir_server_start(options, &server);
+    } while (load_retries(err));
+    while (err == 0 && load_retries(err = weir_server_run(server)))
+        err = 0;
     weir_server_release(server);
     return err;
 }
 
 static int serve_on_groups(struct drain *drain, weir_server_options *options)
 {
-    int err = weir_group_create(WEIR_GROUP_OPTIONS(.name = "work", .threads = (int)drain->threads),
-                                &options->workers);
+    int err = load_group("work", (int)drain->threads, &options->workers);
 
     if (err == 0 && drain->model == BOSS_AND_WORKERS)
-        err = weir_group_create(WEIR_GROUP_OPTIONS(.name = "boss", .threads = 1), &options->boss);
+        err = load_group("boss", 1, &options->boss);
     if (drain->model == MANY_ACCEPTORS)
         options->acceptors = (int)drain->threads;
     if (err == 0)
@@ -62,8 +64,11 @@ static int serve_on_groups(struct drain *drain, weir_server_options *options)
 
 static int serve_on_loop(struct drain *drain, weir_server_options *options)
 {
-    int err = weir_loop_create(NULL, &options->loop);
+    int err;
 
+    do {
+        err = weir_loop_create(NULL, &options->loop);
+    } while (load_retries(err));
     if (err == 0)
         err = serve(drain, options);
     weir_executor_release(options->loop);
@@ -81,7 +86,7 @@ static int server_main(void *arg)
                                  WEIR_CHANNEL_OPTIONS(.drain_waits =
                                                           drain->load.drain == LOAD_WAITS));
     weir_group **offload = &drain->load.offload[self->number];
-    int err = weir_group_create(WEIR_GROUP_OPTIONS(.name = "offload", .threads = 1), offload);
+    int err = load_group("offload", 1, offload);
 
     if (err == 0)
         err = drain->model == OWN_LOOP ? serve_on_loop(drain, &options)
@@ -98,7 +103,9 @@ static bool can_break(const weir_sim_options *options)
     return options->rates[WEIR_SIM_FAULT_RESET] > 0 ||
            options->rates[WEIR_SIM_FAULT_PARTITION] > 0 ||
            options->rates[WEIR_SIM_FAULT_HOST_STOP] > 0 ||
-           options->rates[WEIR_SIM_FAULT_NO_BUFFERS] > 0;
+           options->rates[WEIR_SIM_FAULT_NO_BUFFERS] > 0 ||
+           options->rates[WEIR_SIM_FAULT_ALLOC] > 0 ||
+           options->rates[WEIR_SIM_FAULT_DESCRIPTORS] > 0;
 }
 
 static weir_sim_options current_options;
@@ -230,7 +237,9 @@ static void configure(uint64_t seed, weir_sim_options *options)
 
     /* Half of the worlds have faults that break connections. */
     if (seed % 2 == 0)
-        kinds |= SIM_KIND(RESET) | SIM_KIND(PARTITION) | SIM_KIND(HOST_STOP) | SIM_KIND(CLOCK_STEP);
+        kinds |= SIM_KIND(RESET) | SIM_KIND(PARTITION) | SIM_KIND(HOST_STOP) |
+                 SIM_KIND(CLOCK_STEP) | SIM_KIND(NO_BUFFERS) | SIM_KIND(ALLOC) |
+                 SIM_KIND(DESCRIPTORS);
     sim_draw_rates(seed / 2, kinds, options);
     options->max_outage_ns = weir_ms(500);
     options->max_time_ns = weir_seconds(1000);

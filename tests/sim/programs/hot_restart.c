@@ -13,6 +13,7 @@
 #include "sim/programs/load.h"
 #include "sim/programs/program.h"
 
+#define RESTARTS_MAX 3
 #define DRAIN_NS weir_seconds(20)
 #define READY_TIMEOUT_NS weir_seconds(60) /* of weir_server_restart */
 
@@ -23,13 +24,15 @@ enum fate {
     EXITS_WHEN_READY,
     DIES, /* at some time in its probation */
     NEVER_READY,
+    OUTLIVES, /* the process that started it dies before it has ended */
     FATES,
 };
 
 struct restarts {
     struct load load;
     struct load_server servers[LOAD_SERVERS_MAX];
-    enum fate fates[LOAD_SERVERS_MAX];
+    enum fate fates[RESTARTS_MAX];
+    enum fate fate;   /* of the next successor */
     unsigned started; /* processes */
     unsigned threads;
     bool has_boss;
@@ -44,18 +47,24 @@ static weir_sim_options current_options;
 
 /* ---- the server ---- */
 
-static int serve(struct restarts *self, unsigned number, weir_server_options *options)
+/* A successor that cannot start exits: the sockets that it was given are closed by then. */
+static int serve(struct restarts *self, enum fate fate, weir_server_options *options)
 {
     weir_server *server = NULL;
-    int err = weir_server_start(options, &server);
+    int err;
 
+    do {
+        err = weir_server_start(options, &server);
+        if (err < 0 && self->is_ready)
+            return 5;
+    } while (load_retries(err));
     self->is_ready = true;
-    if (err == 0 && self->fates[number] == EXITS_WHEN_READY) {
+    if (err == 0 && fate == EXITS_WHEN_READY) {
         weir_sim_sleep((int64_t)weir_sim_random(self->load.sim, weir_ms(30)));
         err = weir_server_stop(server, 0, DRAIN_NS);
-    } else if (err == 0) {
-        err = weir_server_run(server);
     }
+    while (err == 0 && fate != EXITS_WHEN_READY && load_retries(err = weir_server_run(server)))
+        err = 0;
     weir_server_release(server);
     return err;
 }
@@ -64,7 +73,8 @@ static int server_main(void *arg)
 {
     static char name[] = "server", *argv[] = {name, NULL};
     struct restarts *self = arg;
-    unsigned number = self->started++;
+    unsigned number = self->started < LOAD_SERVERS_MAX ? self->started : LOAD_SERVERS_MAX - 1;
+    enum fate fate = self->started++ > 0 ? self->fate : SERVES;
     weir_server_options options =
         *WEIR_SERVER_OPTIONS(.address = "0.0.0.0:8007", .acceptors = self->acceptors,
                              .init_child = load_init_child, .user_data = &self->servers[number],
@@ -74,21 +84,20 @@ static int server_main(void *arg)
     weir_group **offload = &self->load.offload[number];
     int err;
 
-    weir_sim_note(self->load.sim, "server %u, fate %d", number, self->fates[number]);
-    if (self->fates[number] == EXITS_AT_ONCE)
+    weir_sim_note(self->load.sim, "server %u, fate %d", number, fate);
+    if (fate == EXITS_AT_ONCE)
         return 3;
-    if (self->fates[number] == NEVER_READY) {
+    if (fate == NEVER_READY) {
         weir_sim_sleep(READY_TIMEOUT_NS + weir_seconds(20));
         return 4;
     }
-    err = weir_group_create(WEIR_GROUP_OPTIONS(.name = "offload", .threads = 1), offload);
+    err = load_group("offload", 1, offload);
     if (err == 0)
-        err = weir_group_create(WEIR_GROUP_OPTIONS(.name = "work", .threads = (int)self->threads),
-                                &options.workers);
+        err = load_group("work", (int)self->threads, &options.workers);
     if (err == 0 && self->has_boss)
-        err = weir_group_create(WEIR_GROUP_OPTIONS(.name = "boss", .threads = 1), &options.boss);
+        err = load_group("boss", 1, &options.boss);
     if (err == 0)
-        err = serve(self, number, &options);
+        err = serve(self, fate, &options);
     weir_group_release(options.workers);
     weir_group_release(options.boss);
     sim_end_group(*offload);
@@ -103,7 +112,8 @@ static bool can_break(void)
     const double *rates = current_options.rates;
 
     return rates[WEIR_SIM_FAULT_RESET] > 0 || rates[WEIR_SIM_FAULT_PARTITION] > 0 ||
-           rates[WEIR_SIM_FAULT_HOST_STOP] > 0 || rates[WEIR_SIM_FAULT_NO_BUFFERS] > 0;
+           rates[WEIR_SIM_FAULT_HOST_STOP] > 0 || rates[WEIR_SIM_FAULT_NO_BUFFERS] > 0 ||
+           rates[WEIR_SIM_FAULT_ALLOC] > 0 || rates[WEIR_SIM_FAULT_DESCRIPTORS] > 0;
 }
 
 static void check_request(weir_sim *sim, const struct restarts *self, unsigned id)
@@ -111,7 +121,7 @@ static void check_request(weir_sim *sim, const struct restarts *self, unsigned i
     const struct load_request *request = &self->load.seen[id];
     unsigned reads = 0, answers = 0;
 
-    for (unsigned i = 0; i < self->started; i++) {
+    for (unsigned i = 0; i < LOAD_SERVERS_MAX; i++) {
         reads += request->reads[i];
         answers += request->answers[i];
     }
@@ -144,70 +154,85 @@ static void check(weir_sim *sim, bool at_end, void *arg)
 
 /* ---- restarts ---- */
 
-static weir_sim_process *await_child(weir_sim_process *process, const weir_sim_process *before)
+/* Asks for a restart until there is a successor: one that has just failed may prevent it. */
+static weir_sim_process *begin_restart(weir_sim *sim, weir_sim_process *process)
 {
-    for (unsigned i = 0; i < 10000 && weir_sim_is_alive(process); i++) {
-        if (weir_sim_child(process) != before)
-            return weir_sim_child(process);
-        weir_sim_sleep(weir_ms(1));
+    const weir_sim_process *before = weir_sim_child(process);
+
+    for (unsigned i = 0; i < 100 && weir_sim_is_alive(process); i++) {
+        weir_sim_signal(process, SIGUSR2);
+        for (unsigned j = 0; j < 100; j++) {
+            if (weir_sim_child(process) != before)
+                return weir_sim_child(process);
+            weir_sim_sleep(weir_ms(1));
+        }
     }
+    weir_sim_fail(sim, "there is no successor");
     return NULL;
 }
 
-/* Replaces the process, or tries to. Returns the process that serves then. */
-static weir_sim_process *restart(weir_sim *sim, struct restarts *self, weir_sim_process *process)
+/* Waits until one of the two has ended. */
+static weir_sim_process *await_one(weir_sim_process *process, weir_sim_process *child)
 {
-    weir_sim_process *child;
-    unsigned number = self->started;
-    int err;
-
-    weir_sim_signal(process, SIGUSR2);
-    child = await_child(process, weir_sim_child(process));
-    if (child == NULL) {
-        weir_sim_fail(sim, "there is no successor");
-        return process;
-    }
-    if (self->fates[number] == SERVES) {
-        err = weir_sim_join(process);
-        if (err != 0)
-            weir_sim_fail(sim, "the replaced process ended with %d", err);
-        if (!weir_sim_is_alive(child))
-            weir_sim_fail(sim, "the successor has ended, too");
+    while (weir_sim_is_alive(process) && weir_sim_is_alive(child))
+        weir_sim_sleep(weir_ms(5));
+    if (weir_sim_is_alive(child))
         return child;
-    }
-    if (self->fates[number] == DIES) {
+    return weir_sim_is_alive(process) ? process : NULL;
+}
+
+static weir_sim_process *end_restart(weir_sim *sim, struct restarts *self,
+                                     weir_sim_process *process, weir_sim_process *child)
+{
+    weir_sim_process *server;
+
+    if (self->fate == DIES || self->fate == OUTLIVES) {
         weir_sim_sleep((int64_t)weir_sim_random(sim, weir_ms(100)));
         self->killed++;
-        weir_sim_kill(child);
+        weir_sim_kill(self->fate == DIES ? child : process);
     }
-    (void)weir_sim_join(child);
-    weir_sim_sleep(weir_ms(100)); /* a restart is possible again */
-    if (!weir_sim_is_alive(process))
-        weir_sim_fail(sim, "the process ended with its successor");
-    return process;
+    server = await_one(process, child);
+    if (server == NULL)
+        weir_sim_fail(sim, "both processes have ended");
+    else if (!can_break() && (server == child) != (self->fate == SERVES || self->fate == OUTLIVES))
+        weir_sim_fail(sim, "the wrong process has ended");
+    return server;
 }
 
 /* Stops the service, in some worlds in the middle of a restart. */
 static int stop(weir_sim *sim, struct restarts *self, weir_sim_process *process)
 {
-    weir_sim_process *before = weir_sim_child(process), *child = before;
+    weir_sim_process *child = NULL;
     int err;
 
-    if (weir_sim_random(sim, 2) == 0 && self->started < LOAD_SERVERS_MAX) {
-        self->fates[self->started] = SERVES;
-        weir_sim_signal(process, SIGUSR2);
+    if (weir_sim_random(sim, 2) == 0) {
+        self->fate = SERVES;
+        child = begin_restart(sim, process);
         weir_sim_sleep((int64_t)weir_sim_random(sim, 2 * (uint64_t)self->probation_ns));
     }
     weir_sim_signal(process, SIGTERM);
     err = weir_sim_join(process);
-    child = weir_sim_child(process);
-    if (err != 0 || child == before)
+    if (err != 0 || child == NULL)
         return err;
     /* It serves if it has taken over before; otherwise it ends, too. */
     weir_sim_sleep(DRAIN_NS);
     if (weir_sim_is_alive(child))
         weir_sim_signal(child, SIGTERM);
     return weir_sim_join(child);
+}
+
+/* One that ends must do so before its probation does. */
+static void draw_fate(struct restarts *self, weir_sim *sim, enum fate *ret_fate)
+{
+    enum fate fate = weir_sim_random(sim, 2) == 0 ? (enum fate)weir_sim_random(sim, FATES) : SERVES;
+
+    if (fate == DIES || fate == EXITS_WHEN_READY || fate == OUTLIVES) {
+        if (can_break())
+            fate = SERVES;
+        else
+            self->probation_ns = weir_seconds(1);
+    }
+    *ret_fate = fate;
 }
 
 static void draw(struct restarts *self, weir_sim *sim)
@@ -230,18 +255,10 @@ static void draw(struct restarts *self, weir_sim *sim)
     self->has_boss = weir_sim_random(sim, 2) == 0;
     self->acceptors = !self->has_boss && weir_sim_random(sim, 2) == 0 ? (int)self->threads : 1;
     self->probation_ns = weir_ms(5 + (int64_t)weir_sim_random(sim, 100));
-    for (unsigned i = 0; i < LOAD_SERVERS_MAX; i++) {
+    for (unsigned i = 0; i < LOAD_SERVERS_MAX; i++)
         self->servers[i] = (struct load_server){.load = load, .number = i};
-        if (i > 0 && weir_sim_random(sim, 2) == 0)
-            self->fates[i] = (enum fate)weir_sim_random(sim, FATES);
-        /* It must end before its probation does. */
-        if (self->fates[i] == DIES || self->fates[i] == EXITS_WHEN_READY) {
-            if (can_break())
-                self->fates[i] = SERVES;
-            else
-                self->probation_ns = weir_seconds(1);
-        }
-    }
+    for (unsigned i = 0; i < RESTARTS_MAX; i++)
+        draw_fate(self, sim, &self->fates[i]);
 }
 
 static int run(weir_sim *sim, void *arg)
@@ -249,7 +266,7 @@ static int run(weir_sim *sim, void *arg)
     weir_sim_host *hosts[2];
     weir_sim_process *server, *client;
     struct restarts *self = &world;
-    unsigned restarts = 1 + (unsigned)weir_sim_random(sim, 3);
+    unsigned restarts = 1 + (unsigned)weir_sim_random(sim, RESTARTS_MAX);
     int err = weir_sim_host_create(sim, "server", "10.0.0.1", &hosts[0]);
 
     (void)arg;
@@ -264,10 +281,16 @@ static int run(weir_sim *sim, void *arg)
         err = weir_sim_start(hosts[1], "client", load_clients_main, &self->load, &client);
     if (err == 0)
         err = weir_sim_check(sim, check, self);
-    for (unsigned i = 0; i < restarts && err == 0; i++) {
+    for (unsigned i = 0; i < restarts && err == 0 && server != NULL; i++) {
+        weir_sim_process *child;
+
         weir_sim_sleep((int64_t)weir_sim_random(sim, weir_ms(60)));
-        server = restart(sim, self, server);
+        self->fate = self->fates[i];
+        child = begin_restart(sim, server);
+        server = child != NULL ? end_restart(sim, self, server, child) : NULL;
     }
+    if (server == NULL)
+        return 0; /* the run has failed */
     if (err == 0)
         err = weir_sim_join(client);
     return err < 0 ? err : stop(sim, self, server);
@@ -280,7 +303,8 @@ static void configure(uint64_t seed, weir_sim_options *options)
 
     if (seed % 4 == 0)
         kinds |= SIM_KIND(RESET) | SIM_KIND(PARTITION) | SIM_KIND(HOST_STOP) |
-                 SIM_KIND(CLOCK_STEP) | SIM_KIND(NO_BUFFERS);
+                 SIM_KIND(CLOCK_STEP) | SIM_KIND(NO_BUFFERS) | SIM_KIND(ALLOC) |
+                 SIM_KIND(DESCRIPTORS);
     sim_draw_rates(seed / 2, kinds, options);
     options->max_outage_ns = weir_ms(300);
     options->max_time_ns = weir_seconds(1000);

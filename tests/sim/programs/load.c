@@ -8,6 +8,24 @@
 #define REQUEST_SIZE 16
 #define RETRY_NS weir_ms(20)
 
+bool load_retries(int err)
+{
+    if (err != -ENOMEM && err != -EMFILE)
+        return false;
+    weir_sim_sleep(weir_ms(1));
+    return true;
+}
+
+int load_group(const char *name, int threads, weir_group **ret_group)
+{
+    int err;
+
+    do {
+        err = weir_group_create(WEIR_GROUP_OPTIONS(.name = name, .threads = threads), ret_group);
+    } while (load_retries(err));
+    return err;
+}
+
 /* ---- messages ---- */
 
 static size_t answer_size(const struct load *load, unsigned id)
@@ -256,7 +274,11 @@ struct client {
     unsigned on_this;  /* requests sent on this connection */
     bool is_open[LOAD_REQUESTS_MAX];
     bool is_answered[LOAD_REQUESTS_MAX];
+    bool is_connected;
     bool ending;
+    weir_timer retry;
+    weir_listener connected; /* of `connecting` */
+    weir_task begin;
 };
 
 struct asker {
@@ -269,16 +291,24 @@ static struct client clients[LOAD_CLIENTS_MAX];
 
 static void connect_client(struct client *client);
 
-static void on_retry(void *arg, int status)
+static void on_retry(weir_timer *timer)
 {
-    if (status == 0)
-        connect_client(arg);
+    connect_client(WEIR_CONTAINER_OF(timer, struct client, retry));
 }
 
 static void retry(struct client *client, int64_t delay_ns)
 {
-    if (weir_schedule(weir_group_at(client->load->group, 0), delay_ns, on_retry, client, NULL) < 0)
+    if (weir_timer_start(weir_group_at(client->load->group, 0), &client->retry, delay_ns,
+                         on_retry) < 0)
         weir_sim_fail(client->load->sim, "a client cannot retry");
+}
+
+static void on_begin(void *arg, int status)
+{
+    struct client *client = arg;
+
+    if (status == 0)
+        retry(client, (int64_t)weir_sim_random(client->load->sim, weir_ms(5)));
 }
 
 static void client_done(struct client *client)
@@ -351,6 +381,7 @@ static void on_pause_over(weir_ctx *ctx, weir_timer *timer)
 
 static void client_active(weir_ctx *ctx)
 {
+    ((struct asker *)weir_ctx_state(ctx))->client->is_connected = true;
     ask(ctx);
 }
 
@@ -394,21 +425,15 @@ static void client_event(weir_ctx *ctx, weir_msg *event)
     weir_msg_release(event);
 }
 
-static const weir_handler asker = {
-    .name = "asker",
-    .state_size = sizeof(struct asker),
-    .active = client_active,
-    .read = client_read,
-    .event = client_event,
-    .error = client_error,
-};
-
-static void on_closed(weir_promise *closed, void *user_data)
+/* The connection has ended. */
+static void client_removed(weir_ctx *ctx)
 {
-    struct client *client = user_data;
+    struct client *client = ((struct asker *)weir_ctx_state(ctx))->client;
     struct load *load = client->load;
 
-    (void)closed;
+    if (!client->is_connected)
+        return; /* the attempt has failed: on_connected */
+    client->is_connected = false;
     if (client->open > 0) {
         load->broken++;
         weir_sim_note(load->sim, "client %u: %u requests unanswered", client->number, client->open);
@@ -425,6 +450,16 @@ static void on_closed(weir_promise *closed, void *user_data)
     retry(client, 0);
 }
 
+static const weir_handler asker = {
+    .name = "asker",
+    .state_size = sizeof(struct asker),
+    .removed = client_removed,
+    .active = client_active,
+    .read = client_read,
+    .event = client_event,
+    .error = client_error,
+};
+
 static int init_client(weir_channel *channel, void *user_data)
 {
     weir_pipeline *pipeline = weir_channel_pipeline(channel);
@@ -440,10 +475,8 @@ static int init_client(weir_channel *channel, void *user_data)
 static void on_connected(weir_promise *connecting, void *user_data)
 {
     struct client *client = user_data;
-    weir_channel *channel = weir_promise_value(connecting);
 
-    if (weir_promise_result(connecting) == 0 &&
-        weir_promise_add_listener(weir_channel_closed(channel), on_closed, client) == 0)
+    if (weir_promise_result(connecting) == 0)
         return;
     client->load->refused++;
     weir_sim_note(client->load->sim, "client %u: not connected: %s", client->number,
@@ -462,25 +495,37 @@ static void connect_client(struct client *client)
                                                 .init = init_client, .user_data = client),
                             &connecting);
 
-    if (err == 0)
-        err = weir_promise_add_listener(connecting, on_connected, client);
-    weir_promise_release(connecting);
-    if (err < 0)
+    if (err == -ENOMEM) {
+        retry(client, RETRY_NS);
+    } else if (err < 0) {
         weir_sim_fail(client->load->sim, "a client cannot connect: %s", weir_error_text(err));
+    } else {
+        client->connected = (weir_listener){.fn = on_connected, .user_data = client};
+        weir_promise_listen(connecting, &client->connected);
+    }
+    weir_promise_release(connecting);
+}
+
+static int begin_client(struct load *load, unsigned number)
+{
+    struct client *client = &clients[number];
+
+    *client = (struct client){.load = load, .number = number};
+    weir_task_init(&client->begin, on_begin, client);
+    return weir_execute_task(weir_group_at(load->group, 0), &client->begin);
 }
 
 int load_clients_main(void *arg)
 {
     struct load *load = arg;
-    int err = weir_group_create(WEIR_GROUP_OPTIONS(.name = "client", .threads = 1), &load->group);
+    int err = load_group("client", 1, &load->group);
 
     load->left = load->clients;
-    if (err == 0)
-        err = weir_promise_create(NULL, &load->done);
-    for (unsigned i = 0; i < load->clients && err == 0; i++) {
-        clients[i] = (struct client){.load = load, .number = i};
-        retry(&clients[i], (int64_t)weir_sim_random(load->sim, weir_ms(5)));
-    }
+    while (err == 0 && load_retries(err = weir_promise_create(NULL, &load->done)))
+        err = 0;
+    for (unsigned i = 0; i < load->clients && err == 0; i++)
+        while (load_retries(err = begin_client(load, i)))
+            continue;
     if (err == 0)
         err = weir_promise_sync(load->done, WEIR_NEVER);
     sim_end_group(load->group);

@@ -16,7 +16,7 @@
 
 #define LOAD_CLIENTS_MAX 12
 #define LOAD_REQUESTS_MAX 16 /* of a client */
-#define LOAD_SERVERS_MAX 8
+#define LOAD_SERVERS_MAX 16
 
 /* How a server ends its connections when it drains. */
 enum load_drain {
@@ -69,6 +69,12 @@ struct load_server {
 
 /* Adds the handlers of a server's connection. `user_data` is a struct load_server. */
 int load_init_child(weir_channel *channel, void *user_data);
+
+/* True if a call failed only because a fault was drawn, after a short sleep: it is repeated. */
+bool load_retries(int err);
+
+/* Creates a group; repeats it like that. */
+int load_group(const char *name, int threads, weir_group **ret_group);
 
 /* The main function of the clients. `arg` is a struct load. */
 int load_clients_main(void *arg);
