@@ -85,6 +85,9 @@ bool weir__server_runs_loop(const weir_server *server);
 /* Fails with -EDEADLK if the calling thread may not wait for the server's end. */
 int weir__server_may_wait(const weir_server *server);
 
+/* Creates a promise for weir__server_await. The loop is that of the server, or NULL. */
+int weir__server_create_promise(weir_executor *loop, weir_promise **ret_promise);
+
 /* As weir_promise_await; runs the loop meanwhile if the calling thread owns it. */
 int weir__server_await(weir_server *server, weir_promise *promise, int64_t timeout_ns);
 

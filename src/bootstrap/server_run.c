@@ -165,22 +165,11 @@ static void end_thread(struct run *run)
 
 /* ---- running ---- */
 
-static void wake_loop(weir_promise *over, void *user_data)
-{
-    (void)over;
-    (void)user_data;
-}
-
-/* If this thread runs the loop, a listener there ends its wait when the promise completes. */
 static int create_over(struct run *run)
 {
-    bool runs_loop = weir__server_runs_loop(run->server);
     weir_promise *closed = weir_channel_closed(run->server->listeners[0].channel);
-    int err = closed != NULL ? weir_promise_create(runs_loop ? run->server->loop : NULL, &run->over)
-                             : -ENOMEM;
+    int err = closed != NULL ? weir__server_create_promise(run->server->loop, &run->over) : -ENOMEM;
 
-    if (err == 0 && runs_loop)
-        err = weir_promise_add_listener(run->over, wake_loop, NULL);
     return err < 0 ? err : weir_promise_cascade(closed, run->over);
 }
 

@@ -30,11 +30,12 @@ static int refuse(const weir_server_options *given, int err)
     return err;
 }
 
-static int start(const weir_server_options *options, bool retries, weir_server **ret_server)
+static int start(const weir_server_options *options, weir_executor *loop, bool retries,
+                 weir_server **ret_server)
 {
     weir_promise *started;
     weir_server *server;
-    int err = weir_promise_create(NULL, &started);
+    int err = weir__server_create_promise(loop, &started);
 
     if (err < 0)
         return refuse(options, err);
@@ -67,7 +68,7 @@ int weir_server_start(const weir_server_options *options, weir_server **ret_serv
     if (err < 0)
         return refuse(options, err);
     blocked = weir__server_block_signals(own.restart_argv);
-    while ((err = start(options, retries, ret_server)) == -EADDRINUSE && retries) {
+    while ((err = start(options, own.loop, retries, ret_server)) == -EADDRINUSE && retries) {
         weir__thread_sleep(delay_ns);
         delay_ns = 2 * delay_ns < RETRY_MAX_NS ? 2 * delay_ns : RETRY_MAX_NS;
         retries = weir__monotonic_now() < until_ns;

@@ -32,10 +32,38 @@ static int64_t left_until(int64_t deadline_ns)
 
 /* ---- waiting ---- */
 
+static bool runs_loop(const weir_executor *loop)
+{
+    return loop != NULL && loop->type->threadless && weir__in_executor(loop);
+}
+
 bool weir__server_runs_loop(const weir_server *server)
 {
-    return server->loop != NULL && server->loop->type->threadless &&
-           weir__in_executor(server->loop);
+    return runs_loop(server->loop);
+}
+
+static void wake_loop(weir_promise *promise, void *user_data)
+{
+    (void)promise;
+    (void)user_data;
+}
+
+/* If this thread runs the loop, a listener there ends its wait when another thread completes the
+ * promise. */
+int weir__server_create_promise(weir_executor *loop, weir_promise **ret_promise)
+{
+    weir_promise *promise;
+    int err = weir_promise_create(runs_loop(loop) ? loop : NULL, &promise);
+
+    if (err < 0)
+        return err;
+    if (runs_loop(loop))
+        err = weir_promise_add_listener(promise, wake_loop, NULL);
+    if (err < 0)
+        weir_promise_release(promise);
+    else
+        *ret_promise = promise;
+    return err;
 }
 
 /* A thread of one of its channels would wait for itself. */

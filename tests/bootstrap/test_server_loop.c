@@ -17,6 +17,7 @@
 #include "support/executor/log_capture.h"
 #include "support/executor/run_on_thread.h"
 #include "support/loop/host.h"
+#include "support/memory.h"
 
 static weir_executor *make_loop(const struct host *host)
 {
@@ -210,4 +211,28 @@ TEST_EACH_LOOP(server_loop, reports_an_address_in_use)
     assert_null(second);
     echo_service_stop(server);
     weir_executor_release(loop);
+}
+
+/* A listener that was never registered closes on the global executor: that must end the wait. */
+TEST_EACH_LOOP(server_loop, start_survives_each_failed_allocation)
+{
+    bool failed = true;
+
+    log_capture_start();
+    for (unsigned n = 1; failed; n++) {
+        struct echo_service service = {0};
+        weir_executor *loop = make_loop(host);
+        weir_server *server = NULL;
+        int err;
+
+        test_memory_fail_at(n);
+        err = echo_service_try(&service, WEIR_SERVER_OPTIONS(.loop = loop), &server);
+        failed = test_memory_failed();
+        test_memory_fail_at(0);
+        if (err == 0)
+            echo_service_stop(server);
+        else
+            assert_int_equal(err, -ENOMEM);
+        weir_executor_release(loop);
+    }
 }
