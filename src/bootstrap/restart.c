@@ -170,12 +170,16 @@ static void on_not_ready(weir_timer *timer)
 
 /*
  * Leaves the files to the new process; false if the server is being stopped. weir_server_stop
- * exchanges the same flag: so either it is seen here, or it sees that the files are left alone.
+ * exchanges the same flag: so either it is seen here, or it sees that the files are left alone. A
+ * stop that has begun before this call removes the files; one that begins during it may leave them,
+ * stale.
  */
 static bool hand_over(weir_server *server)
 {
-    bool is_stopping = false;
+    bool is_stopping = atomic_load_explicit(&server->is_stopping, memory_order_acquire);
 
+    if (is_stopping || !weir_channel_is_open(server->listeners[0].channel))
+        return false;
     disable_unlink(server);
     return atomic_compare_exchange_strong_explicit(&server->is_stopping, &is_stopping, false,
                                                    memory_order_acq_rel, memory_order_acquire) &&
