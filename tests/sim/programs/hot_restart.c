@@ -5,6 +5,7 @@
  * process that was killed. At the end the service is stopped, possibly during a restart: nothing is
  * left.
  */
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 
@@ -37,9 +38,11 @@ struct restarts {
     unsigned threads;
     bool has_boss;
     int acceptors;
+    bool is_local; /* the clients are on the same host; half of them use a Unix socket */
     int64_t probation_ns;
     unsigned killed;
-    bool is_ready; /* the first process */
+    bool is_ready;    /* the first process */
+    bool is_replaced; /* it has left the file of the Unix socket to others */
 };
 
 static struct restarts world;
@@ -72,14 +75,15 @@ static int serve(struct restarts *self, enum fate fate, weir_server_options *opt
 static int server_main(void *arg)
 {
     static char name[] = "server", *argv[] = {name, NULL};
+    static const char *const more[] = {"unix:/run/server.sock", NULL};
     struct restarts *self = arg;
     unsigned number = self->started < LOAD_SERVERS_MAX ? self->started : LOAD_SERVERS_MAX - 1;
     enum fate fate = self->started++ > 0 ? self->fate : SERVES;
     weir_server_options options =
-        *WEIR_SERVER_OPTIONS(.address = "0.0.0.0:8007", .acceptors = self->acceptors,
-                             .init_child = load_init_child, .user_data = &self->servers[number],
-                             .inherit = true, .restart_argv = argv,
-                             .restart_probation_ns = self->probation_ns,
+        *WEIR_SERVER_OPTIONS(.address = "0.0.0.0:8007", .addresses = self->is_local ? more : NULL,
+                             .acceptors = self->acceptors, .init_child = load_init_child,
+                             .user_data = &self->servers[number], .inherit = true,
+                             .restart_argv = argv, .restart_probation_ns = self->probation_ns,
                              .drain_timeout_ns = DRAIN_NS);
     weir_group **offload = &self->load.offload[number];
     int err;
@@ -105,6 +109,27 @@ static int server_main(void *arg)
     return err;
 }
 
+/* After the end: the process that has bound the Unix socket has removed its file, unless it was
+ * replaced. */
+static int probe_main(void *arg)
+{
+    struct restarts *self = arg;
+    weir_group *group = NULL;
+    weir_channel *channel = NULL;
+    int err;
+
+    weir_sim_calm(self->load.sim, true);
+    err = weir_group_create(WEIR_GROUP_OPTIONS(.name = "probe", .threads = 1), &group);
+    if (err == 0)
+        err = weir_client_connect_sync(
+            WEIR_CLIENT_OPTIONS(.group = group, .address = "unix:/run/server.sock"), &channel);
+    sim_end_group(group);
+    if (err != (self->is_replaced ? -ECONNREFUSED : -ENOENT))
+        weir_sim_fail(self->load.sim, "the socket %s replaced: %s",
+                      self->is_replaced ? "was" : "was not", weir_error_text(err));
+    return 0;
+}
+
 /* ---- checks ---- */
 
 static bool can_break(void)
@@ -119,15 +144,16 @@ static bool can_break(void)
 static void check_request(weir_sim *sim, const struct restarts *self, unsigned id)
 {
     const struct load_request *request = &self->load.seen[id];
-    unsigned reads = 0, answers = 0;
+    unsigned reads = 0, answers = 0, sent = request->sent[0] + request->sent[1];
+    unsigned received = request->received[0] + request->received[1];
 
     for (unsigned i = 0; i < LOAD_SERVERS_MAX; i++) {
         reads += request->reads[i];
         answers += request->answers[i];
     }
-    if (request->received[0] != 1 || answers > reads || reads > request->sent[0])
-        weir_sim_fail(sim, "request %u: sent %u, read %u, answered %u, received %u times", id,
-                      request->sent[0], reads, answers, request->received[0]);
+    if (received != 1 || answers > reads || reads > sent)
+        weir_sim_fail(sim, "request %u: sent %u, read %u, answered %u, received %u times", id, sent,
+                      reads, answers, received);
     if (!can_break() && self->killed == 0 && reads != 1)
         weir_sim_fail(sim, "request %u was read %u times", id, reads);
 }
@@ -196,6 +222,8 @@ static weir_sim_process *end_restart(weir_sim *sim, struct restarts *self,
         weir_sim_fail(sim, "both processes have ended");
     else if (!can_break() && (server == child) != (self->fate == SERVES || self->fate == OUTLIVES))
         weir_sim_fail(sim, "the wrong process has ended");
+    if (server == child)
+        self->is_replaced = true;
     return server;
 }
 
@@ -216,8 +244,10 @@ static int stop(weir_sim *sim, struct restarts *self, weir_sim_process *process)
         return err;
     /* It serves if it has taken over before; otherwise it ends, too. */
     weir_sim_sleep(DRAIN_NS);
-    if (weir_sim_is_alive(child))
+    if (weir_sim_is_alive(child)) {
+        self->is_replaced = true;
         weir_sim_signal(child, SIGTERM);
+    }
     return weir_sim_join(child);
 }
 
@@ -251,9 +281,14 @@ static void draw(struct restarts *self, weir_sim *sim)
     load->drain = weir_sim_random(sim, 3) > 0 ? LOAD_WAITS : LOAD_FINISHES;
     load->max_work_ns = weir_sim_random(sim, 2) == 0 ? weir_ms(10) : 0;
     load->addresses[0] = "10.0.0.1:8007";
+    self->is_local = weir_sim_random(sim, 2) == 0;
+    if (self->is_local)
+        load->addresses[1] = "unix:/run/server.sock";
+    load->stays = true;
     self->threads = 1 + (unsigned)weir_sim_random(sim, 3);
     self->has_boss = weir_sim_random(sim, 2) == 0;
-    self->acceptors = !self->has_boss && weir_sim_random(sim, 2) == 0 ? (int)self->threads : 1;
+    self->acceptors =
+        !self->has_boss && !self->is_local && weir_sim_random(sim, 2) == 0 ? (int)self->threads : 1;
     self->probation_ns = weir_ms(5 + (int64_t)weir_sim_random(sim, 100));
     for (unsigned i = 0; i < LOAD_SERVERS_MAX; i++)
         self->servers[i] = (struct load_server){.load = load, .number = i};
@@ -278,7 +313,8 @@ static int run(weir_sim *sim, void *arg)
     while (!self->is_ready)
         weir_sim_sleep(weir_ms(1));
     if (err == 0)
-        err = weir_sim_start(hosts[1], "client", load_clients_main, &self->load, &client);
+        err = weir_sim_start(hosts[self->is_local ? 0 : 1], "client", load_clients_main,
+                             &self->load, &client);
     if (err == 0)
         err = weir_sim_check(sim, check, self);
     for (unsigned i = 0; i < restarts && err == 0 && server != NULL; i++) {
@@ -293,7 +329,11 @@ static int run(weir_sim *sim, void *arg)
         return 0; /* the run has failed */
     if (err == 0)
         err = weir_sim_join(client);
-    return err < 0 ? err : stop(sim, self, server);
+    if (err == 0)
+        err = stop(sim, self, server);
+    if (err == 0 && self->is_local)
+        err = weir_sim_start(hosts[0], "probe", probe_main, self, &client);
+    return err < 0 || !self->is_local ? err : weir_sim_join(client);
 }
 
 static void configure(uint64_t seed, weir_sim_options *options)

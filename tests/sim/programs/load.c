@@ -311,6 +311,12 @@ static void on_begin(void *arg, int status)
         retry(client, (int64_t)weir_sim_random(client->load->sim, weir_ms(5)));
 }
 
+static void go_elsewhere(struct client *client)
+{
+    if (!client->load->stays && client->load->addresses[++client->server] == NULL)
+        client->server = 0;
+}
+
 static void client_done(struct client *client)
 {
     if (--client->load->left == 0)
@@ -444,8 +450,8 @@ static void client_removed(weir_ctx *ctx)
         client_done(client);
         return;
     }
-    if (!client->ending && load->addresses[++client->server] == NULL)
-        client->server = 0;
+    if (!client->ending)
+        go_elsewhere(client);
     client->ending = false;
     retry(client, 0);
 }
@@ -481,8 +487,7 @@ static void on_connected(weir_promise *connecting, void *user_data)
     client->load->refused++;
     weir_sim_note(client->load->sim, "client %u: not connected: %s", client->number,
                   weir_error_text(weir_promise_result(connecting)));
-    if (client->load->addresses[++client->server] == NULL)
-        client->server = 0;
+    go_elsewhere(client);
     retry(client, RETRY_NS);
 }
 
@@ -509,8 +514,13 @@ static void connect_client(struct client *client)
 static int begin_client(struct load *load, unsigned number)
 {
     struct client *client = &clients[number];
+    unsigned addresses = 0;
 
     *client = (struct client){.load = load, .number = number};
+    while (load->stays && load->addresses[addresses] != NULL)
+        addresses++;
+    if (addresses > 0)
+        client->server = number % addresses;
     weir_task_init(&client->begin, on_begin, client);
     return weir_execute_task(weir_group_at(load->group, 0), &client->begin);
 }

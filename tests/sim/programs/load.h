@@ -41,7 +41,8 @@ struct load {
     size_t max_answer;                       /* bytes */
     int64_t max_pause_ns;                    /* before the next request */
     int64_t timeout_ns;                      /* without an answer: the connection is aborted */
-    const char *addresses[LOAD_SERVERS_MAX]; /* up to NULL; an address is a server */
+    const char *addresses[LOAD_SERVERS_MAX]; /* up to NULL */
+    bool stays; /* each client has an address; otherwise all begin with the first */
 
     /* Of the servers. */
     enum load_drain drain;
