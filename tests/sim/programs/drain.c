@@ -41,8 +41,8 @@ static int serve(struct drain *drain, weir_server_options *options)
     do {
         err = weir_server_start(options, &server);
     } while (load_retries(err));
-    while (err == 0 && load_retries(err = weir_server_run(server)))
-        err = 0;
+    if (err == 0)
+        err = weir_server_run(server);
     weir_server_release(server);
     return err;
 }
@@ -88,9 +88,15 @@ static int server_main(void *arg)
     weir_group **offload = &drain->load.offload[self->number];
     int err = load_group("offload", 1, offload);
 
-    if (err == 0)
+    while (err == 0) {
+        options.boss = options.workers = NULL;
+        options.loop = NULL;
         err = drain->model == OWN_LOOP ? serve_on_loop(drain, &options)
                                        : serve_on_groups(drain, &options);
+        if (!load_retries(err))
+            break;
+        err = 0; /* a server that cannot be run for lack of memory is stopped */
+    }
     sim_end_group(*offload);
     *offload = NULL;
     return err;

@@ -42,6 +42,7 @@ struct restarts {
     int64_t probation_ns;
     unsigned killed;
     bool is_ready;    /* the first process */
+    bool is_lost;     /* a server has ended for lack of memory */
     bool is_replaced; /* it has left the file of the Unix socket to others */
 };
 
@@ -66,10 +67,10 @@ static int serve(struct restarts *self, enum fate fate, weir_server_options *opt
         weir_sim_sleep((int64_t)weir_sim_random(self->load.sim, weir_ms(30)));
         err = weir_server_stop(server, 0, DRAIN_NS);
     }
-    while (err == 0 && fate != EXITS_WHEN_READY && load_retries(err = weir_server_run(server)))
-        err = 0;
+    if (err == 0 && fate != EXITS_WHEN_READY)
+        err = weir_server_run(server);
     weir_server_release(server);
-    return err;
+    return err == -ENOMEM ? 6 : err; /* and is stopped */
 }
 
 static int server_main(void *arg)
@@ -124,7 +125,7 @@ static int probe_main(void *arg)
         err = weir_client_connect_sync(
             WEIR_CLIENT_OPTIONS(.group = group, .address = "unix:/run/server.sock"), &channel);
     sim_end_group(group);
-    if (err != (self->is_replaced ? -ECONNREFUSED : -ENOENT))
+    if (!self->is_lost && err != (self->is_replaced ? -ECONNREFUSED : -ENOENT))
         weir_sim_fail(self->load.sim, "the socket %s replaced: %s",
                       self->is_replaced ? "was" : "was not", weir_error_text(err));
     return 0;
@@ -193,8 +194,20 @@ static weir_sim_process *begin_restart(weir_sim *sim, weir_sim_process *process)
             weir_sim_sleep(weir_ms(1));
         }
     }
-    weir_sim_fail(sim, "there is no successor");
+    if (weir_sim_is_alive(process))
+        weir_sim_fail(sim, "there is no successor");
     return NULL;
+}
+
+/* A server that ends for lack of memory is started again. */
+static int supervise(struct restarts *self, weir_sim_host *host, weir_sim_process **server)
+{
+    if (weir_sim_is_alive(*server) || !can_break())
+        return 0;
+    self->is_ready = false;
+    self->is_lost = true;
+    self->fate = SERVES;
+    return weir_sim_start(host, "server", server_main, self, server);
 }
 
 /* Waits until one of the two has ended. */
@@ -218,13 +231,13 @@ static weir_sim_process *end_restart(weir_sim *sim, struct restarts *self,
         weir_sim_kill(self->fate == DIES ? child : process);
     }
     server = await_one(process, child);
-    if (server == NULL)
+    if (server == NULL && !can_break())
         weir_sim_fail(sim, "both processes have ended");
     else if (!can_break() && (server == child) != (self->fate == SERVES || self->fate == OUTLIVES))
         weir_sim_fail(sim, "the wrong process has ended");
     if (server == child)
         self->is_replaced = true;
-    return server;
+    return server != NULL ? server : child;
 }
 
 /* Stops the service, in some worlds in the middle of a restart. */
@@ -240,7 +253,7 @@ static int stop(weir_sim *sim, struct restarts *self, weir_sim_process *process)
     }
     weir_sim_signal(process, SIGTERM);
     err = weir_sim_join(process);
-    if (err != 0 || child == NULL)
+    if (err < 0 || child == NULL)
         return err;
     /* It serves if it has taken over before; otherwise it ends, too. */
     weir_sim_sleep(DRAIN_NS);
@@ -317,18 +330,20 @@ static int run(weir_sim *sim, void *arg)
                              &self->load, &client);
     if (err == 0)
         err = weir_sim_check(sim, check, self);
-    for (unsigned i = 0; i < restarts && err == 0 && server != NULL; i++) {
+    for (unsigned i = 0; i < restarts && err == 0; i++) {
         weir_sim_process *child;
 
         weir_sim_sleep((int64_t)weir_sim_random(sim, weir_ms(60)));
         self->fate = self->fates[i];
         child = begin_restart(sim, server);
-        server = child != NULL ? end_restart(sim, self, server, child) : NULL;
+        if (child != NULL)
+            server = end_restart(sim, self, server, child);
+        err = supervise(self, hosts[0], &server);
     }
-    if (server == NULL)
-        return 0; /* the run has failed */
-    if (err == 0)
-        err = weir_sim_join(client);
+    while (err == 0 && weir_sim_is_alive(client)) {
+        weir_sim_sleep(weir_ms(10));
+        err = supervise(self, hosts[0], &server);
+    }
     if (err == 0)
         err = stop(sim, self, server);
     if (err == 0 && self->is_local)
