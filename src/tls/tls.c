@@ -429,7 +429,9 @@ static void on_removed(weir_ctx *ctx)
                              : "the channel was closed during the handshake";
     weir__tls *tls = weir__tls_of(ctx);
     bool owes_event = tls->has_input_closed && tls->stage != WEIR__TLS_CLOSED;
+    bool owes_drained = tls->has_input_drained && tls->stage != WEIR__TLS_CLOSED;
 
+    tls->has_input_drained = false;
     tls->stage = WEIR__TLS_CLOSED; /* the timer was stopped */
     tls->awaits = WEIR__TLS_AWAITS_NOTHING;
     weir__tls_flush(ctx, tls);
@@ -440,6 +442,8 @@ static void on_removed(weir_ctx *ctx)
     weir_pending_writes_run_deferred(ctx, &tls->writes);
     if (owes_event)
         weir_fire_event(ctx, weir_msg_retain(weir_event_input_closed()));
+    if (owes_drained)
+        weir_fire_event(ctx, weir_msg_retain(weir_event_input_drained()));
 }
 
 /* A reset after our close_notify is harmless. */
@@ -466,6 +470,11 @@ static void on_input_closed(weir_ctx *ctx)
         weir__tls_input_closed(ctx);
     if (!tls->is_input_closed)
         weir_decoder_event(ctx, weir_msg_retain(weir_event_input_closed()));
+    if (!tls->has_input_drained)
+        return;
+    tls->has_input_drained = false;
+    if (!tls->is_input_closed)
+        weir_decoder_event(ctx, weir_msg_retain(weir_event_input_drained()));
 }
 
 static bool is_end_of_input(const weir_msg *event)
@@ -475,7 +484,7 @@ static bool is_end_of_input(const weir_msg *event)
 
 static void on_event(weir_ctx *ctx, weir_msg *event)
 {
-    const weir__tls *tls = weir__tls_of(ctx);
+    weir__tls *tls = weir__tls_of(ctx);
     weir_tls_sni_request *request = weir__tls_sni_request_of(event);
 
     if (request != NULL && request->ctx == ctx) {
@@ -484,6 +493,9 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
     }
     if (tls->is_input_closed && is_end_of_input(event)) {
         weir_msg_release(event); /* already reported */
+    } else if (tls->has_input_closed && event == weir_event_input_drained()) {
+        weir_msg_release(event);
+        tls->has_input_drained = true;
     } else if (event != weir_event_input_closed()) {
         weir_decoder_event(ctx, event);
     } else {
