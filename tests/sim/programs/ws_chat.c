@@ -352,20 +352,17 @@ static struct end *open_end(struct client *client, weir_promise **ret_opening)
 
 static void close_end(weir_channel *channel)
 {
-    switch (draw(4)) {
-    case 0:
-        weir_channel_abort(channel, NULL);
-        break;
-    case 1:
-        (void)weir_ws_close(channel, 3000, "done", NULL);
-        break;
-    case 2:
-        (void)weir_ws_close(channel, WEIR_WS_NORMAL, NULL, NULL);
-        break;
-    default:
+    unsigned way = draw(4);
+    int err = 0;
+
+    if (way == 0)
+        err = weir_ws_close(channel, 3000, "done", NULL);
+    else if (way == 1)
+        err = weir_ws_close(channel, WEIR_WS_NORMAL, NULL, NULL);
+    else if (way == 2)
         weir_channel_close(channel, NULL);
-        break;
-    }
+    if (way == 3 || err < 0)
+        weir_channel_abort(channel, NULL);
 }
 
 static void talk(struct client *client)
