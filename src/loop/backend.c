@@ -7,6 +7,7 @@
 #include "loop/loop.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@
 #include "base/poison.h"
 #include "loop/seams.h"
 #include "os/environment.h"
+#include "os/virtual_os.h"
 
 #define REASON_SIZE 256
 
@@ -82,12 +84,13 @@ static int skip_uring(weir__loop_options *options)
 /* Logs a warning once per process; only a note if it was expected. */
 static void log_refusal(const char *name, const char *reason, bool is_expected)
 {
-    static atomic_flag was_logged = ATOMIC_FLAG_INIT;
+    static atomic_bool of_process;
+    atomic_bool *was_logged = weir__process_static(&of_process, sizeof(of_process));
     const char text[] = "io_uring is not available, epoll is used instead";
 
     if (is_expected)
         weir__info("loop", name, "%s: %s", text, reason);
-    else if (!atomic_flag_test_and_set(&was_logged))
+    else if (!atomic_exchange(was_logged, true))
         weir__warn("loop", name, "%s: %s", text, reason);
 }
 
