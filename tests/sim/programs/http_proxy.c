@@ -23,7 +23,7 @@
 #define ORIGIN "http://10.0.0.1:80"
 #define PROXY "http://10.0.0.2:80"
 #define CLIENTS 2
-#define REQUESTS 6 /* of a client */
+#define REQUESTS 5 /* of a client */
 #define REQUESTS_MAX 64
 #define PIECE_MAX 3000
 #define TRIES 100
@@ -95,7 +95,7 @@ static size_t check_piece(unsigned number, size_t from, weir_msg *msg, bool is_r
 
 static size_t draw_size(void)
 {
-    static const unsigned limits[] = {1, 100, 4000, 4000, 40000, 100000};
+    static const unsigned limits[] = {1, 100, 100, 3000, 10000, 80000};
 
     return draw(limits[draw(6)]);
 }

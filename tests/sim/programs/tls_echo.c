@@ -21,9 +21,9 @@
 #define ADDRESS "10.0.0.1:443"
 #define NAME "sim.weir"
 #define CLIENTS 2
-#define CONNECTIONS 3 /* of a client */
+#define CONNECTIONS 2 /* of a client */
 #define HEADER 8
-#define BYTES_MAX 30000
+#define BYTES_MAX 20000
 #define PIECE_MAX 5000
 #define PATIENCE_NS weir_seconds(5)
 #define TRIES 100
