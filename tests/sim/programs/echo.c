@@ -14,7 +14,8 @@
 #define FLOOD_TOTAL 6000 /* of a client that stops reading, with small socket buffers */
 #define HIGH_MARK 2048
 #define PATIENCE_NS weir_seconds(3)
-#define MAX_WAITS 40
+#define CALM_AFTER 3
+#define MAX_WAITS 50
 
 enum {
     PATIENT,     /* waits for each answer, then closes */
@@ -146,7 +147,9 @@ static void on_patience(weir_ctx *ctx, weir_timer *timer)
     struct client *client = weir_ctx_state(ctx);
 
     if (sim_faults(BREAKING) == 0) {
-        if (++client->waits < MAX_WAITS &&
+        if (++client->waits == CALM_AFTER) /* TCP sends again once in a minute */
+            weir_sim_calm(weir_sim_current(), true);
+        if (client->waits < MAX_WAITS &&
             weir_ctx_timer_start(ctx, timer, PATIENCE_NS, on_patience) == 0)
             return;
         weir_sim_fail(weir_sim_current(), "client %u (%u) has waited too long", client->number,

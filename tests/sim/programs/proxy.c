@@ -18,7 +18,7 @@
 
 /* Faults that break a connection. */
 #define BREAKING (SIM_SCARCITY | SIM_KIND(RESET) | SIM_KIND(DEATH))
-#define SILENCING (BREAKING | SIM_KIND(PARTITION))
+#define SILENCING (BREAKING | SIM_KIND(PARTITION) | SIM_KIND(HOST_STOP))
 
 enum {
     FINISHES, /* half-closes behind its last byte, and closes when the other has ended, too */
