@@ -163,6 +163,7 @@ struct weir_executor {
     char name[16];
     uint64_t number; /* unique in the process; names are not */
     char labels[96]; /* of its metrics */
+    void *process;   /* its thread belongs to: weir__process_enter */
     _Atomic uint32_t state;
     _Atomic(const void *) owner;    /* the thread for which weir_in_executor is true */
     _Atomic(const void *) consumer; /* the thread that may access `turn` now */

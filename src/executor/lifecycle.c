@@ -143,6 +143,7 @@ int weir__executor_create(const weir__executor_type *type, const weir__executor_
     if (executor == NULL)
         return -ENOMEM;
     weir__executor_init(executor, type, options);
+    executor->process = weir__process_enter(NULL);
     err = weir_promise_create(NULL, &executor->lifecycle.termination);
     if (err < 0)
         goto fail;
@@ -652,12 +653,15 @@ static int start_thread(weir_executor *executor)
 {
     const weir_thread_factory *factory = &executor->options.thread_factory;
     weir__executor_thread *thread;
+    void *process;
     int err;
 
     weir__executor_threads_reap(&executor->lifecycle.threads);
     weir_executor_retain(executor); /* the thread's */
+    process = weir__process_enter(executor->process);
     err = weir__executor_thread_start(factory->start != NULL ? factory : NULL, executor->name,
                                       thread_main, executor, &thread);
+    (void)weir__process_enter(process);
     if (err < 0) {
         weir_executor_release(executor);
         return err;

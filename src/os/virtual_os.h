@@ -66,6 +66,10 @@ typedef struct weir__virtual_os {
 
     /* The calling process's own copy of a static variable, zeroed at first. Never NULL. */
     void *(*process_static)(const void *variable, size_t size);
+
+    /* Makes the calling thread one of another process, unless that is NULL; returns the process
+     * that it was one of. */
+    void *(*process_enter)(void *process);
 } weir__virtual_os;
 
 /* NULL = the kernel. */
@@ -90,6 +94,15 @@ static inline bool weir__os_is_virtual(void)
 static inline void *weir__process_static(void *variable, size_t size)
 {
     return weir__os_is_virtual() ? weir__virtual_os_set->process_static(variable, size) : variable;
+}
+
+/*
+ * Calls process_enter; returns NULL without a simulator. A thread that is started belongs to the
+ * process of its starter, which may be a thread that serves all of them, as the global executor's.
+ */
+static inline void *weir__process_enter(void *process)
+{
+    return weir__os_is_virtual() ? weir__virtual_os_set->process_enter(process) : NULL;
 }
 
 static inline void weir__preempt(void)

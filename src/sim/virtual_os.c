@@ -42,6 +42,15 @@ static weir_sim_process *process_of_thread(const char *name)
                : weir__sim_process();
 }
 
+static void *process_enter(void *process)
+{
+    weir_sim_process *before = weir__sim->current->process;
+
+    if (process != NULL)
+        weir__sim->current->process = process;
+    return before;
+}
+
 static int thread_start(const char *name, weir_thread_fn *fn, void *arg, uint64_t *ret_thread)
 {
     weir__sim_fiber *fiber = weir__sim_fiber_start(process_of_thread(name), name, fn, arg);
@@ -217,4 +226,5 @@ const weir__virtual_os weir__sim_virtual_os = {
     .environment_unset = weir__sim_environment_unset,
     .environment_entries = weir__sim_environment_entries,
     .process_static = weir__sim_process_static,
+    .process_enter = process_enter,
 };
