@@ -110,7 +110,7 @@ static void record(enum weir_sim_fault kind, uint64_t number)
         sim->fault_size = size;
     }
     sim->faults[sim->fault_count++] =
-        (weir_sim_fault_event){.kind = kind, .number = number, .time_ns = sim->now_ns};
+        (weir_sim_fault_event){.kind = kind, .number = number, .time_ns = weir_sim_now(sim)};
 }
 
 static bool decide(enum weir_sim_fault kind, double rate)
