@@ -149,10 +149,9 @@ typedef int weir_sim_main_fn(void *arg);
  * Runs a program in a world. These checks are always on: every fiber, descriptor, message, timer
  * and block of memory is gone at the end; no fiber waits for ever (a deadlock is reported with what
  * each one waits for); virtual time advances; what a stream delivers is what was written to it.
- * Thread: any that runs no loop.  Gives: ret_result, to weir_sim_result_free, also on WEIR_ESIM.
- * Fails: WEIR_ESIM (the run failed: see ret_result->failure), -EINVAL, -ENOMEM, -EBUSY (another
- * world runs, or a run has failed in this process: see .isolated), -EDEADLK, -ENOTSUP (the program
- * is linked with -static and glibc).
+ * Thread: any that runs no loop.  Gives: ret_result, also on WEIR_ESIM.  Fails: WEIR_ESIM (the run
+ * failed: see ret_result->failure), -EBUSY (another world runs, or one has failed: see .isolated),
+ * -EDEADLK, -EINVAL, -ENOMEM, -ENOTSUP (the program is linked with -static and glibc).
  */
 WEIR_API WEIR_MUST_USE int weir_sim_run(const weir_sim_options *options,
                                         weir_sim_program_fn *program, void *arg,
