@@ -226,18 +226,34 @@ static void print_line(const char *line, void *user_data)
     puts(line);
 }
 
-static void print_fault(const weir_sim_fault_event *fault)
+static void print_failure(const weir_sim_result *failed)
 {
-    printf("    %10.6f s  %s\n", (double)fault->time_ns / 1e9, weir_sim_fault_name(fault->kind));
+    printf("%s\n\nThe last events:\n%s\nThe faults:\n", failed->failure, failed->trace);
+    for (size_t i = 0; i < failed->fault_count; i++)
+        printf("%14.6f ms  %s\n", (double)failed->faults[i].time_ns / 1e6,
+               weir_sim_fault_name(failed->faults[i].kind));
+    if (failed->fault_count == 0)
+        printf("    none\n");
 }
 
-static void explain(const weir_sim_options *options, const weir_sim_result *failed)
+/* doc:begin reduce */
+/* Most faults of a run have nothing to do with its failure: shows a run with as few as possible. */
+static void explain(weir_sim_options *options, struct world *world, const weir_sim_result *failed)
 {
-    printf("seed %" PRIu64 " fails after %.6f s: %s\n\nThe last events:\n%s\n", options->seed,
-           (double)failed->time_ns / 1e9, failed->failure, failed->trace);
-    for (size_t i = 0; i < failed->fault_count; i++)
-        print_fault(&failed->faults[i]);
+    weir_sim_result reduced = {0};
+
+    printf("seed %" PRIu64 " fails after %.6f s and %zu faults: ", options->seed,
+           (double)failed->time_ns / 1e9, failed->fault_count);
+    options->on_trace = NULL;
+    if (weir_sim_reduce(options, run_world, world, failed, 0, NULL, &reduced) < 0) {
+        print_failure(failed);
+        return;
+    }
+    printf("%s\n\nWith %zu faults: ", failed->failure, reduced.fault_count);
+    print_failure(&reduced);
+    weir_sim_result_free(&reduced);
 }
+/* doc:end */
 
 /* The trace has the messages of the log. */
 static void ignore_log(void *user_data, enum weir_log_level level, const char *subsystem,
@@ -264,10 +280,11 @@ static bool run_seed(const struct command *command, uint64_t seed)
     weir_sim_result result = {0};
     int err;
 
+    options.isolated = !command->trace; /* a failure does not end this process, nor does a crash */
     options.on_trace = command->trace ? print_line : NULL;
     err = weir_sim_run(&options, run_world, &world, &result);
     if (err == WEIR_ESIM)
-        explain(&options, &result);
+        explain(&options, &world, &result);
     else if (err < 0)
         fprintf(stderr, "sim-bank: %s\n", weir_error_text(err));
     weir_sim_result_free(&result);
