@@ -117,6 +117,25 @@ static void write_state(const char *failure)
     write_result(WEIR_ESIM, &result);
 }
 
+/* sigdescr_np is unknown to musl, and strsignal may allocate. */
+static const char *signal_name(int number)
+{
+    switch (number) {
+    case SIGSEGV:
+        return "Segmentation fault";
+    case SIGABRT:
+        return "Aborted";
+    case SIGBUS:
+        return "Bus error";
+    case SIGFPE:
+        return "Floating point exception";
+    case SIGILL:
+        return "Illegal instruction";
+    default:
+        return "unknown";
+    }
+}
+
 static void on_crash(int number)
 {
     char text[96];
@@ -124,8 +143,7 @@ static void on_crash(int number)
     if (number == SIGALRM)
         (void)snprintf(text, sizeof(text), "no end: the run takes too much real time");
     else
-        (void)snprintf(text, sizeof(text), "crash: signal %d (%s)", number,
-                       sigdescr_np(number) != NULL ? sigdescr_np(number) : "unknown");
+        (void)snprintf(text, sizeof(text), "crash: signal %d (%s)", number, signal_name(number));
     write_state(text);
     _exit(1);
 }
