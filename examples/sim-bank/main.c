@@ -272,6 +272,7 @@ struct command {
     enum bank_bug bug;
 };
 
+/* doc:begin run */
 /* False if a world has failed. */
 static bool run_seed(const struct command *command, uint64_t seed)
 {
@@ -290,6 +291,7 @@ static bool run_seed(const struct command *command, uint64_t seed)
     weir_sim_result_free(&result);
     return err == 0;
 }
+/* doc:end */
 
 static void read_seeds(const char *name, const char *text, uint64_t *ret_first, uint64_t *ret_last)
 {
