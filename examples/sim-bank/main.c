@@ -121,7 +121,7 @@ static int client_main(void *arg)
     struct bank_client client;
     weir_sim *sim = weir_sim_current();
 
-    while (bank_client_open(&client, "10.0.0.1:7000") < 0)
+    while (bank_client_open(&client, "bank:7000") < 0)
         weir_sim_sleep(weir_ms(1));
     for (uint32_t number = 1; number <= TRANSFERS; number++) {
         struct bank_transfer transfer = {
@@ -249,7 +249,8 @@ static void explain(weir_sim_options *options, struct world *world, const weir_s
         print_failure(failed);
         return;
     }
-    printf("%s\n\nWith %zu faults: ", failed->failure, reduced.fault_count);
+    printf("%s\n\nReduced to %zu of %zu faults: ", failed->failure, reduced.fault_count,
+           failed->fault_count);
     print_failure(&reduced);
     weir_sim_result_free(&reduced);
 }
