@@ -10,18 +10,18 @@
 #ifdef WEIR_PLANTED
 
 /* clang-format off: one a line, X(name, what is wrong) */
-#define WEIR__PLANTED_MISTAKES(X)                                                       \
-    X(LOST_WAKEUP, "an executor that falls asleep does not look at its queue again")     \
-    X(PARTIAL_SEND, "the rest of a partial send is not sent")                            \
-    X(INTERRUPTED_RECEIVE, "an interrupted receive ends the connection")                 \
-    X(CONNECT_RELEASE, "the promise of a failed connect is not released")                \
-    X(CANCEL_RELEASE, "a cancelled promise is released twice")                           \
-    X(TIMER_REARM, "a periodic task that is late is not started again")                  \
-    X(ACCEPT_BACKOFF, "a listener that lacks descriptors does not accept again")         \
-    X(HALF_CLOSE, "a half close does not wait until everything is sent")                 \
-    X(OVERTAKEN, "a call to a channel that moves to another loop is overtaken")          \
-    X(POOL_CLOSED, "a pool hands out a connection that is closed")                       \
-    X(POOL_NO_MEMORY, "a pool leaks memory when it cannot connect")                      \
+#define WEIR__PLANTED_MISTAKES(X)                                                    \
+    X(LOST_WAKEUP, "an executor that falls asleep does not look at its queue again") \
+    X(PARTIAL_SEND, "the rest of a partial send is not sent")                        \
+    X(INTERRUPTED_RECEIVE, "an interrupted receive ends the connection")             \
+    X(CONNECT_RELEASE, "the promise of a failed connect is not released")            \
+    X(CANCEL_RELEASE, "a cancelled promise is released twice")                       \
+    X(TIMER_REARM, "a periodic task that is late is not started again")              \
+    X(ACCEPT_BACKOFF, "a listener that lacks descriptors does not accept again")     \
+    X(HALF_CLOSE, "a half close does not wait until everything is sent")             \
+    X(OVERTAKEN, "a call to a channel that moves to another loop is overtaken")      \
+    X(POOL_CLOSED, "a pool hands out a connection that is closed")                   \
+    X(POOL_NO_MEMORY, "a pool leaks memory when it cannot connect")                  \
     X(DRAIN, "a connection that drains does not wait for its handlers")
 /* clang-format on */
 

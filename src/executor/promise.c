@@ -40,8 +40,8 @@
 
 #include "base/block_cache.h"
 #include "base/log.h"
-#include "base/planted.h"
 #include "base/memory.h"
+#include "base/planted.h"
 #include "base/refcount.h"
 #include "executor/executor.h"
 #include "os/futex.h"

@@ -5,6 +5,8 @@
 #ifndef WEIR_SIM_SANITIZER_H
 #define WEIR_SIM_SANITIZER_H
 
+#include <stddef.h> /* a header is not empty */
+
 #if defined(__SANITIZE_ADDRESS__)
 #define WEIR__SIM_ASAN 1
 #elif defined(__has_feature)

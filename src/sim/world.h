@@ -182,7 +182,7 @@ struct weir_sim_process {
     weir_sim_process *child;  /* the last one that it started */
     bool is_reaped;
     weir__list pidfds;
-    char **environment; /* to NULL; NULL = empty */
+    char **environment;   /* to NULL; NULL = empty */
     int first_descriptor; /* of those that it was given */
 };
 

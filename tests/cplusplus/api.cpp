@@ -180,6 +180,7 @@ struct manual {
 void use_clock(manual &on)
 {
     EXPECT(weir_clock_monotonic()->now(weir_clock_monotonic()) > 0);
+    EXPECT(weir_time_of_day() > 0 && weir_time_of_day_coarse() > 0);
     EXPECT(weir_manual_clock_set(on.clock, weir_ms(1)) == 0);
     EXPECT(weir_manual_clock_advance(on.clock, weir_ms(1)) == 0);
 }

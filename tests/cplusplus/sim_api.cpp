@@ -94,6 +94,8 @@ int program(weir_sim *sim, void *arg)
     weir_sim_signal(process, SIGTERM);
     if (counted->is_broken)
         weir_sim_fail(sim, "broken on purpose");
+    if (weir_sim_child(process) != nullptr)
+        return -EINVAL;
     return weir_sim_join(process);
 }
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""./dev soak sim [SEEDS] [FIRST]: runs simulated programs, SEEDS (1,000,000) worlds in all, which are
-divided among the programs; the seeds of each begin with FIRST (100,000).
+"""./dev soak sim [SEEDS] [FIRST]: runs simulated programs, SEEDS (1,000,000) worlds in all, divided
+among the programs; the seeds of each begin with FIRST (100,000).
 
 Every failure is reported with its seed and a reduced list of faults; the run continues.
 """

@@ -90,7 +90,7 @@ struct client {
     unsigned number, behaviour;
     unsigned total, sent, received;
     unsigned waits;
-    unsigned leaves_at; /* EARLY, RESETTER: after so many answers */
+    unsigned leaves_at; /* EARLY, RESETTER: after this number of answers */
     bool has_left;      /* on purpose */
     bool saw_end;
 };
@@ -141,7 +141,7 @@ static void on_timer(weir_ctx *ctx, weir_timer *timer)
         leave(ctx, weir_ctx_state(ctx));
 }
 
-/* A server that died behind a partition is never heard of again. */
+/* A server that died behind a partition never answers again. */
 static void on_patience(weir_ctx *ctx, weir_timer *timer)
 {
     struct client *client = weir_ctx_state(ctx);

@@ -24,8 +24,8 @@ void sim_draw_rates(uint64_t seed, uint32_t kinds, weir_sim_options *options);
  * fail. Succeeds if the process was killed.
  */
 int sim_serve_stubbornly(const char *address, int threads,
-                         int (*init_child)(weir_channel *channel, void *user_data),
-                         void *user_data, const weir_channel_options *child_options);
+                         int (*init_child)(weir_channel *channel, void *user_data), void *user_data,
+                         const weir_channel_options *child_options);
 
 /* Waits until a process of the host listens, or the process has ended. */
 void sim_await_listener(weir_sim_host *host, weir_sim_process *process);

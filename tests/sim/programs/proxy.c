@@ -365,7 +365,7 @@ static int client_main(void *arg)
         if (is_rough)
             weir_sim_sleep(sim_delay(weir_ms(10)));
     }
-    /* An end that was reset or died behind a partition is never heard of again. */
+    /* An end that was reset or died behind a partition never reports it. */
     for (int64_t waited_ns = 0; open_ends > 0; waited_ns += weir_ms(50)) {
         if (waited_ns > weir_seconds(sim_faults(SILENCING) > 0 ? 5 : 200)) {
             has_given_up = true;
