@@ -228,6 +228,8 @@ static void on_closed(weir_promise *promise, void *arg)
     bool is_last;
 
     (void)promise;
+    if (WEIR__PLANTED(POOL_CLOSED) && pooled->state == WEIR__POOLED_IDLE)
+        return;
     weir__refs_retain(&pool->refs);
     weir__mutex_lock(&pool->lock);
     is_last = leave(pooled);

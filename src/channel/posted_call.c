@@ -41,28 +41,37 @@ static int forward(weir__posted_call *call)
     return err;
 }
 
-/* A planted mistake: takes a call to the old loop once more, while others go to the new one. */
-static bool goes_astray(weir__posted_call *call)
-{
-    static unsigned count;
-
-    return WEIR__PLANTED(OVERTAKEN) && ++count % 2 == 0 && weir__current != NULL &&
-           weir__executor_post(weir__current, &call->task, WEIR__NOW) == 0;
-}
-
 static void on_call(void *arg, int status)
 {
     weir__posted_call *call = arg;
     int err = 0;
 
     if (!weir__channel_in_loop(call->channel)) { /* also if the previous loop ends */
-        if (status == 0 && goes_astray(call))
-            return;
         err = forward(call);
         if (err == 0)
             return;
     }
     finish(call, status < 0 ? status : err);
+}
+
+/* A planted mistake: a write to a channel without a loop waits until another call was made. */
+static void on_call_out_of_order(void *arg, int status)
+{
+    static weir__posted_call *late;
+    weir__posted_call *call = arg, *next = NULL;
+
+    if (late == NULL && status == 0 && call->arg != NULL && call->done == NULL &&
+        weir_channel_is_active(call->channel) && !weir_channel_is_registered(call->channel)) {
+        late = call;
+        return;
+    }
+    if (late != NULL && weir_channel_is_registered(late->channel)) {
+        next = late;
+        late = NULL;
+    }
+    on_call(call, status);
+    if (next != NULL)
+        on_call(next, status);
 }
 
 int weir__posted_call_post(weir_channel *channel, const weir__posted_call *call, bool lazily)
@@ -74,7 +83,7 @@ int weir__posted_call_post(weir_channel *channel, const weir__posted_call *call,
     if (node == NULL)
         return -ENOMEM;
     *node = *call;
-    weir_task_init(&node->task, on_call, node);
+    weir_task_init(&node->task, WEIR__PLANTED(OVERTAKEN) ? on_call_out_of_order : on_call, node);
     node->channel = weir_channel_retain(channel);
     if (node->done != NULL)
         weir_promise_retain(node->done);

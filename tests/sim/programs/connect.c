@@ -11,6 +11,19 @@
 #define ATTEMPTS 30
 #define RECOVERY_NS weir_seconds(60)
 
+static void close_at_once(weir_ctx *ctx)
+{
+    weir_close(ctx, NULL);
+}
+
+static const weir_handler closer = {.name = "closer", .active = close_at_once};
+
+static int init_child(weir_channel *channel, void *user_data)
+{
+    (void)user_data;
+    return weir_pipeline_add_last(weir_channel_pipeline(channel), &closer, NULL);
+}
+
 static int no_handlers(weir_channel *channel, void *user_data)
 {
     (void)channel;
@@ -26,7 +39,7 @@ static int serve_once(void)
 
     if (err == 0)
         err = weir_server_start(WEIR_SERVER_OPTIONS(.workers = workers, .address = "0.0.0.0:8007",
-                                                    .init_child = no_handlers),
+                                                    .init_child = init_child),
                                 &server);
     if (err == 0)
         err = weir_server_run(server);
@@ -58,6 +71,16 @@ static const char *draw_address(weir_sim *sim)
     return addresses[weir_sim_random(sim, 4)];
 }
 
+/* Waits until the server has closed the connection: it was accepted, not only established. */
+static int finish(weir_channel *channel, bool is_impatient)
+{
+    weir_promise *closed = weir_channel_closed(channel);
+    int err = closed != NULL && !is_impatient ? weir_promise_sync(closed, weir_seconds(5)) : 0;
+
+    weir_channel_close(channel, NULL);
+    return err;
+}
+
 static int attempt(weir_group *group, const char *address, bool may_cancel)
 {
     weir_sim *sim = weir_sim_current();
@@ -75,7 +98,7 @@ static int attempt(weir_group *group, const char *address, bool may_cancel)
     }
     err = weir_promise_sync(connecting, WEIR_NEVER);
     if (err == 0)
-        weir_channel_close(weir_promise_value(connecting), NULL);
+        err = finish(weir_promise_value(connecting), may_cancel);
     weir_promise_release(connecting);
     return err;
 }

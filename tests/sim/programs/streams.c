@@ -10,9 +10,9 @@
 #include "sim/programs/parts.h"
 #include "sim/programs/program.h"
 
-#define CONNECTIONS 4
-#define CHUNKS 30
-#define MAX_CHUNK 3000
+#define CONNECTIONS 2
+#define CHUNKS 15
+#define MAX_CHUNK 2000
 
 static uint8_t byte_at(uint64_t position)
 {
@@ -150,7 +150,7 @@ static int sync_and_release(weir_promise *promise)
     return err;
 }
 
-/* Writes before, during and after the move; the order holds for those after its end. */
+/* Writes before, while it has no loop, and after it was registered with the next. */
 static int move(weir_group *group, weir_channel *channel, struct client *client)
 {
     weir_promise *done;
@@ -167,23 +167,36 @@ static int move(weir_group *group, weir_channel *channel, struct client *client)
         return err;
     err = write_chunk(channel, client);
     weir_group_register(group, channel, done);
-    if (err == 0)
-        err = write_chunk(channel, client);
     if (sync_and_release(done) < 0 || err < 0)
         return err < 0 ? err : -EIO;
     return write_chunk(channel, client);
+}
+
+/* The server may need some time to start. */
+static int connect_client(weir_group *group, struct client *client, weir_promise **ret_connecting)
+{
+    for (;;) {
+        int err =
+            weir_client_connect(WEIR_CLIENT_OPTIONS(.group = group, .address = "10.0.0.1:8007",
+                                                    .init = init_client, .user_data = client),
+                                ret_connecting);
+
+        if (err == 0)
+            err = weir_promise_sync(*ret_connecting, WEIR_NEVER);
+        if (err != -ECONNREFUSED)
+            return err;
+        weir_promise_release(*ret_connecting);
+        *ret_connecting = NULL;
+        weir_sim_sleep(weir_ms(10));
+    }
 }
 
 static int upload(weir_group *group, struct client *client)
 {
     weir_promise *connecting = NULL;
     weir_channel *channel = NULL;
-    int err = weir_client_connect(WEIR_CLIENT_OPTIONS(.group = group, .address = "10.0.0.1:8007",
-                                                      .init = init_client, .user_data = client),
-                                  &connecting);
+    int err = connect_client(group, client, &connecting);
 
-    if (err == 0)
-        err = weir_promise_sync(connecting, WEIR_NEVER);
     if (err == 0)
         channel = weir_promise_value(connecting);
     for (unsigned i = 0; i < CHUNKS && err == 0; i++)

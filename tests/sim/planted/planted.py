@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""planted.py SIM [LAST]: the simulator finds each mistake of planted.txt, with the seeds that are
+listed there, or with those from 1 to LAST. Prints the seed and the failure. Without a mistake the
+same programs pass.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+LIST = pathlib.Path(__file__).resolve().parent / "planted.txt"
+
+
+def run(sim, mistake, program, last):
+    command = [sim, program, "--planted", mistake, "--seeds", f"1-{last}", "--quiet",
+               "--jobs", "1"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+def names(sim):
+    listed = subprocess.run([sim, "--list-planted"], check=True, capture_output=True, text=True)
+    return {line.split()[0] for line in listed.stdout.splitlines()}
+
+
+def main(sim, last=None):
+    rows = [line.split() for line in LIST.read_text().splitlines() if not line.startswith("#")]
+    missing = names(sim) - {row[0] for row in rows}
+    failures = [f"{name}: not in {LIST.name}" for name in missing]
+    for mistake, program, listed in rows:
+        status, output, errors = run(sim, mistake, program, last or listed)
+        found = re.search(r"seed (\d+) FAILED: (.*)", output)
+        if status == 1 and found:
+            print(f"{mistake:20} {program:8} seed {found[1]:>5}: {found[2]}", flush=True)
+        else:
+            failures.append(f"{mistake}: {program} does not find it: {output}{errors}")
+    for program in sorted({row[1] for row in rows}):
+        status, output, errors = run(sim, "NONE", program, 20)
+        if status != 0:
+            failures.append(f"{program} fails without a mistake: {output}{errors}")
+    print("\n".join(failures) or f"{len(rows)} mistakes found")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
