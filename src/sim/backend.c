@@ -12,7 +12,9 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "sim/world.h"
+#include "sim/network.h"
+
+#define BUSY_MAX 64 /* after that, a loop that is never idle lets others run */
 
 struct weir__sim_io {
     weir__io io;
@@ -20,6 +22,7 @@ struct weir__sim_io {
     unsigned batch; /* of the ready ones, those that the current dispatch delivers */
     unsigned ready_count;
     bool woken;
+    unsigned busy; /* waits in a row that did not wait */
     weir__sim_fiber *waiter;
 };
 
@@ -30,10 +33,20 @@ static weir__sim_io *sim_io_of(weir__io *io)
 
 /* ---- readiness ---- */
 
-/* A descriptor of a dead process is ready for everything, and everything fails. */
+/*
+ * A descriptor of a dead process is ready for everything, and everything fails. But a datagram
+ * socket that fails continues to receive: it receives nothing, and only sending fails.
+ */
+static unsigned events_of_dead(const weir__sim_descriptor *descriptor)
+{
+    const weir__sim_socket *socket = (const weir__sim_socket *)(const void *)descriptor->file;
+
+    return socket->kind == SOCK_DGRAM ? POLLOUT : POLLIN | POLLOUT | POLLERR | POLLHUP | POLLRDHUP;
+}
+
 static unsigned events_of(weir__sim_descriptor *descriptor)
 {
-    unsigned events = descriptor->is_dead ? POLLIN | POLLOUT | POLLERR | POLLHUP | POLLRDHUP
+    unsigned events = descriptor->is_dead ? events_of_dead(descriptor)
                                           : descriptor->file->type->poll(descriptor->file);
 
     return events & (descriptor->handle->armed | POLLERR | POLLHUP);
@@ -133,10 +146,15 @@ static int sim_wait(weir__io *io, int64_t deadline_ns)
         return (int)self->batch;
     atomic_fetch_add_explicit(&io->stats.waits, 1, memory_order_relaxed);
     weir__sim_preempt();
+    if (++self->busy == BUSY_MAX) { /* also in a calm world */
+        self->busy = 0;
+        weir__sim_yield();
+    }
     if (self->ready_count == 0 && !self->woken && deadline_ns > weir__sim->now_ns) {
         self->waiter = weir__sim->current;
         (void)weir__sim_wait("I/O", io, deadline_ns);
         self->waiter = NULL;
+        self->busy = 0;
     }
     io->woken = self->woken;
     self->woken = false;

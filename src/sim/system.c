@@ -46,7 +46,7 @@ static weir__sim_socket *usable(int descriptor, int *ret_err)
     if (socket == NULL)
         *ret_err = weir__sim_file_of(descriptor) != NULL ? -ENOTSOCK : -EBADF;
     else if (weir__sim_descriptor_of(descriptor)->is_dead)
-        *ret_err = -ECONNRESET;
+        *ret_err = socket->kind == SOCK_DGRAM ? -ENETDOWN : -ECONNRESET;
     return *ret_err == 0 ? socket : NULL;
 }
 
@@ -304,7 +304,7 @@ static ssize_t sim_recvmsg(int descriptor, struct msghdr *message, int flags)
     ssize_t length;
 
     if (socket == NULL)
-        return returned(err);
+        return returned(err == -ENETDOWN ? -EAGAIN : err); /* datagrams: nothing comes any more */
     if ((flags & MSG_ERRQUEUE) != 0)
         return returned(-EAGAIN);
     if (weir__sim_fault(WEIR_SIM_FAULT_INTERRUPTED))
