@@ -11,6 +11,8 @@
  *      file.c         descriptors of a process; eventfds
  *      network.c      hosts, addresses, links
  *      tcp.c udp.c unix.c   sockets
+ *      unix_path.c    files of Unix sockets
+ *      stream.c packet.c    bytes under way, and the check that they arrive unchanged
  *      fault.c        decisions about faults
  *      trace.c        events as text, and their hash
  *      memory.c       the allocator of weir in a world

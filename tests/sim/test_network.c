@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "sim/stream.h"
+#include "support/sim/echo.h"
 #include "support/sim/net.h"
 
 #define ARRIVAL weir_ms(20) /* by then everything has arrived */
@@ -731,6 +732,23 @@ static void kill_process(struct net *net)
 TEST(tcp, the_sockets_of_a_killed_process_close)
 {
     net_run(NULL, kill_process);
+}
+
+/* ---- channels ---- */
+
+TEST(tcp, channels_echo_through_outages)
+{
+    echo_run(WEIR_SIM_OPTIONS(.rates = {[WEIR_SIM_FAULT_PARTITION] = 4,
+                                        [WEIR_SIM_FAULT_HOST_STOP] = 3,
+                                        [WEIR_SIM_FAULT_SHORT_READ] = 0.3,
+                                        [WEIR_SIM_FAULT_SHORT_WRITE] = 0.3,
+                                        [WEIR_SIM_FAULT_INTERRUPTED] = 0.1},
+                              .max_outage_ns = weir_ms(100)),
+             &(const struct echo){.kind = WEIR_KIND_STREAM,
+                                  .server_address = "[::]:8007",
+                                  .client_address = "10.0.0.2:8007",
+                                  .size = 5000,
+                                  .batch = 30});
 }
 
 /* ---- the check ---- */

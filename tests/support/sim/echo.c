@@ -10,6 +10,7 @@
 #define SEEDS 20
 #define MESSAGES 100
 #define PATIENCE weir_ms(50) /* until an answer is missed */
+#define TRIES 2000
 
 /* ---- the server ---- */
 
@@ -172,7 +173,7 @@ static void exchange(weir_channel *channel, const struct client *client)
         for (unsigned tries = 0; send_batch(channel, client, first, sends) > 0; tries++) {
             weir_sim_sleep(PATIENCE);
             sends = client->echo->kind == WEIR_KIND_DATAGRAM; /* others lose nothing */
-            if (tries == 100) {
+            if (tries == TRIES) {
                 weir_sim_fail(weir_sim_current(), "no answer to message %u", first);
                 return;
             }
@@ -244,19 +245,30 @@ static int program(weir_sim *sim, void *arg)
     return weir_sim_join(server);
 }
 
+/* Returns the hash of the run. */
+static uint64_t run_seed(const weir_sim_options *options, uint64_t seed, const struct echo *echo)
+{
+    weir_sim_options with_seed = options != NULL ? *options : *WEIR_SIM_OPTIONS(.seed = 0);
+    weir_sim_result result = {0};
+    uint64_t hash;
+    int err;
+
+    with_seed.seed = seed;
+    err = weir_sim_run(&with_seed, program, &echo, &result);
+    if (err < 0)
+        fail_msg("seed %llu: %s: %s\n%s", (unsigned long long)seed, weir_error_text(err),
+                 result.failure != NULL ? result.failure : "",
+                 result.trace != NULL ? result.trace : "");
+    hash = result.hash;
+    weir_sim_result_free(&result);
+    return hash;
+}
+
 void echo_run(const weir_sim_options *options, const struct echo *echo)
 {
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-        weir_sim_options with_seed = options != NULL ? *options : *WEIR_SIM_OPTIONS(.seed = 0);
-        weir_sim_result result = {0};
-        int err;
+        uint64_t hash = run_seed(options, seed, echo);
 
-        with_seed.seed = seed;
-        err = weir_sim_run(&with_seed, program, &echo, &result);
-        if (err < 0)
-            fail_msg("seed %llu: %s: %s\n%s", (unsigned long long)seed, weir_error_text(err),
-                     result.failure != NULL ? result.failure : "",
-                     result.trace != NULL ? result.trace : "");
-        weir_sim_result_free(&result);
+        assert_true(run_seed(options, seed, echo) == hash);
     }
 }

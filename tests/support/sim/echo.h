@@ -17,7 +17,8 @@ struct echo {
     unsigned batch; /* messages that are sent at once */
 };
 
-/* Runs with 20 seeds. `options` may be NULL. Fails the test if a run fails. */
+/* Runs with 20 seeds, twice each. `options` may be NULL. Fails the test if a run fails, or if two
+ * runs of one seed differ. */
 void echo_run(const weir_sim_options *options, const struct echo *echo);
 
 #endif
