@@ -477,6 +477,45 @@ TEST(tls_handshake, offloaded_stops_reading_while_it_waits_for_the_last_step)
     (void)sem_destroy(&gate);
 }
 
+static void record_drained(weir_ctx *ctx, const weir_msg *event)
+{
+    if (event == weir_event_input_drained())
+        event_log_write(&tls_side_of(ctx)->events, "drained");
+}
+
+/* Nothing follows the bytes of the last step, so reading is not paused. */
+TEST(tls_handshake, offloaded_keeps_all_events_of_the_end_behind_what_came_before)
+{
+    struct tls_pair pair;
+
+    assert_int_equal(sem_init(&gate, 0, 0), 0);
+    assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1), &workers), 0);
+    tls_pair_prepare(
+        &pair,
+        &(const struct tls_pair_options){
+            .server = WEIR_TLS_OPTIONS(.offload = workers),
+            .server_channel =
+                WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.half_closure = true))});
+    pair.is_joined = true;
+    pair.server.on_event = record_drained;
+    assert_int_equal(weir_embedded_register(pair.server.embedded), 0);
+    assert_int_equal(weir_embedded_register(pair.client.embedded), 0);
+    tls_side_write(&pair.client, tls_pair_bytes(200), NULL);
+    weir_channel_close(pair.client.channel, NULL);
+    assert_true(tls_pair_transfer(&pair, &pair.client, &pair.server));
+    while (!tls_pair_transfer(&pair, &pair.server, &pair.client)) /* an offloaded step */
+        weir_embedded_run(pair.server.embedded);
+    assert_int_equal(weir_execute(weir_group_next(workers), wait_at_gate, NULL), 0);
+    tls_pair_run(&pair); /* Finished, 200 bytes and close_notify at once; the end */
+    assert_events(&pair.client.events, "handshake(ok) inactive");
+    assert_events(&pair.server.events, "");
+    assert_int_equal(sem_post(&gate), 0);
+    await(&pair, "", "handshake(ok) read(200) ended input-closed drained");
+    tls_pair_close(&pair);
+    end_group(workers);
+    (void)sem_destroy(&gate);
+}
+
 static void open_gate(void *arg, int status)
 {
     (void)arg;

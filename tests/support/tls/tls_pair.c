@@ -51,6 +51,8 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
     struct tls_side *side = tls_side_of(ctx);
     const weir_tls_handshake *handshake = weir_tls_handshake_of(event);
 
+    if (side->on_event != NULL)
+        side->on_event(ctx, event);
     if (handshake != NULL)
         on_handshake(ctx, handshake);
     else if (event == weir_event_tls_closed())

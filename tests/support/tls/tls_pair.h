@@ -39,6 +39,7 @@ struct tls_side {
     void (*on_read)(weir_ctx *ctx, weir_msg *msg); /* takes msg */
     void (*on_read_complete)(weir_ctx *ctx);
     void (*on_ended)(weir_ctx *ctx);
+    void (*on_event)(weir_ctx *ctx, const weir_msg *event); /* any, before it is recorded */
     void (*on_error)(weir_ctx *ctx, int err);
     void (*on_writability)(weir_ctx *ctx);
 };
