@@ -784,3 +784,21 @@ TEST(http_client, rejects_wrong_options)
                      -ENOTSUP);
     weir_group_release(group);
 }
+
+TEST(http_client, is_closed_with_a_group_that_cannot_start_its_thread)
+{
+    weir_http_client *client;
+    weir_promise *closed;
+    weir_group *group;
+
+    assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1), &group), 0);
+    assert_int_equal(weir_http_client_create(WEIR_HTTP_CLIENT_OPTIONS(.group = group), &client), 0);
+    closed = weir_promise_retain(weir_http_client_closed(client));
+    test_memory_fail_at(1);
+    weir_http_client_release(client);
+    assert_true(test_memory_failed());
+    test_memory_fail_at(0);
+    weir_group_release(group);
+    assert_int_equal(weir_promise_await(closed, TEST_TIMEOUT_NS), 0);
+    weir_promise_release(closed);
+}
