@@ -333,6 +333,19 @@ static int check_write(weir_channel *channel, const weir_msg *msg, int64_t cost)
     return err;
 }
 
+/*
+ * A write is lost, and its writer cannot know: what follows must not be sent, or the peer would get
+ * a stream with a gap. The error may reach the tail too late for that, behind remote handlers.
+ */
+static void stop_stream(weir_channel *channel)
+{
+    if (channel->transport->reset == NULL || weir__channel_phase(channel) != WEIR__OPEN ||
+        weir__channel_options(channel)->keep_open_on_error)
+        return;
+    channel->flags |= WEIR__RESETS;
+    weir__channel_begin_closing(channel, -ENOMEM);
+}
+
 /* Names the message type that no encoder handled. */
 static __attribute__((noinline, cold)) void reject_write(weir_channel *channel, weir_msg *msg,
                                                          weir_promise *done, int err)
@@ -347,6 +360,8 @@ static __attribute__((noinline, cold)) void reject_write(weir_channel *channel, 
                        channel->transport->name, name != NULL ? name : "(no name)");
     weir_msg_release(msg);
     report_write(channel, done, err, is_odd ? detail : NULL);
+    if (err == -ENOMEM && done == NULL)
+        stop_stream(channel);
 }
 
 static inline void append(weir_channel *channel, weir__entry *entry, weir_msg *msg,
