@@ -271,6 +271,8 @@ static int run_server(void)
     sim_end_group(server.loops[1]);
     sim_end_group(server.loops[0]);
     sim_end_group(server.others);
+    for (int i = 0; i < 1000 && server.moving > 0; i++)
+        weir_sim_sleep(weir_ms(1)); /* listeners of ended executors run on the global one */
     if (server.moving > 0)
         weir_sim_fail(weir_sim_current(), "%u moves have not ended", server.moving);
     return err;
