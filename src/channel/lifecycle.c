@@ -348,7 +348,8 @@ static bool must_linger(const weir_channel *channel)
     const weir_channel_options *options = weir__channel_options(channel);
 
     return channel->transport->lingers && !options->reset_on_close &&
-           options->close_timeout_ns > 0 && !weir__channel_has(channel, WEIR__INPUT_SHUT) &&
+           !weir__channel_has(channel, WEIR__RESETS) && options->close_timeout_ns > 0 &&
+           !weir__channel_has(channel, WEIR__INPUT_SHUT) &&
            !atomic_load_explicit(&channel->skip_linger, memory_order_relaxed) &&
            channel->transport->shut_output != NULL;
 }
@@ -360,7 +361,7 @@ static void finish_half_closure(weir_channel *channel)
     int err;
 
     if (!weir__channel_has(channel, WEIR__OUTPUT_CLOSED) ||
-        weir__channel_has(channel, WEIR__OUTPUT_SHUT) ||
+        weir__channel_has(channel, WEIR__OUTPUT_SHUT | WEIR__RESETS) ||
         weir__channel_options(channel)->reset_on_close)
         return;
     err = channel->transport->shut_output(channel);

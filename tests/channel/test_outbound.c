@@ -775,7 +775,7 @@ TEST(outbound, fails_what_was_lent_when_the_send_fails)
     weir_channel_flush(tc.channel);
     event_log_clear(&tc.events);
     tc_end_send(&tc, -EPIPE);
-    assert_events(&tc.events, "ab=EPIPE CLOSE");
+    assert_events(&tc.events, "ab=EPIPE RESET CLOSE");
     tc_close(&tc);
 }
 
@@ -836,7 +836,7 @@ TEST(outbound, fails_and_closes_when_sending_fails)
     tc_write(&tc, "b", NULL);
     event_log_clear(&tc.events);
     weir_channel_flush(tc.channel);
-    assert_events(&tc.events, "a.flush FLUSH a=EPIPE a.error(EPIPE) a.close FIN CLOSE");
+    assert_events(&tc.events, "a.flush FLUSH a=EPIPE a.error(EPIPE) a.close RESET CLOSE");
     tc_close(&tc);
 }
 
