@@ -9,6 +9,9 @@
 #include "base/memory.h"
 #include "channel/channel.h"
 #include "channel/node_pool.h"
+#include "os/thread.h"
+
+#define RETRY_NS weir_ms(1)
 
 /* Events without contents. The first four are two pairs of a beginning and its end. */
 enum { PAIRED = 4 };
@@ -244,15 +247,32 @@ static void append_locked(weir__mailbox *box, weir__mail *node, uint32_t slot)
         box->flushing++;
 }
 
-/* An executor that has ended refuses the task: then the global one runs it. */
+/* The only thread that is sure to exist waits: handlers run on their own executor or not at all. */
+static void on_retry(void *arg, int status)
+{
+    (void)status;
+    weir__thread_sleep(RETRY_NS);
+    weir__mailbox_repost(arg);
+}
+
+/*
+ * An executor that has ended refuses the task: then the global one runs it. One whose thread cannot
+ * be started, for want of memory, is asked again later.
+ */
 void weir__mailbox_repost(weir__mailbox *box)
 {
     weir_channel *channel = weir_channel_retain(box->channel); /* the task may end at once */
     weir_executor *executor =
         box->executor != NULL ? box->executor : weir__channel_executor(channel);
+    weir_task *task = &box->task;
 
-    if (weir__executor_post(executor, &box->task, WEIR__NOW) < 0)
-        (void)weir__executor_post(weir_executor_global(), &box->task, WEIR__NOW);
+    if (weir__executor_post(executor, task, WEIR__NOW) < 0) {
+        if (weir__executor_state(executor) < WEIR_EXECUTOR_SHUTDOWN) {
+            task = &box->retry;
+            weir_task_init(task, on_retry, box);
+        }
+        (void)weir__executor_post(weir_executor_global(), task, WEIR__NOW);
+    }
     weir_channel_release(channel);
 }
 

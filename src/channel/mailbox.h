@@ -48,6 +48,7 @@ typedef struct weir__mailbox {
     weir_channel *channel;
     weir_executor *executor; /* NULL: the channel's loop */
     weir_task task;
+    weir_task retry; /* of a post, on the global executor */
 
     weir__mutex lock; /* guards the rest */
     weir__list nodes;
