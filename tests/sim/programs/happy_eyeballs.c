@@ -78,6 +78,7 @@ struct race {
 };
 
 struct attempt {
+    weir_timer patience; /* with the echo: a reset may have been lost */
     struct race *race;
 };
 
@@ -89,6 +90,12 @@ static void attempt_deinit(void *state)
         self->race->open--;
 }
 
+static void on_patience(weir_ctx *ctx, weir_timer *timer)
+{
+    (void)timer;
+    weir_channel_abort(weir_ctx_channel(ctx), NULL);
+}
+
 static void attempt_active(weir_ctx *ctx)
 {
     struct attempt *self = weir_ctx_state(ctx);
@@ -97,7 +104,8 @@ static void attempt_active(weir_ctx *ctx)
     if (++self->race->active > 1)
         weir_sim_fail(weir_sim_current(), "race %u: two connections are active",
                       self->race->number);
-    if (weir_buf_create(1, 0, &buf) < 0) {
+    if (weir_ctx_timer_start(ctx, &self->patience, weir_seconds(100), on_patience) < 0 ||
+        weir_buf_create(1, 0, &buf) < 0) {
         weir_close(ctx, NULL);
         return;
     }
