@@ -569,7 +569,7 @@ size_t weir__sim_message_size(const struct msghdr *message)
 {
     size_t size = 0;
 
-    for (size_t i = 0; i < message->msg_iovlen; i++)
+    for (size_t i = 0; i < (size_t)message->msg_iovlen; i++)
         size += message->msg_iov[i].iov_len;
     return size;
 }
@@ -578,7 +578,7 @@ size_t weir__sim_copy_in(void *to, size_t size, const struct msghdr *message, si
 {
     char *at = to;
 
-    for (size_t i = 0; i < message->msg_iovlen && size > 0; i++) {
+    for (size_t i = 0; i < (size_t)message->msg_iovlen && size > 0; i++) {
         const struct iovec *part = &message->msg_iov[i];
         size_t length;
 
@@ -599,7 +599,7 @@ size_t weir__sim_copy_out(const struct msghdr *message, size_t skip, const void 
 {
     const char *at = from;
 
-    for (size_t i = 0; i < message->msg_iovlen && size > 0; i++) {
+    for (size_t i = 0; i < (size_t)message->msg_iovlen && size > 0; i++) {
         const struct iovec *part = &message->msg_iov[i];
         size_t length;
 

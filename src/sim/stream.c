@@ -10,7 +10,7 @@
 void weir__sim_checksum_add(weir__sim_checksum *checksum, const struct msghdr *message,
                             size_t offset, size_t length)
 {
-    for (size_t i = 0; i < message->msg_iovlen && length > 0; i++) {
+    for (size_t i = 0; i < (size_t)message->msg_iovlen && length > 0; i++) {
         const uint8_t *bytes = message->msg_iov[i].iov_base;
         size_t size = message->msg_iov[i].iov_len;
 
