@@ -15,7 +15,7 @@ namespace
 {
 
 struct counts {
-    int checks, ends, starts, attempts;
+    int checks, ends, starts;
     bool is_broken;
 };
 
@@ -75,7 +75,10 @@ int program(weir_sim *sim, void *arg)
     weir_sim_host *host = nullptr, *other = nullptr;
     weir_sim_process *process = nullptr;
     int64_t before = weir_sim_now(sim);
+    bool is_broken = counted->is_broken;
 
+    *counted = counts();
+    counted->is_broken = is_broken;
     EXPECT(weir_sim_current() == sim);
     EXPECT(weir_sim_check(sim, count_check, arg) == 0);
     EXPECT(weir_sim_host_create(sim, "server", "10.0.0.1 fd00::1", &host) == 0);
@@ -108,6 +111,7 @@ void on_attempt(unsigned attempt, size_t faults_left, void *)
 void use_worlds()
 {
     counts counted = counts();
+    weir_sim_options isolated = *WEIR_SIM_OPTIONS();
     weir_sim_result result = weir_sim_result(), again = weir_sim_result();
 
     EXPECT(weir_sim_run(WEIR_SIM_OPTIONS(), program, &counted, &result) == 0);
@@ -116,12 +120,12 @@ void use_worlds()
     EXPECT(result.hash == again.hash && result.events == again.events);
     weir_sim_result_free(&again);
 
-    counted.is_broken = true; /* the last world of this process */
+    counted.is_broken = true;
+    isolated.isolated = true;
     weir_sim_result_free(&result);
-    EXPECT(weir_sim_run(WEIR_SIM_OPTIONS(), program, &counted, &result) == WEIR_ESIM);
+    EXPECT(weir_sim_run(&isolated, program, &counted, &result) == WEIR_ESIM);
     EXPECT(result.failure != nullptr && std::strcmp(result.failure, "broken on purpose") == 0);
-    EXPECT(weir_sim_reduce(WEIR_SIM_OPTIONS(), program, &counted, &result, 5, on_attempt, &again) ==
-           0);
+    EXPECT(weir_sim_reduce(&isolated, program, &counted, &result, 5, on_attempt, &again) == 0);
     EXPECT(again.fault_count == 0);
     weir_sim_result_free(&again);
     weir_sim_result_free(&result);
