@@ -202,6 +202,9 @@ static weir_sim_process *begin_restart(weir_sim *sim, weir_sim_process *process)
 /* A server that ends for lack of memory is started again. */
 static int supervise(struct restarts *self, weir_sim_host *host, weir_sim_process **server)
 {
+    /* A signal may have started another successor after one that failed. */
+    while (!weir_sim_is_alive(*server) && weir_sim_child(*server) != NULL)
+        *server = weir_sim_child(*server);
     if (weir_sim_is_alive(*server) || !can_break())
         return 0;
     self->is_ready = false;
@@ -210,13 +213,13 @@ static int supervise(struct restarts *self, weir_sim_host *host, weir_sim_proces
     return weir_sim_start(host, "server", server_main, self, server);
 }
 
-/* Waits until one of the two has ended. */
-static weir_sim_process *await_one(weir_sim_process *process, weir_sim_process *child)
+/* Waits until the process or its last child has ended. Returns the one that is left. */
+static weir_sim_process *await_one(weir_sim_process *process)
 {
-    while (weir_sim_is_alive(process) && weir_sim_is_alive(child))
+    while (weir_sim_is_alive(process) && weir_sim_is_alive(weir_sim_child(process)))
         weir_sim_sleep(weir_ms(5));
-    if (weir_sim_is_alive(child))
-        return child;
+    if (weir_sim_is_alive(weir_sim_child(process)))
+        return weir_sim_child(process);
     return weir_sim_is_alive(process) ? process : NULL;
 }
 
@@ -230,7 +233,8 @@ static weir_sim_process *end_restart(weir_sim *sim, struct restarts *self,
         self->killed++;
         weir_sim_kill(self->fate == DIES ? child : process);
     }
-    server = await_one(process, child);
+    server = await_one(process);
+    child = weir_sim_child(process);
     if (server == NULL && !can_break())
         weir_sim_fail(sim, "both processes have ended");
     else if (!can_break() && (server == child) != (self->fate == SERVES || self->fate == OUTLIVES))
@@ -243,18 +247,19 @@ static weir_sim_process *end_restart(weir_sim *sim, struct restarts *self,
 /* Stops the service, in some worlds in the middle of a restart. */
 static int stop(weir_sim *sim, struct restarts *self, weir_sim_process *process)
 {
-    weir_sim_process *child = NULL;
+    weir_sim_process *child;
     int err;
 
     if (weir_sim_random(sim, 2) == 0) {
         self->fate = SERVES;
-        child = begin_restart(sim, process);
+        (void)begin_restart(sim, process);
         weir_sim_sleep((int64_t)weir_sim_random(sim, 2 * (uint64_t)self->probation_ns));
     }
     weir_sim_signal(process, SIGTERM);
     err = weir_sim_join(process);
-    if (err < 0 || child == NULL)
-        return err;
+    child = weir_sim_child(process);
+    if (err < 0 || child == NULL || !weir_sim_is_alive(child))
+        return err < 0 ? err : 0;
     /* It serves if it has taken over before; otherwise it ends, too. */
     weir_sim_sleep(DRAIN_NS);
     if (weir_sim_is_alive(child)) {
