@@ -165,9 +165,9 @@ WEIR_API void weir_sim_result_free(weir_sim_result *result);
 
 /*
  * Finds fewer faults that still make the run fail, by bisection: runs the program repeatedly, each
- * time with some of the faults of `failed`, which must be the result of the same options. Each
- * attempt is isolated; at most `max_attempts` are made, 0: 500. `on_attempt`, unless NULL, is
- * called after each attempt with the faults that are left.
+ * time with some of the faults of `failed`, which must be the result of an isolated run with the
+ * same options. Each attempt is isolated; at most `max_attempts` are made, 0: 500. `on_attempt`,
+ * unless NULL, is called after each attempt with the faults that are left.
  * Thread: as weir_sim_run.  Gives: ret_result, the smallest run that fails.  Fails: as
  * weir_sim_run; -EINVAL if the run does not fail again.
  */
