@@ -7,6 +7,8 @@
 #ifndef WEIR_BASE_PLANTED_H
 #define WEIR_BASE_PLANTED_H
 
+#include <stddef.h> /* a header is not empty */
+
 #ifdef WEIR_PLANTED
 
 /* clang-format off: one a line, X(name, what is wrong) */

@@ -87,8 +87,9 @@ static int program(weir_sim *sim, void *arg)
     family.sim = sim;
     if (err == 0)
         err = weir_sim_start(host, "parent", parent_main, arg, &process);
-    if (err == 0)
-        err = weir_sim_join(process);
+    if (err < 0)
+        return err;
+    err = weir_sim_join(process);
     assert_non_null(weir_sim_child(process));
     assert_false(weir_sim_is_alive(weir_sim_child(process)));
     return err;

@@ -127,12 +127,14 @@ static int idle_server(weir_sim *sim, void *arg)
 
     if (err == 0)
         err = weir_sim_start(host, "server", serve, NULL, &server);
+    if (err < 0)
+        return err;
     weir_sim_sleep(weir_ms(100));
     *seconds = real_seconds();
     weir_sim_sleep(weir_seconds(3600));
     *seconds = real_seconds() - *seconds;
     weir_sim_signal(server, SIGTERM);
-    return err < 0 ? err : weir_sim_join(server);
+    return weir_sim_join(server);
 }
 
 TEST(world, an_idle_hour_of_a_server_costs_next_to_nothing)
@@ -902,6 +904,8 @@ static int partition(weir_sim *sim, void *arg)
         err = weir_sim_host_create(sim, "client", "10.0.0.2", &b);
     if (err == 0)
         err = weir_sim_start(a, "server", serve, NULL, &server);
+    if (err < 0)
+        return err;
     weir_sim_sleep(weir_ms(10));
     weir_sim_partition(a, b, true);
     for (unsigned i = 0; i < 2 && err == 0; i++) {
