@@ -14,10 +14,12 @@
 #include <weir/error.h>
 #include <weir/transport.h>
 
+#include "os/file_writer.h"
 #include "support/channel/event_wait.h"
 #include "support/channel/test_channel.h"
 #include "support/executor/global_executor.h"
 #include "support/loop/sockets.h"
+#include "support/timeout.h"
 
 /* ---- handlers ---- */
 
@@ -420,5 +422,6 @@ void connection_run(enum backend_id far, enum backend_id near, connection_body *
     event_log_close(&connection->server.events);
     free(connection);
     global_executor_stop(); /* it may hold the loops that it was to watch over */
+    (void)weir__file_writers_wait(TEST_TIMEOUT_NS); /* they close the files of captures */
     assert_int_equal(descriptors_open(), descriptors);
 }
