@@ -9,7 +9,7 @@ import socket
 import sys
 import time
 
-LIMIT = 16 << 20
+LIMIT = 64 << 20  # the kernel alone may hold 32 MiB for the reader (tcp_rmem)
 PATIENCE = 4  # seconds
 
 
