@@ -613,15 +613,7 @@ static int start_all(weir_sim *sim, weir_sim_process **servers, weir_sim_process
                      weir_sim_host **ret_host)
 {
     weir_sim_host *hosts[CLIENTS + 2] = {0};
-    int err = 0;
-
-    for (unsigned i = 0; i < CLIENTS + 2 && err == 0; i++) {
-        char name[16], address[16];
-
-        (void)snprintf(name, sizeof(name), "host%u", i + 1);
-        (void)snprintf(address, sizeof(address), "10.0.0.%u", i + 1);
-        err = weir_sim_host_create(sim, name, address, &hosts[i]);
-    }
+    int err = sim_create_hosts(sim, hosts, CLIENTS + 2);
     if (err == 0)
         err = weir_sim_start(hosts[0], "origin", origin_main, NULL, &servers[0]);
     if (err == 0)
@@ -668,12 +660,7 @@ static int run(weir_sim *sim, void *arg)
 
 static void configure(uint64_t seed, weir_sim_options *options)
 {
-    sim_draw_rates(seed,
-                   SIM_KIND(ALLOC) | SIM_KIND(DESCRIPTORS) | SIM_KIND(NO_BUFFERS) |
-                       SIM_KIND(INTERRUPTED) | SIM_KIND(SHORT_READ) | SIM_KIND(SHORT_WRITE) |
-                       SIM_KIND(SLOW) | SIM_KIND(PREEMPT) | SIM_KIND(RESET) | SIM_KIND(PARTITION) |
-                       SIM_KIND(HOST_STOP) | SIM_KIND(DEATH) | SIM_KIND(CLOCK_STEP),
-                   options);
+    sim_draw_rates(seed, SIM_TCP_KINDS, options);
     options->max_outage_ns = weir_ms(500);
 }
 

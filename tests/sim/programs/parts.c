@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 
 #include "sim/network.h"
 #include "sim/world.h"
@@ -182,4 +183,18 @@ void sim_draw_rates(uint64_t seed, uint32_t kinds, weir_sim_options *options)
     for (unsigned kind = 0; kind < WEIR_SIM_FAULT_COUNT; kind++)
         if ((kinds >> kind & 1) != 0 && (bits >> kind & 1) != 0)
             options->rates[kind] = rates[kind];
+}
+
+int sim_create_hosts(weir_sim *sim, weir_sim_host **ret_hosts, unsigned count)
+{
+    int err = 0;
+
+    for (unsigned i = 0; i < count && err == 0; i++) {
+        char name[16], address[24];
+
+        (void)snprintf(name, sizeof(name), "host%u", i + 1);
+        (void)snprintf(address, sizeof(address), "10.0.0.%u", i + 1);
+        err = weir_sim_host_create(sim, name, address, &ret_hosts[i]);
+    }
+    return err;
 }

@@ -61,4 +61,14 @@ size_t sim_check_bytes(weir_msg *msg, uint64_t stream, uint64_t position, const 
 
 #define SIM_KIND(kind) (UINT32_C(1) << WEIR_SIM_FAULT_##kind)
 
+/* All kinds that concern programs with TCP connections to addresses. */
+#define SIM_TCP_KINDS                                                                         \
+    (SIM_KIND(ALLOC) | SIM_KIND(DESCRIPTORS) | SIM_KIND(NO_BUFFERS) | SIM_KIND(INTERRUPTED) | \
+     SIM_KIND(SHORT_READ) | SIM_KIND(SHORT_WRITE) | SIM_KIND(SLOW) | SIM_KIND(PREEMPT) |      \
+     SIM_KIND(RESET) | SIM_KIND(PARTITION) | SIM_KIND(HOST_STOP) | SIM_KIND(DEATH) |          \
+     SIM_KIND(CLOCK_STEP))
+
+/* Creates the hosts "host1", "host2", ... with the addresses 10.0.0.1, 10.0.0.2, ... */
+int sim_create_hosts(weir_sim *sim, weir_sim_host **ret_hosts, unsigned count);
+
 #endif
