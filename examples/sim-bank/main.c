@@ -22,7 +22,7 @@
 #define CLIENTS 3
 #define TRANSFERS 12 /* of each client */
 
-/* What the checks know of a world. It exists until the world has ended. */
+/* The state of a world for its checks. It exists until the world has ended. */
 struct world {
     enum bank_bug bug;
     struct bank *bank;                        /* that runs now, or NULL */

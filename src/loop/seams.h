@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a simulator replaces, and what it needs of the library for it. libweir-sim is a library of
+ * The parts that a simulator replaces, and the functions that it needs for that. libweir-sim is a library of
  * its own and sees only exported functions: weir__seams is one, for it alone.
  */
 #ifndef WEIR_LOOP_SEAMS_H

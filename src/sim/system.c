@@ -155,7 +155,7 @@ static int int_option(const void *value, socklen_t length)
     return number;
 }
 
-/* What the simulated network does not have: joined datagrams, their recipients, and multicast. */
+/* Missing in the simulated network: joined datagrams, their recipients, and multicast. */
 static bool is_refused(int level, int name)
 {
     return (level == IPPROTO_UDP && name == UDP_GRO) ||

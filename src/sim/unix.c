@@ -37,7 +37,7 @@ struct local {
     bool peer_is_gone;      /* a datagram socket whose peer has closed: the next send reports it */
     bool input_shut, output_shut;
 
-    /* What it has received. */
+    /* Received so far. */
     weir__sim_stream input;
     weir__list marks;
     weir__list packets;
