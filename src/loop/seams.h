@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts that a simulator replaces, and the functions that it needs for that. libweir-sim is a library of
- * its own and sees only exported functions: weir__seams is one, for it alone.
+ * The parts that a simulator replaces, and the functions that it needs for that. libweir-sim is a
+ * library of its own and sees only exported functions: weir__seams_get is one, for it alone.
  */
 #ifndef WEIR_LOOP_SEAMS_H
 #define WEIR_LOOP_SEAMS_H

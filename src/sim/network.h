@@ -16,7 +16,8 @@
 
 typedef struct weir__sim_socket weir__sim_socket;
 
-/* The operations of a kind of socket. Results are those of the system call, or -errno. NULL = -EOPNOTSUPP.
+/* The operations of a kind of socket. Results are those of the system call, or -errno. NULL =
+ * -EOPNOTSUPP.
  */
 typedef struct weir__sim_socket_type {
     weir__sim_file_type file;
