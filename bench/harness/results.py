@@ -95,12 +95,13 @@ def replaced(old, new):
     """The results of all suites, those of the suites in `new` replaced."""
     suites = {suite["name"]: suite for suite in old["suites"] + new["suites"]}
     again = {suite["name"] for suite in new["suites"]}
+    past = [text for text in old["failures"] if text.split(":")[0] not in again]
     kept = [c for c in old["command"].split("; ") if not again & set(c.split()[2:3])]
     return {
         **old,
         "command": "; ".join([*kept, new["command"]]),
         "seconds": old["seconds"] + new["seconds"],
-        "failures": old["failures"] + new["failures"],
+        "failures": past + new["failures"],
         "versions": new["versions"],
         "suites": [suites[name] for name in sorted(suites)],
     }

@@ -27,6 +27,12 @@ class Replaced(unittest.TestCase):
         self.assertEqual(both["suites"][1]["title"], new["command"])
         self.assertEqual(both["seconds"], 20)
 
+    def test_failures_of_a_suite_end_with_its_next_run(self):
+        old = made_of("./dev bench --quick", "echo", "http")
+        old["failures"] = ["http: http_raw failed in 'file'", "echo: echo_netty failed in 'echo'"]
+        both = results.replaced(old, made_of("./dev bench http --page", "http"))
+        self.assertEqual(both["failures"], ["echo: echo_netty failed in 'echo'"])
+
 
 if __name__ == "__main__":
     unittest.main()
