@@ -508,7 +508,8 @@ static void draw_records(weir_group *plain, weir_group *loops)
     memset(records, 0, sizeof(records));
     memset(next_number, 0, sizeof(next_number));
     for (unsigned i = 0; i < SUBMITTERS; i++) {
-        weir_executor *target = weir_group_at(sim_once_in(2) ? plain : loops, sim_below(2));
+        weir_group *group = sim_once_in(2) ? plain : loops; /* arguments have no order */
+        weir_executor *target = weir_group_at(group, sim_below(2));
 
         for (unsigned k = 0; k < TASKS; k++)
             records[i][k] = (struct record){
