@@ -192,8 +192,9 @@ static void on_left(weir_promise *left, void *user_data)
         weir_channel_abort(move->channel, NULL);
         end_moves(move);
     } else {
-        weir_channel_register(
-            move->channel, weir_group_at(server.loops[sim_below(2)], sim_below(LOOPS)), registered);
+        weir_group *loops = server.loops[sim_below(2)];
+
+        weir_channel_register(move->channel, weir_group_at(loops, sim_below(LOOPS)), registered);
     }
     weir_promise_release(registered);
 }
@@ -572,8 +573,9 @@ static void watch_promises(weir_group *plain, weir_group *loops)
     memset(watched, 0, sizeof(watched));
     for (unsigned i = 0; i < PROMISES; i++) {
         struct watched *self = &watched[i];
+        weir_group *group = sim_once_in(2) ? plain : loops;
 
-        self->executor = weir_group_at(sim_once_in(2) ? plain : loops, sim_below(2));
+        self->executor = weir_group_at(group, sim_below(2));
         if (weir_promise_create(self->executor, &self->promise) < 0)
             continue;
         for (unsigned k = 0; k < LISTENERS; k++) {

@@ -238,8 +238,16 @@ static void on_inactive(weir_ctx *ctx)
     open_ends--;
 }
 
+/* A server that is stopped, or cannot be run for want of memory, ends its streams in order. */
+static void on_draining(weir_ctx *ctx)
+{
+    has_given_up = true;
+    weir_close(ctx, NULL);
+}
+
 static const weir_handler end_handler = {
     .name = "end",
+    .draining = on_draining,
     .state_size = sizeof(struct state),
     .active = on_active,
     .read = on_read,
@@ -295,7 +303,8 @@ static void check_held(weir_ctx *ctx)
     weir_flush(ctx);
 }
 
-static const weir_handler held_handler = {.name = "held", .flush = check_held};
+static const weir_handler held_handler = {
+    .name = "held", .flush = check_held, .draining = on_draining};
 
 /* Smaller marks than RELAY_OPTIONS. */
 #define SMALL_OPTIONS                                                                     \

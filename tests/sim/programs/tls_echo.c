@@ -396,8 +396,9 @@ static void talk(struct client *client)
     weir_channel *channel = NULL;
     int err;
 
-    client->connection = (struct connection){
-        .id = ++world.ids % 1000, .total = HEADER + draw(BYTES_MAX), .shuts_output = draw(2) == 0};
+    client->connection =
+        (struct connection){.id = ++world.ids % 1000, .total = HEADER + draw(BYTES_MAX)};
+    client->connection.shuts_output = draw(2) == 0;
     err = weir_client_connect_sync(
         WEIR_CLIENT_OPTIONS(.group = client->group, .address = ADDRESS, .init = init_client,
                             .user_data = client,
