@@ -177,7 +177,7 @@ int weir_server_run(weir_server *server)
 {
     struct run run = {.server = server};
     int64_t drain_ns = DEFAULT_DRAIN_NS;
-    int err = server != NULL ? weir__server_may_wait(server) : -EINVAL;
+    int err = server != NULL ? weir__server_may_wait(server) : -EINVAL, stop_err;
 
     if (err < 0)
         return err;
@@ -188,10 +188,9 @@ int weir_server_run(weir_server *server)
         err = start_thread(&run);
     if (err == 0)
         err = weir__server_await(server, run.over, WEIR_NEVER);
+    stop_err = weir__server_stop(server, 0, drain_ns); /* also if it could not wait */
     if (err == 0)
-        err = weir__server_stop(server, 0, drain_ns);
-    else
-        (void)weir__server_stop(server, 0, drain_ns); /* the first error counts */
+        err = stop_err;
     end_thread(&run);
     weir__server_unblock_signals(server);
     weir_promise_release(run.over);

@@ -152,7 +152,7 @@ static int sim_wait(weir__io *io, int64_t deadline_ns)
     }
     if (self->ready_count == 0 && !self->woken && deadline_ns > weir__sim->now_ns) {
         self->waiter = weir__sim->current;
-        (void)weir__sim_wait("I/O", io, deadline_ns);
+        weir__sim_wait("I/O", io, deadline_ns);
         self->waiter = NULL;
         self->busy = 0;
     }

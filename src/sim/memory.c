@@ -21,10 +21,8 @@ static void *sim_alloc(void *user_data, size_t size)
     if (weir__sim->fails_allocations && weir__sim_fault(WEIR_SIM_FAULT_ALLOC))
         return NULL;
     memory = malloc(size);
-    if (memory != NULL) {
+    if (memory != NULL)
         weir__sim->live_blocks++;
-        weir__sim->allocations++;
-    }
     return memory;
 }
 

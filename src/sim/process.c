@@ -161,7 +161,7 @@ void weir__sim_processes_join(void)
 {
     while (!have_processes_ended()) {
         weir__list_append(&weir__sim->process_joiners, &weir__sim->current->wait_link);
-        (void)weir__sim_wait("the end of all processes", weir__sim, WEIR_NEVER);
+        weir__sim_wait("the end of all processes", weir__sim, WEIR_NEVER);
     }
 }
 
@@ -178,7 +178,7 @@ int weir_sim_join(weir_sim_process *process)
     process = latest(process);
     while (!process->has_ended || process->restart.slot != 0 || process->successor != NULL) {
         weir__list_append(&weir__sim->process_joiners, &weir__sim->current->wait_link);
-        (void)weir__sim_wait("the end of a process", process, WEIR_NEVER);
+        weir__sim_wait("the end of a process", process, WEIR_NEVER);
         process = latest(process);
     }
     return process->is_dying ? 0 : process->result;

@@ -148,10 +148,7 @@ void weir__sim_wake_fiber(weir__sim_fiber *fiber)
 
 static void on_timeout(weir__sim_event *event)
 {
-    weir__sim_fiber *fiber = WEIR_CONTAINER_OF(event, weir__sim_fiber, timeout);
-
-    fiber->timed_out = true;
-    weir__sim_wake_fiber(fiber);
+    weir__sim_wake_fiber(WEIR_CONTAINER_OF(event, weir__sim_fiber, timeout));
 }
 
 static void report_deadlock(void)
@@ -171,7 +168,6 @@ static void report_deadlock(void)
     weir_sim_fail(weir__sim, "deadlock: every fiber waits, and nothing will happen%s", text);
 }
 
-/* True if only fibers are left that the end does not wait for. */
 static bool is_over(void)
 {
     return weir__list_is_empty(&weir__sim->fibers);
@@ -233,18 +229,16 @@ static void run_others(void)
     }
 }
 
-bool weir__sim_wait(const char *kind, const void *object, int64_t deadline_ns)
+void weir__sim_wait(const char *kind, const void *object, int64_t deadline_ns)
 {
     weir__sim_fiber *self = weir__sim->current;
 
     self->state = WEIR__SIM_WAITING;
     self->wait_kind = kind;
     self->wait_object = object;
-    self->timed_out = false;
     if (deadline_ns != WEIR_NEVER)
         weir__sim_event_add(&self->timeout, deadline_ns, on_timeout);
     run_others();
-    return !self->timed_out;
 }
 
 void weir__sim_yield(void)
@@ -256,8 +250,8 @@ void weir__sim_yield(void)
 void weir__sim_preempt(void)
 {
     if (weir__sim_fault(WEIR_SIM_FAULT_SLOW))
-        (void)weir__sim_wait(
-            "a CPU", NULL, weir__sim->now_ns + weir__sim_duration(weir__sim->options.max_slow_ns));
+        weir__sim_wait("a CPU", NULL,
+                       weir__sim->now_ns + weir__sim_duration(weir__sim->options.max_slow_ns));
     else if (weir__sim_fault(WEIR_SIM_FAULT_PREEMPT))
         weir__sim_yield();
 }
@@ -336,7 +330,7 @@ void weir__sim_fiber_join(weir__sim_fiber *fiber)
 {
     while (fiber->state != WEIR__SIM_ENDED) {
         weir__list_append(&weir__sim->joiners, &weir__sim->current->wait_link);
-        (void)weir__sim_wait("the end of a thread", fiber, WEIR_NEVER);
+        weir__sim_wait("the end of a thread", fiber, WEIR_NEVER);
     }
     weir__list_remove(&fiber->link);
     free_fiber(fiber);

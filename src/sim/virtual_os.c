@@ -107,8 +107,8 @@ static void thread_sleep(int64_t duration_ns)
 {
     int64_t now_ns = weir__sim->now_ns;
 
-    (void)weir__sim_wait("the end of a sleep", NULL,
-                         duration_ns > WEIR_NEVER - now_ns ? WEIR_NEVER : now_ns + duration_ns);
+    weir__sim_wait("the end of a sleep", NULL,
+                   duration_ns > WEIR_NEVER - now_ns ? WEIR_NEVER : now_ns + duration_ns);
 }
 
 /* ---- futexes ---- */
@@ -119,7 +119,7 @@ static void futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t deadli
     if (atomic_load(word) != expected || deadline_ns <= weir__sim->now_ns)
         return;
     weir__list_append(&weir__sim->futexes, &weir__sim->current->wait_link);
-    (void)weir__sim_wait("a promise, task or lock", (const void *)(uintptr_t)word, deadline_ns);
+    weir__sim_wait("a promise, task or lock", (const void *)(uintptr_t)word, deadline_ns);
 }
 
 static void futex_wake(_Atomic uint32_t *word, int count)
@@ -146,7 +146,7 @@ static int signal_wait(uint64_t set, int *ret_number, bool *ret_is_own)
 
     while ((self->own_signals & set) == 0 && (process->pending_signals & set) == 0) {
         self->signals = set;
-        (void)weir__sim_wait("a signal", NULL, WEIR_NEVER);
+        weir__sim_wait("a signal", NULL, WEIR_NEVER);
         self->signals = 0;
     }
     *ret_is_own = (self->own_signals & set) != 0;
@@ -179,8 +179,7 @@ static int host_lookup(const char *name, int family, weir_address *ret_addresses
     const weir_sim_host *host = weir__sim_host_by_name(name);
     size_t count = 0;
 
-    (void)weir__sim_wait("a name lookup", NULL,
-                         weir__sim->now_ns + weir__sim_duration(LOOKUP_MAX_NS));
+    weir__sim_wait("a name lookup", NULL, weir__sim->now_ns + weir__sim_duration(LOOKUP_MAX_NS));
     if (weir__sim_fault(WEIR_SIM_FAULT_LOOKUP) || weir_sim_is_dying())
         return WEIR_ELOOKUP;
     for (size_t i = 0; host != NULL && i < host->address_count && count < max; i++) {

@@ -77,9 +77,7 @@ struct weir__sim_fiber {
     weir_sim_process *process;
     uint8_t state;
     bool detached;
-    bool timed_out;    /* the last wait */
-    bool is_forgotten; /* the end of the world does not wait for it */
-    size_t slot;       /* among the runnable ones */
+    size_t slot; /* among the runnable ones */
 
     /* While it waits. */
     const char *wait_kind;
@@ -104,10 +102,10 @@ weir__sim_fiber *weir__sim_fiber_start(weir_sim_process *process, const char *na
                                        weir_thread_fn *fn, void *arg);
 
 /*
- * Suspends the calling fiber until weir__sim_wake_fiber or the deadline. True if it was woken.
- * `kind` is a text for reports.
+ * Suspends the calling fiber until weir__sim_wake_fiber or the deadline. `kind` is a text for
+ * reports.
  */
-bool weir__sim_wait(const char *kind, const void *object, int64_t deadline_ns);
+void weir__sim_wait(const char *kind, const void *object, int64_t deadline_ns);
 void weir__sim_wake_fiber(weir__sim_fiber *fiber);
 
 /* Waits for the end of a fiber and frees it; frees it when it ends. */
@@ -140,7 +138,6 @@ typedef struct weir__sim_link {
     weir_sim_host *a, *b;
     weir_sim_network network;
     unsigned separations; /* > 0: nothing passes */
-    int64_t busy_until_ns[2];
 } weir__sim_link;
 
 struct weir_sim_host {
@@ -259,7 +256,6 @@ struct weir_sim {
     weir__list checks;
 
     /* memory.c */
-    uint64_t allocations;
     int64_t live_blocks;
     uint64_t pool_bytes; /* in use before */
     bool fails_allocations;
