@@ -4,9 +4,10 @@
 #include <errno.h>
 #include <stddef.h>
 
-int weir__signal_handler_install(weir__signal_handler *handler, int number, void (*fn)(int number))
+int weir__signal_handler_install(weir__signal_handler *handler, int number, weir__signal_fn *fn)
 {
-    struct sigaction action = {.sa_handler = fn, .sa_flags = SA_RESTART | SA_ONSTACK};
+    struct sigaction action = {.sa_sigaction = fn,
+                               .sa_flags = SA_RESTART | SA_ONSTACK | SA_SIGINFO};
 
     if (sigaction(number, NULL, &handler->before) < 0)
         return -errno;
@@ -25,8 +26,8 @@ bool weir__signal_handler_is_installed(const weir__signal_handler *handler)
 {
     struct sigaction action;
 
-    return sigaction(handler->number, NULL, &action) == 0 && (action.sa_flags & SA_SIGINFO) == 0 &&
-           action.sa_handler == handler->fn;
+    return sigaction(handler->number, NULL, &action) == 0 && (action.sa_flags & SA_SIGINFO) != 0 &&
+           action.sa_sigaction == handler->fn;
 }
 
 /* Ignoring a signal discards the pending ones; the default action may be to end the process. */

@@ -18,7 +18,6 @@
 #include <errno.h>
 
 #include "executor/executor.h"
-#include "os/backtrace.h"
 #include "os/futex.h"
 #include "os/signal_handler.h"
 
@@ -43,7 +42,7 @@ static bool is_in_turn(const weir_executor *loop, uint64_t turns)
 }
 
 /* Acquire and release: with weir__interrupt_take. */
-static void answer(void)
+static void answer(const void *context)
 {
     uint32_t state = ASKED;
     bool is_own;
@@ -55,27 +54,24 @@ static void answer(void)
         return;
     is_own = weir__executor_is_consumer(request.loop);
     if (is_own && is_in_turn(request.loop, request.turns))
-        weir__snapshot_take(&request.snapshot, request.loop);
+        weir__snapshot_take(&request.snapshot, request.loop, context);
     atomic_store_explicit(&request.state, is_own ? DONE : ASKED, memory_order_release);
     weir__futex_wake(&request.state, 1);
 }
 
-static void on_signal(int signal)
+static void on_signal(int signal, siginfo_t *info, void *context)
 {
     int err = errno;
 
     (void)signal;
-    answer();
+    (void)info;
+    answer(context);
     errno = err;
 }
 
 int weir__interrupt_open(int signal)
 {
-    int err = weir__signal_handler_install(&request.handler, signal, on_signal);
-
-    if (err == 0)
-        weir__backtrace_prepare();
-    return err;
+    return weir__signal_handler_install(&request.handler, signal, on_signal);
 }
 
 void weir__interrupt_close(void)
@@ -122,6 +118,7 @@ const weir__snapshot *weir__interrupt_take(weir_executor *loop, uint64_t turns)
     atomic_store_explicit(&request.thread, thread, memory_order_relaxed);
     request.loop = loop;
     request.turns = turns;
+    request.snapshot.is_taken = false;
     request.snapshot.frame_count = 0;
     request.snapshot.has_channel = false;
     request.snapshot.handler_count = 0;
@@ -131,5 +128,6 @@ const weir__snapshot *weir__interrupt_take(weir_executor *loop, uint64_t turns)
     if (!wait_for_answer(thread))
         return NULL;
     atomic_store_explicit(&request.state, IDLE, memory_order_relaxed);
+    weir__snapshot_unwind(&request.snapshot);
     return &request.snapshot;
 }

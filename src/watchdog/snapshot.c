@@ -12,22 +12,13 @@
 
 #include "channel/channel.h"
 #include "loop/loop.h"
-#include "os/backtrace.h"
 
-/* The channel of the event that is being delivered: only within weir__io_dispatch. */
-static weir_channel *channel_of_io(const weir__snapshot *snapshot, const weir__io *io)
+/* Outside of weir__io_dispatch it is any handle that is still attached. */
+static weir_channel *channel_of_io(const weir__io *io)
 {
     weir__io_handle *handle = io != NULL ? io->current : NULL;
-    bool (*dispatch)(weir__io *, int64_t) = weir__io_dispatch;
-    const void *function;
 
-    if (handle == NULL || handle->owner->channel == NULL)
-        return NULL;
-    memcpy(&function, &dispatch, sizeof(function));
-    for (size_t i = 0; i < snapshot->frame_count; i++)
-        if (snapshot->functions[i] == function)
-            return handle->owner->channel(handle);
-    return NULL;
+    return handle != NULL && handle->owner->channel != NULL ? handle->owner->channel(handle) : NULL;
 }
 
 /* Asks only sockets, by a system call: other transports may take locks. */
@@ -79,17 +70,16 @@ static void add_handlers(weir__snapshot *snapshot, weir_channel *channel,
     }
 }
 
-void weir__snapshot_take(weir__snapshot *snapshot, weir_executor *loop)
+void weir__snapshot_take(weir__snapshot *snapshot, weir_executor *loop, const void *context)
 {
     const weir__subject *subject = atomic_load_explicit(&loop->turn.subject, memory_order_relaxed);
     weir_channel *channel;
 
-    snapshot->has_channel = false;
-    snapshot->handler_count = 0;
-    snapshot->frame_count =
-        weir__backtrace_interrupted(snapshot->frames, snapshot->functions, WEIR__SNAPSHOT_FRAMES);
+    snapshot->is_taken = true;
+    snapshot->needs_dispatch = subject == NULL;
+    weir__stack_copy_take(&snapshot->stack, context);
     if (subject == NULL)
-        channel = channel_of_io(snapshot, weir__loop_io(loop));
+        channel = channel_of_io(weir__loop_io(loop));
     else
         channel = subject->channel != NULL ? subject->channel : subject->ctx->channel;
     if (channel == NULL || weir__channel_executor(channel) != loop)
@@ -100,4 +90,23 @@ void weir__snapshot_take(weir__snapshot *snapshot, weir_executor *loop)
     snapshot->has_local = find_address(channel, false, &snapshot->local);
     snapshot->has_remote = find_address(channel, true, &snapshot->remote);
     add_handlers(snapshot, channel, subject);
+}
+
+void weir__snapshot_unwind(weir__snapshot *snapshot)
+{
+    bool (*dispatch)(weir__io *, int64_t) = weir__io_dispatch;
+    const void *function;
+    size_t i = 0;
+
+    if (!snapshot->is_taken)
+        return;
+    snapshot->frame_count = weir__stack_copy_unwind(&snapshot->stack, snapshot->frames,
+                                                    snapshot->functions, WEIR__SNAPSHOT_FRAMES);
+    memcpy(&function, &dispatch, sizeof(function));
+    while (i < snapshot->frame_count && snapshot->functions[i] != function)
+        i++;
+    if (!snapshot->needs_dispatch || i < snapshot->frame_count)
+        return;
+    snapshot->has_channel = false;
+    snapshot->handler_count = 0;
 }

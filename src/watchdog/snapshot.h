@@ -11,6 +11,8 @@
 #include <weir/executor.h>
 #include <weir/handler.h>
 
+#include "os/backtrace.h"
+
 #define WEIR__SNAPSHOT_FRAMES 128
 #define WEIR__SNAPSHOT_HANDLERS 32
 #define WEIR__HANDLER_NAME_SIZE 64
@@ -23,6 +25,10 @@ typedef struct weir__snapshot_handler {
 } weir__snapshot_handler;
 
 typedef struct weir__snapshot {
+    bool is_taken;
+    bool needs_dispatch; /* the channel counts only if weir__io_dispatch is in the stack */
+    weir__stack_copy stack;
+
     size_t frame_count;
     const void *frames[WEIR__SNAPSHOT_FRAMES];
     const void *functions[WEIR__SNAPSHOT_FRAMES];
@@ -38,8 +44,12 @@ typedef struct weir__snapshot {
     weir__snapshot_handler handlers[WEIR__SNAPSHOT_HANDLERS];
 } weir__snapshot;
 
-/* On the thread that runs the loop, in a signal handler: no allocation, no lock. */
-void weir__snapshot_take(weir__snapshot *snapshot, weir_executor *loop);
+/* On the thread that runs the loop, in a signal handler: no allocation, no lock, no backtrace.
+ * `context` is that of the handler. */
+void weir__snapshot_take(weir__snapshot *snapshot, weir_executor *loop, const void *context);
+
+/* Any thread, after it: finds the frames. Forgets the channel if it is not known to be served. */
+void weir__snapshot_unwind(weir__snapshot *snapshot);
 
 /* The handler whose function is innermost in the stack. */
 typedef struct weir__culprit {

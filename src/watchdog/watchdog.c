@@ -302,7 +302,7 @@ static void configure(const weir_watchdog_options *options)
     self.threshold_ns = options->threshold_ns;
     self.period_ns = options->threshold_ns / LOOKS_PER_THRESHOLD;
     self.policy = (weir__block_policy){
-        .has_backtrace = options->backtrace != WEIR_OFF && weir__backtrace_is_available(),
+        .has_backtrace = options->backtrace != WEIR_OFF && weir__stack_copy_is_available(),
         .blocks_before_offload = (uint64_t)options->blocks_before_offload,
         .logged_blocks = (uint64_t)options->logged_blocks,
     };

@@ -11,8 +11,10 @@
 
 static volatile sig_atomic_t calls, program_calls;
 
-static void on_signal(int number)
+static void on_signal(int number, siginfo_t *info, void *context)
 {
+    (void)info;
+    (void)context;
     calls += number == SIGNAL;
 }
 
