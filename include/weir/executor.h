@@ -16,7 +16,7 @@
  * submitter must hold a reference to the executor or its group until the call returns, because the
  * task may run before that.
  *
- *      NOT_STARTED --> STARTED --> SUSPENDING --> SUSPENDED --(any submission)--> STARTED
+ *      NOT_STARTED --> STARTED <-> SUSPENDING --> SUSPENDED --(any submission)--> STARTED
  *                         |            |              |
  *                         +--> SHUTTING_DOWN          |
  *                                  `--> SHUTDOWN <----' --> TERMINATED
@@ -235,9 +235,9 @@ WEIR_API double weir_executor_utilisation(const weir_executor *executor);
 WEIR_API int weir_executor_thread(weir_executor *executor, weir_thread_properties *ret_thread);
 
 /*
- * Ends the thread as soon as nothing is queued, no timer runs and, on an event loop, no descriptor
- * is open. Until then the state is WEIR_EXECUTOR_SUSPENDING. The next submission starts a new
- * thread.
+ * Ends the thread as soon as nothing is queued; until then the state is WEIR_EXECUTOR_SUSPENDING.
+ * The next submission starts a new thread. If a timer runs or, on an event loop, a channel or
+ * descriptor is open, the thread goes on and the state is WEIR_EXECUTOR_STARTED again.
  * Thread: any.  Fails: WEIR_EREJECTED (shutting down), -ENOTSUP (immediate, manual).
  */
 WEIR_API int weir_executor_suspend(weir_executor *executor);

@@ -109,8 +109,8 @@ static void measure(struct load *load, const weir_executor *member, int64_t now_
     load->high = active && utilisation > options->scale_up ? increment(load->high) : 0;
 }
 
-/* A member with timers or handles could not end its thread: it would be neither active nor
- * suspended. */
+/* A member with timers or handles cannot end its thread. One that gets them after this check goes
+ * on: lifecycle.c. */
 static bool may_suspend(const struct monitor *monitor, size_t i)
 {
     const weir_executor *member = weir_group_at(monitor->group, i);

@@ -8,6 +8,7 @@
  *      NOT_STARTED               SUSPENDED       weir_executor_suspend     closed
  *      STARTED                   SUSPENDING      weir_executor_suspend     open
  *      SUSPENDING                SUSPENDED       try_suspend               closed, if empty
+ *      SUSPENDING                STARTED         stay_started              open
  *      STARTED                   SUSPENDED       try_suspend (idle_ns)     closed, if empty
  *      STARTED, SUSPENDING       SHUTTING_DOWN   weir_executor_shutdown    open
  *      SHUTTING_DOWN             SHUTDOWN        close_and_drain           closed
@@ -529,13 +530,38 @@ static void detach(weir_executor *executor)
 
 static _Thread_local bool has_idled; /* this thread suspended its executor because it was idle */
 
+/*
+ * An executor with timers or handles has to go on, possibly for hours: it is not left SUSPENDING,
+ * where a chooser passes it over. Only its own thread adds timers and handles, so there is no time
+ * between this check and the suspension in which one can be added.
+ */
+static bool has_to_go_on(const weir_executor *executor)
+{
+    return weir__timers_count(&executor->timers) > 0 || weir__executor_handles(executor) > 0;
+}
+
+/* A shutdown may have begun meanwhile. */
+static void stay_started(weir_executor *executor)
+{
+    lock(executor);
+    if (weir__executor_state(executor) == WEIR_EXECUTOR_SUSPENDING) {
+        set_state(executor, WEIR_EXECUTOR_STARTED);
+        executor->turn.state = WEIR_EXECUTOR_STARTED;
+    }
+    unlock(executor);
+}
+
+/* Timers and handles come first: an executor that has them may always have tasks, too. */
 static bool try_suspend(weir_executor *executor)
 {
     bool suspended = false;
 
-    if (weir__executor_has_tasks(executor) || weir__timers_count(&executor->timers) > 0)
+    if (has_to_go_on(executor)) {
+        if (executor->turn.state == WEIR_EXECUTOR_SUSPENDING)
+            stay_started(executor);
         return false;
-    if (weir__executor_handles(executor) > 0)
+    }
+    if (weir__executor_has_tasks(executor))
         return false;
 
     lock(executor);

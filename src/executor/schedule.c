@@ -152,7 +152,6 @@ static void on_stop_task(void *arg, int status)
     weir_promise_release(weir__promise_of_extra(arg));
 }
 
-/* Posted lazily, except to an executor that waits for its last timer in order to suspend. */
 static void on_cancel(weir_promise *promise)
 {
     struct scheduled *scheduled = weir__promise_extra(promise);
@@ -166,8 +165,6 @@ static void on_cancel(weir_promise *promise)
     weir_promise_retain(promise);
     if (weir__executor_post(executor, &scheduled->stop_task, WEIR__LAZY) < 0)
         weir_promise_release(promise); /* the executor has ended and has cancelled its timers */
-    else if (weir__executor_state(executor) == WEIR_EXECUTOR_SUSPENDING)
-        weir__executor_wake(executor);
 }
 
 static int start(weir_executor *executor, struct scheduled *scheduled)

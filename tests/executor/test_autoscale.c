@@ -542,6 +542,36 @@ TEST(autoscale, work_goes_round_evenly_among_the_active_members)
     close_scaled(&scaled);
 }
 
+/* The timer comes between the monitor's look at the member and its suspension. */
+TEST(autoscale, a_member_that_gets_a_timer_while_suspending_is_active_again)
+{
+    struct call_counter timer = {0};
+    struct gate gate = {0};
+    struct scaled scaled;
+    bool chosen = false;
+
+    open_scaled(&scaled, 2, WEIR_AUTOSCALE_OPTIONS(BY_HAND, .patience = WEIR_OFF));
+    keep_busy(&scaled, 1, &gate);
+    assert_int_equal(
+        weir_schedule(member(&scaled, 1), 10 * WINDOW_NS, call_counter_task, &timer, NULL), 0);
+    assert_int_equal(weir_executor_suspend(member(&scaled, 1)), 0);
+    assert_false(is_active(member(&scaled, 1)));
+    gate_open(&gate);
+    await_idle_or_ended(member(&scaled, 1));
+    assert_int_equal(weir_executor_state(member(&scaled, 1)), WEIR_EXECUTOR_STARTED);
+    for (int i = 0; i < 2; i++)
+        chosen = chosen || weir_group_next(scaled.group) == member(&scaled, 1);
+    assert_true(chosen);
+
+    pass(&scaled, 3, 0);
+    assert_true(is_active(member(&scaled, 1))); /* as one of the two: */
+    assert_int_equal(count_active(&scaled), 1);
+    assert_false(is_active(member(&scaled, 0)));
+    advance(&scaled, 10 * WINDOW_NS);
+    assert_true(call_counter_await(&timer, 1));
+    close_scaled(&scaled);
+}
+
 TEST(autoscale, work_for_a_group_without_active_members_brings_one_back)
 {
     struct call_counter counter = {0};

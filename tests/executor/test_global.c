@@ -184,10 +184,12 @@ TEST(global, keeps_its_thread_while_a_timer_runs)
     assert_int_equal(weir_executor_suspend(weir_executor_global()), 0);
     assert_int_equal(weir_execute(weir_executor_global(), call_counter_task, &life.ran), 0);
     assert_true(call_counter_await(&life.ran, 2));
-    assert_int_equal(weir_executor_state(weir_executor_global()), WEIR_EXECUTOR_SUSPENDING);
+    while (weir_executor_state(weir_executor_global()) != WEIR_EXECUTOR_STARTED)
+        weir__thread_yield();
     assert_int_equal(atomic_load(&life.ended.calls), 0);
 
     assert_int_equal(weir_promise_cancel(promise), 0);
+    assert_int_equal(weir_executor_suspend(weir_executor_global()), 0);
     assert_true(call_counter_await(&life.ended, 1));
     assert_int_equal(atomic_load(&timer.cancelled), 1);
     weir_promise_release(promise);

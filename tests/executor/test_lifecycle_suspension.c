@@ -74,7 +74,7 @@ TEST(lifecycle, suspended_before_its_start_it_is_so_at_once)
     thread_factory_close(&fixture);
 }
 
-TEST(lifecycle, a_timer_prevents_suspension_until_it_has_run)
+TEST(lifecycle, a_timer_ends_a_suspension_that_has_begun)
 {
     struct call_order letters = {0};
     struct single_executor single = single_executor_open_at(0);
@@ -84,32 +84,32 @@ TEST(lifecycle, a_timer_prevents_suspension_until_it_has_run)
         0);
     assert_true(single_executor_await_sleep(&single, 10));
     assert_int_equal(weir_executor_suspend(single.executor), 0);
-    single_executor_run_one(&single);
+    assert_true(single_executor_await_state(&single, WEIR_EXECUTOR_STARTED));
     assert_true(single_executor_await_sleep(&single, 10));
-    assert_int_equal(weir_executor_state(single.executor), WEIR_EXECUTOR_SUSPENDING);
     assert_int_equal(weir_manual_clock_set(single.clock, 10), 0);
-    assert_true(single_executor_await_state(&single, WEIR_EXECUTOR_SUSPENDED));
-    assert_string_equal(letters.text, "a");
+    assert_true(call_order_await(&letters, 1));
+    assert_int_equal(weir_executor_state(single.executor), WEIR_EXECUTOR_STARTED);
+    single_executor_suspend(&single);
     single_executor_close(&single);
 }
 
-TEST(lifecycle, a_timer_prevents_suspension_until_it_is_cancelled)
+static void schedule_and_suspend(void *arg)
 {
-    struct call_order letters = {0};
-    struct single_executor single = single_executor_open_at(0);
-    weir_promise *promise;
+    struct single_executor *single = arg;
 
-    assert_int_equal(weir_schedule(single.executor, 10, call_order_task,
-                                   call_order_arg(&letters, 'a'), &promise),
-                     0);
+    (void)weir_executor_suspend(single->executor);
+    if (weir_schedule(single->executor, 10, call_counter_task, &thread_exits, NULL) < 0)
+        abort();
+}
+
+TEST(lifecycle, a_timer_started_while_suspending_ends_the_suspension)
+{
+    struct single_executor single = single_executor_open_at(0);
+
+    memset(&thread_exits, 0, sizeof(thread_exits));
+    run_on_executor(single.executor, schedule_and_suspend, &single);
+    assert_true(single_executor_await_state(&single, WEIR_EXECUTOR_STARTED));
     assert_true(single_executor_await_sleep(&single, 10));
-    assert_int_equal(weir_executor_suspend(single.executor), 0);
-    single_executor_run_one(&single);
-    assert_true(single_executor_await_sleep(&single, 10));
-    assert_int_equal(weir_promise_cancel(promise), 0);
-    assert_true(single_executor_await_state(&single, WEIR_EXECUTOR_SUSPENDED));
-    assert_string_equal(letters.text, "A");
-    weir_promise_release(promise);
     single_executor_close(&single);
 }
 
@@ -241,5 +241,90 @@ TEST(lifecycle, loses_no_task_to_a_suspension)
     assert_int_equal(sender.lost, 0);
     assert_int_equal(weir_executor_suspend(single.executor), 0);
     assert_true(single_executor_await_state(&single, WEIR_EXECUTOR_SUSPENDED));
+    single_executor_close(&single);
+}
+
+/* ---- members that join meanwhile ---- */
+
+static void ignore_shutdown(weir__member *member)
+{
+    weir__member_leave(member);
+}
+
+static const weir__member_type member_type = {.shut_down = ignore_shutdown};
+
+struct joiner {
+    weir__member member;
+    weir_executor *executor;
+};
+
+static void join_it(void *arg)
+{
+    struct joiner *joiner = arg;
+
+    weir__member_join(&joiner->member, joiner->executor);
+}
+
+static void leave_it(void *arg)
+{
+    struct joiner *joiner = arg;
+
+    weir__member_leave(&joiner->member);
+}
+
+TEST(lifecycle, a_member_that_joins_while_suspending_ends_the_suspension)
+{
+    struct single_executor single = single_executor_open(NULL);
+    struct joiner joiner = {.member.type = &member_type, .executor = single.executor};
+
+    run_on_executor(single.executor, join_it, &joiner);
+    assert_int_equal(weir_executor_suspend(single.executor), 0);
+    assert_true(single_executor_await_state(&single, WEIR_EXECUTOR_STARTED));
+    run_on_executor(single.executor, leave_it, &joiner);
+    assert_int_equal(weir_executor_state(single.executor), WEIR_EXECUTOR_STARTED);
+    single_executor_suspend(&single);
+    single_executor_close(&single);
+}
+
+#define ROUNDS 4000
+
+struct suspender {
+    weir__thread thread;
+    weir_executor *executor;
+    _Atomic int round;
+    _Atomic int suspended;
+};
+
+static void suspend_once_a_round(void *arg)
+{
+    struct suspender *suspender = arg;
+
+    for (int round = 1; round <= ROUNDS; round++) {
+        while (atomic_load(&suspender->round) < round)
+            weir__thread_yield();
+        (void)weir_executor_suspend(suspender->executor);
+        atomic_store(&suspender->suspended, round);
+    }
+}
+
+/* A suspension and a registration at the same time, in any order. */
+TEST(lifecycle, is_not_left_suspending_by_a_member_that_joins)
+{
+    struct single_executor single = single_executor_open(NULL);
+    struct joiner joiner = {.member.type = &member_type, .executor = single.executor};
+    struct suspender suspender = {.executor = single.executor};
+
+    assert_int_equal(
+        weir__thread_start("suspender", suspend_once_a_round, &suspender, &suspender.thread), 0);
+    for (int round = 1; round <= ROUNDS; round++) {
+        single_executor_run_one(&single);
+        atomic_store(&suspender.round, round);
+        run_on_executor(single.executor, join_it, &joiner);
+        while (atomic_load(&suspender.suspended) < round)
+            weir__thread_yield();
+        assert_true(single_executor_await_state(&single, WEIR_EXECUTOR_STARTED));
+        run_on_executor(single.executor, leave_it, &joiner);
+    }
+    weir__thread_join(&suspender.thread);
     single_executor_close(&single);
 }

@@ -371,11 +371,12 @@ TEST_EACH_LOOP(fd_watch, keeps_its_loop_from_being_suspended)
     watch = watch_reading(host->loop, ends[0], &seen);
     host_turn(host, 1);
     assert_int_equal(weir_executor_suspend(host->loop), 0);
-    host_turn(host, 3);
-    assert_int_equal(weir_executor_state(host->loop), WEIR_EXECUTOR_SUSPENDING);
+    while (weir_executor_state(host->loop) != WEIR_EXECUTOR_STARTED)
+        weir__thread_yield();
     pipe_feed(ends[1]);
     assert_true(call_counter_await(&seen.ready, 1));
     watch_end(watch, &seen, 0);
+    assert_int_equal(weir_executor_suspend(host->loop), 0);
     while (weir_executor_state(host->loop) != WEIR_EXECUTOR_SUSPENDED)
         weir__thread_yield();
     pipe_close(ends);

@@ -277,9 +277,9 @@ TEST_EACH_LOOP(loop, with_a_handle_is_not_suspended)
     assert_int_equal(weir_executor_suspend(host->loop), 0);
     fd_event_trigger(&event);
     assert_true(call_counter_await(&event.triggered, 1));
-    await_sleep(host->loop);
-    assert_int_equal(weir_executor_state(host->loop), WEIR_EXECUTOR_SUSPENDING);
+    await_state(host->loop, WEIR_EXECUTOR_STARTED);
     fd_event_close(&event);
+    assert_int_equal(weir_executor_suspend(host->loop), 0);
     await_state(host->loop, WEIR_EXECUTOR_SUSPENDED);
 }
 
@@ -301,11 +301,10 @@ TEST_EACH_LOOP(loop, with_a_member_is_not_suspended)
 
     run_on_executor(host->loop, join, &member);
     assert_int_equal(weir_executor_suspend(host->loop), 0);
-    host_turn(host, 2);
-    await_sleep(host->loop);
-    assert_int_equal(weir_executor_state(host->loop), WEIR_EXECUTOR_SUSPENDING);
+    await_state(host->loop, WEIR_EXECUTOR_STARTED);
     assert_int_equal(weir__executor_handles(host->loop), 1);
     run_on_executor(host->loop, part, &member);
+    assert_int_equal(weir_executor_suspend(host->loop), 0);
     await_state(host->loop, WEIR_EXECUTOR_SUSPENDED);
 }
 

@@ -24,7 +24,7 @@
  *   P3  the thread does not sleep past the time of an accepted task, unless a producer is about to
  *       wake it; a lazy task has no time, unless it found the queue closed
  *   P4  after a shutdown the executor ends and reports it once; after a suspend it does not stay
- *       SUSPENDING (open handles, which would keep it there, are not modelled)
+ *       SUSPENDING, nor sleep in that state, even if members join or timers start
  *   P5  at most one thread runs the executor
  *   P6  the queue of an executor without a thread is closed and accepts nothing
  *   P7  a submission is rejected only if the queue is closed for good, or if no thread starts
@@ -48,6 +48,9 @@
 #endif
 #ifndef TIMERS
 #define TIMERS 0 /* 1: each task may be a timer */
+#endif
+#ifndef MEMBERS
+#define MEMBERS 0 /* 1: each task may be a registration, which adds a member for good */
 #endif
 #ifndef SUSPENDS
 #define SUSPENDS 0
@@ -129,6 +132,7 @@ byte when[LAST_TASK + 1];
 chan ready = [LAST_TASK] of { byte }; /* turn.ready */
 bool filed[LAST_TASK + 1];            /* the timer store ... */
 byte timers;                          /* ... and the number of timers in it */
+byte members;
 
 #if RELAXED
 bool unseen_awake, unseen_reset; /* stores not yet visible: AWAKE to next_wakeup, false to token */
@@ -312,6 +316,10 @@ inline run_ready()
         fi;
         call_timers(now)
     };
+    if
+    :: MEMBERS && members == 0 && turn_state < SHUTTING_DOWN -> members++ /* weir__member_join */
+    :: true
+    fi;
     post_here()
 }
 
@@ -333,7 +341,8 @@ inline run_tasks()
 /* weir__executor_deadline, without tasks: 0, or the end of the sleep. */
 inline find_deadline()
 {
-    deadline = (turn_state == SHUTTING_DOWN || (idles > 0 && timers == 0) -> OVER : NEVER);
+    deadline = (turn_state == SHUTTING_DOWN || (idles > 0 && timers + members == 0) -> OVER
+                                                                                : NEVER);
     for (task : FIRST_TASK .. LAST_TASK) {
         if
         :: filed[task] && when[task] < deadline -> deadline = when[task]
@@ -407,7 +416,10 @@ inline sleep()
     fi;
     if
     :: finds(MANUAL_CLOCK && now >= deadline) -> goto awake /* clock_has_passed */
-    :: d_step { !finds(MANUAL_CLOCK && now >= deadline) -> asleep = true }
+    :: d_step { !finds(MANUAL_CLOCK && now >= deadline) ->
+           asleep = true;
+           assert(turn_state != SUSPENDING) /* P4 */
+       }
     fi;
 end_asleep: /* plain_wait */
     d_step { token || (!MANUAL_CLOCK && now >= deadline) -> asleep = false };
@@ -460,7 +472,13 @@ inline run_hooks()
 inline try_suspend()
 {
     if
-    :: has_tasks || timers > 0
+    :: timers + members > 0 ->
+       if
+       :: locked(state == SUSPENDING && turn_state == SUSPENDING, /* stay_started */
+                 state = STARTED; turn_state = STARTED)
+       :: locked(state != SUSPENDING || turn_state != SUSPENDING, skip)
+       fi
+    :: timers + members == 0 && has_tasks
     :: else ->
        if
        :: locked(state == turn_state && head == EMPTY, lock = true; head = CLOSE_MARK);
@@ -511,7 +529,7 @@ proctype thread_main()
        :: turn_state == STARTED && (idles == 0 || now < OVER)
        :: turn_state == SUSPENDING -> try_suspend()
        :: turn_state == SHUTTING_DOWN -> /* shutdown_is_over, sooner or later */
-          d_step { call_timers(NEVER) };
+          d_step { call_timers(NEVER); members = 0 };
           if
           :: now < OVER
           :: goto over
@@ -608,7 +626,8 @@ active proctype quiescence()
         }
         assert(SHUTDOWNS == 0 || state == TERMINATED);         /* P4 */
         assert(reports == (state == TERMINATED));              /* P4 */
-        assert(has_no_thread || state == TERMINATED || (state == STARTED && idles == 0)); /* P4 */
+        assert(has_no_thread || state == TERMINATED || state == STARTED); /* P4 */
+        assert(state != STARTED || idles == 0 || members > 0);            /* P4 */
         assert(asleep == (state == STARTED) && owners == (state == STARTED));             /* P5 */
         assert(state == STARTED || head == CLOSED);            /* P6 */
         assert(state != TERMINATED || hooks == 0)              /* P8 */
