@@ -10,6 +10,7 @@
  *     live page at /weir/, which needs --token, or a random one, unless the address is a loopback
  * TCP on --echo-port: everything back.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -219,6 +220,7 @@ static void close_others(weir_promise *closed, void *user_data)
 
 static int start(struct demo *demo)
 {
+    weir_promise *closed;
     int err = make_contexts(demo);
 
     weir_loops_begin_timing(); /* so that quiet loops have turn times in /metrics, too */
@@ -243,11 +245,10 @@ static int start(struct demo *demo)
         err = start_mutual(demo);
     if (!err && demo->mutual != NULL)
         err = add_dashboard(demo, demo->https);
-    if (!err)
-        err = weir_promise_add_listener(
-            weir_channel_closed(weir_server_listener(weir_http_server_server(demo->http), 0)),
-            close_others, demo);
-    return err;
+    if (err)
+        return err;
+    closed = weir_channel_closed(weir_server_listener(weir_http_server_server(demo->http), 0));
+    return closed != NULL ? weir_promise_add_listener(closed, close_others, demo) : -ENOMEM;
 }
 
 /* ---- running ---- */

@@ -7,6 +7,7 @@
  *
  * The first line is a name and a room: "ann kitchen"; /quit leaves.
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -86,7 +87,7 @@ static void on_redis_closed(weir_promise *closed, void *user_data)
 /* In version 3 of its protocol one connection is enough, to publish and to subscribe. */
 static int connect_redis(weir_group *group, const char *address)
 {
-    weir_promise *hello = NULL, *subscribed = NULL;
+    weir_promise *hello = NULL, *subscribed = NULL, *closed;
     int err = weir_client_connect_sync(
         WEIR_CLIENT_OPTIONS(.group = group, .address = address, .init = init_redis), &redis);
 
@@ -100,9 +101,10 @@ static int connect_redis(weir_group *group, const char *address)
         err = weir_promise_sync(subscribed, weir_seconds(10));
     weir_promise_release(hello);
     weir_promise_release(subscribed);
-    if (!err)
-        err = weir_promise_add_listener(weir_channel_closed(redis), on_redis_closed, NULL);
-    return err;
+    if (err)
+        return err;
+    closed = weir_channel_closed(redis);
+    return closed != NULL ? weir_promise_add_listener(closed, on_redis_closed, NULL) : -ENOMEM;
 }
 /* doc:end */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ws-chat/room.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -75,7 +76,7 @@ static void on_redis_closed(weir_promise *closed, void *user_data)
 /* In version 3 of its protocol one connection is enough, to publish and to subscribe. */
 int rooms_connect(weir_group *group, const char *address)
 {
-    weir_promise *hello = NULL, *subscribed = NULL;
+    weir_promise *hello = NULL, *subscribed = NULL, *closed;
     int err = weir_client_connect_sync(
         WEIR_CLIENT_OPTIONS(.group = group, .address = address, .init = init_redis), &redis);
 
@@ -89,9 +90,10 @@ int rooms_connect(weir_group *group, const char *address)
         err = weir_promise_sync(subscribed, weir_seconds(10));
     weir_promise_release(hello);
     weir_promise_release(subscribed);
-    if (!err)
-        err = weir_promise_add_listener(weir_channel_closed(redis), on_redis_closed, NULL);
-    return err;
+    if (err)
+        return err;
+    closed = weir_channel_closed(redis);
+    return closed != NULL ? weir_promise_add_listener(closed, on_redis_closed, NULL) : -ENOMEM;
 }
 
 static bool publish(const char *room, weir_span text)

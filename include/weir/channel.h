@@ -325,8 +325,9 @@ WEIR_API void weir_channel_fire_event(weir_channel *channel, weir_msg *event);
 
 /*
  * The promise that succeeds when the channel is closed, for whatever reason. It never fails.
- * Borrowed.
- * Thread: any.  Fails: NULL if there is no memory for it.
+ * Borrowed. It is created by the first call, which returns NULL if there is no memory for it;
+ * later calls return the same promise.
+ * Thread: any.  Fails: NULL (-ENOMEM).
  */
 WEIR_API weir_promise *weir_channel_closed(weir_channel *channel);
 

@@ -134,7 +134,7 @@ WEIR_API weir_executor *weir_promise_executor(const weir_promise *promise);
 
 /*
  * Adds a listener: fn(promise, user_data) runs once, on the promise's executor.
- * Thread: any.  Fails: -ENOMEM, -EINVAL.
+ * Thread: any.  Fails: -ENOMEM, -EINVAL (promise or fn is NULL).
  */
 WEIR_API WEIR_MUST_USE int weir_promise_add_listener(weir_promise *promise, weir_listener_fn *fn,
                                                      void *user_data);

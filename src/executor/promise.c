@@ -349,7 +349,12 @@ static void publish(weir_promise *promise)
         queue_notification(weir_promise_retain(promise));
 }
 
-/* Once pushed, the listener may run and release even the caller's reference. */
+/*
+ * Once pushed, the listener may run and release even the caller's reference. A late push therefore
+ * has a reference of its own until it returns, besides the notification's: queueing accesses the
+ * executor after the task has become visible, and only the promise may keep the executor's memory.
+ * An early push accesses nothing afterwards.
+ */
 static void push_listener(weir_promise *promise, weir_listener *listener)
 {
     uintptr_t head = atomic_load_explicit(&promise->listeners, memory_order_relaxed);
@@ -357,7 +362,7 @@ static void push_listener(weir_promise *promise, weir_listener *listener)
 
     do {
         if (late == 0 && (head & COMPLETE) != 0) {
-            weir_promise_retain(promise); /* the notification's */
+            weir_promise_retain(promise);
             late = POSTED;
         }
         listener->node.next = (weir_queue_node *)(head & ~MARKS);
@@ -367,17 +372,17 @@ static void push_listener(weir_promise *promise, weir_listener *listener)
     if (late == 0)
         return;
     if ((head & POSTED) == 0)
-        queue_notification(promise);
-    else
-        weir_promise_release(promise);
+        queue_notification(weir_promise_retain(promise));
+    weir_promise_release(promise);
 }
 
 int weir_promise_add_listener(weir_promise *promise, weir_listener_fn *fn, void *user_data)
 {
-    weir_listener *listener = &promise->first;
+    weir_listener *listener;
 
-    if (fn == NULL)
+    if (promise == NULL || fn == NULL)
         return -EINVAL;
+    listener = &promise->first;
     if (atomic_exchange_explicit(&promise->first_in_use, true, memory_order_relaxed)) {
         listener = weir__alloc(sizeof(*listener));
         if (listener == NULL)

@@ -10,6 +10,7 @@
 #include <weir/manual.h>
 #include <weir/promise.h>
 
+#include "executor/executor.h"
 #include "os/thread.h"
 #include "support/executor/fake_loop.h"
 #include "support/executor/gate.h"
@@ -168,6 +169,14 @@ TEST(listener, without_a_function_is_refused)
     weir_promise_release(promise);
 }
 
+TEST(listener, without_a_promise_is_refused)
+{
+    struct completion_record record = {0};
+
+    assert_int_equal(weir_promise_add_listener(NULL, record_completion, &record), -EINVAL);
+    assert_int_equal(record.calls.calls, 0);
+}
+
 struct reusable {
     weir_listener listener;
     int calls;
@@ -230,6 +239,60 @@ TEST(listener, may_release_the_last_reference)
     promise = new_promise(weir_executor_immediate());
     assert_int_equal(weir_promise_add_listener(promise, release_it, NULL), 0);
     assert_int_equal(weir_promise_cancel(promise), 0);
+}
+
+/*
+ * The wakeup is the last access of a post. By then the notification may have run on the executor's
+ * thread, its listener may have released the promise, and the executor may have ended.
+ */
+static _Atomic(weir_executor *) ends_at_wakeup;
+static struct call_counter releases;
+
+static void release_and_count(weir_promise *promise, void *user_data)
+{
+    weir_promise_release(promise);
+    call_counter_add(user_data);
+}
+
+static void end_and_wake(weir_executor *executor)
+{
+    weir_executor *expected = executor;
+
+    weir__plain_type.wake(executor);
+    if (!atomic_compare_exchange_strong(&ends_at_wakeup, &expected, NULL))
+        return;
+    assert_true(call_counter_await(&releases, 1));
+    assert_int_equal(weir_executor_shutdown(executor, 0, WEIR_NEVER), 0);
+    assert_int_equal(weir_executor_await_termination(executor, TEST_TIMEOUT_NS), 0);
+    weir__executor_join(executor);
+    weir_executor_release(executor);
+    weir__plain_type.wake(executor);
+}
+
+TEST(listener, that_comes_late_may_release_the_callers_reference)
+{
+    static weir__executor_type type;
+    const weir__executor_options options = {
+        .name = "late",
+        .clock = weir_clock_monotonic(),
+        .rejected = weir_reject,
+        .task_cap_ns = WEIR_NEVER,
+        .cpu = -1,
+        .idle_ns = WEIR_NEVER,
+    };
+    struct single_executor single = {0};
+    weir_promise *promise;
+
+    memset(&releases, 0, sizeof(releases));
+    type = weir__plain_type;
+    type.wake = end_and_wake;
+    assert_int_equal(weir__executor_create(&type, &options, &single.executor), 0);
+    single_executor_run_one(&single);
+    assert_true(single_executor_await_sleep(&single, WEIR_NEVER));
+    assert_int_equal(weir_promise_create_completed(single.executor, 0, NULL, &promise), 0);
+    atomic_store(&ends_at_wakeup, single.executor);
+    assert_int_equal(weir_promise_add_listener(promise, release_and_count, &releases), 0);
+    assert_null(atomic_load(&ends_at_wakeup));
 }
 
 TEST(listener, whose_executor_has_ended_runs_on_the_global_one)

@@ -144,8 +144,10 @@ static int close_all(weir_channel **channels, size_t count, weir_promise *all)
     int err = weir_combiner_create(weir_executor_current(), &combiner);
 
     for (size_t i = 0; i < count && !err; i++) {
+        weir_promise *closed = weir_channel_closed(channels[i]);
+
         weir_channel_close(channels[i], NULL);
-        err = weir_combiner_add(combiner, weir_channel_closed(channels[i]));
+        err = closed != NULL ? weir_combiner_add(combiner, closed) : -ENOMEM;
     }
     if (!err)
         err = weir_combiner_finish(combiner, all);
