@@ -165,11 +165,16 @@ typedef struct weir__http_connection {
     weir_http_call *call; /* NULL if idle */
     uint64_t responses;   /* complete ones */
     bool is_active;       /* the tunnel of a proxy included */
+    bool is_settling;     /* no request until the reads of the turn are delivered */
+    weir_task settling;
     bool is_closed;
     bool is_draining;
 } weir__http_connection;
 
 int weir__http_connection_add(weir_pipeline *pipeline, weir__http_origin *origin);
+
+/* Before it returns to the pool. Fails if the loop takes no task. */
+int weir__http_connection_settle(weir__http_connection *connection);
 
 /* The connection of a channel; NULL if it is closed. */
 weir__http_connection *weir__http_connection_of(weir_channel *channel);
@@ -285,7 +290,8 @@ void weir__http_call_end_request(weir_http_call *call);
 void weir__http_call_write_pending(weir_http_call *call);
 void weir__http_call_drop_pending(weir_http_call *call);
 
-/* Events of the connection, which is the call's until it is detached. */
+/* Events of the connection, which is the call's until it is detached. `on_active`: a request may be
+ * sent. */
 void weir__http_call_on_active(weir_http_call *call);
 void weir__http_call_on_head(weir_http_call *call, weir_http_response *response);
 void weir__http_call_on_content(weir_http_call *call, weir_msg *msg);

@@ -130,6 +130,7 @@ static void on_timer(weir_timer *timer)
     weir_http_call *call = WEIR_CONTAINER_OF(timer, weir_http_call, timer);
     int64_t now_ns = weir_loop_now(call->shard->loop);
 
+    weir_http_call_retain(call); /* a write that fails at once ends it */
     if (call->whole_at_ns <= now_ns) {
         weir__http_call_fail(call, -ETIMEDOUT, "the call took too long");
     } else if (call->phase_at_ns > now_ns) {
@@ -139,6 +140,7 @@ static void on_timer(weir_timer *timer)
     } else {
         weir__http_call_fail(call, -ETIMEDOUT, "no progress in time");
     }
+    weir_http_call_release(call);
 }
 
 /* ---- the connection ---- */
@@ -155,7 +157,8 @@ void weir__http_call_detach(weir_http_call *call, bool is_reusable)
     connection->call = NULL;
     atomic_store_explicit(&call->is_writable, false, memory_order_relaxed);
     weir__http_shard_count(call->shard, WEIR__HTTP_BUSY, -1);
-    if (is_reusable && !connection->is_closed && !connection->is_draining) {
+    if (is_reusable && !connection->is_closed && !connection->is_draining &&
+        weir__http_connection_settle(connection) == 0) {
         if (call->is_auto_read_off)
             weir_ctx_set_auto_read(connection->ctx, true); /* to notice that it is closed */
         weir_client_pool_return(call->origin->pool, channel, NULL);
@@ -389,7 +392,7 @@ static void attach(weir_http_call *call, weir_channel *channel)
     call->is_auto_read_off = false;
     connection->call = call;
     weir__http_shard_count(call->shard, WEIR__HTTP_BUSY, 1);
-    if (connection->is_active)
+    if (connection->is_active && !connection->is_settling)
         send_request(call);
 }
 

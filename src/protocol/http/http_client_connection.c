@@ -45,6 +45,40 @@ static void on_active(weir_ctx *ctx)
     weir_fire_active(ctx);
 }
 
+/* ---- reuse ---- */
+
+/*
+ * Bytes behind a response must not become the response of the next call. They may follow in the
+ * same read, in another one of the turn, or, on a ring, after a `read_complete`. So the next
+ * request is written by a task, which runs after all of them; until then the codec expects no
+ * response, and any byte is an error that closes the connection.
+ */
+static void on_settled(void *arg, int status)
+{
+    weir_ctx *ctx = arg;
+    weir__http_connection *connection = weir_ctx_is_removed(ctx) ? NULL : weir_ctx_state(ctx);
+
+    if (connection != NULL) {
+        connection->is_settling = false;
+        if (status == 0 && connection->call != NULL && !connection->is_closed)
+            weir__http_call_on_active(connection->call);
+    }
+    weir_ctx_release(ctx);
+}
+
+/* The reference keeps the memory of the task. */
+int weir__http_connection_settle(weir__http_connection *connection)
+{
+    int err;
+
+    weir_task_init(&connection->settling, on_settled, weir_ctx_retain(connection->ctx));
+    err = weir_execute_task(connection->origin->shard->loop, &connection->settling);
+    if (err < 0)
+        weir_ctx_release(connection->ctx);
+    connection->is_settling = err == 0;
+    return err;
+}
+
 /* ---- the response ---- */
 
 static void pass(weir_http_call *call, weir_msg *msg)

@@ -167,23 +167,27 @@ static bool is_closed_by_peer(int err)
     return err == WEIR_ECLOSED || err == -ECONNRESET || err == -EPIPE;
 }
 
-/* The server may have closed the connection while it was idle, and has not seen the request. */
-static bool can_retry(const weir_http_call *call)
+/* The server may have closed the connection while it was idle, and has not seen the request. Or it
+ * has sent bytes behind the response to another call, before this one has written anything: each
+ * such loss ends a connection that has served a call, so these need no limit. */
+static bool can_retry(const weir_http_call *call, int err)
 {
-    if (call->connection->responses == 0 || call->has_response ||
-        call->retries >= WEIR__HTTP_MAX_RETRIES)
+    if (call->connection->responses == 0 || call->has_response)
         return false;
-    return !call->is_head_sent || (call->is_idempotent && !call->has_streamed);
+    if (!call->is_head_sent)
+        return true;
+    return is_closed_by_peer(err) && call->retries < WEIR__HTTP_MAX_RETRIES &&
+           call->is_idempotent && !call->has_streamed;
 }
 
 void weir__http_call_on_lost(weir_http_call *call, int err, const char *detail)
 {
-    bool retries = is_closed_by_peer(err) && can_retry(call);
+    bool retries = can_retry(call, err);
 
     weir_http_call_retain(call);
     if (retries) {
+        call->retries += call->is_head_sent;
         weir__http_call_detach(call, false);
-        call->retries++;
         call->phase = WEIR__HTTP_CALL_CONNECTING;
         weir__http_shard_count(call->shard, WEIR__HTTP_RETRIED, 1);
         weir__http_call_limit_phase(call, call->client->options.connect_timeout_ns);

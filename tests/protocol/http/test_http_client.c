@@ -515,6 +515,67 @@ TEST_EACH_LOOP(http_client, ignores_a_response_that_nobody_asked_for)
     scripted_server_close(&server);
 }
 
+/* With one connection at a time, so that the next call waits for it. */
+static void fetch_behind(struct host *host, const char *method, const char *spoiled)
+{
+    struct scripted_server server;
+    char url[256];
+    weir_http_client *client;
+    weir_promise *fetching[4] = {NULL};
+    struct fetched fetched;
+
+    scripted_server_open(&server, host,
+                         REPLIES({.text = spoiled}, {.text = OK(4, "good")},
+                                 {.text = OK(4, "good")}, {.text = OK(4, "good")}));
+    client = client_open(host, WEIR_HTTP_CLIENT_OPTIONS(.max_connections = 1));
+    scripted_server_url(&server, "http", "/", url);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(weir_http_client_fetch(
+                             client,
+                             WEIR_HTTP_FETCH_OPTIONS(.method = i == 0 ? method : "GET", .url = url),
+                             &fetching[i]),
+                         0);
+    assert_int_equal(client_await(fetching[0]).err, 0);
+    for (unsigned i = 1; i < 4; i++) {
+        fetched = client_await(fetching[i]);
+        assert_int_equal(fetched.err, 0);
+        assert_string_equal(fetched.content, "good");
+    }
+    assert_int_equal(server.connections, 2); /* the second one serves all that follow */
+    client_close(client);
+    scripted_server_close(&server);
+}
+
+TEST_EACH_LOOP(http_client, keeps_a_second_response_from_the_next_call)
+{
+    fetch_behind(host, "GET", OK(4, "good") OK(4, "evil"));
+}
+
+TEST_EACH_LOOP(http_client, keeps_content_of_a_response_to_head_from_the_next_call)
+{
+    fetch_behind(host, "HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 42\r\n\r\n" OK(4, "evil"));
+}
+
+TEST_EACH_LOOP(http_client, keeps_content_behind_204_from_the_next_call)
+{
+    fetch_behind(host, "GET", "HTTP/1.1 204 No Content\r\n\r\n" OK(4, "evil"));
+}
+
+TEST_EACH_LOOP(http_client, keeps_content_behind_304_from_the_next_call)
+{
+    fetch_behind(host, "GET", "HTTP/1.1 304 Not Modified\r\n\r\n" OK(4, "evil"));
+}
+
+TEST_EACH_LOOP(http_client, keeps_a_late_interim_response_from_the_next_call)
+{
+    fetch_behind(host, "GET", OK(4, "good") "HTTP/1.1 103 Early Hints\r\n\r\n" OK(4, "evil"));
+}
+
+TEST_EACH_LOOP(http_client, keeps_a_byte_behind_chunks_from_the_next_call)
+{
+    fetch_behind(host, "GET", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nH");
+}
+
 TEST_EACH_LOOP(http_client, limits_the_head)
 {
     struct fetched fetched =

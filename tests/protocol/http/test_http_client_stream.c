@@ -4,13 +4,21 @@
  */
 #include <weir/http_client.h>
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include <weir/clock.h>
 #include <weir/error.h>
+#include <weir/timer.h>
 
+#include "support/executor/group.h"
+#include "support/loop/sockets.h"
 #include "support/protocol/http/client_fixture.h"
 #include "support/protocol/http/scripted_server.h"
 #include "support/test.h"
@@ -262,6 +270,93 @@ TEST_EACH_LOOP(http_client_stream, sends_content_after_a_continue)
     assert_string_equal(server.last, content);
     client_close(client);
     scripted_server_close(&server);
+}
+
+static void await_input(int descriptor)
+{
+    struct pollfd input = {.fd = descriptor, .events = POLLIN};
+
+    assert_int_equal(poll(&input, 1, (int)(TEST_TIMEOUT_NS / weir_ms(1))), 1);
+}
+
+/* The other end of a connection that is reset by a timer of the client's loop. */
+struct resetter {
+    int descriptor;
+};
+
+static void on_reset(void *arg, int status)
+{
+    struct resetter *resetter = arg;
+
+    (void)status;
+    socket_reset(resetter->descriptor);
+}
+
+/* A reset between the I/O of a turn and its timers: the write after the wait for status 100 is the
+ * first to see it, and ends the call from within. */
+static void end_in_the_timer(struct host *host, bool streams)
+{
+    struct address address;
+    struct streamed streamed = {0};
+    struct resetter resetter;
+    struct host stepped = *host;
+    const struct sockaddr_in *bound = (const struct sockaddr_in *)&address.storage;
+    char url[64], host_text[INET_ADDRSTRLEN], bytes[4096];
+    int listener = socket_listen(AF_INET, 8, &address);
+    weir_manual_clock *clock = NULL;
+    weir_http_client *client;
+    weir_http_request *request;
+    weir_http_call *call = NULL;
+    weir_promise *resetting = NULL;
+
+    assert_int_equal(weir_manual_clock_create(weir_seconds(1), &clock), 0);
+    assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .io = host->backend->io,
+                                                          .clock = weir_manual_clock_clock(clock)),
+                                       &stepped.group),
+                     0);
+    stepped.loop = weir_group_at(stepped.group, 0);
+    client = client_open(&stepped, NULL);
+    assert_non_null(inet_ntop(AF_INET, &bound->sin_addr, host_text, sizeof(host_text)));
+    (void)snprintf(url, sizeof(url), "http://%s:%u/", host_text, ntohs(bound->sin_port));
+    request = request_of("PUT", url);
+    assert_int_equal(weir_http_headers_add_text(weir_http_request_headers(request),
+                                                WEIR_HTTP_EXPECT, "100-continue"),
+                     0);
+    assert_int_equal(weir_http_client_send(client, request, streams ? NULL : piece_of('x', PIECE),
+                                           WEIR_HTTP_CALL_OPTIONS(.stream_content = streams,
+                                                                  .events = &streamed_events,
+                                                                  .user_data = &streamed),
+                                           &call),
+                     0);
+    if (streams)
+        assert_int_equal(weir_http_call_write(call, piece_of('x', PIECE), NULL), 0);
+    weir_http_call_release(call); /* the loop has the only reference */
+    await_input(listener);
+    resetter.descriptor = accept(listener, NULL, NULL);
+    assert_true(resetter.descriptor >= 0);
+    await_input(resetter.descriptor);
+    assert_true(recv(resetter.descriptor, bytes, sizeof(bytes), 0) > 0);
+    assert_int_equal(weir_schedule(stepped.loop, weir_ms(999), on_reset, &resetter, &resetting), 0);
+    host_turn(&stepped, 2);
+    assert_int_equal(weir_manual_clock_advance(clock, weir_ms(1001)), 0);
+    assert_true(call_counter_await_for(&streamed.ends, 1, TEST_TIMEOUT_NS));
+    assert_true(streamed.err < 0);
+    assert_int_equal(weir_promise_sync(resetting, TEST_TIMEOUT_NS), 0);
+    weir_promise_release(resetting);
+    client_close(client);
+    end_group(stepped.group);
+    weir_manual_clock_release(clock);
+    assert_int_equal(close(listener), 0);
+}
+
+TEST_EACH_LOOP(http_client_stream, survives_a_reset_when_it_has_waited_for_a_continue)
+{
+    end_in_the_timer(host, false);
+}
+
+TEST_EACH_LOOP(http_client_stream, survives_a_reset_when_it_streams_without_a_continue)
+{
+    end_in_the_timer(host, true);
 }
 
 TEST_EACH_LOOP(http_client_stream, sends_no_content_that_is_refused)
