@@ -8,12 +8,14 @@ if(PkgConfig_FOUND)
     pkg_check_modules(URING QUIET liburing>=2.3)
 endif()
 if(URING_FOUND)
+    set(CMAKE_REQUIRED_DEFINITIONS -D_GNU_SOURCE) # as for weir itself: its header needs cpu_set_t
     set(CMAKE_REQUIRED_INCLUDES ${URING_INCLUDE_DIRS})
     set(CMAKE_REQUIRED_LIBRARIES ${URING_LINK_LIBRARIES})
     check_c_source_compiles("
         #include <liburing.h>
         int main(void) { struct io_uring ring; return io_uring_queue_init(1, &ring, 0); }"
         WEIR_URING_LINKS)
+    unset(CMAKE_REQUIRED_DEFINITIONS)
     unset(CMAKE_REQUIRED_INCLUDES)
     unset(CMAKE_REQUIRED_LIBRARIES)
 endif()

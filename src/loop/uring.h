@@ -21,6 +21,7 @@
 #define WEIR_LOOP_URING_H
 
 #include <signal.h>
+#include <string.h>
 #include <sys/utsname.h>
 
 #include "loop/io.h"
@@ -169,16 +170,23 @@ void weir__uring_features(const weir__uring *self, char *text, size_t size);
 
 /* ---- the queues (uring_queue.c) ---- */
 
-/* As io_uring_get_sqe, for a ring without SQPOLL and large sqes. */
+/*
+ * As io_uring_get_sqe, for a ring without SQPOLL and large sqes. Clears the sqe, which still has
+ * the fields of an earlier operation: the io_uring_prep functions of liburing 2.3 set all that the
+ * kernel reads, later ones only their own.
+ */
 static inline struct io_uring_sqe *weir__uring_next_sqe(weir__uring *self)
 {
     struct io_uring_sq *queue = &self->ring.sq;
     unsigned tail = queue->sqe_tail;
+    struct io_uring_sqe *sqe;
 
     if (tail - IO_URING_READ_ONCE(*queue->khead) >= queue->ring_entries)
         return NULL;
     queue->sqe_tail = tail + 1;
-    return &queue->sqes[tail & queue->ring_mask];
+    sqe = &queue->sqes[tail & queue->ring_mask];
+    memset(sqe, 0, sizeof(*sqe));
+    return sqe;
 }
 
 /* Submits a queue that is full. Returns an sqe; or NULL, and all handles are rearmed later. */

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 /* ---- small queues ---- */
 
 #define CROWD 200
+#define SMALL_READS 8 /* after them a handle receives by the ring */
 
 static void tick(int descriptor)
 {
@@ -89,6 +91,50 @@ TEST(uring, loses_no_byte_when_the_queue_overflows)
     uring_seam_restore();
     weir__uring_system.setup = uring_setup_tiny;
     suite_run(BACKEND_URING, crowd_of_streams);
+    uring_seam_restore();
+}
+
+/* ---- used entries ---- */
+
+/* Entries of operations long past, with every field set. */
+static int setup_with_garbage(unsigned entries, struct io_uring *ring,
+                              struct io_uring_params *params)
+{
+    int err = uring_real.setup(entries, ring, params);
+
+    if (err == 0)
+        memset(ring->sq.sqes, 0xa5, ring->sq.ring_entries * sizeof(ring->sq.sqes[0]));
+    return err;
+}
+
+/* The functions of liburing 2.3 clear an entry, too: the first one is looked at before that. */
+static void use_garbage(struct driver *driver)
+{
+    weir__uring *ring = weir__uring_of(driver->io);
+    const struct io_uring_sqe cleared = {0};
+    struct io_uring_sqe *sqe;
+    struct peer *peer = peer_open_pair(driver, PAIR_TCP);
+
+    sqe = weir__uring_next_sqe(ring);
+    assert_non_null(sqe);
+    assert_memory_equal(sqe, &cleared, sizeof(cleared));
+    ring->ring.sq.sqe_tail--;
+    peer_receive_start(peer, false);
+    for (int i = 0; i < 2 * SMALL_READS; i++) {
+        assert_int_equal(peer_remote_send(peer, 10), 10);
+        driver_until(driver, peer->bytes == 10 * ((uint64_t)i + 1));
+        peer_send(peer, 10);
+        driver_until(driver, peer_remote_receive(peer) == 10);
+    }
+    peer_detach(peer);
+    driver_until(driver, peer->detaches == 1);
+}
+
+TEST(uring, clears_the_entries_of_former_operations)
+{
+    uring_seam_restore();
+    weir__uring_system.setup = setup_with_garbage;
+    suite_run(BACKEND_URING, use_garbage);
     uring_seam_restore();
 }
 

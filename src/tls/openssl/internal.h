@@ -186,6 +186,16 @@ int weir__openssl_self_signed_create(weir__openssl_builder *builder, X509 **ret_
 
 /* ---- resumption.c ---- */
 
+/* When the session was made, in seconds. OpenSSL 3.4 deprecates the first function. */
+static inline int64_t weir__openssl_session_time(const SSL_SESSION *session)
+{
+#if OPENSSL_VERSION_NUMBER < 0x30300000L
+    return SSL_SESSION_get_time(session);
+#else
+    return SSL_SESSION_get_time_ex(session);
+#endif
+}
+
 /* Notes in the session that its peer has been verified now, unless it says already when. False if
  * there is no memory. */
 bool weir__openssl_resumption_stamp(SSL_SESSION *session);

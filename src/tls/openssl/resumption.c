@@ -62,7 +62,7 @@ bool weir__openssl_resumption_is_expired(SSL_SESSION *session, int64_t lifetime_
     int64_t verified_s, age_s;
 
     if (!read_stamp(session, &verified_s))
-        verified_s = SSL_SESSION_get_time(session);
+        verified_s = weir__openssl_session_time(session);
     age_s = now_s() - verified_s;
     return age_s >= lifetime_s || age_s <= -lifetime_s;
 }

@@ -152,7 +152,7 @@ static bool is_used_once(const SSL_SESSION *session)
 /* By the time of day, as OpenSSL counts it: after our lifetime, or after the server's. */
 static bool is_expired(SSL_SESSION *session)
 {
-    int64_t age_s = weir_time_of_day() / 1000000000 - SSL_SESSION_get_time(session);
+    int64_t age_s = weir_time_of_day() / 1000000000 - weir__openssl_session_time(session);
     unsigned long hint_s = SSL_SESSION_get_ticket_lifetime_hint(session);
 
     return age_s >= SSL_SESSION_get_timeout(session) ||
