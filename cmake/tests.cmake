@@ -3,10 +3,11 @@
 # weir_add_test(NAME COMMAND...): adds a test with a timeout, in which leaks, races and undefined
 # behaviour are failures with a stack trace.
 #
-# There are hundreds of test programs: lld links each in half the time.
+# There are hundreds of test programs: lld links each in half the time. Debian's cross compilers do
+# not find it.
 find_program(WEIR_LLD ld.lld)
 set(weir_test_link_options "")
-if(WEIR_LLD)
+if(WEIR_LLD AND NOT CMAKE_CROSSCOMPILING)
     set(weir_test_link_options -fuse-ld=lld)
 endif()
 set(WEIR_TEST_TIMEOUT "" CACHE STRING "Seconds that one test program may take")

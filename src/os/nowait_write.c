@@ -65,7 +65,9 @@ static ssize_t write_by_polling(int descriptor, const void *bytes, size_t length
     weir__mutex_lock(&lock);
     if (ppoll(&state, 1, &(const struct timespec){0}, NULL) < 0)
         written = -errno;
-    else if ((state.revents & (POLLERR | POLLNVAL)) != 0)
+    else if ((state.revents & POLLNVAL) != 0)
+        written = -EBADF;
+    else if ((state.revents & POLLERR) != 0)
         written = -EPIPE;
     else if ((state.revents & POLLOUT) != 0)
         written = plain_write(descriptor, bytes, length);

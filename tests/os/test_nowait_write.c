@@ -196,6 +196,7 @@ TEST(nowait_write, reports_a_file_that_has_no_reader_or_is_not_open)
             assert_int_equal(answer, -EPIPE);
     }
     close(ends[1]);
+    assert_int_equal(write_line(ends[1], 1, WEIR__NOWAIT_POLL), -EBADF); /* no pwritev2 */
     assert_int_equal(write_line(ends[1], 1, WEIR__NOWAIT_ANY), -EBADF);
     signal(SIGPIPE, before);
 }
