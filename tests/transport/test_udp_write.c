@@ -310,7 +310,8 @@ TEST_EACH_HOST(udp, counts_what_is_written_against_its_marks)
     for (int i = 0; i < 10; i++)
         weir_channel_write(couple.here.channel, make_datagram("0123456789", NULL), NULL);
     assert_endpoint_events(&couple.here, "unwritable");
-    run_on_executor(weir_channel_executor(couple.here.channel), do_nothing, NULL); /* behind the writes */
+    /* Returns behind the writes. */
+    run_on_executor(weir_channel_executor(couple.here.channel), do_nothing, NULL);
     last = make_datagram("0123456789", NULL);
     assert_int_equal(weir_channel_pending_bytes(couple.here.channel),
                      10 * weir__outbound_cost(last));
