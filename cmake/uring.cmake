@@ -31,7 +31,7 @@ set(weir_uring "") # linked by name, so that installed files do not contain path
 set(weir_uring_flags "")
 if(WEIR_WITH_URING)
     set(weir_uring uring)
-    set(weir_uring_flags " -luring")
+    set(weir_uring_flags "-luring ")
     include_directories(SYSTEM ${URING_INCLUDE_DIRS})
     link_directories(${URING_LIBRARY_DIRS})
     add_compile_definitions(WEIR_WITH_URING)

@@ -49,6 +49,7 @@ CHECKS = [
     Check("instructions", "python3 bench/run.py --instructions --check", after="gcc"),
     Check("aarch64", build("aarch64") + " && " + build("aarch64-more", FOREIGN)),
     Check("musl", build("musl", "weir-static weir-tls-static weir-http-static weir-sim-static")),
+    Check("lto", build("lto", "weir weir-tls weir-http weir-sim")),
     Check("headers", script("headers")),
     Check("cplusplus", script("cplusplus", SHARED), after="gcc"),
     Check("snippets", script("snippets", SHARED), after="gcc"),

@@ -8,10 +8,12 @@
  *
  * Exit status: 0 after a closing handshake, 1 if the connection failed or was lost.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <weir/websocket.h>
 #include <weir/weir.h>
 
@@ -78,21 +80,63 @@ static int send_line(weir_channel *channel, const char *line)
     return err;
 }
 
+struct input {
+    char *text;
+    size_t size, length;
+    size_t taken; /* the line returned last */
+};
+
+static bool enlarge(struct input *input)
+{
+    char *text = realloc(input->text, input->size * 2);
+
+    if (text == NULL)
+        return false;
+    input->text = text;
+    input->size *= 2;
+    return true;
+}
+
+/*
+ * The next line of the standard input, without its end; NULL if there is none. Not by stdio: since
+ * glibc 2.41 exit(3) waits for a thread that is waiting for input there.
+ */
+static char *next_line(struct input *input)
+{
+    ssize_t more = 1;
+    char *end = NULL;
+
+    input->length -= input->taken;
+    memmove(input->text, input->text + input->taken, input->length);
+    input->taken = 0;
+    while (more > 0 && (end = memchr(input->text, '\n', input->length)) == NULL) {
+        if (input->length + 1 == input->size && !enlarge(input))
+            return NULL;
+        do
+            more = read(STDIN_FILENO, input->text + input->length, input->size - input->length - 1);
+        while (more < 0 && errno == EINTR);
+        input->length += more > 0 ? (size_t)more : 0;
+    }
+    if (end == NULL && input->length == 0)
+        return NULL;
+    if (end == NULL)
+        end = input->text + input->length++; /* the last line need not have one */
+    *end = '\0';
+    input->taken = (size_t)(end - input->text) + 1;
+    return input->text;
+}
+
 /* A thread: reads until the end of the input, which closes. Has a reference to the channel. */
 static void *read_input(void *arg)
 {
     weir_channel *channel = arg;
-    char *line = NULL;
-    size_t size = 0;
-    ssize_t length;
+    struct input input = {.text = malloc(4096), .size = 4096};
+    char *line;
 
-    while ((length = getline(&line, &size, stdin)) >= 0) {
-        if (length > 0 && line[length - 1] == '\n')
-            line[length - 1] = '\0';
-        if (send_line(channel, line) < 0)
-            break;
-    }
-    free(line);
+    while (input.text != NULL && (line = next_line(&input)) != NULL &&
+           send_line(channel, line) >= 0)
+        continue;
+    free(input.text);
     weir_ws_close(channel, WEIR_WS_NORMAL, NULL, NULL);
     weir_channel_release(channel);
     return NULL;

@@ -18,11 +18,16 @@
 static SSL_SESSION *session_of(int version, int64_t age_s)
 {
     SSL_SESSION *session = SSL_SESSION_new();
+    int64_t created_s = weir_time_of_day() / 1000000000 - age_s;
 
     assert_non_null(session);
     assert_int_equal(SSL_SESSION_set_protocol_version(session, version), 1);
     (void)SSL_SESSION_set_timeout(session, LIFETIME_S);
-    (void)SSL_SESSION_set_time(session, (long)(weir_time_of_day() / 1000000000 - age_s));
+#if OPENSSL_VERSION_NUMBER < 0x30300000L
+    (void)SSL_SESSION_set_time(session, (long)created_s);
+#else
+    (void)SSL_SESSION_set_time_ex(session, created_s);
+#endif
     return session;
 }
 

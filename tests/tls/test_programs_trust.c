@@ -189,7 +189,9 @@ TEST_EACH_LOOP(programs, s_client_reaches_our_server_by_an_rsa_key)
     program_say(client, "hello\n");
     program_await(client, "hello\n");
     program_await(client, "Verify return code: 0 (ok)");
-    program_await(client, "Peer signature type: RSA-PSS");
+    program_await(client, "Peer signature type: ");
+    assert_true(program_printed(client, "type: RSA-PSS") ||
+                program_printed(client, "type: rsa_pss_rsae_sha256")); /* OpenSSL 3.5 */
     assert_int_equal(program_end(client), 0);
     tls_endpoint_close(endpoint);
 }
@@ -398,7 +400,9 @@ TEST_EACH_LOOP(programs, s_server_knows_us_by_our_certificate)
         tls_endpoint_connect(endpoint, port);
         tls_endpoint_send_text(endpoint, "hello\n");
         tls_endpoint_await_text(endpoint, "olleh\n");
-        program_await(server, "Peer certificate: CN = client");
+        program_await(server, "Peer certificate: CN");
+        assert_true(program_printed(server, "certificate: CN = client") ||
+                    program_printed(server, "certificate: CN=client")); /* OpenSSL 3.2 */
         tls_endpoint_disconnect(endpoint);
         program_release(server);
         assert_endpoint(endpoint, "handshake(OK) inactive");

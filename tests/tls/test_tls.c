@@ -28,18 +28,18 @@ TEST(tls, holds_what_is_written_before_the_handshake_is_over)
     tls_pair_prepare(
         &pair, &(const struct tls_pair_options){
                    .client_channel =
-                       WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.low_mark = 500,
-                                                                             .high_mark = 1000))});
+                       WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.low_mark = 5000,
+                                                                             .high_mark = 10000))});
     tls_pair_begin(&pair);
-    tls_side_write(&pair.client, tls_pair_bytes(600), "a");
+    tls_side_write(&pair.client, tls_pair_bytes(6000), "a");
     assert_events(&pair.client.events, "");
-    tls_side_write(&pair.client, tls_pair_bytes(600), "b");
+    tls_side_write(&pair.client, tls_pair_bytes(6000), "b");
     assert_events(&pair.client.events, "writable(no)");
     weir_channel_flush(pair.client.channel);
     tls_side_write(&pair.client, tls_pair_bytes(200), "c"); /* not flushed */
     tls_pair_run(&pair);
     assert_events(&pair.client.events, "handshake(ok) a=ok b=ok writable(yes)");
-    assert_events(&pair.server.events, "handshake(ok) read(1200)");
+    assert_events(&pair.server.events, "handshake(ok) read(12000)");
     weir_channel_flush(pair.client.channel);
     tls_pair_run(&pair);
     assert_events(&pair.client.events, "c=ok");

@@ -118,11 +118,11 @@ TEST(tls_flood, of_new_keys_among_data_is_borne)
         meet_and_shake(&raw, i % 2 == 1, WEIR_TLS_VERSION_1_3, NULL);
         for (int j = 0; j < MANY; j++) {
             say_some(&raw);
+            if (j == 200) /* as at the end: OpenSSL 3.2 and later free buffers with their keys */
+                bytes = test_openssl_bytes();
             renew_keys(&raw, i < 2 ? SSL_KEY_UPDATE_NOT_REQUESTED : SSL_KEY_UPDATE_REQUESTED);
             if (j % 100 == 99)
                 raw_peer_run(&raw);
-            if (j == 199)
-                bytes = test_openssl_bytes();
         }
         raw_peer_run(&raw);
         event_log_clear(&raw.ours.events);

@@ -4,9 +4,11 @@
 
 Files of the folder, and: /redirect to /small, /loop to itself, /echo, /gzip (small, compressed),
 /cut (ends too early), /never (no answer)."""
+import errno
 import gzip
 import http.server
 import os
+import socket
 import ssl
 import sys
 import threading
@@ -51,11 +53,30 @@ class Handler(http.server.SimpleHTTPRequestHandler):
             super().do_GET()
 
 
+class OverIPv6(http.server.ThreadingHTTPServer):
+    address_family = socket.AF_INET6
+
+
+def listen():
+    """Servers on one port of 127.0.0.1 and of ::1, if there is IPv6: "localhost" may be either."""
+    while True:
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        try:
+            return [server, OverIPv6(("::1", server.server_address[1]), Handler)]
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                return [server]
+            server.server_close()
+
+
 os.chdir(sys.argv[1])
-server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+servers = listen()
 if len(sys.argv) > 2:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(sys.argv[2], sys.argv[3])
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-print(server.server_address[1], flush=True)
-server.serve_forever()
+    for server in servers:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+print(servers[0].server_address[1], flush=True)
+for server in servers[1:]:
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+servers[0].serve_forever()

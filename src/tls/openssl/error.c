@@ -42,6 +42,16 @@ static bool is_ssl_error(unsigned long error, int reason)
     return ERR_GET_LIB(error) == ERR_LIB_SSL && ERR_GET_REASON(error) == reason;
 }
 
+/* OpenSSL 3.2 and later add one behind the error of a record, which says what has happened. */
+static bool says_nothing(unsigned long error)
+{
+#ifdef SSL_R_RECORD_LAYER_FAILURE
+    return is_ssl_error(error, SSL_R_RECORD_LAYER_FAILURE);
+#else
+    return error == 0;
+#endif
+}
+
 /*
  * The first of several errors is the cause, but a lack of memory is it at any position. With
  * `may_be_stale` there may be earlier ones of other code on this thread: then the last is taken.
@@ -50,9 +60,12 @@ static unsigned long take_error(bool may_be_stale)
 {
     unsigned long error, cause = 0;
 
-    while ((error = ERR_get_error()) != 0)
-        if (cause == 0 || is_no_memory(error) || (may_be_stale && !is_no_memory(cause)))
+    while ((error = ERR_get_error()) != 0) {
+        if (cause == 0 || is_no_memory(error))
             cause = error;
+        else if (may_be_stale && !is_no_memory(cause) && !says_nothing(error))
+            cause = error;
+    }
     return cause;
 }
 
@@ -85,8 +98,12 @@ bool weir__openssl_error_is_end_of_pem(void)
 
 bool weir__openssl_error_is_out_of_memory(void)
 {
-    return ERR_GET_REASON(ERR_peek_error()) == ERR_R_MALLOC_FAILURE ||
-           ERR_GET_REASON(ERR_peek_last_error()) == ERR_R_MALLOC_FAILURE;
+    unsigned long first = ERR_peek_error();
+
+    /* OpenSSL 3.2 and later: the decoder has no memory for a string, and no other cause to name. */
+    if (ERR_GET_LIB(first) == ERR_LIB_ASN1 && ERR_GET_REASON(first) == ERR_R_ASN1_LIB)
+        return true;
+    return is_no_memory(first) || is_no_memory(ERR_peek_last_error());
 }
 
 /* ---- sessions ---- */

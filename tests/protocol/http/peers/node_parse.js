@@ -8,8 +8,10 @@
 const fs = require('fs');
 const {HTTPParser, methods, allMethods} = process.binding('http_parser');
 
-// Node 18 does not name the methods of RTSP.
-const nameOf = (method) => (allMethods || methods)[method] || `RTSP ${method}`;
+// Some versions have no names for the methods of RTSP, which llhttp numbers before QUERY.
+const QUERY = 46;
+const nameOf = (method) => allMethods ? allMethods[method]
+    : method === QUERY ? 'QUERY' : methods[method] || `RTSP ${method}`;
 const isResponse = process.argv[2] === 'responses';
 const hex = (text) => Buffer.from(text, 'latin1').toString('hex');
 
