@@ -199,11 +199,10 @@ struct weir__io_handle {
                               may stop after each */
     bool receive_fds : 1;  /* of a Unix socket that receives datagrams: accept passed descriptors
                               (close-on-exec); other sockets discard them */
-    bool shared_listener : 1; /* other processes may accept from the same socket */
-    bool exact_window : 1;    /* no read may exceed the window; otherwise up to WEIR__IO_SMALL */
-    bool last_send : 1; /* the current send is the last: the end of the stream follows at once */
-    bool edge : 1;      /* of the backend's type: an event is reported once */
-    uint8_t batch : 7;  /* private to the backend; datagrams: size of the next batch */
+    bool exact_window : 1; /* no read may exceed the window; otherwise up to WEIR__IO_SMALL */
+    bool last_send : 1;    /* the current send is the last: the end of the stream follows at once */
+    bool edge : 1;         /* of the backend's type: an event is reported once */
+    uint8_t batch : 7;     /* private to the backend; datagrams: size of the next batch */
     uint8_t reads; /* maximum of accepts, receives or datagrams per turn; the owner may set it */
     uint16_t poll_events; /* events that the owner polls for */
 
@@ -468,10 +467,7 @@ static inline void weir__io_accept_start(weir__io_handle *handle)
     handle->io->type->accept_start(handle);
 }
 
-/*
- * Stops accepting. A connection that the kernel has already accepted is delivered when accepting
- * starts again, or closed with the handle.
- */
+/* Stops accepting. No backend keeps a connection that it has accepted. */
 static inline void weir__io_accept_stop(weir__io_handle *handle)
 {
     handle->io->type->accept_stop(handle);

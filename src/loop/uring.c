@@ -9,12 +9,9 @@
  * what it has received last (uring_receive.c, uring_send.c). Receiving in one way begins when the
  * other has ended, which keeps the stream in order.
  *
- * Also done by the ring:
- *
- *     accept    multishot; but not if other processes accept from the same socket: the kernel wakes
- *               one ring only, and if that process is killed, the client waits until the next one
- *               connects. A poll wakes all.
- *     connect   except for Unix sockets
+ * The ring also connects, except Unix sockets. It does not accept: a multishot accept empties the
+ * backlog, and connections that nobody serves would wait here, beyond every limit; and of several
+ * rings that accept from one socket, the kernel wakes only one.
  */
 #include "loop/uring.h"
 
@@ -25,18 +22,6 @@
 #include "loop/readiness.h"
 
 /* ---- starting and ending what is wanted or not ---- */
-
-static void start_accept(weir__io_handle *handle)
-{
-    struct io_uring_sqe *sqe;
-
-    if (weir__uring_is_in_flight(handle, WEIR__URING_ACCEPT))
-        return;
-    sqe = weir__uring_start(handle, WEIR__URING_ACCEPT);
-    if (sqe != NULL)
-        io_uring_prep_multishot_accept(sqe, handle->descriptor, NULL, NULL,
-                                       SOCK_NONBLOCK | SOCK_CLOEXEC);
-}
 
 static void start_receiving(weir__io_handle *handle)
 {
@@ -66,12 +51,7 @@ void weir__uring_arm(weir__io_handle *handle)
         weir__uring_poll_writable(handle);
     if ((wanted & POLLIN) == 0 || handle->undelivered != NULL)
         return;
-    if ((handle->wants & WEIR__IO_ACCEPT) == 0)
-        start_receiving(handle);
-    else if (handle->shared_listener)
-        weir__uring_poll_readable(handle);
-    else
-        start_accept(handle);
+    start_receiving(handle);
 }
 
 /* Unwanted polls are left alone until they complete. A send completes with its submission. */
@@ -82,8 +62,6 @@ static void cancel_unwanted(weir__io_handle *handle)
             weir__uring_cancel(handle, op);
         return;
     }
-    if ((handle->wants & WEIR__IO_ACCEPT) == 0)
-        weir__uring_cancel(handle, WEIR__URING_ACCEPT);
     if ((handle->wants & WEIR__IO_RECEIVE) == 0)
         weir__uring_cancel(handle, WEIR__URING_RECEIVE);
 }
@@ -235,9 +213,8 @@ static bool detach(weir__io_handle *handle)
  */
 static bool is_read_by_ring(const weir__io_handle *handle)
 {
-    return ((handle->wants & WEIR__IO_ACCEPT) != 0 && !handle->shared_listener) ||
-           weir__uring_is_in_flight(handle, WEIR__URING_RECEIVE) ||
-           ((handle->wants & WEIR__IO_RECEIVE) != 0 && weir__uring_receives_by_ring(handle));
+    return weir__uring_is_in_flight(handle, WEIR__URING_RECEIVE) ||
+           weir__uring_receives_by_ring(handle);
 }
 
 /* A rebuild has cut the reads of a turn short; this never happens to reads by readiness.c. */
@@ -272,18 +249,6 @@ static void start_reading(weir__io_handle *handle)
         weir__uring_defer_delivery(handle);
     else
         weir__uring_arm(handle);
-}
-
-static void accept_start(weir__io_handle *handle)
-{
-    weir__readiness_accept_start(handle);
-    start_reading(handle);
-}
-
-static void accept_stop(weir__io_handle *handle)
-{
-    handle->wants &= (uint8_t)~WEIR__IO_ACCEPT;
-    cancel_unwanted(handle);
 }
 
 /*
@@ -342,8 +307,8 @@ const weir__io_type weir__io_uring = {
     .detach = detach,
     .arm = weir__uring_arm,
     .dispatch_pending = dispatch_pending,
-    .accept_start = accept_start,
-    .accept_stop = accept_stop,
+    .accept_start = weir__readiness_accept_start,
+    .accept_stop = weir__readiness_accept_stop,
     .connect = start_connect,
     .receive_start = receive_start,
     .receive_stop = receive_stop,

@@ -30,7 +30,6 @@
 enum weir__uring_op {
     WEIR__URING_POLL, /* readable, multishot; or the events that the owner polls for, one-shot */
     WEIR__URING_POLL_WRITE, /* writable, one-shot */
-    WEIR__URING_ACCEPT,     /* multishot */
     WEIR__URING_CONNECT,    /* one-shot */
     WEIR__URING_RECEIVE,    /* multishot, by the buffer ring */
     WEIR__URING_SEND,       /* one-shot, completed by its submission */
@@ -252,7 +251,7 @@ static inline void weir__uring_end(weir__io_handle *handle, enum weir__uring_op 
 /* Operations whose completions are reads of an owner. */
 static inline bool weir__uring_is_read(enum weir__uring_op op)
 {
-    return op == WEIR__URING_POLL || op == WEIR__URING_ACCEPT || op == WEIR__URING_RECEIVE;
+    return op == WEIR__URING_POLL || op == WEIR__URING_RECEIVE;
 }
 
 /* ---- completions (uring_completion.c) ---- */

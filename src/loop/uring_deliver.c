@@ -11,7 +11,6 @@
 
 #include "base/memory.h"
 #include "loop/uring.h"
-#include "os/descriptor.h"
 
 /* ---- the queue of undelivered events ---- */
 
@@ -82,8 +81,6 @@ static void discard(weir__io_handle *handle, const weir__uring_event *event)
 
     if (event->op == WEIR__URING_RECEIVE && event->result > 0)
         memory->free(memory->arg, &event->block);
-    else if (event->op == WEIR__URING_ACCEPT && event->result >= 0)
-        (void)weir__descriptor_close(event->result);
 }
 
 void weir__uring_discard_queued(weir__io_handle *handle)
@@ -101,14 +98,7 @@ static bool is_wanted(const weir__io_handle *handle, const weir__uring_event *ev
 {
     if (handle->state == WEIR__IO_DETACHING)
         return true;
-    switch (event->op) {
-    case WEIR__URING_ACCEPT:
-        return (handle->wants & WEIR__IO_ACCEPT) != 0;
-    case WEIR__URING_RECEIVE:
-        return (handle->wants & WEIR__IO_RECEIVE) != 0;
-    default:
-        return true;
-    }
+    return !weir__uring_is_read(event->op) || (handle->wants & WEIR__IO_RECEIVE) != 0;
 }
 
 /* Reads are delivered in order, up to the limit of a turn. */
@@ -132,14 +122,6 @@ static void count_delivered(weir__io_handle *handle)
         handle->delivered++;
 }
 
-static void notify_accepted(weir__io_handle *handle, int result)
-{
-    if (result < 0)
-        handle->wants &= (uint8_t)~WEIR__IO_ACCEPT;
-    count_delivered(handle);
-    handle->owner->accepted(handle, result, NULL, 0);
-}
-
 static void notify_received(weir__io_handle *handle, const weir__uring_event *event)
 {
     if (event->result <= 0 || (handle->wants & WEIR__IO_ONCE) != 0)
@@ -153,9 +135,7 @@ static void notify_received(weir__io_handle *handle, const weir__uring_event *ev
 
 static void notify(weir__io_handle *handle, const weir__uring_event *event)
 {
-    if (event->op == WEIR__URING_ACCEPT) {
-        notify_accepted(handle, event->result);
-    } else if (event->op == WEIR__URING_RECEIVE) {
+    if (event->op == WEIR__URING_RECEIVE) {
         notify_received(handle, event);
     } else if (event->op == WEIR__URING_SEND) {
         handle->wants &= (uint8_t)~WEIR__IO_LENDS;
@@ -204,9 +184,8 @@ void weir__uring_deliver(weir__io_handle *handle, const weir__uring_event *event
 /* The operation in flight keeps reading in the preferred way. */
 static bool reads_by_itself(const weir__io_handle *handle)
 {
-    return weir__uring_is_in_flight(handle, WEIR__URING_ACCEPT) ||
-           (weir__uring_is_in_flight(handle, WEIR__URING_RECEIVE) &&
-            (handle->uring_flags & WEIR__URING_BULK) == 0);
+    return weir__uring_is_in_flight(handle, WEIR__URING_RECEIVE) &&
+           (handle->uring_flags & WEIR__URING_BULK) == 0;
 }
 
 static void finish_while_draining(weir__io_handle *handle)

@@ -198,7 +198,8 @@ static bool fits_into_buffers(const weir__io_handle *handle)
 
 bool weir__uring_receives_by_ring(const weir__io_handle *handle)
 {
-    return weir__uring_of(handle->io)->buffers != NULL && (handle->wants & WEIR__IO_ONCE) == 0 &&
+    return weir__uring_of(handle->io)->buffers != NULL &&
+           (handle->wants & (WEIR__IO_RECEIVE | WEIR__IO_ONCE)) == WEIR__IO_RECEIVE &&
            fits_into_buffers(handle) && !is_bulk(handle);
 }
 

@@ -68,6 +68,36 @@ TEST_EACH_BACKEND(accept, delivers_connections_as_they_arrive)
     }
 }
 
+/* Descriptors that are open now, and not the client's or counted by the listener: in the backend.
+ */
+static void count_held(struct peer *listener, enum peer_event event)
+{
+    size_t *most = listener->arg;
+    size_t held = descriptors_open() - most[1] - listener->accepts;
+
+    if (event == PEER_ACCEPTED && held > most[0])
+        most[0] = held;
+}
+
+/* However long the owner takes for each, the others wait in the backlog, which is limited. */
+TEST_EACH_BACKEND(accept, takes_connections_only_to_deliver_them)
+{
+    struct address address;
+    struct peer *listener = open_listener(driver, AF_INET, &address);
+    int clients[CLIENTS];
+    size_t most[2] = {0};
+
+    peer_accept_start(listener);
+    driver_run_until_idle(driver);
+    connect_clients(&address, clients, CLIENTS);
+    most[1] = descriptors_open();
+    listener->arg = most;
+    listener->react = count_held;
+    driver_until(driver, listener->accepts == CLIENTS);
+    assert_int_equal(most[0], 0);
+    close_all(clients, CLIENTS);
+}
+
 static void note_address(weir__io_handle *handle, int descriptor, const struct sockaddr *peer,
                          socklen_t peer_length)
 {
@@ -301,7 +331,7 @@ TEST_EACH_BACKEND(accept, survives_clients_that_are_gone_already)
     (void)close(client);
 }
 
-/* The kernel answers with these in place of a connection; rings make no such call. */
+/* The kernel answers with these in place of a connection. */
 static struct {
     int (*accept4)(int descriptor, struct sockaddr *address, socklen_t *length, int flags);
     int errors[8];
