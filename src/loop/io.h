@@ -211,11 +211,13 @@ struct weir__io_handle {
     uint16_t in_flight; /* uring: operations in the ring, one bit each */
     uint32_t slot; /* poll: index of its pollfd; epoll: 1 = registered; uring: the turn in which it
                       read last */
-    uint8_t delivered;   /* uring: accepts and receives delivered in that turn */
-    uint8_t small_reads; /* consecutive small reads, saturating at 255 */
-    uint8_t full_reads;  /* uring: reads of that turn that filled a buffer of the ring */
-    uint8_t uring_flags; /* uring: WEIR__URING_BULK and so on */
-    void *undelivered;   /* uring: queue of events not delivered yet */
+    uint8_t delivered;         /* uring: accepts and receives delivered in that turn */
+    uint8_t small_reads;       /* consecutive small reads, saturating at 255 */
+    uint8_t full_reads;        /* uring: reads of that turn that filled a buffer of the ring */
+    uint8_t uring_mode : 2;    /* uring: how it reads, enum weir__uring_mode */
+    bool uring_is_reading : 1; /* uring: something was received: read_complete follows */
+    bool uring_edges : 1; /* uring: one-shot polls complete without a wanted event: use multishot */
+    void *undelivered;    /* uring: queue of events not delivered yet */
 };
 
 _Static_assert(sizeof(void *) != 8 || sizeof(weir__io_handle) <= 88, "there may be a million");

@@ -68,15 +68,22 @@ TEST_EACH_BACKEND(accept, delivers_connections_as_they_arrive)
     }
 }
 
-/* Descriptors that are open now, and not the client's or counted by the listener: in the backend.
- */
+/* Descriptors in the backend: those that are open and are not counted by anybody else. */
+struct held {
+    size_t others;
+    size_t most;
+};
+
 static void count_held(struct peer *listener, enum peer_event event)
 {
-    size_t *most = listener->arg;
-    size_t held = descriptors_open() - most[1] - listener->accepts;
+    struct held *held = listener->arg;
+    size_t count;
 
-    if (event == PEER_ACCEPTED && held > most[0])
-        most[0] = held;
+    if (event != PEER_ACCEPTED)
+        return;
+    count = descriptors_open() - held->others - listener->accepts;
+    if (count > held->most)
+        held->most = count;
 }
 
 /* However long the owner takes for each, the others wait in the backlog, which is limited. */
@@ -85,16 +92,16 @@ TEST_EACH_BACKEND(accept, takes_connections_only_to_deliver_them)
     struct address address;
     struct peer *listener = open_listener(driver, AF_INET, &address);
     int clients[CLIENTS];
-    size_t most[2] = {0};
+    struct held held = {0};
 
     peer_accept_start(listener);
     driver_run_until_idle(driver);
     connect_clients(&address, clients, CLIENTS);
-    most[1] = descriptors_open();
-    listener->arg = most;
+    held.others = descriptors_open();
+    listener->arg = &held;
     listener->react = count_held;
     driver_until(driver, listener->accepts == CLIENTS);
-    assert_int_equal(most[0], 0);
+    assert_int_equal(held.most, 0);
     close_all(clients, CLIENTS);
 }
 
