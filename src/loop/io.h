@@ -199,11 +199,10 @@ struct weir__io_handle {
                               may stop after each */
     bool receive_fds : 1;  /* of a Unix socket that receives datagrams: accept passed descriptors
                               (close-on-exec); other sockets discard them */
-    bool shared_listener : 1; /* other processes may accept from the same socket */
-    bool exact_window : 1;    /* no read may exceed the window; otherwise up to WEIR__IO_SMALL */
-    bool last_send : 1; /* the current send is the last: the end of the stream follows at once */
-    bool edge : 1;      /* of the backend's type: an event is reported once */
-    uint8_t batch : 7;  /* private to the backend; datagrams: size of the next batch */
+    bool exact_window : 1; /* no read may exceed the window; otherwise up to WEIR__IO_SMALL */
+    bool last_send : 1;    /* the current send is the last: the end of the stream follows at once */
+    bool edge : 1;         /* of the backend's type: an event is reported once */
+    uint8_t batch : 7;     /* private to the backend; datagrams: size of the next batch */
     uint8_t reads; /* maximum of accepts, receives or datagrams per turn; the owner may set it */
     uint16_t poll_events; /* events that the owner polls for */
 
@@ -212,11 +211,13 @@ struct weir__io_handle {
     uint16_t in_flight; /* uring: operations in the ring, one bit each */
     uint32_t slot; /* poll: index of its pollfd; epoll: 1 = registered; uring: the turn in which it
                       read last */
-    uint8_t delivered;   /* uring: accepts and receives delivered in that turn */
-    uint8_t small_reads; /* consecutive small reads, saturating at 255 */
-    uint8_t full_reads;  /* uring: reads of that turn that filled a buffer of the ring */
-    uint8_t uring_flags; /* uring: WEIR__URING_BULK and so on */
-    void *undelivered;   /* uring: queue of events not delivered yet */
+    uint8_t delivered;         /* uring: accepts and receives delivered in that turn */
+    uint8_t small_reads;       /* consecutive small reads, saturating at 255 */
+    uint8_t full_reads;        /* uring: reads of that turn that filled a buffer of the ring */
+    uint8_t uring_mode : 2;    /* uring: how it reads, enum weir__uring_mode */
+    bool uring_is_reading : 1; /* uring: something was received: read_complete follows */
+    bool uring_edges : 1; /* uring: one-shot polls complete without a wanted event: use multishot */
+    void *undelivered;    /* uring: queue of events not delivered yet */
 };
 
 _Static_assert(sizeof(void *) != 8 || sizeof(weir__io_handle) <= 88, "there may be a million");
@@ -468,10 +469,7 @@ static inline void weir__io_accept_start(weir__io_handle *handle)
     handle->io->type->accept_start(handle);
 }
 
-/*
- * Stops accepting. A connection that the kernel has already accepted is delivered when accepting
- * starts again, or closed with the handle.
- */
+/* Stops accepting. No backend keeps a connection that it has accepted. */
 static inline void weir__io_accept_stop(weir__io_handle *handle)
 {
     handle->io->type->accept_stop(handle);

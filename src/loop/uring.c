@@ -6,15 +6,36 @@
  * arrives, and sends are submitted together with the next wait, so that a turn costs one system
  * call. Much data is transferred by readiness.c as with epoll, while its memory is in the cache: a
  * poll in the ring reports readiness, and plain calls follow. The loop chooses for each handle by
- * what it has received last (uring_receive.c, uring_send.c). Receiving in one way begins when the
- * other has ended, which keeps the stream in order.
+ * what it has received last (uring_receive.c, uring_send.c).
  *
- * Also done by the ring:
+ * How a handle reads is its mode:
  *
- *     accept    multishot; but not if other processes accept from the same socket: the kernel wakes
- *               one ring only, and if that process is killed, the client waits until the next one
- *               connects. A poll wakes all.
- *     connect   except for Unix sockets
+ *     mode       in flight                  queued    reads
+ *     BY_POLL    the poll, or nothing       nothing   by readiness.c
+ *     BULK       the poll, or nothing       nothing   by readiness.c
+ *     BY_RING    the receive                nothing   by the ring
+ *     LEAVING    nothing, or the receive,   events,   nothing new
+ *                which is cancelled         if any
+ *
+ *     from              to              when
+ *     BY_POLL, BULK     BY_RING         eight reads in a row were small, and the poll has ended
+ *     BY_RING           LEAVING         it brings much, the owner stops or wants single reads, the
+ *                                       receive ends, the handle leaves, the ring is rebuilt
+ *     any               LEAVING         an event is queued: it cannot be delivered now
+ *     LEAVING           BY_POLL, BULK   the receive has ended, and all has been delivered; BULK if
+ *                                       it has brought much
+ *
+ * So only one of poll and receive is in flight, which keeps the stream in order, and *something
+ * undelivered means nothing armed*: what the owner does not take stays in the socket, whose buffer
+ * is what the peer has to wait for. The kernel may have received more before it takes a
+ * cancellation, which is submitted when the first event is queued. Each completion with data has a
+ * buffer of its own until it is taken, so at most WEIR__URING_UNDELIVERED_MAX reads follow. A
+ * cancellation for which there is no room is tried again in the next turn (needs_rearm). A rebuild
+ * cancels all operations at once and queues what they bring.
+ *
+ * The ring also connects, except Unix sockets. It does not accept: a multishot accept empties the
+ * backlog, and connections that nobody serves would wait here, beyond every limit; and of several
+ * rings that accept from one socket, the kernel wakes only one.
  */
 #include "loop/uring.h"
 
@@ -26,29 +47,21 @@
 
 /* ---- starting and ending what is wanted or not ---- */
 
-static void start_accept(weir__io_handle *handle)
-{
-    struct io_uring_sqe *sqe;
-
-    if (weir__uring_is_in_flight(handle, WEIR__URING_ACCEPT))
-        return;
-    sqe = weir__uring_start(handle, WEIR__URING_ACCEPT);
-    if (sqe != NULL)
-        io_uring_prep_multishot_accept(sqe, handle->descriptor, NULL, NULL,
-                                       SOCK_NONBLOCK | SOCK_CLOEXEC);
-}
-
-static void start_receiving(weir__io_handle *handle)
+static void start_reading(weir__io_handle *handle)
 {
     bool by_ring = weir__uring_receives_by_ring(handle);
-    enum weir__uring_op other = by_ring ? WEIR__URING_POLL : WEIR__URING_RECEIVE;
 
-    if (weir__uring_is_in_flight(handle, other))
-        weir__uring_cancel(handle, other);
-    else if (by_ring)
-        weir__uring_start_receive(handle);
-    else
+    weir__uring_settle(handle);
+    if (handle->uring_mode == WEIR__URING_BY_RING && by_ring)
+        return;
+    if (handle->uring_mode == WEIR__URING_BY_RING || handle->uring_mode == WEIR__URING_LEAVING)
+        weir__uring_leave_ring(handle);
+    else if (!by_ring)
         weir__uring_poll_readable(handle);
+    else if (weir__uring_is_in_flight(handle, WEIR__URING_POLL))
+        weir__uring_cancel(handle, WEIR__URING_POLL);
+    else
+        weir__uring_start_receive(handle);
 }
 
 /* A rebuild that drains the old ring rearms all handles later. */
@@ -64,28 +77,17 @@ void weir__uring_arm(weir__io_handle *handle)
     }
     if ((wanted & POLLOUT) != 0 && !weir__uring_is_in_flight(handle, WEIR__URING_CONNECT))
         weir__uring_poll_writable(handle);
-    if ((wanted & POLLIN) == 0 || handle->undelivered != NULL)
-        return;
-    if ((handle->wants & WEIR__IO_ACCEPT) == 0)
-        start_receiving(handle);
-    else if (handle->shared_listener)
-        weir__uring_poll_readable(handle);
-    else
-        start_accept(handle);
+    if ((wanted & POLLIN) != 0)
+        start_reading(handle);
 }
 
 /* Unwanted polls are left alone until they complete. A send completes with its submission. */
 static void cancel_unwanted(weir__io_handle *handle)
 {
-    if (handle->state != WEIR__IO_ATTACHED) {
-        for (unsigned op = 0; op < WEIR__URING_SEND; op++)
-            weir__uring_cancel(handle, op);
-        return;
-    }
-    if ((handle->wants & WEIR__IO_ACCEPT) == 0)
-        weir__uring_cancel(handle, WEIR__URING_ACCEPT);
     if ((handle->wants & WEIR__IO_RECEIVE) == 0)
-        weir__uring_cancel(handle, WEIR__URING_RECEIVE);
+        weir__uring_leave_ring(handle);
+    for (unsigned op = 0; handle->state != WEIR__IO_ATTACHED && op < WEIR__URING_SEND; op++)
+        weir__uring_cancel(handle, op);
 }
 
 void weir__uring_fail(weir__io_handle *handle, int err)
@@ -212,9 +214,11 @@ static int attach(weir__io_handle *handle)
 {
     handle->in_flight = 0;
     handle->delivered = 0;
-    handle->small_reads = 0;
+    handle->small_reads = (uint8_t)(WEIR__URING_SMALL_MIN - weir__uring_fresh_reads);
     handle->full_reads = 0;
-    handle->uring_flags = WEIR__URING_FRESH;
+    handle->uring_mode = WEIR__URING_BY_POLL;
+    handle->uring_is_reading = false;
+    handle->uring_edges = false;
     handle->undelivered = NULL;
     return 0;
 }
@@ -229,28 +233,11 @@ static bool detach(weir__io_handle *handle)
     return is_idle(handle);
 }
 
-/*
- * Includes a handle that switches to poll, until the ring has delivered the last data: the data in
- * the socket comes after that.
- */
-static bool is_read_by_ring(const weir__io_handle *handle)
-{
-    return ((handle->wants & WEIR__IO_ACCEPT) != 0 && !handle->shared_listener) ||
-           weir__uring_is_in_flight(handle, WEIR__URING_RECEIVE) ||
-           ((handle->wants & WEIR__IO_RECEIVE) != 0 && weir__uring_receives_by_ring(handle));
-}
-
-/* A rebuild has cut the reads of a turn short; this never happens to reads by readiness.c. */
-static bool is_reading_unfinished(const weir__io_handle *handle)
-{
-    return (handle->uring_flags & WEIR__URING_READING) != 0;
-}
-
 /* Queued events come first; the socket is read in the next turn. */
 static void dispatch_pending(weir__io_handle *handle, unsigned pending)
 {
     if ((pending & WEIR__IO_PENDING_READ) != 0 &&
-        (handle->undelivered != NULL || is_reading_unfinished(handle) || is_read_by_ring(handle))) {
+        (handle->uring_mode == WEIR__URING_LEAVING || weir__uring_receives_by_ring(handle))) {
         weir__uring_deliver_queued(handle);
         pending &= ~(unsigned)WEIR__IO_PENDING_READ;
     }
@@ -265,27 +252,6 @@ static void dispatch_pending(weir__io_handle *handle, unsigned pending)
     }
 }
 
-/* Queued events are delivered before reading starts. */
-static void start_reading(weir__io_handle *handle)
-{
-    if (handle->undelivered != NULL)
-        weir__uring_defer_delivery(handle);
-    else
-        weir__uring_arm(handle);
-}
-
-static void accept_start(weir__io_handle *handle)
-{
-    weir__readiness_accept_start(handle);
-    start_reading(handle);
-}
-
-static void accept_stop(weir__io_handle *handle)
-{
-    handle->wants &= (uint8_t)~WEIR__IO_ACCEPT;
-    cancel_unwanted(handle);
-}
-
 /*
  * A socket that receives packets or descriptors from now on must not lose any to a receive that is
  * still in the ring: it is cancelled at once.
@@ -293,7 +259,9 @@ static void accept_stop(weir__io_handle *handle)
 static void receive_start(weir__io_handle *handle, bool once)
 {
     weir__readiness_receive_start(handle, once);
-    start_reading(handle);
+    if (handle->undelivered != NULL) /* they come before what is read */
+        weir__uring_defer_delivery(handle);
+    weir__uring_arm(handle);
     if (handle->datagrams && weir__uring_is_in_flight(handle, WEIR__URING_RECEIVE))
         (void)weir__uring_submit(weir__uring_of(handle->io));
 }
@@ -342,8 +310,8 @@ const weir__io_type weir__io_uring = {
     .detach = detach,
     .arm = weir__uring_arm,
     .dispatch_pending = dispatch_pending,
-    .accept_start = accept_start,
-    .accept_stop = accept_stop,
+    .accept_start = weir__readiness_accept_start,
+    .accept_stop = weir__readiness_accept_stop,
     .connect = start_connect,
     .receive_start = receive_start,
     .receive_stop = receive_stop,

@@ -20,6 +20,7 @@
 #ifndef WEIR_LOOP_URING_H
 #define WEIR_LOOP_URING_H
 
+#include <assert.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -30,7 +31,6 @@
 enum weir__uring_op {
     WEIR__URING_POLL, /* readable, multishot; or the events that the owner polls for, one-shot */
     WEIR__URING_POLL_WRITE, /* writable, one-shot */
-    WEIR__URING_ACCEPT,     /* multishot */
     WEIR__URING_CONNECT,    /* one-shot */
     WEIR__URING_RECEIVE,    /* multishot, by the buffer ring */
     WEIR__URING_SEND,       /* one-shot, completed by its submission */
@@ -42,13 +42,16 @@ enum weir__uring_op {
     WEIR__URING_OP_MASK = 7,
 };
 
-/* Properties of a handle: bits of `uring_flags`. */
-enum {
-    WEIR__URING_BULK = 1 << 0,  /* receives much: receives by poll, and sends at once */
-    WEIR__URING_EDGES = 1 << 1, /* one-shot polls complete without a wanted event: use multishot */
-    WEIR__URING_READING = 1 << 2, /* something was read: read_complete follows */
-    WEIR__URING_FRESH = 1 << 3,   /* has not received enough to know: by poll */
+/* How a handle reads: uring.c has the transitions. */
+enum weir__uring_mode {
+    WEIR__URING_BY_POLL, /* and is not known to bring much */
+    WEIR__URING_BY_RING, /* the receive is armed: in flight, and not to be cancelled */
+    WEIR__URING_LEAVING, /* nothing is armed; events may be queued, and a receive may still end */
+    WEIR__URING_BULK,    /* has brought much: by poll, and it sends at once */
 };
+
+#define WEIR__URING_SMALL_MIN 8     /* small reads in a row, then by the ring */
+#define WEIR__URING_BUFFERS_MAX 512 /* a power of two; together they fit into the L2 cache */
 
 typedef struct weir__uring_buffers weir__uring_buffers;
 typedef struct weir__uring_event weir__uring_event;
@@ -116,7 +119,7 @@ extern void (*weir__uring_fault)(struct io_uring_cqe *completion);
 /* A turn with fewer events sends by plain calls (uring_send.c). */
 extern unsigned weir__uring_lend_min;
 
-/* A new handle receives by poll until this number of reads in a row were small. */
+/* The same number for a new handle; not more. */
 extern uint8_t weir__uring_fresh_reads;
 
 /* ---- handles (uring.c) ---- */
@@ -243,6 +246,26 @@ static inline bool weir__uring_is_in_flight(const weir__io_handle *handle, enum 
     return (handle->in_flight & (1u << op)) != 0;
 }
 
+static inline bool weir__uring_is_cancelled(const weir__io_handle *handle, enum weir__uring_op op)
+{
+    return (handle->in_flight & WEIR__URING_CANCELLED(op)) != 0;
+}
+
+/* What the table in uring.c says. */
+static inline void weir__uring_check_mode(const weir__io_handle *handle)
+{
+    bool receives = weir__uring_is_in_flight(handle, WEIR__URING_RECEIVE);
+    bool polls = weir__uring_is_in_flight(handle, WEIR__URING_POLL);
+
+    (void)receives;
+    (void)polls;
+    if (handle->uring_mode == WEIR__URING_BY_RING)
+        assert(receives && !polls && !weir__uring_is_cancelled(handle, WEIR__URING_RECEIVE));
+    else if (handle->uring_mode != WEIR__URING_LEAVING)
+        assert(!receives);
+    assert(handle->undelivered == NULL || handle->uring_mode == WEIR__URING_LEAVING);
+}
+
 /* This was the last completion of an operation. */
 static inline void weir__uring_end(weir__io_handle *handle, enum weir__uring_op op)
 {
@@ -252,7 +275,7 @@ static inline void weir__uring_end(weir__io_handle *handle, enum weir__uring_op 
 /* Operations whose completions are reads of an owner. */
 static inline bool weir__uring_is_read(enum weir__uring_op op)
 {
-    return op == WEIR__URING_POLL || op == WEIR__URING_ACCEPT || op == WEIR__URING_RECEIVE;
+    return op == WEIR__URING_POLL || op == WEIR__URING_RECEIVE;
 }
 
 /* ---- completions (uring_completion.c) ---- */
@@ -286,8 +309,15 @@ struct weir__uring_event {
         *next; /* circular list of undelivered events; handle->undelivered is the last one */
     weir__io_block block; /* the data, if result > 0 */
     int result;
-    enum weir__uring_op op;
+    uint8_t op;
+    uint16_t after_cancel; /* reads queued since the receive was cancelled, up to this one */
 };
+
+/*
+ * The most reads that are queued after the kernel has taken the cancellation: each one with data is
+ * in a buffer of its own, and one may be the end of the stream.
+ */
+#define WEIR__URING_UNDELIVERED_MAX (WEIR__URING_BUFFERS_MAX + 1)
 
 /* Notifies the owner, or queues the event if the owner may not be notified now. */
 void weir__uring_deliver(weir__io_handle *handle, const weir__uring_event *what);
@@ -340,6 +370,12 @@ void weir__uring_buffers_fill(weir__uring *self);
 
 /* True if a handle should receive by the buffer ring, false for poll. */
 bool weir__uring_receives_by_ring(const weir__io_handle *handle);
+
+/* Cancels the receive, if there is one: from here on nothing is armed. */
+void weir__uring_leave_ring(weir__io_handle *handle);
+
+/* Ends LEAVING when the receive has ended and all of it has been delivered. */
+void weir__uring_settle(weir__io_handle *handle);
 
 void weir__uring_start_receive(weir__io_handle *handle);
 void weir__uring_on_receive(weir__io_handle *handle, int result, unsigned flags);

@@ -7,11 +7,7 @@
 
 #include "base/no_stack_protector.h"
 #include "executor/executor.h"
-#include "loop/readiness.h"
 #include "loop/uring.h"
-#include "os/system.h"
-
-#define ACCEPTS_MAX 64 /* by accept4, after the ring */
 
 void (*weir__uring_fault)(struct io_uring_cqe *completion);
 
@@ -51,46 +47,6 @@ int weir__uring_count(weir__uring *self)
 
 /* ---- results of operations ---- */
 
-/* For a socket that cannot listen the ring returns EOPNOTSUPP, and would do so forever. */
-static bool is_retryable_accept_error(int err)
-{
-    return err == -ECANCELED || err == -EAGAIN ||
-           (err != -EOPNOTSUPP && weir__readiness_is_connection_error(err));
-}
-
-/*
- * The kernel wakes only one of the rings that accept from a socket. If several processes do, this
- * one may have been woken for a client and cancelled before the accept: no other process would be
- * woken for it.
- */
-static void accept_rest(weir__io_handle *handle)
-{
-    weir__uring_event event = {.op = WEIR__URING_ACCEPT};
-
-    for (int i = 0; i < ACCEPTS_MAX; i++) {
-        event.result =
-            weir__sys.accept4(handle->descriptor, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (event.result < 0)
-            return;
-        weir__counter_add(handle->io->stats.accepts, 1);
-        weir__uring_deliver(handle, &event);
-    }
-}
-
-static void on_accept(weir__io_handle *handle, int result)
-{
-    const weir__uring_event event = {.op = WEIR__URING_ACCEPT, .result = result};
-
-    if (event.result >= 0)
-        weir__counter_add(handle->io->stats.accepts, 1);
-    if (event.result >= 0 || !is_retryable_accept_error(event.result))
-        weir__uring_deliver(handle, &event);
-    if (event.result == -ECANCELED && handle->state == WEIR__IO_DETACHING)
-        accept_rest(handle);
-    if (!weir__uring_is_next(weir__uring_of(handle->io), handle, WEIR__URING_ACCEPT))
-        weir__uring_finish_reading(handle);
-}
-
 /* A connect interrupted while in progress is finished by a poll. */
 static bool is_connect_in_progress(int err)
 {
@@ -123,9 +79,6 @@ static __attribute__((noinline)) void on_rare(weir__io_handle *handle, enum weir
         break;
     case WEIR__URING_POLL_WRITE:
         weir__uring_on_writable(handle, result, flags);
-        break;
-    case WEIR__URING_ACCEPT:
-        on_accept(handle, result);
         break;
     default:
         on_connect(handle, result);

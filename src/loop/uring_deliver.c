@@ -7,11 +7,12 @@
  * The reads of a handle end with the last of its completions in a row: usually that is all of a
  * turn.
  */
+#include <assert.h>
 #include <errno.h>
+#include <limits.h>
 
 #include "base/memory.h"
 #include "loop/uring.h"
-#include "os/descriptor.h"
 
 /* ---- the queue of undelivered events ---- */
 
@@ -50,6 +51,10 @@ static int append(weir__io_handle *handle, const weir__uring_event *event)
     if (copy == NULL)
         return -ENOMEM;
     *copy = *event;
+    copy->after_cancel = last != NULL ? last->after_cancel : 0;
+    if (weir__uring_is_read(event->op) && weir__uring_is_cancelled(handle, WEIR__URING_RECEIVE))
+        copy->after_cancel++;
+    assert(copy->after_cancel <= WEIR__URING_UNDELIVERED_MAX);
     copy->next = last != NULL ? last->next : copy;
     if (last != NULL)
         last->next = copy;
@@ -82,8 +87,6 @@ static void discard(weir__io_handle *handle, const weir__uring_event *event)
 
     if (event->op == WEIR__URING_RECEIVE && event->result > 0)
         memory->free(memory->arg, &event->block);
-    else if (event->op == WEIR__URING_ACCEPT && event->result >= 0)
-        (void)weir__descriptor_close(event->result);
 }
 
 void weir__uring_discard_queued(weir__io_handle *handle)
@@ -101,14 +104,7 @@ static bool is_wanted(const weir__io_handle *handle, const weir__uring_event *ev
 {
     if (handle->state == WEIR__IO_DETACHING)
         return true;
-    switch (event->op) {
-    case WEIR__URING_ACCEPT:
-        return (handle->wants & WEIR__IO_ACCEPT) != 0;
-    case WEIR__URING_RECEIVE:
-        return (handle->wants & WEIR__IO_RECEIVE) != 0;
-    default:
-        return true;
-    }
+    return !weir__uring_is_read(event->op) || (handle->wants & WEIR__IO_RECEIVE) != 0;
 }
 
 /* Reads are delivered in order, up to the limit of a turn. */
@@ -127,17 +123,9 @@ static bool may_notify_now(weir__io_handle *handle, const weir__uring_event *eve
 
 static void count_delivered(weir__io_handle *handle)
 {
-    handle->uring_flags |= WEIR__URING_READING;
+    handle->uring_is_reading = true;
     if (handle->delivered < UINT8_MAX)
         handle->delivered++;
-}
-
-static void notify_accepted(weir__io_handle *handle, int result)
-{
-    if (result < 0)
-        handle->wants &= (uint8_t)~WEIR__IO_ACCEPT;
-    count_delivered(handle);
-    handle->owner->accepted(handle, result, NULL, 0);
 }
 
 static void notify_received(weir__io_handle *handle, const weir__uring_event *event)
@@ -153,9 +141,7 @@ static void notify_received(weir__io_handle *handle, const weir__uring_event *ev
 
 static void notify(weir__io_handle *handle, const weir__uring_event *event)
 {
-    if (event->op == WEIR__URING_ACCEPT) {
-        notify_accepted(handle, event->result);
-    } else if (event->op == WEIR__URING_RECEIVE) {
+    if (event->op == WEIR__URING_RECEIVE) {
         notify_received(handle, event);
     } else if (event->op == WEIR__URING_SEND) {
         handle->wants &= (uint8_t)~WEIR__IO_LENDS;
@@ -172,6 +158,31 @@ void weir__uring_defer_delivery(weir__io_handle *handle)
         weir__io_set_pending(handle, WEIR__IO_PENDING_READ);
 }
 
+static void deliver_wanted(weir__io_handle *handle, unsigned limit)
+{
+    while (handle->undelivered != NULL && handle->delivered < limit) {
+        weir__uring_event event = *first(handle);
+
+        if (!is_wanted(handle, &event))
+            break;
+        remove_first(handle);
+        notify(handle, &event);
+    }
+}
+
+/* Nothing may be armed while something is queued, so the kernel has to know at once. */
+static void disarm(weir__io_handle *handle)
+{
+    weir__uring *self = weir__uring_of(handle->io);
+
+    handle->uring_mode = WEIR__URING_LEAVING;
+    if (self->is_draining)
+        return; /* all is being cancelled */
+    weir__uring_leave_ring(handle);
+    if (handle->undelivered == NULL && weir__uring_is_in_flight(handle, WEIR__URING_RECEIVE))
+        (void)weir__uring_submit(self);
+}
+
 /*
  * Without memory for the queue, an owner that wants the event gets more than its limit of a turn.
  * If it does not want it, the event is lost and the handle fails.
@@ -180,10 +191,15 @@ static void enqueue(weir__io_handle *handle, const weir__uring_event *event)
 {
     bool is_draining = weir__uring_of(handle->io)->is_draining;
 
+    disarm(handle);
     if (append(handle, event) == 0) {
         if (is_draining)
             weir__uring_defer_delivery(handle);
-    } else if (!is_draining && handle->undelivered == NULL && is_wanted(handle, event)) {
+        return;
+    }
+    if (!is_draining)
+        deliver_wanted(handle, UINT_MAX);
+    if (!is_draining && handle->undelivered == NULL && is_wanted(handle, event)) {
         notify(handle, event);
     } else {
         discard(handle, event);
@@ -201,49 +217,29 @@ void weir__uring_deliver(weir__io_handle *handle, const weir__uring_event *event
         enqueue(handle, event);
 }
 
-/* The operation in flight keeps reading in the preferred way. */
-static bool reads_by_itself(const weir__io_handle *handle)
-{
-    return weir__uring_is_in_flight(handle, WEIR__URING_ACCEPT) ||
-           (weir__uring_is_in_flight(handle, WEIR__URING_RECEIVE) &&
-            (handle->uring_flags & WEIR__URING_BULK) == 0);
-}
-
-static void finish_while_draining(weir__io_handle *handle)
-{
-    if ((handle->uring_flags & WEIR__URING_READING) != 0)
-        weir__uring_defer_delivery(handle);
-}
-
 void weir__uring_finish_reading(weir__io_handle *handle)
 {
     if (weir__uring_of(handle->io)->is_draining) {
-        finish_while_draining(handle);
+        if (handle->uring_is_reading)
+            weir__uring_defer_delivery(handle);
         return;
     }
-    if ((handle->uring_flags & WEIR__URING_READING) != 0) {
-        handle->uring_flags &= (uint8_t)~WEIR__URING_READING;
+    if (handle->uring_is_reading) {
+        handle->uring_is_reading = false;
         if (weir__io_may_notify(handle))
             handle->owner->read_complete(handle);
     }
-    if (handle->undelivered == NULL && reads_by_itself(handle))
-        return;
+    weir__uring_settle(handle);
+    weir__uring_check_mode(handle);
     if (handle->undelivered != NULL && is_wanted(handle, first(handle)))
         weir__uring_defer_delivery(handle);
-    else if (weir__io_is_attached(handle) && !reads_by_itself(handle))
+    else if (weir__io_is_attached(handle) && handle->uring_mode != WEIR__URING_BY_RING)
         weir__uring_arm(handle);
 }
 
 void weir__uring_deliver_queued(weir__io_handle *handle)
 {
     weir__uring_enter_turn(handle, weir__uring_of(handle->io));
-    while (handle->undelivered != NULL && handle->delivered < handle->reads) {
-        weir__uring_event event = *first(handle);
-
-        if (!is_wanted(handle, &event))
-            break;
-        remove_first(handle);
-        notify(handle, &event);
-    }
+    deliver_wanted(handle, handle->reads);
     weir__uring_finish_reading(handle);
 }

@@ -13,6 +13,7 @@
  *     so POLLPRI with POLLRDBAND means nothing, and POLLPRI without it means urgent data.
  *   - POLLPRI alone does not wake a poll. POLLRDBAND does.
  */
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 
@@ -40,11 +41,6 @@ static void start(weir__io_handle *handle, enum weir__uring_op op, unsigned even
     handle->armed |= (uint16_t)events;
 }
 
-static bool uses_edges(const weir__io_handle *handle)
-{
-    return (handle->uring_flags & WEIR__URING_EDGES) != 0;
-}
-
 void weir__uring_poll_readable(weir__io_handle *handle)
 {
     if (!weir__uring_is_in_flight(handle, WEIR__URING_POLL))
@@ -56,7 +52,7 @@ void weir__uring_poll_for_owner(weir__io_handle *handle, unsigned events)
     if ((events & POLLPRI) != 0)
         events |= URGENT;
     if (!weir__uring_is_in_flight(handle, WEIR__URING_POLL))
-        start(handle, WEIR__URING_POLL, events, uses_edges(handle));
+        start(handle, WEIR__URING_POLL, events, handle->uring_edges);
     else if ((events & ~(unsigned)handle->armed) != 0)
         weir__uring_cancel(handle, WEIR__URING_POLL);
 }
@@ -64,7 +60,7 @@ void weir__uring_poll_for_owner(weir__io_handle *handle, unsigned events)
 void weir__uring_poll_writable(weir__io_handle *handle)
 {
     if (!weir__uring_is_in_flight(handle, WEIR__URING_POLL_WRITE))
-        start(handle, WEIR__URING_POLL_WRITE, POLLOUT, uses_edges(handle));
+        start(handle, WEIR__URING_POLL_WRITE, POLLOUT, handle->uring_edges);
 }
 
 /* ---- completing ---- */
@@ -105,6 +101,7 @@ static unsigned read_events(unsigned events)
 static void read_or_note(weir__io_handle *handle, unsigned events)
 {
     events = read_events(events);
+    assert(handle->uring_mode == WEIR__URING_BY_POLL || handle->uring_mode == WEIR__URING_BULK);
     weir__uring_enter_turn(handle, weir__uring_of(handle->io));
     if (handle->delivered == 0)
         weir__readiness_deliver(handle, events);
@@ -139,12 +136,12 @@ static void notify_owner(weir__io_handle *handle, unsigned events)
         return;
     events = owner_events(handle, events);
     if (events == 0) {
-        handle->uring_flags |= WEIR__URING_EDGES;
+        handle->uring_edges = true;
         return;
     }
     weir__readiness_deliver(handle, events);
     handle->delivered = 1;
-    if (uses_edges(handle))
+    if (handle->uring_edges)
         weir__uring_cancel(handle, WEIR__URING_POLL); /* the next one checks the state first */
 }
 
@@ -193,7 +190,7 @@ void weir__uring_on_writable(weir__io_handle *handle, int result, unsigned flags
     if (is_useless(handle, result))
         return;
     if (result > 0 && (result & WRITE_EVENTS) == 0) {
-        handle->uring_flags |= WEIR__URING_EDGES;
+        handle->uring_edges = true;
     } else if (result > 0) {
         weir__uring_cancel(handle, WEIR__URING_POLL_WRITE); /* in case it is multishot */
         weir__readiness_deliver(handle, POLLOUT);

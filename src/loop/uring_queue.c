@@ -121,8 +121,7 @@ void weir__uring_cancel(weir__io_handle *handle, enum weir__uring_op op)
 {
     weir__uring *self = weir__uring_of(handle->io);
 
-    if (!weir__uring_is_in_flight(handle, op) ||
-        (handle->in_flight & WEIR__URING_CANCELLED(op)) != 0)
+    if (!weir__uring_is_in_flight(handle, op) || weir__uring_is_cancelled(handle, op))
         return;
     if (start_cancel(self, (uintptr_t)handle | (uint64_t)op, 0) != NULL)
         handle->in_flight |= WEIR__URING_CANCELLED(op);

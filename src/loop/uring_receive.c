@@ -27,16 +27,15 @@
 #include "os/pages.h"
 
 #define BUFFER_SIZE WEIR__IO_SMALL
-#define BUFFER_COUNT 512 /* at most; a power of two; together they fit into the L2 cache */
+#define BUFFER_COUNT WEIR__URING_BUFFERS_MAX
 #define BUFFER_COUNT_MIN 64
 #define BUFFER_GROUP 0
 
 #define COPY_MAX 1024 /* more is not copied */
 
-#define FULL_MAX 2  /* in a turn, then by poll */
-#define SMALL_MIN 8 /* in a row, then by the ring */
+#define FULL_MAX 2 /* in a turn, then by poll */
 
-uint8_t weir__uring_fresh_reads = SMALL_MIN;
+uint8_t weir__uring_fresh_reads = WEIR__URING_SMALL_MIN;
 
 struct weir__uring_buffers {
     struct io_uring_buf_ring *ring;
@@ -182,12 +181,9 @@ static inline void take_data(weir__uring *self, unsigned id, size_t length,
 
 /* ---- receiving ---- */
 
-static bool is_bulk(const weir__io_handle *handle)
+static bool brings_much(const weir__io_handle *handle)
 {
-    uint8_t flags = handle->uring_flags;
-
-    return ((flags & WEIR__URING_BULK) != 0 && handle->small_reads < SMALL_MIN) ||
-           ((flags & WEIR__URING_FRESH) != 0 && handle->small_reads < weir__uring_fresh_reads);
+    return handle->small_reads < WEIR__URING_SMALL_MIN;
 }
 
 /* A packet larger than a buffer would be truncated. */
@@ -198,15 +194,31 @@ static bool fits_into_buffers(const weir__io_handle *handle)
 
 bool weir__uring_receives_by_ring(const weir__io_handle *handle)
 {
-    return weir__uring_of(handle->io)->buffers != NULL && (handle->wants & WEIR__IO_ONCE) == 0 &&
-           fits_into_buffers(handle) && !is_bulk(handle);
+    return weir__uring_of(handle->io)->buffers != NULL &&
+           (handle->wants & (WEIR__IO_RECEIVE | WEIR__IO_ONCE)) == WEIR__IO_RECEIVE &&
+           fits_into_buffers(handle) && !brings_much(handle);
+}
+
+void weir__uring_leave_ring(weir__io_handle *handle)
+{
+    if (handle->uring_mode == WEIR__URING_BY_RING)
+        handle->uring_mode = WEIR__URING_LEAVING;
+    weir__uring_cancel(handle, WEIR__URING_RECEIVE);
+}
+
+void weir__uring_settle(weir__io_handle *handle)
+{
+    if (handle->uring_mode != WEIR__URING_LEAVING || handle->undelivered != NULL ||
+        handle->uring_is_reading || weir__uring_is_in_flight(handle, WEIR__URING_RECEIVE))
+        return;
+    handle->uring_mode = brings_much(handle) ? WEIR__URING_BULK : WEIR__URING_BY_POLL;
 }
 
 static void receive_by_poll(weir__io_handle *handle)
 {
     handle->full_reads = 0;
     handle->small_reads = 0;
-    handle->uring_flags |= WEIR__URING_BULK;
+    weir__uring_leave_ring(handle);
 }
 
 /* Without a buffer the kernel would not even report the end of the stream; a poll does. */
@@ -215,19 +227,19 @@ void weir__uring_start_receive(weir__io_handle *handle)
     weir__uring *self = weir__uring_of(handle->io);
     struct io_uring_sqe *sqe;
 
-    if (weir__uring_is_in_flight(handle, WEIR__URING_RECEIVE))
-        return;
     self->buffers->is_used = true;
     weir__uring_buffers_fill(self);
     if (self->buffers->empty_count == BUFFER_COUNT) {
-        receive_by_poll(handle);
+        handle->small_reads = 0;
+        handle->uring_mode = WEIR__URING_BULK;
         weir__uring_poll_readable(handle);
         return;
     }
     sqe = weir__uring_start(handle, WEIR__URING_RECEIVE);
     if (sqe == NULL)
         return;
-    handle->uring_flags &= (uint8_t) ~(WEIR__URING_BULK | WEIR__URING_FRESH);
+    handle->uring_mode = WEIR__URING_BY_RING;
+    weir__uring_check_mode(handle);
     io_uring_prep_recv_multishot(sqe, handle->descriptor, NULL, 0, 0);
     sqe->flags |= IOSQE_BUFFER_SELECT;
     sqe->buf_group = BUFFER_GROUP;
@@ -236,7 +248,7 @@ void weir__uring_start_receive(weir__io_handle *handle)
 static void note_full_read(weir__io_handle *handle)
 {
     weir__uring_enter_turn(handle, weir__uring_of(handle->io));
-    if (++handle->full_reads == FULL_MAX && !is_bulk(handle))
+    if (++handle->full_reads == FULL_MAX && !brings_much(handle))
         receive_by_poll(handle);
 }
 
@@ -262,20 +274,15 @@ static bool is_no_data(int result)
     return result == -ECANCELED || result == -ENOBUFS || result == -EAGAIN || result == -EINTR;
 }
 
-/*
- * The owner wants data (so the handle is attached), nothing is queued before it, and the turn has
- * not brought too much.
- */
+/* Nothing is queued before it, and the owner wants it: otherwise the handle would be LEAVING. */
 static inline bool may_deliver(weir__io_handle *handle, const weir__uring *self)
 {
     weir__uring_enter_turn(handle, self);
-    return handle->undelivered == NULL && handle->delivered < handle->reads &&
-           (handle->wants & (WEIR__IO_RECEIVE | WEIR__IO_ONCE)) == WEIR__IO_RECEIVE &&
-           !self->is_draining;
+    return handle->uring_mode == WEIR__URING_BY_RING && handle->delivered < handle->reads;
 }
 
-static __attribute__((noinline)) void queue_data(weir__io_handle *handle,
-                                                 const weir__io_block *block, int result)
+static __attribute__((noinline)) void deliver_data(weir__io_handle *handle,
+                                                   const weir__io_block *block, int result)
 {
     weir__uring_deliver(handle, &(const weir__uring_event){
                                     .op = WEIR__URING_RECEIVE, .result = result, .block = *block});
@@ -305,18 +312,11 @@ static inline void on_bytes(weir__io_handle *handle, weir__uring *self, int resu
         note_full_read(handle);
     if (may_deliver(handle, self)) {
         handle->delivered++;
-        handle->uring_flags |= WEIR__URING_READING;
+        handle->uring_is_reading = true;
         handle->owner->received(handle, &block, (size_t)result);
     } else {
-        queue_data(handle, &block, result);
+        deliver_data(handle, &block, result);
     }
-}
-
-/* The operation goes on, and needs nothing. */
-static inline bool is_receiving_on(const weir__io_handle *handle)
-{
-    return weir__uring_is_in_flight(handle, WEIR__URING_RECEIVE) && handle->undelivered == NULL &&
-           handle->uring_flags == 0;
 }
 
 WEIR__NO_STACK_PROTECTOR void weir__uring_on_receive(weir__io_handle *handle, int result,
@@ -325,19 +325,21 @@ WEIR__NO_STACK_PROTECTOR void weir__uring_on_receive(weir__io_handle *handle, in
     weir__uring *self = weir__uring_of(handle->io);
 
     weir__counter_add(self->io.stats.receives, 1);
-    if ((flags & IORING_CQE_F_MORE) == 0)
+    if ((flags & IORING_CQE_F_MORE) == 0) {
         weir__uring_end(handle, WEIR__URING_RECEIVE);
+        handle->uring_mode = WEIR__URING_LEAVING;
+    }
     if (result > 0)
         on_bytes(handle, self, result, flags);
     else
         on_no_bytes(handle, result, flags);
     if (weir__uring_is_next(self, handle, WEIR__URING_RECEIVE))
         return;
-    if (handle->uring_flags == WEIR__URING_READING && handle->state == WEIR__IO_ATTACHED &&
-        !self->is_draining) {
-        handle->uring_flags = 0;
+    if (handle->uring_mode == WEIR__URING_BY_RING && handle->uring_is_reading) {
+        weir__uring_check_mode(handle);
+        handle->uring_is_reading = false;
         handle->owner->read_complete(handle);
-        if (is_receiving_on(handle))
+        if (handle->uring_mode == WEIR__URING_BY_RING)
             return;
     }
     weir__uring_finish_reading(handle);

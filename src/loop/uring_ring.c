@@ -69,6 +69,13 @@ void weir__uring_close(weir__io *io)
     weir__uring_free_spare(self);
 }
 
+/* Its receive is cancelled with all operations. */
+static void begin_drain(weir__io_handle *handle)
+{
+    if (handle->uring_mode == WEIR__URING_BY_RING)
+        handle->uring_mode = WEIR__URING_LEAVING;
+}
+
 /*
  * Cancels all operations and waits for them, for at most a second. Operations that have not reached
  * the kernel are submitted first, so that they complete too. Results are queued: no owner may be
@@ -82,6 +89,8 @@ static void drain(weir__uring *self)
     bool is_cancelled = false;
 
     self->is_draining = true;
+    weir_list_foreach (link, &self->io.handles)
+        begin_drain(WEIR_CONTAINER_OF(link, weir__io_handle, link));
     if (err == 0)
         err = weir__uring_cancel_all(self);
     do {
@@ -103,6 +112,7 @@ static bool drop_operations(weir__io_handle *handle)
 
     handle->in_flight = 0;
     handle->armed = 0;
+    weir__uring_settle(handle);
     if (is_lost)
         weir__uring_fail(handle, WEIR_EREBUILT);
     if (handle->state >= WEIR__IO_DETACHING)

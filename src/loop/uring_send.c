@@ -35,7 +35,7 @@ static inline bool may_lend(const weir__io_handle *handle)
     return weir__uring_of(handle->io)->turn_events >= weir__uring_lend_min &&
            handle->state == WEIR__IO_ATTACHED && !handle->datagrams && !handle->last_send &&
            (handle->wants & (WEIR__IO_SEND | WEIR__IO_LENDS)) == 0 &&
-           (handle->uring_flags & WEIR__URING_BULK) == 0;
+           handle->uring_mode < WEIR__URING_LEAVING;
 }
 
 static bool is_small(const struct iovec *vector, size_t count)

@@ -374,7 +374,6 @@ int weir__listener_take(weir_channel *channel, int descriptor)
     if (err < 0)
         return err;
     listener->handle.descriptor = descriptor;
-    listener->handle.shared_listener = true; /* another process may still use it */
     listener->listens = true;
     open_reserve(listener);
     return 0;

@@ -68,6 +68,43 @@ TEST_EACH_BACKEND(accept, delivers_connections_as_they_arrive)
     }
 }
 
+/* Descriptors in the backend: those that are open and are not counted by anybody else. */
+struct held {
+    size_t others;
+    size_t most;
+};
+
+static void count_held(struct peer *listener, enum peer_event event)
+{
+    struct held *held = listener->arg;
+    size_t count;
+
+    if (event != PEER_ACCEPTED)
+        return;
+    count = descriptors_open() - held->others - listener->accepts;
+    if (count > held->most)
+        held->most = count;
+}
+
+/* However long the owner takes for each, the others wait in the backlog, which is limited. */
+TEST_EACH_BACKEND(accept, takes_connections_only_to_deliver_them)
+{
+    struct address address;
+    struct peer *listener = open_listener(driver, AF_INET, &address);
+    int clients[CLIENTS];
+    struct held held = {0};
+
+    peer_accept_start(listener);
+    driver_run_until_idle(driver);
+    connect_clients(&address, clients, CLIENTS);
+    held.others = descriptors_open();
+    listener->arg = &held;
+    listener->react = count_held;
+    driver_until(driver, listener->accepts == CLIENTS);
+    assert_int_equal(held.most, 0);
+    close_all(clients, CLIENTS);
+}
+
 static void note_address(weir__io_handle *handle, int descriptor, const struct sockaddr *peer,
                          socklen_t peer_length)
 {
@@ -301,7 +338,7 @@ TEST_EACH_BACKEND(accept, survives_clients_that_are_gone_already)
     (void)close(client);
 }
 
-/* The kernel answers with these in place of a connection; rings make no such call. */
+/* The kernel answers with these in place of a connection. */
 static struct {
     int (*accept4)(int descriptor, struct sockaddr *address, socklen_t *length, int flags);
     int errors[8];

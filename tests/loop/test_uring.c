@@ -362,52 +362,7 @@ TEST(uring, a_request_that_does_not_end_costs_its_handle_alone)
     uring_seam_restore();
 }
 
-/* ---- accepting ---- */
-
-/*
- * The kernel accepts all connections; a limited number is delivered per turn, and those after a
- * stop later.
- */
-static void accept_many(struct driver *driver)
-{
-    struct address address;
-    struct peer *listener = peer_open(driver, socket_listen(AF_INET, 128, &address));
-    int clients[100];
-
-    peer_accept_start(listener);
-    driver_run_until_idle(driver);
-    for (int i = 0; i < 100; i++)
-        clients[i] = socket_connect(&address);
-    driver_until(driver, listener->accepts >= 16);
-    assert_true(listener->accepts < 100);
-    peer_accept_stop(listener);
-    assert_non_null(listener->handle->undelivered);
-    driver_run_until_idle(driver);
-    assert_true(listener->accepts < 100);
-    peer_accept_start(listener);
-    driver_until(driver, listener->accepts == 100);
-    assert_null(listener->handle->undelivered);
-    for (int i = 0; i < 100; i++)
-        (void)close(clients[i]);
-}
-
-/* Its kept connections are closed with a listener: suite_run counts descriptors. */
-static void close_with_connections_kept(struct driver *driver)
-{
-    struct address address;
-    struct peer *listener = peer_open(driver, socket_listen(AF_INET, 128, &address));
-    int clients[100];
-
-    peer_accept_start(listener);
-    driver_run_until_idle(driver);
-    for (int i = 0; i < 100; i++)
-        clients[i] = socket_connect(&address);
-    driver_until(driver, listener->accepts >= 16);
-    assert_non_null(listener->handle->undelivered);
-    peer_close(listener);
-    for (int i = 0; i < 100; i++)
-        (void)close(clients[i]);
-}
+/* ---- a stall ---- */
 
 static bool is_stalled;
 
@@ -442,28 +397,7 @@ TEST(uring, a_stall_during_a_rebuild_costs_no_handle)
     uring_seam_restore();
 }
 
-TEST(uring, queues_connections_that_are_not_wanted_yet)
-{
-    suite_run(BACKEND_URING, accept_many);
-    suite_run(BACKEND_URING, close_with_connections_kept);
-}
-
-/* The kernel refuses at once, not when a connection comes: that must not go on for ever. */
-static void accept_on_datagrams(struct driver *driver)
-{
-    struct address address;
-    struct peer *peer = peer_open(driver, socket_bind(AF_INET, SOCK_DGRAM, &address));
-
-    peer_accept_start(peer);
-    driver_until(driver, peer->accept_error != 0);
-    assert_int_equal(peer->accept_error, -EOPNOTSUPP);
-    driver_run_until_idle(driver);
-}
-
-TEST(uring, reports_that_a_socket_cannot_accept)
-{
-    suite_run(BACKEND_URING, accept_on_datagrams);
-}
+/* ---- both ways ---- */
 
 /* An eventfd has room as long as it is not full: two polls of one handle, one for each way. */
 static void poll_both_ways(struct driver *driver)

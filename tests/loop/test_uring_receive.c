@@ -12,6 +12,7 @@
 #define BUFFER_COUNT 512    /* at most, */
 #define BUFFER_COUNT_MIN 64 /* and at first */
 #define TOTAL (5 * BUFFER_SIZE)
+#define MUCH (40 * BUFFER_SIZE) /* more completions than between two looks at the clock */
 
 static bool by_ring(const struct peer *peer)
 {
@@ -277,28 +278,24 @@ TEST(uring_receive, delivers_nothing_for_a_failed_and_detached_handle)
  */
 static void rebuild_within_batch(struct driver *driver)
 {
-    struct address address;
-    struct peer *listener = peer_open(driver, socket_listen(AF_INET, 64, &address));
-    int clients[60];
+    struct peer *peer = peer_open_pair(driver, PAIR_UNIX);
 
-    peer_accept_start(listener);
+    peer_receive_start(peer, false);
     driver_run_until_idle(driver);
-    for (int i = 0; i < 60; i++)
-        clients[i] = socket_connect(&address);
-    assert_true(weir__io_wait(driver->io, weir__monotonic_now() + TEST_TIMEOUT_NS) > 40);
+    assert_int_equal(peer_remote_send(peer, MUCH), MUCH);
+    assert_true(weir__io_wait(driver->io, weir__monotonic_now() + TEST_TIMEOUT_NS) >
+                WEIR__IO_CLOCK_INTERVAL);
     driver->dispatching = true;
     assert_true(weir__io_dispatch(driver->io, 0));
     driver->dispatching = false;
-    assert_int_equal(listener->accepts, WEIR__IO_READS_MAX);
-    assert_int_equal(listener->completes, 0);
+    assert_int_equal(peer->receives, WEIR__IO_READS_MAX);
+    assert_int_equal(peer->completes, 0);
     assert_int_equal(weir__io_rebuild(driver->io), 0);
     driver->dispatching = true;
     (void)weir__io_dispatch(driver->io, WEIR_NEVER);
     driver->dispatching = false;
-    assert_int_equal(listener->completes, 1);
-    driver_until(driver, listener->accepts == 60);
-    for (int i = 0; i < 60; i++)
-        (void)close(clients[i]);
+    assert_int_equal(peer->completes, 1);
+    driver_until(driver, peer->bytes == MUCH);
 }
 
 TEST(uring_receive, is_completed_after_a_rebuild_in_the_midst_of_a_batch)
@@ -442,4 +439,192 @@ static void receive_while_some_is_kept(struct driver *driver)
 TEST(uring_receive, queues_bytes_behind_those_that_are_kept)
 {
     suite_run(BACKEND_URING, receive_while_some_is_kept);
+}
+
+/* ---- a slow owner ---- */
+
+#define SLOW_TURNS 200
+#define SLOW_MESSAGES 16 /* each turn: the kernel has more buffers than that */
+#define BLOCKS_MAX (4 * BUFFER_COUNT_MIN)
+
+static void keep_full(struct driver *driver, struct peer *peer, unsigned turns, size_t size)
+{
+    for (unsigned i = 0; i < turns; i++) {
+        for (unsigned message = 0; message < SLOW_MESSAGES; message++)
+            (void)peer_remote_send(peer, size);
+        driver_turn(driver);
+        assert_true(driver->memory.live <= BLOCKS_MAX);
+        assert_true(peer->handle->undelivered == NULL || !by_ring(peer) ||
+                    weir__uring_is_cancelled(peer->handle, WEIR__URING_RECEIVE));
+    }
+}
+
+static void receive_the_rest(struct driver *driver, struct peer *peer)
+{
+    peer_remote_close(peer);
+    driver_until(driver, peer->ends == 1);
+    assert_int_equal(peer->end_error, 0);
+    assert_int_equal(peer->bytes, peer->remote_out.position);
+}
+
+/* Eight small reads, then sixteen buffers a turn, of which each delivers two. */
+static void receive_slowly(struct driver *driver)
+{
+    struct peer *peer = peer_open_pair(driver, PAIR_TCP);
+
+    peer_receive_start(peer, false);
+    for (int i = 0; i < 8; i++)
+        exchange(driver, peer, 100);
+    driver_until(driver, by_ring(peer));
+    peer->handle->reads = 2;
+    keep_full(driver, peer, SLOW_TURNS, BUFFER_SIZE);
+    assert_true(by_poll(peer));
+    peer->handle->reads = WEIR__IO_READS_MAX;
+    receive_the_rest(driver, peer);
+}
+
+TEST(uring_receive, leaves_to_the_socket_what_the_owner_does_not_take)
+{
+    uint8_t fresh_reads = weir__uring_fresh_reads;
+
+    weir__uring_fresh_reads = 8;
+    suite_run(BACKEND_URING, receive_slowly);
+    weir__uring_fresh_reads = fresh_reads;
+}
+
+/* An owner that takes one read of each turn, and switches reading off and on. */
+static void receive_on_and_off(struct driver *driver)
+{
+    struct peer *peer = peer_open_pair(driver, PAIR_TCP);
+
+    peer->react = stop_at_once;
+    for (unsigned i = 0; i < SLOW_TURNS; i++) {
+        peer_receive_start(peer, false);
+        keep_full(driver, peer, 1, BUFFER_SIZE);
+    }
+    peer->react = NULL;
+    peer_receive_start(peer, false);
+    receive_the_rest(driver, peer);
+}
+
+TEST(uring_receive, leaves_to_the_socket_what_comes_while_stopped)
+{
+    suite_run(BACKEND_URING, receive_on_and_off);
+}
+
+/* ---- a kernel that receives at any time ---- */
+
+/* Small messages, of which a turn delivers two. */
+static void receive_small_slowly(struct driver *driver)
+{
+    struct peer *peer = peer_open_pair(driver, PAIR_TCP);
+
+    peer_receive_start(peer, false);
+    peer->handle->reads = 2;
+    keep_full(driver, peer, SLOW_TURNS, 100);
+    peer->handle->reads = WEIR__IO_READS_MAX;
+    receive_the_rest(driver, peer);
+}
+
+TEST(uring_receive, leaves_to_the_socket_small_messages_too)
+{
+    uring_seam_restore();
+    weir__uring_system.setup = setup_undeferred;
+    suite_run(BACKEND_URING, receive_small_slowly);
+    uring_seam_restore();
+}
+
+static struct peer *flooded;
+static uint64_t flood_completions;
+
+/* The buffer of the last completion is free again: a message takes it at once. */
+static void send_at_each(struct io_uring_cqe *completion)
+{
+    if (completion->user_data == ((uintptr_t)flooded->handle | WEIR__URING_RECEIVE) &&
+        completion->res > 0) {
+        flood_completions++;
+        (void)peer_remote_send(flooded, 10);
+    }
+}
+
+static void send_small(struct peer *peer, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        (void)peer_remote_send(peer, 10);
+}
+
+/*
+ * Many small reads, each in a buffer of its own, more arriving while they are queued: the kernel
+ * stops during the turn, not at its end. In Debug the bound of the queue is asserted.
+ */
+static void flood(struct driver *driver)
+{
+    struct peer *peer = peer_open_pair(driver, PAIR_UNIX);
+
+    peer_receive_start(peer, false);
+    driver_run_until_idle(driver);
+    for (int i = 0; i < 20; i++) { /* until all buffers are in use */
+        send_small(peer, 2 * BUFFER_COUNT);
+        driver_run_until_idle(driver);
+    }
+    assert_true(by_ring(peer));
+    send_small(peer, BUFFER_COUNT - 1); /* the last one would end the receive */
+    peer->react = stop_at_once;
+    flooded = peer;
+    flood_completions = 0;
+    weir__uring_fault = send_at_each;
+    driver_turn(driver);
+    driver_run_until_idle(driver);
+    weir__uring_fault = NULL;
+    assert_in_range(flood_completions, BUFFER_COUNT / 2 + 2, WEIR__URING_UNDELIVERED_MAX + 1);
+    peer->react = NULL;
+    peer_receive_start(peer, false);
+    receive_the_rest(driver, peer);
+}
+
+TEST(uring_receive, is_cancelled_before_a_buffer_is_used_again)
+{
+    uring_seam_restore();
+    weir__uring_system.setup = setup_undeferred;
+    suite_run(BACKEND_URING, flood);
+    uring_seam_restore();
+}
+
+/* ---- a kernel that takes no cancellation ---- */
+
+static unsigned refusals;
+
+static int enter_reluctantly(unsigned ring, unsigned submit, unsigned wait, unsigned flags,
+                             sigset_t *argument, size_t size)
+{
+    if (submit > 0 && refusals > 0) {
+        refusals--;
+        return -EAGAIN;
+    }
+    return uring_real.enter(ring, submit, wait, flags, argument, size);
+}
+
+static void receive_slowly_without_room(struct driver *driver)
+{
+    struct peer *peer = peer_open_pair(driver, PAIR_UNIX);
+
+    peer_receive_start(peer, false);
+    driver_run_until_idle(driver);
+    peer->handle->reads = 2;
+    assert_int_equal(peer_remote_send(peer, TOTAL), TOTAL);
+    refusals = 20;
+    keep_full(driver, peer, SLOW_TURNS, BUFFER_SIZE);
+    assert_int_equal(refusals, 0);
+    peer->handle->reads = WEIR__IO_READS_MAX;
+    receive_the_rest(driver, peer);
+}
+
+TEST(uring_receive, is_cancelled_later_if_there_is_no_room)
+{
+    uring_seam_restore();
+    weir__uring_system.enter = enter_reluctantly;
+    suite_run(BACKEND_URING, receive_slowly_without_room);
+    weir__uring_system.setup = uring_setup_tiny;
+    suite_run(BACKEND_URING, receive_slowly_without_room);
+    uring_seam_restore();
 }

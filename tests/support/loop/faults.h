@@ -104,7 +104,6 @@ enum fault_call {
     /* and operations of a ring, in the order of weir__uring_op. */
     FAULT_RING_POLL,
     FAULT_RING_ROOM,
-    FAULT_RING_ACCEPT,
     FAULT_RING_CONNECT,
     FAULT_RING_RECEIVE,
     FAULT_RING_SEND,
