@@ -69,7 +69,7 @@ typedef struct weir_http_route {
 
 /*
  * Retains or releases a reference. NULL is ignored by release.
- * Thread: any.  Takes: exchange (release).
+ * Thread: any; the first retain, the handler's.  Takes: exchange (release).
  */
 WEIR_API weir_http_exchange *weir_http_exchange_retain(weir_http_exchange *exchange);
 WEIR_API void weir_http_exchange_release(weir_http_exchange *exchange);

@@ -70,23 +70,16 @@ static inline bool weir_msg_is(const weir_msg *msg, const weir_msg_type *type)
 }
 
 /*
- * Retains a reference. Only a holder of a reference may retain. A sole owner executes no locked
- * instruction.
+ * Retains a reference. Only a holder of a reference may retain; several threads may do so at once
+ * on behalf of one holder.
  * Thread: any.
  */
 static inline weir_msg *weir_msg_retain(weir_msg *msg)
 {
-    uint32_t before = __atomic_load_n(&msg->refs, __ATOMIC_ACQUIRE);
+    uint32_t before = __atomic_load_n(&msg->refs, __ATOMIC_RELAXED);
 
-    /*
-     * A holder that reads 1 holds the only reference; see src/base/refcount.h. The store does not
-     * continue the release sequence of earlier releases: what earlier holders did happens before it
-     * because of the acquire load, and before the destruction because the caller's reference is
-     * released or passed on after it.
-     */
-    if (before == 1)
-        __atomic_store_n(&msg->refs, 2u, __ATOMIC_RELAXED);
-    else if (before != WEIR_MSG_STATIC)
+    /* Relaxed: passing the pointer to the new holder orders the rest. */
+    if (before != WEIR_MSG_STATIC)
         before = __atomic_fetch_add(&msg->refs, 1u, __ATOMIC_RELAXED);
     assert(before > 0);
     (void)before;
@@ -104,7 +97,7 @@ static inline void weir_msg_release(weir_msg *msg)
 
     if (msg == NULL)
         return;
-    /* A holder that reads 1 holds the only reference; see src/base/refcount.h. */
+    /* A holder that releases and reads 1 has the only reference: src/base/refcount.h. */
     refs = __atomic_load_n(&msg->refs, __ATOMIC_ACQUIRE);
     assert(refs > 0); /* 0 after the message was freed */
     if (__builtin_expect(refs == 1, 1))

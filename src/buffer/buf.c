@@ -324,19 +324,6 @@ int weir_buf_copy(const weir_buf *buf, size_t offset, size_t length, weir_buf **
 
 /* ---- memory ---- */
 
-static bool has_one_holder(const weir_buf *buf)
-{
-    /* Acquire: earlier holders have finished with the bytes before we access them. */
-    return __atomic_load_n(&buf->msg.refs, __ATOMIC_ACQUIRE) == 1;
-}
-
-/* True if another holder or a view may access the bytes. */
-static bool is_shared(const weir_buf *buf)
-{
-    return !has_one_holder(buf) ||
-           (weir__buf_kind(buf) == WEIR__BUF_VIEW && !has_one_holder(buf->block));
-}
-
 /* True if its memory is from the pool; views and wrapped memory cannot move. */
 static bool is_movable(const weir_buf *buf)
 {
@@ -367,7 +354,7 @@ static int move_to_block(weir_buf *buf, size_t first, size_t capacity)
     move_bytes(buf, first, block->data, block->capacity);
     buf->block = block;
     buf->msg.flags |= WEIR__BUF_CHANGED;
-    if (is_shared(buf))
+    if (weir__buf_is_shared(buf))
         block->block = old;
     else
         free_blocks(old);
@@ -431,14 +418,14 @@ int weir_buf_set_capacity(weir_buf *buf, size_t capacity)
     if (capacity > buf->capacity)
         return move_to_block(buf, 0, capacity);
     /* If it is shared the old memory would have to be kept: nothing is gained. */
-    return is_shared(buf) ? 0 : shrink(buf, 0, capacity);
+    return weir__buf_is_shared(buf) ? 0 : shrink(buf, 0, capacity);
 }
 
 static int check_exclusive(const weir_buf *buf)
 {
     if (weir_buf_is_read_only(buf))
         return -EROFS;
-    return is_shared(buf) ? -EBUSY : 0;
+    return weir__buf_is_shared(buf) ? -EBUSY : 0;
 }
 
 int weir_buf_discard(weir_buf *buf)

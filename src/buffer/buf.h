@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Internals of buffers, for this layer.
+ * Internals of buffers.
  *
  *      msg.flags    0-3    kind, below
  *                   4      WEIR_BUF_FLAG_READ_ONLY
@@ -15,6 +15,8 @@
 #define WEIR_BUFFER_BUF_H
 
 #include <weir/buf.h>
+
+#include "buffer/msg.h"
 
 enum weir__buf_kind {
     WEIR__BUF_POOLED,  /* bytes behind the header, or in a second block after growth */
@@ -32,6 +34,13 @@ enum weir__buf_kind {
 static inline enum weir__buf_kind weir__buf_kind(const weir_buf *buf)
 {
     return (enum weir__buf_kind)(buf->msg.flags & WEIR__BUF_KIND_MASK);
+}
+
+/* True if another holder or a view may access the bytes; see weir__msg_is_sole. */
+static inline bool weir__buf_is_shared(const weir_buf *buf)
+{
+    return !weir__msg_is_sole(&buf->msg) ||
+           (weir__buf_kind(buf) == WEIR__BUF_VIEW && !weir__msg_is_sole(&buf->block->msg));
 }
 
 /* The payload of a block, behind its header. */

@@ -27,6 +27,7 @@
 #include "base/memory.h"
 #include "base/no_stack_protector.h"
 #include "buffer/leak.h"
+#include "buffer/msg.h"
 #include "buffer/pool.h"
 
 struct component {
@@ -254,12 +255,6 @@ static void close_gap(weir_composite *composite, size_t at, size_t count)
         composite->components[i].end -= length;
 }
 
-static bool has_one_holder(const weir_buf *buf)
-{
-    /* Acquire: earlier holders have finished with its indices. */
-    return __atomic_load_n(&buf->msg.refs, __ATOMIC_ACQUIRE) == 1;
-}
-
 /*
  * Replaces a buffer that has other holders, which may change or move it, by a view of its readable
  * bytes. Takes the reference of the caller.
@@ -268,7 +263,7 @@ static int own_or_view(weir_buf *buf, weir_buf **ret_buf)
 {
     int err;
 
-    if (has_one_holder(buf)) {
+    if (weir__msg_is_sole(&buf->msg)) {
         *ret_buf = buf;
         return 0;
     }
@@ -352,7 +347,7 @@ int weir_composite_add(weir_composite *composite, weir_msg *msg)
     size_t count = composite->count;
     weir_buf *buf = weir_buf_of(msg);
 
-    if (buf == NULL || !has_one_holder(buf) || count >= composite->capacity ||
+    if (buf == NULL || !weir__msg_is_sole(&buf->msg) || count >= composite->capacity ||
         count >= composite->max_components)
         return weir_composite_insert(composite, count, msg);
     set_component(composite, count, buf);
@@ -366,7 +361,7 @@ static int make_buf(const struct component *component, size_t length, weir_buf *
     weir_buf *buf = component->buf;
     int err;
 
-    if (has_one_holder(buf)) {
+    if (weir__msg_is_sole(&buf->msg)) {
         buf->read = component->start;
         buf->write = component->start + (uint32_t)length;
         *ret_buf = buf;

@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "buffer/leak.h"
+#include "buffer/msg.h"
 #include "os/descriptor.h"
 
 #define TAKEN (-1)
@@ -115,7 +116,7 @@ int weir_descriptors_take(weir_descriptors *descriptors, size_t index)
 {
     int number = weir_descriptors_at(descriptors, index);
 
-    if (number >= 0 && (descriptors->origin != NULL || weir_msg_refs(&descriptors->msg) > 1))
+    if (number >= 0 && (descriptors->origin != NULL || !weir__msg_is_sole(&descriptors->msg)))
         return -EBUSY;
     if (number >= 0)
         descriptors->numbers[index] = TAKEN;

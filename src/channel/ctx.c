@@ -78,7 +78,7 @@ fail:
     return err;
 }
 
-/* As weir__refs_release, beside the flag: a count of 1 is the caller's own reference. */
+/* As weir__refs_release, beside the flag: "release" in src/base/refcount.h. */
 static void unref(weir_ctx *ctx)
 {
     const uint32_t count = ~WEIR__CTX_OUT;

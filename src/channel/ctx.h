@@ -90,12 +90,14 @@ bool weir__ctx_has_offloads(const weir_ctx *ctx);
 
 /*
  * Makes weir_ctx_is_removed true, on the handler's executor. A count of 1 is the pipeline's own
- * reference, and only this executor could add one to it, so no read-modify-write is needed then.
- * Release: a thread that sees the flag sees what the executor did before the removal.
+ * reference, and only this executor could add one to it, so no read-modify-write is needed then:
+ * "context" in src/base/refcount.h. Acquire: the store ends the release sequence of those that have
+ * released theirs, and unref must come after what they did. Release: a thread that sees the flag
+ * sees what the executor did before the removal.
  */
 static inline void weir__ctx_set_out(weir_ctx *ctx)
 {
-    if (atomic_load_explicit(&ctx->refs, memory_order_relaxed) == 1)
+    if (atomic_load_explicit(&ctx->refs, memory_order_acquire) == 1)
         atomic_store_explicit(&ctx->refs, 1 | WEIR__CTX_OUT, memory_order_release);
     else
         atomic_fetch_or_explicit(&ctx->refs, WEIR__CTX_OUT, memory_order_release);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Events without content: static messages, which are not counted. Loops of several threads fire
- * them at the same time: none of them is the sole owner, as counting would assume.
+ * them at the same time, and would contend for a count.
  */
 #include <weir/handler.h>
 

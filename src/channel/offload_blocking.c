@@ -220,8 +220,9 @@ static bool is_in_use(weir_channel *channel)
            weir__outbound_has_promises(channel);
 }
 
-/* A count of 1 is the pipeline's own reference, and only this executor can add one to it. Acquire:
- * after what the thread did that has released the last other one. */
+/* A count of 1 is the pipeline's own reference, and only this executor can add one to it: "context"
+ * in src/base/refcount.h. Acquire: after what the thread did that has released the last other one.
+ */
 static bool is_ctx_in_use(const weir_ctx *ctx)
 {
     return atomic_load_explicit(&ctx->refs, memory_order_acquire) != 1 ||

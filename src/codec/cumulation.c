@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codec/cumulation.h"
-#include "base/no_stack_protector.h"
 
 #include <errno.h>
 
-#include <weir/buf.h>
+#include "base/no_stack_protector.h"
+#include "buffer/buf.h"
 
 #define CAPACITY_MIN 64 /* capacity of a buffer that will grow */
 #define SMALL_MAX 4096  /* buffers up to this size are not shrunk */
@@ -68,7 +68,7 @@ static int make_room(weir_cumulation *cumulation, size_t more)
     size_t length = weir_buf_readable(in);
     int err;
 
-    if (weir_msg_refs(&in->msg) == 1 && !weir_buf_is_read_only(in) && weir_buf_writable(in) >= more)
+    if (!weir__buf_is_shared(in) && !weir_buf_is_read_only(in) && weir_buf_writable(in) >= more)
         return 0;
     err = weir_buf_create(capacity_for(cumulation, length + more), 0, &larger);
     if (err < 0)

@@ -245,7 +245,7 @@ void weir_executor_release(weir_executor *executor)
 }
 
 /* One user is the caller and one the group; each also counts in `refs`. Relaxed: the caller relies
- * only on what its own thread did. A thread without a reference cannot add one. */
+ * only on what its own thread did. "executor" in src/base/refcount.h. */
 bool weir__executor_is_unreferenced(const weir_executor *executor)
 {
     return atomic_load_explicit(&executor->users, memory_order_relaxed) == 2 &&

@@ -27,8 +27,8 @@
  *
  * `refs` counts strong references in its lower half and weak ones in its upper half. A promise that
  * is not complete when its last strong reference is released is abandoned; weak references only
- * keep the memory. Only a strong reference can be copied, so a holder that sees itself alone is
- * alone; a completion retains too, but then the promise can no longer be abandoned.
+ * keep the memory. Only a strong reference can be copied, so a holder that releases and sees itself
+ * alone is alone; a completion retains too, but then the promise can no longer be abandoned.
  */
 #include "executor/promise.h"
 
@@ -161,16 +161,23 @@ static bool is_held(const weir_promise *promise)
     return (uint32_t)atomic_load_explicit(&promise->refs, memory_order_relaxed) > 0;
 }
 
+/* Relaxed: passing the pointer to the new owner orders the rest. */
+static void add_strong(weir_promise *promise)
+{
+    atomic_fetch_add_explicit(&promise->refs, STRONG, memory_order_relaxed);
+}
+
 weir_promise *weir_promise_retain(weir_promise *promise)
 {
     WEIR__ASSERT_HELD(is_held(promise), "weir_promise_retain: the promise has no references left");
-    /* Relaxed: passing the pointer to the new owner orders the rest. */
-    atomic_fetch_add_explicit(&promise->refs, STRONG, memory_order_relaxed);
+    add_strong(promise);
     return promise;
 }
 
+/* A store: "new" in src/base/refcount.h. */
 void weir__promise_retain_new(weir_promise *promise)
 {
+    assert(atomic_load_explicit(&promise->refs, memory_order_relaxed) == STRONG);
     atomic_store_explicit(&promise->refs, 2 * STRONG, memory_order_relaxed);
 }
 
@@ -194,7 +201,8 @@ static bool is_open(const weir_promise *promise)
     return atomic_load_explicit(&promise->state, memory_order_relaxed) <= UNCANCELLABLE;
 }
 
-/* Acquire-release: the destruction comes after every other use. */
+/* Acquire-release: the destruction comes after every other use. Without a read-modify-write if it
+ * is the only reference: "release" in src/base/refcount.h. */
 void weir_promise_release(weir_promise *promise)
 {
     uint64_t refs;
@@ -480,7 +488,9 @@ int weir_promise_cancel(weir_promise *promise)
 
     if (err < 0)
         return err;
-    weir_promise_retain(promise); /* for on_cancel: a listener may release the last reference */
+    /* For on_cancel: a listener may release the last reference. There may be none: then the caller
+     * is a cascade, with a weak one. */
+    add_strong(promise);
     publish(promise);
     if (promise->on_cancel != NULL)
         promise->on_cancel(promise);

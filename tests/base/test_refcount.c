@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/refcount.h"
 #include "os/thread.h"
+#include "support/litmus.h"
 
 TEST(refcount, a_sole_owner_releases_the_last_reference)
 {
@@ -88,4 +89,27 @@ TEST(refcount, the_last_of_several_threads_sees_what_the_others_did)
         weir__thread_join(&threads[i]);
     assert_int_equal(atomic_load(&freed), ROUNDS);
     assert_int_equal(atomic_load(&wrong), 0);
+}
+
+static _Atomic int last_releases;
+
+static void retain(void *arg)
+{
+    weir__refs_retain(arg);
+}
+
+static void release(void *arg)
+{
+    if (weir__refs_release(arg))
+        atomic_fetch_add(&last_releases, 1);
+}
+
+TEST(refcount, of_one_holder_is_changed_by_two_threads)
+{
+    weir__refs refs;
+
+    weir__refs_init(&refs);
+    litmus_references(retain, release, &refs);
+    assert_int_equal(atomic_load(&last_releases), 0);
+    assert_true(weir__refs_release(&refs));
 }

@@ -13,6 +13,7 @@
 
 #include "os/thread.h"
 #include "support/child.h"
+#include "support/litmus.h"
 
 #define MIB ((size_t)1 << 20)
 
@@ -554,4 +555,28 @@ TEST(buf, is_shared_as_a_view_that_is_not_written_to)
     weir_buf_release(buf);
     assert_readable(weir_buf_of(share), "llo");
     weir_msg_release(share);
+}
+
+/* ---- several threads on behalf of one holder ---- */
+
+static void slice_and_release(void *buf)
+{
+    weir_buf *slice;
+
+    if (weir_buf_slice(buf, 0, 8, &slice) == 0)
+        weir_buf_release(slice);
+}
+
+TEST(buf, of_one_holder_is_sliced_by_two_threads)
+{
+    weir_buf *buf = make_buf(64, 0), *view;
+
+    (void)weir_buf_advance(buf, 64);
+    (void)litmus_run(slice_and_release, buf, LITMUS_ROUNDS / 4);
+    assert_int_equal(weir_msg_refs(weir_buf_msg(buf)), 1);
+    assert_int_equal(weir_buf_slice(buf, 0, 64, &view), 0);
+    weir_buf_release(buf);
+    (void)litmus_run(slice_and_release, view, LITMUS_ROUNDS / 4);
+    assert_int_equal(weir_msg_refs(weir_buf_msg(view->block)), 1);
+    weir_buf_release(view);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "support/litmus.h"
 #include "support/memory.h"
 #include "support/test.h"
 
@@ -151,4 +152,31 @@ TEST(descriptors, fail_without_memory)
             break;
         assert_int_equal(err, -ENOMEM);
     }
+}
+
+static void read_and_release(void *arg)
+{
+    weir_descriptors *descriptors = arg;
+
+    (void)!weir_descriptors_at(descriptors, 0);
+    weir_descriptors_release(descriptors);
+}
+
+static void take_first(void *descriptors)
+{
+    int number = weir_descriptors_take(descriptors, 0);
+
+    assert_true(number >= 0);
+    (void)close(number);
+}
+
+/* Nothing but the count orders the two threads. */
+TEST(descriptors, are_taken_after_another_thread_has_read_them)
+{
+    int number = open_file();
+    weir_descriptors *descriptors = make("abc", &number, 1);
+
+    (void)weir_msg_retain(weir_descriptors_msg(descriptors));
+    litmus_last_use(read_and_release, descriptors, take_first, descriptors);
+    weir_descriptors_release(descriptors);
 }

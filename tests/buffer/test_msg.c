@@ -10,7 +10,9 @@
 
 #include <weir/msg.h>
 
+#include "buffer/msg.h"
 #include "support/child.h"
+#include "support/litmus.h"
 
 struct greeting {
     weir_msg msg;
@@ -163,4 +165,62 @@ TEST(msg, use_after_the_last_release_ends_a_debug_build)
     assert_false(child_survives(release_twice));
     assert_false(child_survives(retain_after_release));
     assert_true(child_survives(retain_and_release));
+}
+
+/* ---- several threads on behalf of one holder ---- */
+
+static void retain(void *arg)
+{
+    weir_msg_retain(arg);
+}
+
+static void release(void *arg)
+{
+    weir_msg_release(arg);
+}
+
+TEST(msg, of_one_holder_is_retained_by_two_threads)
+{
+    struct greeting greeting = {.refs_at_the_end = 7};
+
+    weir_msg_init(&greeting.msg, &greeting_type);
+    litmus_references(retain, release, &greeting.msg);
+    assert_int_equal(greeting.destroyed, 0);
+    assert_int_equal(weir_msg_refs(&greeting.msg), 1);
+    weir_msg_release(&greeting.msg);
+    assert_int_equal(greeting.destroyed, 1);
+}
+
+static void retain_owned(void *arg)
+{
+    weir__msg_retain_owned(arg);
+}
+
+TEST(msg, that_is_owned_may_have_other_holders)
+{
+    struct greeting greeting = {0};
+
+    weir_msg_init(&greeting.msg, &greeting_type);
+    for (uint32_t refs = 1; refs < 4; refs++) {
+        assert_int_equal(weir_msg_refs(&greeting.msg), refs);
+        assert_ptr_equal(weir__msg_retain_owned(&greeting.msg), &greeting.msg);
+    }
+    for (int i = 0; i < 4; i++)
+        weir_msg_release(&greeting.msg);
+    assert_int_equal(greeting.destroyed, 1);
+}
+
+/* Two threads on behalf of one holder: within microseconds, if there are two CPUs. */
+static void retain_as_if_owned(void)
+{
+    struct greeting greeting = {0};
+
+    weir_msg_init(&greeting.msg, &greeting_type);
+    for (int i = 0; i < 50; i++)
+        litmus_references(retain_owned, release, &greeting.msg);
+}
+
+TEST(msg, that_is_not_owned_fails_an_assertion)
+{
+    assert_true(child_dies_with_output(retain_as_if_owned, "another thread has changed the count"));
 }

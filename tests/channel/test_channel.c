@@ -8,10 +8,12 @@
 #include <weir/channel_group.h>
 #include <weir/error.h>
 
+#include "os/thread.h"
 #include "support/channel/test_channel.h"
 #include "support/child.h"
 #include "support/executor/group.h"
 #include "support/executor/run_on_thread.h"
+#include "support/litmus.h"
 #include "support/memory.h"
 
 TEST(channel, has_a_name_for_the_log)
@@ -188,3 +190,65 @@ TEST(channel, released_once_too_often_fails_an_assertion)
                                        "weir_channel_group_release: the group"));
 }
 #endif
+
+/* ---- several threads on behalf of one holder ---- */
+
+static void retain(void *channel)
+{
+    weir_channel_retain(channel);
+}
+
+static void release(void *channel)
+{
+    weir_channel_release(channel);
+}
+
+TEST(channel, of_one_holder_is_retained_by_two_threads)
+{
+    struct test_channel tc;
+
+    tc_open(&tc); /* not registered: the only reference is the test's */
+    litmus_references(retain, release, tc.channel);
+    assert_int_equal(weir_msg_refs(&tc.channel->msg), 1);
+    assert_int_equal(event_log_count(&tc.events, "DESTROY"), 0);
+    tc_close(&tc);
+}
+
+/* Returns when the loop has released all of its references. */
+static void await_sole(const weir_channel *channel)
+{
+    while (weir_msg_refs(&channel->msg) > 1)
+        weir__thread_yield();
+}
+
+/* Each write posts a task, which holds a reference until it has failed. Both threads wait for the
+ * end of these tasks, so that they find a count of 1 at the same time. */
+static void write_to_closed(void *arg)
+{
+    weir_channel *channel = arg;
+    weir_msg *msg = text_msg("x");
+
+    await_sole(channel);
+    weir_channel_write_and_flush(channel, msg, NULL);
+}
+
+TEST(channel, of_one_holder_is_written_by_two_threads)
+{
+    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
+    struct event_log events;
+    weir_channel *channel;
+
+    event_log_open(&events);
+    assert_int_equal(
+        wire_create(&events, &(struct wire_options){.silent = true}, NULL, NULL, &channel), 0);
+    weir_channel_register(channel, weir_group_at(group, 0), NULL);
+    weir_channel_abort(channel, NULL);
+    assert_int_equal(weir_channel_await_closed(channel, TEST_TIMEOUT_NS), 0);
+    await_sole(channel);
+    (void)litmus_run(write_to_closed, channel, LITMUS_ROUNDS / 100);
+    await_sole(channel);
+    assert_int_equal(weir_msg_refs(&channel->msg), 1);
+    weir_channel_release(channel);
+    end_group(group);
+    event_log_close(&events);
+}

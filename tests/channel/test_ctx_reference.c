@@ -12,6 +12,7 @@
 #include "support/executor/global_executor.h"
 #include "support/executor/group.h"
 #include "support/executor/run_on_thread.h"
+#include "support/litmus.h"
 
 static weir_ctx *ctx_of(struct test_channel *tc)
 {
@@ -311,5 +312,52 @@ TEST(ctx_now, is_the_time_of_the_executors_clock)
     (void)stepper_advance(&tc.stepper, weir_ms(5));
     assert_int_equal(weir_ctx_now(ctx_of(&tc)) - before, weir_ms(5));
     assert_int_equal(weir_ctx_turn_elapsed(ctx_of(&tc)), 0); /* not an event loop */
+    tc_close(&tc);
+}
+
+/* ---- several threads on behalf of one holder ---- */
+
+static void retain(void *ctx)
+{
+    weir_ctx_retain(ctx);
+}
+
+TEST(ctx_reference, of_one_holder_is_retained_by_two_threads)
+{
+    struct test_channel tc;
+    weir_ctx *ctx;
+
+    tc_open_started(&tc, NULL, NULL);
+    ctx = weir_ctx_retain(ctx_of(&tc));
+    litmus_references(retain, release, ctx);
+    assert_int_equal(ctx->refs, 2); /* the pipeline's, and the test's */
+    weir_ctx_release(ctx);
+    assert_int_equal(ctx->refs, 1);
+    tc_close(&tc);
+}
+
+static void read_and_release(void *arg)
+{
+    weir_ctx *ctx = arg;
+
+    (void)strlen(weir_ctx_name(ctx)); /* reads the context */
+    weir_ctx_release(ctx);
+}
+
+static void remove_and_free(void *arg)
+{
+    struct test_channel *tc = arg;
+
+    assert_int_equal(weir_pipeline_remove(tc->pipeline, "a", NULL), 0);
+    tc_run(tc);
+}
+
+/* Nothing but the count orders the two threads. */
+TEST(ctx_reference, that_another_thread_released_is_not_used_after_the_context_is_freed)
+{
+    struct test_channel tc;
+
+    tc_open_started(&tc, NULL, NULL);
+    litmus_last_use(read_and_release, weir_ctx_retain(ctx_of(&tc)), remove_and_free, &tc);
     tc_close(&tc);
 }

@@ -13,6 +13,7 @@
 #include <weir/pool.h>
 
 #include "support/codec/feed.h"
+#include "support/litmus.h"
 #include "support/memory.h"
 
 /* ---- a decoder: a digit says how many bytes follow; '!' is an error, '?' goes on for nothing,
@@ -596,4 +597,60 @@ TEST(decoder, survives_allocation_failures)
         if (!failed)
             break;
     }
+}
+
+/* ---- other holders of the bytes ---- */
+
+/* Two receivers of one buffer: each may append to its own, and to no memory of the other. */
+TEST(decoder, does_not_write_into_memory_that_views_share)
+{
+    weir_embedded *first = open_with(&counted), *second = open_with(&counted);
+    weir_buf *buf, *view;
+
+    assert_int_equal(weir_buf_create(1000, 0, &buf), 0);
+    assert_int_equal(weir_buf_write_bytes(buf, "4ab", 3), 0);
+    assert_int_equal(weir_buf_duplicate(buf, &view), 0);
+    assert_int_equal(weir_embedded_write_inbound(first, weir_buf_msg(buf)), 0);
+    assert_int_equal(weir_embedded_write_inbound(second, weir_buf_msg(view)), 0);
+    write_text(first, "c");
+    write_text(second, "x");
+    write_text(first, "d");
+    write_text(second, "y");
+    assert_comes(first, "abcd");
+    assert_comes(second, "abxy");
+    weir_embedded_release(first);
+    weir_embedded_release(second);
+}
+
+static void read_and_release(void *arg)
+{
+    (void)weir_buf_writable(arg);
+    weir_buf_release(arg);
+}
+
+struct feeding {
+    weir_embedded *embedded;
+    const char *text;
+};
+
+static void feed_text(void *arg)
+{
+    const struct feeding *feeding = arg;
+
+    write_text(feeding->embedded, feeding->text);
+}
+
+/* Nothing but the count orders the two threads. */
+TEST(decoder, appends_after_another_thread_has_read_the_buffer)
+{
+    struct feeding feeding = {open_with(&counted), "cd"};
+    weir_buf *buf;
+
+    assert_int_equal(weir_buf_create(1000, 0, &buf), 0);
+    assert_int_equal(weir_buf_write_bytes(buf, "4ab", 3), 0);
+    assert_int_equal(
+        weir_embedded_write_inbound(feeding.embedded, weir_buf_msg(weir_buf_retain(buf))), 0);
+    litmus_last_use(read_and_release, buf, feed_text, &feeding);
+    assert_comes(feeding.embedded, "abcd");
+    weir_embedded_release(feeding.embedded);
 }

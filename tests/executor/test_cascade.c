@@ -12,6 +12,7 @@
 #include "support/executor/promises.h"
 #include "support/executor/single_executor.h"
 #include "support/executor/stepper.h"
+#include "support/litmus.h"
 #include "support/memory.h"
 #include "support/test.h"
 
@@ -311,4 +312,31 @@ TEST(cascade, survives_a_target_cancelled_while_its_source_ends)
         weir_promise_release(race.targets[i]);
     }
     single_executor_close(&single);
+}
+
+/* Cancels a target while the other thread may release the last strong reference to its source. */
+static void cancel_while_released(void *arg)
+{
+    _Atomic(weir_promise *) *slot = arg;
+    weir_promise *source, *target, *others;
+
+    if (weir_promise_create(weir_executor_immediate(), &source) < 0)
+        return;
+    if (weir_promise_create(weir_executor_immediate(), &target) == 0) {
+        (void)!weir_promise_cascade(source, target);
+        others = atomic_exchange(slot, source);
+        (void)weir_promise_cancel(target);
+        weir_promise_release(target);
+    } else {
+        others = source;
+    }
+    weir_promise_release(others);
+}
+
+TEST(cascade, cancels_a_source_that_is_released_meanwhile)
+{
+    _Atomic(weir_promise *) slot = NULL;
+
+    (void)litmus_run(cancel_while_released, &slot, LITMUS_ROUNDS / 4);
+    weir_promise_release(slot);
 }

@@ -19,6 +19,7 @@
 #include "support/executor/manual_fixture.h"
 #include "support/executor/run_on_thread.h"
 #include "support/executor/stepper.h"
+#include "support/litmus.h"
 #include "support/memory.h"
 
 static weir_executor *make_manual(const weir_manual_options *options)
@@ -771,4 +772,41 @@ TEST(manual, rejects_tasks_from_tasks_that_it_cancels)
     weir_executor_release(tail_end.executor);
     assert_int_equal(tail_end.accepted, WEIR_EREJECTED);
     assert_int_equal(atomic_load(&counter.calls), 1);
+}
+
+/* ---- several threads on behalf of one holder ---- */
+
+static void retain(void *executor)
+{
+    weir_executor_retain(executor);
+}
+
+static void release(void *executor)
+{
+    weir_executor_release(executor);
+}
+
+static void weak_retain(void *executor)
+{
+    weir__executor_weak_retain(executor);
+}
+
+static void weak_release(void *executor)
+{
+    weir__executor_weak_release(executor);
+}
+
+TEST(manual, of_one_holder_is_retained_by_two_threads)
+{
+    weir_executor *executor = make_manual(NULL);
+    weir_promise *termination = weir_promise_retain(weir_executor_termination(executor));
+
+    litmus_references(retain, release, executor);
+    litmus_references(weak_retain, weak_release, executor);
+    assert_int_equal(weir_executor_state(executor), WEIR_EXECUTOR_STARTED);
+    assert_int_equal(executor->users, 1);
+    assert_int_equal(executor->refs.count, 1);
+    weir_executor_release(executor);
+    assert_true(weir_promise_is_done(termination));
+    weir_promise_release(termination);
 }

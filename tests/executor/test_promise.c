@@ -17,6 +17,7 @@
 #include "support/executor/run_on_thread.h"
 #include "support/executor/single_executor.h"
 #include "support/executor/stepper.h"
+#include "support/litmus.h"
 #include "support/memory.h"
 #include "support/test.h"
 
@@ -762,3 +763,57 @@ TEST(promise, released_once_too_often_fails_an_assertion)
         child_dies_with_output(retain_a_promise_too_late, "weir_promise_retain: the promise"));
 }
 #endif
+
+/* ---- several threads on behalf of one holder ---- */
+
+static void retain(void *promise)
+{
+    weir_promise_retain(promise);
+}
+
+static void release(void *promise)
+{
+    weir_promise_release(promise);
+}
+
+static void count_a_free(void *value)
+{
+    ++*(int *)value;
+}
+
+TEST(promise, of_one_holder_is_retained_by_two_threads)
+{
+    weir_promise *promise = new_promise(weir_executor_immediate());
+    int frees = 0;
+
+    litmus_references(retain, release, promise);
+    assert_false(weir_promise_is_done(promise)); /* nor abandoned */
+    assert_int_equal(weir_promise_succeed_with(promise, &frees, count_a_free), 0);
+    litmus_references(retain, release, promise);
+    assert_int_equal(frees, 0);
+    weir_promise_release(promise);
+    assert_int_equal(frees, 1);
+}
+
+/* A cascade holds a weak reference to its source until both are complete. */
+static void cascade_from(void *source)
+{
+    weir_promise *target;
+
+    if (weir_promise_create(weir_executor_immediate(), &target) < 0)
+        return;
+    (void)!weir_promise_cascade(source, target);
+    weir_promise_release(target);
+}
+
+TEST(promise, of_one_holder_is_weakly_retained_by_two_threads)
+{
+    weir_promise *source = new_promise(weir_executor_immediate());
+    int frees = 0;
+
+    assert_int_equal(weir_promise_succeed_with(source, &frees, count_a_free), 0);
+    (void)litmus_run(cascade_from, source, LITMUS_ROUNDS / 100);
+    assert_int_equal(frees, 0);
+    weir_promise_release(source);
+    assert_int_equal(frees, 1);
+}

@@ -15,6 +15,7 @@
 #include <weir/error.h>
 
 #include "support/executor/log_capture.h"
+#include "support/litmus.h"
 #include "support/loop/host.h"
 #include "support/loop/sockets.h"
 #include "support/loop/watch_recorder.h"
@@ -379,5 +380,30 @@ TEST_EACH_LOOP(fd_watch, cannot_be_changed_when_it_is_closed)
     watch_end(watch, &seen, 0);
     assert_int_equal(weir_fd_watch_set_events(watch, WEIR_FD_READABLE), WEIR_ECANCELED);
     weir_fd_watch_release(watch);
+    pipe_close(ends);
+}
+
+static void retain(void *watch)
+{
+    weir_fd_watch_retain(watch);
+}
+
+static void release(void *watch)
+{
+    weir_fd_watch_release(watch);
+}
+
+TEST_EACH_LOOP(fd_watch, of_one_holder_is_retained_by_two_threads)
+{
+    struct watch_record seen = {0};
+    weir_fd_watch *watch;
+    int ends[2];
+
+    pipe_open(ends);
+    watch = watch_reading(host->loop, ends[0], &seen);
+    litmus_references(retain, release, watch);
+    assert_int_equal(weir_fd_watch_set_events(watch, WEIR_FD_READABLE), 0); /* not closed */
+    weir_fd_watch_close(watch);
+    watch_end(watch, &seen, 0);
     pipe_close(ends);
 }

@@ -65,6 +65,7 @@ void weir__http_exchange_share(weir_http_exchange *exchange)
 
     if (exchange->is_shared)
         return;
+    assert(weir_in_executor(exchange->loop));
     memset((char *)exchange + begin, 0, offsetof(weir_http_exchange, values) - begin);
     (void)weir_ctx_retain(exchange->ctx);
     (void)weir_http_router_retain(exchange->router);
@@ -121,7 +122,7 @@ void weir__http_exchange_settle(weir_http_exchange *exchange)
             exchange->is_dropped = true;
             weir__http_exchange_give_up(exchange);
             state = atomic_load_explicit(&exchange->state, memory_order_acquire);
-        } else if (!exchange->is_shared) {
+        } else if (!exchange->is_shared) { /* "exchange" in src/base/refcount.h */
             atomic_store_explicit(&exchange->state, state - 1, memory_order_relaxed);
             break;
         } else if (atomic_compare_exchange_weak_explicit(&exchange->state, &state, state - 1,

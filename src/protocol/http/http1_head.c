@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "buffer/msg.h"
 #include "protocol/http/http1_scan.h"
 
 enum {
@@ -562,6 +563,7 @@ void weir__http1_keep(weir_http_headers *headers, weir_buf **received, weir_buf 
         headers->received = headers->end - headers->added;
     } else {
         headers->received = weir_buf_bytes(in);
-        *received = weir_buf_retain(in);
+        (void)weir__msg_retain_owned(weir_buf_msg(in)); /* the codec's, which lends it to nobody */
+        *received = in;
     }
 }

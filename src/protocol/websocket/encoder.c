@@ -16,6 +16,7 @@
 #include <weir/random.h>
 
 #include "base/no_stack_protector.h"
+#include "buffer/msg.h"
 #include "protocol/websocket/mask.h"
 #include "protocol/websocket/websocket.h"
 
@@ -80,7 +81,7 @@ static bool is_own(const weir__ws *ws, const weir_ws_message *message)
     const weir_buf *payload = message->payload;
 
     return message->room >= (ws->is_client ? WEIR__WS_OWN_ROOM : WEIR__WS_ROOM) &&
-           weir__ws_is_sole(&message->msg) && weir__ws_is_sole(&payload->msg) &&
+           weir__msg_is_sole(&message->msg) && weir__msg_is_sole(&payload->msg) &&
            weir_buf_read_index(payload) >= header_length(ws, weir_buf_readable(payload)) &&
            !weir_buf_is_read_only(payload);
 }

@@ -71,13 +71,6 @@ int weir__ws_message_create(enum weir_ws_type type, weir_buf *payload, enum weir
  * -ENOMEM. */
 int weir__ws_payload_create(size_t capacity, weir_buf **ret_payload);
 
-/* True if the caller has the only reference. Acquire: what earlier holders did to the message
- * happens before what the caller does. */
-static inline bool weir__ws_is_sole(const weir_msg *msg)
-{
-    return __atomic_load_n(&msg->refs, __ATOMIC_ACQUIRE) == 1;
-}
-
 /* ---- the handler ---- */
 
 /* The frame that is being received, behind its header. */

@@ -10,7 +10,9 @@
 
 #include "support/bootstrap/raw_client.h"
 #include "support/executor/call_counter.h"
+#include "support/litmus.h"
 #include "support/loop/host.h"
+#include "support/protocol/http/exchange_fixture.h"
 
 #define CLIENTS 3
 #define SENDERS 2
@@ -181,4 +183,31 @@ TEST_EACH_LOOP(events, end_when_the_server_drains)
     assert_int_equal(atomic_load(&all.closed_err), 0);
     weir_http_events_release(all.streams[0]);
     weir_http_server_release(server);
+}
+
+/* ---- several threads on behalf of one holder ---- */
+
+static void retain(void *events)
+{
+    weir_http_events_retain(events);
+}
+
+static void release(void *events)
+{
+    weir_http_events_release(events);
+}
+
+TEST(events, retains_on_behalf_of_one_holder)
+{
+    weir_embedded *embedded = exchange_open(routes);
+
+    memset(&all, 0, sizeof(all));
+    exchange_put(embedded, "GET", "/");
+    assert_int_equal(atomic_load(&all.count), 1);
+    litmus_references(retain, release, all.streams[0]);
+    assert_false(weir_http_events_is_closed(all.streams[0]));
+    weir_http_events_release(all.streams[0]);
+    weir_embedded_run(embedded);
+    assert_int_equal(all.closed.calls, 1);
+    weir_embedded_release(embedded);
 }

@@ -19,7 +19,9 @@
 
 #include "support/bootstrap/raw_client.h"
 #include "support/executor/log_capture.h"
+#include "support/litmus.h"
 #include "support/loop/host.h"
+#include "support/protocol/http/exchange_fixture.h"
 #include "support/protocol/http/http_call.h"
 
 #define CLIENTS 4
@@ -324,4 +326,37 @@ TEST_EACH_HOST(exchange_threads, answer_while_clients_leave_and_the_server_drain
     weir_log_set(NULL, NULL);
     assert_true(answers.content > 0);
     assert_true(answers.lost > 0);
+}
+
+/* ---- several threads on behalf of one holder ---- */
+
+static void keep_exchange(weir_http_exchange *exchange, void *user_data)
+{
+    *(weir_http_exchange **)user_data = weir_http_exchange_retain(exchange);
+}
+
+static void retain_exchange(void *exchange)
+{
+    weir_http_exchange_retain(exchange);
+}
+
+static void release_exchange(void *exchange)
+{
+    weir_http_exchange_release(exchange);
+}
+
+/* One of them is the loop. */
+TEST(exchange_threads, retain_on_behalf_of_one_holder)
+{
+    weir_http_exchange *exchange = NULL;
+    const weir_http_route routes[] = {{"GET", "/", keep_exchange, &exchange}, {0}};
+    weir_embedded *embedded = exchange_open(routes);
+
+    exchange_put(embedded, "GET", "/");
+    litmus_references(retain_exchange, release_exchange, exchange);
+    assert_exchange_sent(embedded, ""); /* not dropped */
+    assert_int_equal(weir_http_respond_text(exchange, 200, "late"), 0);
+    assert_exchange_sent(embedded, "200(4) | late | end");
+    weir_http_exchange_release(exchange);
+    weir_embedded_release(embedded);
 }

@@ -10,7 +10,7 @@
 
 #include "support/bootstrap/raw_client.h"
 #include "support/executor/call_counter.h"
-#include "support/loop/backend.h"
+#include "support/loop/host.h"
 #include "support/protocol/http/http_call.h"
 #include "support/protocol/websocket/ws_fixture.h"
 
@@ -105,7 +105,19 @@ static void expect_pattern(int peer, size_t header, size_t length)
         assert_int_equal(received[header + i], ws_pattern_at(i));
 }
 
-static void broadcast(enum weir_io io)
+static void run_with(enum backend_id id, void (*body)(enum weir_io io))
+{
+    struct host host;
+
+    host_open(&host, id); /* skips the test without the backend */
+    host_close(&host);
+    body(backends[id].io);
+}
+
+#define TEST_EACH_IO(noun, sentence) \
+    BACKEND_TESTS(BACKEND_LOOPS, run_with, enum weir_io io, noun##_##sentence, #noun "." #sentence)
+
+TEST_EACH_IO(broadcast, to_several_loops)
 {
     static const struct {
         size_t length, header;
@@ -137,12 +149,29 @@ static void broadcast(enum weir_io io)
     close_room(&room);
 }
 
-TEST(broadcast, to_several_loops)
+/*
+ * The frames of a long message share its payload, whose only reference is the message's: several
+ * loops retain it at the same time.
+ */
+TEST_EACH_IO(broadcast, of_long_messages_retains_their_payload_on_several_loops)
 {
-    broadcast(WEIR_IO_EPOLL);
-}
+    enum { BATCHES = 40, BATCH = 25, LENGTH = 1100 };
+    struct room room = {0};
 
-TEST(broadcast, to_several_loops_of_auto)
-{
-    broadcast(WEIR_IO_AUTO);
+    open_room(&room, io);
+    for (int batch = 0; batch < BATCHES; batch++) {
+        for (int i = 0; i < BATCH; i++) {
+            weir_ws_message *message;
+            weir_buf *buf;
+
+            assert_int_equal(weir_buf_create(LENGTH, 0, &buf), 0);
+            ws_put_pattern(buf, LENGTH);
+            assert_int_equal(weir_ws_message_create(WEIR_WS_BINARY, buf, &message), 0);
+            send_to_all(&room, message);
+        }
+        for (unsigned peer = 0; peer < PEERS; peer++)
+            for (int i = 0; i < BATCH; i++)
+                expect_pattern(room.peers[peer], 4, LENGTH);
+    }
+    close_room(&room);
 }
