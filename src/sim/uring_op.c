@@ -87,8 +87,9 @@ static void on_woken(weir__sim_watch *watch, unsigned events)
                ((events & POLLIN) == 0 && state_of(op) == 0)) {
         return;
     }
-    if (!is_work)
-        op->woken = weir__sim_kernel_of_world.reports_wakes ? events & op->interest : 0;
+    op->woken = 0; /* after several wakes it looks */
+    if (!is_work && weir__sim_kernel_of_world.reports_wakes)
+        op->woken = events & op->interest;
     queue(op);
 }
 
