@@ -350,7 +350,7 @@ static unsigned undelivered(const weir__io_handle *handle)
     if (last == NULL)
         return 0;
     do {
-        count++;
+        count += event->op == WEIR__URING_RECEIVE;
         event = event->next;
     } while (event != last);
     return count;
