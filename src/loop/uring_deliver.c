@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include "base/memory.h"
+#include "base/planted.h"
 #include "loop/uring.h"
 #include "os/descriptor.h"
 
@@ -183,6 +184,8 @@ static void enqueue(weir__io_handle *handle, const weir__uring_event *event)
     if (append(handle, event) == 0) {
         if (is_draining)
             weir__uring_defer_delivery(handle);
+        else if (!WEIR__PLANTED(RING_UNBOUNDED)) /* something undelivered: nothing is received */
+            weir__uring_cancel(handle, WEIR__URING_RECEIVE);
     } else if (!is_draining && handle->undelivered == NULL && is_wanted(handle, event)) {
         notify(handle, event);
     } else {

@@ -36,8 +36,7 @@ static weir__sim_io *sim_io_of(weir__io *io)
 
 static unsigned events_of(weir__sim_descriptor *descriptor)
 {
-    return weir__sim_descriptor_poll(descriptor) &
-           (descriptor->handle->armed | POLLERR | POLLHUP);
+    return weir__sim_descriptor_poll(descriptor) & (descriptor->handle->armed | POLLERR | POLLHUP);
 }
 
 static void wake(weir__sim_io *self)

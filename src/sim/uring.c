@@ -35,8 +35,7 @@ struct overflow {
 
 bool weir__sim_uring_has_room(const weir__sim_uring *ring)
 {
-    return ring->cq_tail - ring->cq_head < ring->cq_entries &&
-           weir__list_is_empty(&ring->overflow);
+    return ring->cq_tail - ring->cq_head < ring->cq_entries && weir__list_is_empty(&ring->overflow);
 }
 
 static void put(weir__sim_uring *ring, uint64_t user_data, int result, unsigned flags)
@@ -340,8 +339,9 @@ static int get_events(weir__sim_uring *ring, unsigned wait, int64_t deadline_ns)
     }
 }
 
-/* ---- a check: what the loop has taken from the ring and not delivered is bounded ---- */
+/* ---- a check: something undelivered means that nothing is received ---- */
 
+/* Events with data that a loop has taken from its ring and not delivered. */
 static unsigned undelivered(const weir__io_handle *handle)
 {
     const weir__uring_event *last = handle->undelivered, *event = last;
@@ -357,25 +357,27 @@ static unsigned undelivered(const weir__io_handle *handle)
 }
 
 /*
- * Something undelivered means that nothing is received. So it was received before, into buffers of
- * the ring: all of them, and once more those that were returned meanwhile.
+ * Called when the loop has submitted all that it had. So what is undelivered was received before,
+ * into buffers of the ring: all of them, and once more those that were returned meanwhile.
  */
 static void check_undelivered(const weir__sim_uring *ring)
 {
     const weir__uring *loop = WEIR_CONTAINER_OF(ring->user, weir__uring, ring);
     const weir__list *handles = &loop->io.handles;
 
-    if (handles->next == NULL)
-        return; /* a probe */
+    if (handles->next == NULL || loop->needs_rearm)
+        return; /* a probe; or it tries again */
     for (const weir__list *link = handles->next; link != handles; link = link->next) {
         const weir__io_handle *handle =
             WEIR_CONTAINER_OF((weir__list *)(uintptr_t)link, weir__io_handle, link);
         unsigned count = undelivered(handle);
 
+        if (count > 0 && weir__sim_uring_receives(ring, handle))
+            weir_sim_fail(weir__sim, "descriptor %d is received from, but %u events wait",
+                          handle->descriptor, count);
         if (count > 2 * ring->most_buffers)
-            weir_sim_fail(weir__sim,
-                          "%u events of descriptor %d wait in its loop; the ring had %u buffers",
-                          count, handle->descriptor, ring->most_buffers);
+            weir_sim_fail(weir__sim, "%u events of descriptor %d wait, of %u buffers", count,
+                          handle->descriptor, ring->most_buffers);
     }
 }
 
@@ -400,8 +402,10 @@ static int sim_enter(unsigned descriptor, unsigned count, unsigned wait, unsigne
     if (!weir__sim_uring_defers(ring))
         weir__sim_uring_run_work(ring);
     submitted = submit(ring, count);
+    if (submitted != (int)count)
+        return submitted;
     check_undelivered(ring);
-    if (submitted != (int)count || (flags & IORING_ENTER_GETEVENTS) == 0)
+    if ((flags & IORING_ENTER_GETEVENTS) == 0)
         return submitted;
     err = get_events(ring, wait, deadline_of(argument));
     return submitted > 0 ? submitted : err;

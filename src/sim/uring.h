@@ -11,12 +11,12 @@
 
 /* What differs between kernels. Drawn when a world begins. */
 typedef struct weir__sim_kernel {
-    unsigned refused;        /* flags of the setup */
-    unsigned submissions;    /* sizes of the queues, at most */
-    unsigned completions;    /* at least one per submission */
-    unsigned receives;       /* of a multishot receive in a row; then others have their turn */
-    bool end_takes_buffer;   /* the end of a stream is reported with a buffer */
-    bool reports_wakes;      /* a poll reports what it was woken for, even if that is gone */
+    unsigned refused;      /* flags of the setup */
+    unsigned submissions;  /* sizes of the queues, at most */
+    unsigned completions;  /* at least one per submission */
+    unsigned receives;     /* of a multishot receive in a row; then others have their turn */
+    bool end_takes_buffer; /* the end of a stream is reported with a buffer */
+    bool reports_wakes;    /* a poll reports what it was woken for, even if that is gone */
 } weir__sim_kernel;
 
 typedef struct weir__sim_uring {
@@ -71,6 +71,9 @@ void weir__sim_uring_issue(weir__sim_uring *ring, const struct io_uring_sqe *sqe
 
 /* Continues the operations that were woken. */
 void weir__sim_uring_run_work(weir__sim_uring *ring);
+
+/* True if a receive for this handle is in flight and was not cancelled. */
+bool weir__sim_uring_receives(const weir__sim_uring *ring, const weir__io_handle *handle);
 
 /* Ends all operations: they complete as cancelled, or silently. Returns their number. */
 unsigned weir__sim_uring_end_all(weir__sim_uring *ring, bool silently);

@@ -68,9 +68,9 @@ static void queue(struct op *op)
 
 static unsigned state_of(const struct op *op)
 {
-    return op->watch.descriptor == NULL ? POLLNVAL
-                                        : weir__sim_descriptor_poll(op->watch.descriptor) &
-                                              (op->interest | ALWAYS);
+    return op->watch.descriptor == NULL
+               ? POLLNVAL
+               : weir__sim_descriptor_poll(op->watch.descriptor) & (op->interest | ALWAYS);
 }
 
 /* The loop closes a descriptor when no operation uses it any more. */
@@ -133,8 +133,8 @@ static const struct io_uring_buf *first_buffer(weir__sim_uring *ring)
 
     if (ring->buffers == NULL)
         return NULL;
-    count = (uint16_t)(__atomic_load_n(&ring->buffers->tail, __ATOMIC_ACQUIRE) -
-                       ring->buffers_taken);
+    count =
+        (uint16_t)(__atomic_load_n(&ring->buffers->tail, __ATOMIC_ACQUIRE) - ring->buffers_taken);
     if (count > ring->most_buffers)
         ring->most_buffers = count;
     return count > 0 ? &ring->buffers->bufs[ring->buffers_taken & (ring->buffer_count - 1)] : NULL;
@@ -255,6 +255,18 @@ void weir__sim_uring_run_work(weir__sim_uring *ring)
     while ((link = weir__list_pop(&work)) != NULL)
         try(WEIR_CONTAINER_OF(link, struct op, work_link));
     weir__sim->current->process = process;
+}
+
+bool weir__sim_uring_receives(const weir__sim_uring *ring, const weir__io_handle *handle)
+{
+    for (const weir__list *link = ring->ops.next; link != &ring->ops; link = link->next) {
+        const struct op *op = WEIR_CONTAINER_OF((weir__list *)(uintptr_t)link, struct op, link);
+
+        if (op->sqe.opcode == IORING_OP_RECV && !op->is_cancelled &&
+            op->sqe.user_data == ((uintptr_t)handle | WEIR__URING_RECEIVE))
+            return true;
+    }
+    return false;
 }
 
 unsigned weir__sim_uring_end_all(weir__sim_uring *ring, bool silently)

@@ -330,8 +330,8 @@ struct weir__sim_descriptor {
 };
 
 /*
- * Somebody who waits for a descriptor, as in a wait queue of the kernel. `fn` is called when it was
- * woken for some events, 0: its state has changed; `descriptor` is NULL if it was closed.
+ * An entry in the wait queue of a descriptor. `fn` is called when the descriptor is woken for some
+ * events, 0: its state has changed. `descriptor` is NULL then if it closes.
  */
 struct weir__sim_watch {
     weir__list link;

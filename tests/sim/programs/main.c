@@ -265,8 +265,7 @@ static void print_summary(const char *name, const sim_summary *summary, const si
     printf("%-16s %llu seeds, %llu over io_uring, %llu failed; %.0f per second, "
            "%.0f virtual s per second, %llu events",
            name, (unsigned long long)summary->seeds, (unsigned long long)summary->uring,
-           (unsigned long long)summary->failures,
-           (double)summary->seeds / summary->seconds,
+           (unsigned long long)summary->failures, (double)summary->seeds / summary->seconds,
            (double)summary->virtual_ns / 1e9 / summary->seconds,
            (unsigned long long)summary->events);
     if (summary->hash != 0 && command->hash)
@@ -310,8 +309,8 @@ static bool run_regressions(const char *path, const sim_command *command)
         const sim_program *program;
 
         rest[0] = '\0';
-        if (line[0] == '#' || sscanf(line, "%63s %llu%7s", name, (unsigned long long *)&one.from,
-                                     rest) < 2)
+        if (line[0] == '#' ||
+            sscanf(line, "%63s %llu%7s", name, (unsigned long long *)&one.from, rest) < 2)
             continue;
         one.to = one.from;
         one.backend = strcmp(rest, ":uring") == 0 ? SIM_URING : SIM_READINESS;
