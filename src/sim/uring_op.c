@@ -334,7 +334,7 @@ static struct op *create(weir__sim_uring *ring, const struct io_uring_sqe *sqe)
     op->sqe = *sqe;
     op->watch = (weir__sim_watch){.descriptor = descriptor, .fn = on_woken};
     weir__list_init(&op->work_link);
-    weir__list_append(&descriptor->watches, &op->watch.link);
+    weir__list_append(descriptor->watches.next, &op->watch.link); /* in front: as in Linux */
     weir__list_append(&ring->ops, &op->link);
     return op;
 }
