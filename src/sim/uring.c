@@ -55,6 +55,8 @@ void weir__sim_uring_post(weir__sim_uring *ring, uint64_t user_data, int result,
     weir__sim_trace("complete", ring->file.number, (uint64_t)(int64_t)result);
     if (weir__sim_uring_has_room(ring)) {
         put(ring, user_data, result, flags);
+    } else if (weir__sim_fault(WEIR_SIM_FAULT_NO_BUFFERS)) {
+        ring->has_dropped = true;
     } else {
         rest = calloc(1, sizeof(*rest));
         if (rest == NULL)
@@ -286,6 +288,14 @@ static int sim_disabled(void)
 
 /* ---- io_uring_enter ---- */
 
+/* Of a call for which there is no memory. EBADR: completions are lost, the ring is of no use. */
+static int no_memory(const weir__sim_uring *ring)
+{
+    if (weir__sim_below(4) == 0)
+        return -EBADR;
+    return weir__list_is_empty(&ring->overflow) ? -EAGAIN : -EBUSY;
+}
+
 /* Submits `count` entries, or fewer: returns their number, or an error if there are none. */
 static int submit(weir__sim_uring *ring, unsigned count)
 {
@@ -296,7 +306,7 @@ static int submit(weir__sim_uring *ring, unsigned count)
     if (submitted == 0)
         return 0;
     if (weir__sim_fault(WEIR_SIM_FAULT_NO_BUFFERS))
-        return weir__list_is_empty(&ring->overflow) ? -EAGAIN : -EBUSY;
+        return no_memory(ring);
     if (submitted > 1 && weir__sim_fault(WEIR_SIM_FAULT_SHORT_WRITE))
         submitted = 1 + (unsigned)weir__sim_below(submitted - 1);
     for (unsigned i = 0; i < submitted; i++) {
@@ -324,6 +334,10 @@ static int get_events(weir__sim_uring *ring, unsigned wait, int64_t deadline_ns)
     for (;;) {
         weir__sim_uring_run_work(ring);
         flush_overflow(ring);
+        if (ring->has_dropped) {
+            ring->has_dropped = false;
+            return -EBADR;
+        }
         if (ring->cq_tail - ring->cq_head >= wait || !weir__list_is_empty(&ring->overflow))
             return 0;
         if (!weir__list_is_empty(&ring->work))

@@ -41,6 +41,7 @@ typedef struct weir__sim_uring {
     unsigned most_buffers;  /* that were there at a time */
 
     weir__list overflow;       /* completions without room in the queue */
+    bool has_dropped;          /* a completion for which there was no memory either */
     weir__list ops;            /* in flight */
     weir__list work;           /* those that were woken, in that order */
     weir__sim_fiber *waiter;   /* in io_uring_enter */

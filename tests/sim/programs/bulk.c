@@ -13,7 +13,8 @@
 #define SMALL_MAX 12
 #define SMALL_SIZE 100
 #define PIECE 5000
-#define HIGH_MARK (16 * 1024)
+#define TOTAL_MAX 400000
+#define HIGH_MARK (64 * 1024)
 
 struct client {
     unsigned number;
@@ -231,7 +232,7 @@ static int run(weir_sim *sim, void *arg)
         clients[i] = (struct client){
             .number = i,
             .small_left = sim_below(SMALL_MAX + 1),
-            .total = SMALL_MAX * SMALL_SIZE + sim_below(100000),
+            .total = SMALL_MAX * SMALL_SIZE + sim_below(TOTAL_MAX),
         };
     reads_per_turn = sim_once_in(2) ? 0 : 1 + (int)sim_below(4);
     max_work_ns = sim_once_in(4) ? 0 : sim_delay(weir_us(500));
@@ -250,8 +251,10 @@ static void configure(uint64_t seed, weir_sim_options *options)
 {
     sim_draw_rates(seed,
                    SIM_KIND(SHORT_READ) | SIM_KIND(SHORT_WRITE) | SIM_KIND(SLOW) |
-                       SIM_KIND(PREEMPT) | SIM_KIND(INTERRUPTED) | SIM_KIND(ALLOC),
+                       SIM_KIND(PREEMPT) | SIM_KIND(INTERRUPTED) | SIM_SCARCITY,
                    options);
+    if (seed % 4 == 0) /* more than a ring has buffers for */
+        options->network.socket_buffer = TOTAL_MAX;
 }
 
 SIM_PROGRAM(bulk, "small messages, then bulk, to a server that is slow or stops reading", configure,
