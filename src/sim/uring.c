@@ -334,14 +334,12 @@ static int get_events(weir__sim_uring *ring, unsigned wait, int64_t deadline_ns)
     for (;;) {
         weir__sim_uring_run_work(ring);
         flush_overflow(ring);
-        if (ring->has_dropped) {
-            ring->has_dropped = false;
-            return -EBADR;
-        }
         if (ring->cq_tail - ring->cq_head >= wait || !weir__list_is_empty(&ring->overflow))
             return 0;
         if (!weir__list_is_empty(&ring->work))
             continue;
+        if (ring->has_dropped)
+            return -EBADR;
         if (deadline_ns <= weir__sim->now_ns)
             return -ETIME;
         if (weir__sim_fault(WEIR_SIM_FAULT_INTERRUPTED))
@@ -422,7 +420,11 @@ static int sim_enter(unsigned descriptor, unsigned count, unsigned wait, unsigne
     if ((flags & IORING_ENTER_GETEVENTS) == 0)
         return submitted;
     err = get_events(ring, wait, deadline_of(argument));
-    return submitted > 0 ? submitted : err;
+    if (submitted > 0)
+        return submitted;
+    if (err == -EBADR)
+        ring->has_dropped = false; /* the loop knows now */
+    return err;
 }
 
 /* ---- the world ---- */
