@@ -20,7 +20,7 @@ def programs(sim):
 
 
 def run(*command):
-    """Prints the output. Returns the status, and the numbers of worlds and of those over io_uring."""
+    """Prints the output. Returns the status, the number of worlds, and of those over io_uring."""
     counts = 0, 0
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout:
