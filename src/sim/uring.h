@@ -17,6 +17,7 @@ typedef struct weir__sim_kernel {
     unsigned receives;     /* of a multishot receive in a row; then others have their turn */
     bool end_takes_buffer; /* the end of a stream is reported with a buffer */
     bool reports_wakes;    /* a poll reports what it was woken for, even if that is gone */
+    unsigned most_buffers; /* so far: that a ring had at a time */
 } weir__sim_kernel;
 
 typedef struct weir__sim_uring {
@@ -38,7 +39,6 @@ typedef struct weir__sim_uring {
     const struct io_uring_buf_ring *buffers; /* NULL = none */
     unsigned buffer_count;
     uint16_t buffers_taken; /* the kernel's end of it */
-    unsigned most_buffers;  /* that were there at a time */
 
     weir__list overflow;       /* completions without room in the queue */
     bool has_dropped;          /* a completion for which there was no memory either */

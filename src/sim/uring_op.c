@@ -135,8 +135,8 @@ static const struct io_uring_buf *first_buffer(weir__sim_uring *ring)
         return NULL;
     count =
         (uint16_t)(__atomic_load_n(&ring->buffers->tail, __ATOMIC_ACQUIRE) - ring->buffers_taken);
-    if (count > ring->most_buffers)
-        ring->most_buffers = count;
+    if (count > weir__sim_kernel_of_world.most_buffers)
+        weir__sim_kernel_of_world.most_buffers = count;
     return count > 0 ? &ring->buffers->bufs[ring->buffers_taken & (ring->buffer_count - 1)] : NULL;
 }
 
