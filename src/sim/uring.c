@@ -176,8 +176,8 @@ static weir__sim_uring *create_ring(unsigned entries, const struct io_uring_para
         power_of_two(completions > ring->sq_entries ? completions : ring->sq_entries);
     ring->sq_mask = ring->sq_entries - 1;
     ring->cq_mask = ring->cq_entries - 1;
-    ring->sqes = calloc(ring->sq_entries, sizeof(*ring->sqes));
-    ring->cqes = calloc(ring->cq_entries, sizeof(*ring->cqes));
+    ring->sqes = malloc(ring->sq_entries * sizeof(*ring->sqes)); /* the loop clears its entries */
+    ring->cqes = malloc(ring->cq_entries * sizeof(*ring->cqes));
     if (ring->sqes != NULL && ring->cqes != NULL)
         return ring;
     free_ring(ring);

@@ -13,7 +13,8 @@
 #define SMALL_MAX 12
 #define SMALL_SIZE 100
 #define PIECE 5000
-#define TOTAL_MAX 400000
+#define TOTAL_MAX 80000
+#define MUCH 400000 /* more than a ring has buffers for */
 #define HIGH_MARK (64 * 1024)
 
 struct client {
@@ -26,6 +27,7 @@ struct client {
 static struct client clients[CONNECTIONS];
 static int reads_per_turn;
 static int64_t max_work_ns; /* of the server, for a read */
+static bool is_much;        /* drawn by `configure` */
 
 /* ---- the server ---- */
 
@@ -232,7 +234,7 @@ static int run(weir_sim *sim, void *arg)
         clients[i] = (struct client){
             .number = i,
             .small_left = sim_below(SMALL_MAX + 1),
-            .total = SMALL_MAX * SMALL_SIZE + sim_below(TOTAL_MAX),
+            .total = SMALL_MAX * SMALL_SIZE + sim_below(is_much ? MUCH : TOTAL_MAX),
         };
     reads_per_turn = sim_once_in(2) ? 0 : 1 + (int)sim_below(4);
     max_work_ns = sim_once_in(4) ? 0 : sim_delay(weir_us(500));
@@ -253,8 +255,9 @@ static void configure(uint64_t seed, weir_sim_options *options)
                    SIM_KIND(SHORT_READ) | SIM_KIND(SHORT_WRITE) | SIM_KIND(SLOW) |
                        SIM_KIND(PREEMPT) | SIM_KIND(INTERRUPTED) | SIM_SCARCITY,
                    options);
-    if (seed % 4 == 0) /* more than a ring has buffers for */
-        options->network.socket_buffer = TOTAL_MAX;
+    is_much = seed % 4 == 0;
+    if (is_much)
+        options->network.socket_buffer = MUCH;
 }
 
 SIM_PROGRAM(bulk, "small messages, then bulk, to a server that is slow or stops reading", configure,
