@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "sim/uring.h"
+#include "support/executor/log_capture.h"
 #include "support/sim/net.h"
 
 #define BUFFERS 4
@@ -21,7 +22,7 @@
 struct bench {
     const weir__uring_calls *calls;
     const weir__system *system;
-    struct io_uring ring;
+    weir__uring loop; /* without handles: the simulator looks at them */
     int a, b;
     char memory[BUFFERS][BUFFER_SIZE];
     char log[512];
@@ -36,7 +37,7 @@ static _Alignas(4096) char buffer_ring[4096];
 
 static struct io_uring_sqe *operation(struct bench *bench)
 {
-    struct io_uring_sqe *sqe = io_uring_get_sqe(&bench->ring);
+    struct io_uring_sqe *sqe = io_uring_get_sqe(&bench->loop.ring);
 
     memset(sqe, 0, sizeof(*sqe));
     return sqe;
@@ -105,12 +106,12 @@ static void turn(struct bench *bench)
 {
     const struct __kernel_timespec timeout = {.tv_nsec = WAIT_NS};
     struct io_uring_getevents_arg argument = {.ts = (uintptr_t)&timeout};
-    struct io_uring_cq *queue = &bench->ring.cq;
-    unsigned submitted = bench->ring.sq.sqe_tail - *bench->ring.sq.khead;
+    struct io_uring_cq *queue = &bench->loop.ring.cq;
+    unsigned submitted = bench->loop.ring.sq.sqe_tail - *bench->loop.ring.sq.khead;
     int err;
 
-    *bench->ring.sq.ktail = bench->ring.sq.sqe_tail;
-    err = bench->calls->enter((unsigned)bench->ring.ring_fd, submitted, 1,
+    *bench->loop.ring.sq.ktail = bench->loop.ring.sq.sqe_tail;
+    err = bench->calls->enter((unsigned)bench->loop.ring.ring_fd, submitted, 1,
                               IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG,
                               (sigset_t *)(void *)&argument, sizeof(argument));
     if (err < 0)
@@ -126,7 +127,7 @@ static void turn(struct bench *bench)
              : has_buffer           ? "b"
                                     : "");
     }
-    note(bench, '|', (*bench->ring.sq.kflags & IORING_SQ_CQ_OVERFLOW) != 0, "");
+    note(bench, '|', (*bench->loop.ring.sq.kflags & IORING_SQ_CQ_OVERFLOW) != 0, "");
 }
 
 /* ---- the two kernels ---- */
@@ -140,13 +141,13 @@ static int open_ring(struct bench *bench)
     };
     struct io_uring_buf_reg buffers = {.ring_addr = (uintptr_t)buffer_ring,
                                        .ring_entries = BUFFERS};
-    int err = bench->calls->setup(4, &bench->ring, &params);
+    int err = bench->calls->setup(4, &bench->loop.ring, &params);
 
     memset(buffer_ring, 0, sizeof(buffer_ring));
     if (err == 0)
-        err = bench->calls->enable(&bench->ring);
+        err = bench->calls->enable(&bench->loop.ring);
     if (err == 0)
-        err = bench->calls->register_buffers(&bench->ring, &buffers, 0);
+        err = bench->calls->register_buffers(&bench->loop.ring, &buffers, 0);
     return err;
 }
 
@@ -170,7 +171,7 @@ static void in_world(struct net *net)
     simulated.b = net_accept(listener);
     EXPECT_EQUAL(open_ring(&simulated), 0);
     script_of_world(&simulated);
-    simulated.calls->exit(&simulated.ring);
+    simulated.calls->exit(&simulated.loop.ring);
     (void)net_close(simulated.a);
     (void)net_close(simulated.b);
     (void)net_close(listener);
@@ -189,7 +190,7 @@ static void in_kernel(script *run, const char *expected)
     if (err == 0) { /* else this kernel has no io_uring */
         run(&real);
         assert_string_equal(real.log, expected);
-        real.calls->exit(&real.ring);
+        real.calls->exit(&real.loop.ring);
     }
     (void)close(ends[0]);
     (void)close(ends[1]);
@@ -334,4 +335,63 @@ static void overflow(struct bench *bench)
 TEST(uring, a_full_queue_ends_a_multishot_operation)
 {
     compare(overflow, "s1 s1 s1 |0 t1 t1 t1 t1 |1 p1 |0 ");
+}
+
+/* ---- worlds ---- */
+
+static enum weir_io io_of_a_group(enum weir_io io)
+{
+    weir_group *group = NULL;
+    enum weir_io result = WEIR_IO_NONE;
+
+    if (weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .io = io), &group) == 0)
+        result = weir_loop_io(weir_group_at(group, 0));
+    EXPECT_EQUAL(weir_group_shutdown(group, 0, weir_seconds(1)), 0);
+    weir_group_release(group);
+    return result;
+}
+
+static void create_groups(struct net *net)
+{
+    (void)net;
+    EXPECT_EQUAL(io_of_a_group(WEIR_IO_AUTO), WEIR_IO_URING);
+    EXPECT_EQUAL(io_of_a_group(WEIR_IO_URING), WEIR_IO_URING);
+    EXPECT_EQUAL(io_of_a_group(WEIR_IO_EPOLL), WEIR_IO_EPOLL);
+}
+
+TEST(uring, is_what_loops_of_a_world_run_on)
+{
+    net_run(WEIR_SIM_OPTIONS(.uring = true), create_groups);
+}
+
+/* The eventfd is the only descriptor: the loop falls back to readiness. */
+static void create_without_descriptors(struct net *net)
+{
+    (void)net;
+    EXPECT_EQUAL(io_of_a_group(WEIR_IO_AUTO), WEIR_IO_EPOLL);
+}
+
+TEST(uring, that_is_refused_is_replaced_by_readiness)
+{
+    log_capture_start();
+    net_run(WEIR_SIM_OPTIONS(.uring = true, .max_descriptors = 1), create_without_descriptors);
+    assert_log_contains("no descriptor for io_uring");
+}
+
+static void close_in_flight(struct net *net)
+{
+    struct bench bench = {.calls = weir__seams_get()->uring_calls,
+                          .system = weir__seams_get()->system};
+
+    net_pair(net, &bench.a, &bench.b);
+    weir__sim_uring_begin();
+    EXPECT_EQUAL(open_ring(&bench), 0);
+    poll_a(&bench, 'p', false);
+    turn(&bench);
+    (void)net_close(bench.a);
+}
+
+TEST(uring, notices_a_descriptor_that_closes_too_early)
+{
+    assert_true(net_fails(close_in_flight, "was closed with an operation"));
 }

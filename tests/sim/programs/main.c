@@ -356,6 +356,8 @@ int main(int argc, char **argv)
             read_option(argv[i], i + 1 < argc ? argv[i + 1] : NULL, &command);
             i++;
         }
+    if (!sim_has_uring())
+        printf("weir was built without liburing: all seeds over readiness\n");
     command.hash = command.hash || command.hashes;
     if (strcmp(name, "--regressions") == 0 && argc > 2)
         return run_regressions(argv[2], &command) ? 0 : 1;
