@@ -159,8 +159,7 @@ typedef int weir_sim_main_fn(void *arg);
  * each one waits for); virtual time advances; what a stream delivers is what was written to it.
  * Thread: any that runs no loop.  Gives: ret_result, also on WEIR_ESIM.  Fails: WEIR_ESIM (the run
  * failed: see ret_result->failure), -EBUSY (another world runs, or one has failed: see .isolated),
- * -EDEADLK, -EINVAL, -ENOMEM, -ENOTSUP (the program is linked with -static and glibc; or .uring,
- * and libweir was built without liburing).
+ * -EDEADLK, -EINVAL, -ENOMEM, -ENOTSUP (linked with -static and glibc; .uring without liburing).
  */
 WEIR_API WEIR_MUST_USE int weir_sim_run(const weir_sim_options *options,
                                         weir_sim_program_fn *program, void *arg,
