@@ -49,10 +49,12 @@ typedef struct weir_sim_process weir_sim_process;
 enum weir_sim_fault {
     WEIR_SIM_FAULT_ALLOC,       /* an allocation of weir fails */
     WEIR_SIM_FAULT_DESCRIPTORS, /* EMFILE of socket, accept, eventfd */
-    WEIR_SIM_FAULT_NO_BUFFERS,  /* ENOBUFS of a send */
-    WEIR_SIM_FAULT_INTERRUPTED, /* EINTR of a receive, send or accept */
-    WEIR_SIM_FAULT_SHORT_READ,  /* a receive returns a part of what is there */
-    WEIR_SIM_FAULT_SHORT_WRITE, /* a send takes a part of what there is room for */
+    WEIR_SIM_FAULT_NO_BUFFERS,  /* ENOBUFS of a send; io_uring: nothing is submitted */
+    WEIR_SIM_FAULT_INTERRUPTED, /* EINTR of a receive, send or accept; io_uring: of a wait */
+    WEIR_SIM_FAULT_SHORT_READ,  /* a receive returns a part of what is there; io_uring: a multishot
+                                   operation ends early */
+    WEIR_SIM_FAULT_SHORT_WRITE, /* a send takes a part of what there is room for; io_uring: a part
+                                   of the queue is submitted */
     WEIR_SIM_FAULT_SLOW,        /* a thread gets no CPU for up to max_slow_ns */
     WEIR_SIM_FAULT_PREEMPT,     /* another thread runs first */
     WEIR_SIM_FAULT_RESET,       /* per second: a connection is reset */
@@ -118,6 +120,12 @@ typedef struct weir_sim_options {
     /* Called for each event, as text, in order; for printing. May be NULL. */
     void (*on_trace)(const char *line, void *user_data);
     void *user_data;
+
+    /*
+     * Loops whose .io is WEIR_IO_AUTO or WEIR_IO_URING run on a simulated io_uring, which completes
+     * operations. All other loops, and without it all, poll for readiness.
+     */
+    bool uring;
 } weir_sim_options;
 
 #define WEIR_SIM_OPTIONS(...) WEIR_OPTIONS(weir_sim_options, __VA_ARGS__)
@@ -151,7 +159,7 @@ typedef int weir_sim_main_fn(void *arg);
  * each one waits for); virtual time advances; what a stream delivers is what was written to it.
  * Thread: any that runs no loop.  Gives: ret_result, also on WEIR_ESIM.  Fails: WEIR_ESIM (the run
  * failed: see ret_result->failure), -EBUSY (another world runs, or one has failed: see .isolated),
- * -EDEADLK, -EINVAL, -ENOMEM, -ENOTSUP (the program is linked with -static and glibc).
+ * -EDEADLK, -EINVAL, -ENOMEM, -ENOTSUP (linked with -static and glibc; .uring without liburing).
  */
 WEIR_API WEIR_MUST_USE int weir_sim_run(const weir_sim_options *options,
                                         weir_sim_program_fn *program, void *arg,

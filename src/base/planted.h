@@ -24,7 +24,8 @@
     X(OVERTAKEN, "a call to a channel that moves to another loop is overtaken")      \
     X(POOL_CLOSED, "a pool hands out a connection that is closed")                   \
     X(POOL_NO_MEMORY, "a pool leaks memory when it cannot connect")                  \
-    X(DRAIN, "a connection that drains does not wait for its handlers")
+    X(DRAIN, "a connection that drains does not wait for its handlers")              \
+    X(RING_UNBOUNDED, "a ring goes on receiving what is not delivered")
 /* clang-format on */
 
 #define WEIR__PLANTED_ELEMENT(name, text) WEIR__PLANTED_##name,

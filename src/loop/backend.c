@@ -67,7 +67,7 @@ static int try_backend(weir__loop_options *options, enum weir_io io, weir__loop_
                        void *arg)
 {
     options->io = io;
-    options->backend = weir__backend_set != NULL ? weir__backend_set : backends[io].type;
+    options->backend = weir__backend_set != NULL ? weir__backend_set(io) : backends[io].type;
     options->reason[0] = '\0';
     if (options->backend != NULL)
         return make(options, arg);

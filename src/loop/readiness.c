@@ -139,10 +139,16 @@ static bool drained(weir__io_handle *handle, const struct reading *reading)
 
 /*
  * End of stream or an error, which also ends this turn. Starting again reports it again if it
- * persists.
+ * persists, as the end of a stream does. A lent send that has failed has taken the error of the
+ * socket, and a reset looks like the end of the stream: so the result of the send comes first. An
+ * error that this read has taken is reported now: it does not come again.
  */
 static bool end_receiving(weir__io_handle *handle, struct reading *reading, int err)
 {
+    if (err == 0 && (handle->wants & WEIR__IO_LENDS) != 0) {
+        weir__io_set_pending(handle, WEIR__IO_PENDING_READ);
+        return false;
+    }
     handle->wants &= (uint8_t) ~(WEIR__IO_RECEIVE | WEIR__IO_ONCE);
     reading->is_over = true;
     reading->delivered = true;

@@ -4,8 +4,11 @@
 #include "base/log_limit.h"
 #include "executor/executor.h"
 #include "loop/readiness.h"
+#ifdef WEIR_WITH_URING
+#include "loop/uring.h"
+#endif
 
-const weir__io_type *weir__backend_set;
+weir__backend_fn *weir__backend_set;
 
 static void set_fiber(uintptr_t number)
 {
@@ -44,6 +47,10 @@ const weir__seams *weir__seams_get(void)
         .deliver = weir__readiness_deliver,
         .receive = weir__readiness_receive,
         .check_clock = weir__io_check_clock,
+#ifdef WEIR_WITH_URING
+        .uring = &weir__io_uring,
+        .uring_calls = &weir__uring_system,
+#endif
     };
 
     return &seams;

@@ -7,6 +7,7 @@
 #define WEIR_LOOP_SEAMS_H
 
 #include <weir/base.h>
+#include <weir/group.h>
 
 #include "base/memory.h"
 #include "loop/io.h"
@@ -14,10 +15,13 @@
 #include "os/system.h"
 #include "os/virtual_os.h"
 
+/* The backend of a loop whose options ask for this one. */
+typedef const weir__io_type *weir__backend_fn(enum weir_io io);
+
 typedef struct weir__seams {
     weir__system *system;
     const weir__virtual_os **virtual_os;
-    const weir__io_type **backend; /* of all loops, if not NULL */
+    weir__backend_fn **backend; /* of all loops, if not NULL */
 
     void (*set_fiber)(uintptr_t number); /* the calling thread is that fiber from here on */
     weir_memory (*memory)(void);         /* the allocator that is set */
@@ -35,12 +39,16 @@ typedef struct weir__seams {
     void (*deliver)(weir__io_handle *handle, unsigned events);
     void (*receive)(weir__io_handle *handle, unsigned events);
     bool (*check_clock)(weir__io *io, int64_t until_ns);
+
+    /* For io_uring. NULL if libweir was built without it. */
+    const weir__io_type *uring;
+    struct weir__uring_calls *uring_calls;
 } weir__seams;
 
 /* Internal: for libweir-sim. Thread: setup. */
 WEIR_API const weir__seams *weir__seams_get(void);
 
-/* The backend of all loops, or NULL. */
-extern const weir__io_type *weir__backend_set;
+/* The backends of all loops, or NULL. */
+extern weir__backend_fn *weir__backend_set;
 
 #endif

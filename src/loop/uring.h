@@ -95,15 +95,18 @@ static inline weir__uring *weir__uring_of(weir__io *io)
 
 /*
  * Calls of liburing and of the system. All but the last two return a negative errno and do not set
- * errno.
+ * errno. The simulator (sim/uring.c) replaces all of them.
  */
 typedef struct weir__uring_calls {
     int (*setup)(unsigned entries, struct io_uring *ring, struct io_uring_params *params);
+    void (*exit)(struct io_uring *ring);
     int (*enable)(struct io_uring *ring);
     int (*enter)(unsigned ring, unsigned submit, unsigned wait, unsigned flags, sigset_t *argument,
                  size_t size);
     int (*register_buffers)(struct io_uring *ring, struct io_uring_buf_reg *buffers,
                             unsigned flags);
+    int (*limit_workers)(struct io_uring *ring, unsigned *workers);
+    int (*cancel_sync)(struct io_uring *ring, struct io_uring_sync_cancel_reg *what);
     int (*uname)(struct utsname *ret_kernel); /* uname(2) */
     int (*disabled)(void);                    /* kernel.io_uring_disabled */
 } weir__uring_calls;

@@ -12,6 +12,7 @@
 #include <limits.h>
 
 #include "base/memory.h"
+#include "base/planted.h"
 #include "loop/uring.h"
 
 /* ---- the queue of undelivered events ---- */
@@ -176,7 +177,7 @@ static void disarm(weir__io_handle *handle)
     weir__uring *self = weir__uring_of(handle->io);
 
     handle->uring_mode = WEIR__URING_LEAVING;
-    if (self->is_draining)
+    if (self->is_draining || WEIR__PLANTED(RING_UNBOUNDED))
         return; /* all is being cancelled */
     weir__uring_leave_ring(handle);
     if (handle->undelivered == NULL && weir__uring_is_in_flight(handle, WEIR__URING_RECEIVE))

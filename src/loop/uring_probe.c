@@ -62,6 +62,6 @@ int weir__uring_probe(const weir__io_options *options, char *reason, size_t size
     if (err < 0)
         return err;
     err = use(&probe, reason, size);
-    io_uring_queue_exit(&probe.ring);
+    weir__uring_system.exit(&probe.ring);
     return err;
 }

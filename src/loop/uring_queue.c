@@ -144,7 +144,7 @@ bool weir__uring_cancel_sync(weir__uring *self)
         .flags = IORING_ASYNC_CANCEL_ANY | IORING_ASYNC_CANCEL_ALL,
         .timeout = {.tv_nsec = CANCEL_SYNC_NS},
     };
-    int err = io_uring_register_sync_cancel(&self->ring, &all);
+    int err = weir__uring_system.cancel_sync(&self->ring, &all);
 
     return err >= 0 || err == -ENOENT;
 }

@@ -32,7 +32,7 @@ int weir__uring_begin(weir__io *io)
     if (err < 0)
         return err;
     /* Our operations do not block: a safeguard, should the kernel start worker threads. */
-    (void)io_uring_register_iowq_max_workers(&self->ring, (unsigned[2]){WORKERS_MAX, WORKERS_MAX});
+    (void)weir__uring_system.limit_workers(&self->ring, (unsigned[2]){WORKERS_MAX, WORKERS_MAX});
     weir__uring_features(self, features, sizeof(features));
     weir__debug("loop", io->options.name, "io_uring: %s", features);
     err = weir__uring_buffers_open(self);
@@ -48,7 +48,7 @@ static void close_ring(weir__uring *self, bool buffers_in_use)
         return;
     self->is_open = false;
     self->is_wake_watched = false;
-    io_uring_queue_exit(&self->ring);
+    weir__uring_system.exit(&self->ring);
     weir__uring_buffers_close(self, buffers_in_use);
 }
 

@@ -47,9 +47,12 @@ static int disabled(void)
 
 weir__uring_calls weir__uring_system = {
     .setup = io_uring_queue_init_params,
+    .exit = io_uring_queue_exit,
     .enable = enable,
     .enter = io_uring_enter2,
     .register_buffers = io_uring_register_buf_ring,
+    .limit_workers = io_uring_register_iowq_max_workers,
+    .cancel_sync = io_uring_register_sync_cancel,
     .uname = uname,
     .disabled = disabled,
 };

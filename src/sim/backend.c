@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The I/O backend of loops in a world: readiness of simulated descriptors. Events become
+ * The I/O backend of loops in a world, unless they run on a simulated io_uring (uring.c): readiness
+ * of simulated descriptors. Events become
  * completions by the same code as with epoll and poll (loop/readiness.c), so that all of it is
  * tested, and each system call can fail.
  *
@@ -33,23 +34,9 @@ static weir__sim_io *sim_io_of(weir__io *io)
 
 /* ---- readiness ---- */
 
-/*
- * A descriptor of a dead process is ready for everything, and everything fails. But a datagram
- * socket that fails continues to receive: it receives nothing, and only sending fails.
- */
-static unsigned events_of_dead(const weir__sim_descriptor *descriptor)
-{
-    const weir__sim_socket *socket = (const weir__sim_socket *)(const void *)descriptor->file;
-
-    return socket->kind == SOCK_DGRAM ? POLLOUT : POLLIN | POLLOUT | POLLERR | POLLHUP | POLLRDHUP;
-}
-
 static unsigned events_of(weir__sim_descriptor *descriptor)
 {
-    unsigned events = descriptor->is_dead ? events_of_dead(descriptor)
-                                          : descriptor->file->type->poll(descriptor->file);
-
-    return events & (descriptor->handle->armed | POLLERR | POLLHUP);
+    return weir__sim_descriptor_poll(descriptor) & (descriptor->handle->armed | POLLERR | POLLHUP);
 }
 
 static void wake(weir__sim_io *self)
@@ -220,10 +207,12 @@ static weir__io_type type = {
     .arm = sim_arm,
 };
 
-const weir__io_type *weir__sim_backend(void)
+const weir__io_type *weir__sim_backend(enum weir_io io)
 {
     const weir__io_type *readiness = weir__sim->seams->readiness;
 
+    if (weir__sim->options.uring && io == WEIR_IO_URING)
+        return weir__sim->seams->uring;
     type.dispatch_pending = readiness->dispatch_pending;
     type.accept_start = readiness->accept_start;
     type.accept_stop = readiness->accept_stop;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/world.h"
+#include "sim/network.h"
 
 /* ---- descriptors ---- */
 
@@ -59,6 +59,7 @@ static int add_at(size_t slot, weir__sim_file *file, weir_sim_process *process)
     descriptor->process = process;
     descriptor->is_dead = file->is_socket && process->is_dying;
     weir__list_init(&descriptor->ready_link);
+    weir__list_init(&descriptor->watches);
     weir__list_append(&file->descriptors, &descriptor->link);
     file->references++;
     file->dead += descriptor->is_dead;
@@ -133,14 +134,52 @@ weir__sim_file *weir__sim_file_of(int number)
     return descriptor != NULL ? descriptor->file : NULL;
 }
 
-void weir__sim_file_changed(weir__sim_file *file)
+/*
+ * Of a dead process it is ready for everything, and everything fails. But a datagram socket that
+ * fails continues to receive: it receives nothing, and only sending fails.
+ */
+static unsigned events_of_dead(const weir__sim_descriptor *descriptor)
+{
+    const weir__sim_socket *socket = (const weir__sim_socket *)(const void *)descriptor->file;
+
+    return socket->kind == SOCK_DGRAM ? POLLOUT : POLLIN | POLLOUT | POLLERR | POLLHUP | POLLRDHUP;
+}
+
+unsigned weir__sim_descriptor_poll(weir__sim_descriptor *descriptor)
+{
+    return descriptor->is_dead ? events_of_dead(descriptor)
+                               : descriptor->file->type->poll(descriptor->file);
+}
+
+static void wake_watches(weir__sim_descriptor *descriptor, unsigned events)
+{
+    weir_list_foreach (link, &descriptor->watches) {
+        weir__sim_watch *watch = WEIR_CONTAINER_OF(link, weir__sim_watch, link);
+
+        watch->fn(watch, events);
+    }
+}
+
+void weir__sim_file_woken(weir__sim_file *file, unsigned events)
 {
     weir_list_foreach (link, &file->descriptors) {
         weir__sim_descriptor *descriptor = WEIR_CONTAINER_OF(link, weir__sim_descriptor, link);
 
         if (descriptor->handle != NULL)
             weir__sim_io_ready(descriptor);
+        wake_watches(descriptor, events);
     }
+}
+
+void weir__sim_file_changed(weir__sim_file *file)
+{
+    weir__sim_file_woken(file, 0);
+}
+
+void weir__sim_file_short_read(weir__sim_file *file)
+{
+    weir_list_foreach (link, &file->descriptors)
+        wake_watches(WEIR_CONTAINER_OF(link, weir__sim_descriptor, link), WEIR__SIM_DATA);
 }
 
 /* ---- references ---- */
@@ -181,6 +220,13 @@ int weir__sim_file_close(int number)
     if (slot < weir__sim->first_free)
         weir__sim->first_free = slot;
     weir__sim_io_forget(descriptor);
+    weir_list_foreach (link, &descriptor->watches) {
+        weir__sim_watch *watch = WEIR_CONTAINER_OF(link, weir__sim_watch, link);
+
+        weir__list_remove(&watch->link);
+        watch->descriptor = NULL;
+        watch->fn(watch, 0);
+    }
     weir__list_remove(&descriptor->link);
     descriptor->process->descriptors--;
     file->dead -= descriptor->is_dead;

@@ -118,10 +118,15 @@ static unsigned index_of(const struct direction *direction)
     return direction == &direction->connection->directions[0] ? 0 : 1;
 }
 
-static void changed(struct tcp *end)
+static void woken(struct tcp *end, unsigned events)
 {
     if (end != NULL)
-        weir__sim_file_changed(&end->base.file);
+        weir__sim_file_woken(&end->base.file, events);
+}
+
+static void changed(struct tcp *end)
+{
+    woken(end, 0);
 }
 
 /* ---- the end of a connection ---- */
@@ -332,8 +337,10 @@ static void on_segment(weir__sim_event *event)
     direction->arrived = direction->sent;
     if (direction->end_sent)
         direction->end_arrived = true;
-    changed(connection->ends[0]);
-    changed(connection->ends[1]);
+    for (unsigned end = 0; end < 2; end++)
+        woken(connection->ends[end], end == from              ? POLLOUT
+                                     : direction->end_arrived ? 0
+                                                              : WEIR__SIM_DATA);
     transmit(direction);
     free_if_unused(connection);
 }
@@ -619,6 +626,8 @@ static ssize_t tcp_receive(weir__sim_socket *socket, struct msghdr *message, int
     if ((flags & MSG_PEEK) == 0) {
         weir__sim_trace("receive", self->connection->number * 2 + self->end, length);
         transmit(input);
+        if (input->arrived > input->stream.read && length < wanted)
+            weir__sim_file_short_read(&socket->file);
     }
     return (ssize_t)length;
 }

@@ -87,7 +87,7 @@ static void free_flight(struct flight *flight)
     if (sender != NULL) {
         sender->sending_size -= cost_of(flight->packet);
         weir__list_remove(&flight->own_link);
-        weir__sim_file_changed(&sender->base.file);
+        weir__sim_file_woken(&sender->base.file, POLLOUT);
     }
     weir__sim_event_remove(&flight->event);
     weir__list_remove(&flight->link);
@@ -139,7 +139,7 @@ static void receive_packet(struct udp *receiver, struct flight *flight)
     packet->from = weir__sim_shown(receiver->base.domain, &flight->from);
     receiver->received_size += cost_of(packet);
     weir__list_append(&receiver->received, &packet->link);
-    weir__sim_file_changed(&receiver->base.file);
+    weir__sim_file_woken(&receiver->base.file, WEIR__SIM_DATA);
 }
 
 static void on_arrival(weir__sim_event *event)

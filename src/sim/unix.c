@@ -62,10 +62,15 @@ static struct local *local_of(weir__sim_socket *socket)
     return (struct local *)socket;
 }
 
-static void changed(struct local *self)
+static void woken(struct local *self, unsigned events)
 {
     if (self != NULL)
-        weir__sim_file_changed(&self->base.file);
+        weir__sim_file_woken(&self->base.file, events);
+}
+
+static void changed(struct local *self)
+{
+    woken(self, 0);
 }
 
 static bool is_datagram(const struct local *self)
@@ -394,7 +399,7 @@ static ssize_t send_stream(struct local *self, const struct msghdr *message,
     else
         weir__sim_passed_free(passed);
     weir__sim_trace("send", self->base.file.number, length);
-    changed(self->peer);
+    woken(self->peer, WEIR__SIM_DATA);
     return (ssize_t)length;
 }
 
@@ -447,13 +452,16 @@ static ssize_t receive_stream(struct local *self, struct msghdr *message, int fl
     length = length < wanted ? length : wanted;
     if (mark != NULL && length > mark->end - self->input.read)
         length = (size_t)(mark->end - self->input.read);
-    if (length > 1 && weir__sim_fault(WEIR_SIM_FAULT_SHORT_READ))
+    if (length > 1 && weir__sim_fault(WEIR_SIM_FAULT_SHORT_READ)) {
         length = 1 + (size_t)weir__sim_below(length - 1);
+        if (!is_peek)
+            weir__sim_file_short_read(&self->base.file);
+    }
     deliver_mark(self, message, length, is_peek);
     weir__sim_stream_read(&self->input, message, length, is_peek);
     if (!is_peek) {
         weir__sim_trace("receive", self->base.file.number, length);
-        changed(self->peer);
+        woken(self->peer, POLLOUT);
     }
     return (ssize_t)length;
 }
@@ -487,7 +495,7 @@ static ssize_t send_packet(struct local *self, struct local *to, const struct ms
     to->packet_count++;
     weir__list_append(&to->packets, &packet->link);
     weir__sim_trace("send packet", self->base.file.number, length);
-    changed(to);
+    woken(to, WEIR__SIM_DATA);
     return (ssize_t)length;
 }
 
@@ -498,7 +506,7 @@ static void free_packet(struct local *self, weir__sim_packet *packet)
     self->packet_count--;
     if (sender != NULL) {
         sender->sending_size -= packet->length + OVERHEAD;
-        changed(sender);
+        woken(sender, POLLOUT);
     }
     weir__sim_packet_free(packet);
 }
@@ -510,7 +518,7 @@ static void wake_senders(const struct local *self)
         struct local *other = WEIR_CONTAINER_OF(link, struct local, link);
 
         if (other->peer == self)
-            changed(other);
+            woken(other, POLLOUT);
     }
 }
 

@@ -221,11 +221,19 @@ static void install(weir_sim *sim)
 {
     weir__sim_system_install();
     *sim->seams->virtual_os = &weir__sim_virtual_os;
-    *sim->seams->backend = weir__sim_backend();
+    *sim->seams->backend = weir__sim_backend;
+#ifdef WEIR_WITH_URING
+    if (sim->options.uring)
+        weir__sim_uring_begin();
+#endif
 }
 
 static void uninstall(weir_sim *sim)
 {
+#ifdef WEIR_WITH_URING
+    if (sim->options.uring)
+        weir__sim_uring_end();
+#endif
     *sim->seams->virtual_os = NULL;
     *sim->seams->backend = NULL;
     *sim->seams->system = sim->real;
@@ -291,6 +299,8 @@ int weir_sim_run(const weir_sim_options *options, weir_sim_program_fn *program, 
         return weir__sim_run_isolated(options, program, arg, ret_result);
     memset(&world, 0, sizeof(world));
     err = read_options(&world.options, options);
+    if (err == 0 && world.options.uring && weir__seams_get()->uring == NULL)
+        err = -ENOTSUP;
     if (err < 0)
         return err;
     world.program = program;

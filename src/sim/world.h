@@ -7,7 +7,9 @@
  *      schedule.c     which fiber runs next; events; virtual time
  *      virtual_os.c   threads, futexes, clocks, signals and names of weir, as those of the world
  *      system.c       the table of system calls
- *      backend.c      the I/O backend of simulated loops
+ *      backend.c      the I/O backend of simulated loops: readiness
+ *      uring.c        the kernel's side of io_uring, for loops on that backend: the queues
+ *      uring_op.c     the same: operations
  *      file.c         descriptors of a process; eventfds
  *      network.c      hosts, addresses, links
  *      tcp.c udp.c unix.c   sockets
@@ -43,6 +45,7 @@ typedef struct weir__sim_event weir__sim_event;
 typedef struct weir__sim_file weir__sim_file;
 typedef struct weir__sim_descriptor weir__sim_descriptor;
 typedef struct weir__sim_io weir__sim_io;
+typedef struct weir__sim_watch weir__sim_watch;
 
 /* ---- events: something that happens at a time (schedule.c) ---- */
 
@@ -318,10 +321,22 @@ struct weir__sim_descriptor {
     bool is_dead;    /* its process was killed */
     bool was_passed; /* by weir__sim_files_pass */
 
+    weir__list watches;
+
     /* The backend that watches it. */
     weir__io_handle *handle;
     weir__sim_io *io;
     weir__list ready_link;
+};
+
+/*
+ * An entry in the wait queue of a descriptor. `fn` is called when the descriptor is woken for some
+ * events, 0: its state has changed. `descriptor` is NULL then if it closes.
+ */
+struct weir__sim_watch {
+    weir__list link;
+    weir__sim_descriptor *descriptor;
+    void (*fn)(weir__sim_watch *watch, unsigned events);
 };
 
 /* Gives the file a descriptor, which counts for the calling process. Fails with -EMFILE, -ENOMEM.
@@ -348,8 +363,18 @@ void weir__sim_files_end(weir_sim_process *process);
 /* The process was killed: its sockets close, unless another process has them, too. */
 void weir__sim_files_kill(weir_sim_process *process);
 
-/* The file may have become ready. */
+/* What the descriptor is ready for; everything if its process was killed. */
+unsigned weir__sim_descriptor_poll(weir__sim_descriptor *descriptor);
+
+/* The file may have become ready: its state has changed; or it was woken for these events. */
 void weir__sim_file_changed(weir__sim_file *file);
+void weir__sim_file_woken(weir__sim_file *file, unsigned events);
+
+/* A read has left data behind by WEIR_SIM_FAULT_SHORT_READ: as if that arrived only now. */
+void weir__sim_file_short_read(weir__sim_file *file);
+
+/* The events that arriving data wakes for. */
+#define WEIR__SIM_DATA (POLLIN | POLLPRI | POLLRDBAND)
 
 int weir__sim_eventfd(unsigned value);
 bool weir__sim_eventfd_write(weir__sim_file *file, uint64_t value);
@@ -358,10 +383,15 @@ void weir__sim_eventfd_set_io(int descriptor, weir__sim_io *io);
 
 /* ---- the backend ---- */
 
-const weir__io_type *weir__sim_backend(void);
+const weir__io_type *weir__sim_backend(enum weir_io io);
 void weir__sim_io_ready(weir__sim_descriptor *descriptor);  /* if the handle waits for its events */
 void weir__sim_io_forget(weir__sim_descriptor *descriptor); /* it closes */
 void weir__sim_io_wake(weir__sim_io *io);                   /* by its eventfd */
+
+/* ---- io_uring: only if libweir was built with liburing ---- */
+
+void weir__sim_uring_begin(void); /* installs its system calls */
+void weir__sim_uring_end(void);
 
 /* ---- others ---- */
 

@@ -258,6 +258,32 @@ TEST(uring_send, ends_before_its_handle_leaves)
     suite_run(BACKEND_URING, rebuild_lent);
 }
 
+/* ---- failures ---- */
+
+/*
+ * The send takes the error of the socket, and a read that follows sees the end of the stream. The
+ * read is due before the completion of the send is processed.
+ */
+static void reset_lent(struct driver *driver)
+{
+    struct peer *peer = peer_open_pair(driver, PAIR_TCP);
+
+    peer->handle->exact_window = true; /* receives by plain calls */
+    peer_send(peer, 100);
+    assert_true(is_lent(peer));
+    peer_remote_reset(peer);
+    peer->handle->unread = true;
+    peer_receive_start(peer, false);
+    driver_until(driver, peer->ends == 1);
+    assert_int_equal(peer->send_error, -ECONNRESET);
+    assert_string_equal(peer->history, "se.");
+}
+
+TEST(uring_send, reports_its_failure_before_the_end_of_the_stream)
+{
+    suite_run(BACKEND_URING, reset_lent);
+}
+
 /* ---- full sockets ---- */
 
 /*

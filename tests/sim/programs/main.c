@@ -9,6 +9,7 @@
 #include <weir/error.h>
 #include <weir/log.h>
 
+#include "loop/seams.h"
 #include "sim/programs/runner.h"
 
 #ifdef WEIR_PLANTED
@@ -22,15 +23,17 @@
 
 static const char usage[] =
     "usage: sim NAME|all [--seeds FROM-TO] [--jobs N] [--keep-going] [--hash | --hashes]\n"
+    "           [--backend readiness|uring|both]\n"
     "       sim NAME --seed N [--trace] [--only KIND:NUMBER,...|none] [--reduce]\n"
     "           [--after FROM-TO]\n"
     "       sim --list\n"
     "Runs simulated programs, one world per seed. --seed runs in this process, as for gdb.\n"
+    "  --backend     of the loops; both: half of the seeds over io_uring, the default\n"
     "  --after       runs these seeds before, in the same process\n"
     "  --repeat      runs each seed three times and compares the hashes of the traces\n"
     "  --timeout S   real time that a world may take (30)\n"
     "  --quiet       reports failures without trace and reduction\n"
-    "  --regressions FILE   runs the seeds of a file with lines `PROGRAM SEED  text`\n";
+    "  --regressions FILE   runs the seeds of a file with lines `PROGRAM SEED[:uring]  text`\n";
 
 static sim_program *programs;
 
@@ -60,6 +63,17 @@ static void list_programs(void)
         printf("%-16s %s\n", program->name, program->text);
 }
 
+bool sim_has_uring(void)
+{
+    return weir__seams_get()->uring != NULL;
+}
+
+/* Whether a seed runs over io_uring if both backends are tested. Programs use the low bits. */
+static bool is_chosen(uint64_t seed)
+{
+    return (seed * UINT64_C(0x9e3779b97f4a7c15) >> 63) != 0;
+}
+
 weir_sim_options sim_options_for(const sim_program *program, uint64_t seed,
                                  const sim_command *command)
 {
@@ -67,6 +81,8 @@ weir_sim_options sim_options_for(const sim_program *program, uint64_t seed,
 
     program->configure(seed, &options);
     options.max_real_ns = (int64_t)command->timeout * 1000000000;
+    options.uring = sim_has_uring() && command->backend != SIM_READINESS &&
+                    (command->backend == SIM_URING || is_chosen(seed));
     options.only_faults = command->only;
     options.only_fault_count = command->only_count;
     return options;
@@ -127,6 +143,20 @@ static void read_faults(const char *text, sim_command *command)
     free(copy);
 }
 
+static enum sim_backend read_backend(const char *text)
+{
+    static const char *const values[] = {"both", "readiness", "uring"};
+    unsigned i = 0;
+
+    while (i < sizeof(values) / sizeof(values[0]) && strcmp(text, values[i]) != 0)
+        i++;
+    if (i == sizeof(values) / sizeof(values[0]))
+        reject("invalid backend, expected readiness, uring or both", text);
+    if (i == SIM_URING && !sim_has_uring())
+        reject("there is only readiness, weir was built without liburing", text);
+    return (enum sim_backend)i;
+}
+
 static bool read_switch(const char *option, sim_command *command)
 {
     const struct {
@@ -162,6 +192,8 @@ static void read_option(const char *option, const char *value, sim_command *comm
         command->jobs = (unsigned)read_number(value);
     } else if (strcmp(option, "--timeout") == 0) {
         command->timeout = (unsigned)read_number(value);
+    } else if (strcmp(option, "--backend") == 0) {
+        command->backend = read_backend(value);
     } else if (strcmp(option, "--only") == 0) {
         read_faults(value, command);
     } else if (strcmp(option, "--planted") == 0 && planted_select(value)) {
@@ -203,9 +235,10 @@ static bool run_single(const sim_program *program, const sim_command *command)
     err = weir_sim_run(&options, program->run, NULL, &result);
     if (err < 0 && !command->trace)
         printf("%s", result.trace != NULL ? result.trace : "");
-    printf("%s: seed %llu %s%s; hash %016llx, %llu events, %llu switches, %zu faults, %.3f "
+    printf("%s: seed %llu over %s %s%s; hash %016llx, %llu events, %llu switches, %zu faults, %.3f "
            "virtual s\n",
-           program->name, (unsigned long long)command->from, err < 0 ? "FAILED: " : "passed",
+           program->name, (unsigned long long)command->from,
+           options.uring ? "io_uring" : "readiness", err < 0 ? "FAILED: " : "passed",
            result.failure != NULL ? result.failure
            : err < 0              ? weir_error_text(err)
                                   : "",
@@ -221,6 +254,7 @@ static void add(sim_summary *total, const sim_summary *part)
 {
     total->seeds += part->seeds;
     total->failures += part->failures;
+    total->uring += part->uring;
     total->events += part->events;
     total->virtual_ns += part->virtual_ns;
     total->seconds += part->seconds;
@@ -228,9 +262,10 @@ static void add(sim_summary *total, const sim_summary *part)
 
 static void print_summary(const char *name, const sim_summary *summary, const sim_command *command)
 {
-    printf("%-16s %llu seeds, %llu failed; %.0f per second, %.0f virtual s per second, %llu events",
-           name, (unsigned long long)summary->seeds, (unsigned long long)summary->failures,
-           (double)summary->seeds / summary->seconds,
+    printf("%-16s %llu seeds, %llu over io_uring, %llu failed; %.0f per second, "
+           "%.0f virtual s per second, %llu events",
+           name, (unsigned long long)summary->seeds, (unsigned long long)summary->uring,
+           (unsigned long long)summary->failures, (double)summary->seeds / summary->seconds,
            (double)summary->virtual_ns / 1e9 / summary->seconds,
            (unsigned long long)summary->events);
     if (summary->hash != 0 && command->hash)
@@ -263,7 +298,7 @@ static bool run_all(const sim_command *command)
 static bool run_regressions(const char *path, const sim_command *command)
 {
     FILE *file = fopen(path, "r");
-    char line[512], name[64];
+    char line[512], name[64], rest[8];
     sim_summary total = {0};
     bool passed = true;
 
@@ -273,9 +308,12 @@ static bool run_regressions(const char *path, const sim_command *command)
         sim_command one = *command;
         const sim_program *program;
 
-        if (line[0] == '#' || sscanf(line, "%63s %llu", name, (unsigned long long *)&one.from) != 2)
+        rest[0] = '\0';
+        if (line[0] == '#' ||
+            sscanf(line, "%63s %llu%7s", name, (unsigned long long *)&one.from, rest) < 2)
             continue;
         one.to = one.from;
+        one.backend = strcmp(rest, ":uring") == 0 ? SIM_URING : SIM_READINESS;
         program = find_program(name);
         if (program == NULL)
             reject("unknown program in the list of regressions", name);
@@ -318,6 +356,8 @@ int main(int argc, char **argv)
             read_option(argv[i], i + 1 < argc ? argv[i + 1] : NULL, &command);
             i++;
         }
+    if (!sim_has_uring())
+        printf("weir was built without liburing: all seeds over readiness\n");
     command.hash = command.hash || command.hashes;
     if (strcmp(name, "--regressions") == 0 && argc > 2)
         return run_regressions(argv[2], &command) ? 0 : 1;

@@ -39,6 +39,8 @@ static void print_command(const char *title, const char *prefix, const sim_progr
 {
     printf("%s: %s%s %s --seed %llu", title, prefix, command->executable, program->name,
            (unsigned long long)seed);
+    if (command->backend != SIM_BOTH)
+        printf(" --backend %s", command->backend == SIM_URING ? "uring" : "readiness");
     if (command->planted != NULL)
         printf(" --planted %s", command->planted);
     if (reduced != NULL) {

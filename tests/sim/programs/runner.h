@@ -11,6 +11,13 @@
 
 #include "sim/programs/program.h"
 
+/* What the loops of a world run on: see .uring of weir_sim_options. */
+enum sim_backend {
+    SIM_BOTH, /* half of the seeds on io_uring */
+    SIM_READINESS,
+    SIM_URING,
+};
+
 /* The command line. */
 typedef struct sim_command {
     const char *executable; /* for the command that reproduces a failure */
@@ -26,6 +33,7 @@ typedef struct sim_command {
     bool quiet;                    /* failures without trace and reduction */
     unsigned jobs;                 /* worker processes; 0: one per core */
     unsigned timeout;              /* real seconds that a world may take */
+    enum sim_backend backend;
     const char *planted;
     weir_sim_fault_event *only; /* --only; NULL: all faults */
     size_t only_count;
@@ -34,6 +42,7 @@ typedef struct sim_command {
 /* What a run of many seeds has found. */
 typedef struct sim_summary {
     uint64_t seeds, failures;
+    uint64_t uring; /* seeds over io_uring */
     uint64_t events;
     int64_t virtual_ns;
     double seconds;
@@ -43,6 +52,9 @@ typedef struct sim_summary {
 /* Options of a seed: those of the program, and of the command. */
 weir_sim_options sim_options_for(const sim_program *program, uint64_t seed,
                                  const sim_command *command);
+
+/* True if libweir was built with io_uring. */
+bool sim_has_uring(void);
 
 /* Runs all seeds in worker processes; reports failures and progress. False on a failure. */
 bool sim_run_seeds(const sim_program *program, const sim_command *command,

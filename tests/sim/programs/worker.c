@@ -28,7 +28,7 @@
 struct slot {
     _Atomic uint64_t seed;
     _Atomic uint64_t begun_ms; /* real time; 0: between two seeds */
-    _Atomic uint64_t done, events;
+    _Atomic uint64_t done, uring, events;
     _Atomic int64_t virtual_ns;
     char failure[512];
 };
@@ -103,12 +103,19 @@ static uint64_t run_seed(const struct crew *crew, struct slot *slot, uint64_t se
     return hash;
 }
 
+static void note_done(const struct crew *crew, struct slot *slot, uint64_t seed)
+{
+    atomic_fetch_add(&slot->done, 1);
+    if (sim_options_for(crew->program, seed, crew->command).uring)
+        atomic_fetch_add(&slot->uring, 1);
+}
+
 /* Runs some seeds, and again in reverse order: the worlds in between must leave nothing behind. */
 static void repeat_seeds(const struct crew *crew, struct slot *slot, uint64_t from, uint64_t to)
 {
     for (uint64_t seed = from; seed <= to; seed++) {
         crew->hashes[seed - crew->command->from] = run_seed(crew, slot, seed);
-        atomic_fetch_add(&slot->done, 1);
+        note_done(crew, slot, seed);
     }
     for (uint64_t seed = to; seed >= from && seed > 0; seed--)
         if (run_seed(crew, slot, seed) != crew->hashes[seed - crew->command->from])
@@ -132,7 +139,7 @@ static _Noreturn void worker_main(const struct crew *crew, struct slot *slot)
 
             if (crew->hashes != NULL)
                 crew->hashes[from - command->from] = hash;
-            atomic_fetch_add(&slot->done, 1);
+            note_done(crew, slot, from);
         }
     }
     (void)fflush(NULL);
@@ -161,6 +168,7 @@ static void sum(const struct crew *crew, sim_summary *ret_summary)
         struct slot *slot = &crew->shared->slots[i];
 
         ret_summary->seeds += atomic_load(&slot->done);
+        ret_summary->uring += atomic_load(&slot->uring);
         ret_summary->events += atomic_load(&slot->events);
         ret_summary->virtual_ns += atomic_load(&slot->virtual_ns);
     }
@@ -206,7 +214,7 @@ static void on_failure(struct crew *crew, struct slot *slot, int status)
     sim_report_failure(crew->program, atomic_load(&slot->seed), slot->failure, crew->command);
     slot->failure[0] = '\0';
     atomic_store(&slot->begun_ms, 0);
-    atomic_fetch_add(&slot->done, 1);
+    note_done(crew, slot, atomic_load(&slot->seed));
     if (!crew->command->keep_going || crew->failures >= MAX_FAILURES)
         atomic_store(&crew->shared->next, UINT64_MAX / 2); /* the others end after their seed */
 }
