@@ -610,8 +610,10 @@ TEST(decoder, does_not_write_into_memory_that_views_share)
     assert_int_equal(weir_buf_create(1000, 0, &buf), 0);
     assert_int_equal(weir_buf_write_bytes(buf, "4ab", 3), 0);
     assert_int_equal(weir_buf_duplicate(buf, &view), 0);
-    assert_int_equal(weir_embedded_write_inbound(first, weir_buf_msg(buf)), 0);
+    assert_int_equal(weir_embedded_write_inbound(first, weir_buf_msg(view)), 0);
+    assert_int_equal(weir_buf_duplicate(buf, &view), 0);
     assert_int_equal(weir_embedded_write_inbound(second, weir_buf_msg(view)), 0);
+    weir_buf_release(buf);
     write_text(first, "c");
     write_text(second, "x");
     write_text(first, "d");

@@ -337,6 +337,6 @@ TEST(cascade, cancels_a_source_that_is_released_meanwhile)
 {
     _Atomic(weir_promise *) slot = NULL;
 
-    (void)litmus_run(cancel_while_released, &slot, LITMUS_ROUNDS / 4);
+    (void)litmus_run(cancel_while_released, &slot, LITMUS_ROUNDS / 20);
     weir_promise_release(slot);
 }

@@ -812,7 +812,7 @@ TEST(promise, of_one_holder_is_weakly_retained_by_two_threads)
     int frees = 0;
 
     assert_int_equal(weir_promise_succeed_with(source, &frees, count_a_free), 0);
-    (void)litmus_run(cascade_from, source, LITMUS_ROUNDS / 100);
+    (void)litmus_run(cascade_from, source, LITMUS_ROUNDS / 10);
     assert_int_equal(frees, 0);
     weir_promise_release(source);
     assert_int_equal(frees, 1);
