@@ -29,10 +29,15 @@ function(weir_install export pc_name pc_description pc_requires pc_requires_priv
     if(WEIR_BUILD_STATIC)
         install(TARGETS ${pc_name}-static EXPORT ${export})
     endif()
-    set(pc_prefix "@CMAKE_INSTALL_PREFIX@")
+    set(pc_prefix "@pc_prefix@")
     configure_file(cmake/weir.pc.in ${pc_name}.pc.in @ONLY)
     set(file ${PROJECT_BINARY_DIR}/${pc_name}.pc)
-    install(CODE "configure_file(\"${file}.in\" \"${file}\" @ONLY)")
+    install(CODE "
+        set(pc_prefix \"\${CMAKE_INSTALL_PREFIX}\") # empty for /
+        if(pc_prefix)
+            get_filename_component(pc_prefix \"\${pc_prefix}\" ABSOLUTE)
+        endif()
+        configure_file(\"${file}.in\" \"${file}\" @ONLY)")
     install(FILES ${file} DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endfunction()
 
