@@ -7,6 +7,7 @@ find_package(PkgConfig QUIET)
 if(PkgConfig_FOUND)
     pkg_check_modules(URING QUIET liburing>=2.3)
 endif()
+list(REMOVE_ITEM URING_INCLUDE_DIRS /usr/include) # not for a compiler that has another one there
 if(URING_FOUND)
     set(CMAKE_REQUIRED_DEFINITIONS -D_GNU_SOURCE) # as for weir itself: its header needs cpu_set_t
     set(CMAKE_REQUIRED_INCLUDES ${URING_INCLUDE_DIRS})

@@ -3,6 +3,7 @@
 # For the smoke scripts of examples: $dir is a directory of this run, $out the output of the
 # program. A script that fails prints its last steps and the output; so does one that takes too
 # long, shortly before ctest kills it. Cleans up at the end.
+export NODE_OPTIONS=--dns-result-order=ipv4first # Node 18 tries one address of "localhost"
 set -euo pipefail
 dir=$(mktemp -d)
 out=$dir/out

@@ -177,8 +177,8 @@ static void disarm(weir__io_handle *handle)
     weir__uring *self = weir__uring_of(handle->io);
 
     handle->uring_mode = WEIR__URING_LEAVING;
-    if (self->is_draining || WEIR__PLANTED(RING_UNBOUNDED))
-        return; /* all is being cancelled */
+    if (self->is_draining) /* all is being cancelled */
+        return;
     weir__uring_leave_ring(handle);
     if (handle->undelivered == NULL && weir__uring_is_in_flight(handle, WEIR__URING_RECEIVE))
         (void)weir__uring_submit(self);
@@ -192,7 +192,8 @@ static void enqueue(weir__io_handle *handle, const weir__uring_event *event)
 {
     bool is_draining = weir__uring_of(handle->io)->is_draining;
 
-    disarm(handle);
+    if (!WEIR__PLANTED(RING_UNBOUNDED))
+        disarm(handle);
     if (append(handle, event) == 0) {
         if (is_draining)
             weir__uring_defer_delivery(handle);

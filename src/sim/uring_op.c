@@ -176,25 +176,6 @@ static void receive(struct op *op)
     }
 }
 
-/* ---- accepts ---- */
-
-static void accept_all(struct op *op)
-{
-    bool goes_on = true;
-
-    while (goes_on) {
-        int accepted = calls()->accept4(op->sqe.fd, NULL, NULL, (int)op->sqe.accept_flags);
-
-        if (accepted < 0 && errno == EAGAIN)
-            return;
-        if (accepted < 0) {
-            finish(op, -errno, 0);
-            return;
-        }
-        goes_on = post_and_go_on(op, accepted, 0);
-    }
-}
-
 /* ---- connects ---- */
 
 static void connect_again(struct op *op)
@@ -232,9 +213,6 @@ static void try(struct op *op)
         break;
     case IORING_OP_RECV:
         receive(op);
-        break;
-    case IORING_OP_ACCEPT:
-        accept_all(op);
         break;
     default:
         connect_again(op);
@@ -358,11 +336,6 @@ static void start(weir__sim_uring *ring, const struct io_uring_sqe *sqe)
         op->interest = POLLIN;
         receive(op);
         break;
-    case IORING_OP_ACCEPT:
-        op->is_multishot = (sqe->ioprio & IORING_ACCEPT_MULTISHOT) != 0;
-        op->interest = POLLIN;
-        accept_all(op);
-        break;
     default:
         op->interest = POLLOUT;
         connect_again(op);
@@ -391,7 +364,6 @@ void weir__sim_uring_issue(weir__sim_uring *ring, const struct io_uring_sqe *sqe
         break;
     case IORING_OP_POLL_ADD:
     case IORING_OP_RECV:
-    case IORING_OP_ACCEPT:
     case IORING_OP_CONNECT:
         start(ring, sqe);
         break;

@@ -279,9 +279,39 @@ static void reset_lent(struct driver *driver)
     assert_string_equal(peer->history, "se.");
 }
 
+static void send_on_other(struct peer *peer, enum peer_event event)
+{
+    struct peer *other = peer->arg;
+
+    if (event == PEER_RECEIVED) {
+        peer_send(other, 100);
+        assert_true(is_lent(other));
+    }
+}
+
+/* The other way round: the read, which is before the submission, has the error, and has it once. */
+static void reset_before_submission(struct driver *driver)
+{
+    struct peer *first = peer_open_pair(driver, PAIR_TCP);
+    struct peer *peer = peer_open_pair(driver, PAIR_TCP);
+
+    first->react = send_on_other;
+    first->arg = peer;
+    peer->handle->exact_window = true;
+    peer_receive_start(first, false);
+    peer_receive_start(peer, false);
+    driver_run_until_idle(driver);
+    assert_int_equal(peer_remote_send(first, 10), 10);
+    peer_remote_reset(peer);
+    driver_until(driver, peer->ends == 1 && peer->send_error != 0);
+    assert_int_equal(peer->end_error, -ECONNRESET);
+    assert_int_equal(peer->send_error, -EPIPE);
+}
+
 TEST(uring_send, reports_its_failure_before_the_end_of_the_stream)
 {
     suite_run(BACKEND_URING, reset_lent);
+    suite_run(BACKEND_URING, reset_before_submission);
 }
 
 /* ---- full sockets ---- */
