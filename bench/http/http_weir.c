@@ -75,8 +75,12 @@ static weir_http_route route_of_service(weir_group *group)
     case SERVE_FILE:
         return (weir_http_route){"GET", "/{path*}", weir_http_files, open_folder()};
     case SERVE_PROXY:
-        return (weir_http_route){"*", "/{path*}", forward, create_forwarder(group),
-                                 .streaming = true};
+        return (weir_http_route){"*",
+                                 "/{path*}",
+                                 forward,
+                                 create_forwarder(group),
+                                 .streaming = true,
+                                 .encoded_slashes = true};
     default:
         return (weir_http_route){"GET", "/", hello};
     }

@@ -105,7 +105,8 @@ static int serve_http(const struct settings *settings, const struct options *opt
                                        .path = "/{path*}",
                                        .handler = forward,
                                        .user_data = forwarder,
-                                       .streaming = true},
+                                       .streaming = true,
+                                       .encoded_slashes = true}, /* the target is passed on as is */
                                       {.method = NULL}};
     weir_http_server *server = NULL;
     int err = weir_http_server_start(

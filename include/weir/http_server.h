@@ -46,7 +46,10 @@ typedef void weir_http_handler_fn(weir_http_exchange *exchange, void *user_data)
  * A row of the table of routes. The path is matched segment by segment: "{name}" matches one
  * segment that is not empty, "{name*}" the rest of the path, perhaps empty, and only as the last
  * segment; everything else matches itself, after percent-decoding. Literal segments win over
- * parameters, parameters over the rest, among the routes that have the method. A path that no route
+ * parameters, parameters over the rest, among the routes that have the method. An encoded slash
+ * ("%2F") is no separator, so "private%2Fkey" does not match a route for "/private/{name*}". A
+ * "{name*}" that it would match instead answers 404, unless that route has encoded_slashes: a
+ * handler cannot tell it from a slash in the value. A path that no route
  * has is answered with 404, a method that its routes do not have with 405 and Allow. HEAD is
  * answered by the GET route, OPTIONS by the server, unless there are routes for them. CONNECT,
  * which has no path, finds the path "/", and without a route is answered with 501.
@@ -63,6 +66,7 @@ typedef struct weir_http_route {
                                  read when the server starts; default the connection's loop */
     uint64_t max_content;     /* bytes of content, more is 413; default the server's, but unlimited
                                  in a streaming route */
+    bool encoded_slashes;     /* "{name*}" accepts "%2F"; its value has "/" instead */
 } weir_http_route;
 
 /* --- exchanges: the request ------------------------------------------------------------------- */

@@ -87,18 +87,29 @@ static int decode_path(weir_span path, uint8_t *to, size_t *ret_length)
     return 0;
 }
 
-/* The value of a rest has slashes again. It is in the exchange's own copy of the path. */
-static void restore_slashes(weir_http_exchange *exchange, const weir__http_route *route)
+/*
+ * The value of a rest has slashes again. It is in the exchange's own copy of the path. An encoded
+ * slash in it was part of a segment, which no literal of a more specific route could match; the
+ * handler would see the path of that route. So only routes that allow it are found.
+ */
+static const weir__http_route *restore_slashes(weir_http_exchange *exchange,
+                                               const weir__http_route *route)
 {
-    if (route->parameter_count > 0) {
-        weir_span value = exchange->values[route->parameter_count - 1];
-        uint8_t *bytes = weir__http_exchange_extra(exchange);
+    weir_span value;
+    uint8_t *bytes;
 
-        bytes += value.data - bytes;
-        for (size_t i = 0; i < value.length; i++)
-            if (bytes[i] == '\0')
-                bytes[i] = '/';
-    }
+    if (!route->has_rest)
+        return route;
+    value = exchange->values[route->parameter_count - 1];
+    exchange->has_encoded_slash = memchr(value.data, '/', value.length) != NULL;
+    if (exchange->has_encoded_slash && !route->given.encoded_slashes)
+        return &not_found;
+    bytes = weir__http_exchange_extra(exchange);
+    bytes += value.data - bytes;
+    for (size_t i = 0; i < value.length; i++)
+        if (bytes[i] == '\0')
+            bytes[i] = '/';
+    return route;
 }
 
 /* Rare, and not to be inlined: its array would cost every request a stack protector.
@@ -152,9 +163,7 @@ static const weir__http_route *find_route(weir_http_exchange *exchange, weir_spa
             return &not_implemented;
         return match.is_known ? allow(exchange, &query) : &not_found;
     }
-    if (is_encoded)
-        restore_slashes(exchange, match.route);
-    return match.route;
+    return is_encoded ? restore_slashes(exchange, match.route) : match.route;
 }
 
 static bool is_builtin(const weir__http_route *route)

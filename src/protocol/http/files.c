@@ -17,6 +17,7 @@
 
 #include "base/options.h"
 #include "protocol/http/disk.h"
+#include "protocol/http/exchange.h"
 
 #define DEFAULT_LIFETIME_NS ((int64_t)1000000000)
 #define DEFAULT_CACHE_BYTES ((size_t)16 << 20)
@@ -315,5 +316,8 @@ void weir_http_files(weir_http_exchange *exchange, void *user_data)
 
     if (path.data == NULL)
         path = weir_span_of("", 0);
-    (void)weir_http_respond_file(exchange, root, path);
+    if (exchange->has_encoded_slash) /* no file has that name */
+        (void)weir_http_respond_error(exchange, 404, NULL);
+    else
+        (void)weir_http_respond_file(exchange, root, path);
 }

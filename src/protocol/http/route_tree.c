@@ -277,7 +277,8 @@ static int add_route(weir__http_route_tree *tree, const weir_http_route *given, 
             return reject(given, -EINVAL, "two parameters have the same name");
         *parts->names++ = name;
         route->parameter_count++;
-        if (is_rest(segment))
+        route->has_rest = is_rest(segment);
+        if (route->has_rest)
             return add_to(&tree->nodes[node].rest, route);
         if (tree->nodes[node].parameter == NONE)
             tree->nodes[node].parameter = add_node(tree, node);

@@ -29,6 +29,7 @@ typedef struct weir__http_route {
     weir_http_route given; /* its method and path are copies */
     enum weir_http_method method;
     bool is_any;                   /* "*" */
+    bool has_rest;                 /* its last parameter is "{name*}" */
     weir_group *group;             /* as given; retained; NULL = none */
     const weir_span *names;        /* of its parameters */
     size_t parameter_count;        /* including the rest */

@@ -13,6 +13,7 @@
 #include "support/executor/log_capture.h"
 #include "support/memory.h"
 #include "support/protocol/http/disk_faults.h"
+#include "support/protocol/http/exchange_fixture.h"
 #include "support/protocol/http/file_site.h"
 
 #define OPTIONS WEIR_HTTP_FILES_OPTIONS
@@ -332,6 +333,27 @@ TEST(files, folders_are_redirected_to_their_slash)
     file_site_close(&site);
 }
 
+/* No file has a slash in its name, also if the route lets one pass. */
+TEST(files, an_encoded_slash_is_no_separator_of_folders)
+{
+    struct file_site site;
+
+    file_site_open(&site, OPTIONS(.listing = true));
+    disk_tree_folder(site.tree, "root/folder");
+    disk_tree_file(site.tree, "root/folder/b.txt", "b");
+    weir_embedded_release(site.embedded);
+    site.embedded = exchange_open((const weir_http_route[]){
+        {"GET", "/{path*}", weir_http_files, .user_data = site.root, .encoded_slashes = true},
+        {0}});
+    get(&site, "/folder/%62.txt", "");
+    assert_int_equal(reply.status, 200);
+    get(&site, "/folder%2Fb.txt", "");
+    assert_int_equal(reply.status, 404);
+    get(&site, "/folder%2f", "");
+    assert_int_equal(reply.status, 404);
+    file_site_close(&site);
+}
+
 TEST(files, a_redirection_never_names_another_host)
 {
     const weir_http_route routes[] = {{"GET", "/{path*}", weir_http_files}, {0}};
@@ -480,8 +502,8 @@ static void try_tricks(struct file_site *site, bool with_links)
     }
     get(site, "/files/folder/b.txt", "");
     assert_int_equal(reply.status, 200);
-    get(site, "/files/folder%2fb.txt", ""); /* the same file */
-    assert_int_equal(reply.status, 200);
+    get(site, "/files/folder%2fb.txt", "");
+    assert_int_equal(reply.status, 404);
     get(site, "/files/f%6flder/b.txt", "");
     assert_int_equal(reply.status, 200);
 }

@@ -159,9 +159,36 @@ TEST(router, decodes_segments_after_separating_them)
     assert_route(embedded, "GET", "/a%20b", "/a b");
     assert_route(embedded, "GET", "/users/a%20b/posts/%C3%A4",
                  "/users/{id}/posts/{name} id=a b name=\xc3\xa4");
-    assert_route(embedded, "GET", "/files/a%2fb/%2e%2e/c", "/files/{path*} path=a/b/../c");
+    assert_route(embedded, "GET", "/files/a%20b/%2e%2e/c", "/files/{path*} path=a b/../c");
     assert_route(embedded, "GET", "/users/%252f", "/users/{id} id=%2f");
     assert_route(embedded, "GET", "/users/..", "/users/{id} id=..");
+    weir_embedded_release(embedded);
+}
+
+/* "private%2Fkey" is one segment, which no literal "private" matches: a rest that accepted it would
+ * be a way around the more specific route. */
+TEST(router, an_encoded_slash_is_not_found_in_a_rest_unless_the_route_allows_it)
+{
+    static const weir_http_route table[] = {
+        {"GET", "/files/{path*}", name_route},
+        {"GET", "/files/private/{path*}", name_route},
+        {"GET", "/open/{a}/{path*}", name_route, .encoded_slashes = true},
+        {"GET", "/open/{a}/private/{path*}", name_route},
+        {"GET", "/{path*}", name_route, .encoded_slashes = true},
+        {0}};
+    static const char *const refused[] = {
+        "/files/private%2Fkey", "/files/private%2fkey",   "/files/%2fprivate/key", "/files/%2F",
+        "/files/a/b%2fc",       "/files/private/a%2Fkey", "/files/%61%2f",         "/files//%2F/"};
+    weir_embedded *embedded = exchange_open(table);
+
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+        assert_status(embedded, "GET", refused[i], "404(10) | Not Found\n | end");
+    assert_status(embedded, "OPTIONS", "/files/a%2fb", "204 Allow: GET, HEAD, OPTIONS | end");
+    assert_route(embedded, "GET", "/files/private/k%25", "/files/private/{path*} path=k%");
+    assert_route(embedded, "GET", "/open/x%2Fy/b%2fc/d", "/open/{a}/{path*} path=b/c/d a=x/y");
+    assert_route(embedded, "GET", "/open/x%2Fy/%62", "/open/{a}/{path*} path=b a=x/y");
+    assert_status(embedded, "GET", "/open/x/private/b%2fc", "404(10) | Not Found\n | end");
+    assert_route(embedded, "GET", "/other%2fpath", "/{path*} path=other/path");
     weir_embedded_release(embedded);
 }
 

@@ -292,7 +292,8 @@ static int run_proxy(struct forwarder *forwarder, weir_group *boss, weir_group *
                                        .path = "/{path*}",
                                        .handler = forward,
                                        .user_data = forwarder,
-                                       .streaming = true},
+                                       .streaming = true,
+                                       .encoded_slashes = true},
                                       {.method = NULL}};
     weir_http_server *server = NULL;
     int err = weir_http_server_start(
