@@ -34,7 +34,7 @@ def run(*command):
 def main(folder, total="1000000", first="100000"):
     sim = str(pathlib.Path(folder) / "sim")
     names = programs(sim)
-    each = max(1, int(total) // len(names))
+    each = -(-int(total) // len(names))
     failed = []
     worlds = over_uring = 0
     start = time.monotonic()

@@ -36,11 +36,27 @@ static void on_loop(void *arg, int status)
     weir__http_exchange_settle(exchange);
 }
 
-/* On the global executor: the loop's queue was full. */
-static void post_again(void *arg, int status)
+static void on_global(void *arg, int status);
+
+static int post_to_global(weir_http_exchange *exchange)
 {
-    (void)status;
-    weir__http_exchange_post(arg);
+    weir_task_init(&exchange->to_loop, on_global, exchange);
+    return weir_execute_task(weir_executor_global(), &exchange->to_loop);
+}
+
+/* The queue of the loop was full, or the loop has ended: what is left of its channels is done by
+ * the global executor as well (channel/deferred.c), so nothing runs beside it. */
+static void on_global(void *arg, int status)
+{
+    weir_http_exchange *exchange = arg;
+    int err;
+
+    weir_task_init(&exchange->to_loop, on_loop, exchange);
+    err = weir__http_post(exchange->loop, &exchange->to_loop);
+    if (err == WEIR_EFULL && status == 0)
+        err = post_to_global(exchange);
+    if (err < 0)
+        on_loop(exchange, err);
 }
 
 void weir__http_exchange_post(weir_http_exchange *exchange)
@@ -49,10 +65,8 @@ void weir__http_exchange_post(weir_http_exchange *exchange)
 
     weir_task_init(&exchange->to_loop, on_loop, exchange);
     err = weir__http_post(exchange->loop, &exchange->to_loop);
-    if (err == WEIR_EFULL) {
-        weir_task_init(&exchange->to_loop, post_again, exchange);
-        err = weir_execute_task(weir_executor_global(), &exchange->to_loop);
-    }
+    if (err < 0)
+        err = post_to_global(exchange);
     if (err < 0)
         on_loop(exchange, err);
 }

@@ -16,6 +16,8 @@
 
 #include "support/bootstrap/raw_client.h"
 #include "support/executor/call_counter.h"
+#include "support/executor/gate.h"
+#include "support/executor/global_executor.h"
 #include "support/executor/log_capture.h"
 #include "support/loop/host.h"
 #include "support/memory.h"
@@ -634,4 +636,31 @@ TEST_EACH_HOST(http_server, stops_in_time_if_an_exchange_is_never_answered)
     /* The loop has ended: the last reference frees the exchange. */
     assert_int_equal(weir_http_respond_text(held.exchange, 200, "late"), WEIR_ECLOSED);
     weir_http_exchange_release(held.exchange);
+}
+
+/* The loop ends when the time to close its channels is over, and the global executor closes them:
+ * the exchange must not be answered beside that. */
+TEST_EACH_HOST(http_server, frees_an_exchange_behind_what_is_left_of_its_loop)
+{
+    struct held held = {0};
+    const weir_http_route table[] = {{"GET", "/held", hold, &held}, {0}};
+    weir_http_server *server = start(host->group, table);
+    int peer = raw_client_connect(weir_http_server_server(server));
+    struct gate global = {0}, loop = {0};
+
+    raw_client_send(peer, HTTP_GET("/held"));
+    assert_true(call_counter_await(&held.arrived, 1));
+    gate_hold(&global, weir_executor_global());
+    gate_hold(&loop, weir_channel_executor(weir_http_exchange_channel(held.exchange)));
+    assert_int_equal(weir_group_shutdown(host->group, 0, 0), 0);
+    assert_int_equal(weir_group_await_termination(host->group, weir_ms(60)), -ETIMEDOUT);
+    gate_open(&loop);
+    assert_int_equal(weir_group_await_termination(host->group, TEST_TIMEOUT_NS), 0);
+    log_capture_start();
+    weir_http_exchange_release(held.exchange);
+    assert_int_equal(log_capture_count(WEIR_LOG_WARN), 0);
+    gate_open(&global);
+    raw_client_close(peer);
+    weir_http_server_release(server);
+    global_executor_stop();
 }
