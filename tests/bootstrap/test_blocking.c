@@ -132,14 +132,6 @@ TEST(blocking, uses_threads_again)
     weir_group_release(group);
 }
 
-/* Waits for executors to retire, and for the last step of their threads. */
-static void await_descriptors(size_t descriptors)
-{
-    for (int i = 0; i < 5000 && descriptors_open() != descriptors; i++)
-        weir__thread_sleep(weir_ms(2));
-    assert_int_equal(descriptors_open(), descriptors);
-}
-
 TEST(blocking, closes_descriptors_after_a_minute)
 {
     enum { VISITORS = 12 };
@@ -171,7 +163,7 @@ TEST(blocking, closes_descriptors_after_a_minute)
             weir__thread_sleep(weir_ms(2));
         }
         assert_int_equal(stats_of(group).executors, 1);
-        await_descriptors(descriptors);
+        assert_true(descriptors_await(descriptors)); /* executors retire */
     }
     echo_service_stop(server);
     weir_group_release(group);
@@ -746,5 +738,5 @@ TEST(blocking, leaves_no_descriptor)
     echo_service_stop(server);
     weir_group_release(group);
     global_executor_stop();
-    assert_int_equal(descriptors_open(), descriptors);
+    assert_true(descriptors_await(descriptors));
 }

@@ -12,7 +12,9 @@
 
 #include <weir/memory.h>
 
+#include "os/clock.h"
 #include "os/pages.h"
+#include "os/thread.h"
 #include "support/test.h"
 
 #define MAGIC 0x77656972u
@@ -189,6 +191,37 @@ size_t test_memory_live_bytes(void)
     return answer;
 }
 
+/* Waits only once in a program that has lost memory. */
+static bool await(bool (*is_over)(size_t), size_t arg)
+{
+    static bool has_expired;
+    int64_t until_ns = weir__monotonic_now() + weir_seconds(10);
+
+    while (!is_over(arg)) {
+        if (has_expired || weir__monotonic_now() > until_ns) {
+            has_expired = true;
+            return false;
+        }
+        weir__thread_sleep(weir_ms(1));
+    }
+    return true;
+}
+
+static bool is_live(size_t count)
+{
+    return test_memory_live() == count;
+}
+
+bool test_memory_await(size_t count)
+{
+    return await(is_live, count);
+}
+
+static bool is_mapped_at_most(size_t bytes)
+{
+    return weir__pages_mapped() <= bytes;
+}
+
 void test_memory_install(void)
 {
     static const weir_memory memory = {
@@ -239,17 +272,22 @@ static void describe_leaks_locked(char *text, size_t size)
 void test_memory_check(void)
 {
     char sizes[LEAKS_SHOWN * 24 + 8];
-    size_t count, bytes, mapped = weir__pages_mapped();
+    bool is_left, is_mapped;
+    size_t count, bytes;
 
     pthread_mutex_lock(&lock);
     fail_countdown = 0;
     fail_all = false;
+    pthread_mutex_unlock(&lock);
+    is_left = !test_memory_await(0);
+    is_mapped = !await(is_mapped_at_most, mapped_before);
+    pthread_mutex_lock(&lock);
     count = live;
     bytes = live_bytes;
     describe_leaks_locked(sizes, sizeof(sizes));
     pthread_mutex_unlock(&lock);
-    if (count > 0)
+    if (is_left)
         fail_msg("leaked %zu blocks, %zu bytes; sizes:%s", count, bytes, sizes);
-    if (mapped > mapped_before)
-        fail_msg("left %zu bytes mapped", mapped - mapped_before);
+    if (is_mapped)
+        fail_msg("left %zu bytes mapped", weir__pages_mapped() - mapped_before);
 }

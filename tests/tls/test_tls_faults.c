@@ -257,26 +257,6 @@ static void serve(struct faulty_server *faulty, SSL_CTX *ctx)
         sweep_fail(faulty->sweep, "the server is not as it was");
 }
 
-/*
- * Once, among hundreds of runs on a busy machine, there was one too many here. It cannot be one of
- * the library's that is closed late: the threads of the group were waited for by its release, the
- * global executor's by global_executor_stop, and what has a descriptor closes it before its memory
- * goes, of which nothing is left when this is called. Nor did it show again when closes, locks and
- * ends of threads were delayed by chance. So it must have been somebody else's (the C library's,
- * say, of a thread that was just leaving): it is waited for, and reported if it happens
- * again.
- */
-static bool await_descriptors(size_t count)
-{
-    int64_t until_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
-
-    if (descriptors_open() != count)
-        descriptors_print();
-    while (descriptors_open() != count && weir__monotonic_now() < until_ns)
-        weir__thread_yield();
-    return descriptors_open() == count;
-}
-
 /* Returns the error that kept it from beginning. */
 static int play(struct sweep *sweep)
 {
@@ -292,9 +272,9 @@ static int play(struct sweep *sweep)
     close_server(&self);
     global_executor_stop();
     weir_locals_remove_all();
-    if (test_memory_live() != blocks)
+    if (!test_memory_await(blocks))
         sweep_fail(sweep, "memory is left");
-    if (!await_descriptors(descriptors))
+    if (!descriptors_await(descriptors))
         sweep_fail(sweep, "descriptors are left");
     return err;
 }

@@ -307,9 +307,9 @@ static int run(struct sweep *sweep)
     weir_locals_remove_all();
     if (origin.posts > 2)
         sweep_fail(sweep, "a POST was sent twice");
-    if (test_memory_live() != blocks)
+    if (!test_memory_await(blocks))
         sweep_fail(sweep, "memory is left");
-    if (descriptors_open() != descriptors)
+    if (!descriptors_await(descriptors))
         sweep_fail(sweep, "descriptors are left");
     return err;
 }

@@ -368,9 +368,9 @@ static int run(struct sweep *sweep)
         end_group(opening);
     global_executor_stop();
     weir_locals_remove_all();
-    if (test_memory_live() != blocks)
+    if (!test_memory_await(blocks))
         sweep_fail(sweep, "memory is left");
-    if (descriptors_open() != descriptors)
+    if (!descriptors_await(descriptors))
         sweep_fail(sweep, "descriptors are left");
     return err;
 }

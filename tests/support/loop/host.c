@@ -50,7 +50,7 @@ void host_run(enum backend_id id, void (*body)(struct host *host))
     body(&host);
     host_close(&host);
     global_executor_stop(); /* it may retain the loop */
-    assert_int_equal(descriptors_open(), descriptors);
+    assert_true(descriptors_await(descriptors));
 }
 
 static uint64_t turns_of(const weir_executor *loop)

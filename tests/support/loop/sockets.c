@@ -13,8 +13,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "os/clock.h"
 #include "os/thread.h"
 #include "support/test.h"
+#include "support/timeout.h"
 
 /* 127.64.0.0/10 has an address for every process id of 22 bits. */
 uint32_t own_loopback(void)
@@ -213,6 +215,20 @@ void descriptors_print(void)
             printf("descriptor %s is %.*s\n", entry->d_name, (int)length, target);
     }
     (void)closedir(directory);
+}
+
+bool descriptors_await(size_t count)
+{
+    int64_t until_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
+
+    while (descriptors_open() != count) {
+        if (weir__monotonic_now() > until_ns) {
+            descriptors_print();
+            return false;
+        }
+        weir__thread_sleep(weir_ms(1));
+    }
+    return true;
 }
 
 void descriptors_limit(rlim_t limit)

@@ -3,6 +3,7 @@
 #ifndef WEIR_TEST_SOCKETS_H
 #define WEIR_TEST_SOCKETS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/resource.h>
@@ -61,6 +62,13 @@ size_t socket_drain(int descriptor);
 /* The number of open descriptors; prints what they are. */
 size_t descriptors_open(void);
 void descriptors_print(void);
+
+/*
+ * Waits until so many are open. False, and prints them, if that takes too long. Nobody joins the
+ * threads of a group whose last reference was released by a loop, which held it for a route or a
+ * handler; the last of them closes what it holds.
+ */
+bool descriptors_await(size_t count);
 
 /* Sets the soft limit of descriptors. */
 void descriptors_limit(rlim_t limit);

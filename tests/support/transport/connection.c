@@ -423,5 +423,5 @@ void connection_run(enum backend_id far, enum backend_id near, connection_body *
     free(connection);
     global_executor_stop(); /* it may hold the loops that it was to watch over */
     (void)weir__file_writers_wait(TEST_TIMEOUT_NS); /* they close the files of captures */
-    assert_int_equal(descriptors_open(), descriptors);
+    assert_true(descriptors_await(descriptors));
 }
