@@ -42,6 +42,14 @@ def send(port, stream):
         return []  # cut off, or to a HEAD
 
 
+def origin_ids(found):
+    return [fields["x-origin-id"] for _, fields, _ in found if "x-origin-id" in fields]
+
+
+def has_logged(log, ids):
+    return log.endswith("\n") and set(ids) <= {line.split(None, 1)[0] for line in log.splitlines()}
+
+
 def check_logs(log, found):
     """Each request that nginx saw came through the proxy's parser."""
     ids = set()
@@ -51,8 +59,7 @@ def check_logs(log, found):
             continue
         ids.add(request_id)
         expect(not rest.startswith('"-"') or status == "400", f"smuggled: {line}")
-    seen = collections.Counter(fields["x-origin-id"] for _, fields, _ in found
-                               if "x-origin-id" in fields)
+    seen = collections.Counter(origin_ids(found))
     expect(all(count == 1 for count in seen.values()), "a response was sent twice")
     expect(set(seen) <= ids, "a response that nginx never sent")
     statuses = collections.Counter(status for status, _, _ in found)
@@ -71,8 +78,11 @@ def check_mutants(program, count):
                         if fields.get("x-origin-uri") == "/canary"]
             expect(len(canaries) <= 1, f"{len(canaries)} answers to one request")
         access = folder / "access.log"
-        peers.wait_until(lambda: access.read_text().endswith("\n"), "nginx's log")
-        check_logs(access.read_text(), [response for one in found for response in one])
+        all_found = [response for one in found for response in one]
+        # nginx logs a request after its response has been sent
+        peers.wait_until(lambda: has_logged(access.read_text(), origin_ids(all_found)),
+                         "a log of all that nginx has sent")
+        check_logs(access.read_text(), all_found)
 
 
 def check_load(program, seconds):
@@ -83,8 +93,9 @@ def check_load(program, seconds):
                               text=True).stdout
         done = re.search(r"(\d+) requests in", said)
         expect(done and "Socket errors" not in said and "Non-2xx" not in said, said)
-        seen = (folder / "access.log").read_text().count("/hello ")
-        expect(seen >= int(done[1]), f"nginx saw {seen} of {done[1]}")
+        access = folder / "access.log"
+        peers.wait_until(lambda: access.read_text().count("/hello ") >= int(done[1]),
+                         f"that nginx has seen {done[1]} requests")
         print(f"{done[1]} requests under load, none lost")
 
 
