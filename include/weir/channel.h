@@ -59,7 +59,8 @@ typedef struct weir_channel_options {
     int64_t high_mark;        /* becomes unwritable above this; default 64 KiB. Both count as
                                  weir_channel_pending_bytes does */
     int64_t write_cap;        /* writes above this fail with WEIR_EFULL; default none */
-    int reads_per_turn;       /* reads before other channels get their turn; default 16 */
+    int reads_per_turn;       /* reads before other channels get their turn; default 16. Fewer after
+                                 128 KiB, or if they take long */
     int writes_per_flush;     /* system calls before other channels get their turn; default 16 */
     int receive_min;          /* bounds of the adaptive receive size; */
     int receive_initial;      /* default 64, 2048, 131072 */
