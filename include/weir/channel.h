@@ -3,9 +3,10 @@
  * weir/channel.h - a connection, a listener or a datagram socket.
  *
  * A channel belongs to one loop at a time. All its events run there, so handlers need no locks.
- * Any thread that has a reference may call every function of this header: on another thread the
- * call becomes a task of the loop, and on a closed channel it fails. A `weir_channel *` passed to a
- * callback is borrowed: retain it to use it later.
+ * Any thread may call every function of this header while somebody holds a reference for it: one
+ * reference serves several threads. On another thread than the loop's the call becomes a task of
+ * the loop, and on a closed channel it fails. A `weir_channel *` passed to a callback is borrowed:
+ * retain it to use it later.
  *
  * This header also has the values attached to channels (weir_attribute) and the statistics of all
  * channels (weir_channel_stats).
@@ -59,7 +60,8 @@ typedef struct weir_channel_options {
     int64_t high_mark;        /* becomes unwritable above this; default 64 KiB. Both count as
                                  weir_channel_pending_bytes does */
     int64_t write_cap;        /* writes above this fail with WEIR_EFULL; default none */
-    int reads_per_turn;       /* reads before other channels get their turn; default 16 */
+    int reads_per_turn;       /* reads before other channels get their turn; default 16. Fewer after
+                                 128 KiB, or if they take long */
     int writes_per_flush;     /* system calls before other channels get their turn; default 16 */
     int receive_min;          /* bounds of the adaptive receive size; */
     int receive_initial;      /* default 64, 2048, 131072 */
@@ -208,8 +210,9 @@ WEIR_API bool weir_channel_auto_read(const weir_channel *channel);
 /* ---- flow control ---- */
 
 /*
- * bytes_before_unwritable: bytes that can be written before the channel becomes unwritable, 0 if it
- * is. bytes_before_writable: bytes that must be sent before it becomes writable again, 0 if it is.
+ * bytes_before_unwritable: bytes whose write makes the channel unwritable, so one less can be
+ * written; 0 if it is. bytes_before_writable: bytes that must be sent before it becomes writable
+ * again, 0 if it is.
  * pending_bytes: written, but not sent. A message counts as the memory that it uses: its bytes, 208
  * for the buffer header and the queue entry, and a buffer's unused capacity if that is larger than
  * its content.
@@ -253,8 +256,10 @@ WEIR_API void weir_channel_register(weir_channel *channel, weir_executor *loop, 
 WEIR_API void weir_group_register(weir_group *group, weir_channel *channel, weir_promise *done);
 
 /*
- * Deregisters the channel from its loop. It can be registered again, also on another loop; no data
- * is lost.
+ * Deregisters the channel from its loop. It can be registered again, also on another loop. Until
+ * then it neither sends nor receives; what was received is delivered before, and what is written
+ * is sent afterwards. If its last loop ends meanwhile, calls of other threads fail: a write without
+ * a promise then resets a stream. So register it before that, or write with a promise.
  * Thread: any.  Keeps: done.
  */
 WEIR_API void weir_channel_deregister(weir_channel *channel, weir_promise *done);

@@ -75,8 +75,8 @@ WEIR_API int weir_embedded_register(weir_embedded *embedded);
 /*
  * Receives a message, with and without read_complete after it. If the channel is not reading, the
  * message waits in the "socket" until it does.
- * Thread: its own.  Takes: msg.  Fails: WEIR_ECLOSED, -ENOMEM, and with the first error that
- * reached the tail.
+ * Thread: its own.  Takes: msg.  Fails: WEIR_ECLOSED, -ENOMEM, and as weir_embedded_take_error,
+ * which does not return the same error again.
  */
 WEIR_API int weir_embedded_write_inbound(weir_embedded *embedded, weir_msg *msg);
 WEIR_API int weir_embedded_write_one_inbound(weir_embedded *embedded, weir_msg *msg);
@@ -124,7 +124,8 @@ WEIR_API void weir_embedded_advance(weir_embedded *embedded, int64_t duration_ns
 WEIR_API void weir_embedded_run(weir_embedded *embedded);
 
 /*
- * The first error that reached the tail since the last call, or 0.
+ * The first error that reached the tail and was not returned yet, by this function or by
+ * weir_embedded_write_inbound and weir_embedded_write_one_inbound; or 0.
  * Thread: its own.
  */
 WEIR_API int weir_embedded_take_error(weir_embedded *embedded);

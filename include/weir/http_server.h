@@ -318,9 +318,10 @@ WEIR_API WEIR_MUST_USE int weir_http_server_start(const weir_http_server_options
 WEIR_API WEIR_MUST_USE int weir_http_server_run(weir_http_server *server);
 
 /*
- * Drains: stops accepting, answers every request whose head has been read, closes idle connections
- * at once and the others after their response, and waits for that, at most for `timeout_ns`. Then
- * the groups have ended, as after weir_server_stop.
+ * Drains: stops accepting, answers every request whose head has been read, begins to close idle
+ * connections at once and the others after their response, and waits for that, at most for
+ * `timeout_ns`. Every close waits for the client to close its end, for close_timeout_ns of
+ * `child_options` (3 s) at most. Then the groups have ended, as after weir_server_stop.
  * Thread: any that may wait.  Fails: as weir_server_stop.
  */
 WEIR_API int weir_http_server_stop(weir_http_server *server, int64_t timeout_ns);

@@ -70,8 +70,8 @@ static inline bool weir_msg_is(const weir_msg *msg, const weir_msg_type *type)
 }
 
 /*
- * Retains a reference. Only a holder of a reference may retain; several threads may do so at once
- * on behalf of one holder.
+ * Retains a reference. The message must be held meanwhile, by a reference of the caller or of
+ * another thread: several threads may retain at once while one reference is held.
  * Thread: any.
  */
 static inline weir_msg *weir_msg_retain(weir_msg *msg)

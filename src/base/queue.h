@@ -69,6 +69,15 @@ static inline weir_queue_node *weir__chain_pop(weir__chain *chain)
     return node;
 }
 
+/* Puts the nodes of `front`, which are some, before those of the chain. */
+static inline void weir__chain_prepend(weir__chain *chain, const weir__chain *front)
+{
+    front->last->next = chain->first;
+    if (chain->first == NULL)
+        chain->last = front->last;
+    chain->first = front->first;
+}
+
 static inline uint64_t weir__queue_pack(const weir_queue_node *node, uint64_t count)
 {
     return (uint64_t)(uintptr_t)node << (WEIR__QUEUE_COUNT_BITS - 3) | count;

@@ -142,11 +142,20 @@ static int make_promise(struct broadcast *broadcast, weir_promise **ret_promise)
     return weir_promise_add_listener(promise, on_receiver_done, broadcast); /* 0: needs no memory */
 }
 
+/* Without a promise the channel itself reports that it was not reached. */
+static void report_unreached(const struct operation *operation, weir_channel *channel, int err)
+{
+    if (operation->msg != NULL)
+        weir__channel_fail_posted_write(channel, NULL, err);
+    else
+        weir__channel_fail_posted(channel, NULL, err);
+}
+
 /* The receiver is not reached. */
 static void skip(struct broadcast *broadcast, weir_channel *channel, int err)
 {
     if (broadcast->operation.done == NULL) {
-        weir__channel_fail_posted(channel, NULL, err);
+        report_unreached(&broadcast->operation, channel, err);
         return;
     }
     note_failure(broadcast, err, weir_error_text(err));
@@ -366,7 +375,7 @@ static void give_up(weir__member_walk *walk, const struct operation *operation)
     while ((channel = weir__member_walk_next(walk)) != NULL) {
         if (operation->done == NULL &&
             (operation->match == NULL || operation->match(channel, operation->user_data)))
-            weir__channel_fail_posted(channel, NULL, -ENOMEM);
+            report_unreached(operation, channel, -ENOMEM);
         weir_channel_release(channel);
     }
     weir_msg_release(operation->msg);

@@ -522,7 +522,8 @@ void weir__channel_report(weir_channel *channel, weir_promise *done, int err, co
     }
 }
 
-void weir__channel_fail_posted(weir_channel *channel, weir_promise *done, int err)
+/* `loss`: further bits of the deferred task. */
+static void fail_posted(weir_channel *channel, weir_promise *done, int err, uint32_t loss)
 {
     weir__channel_extra *extra;
 
@@ -532,12 +533,32 @@ void weir__channel_fail_posted(weir_channel *channel, weir_promise *done, int er
     }
     extra = err != -ENOMEM ? weir__channel_extra_get(channel) : NULL;
     if (extra == NULL) {
-        weir_channel_abort(channel, NULL);
+        if (loss != 0)
+            weir__channel_defer(channel, loss);
+        else
+            weir_channel_abort(channel, NULL);
         return;
     }
     /* Relaxed: setting the bit publishes it. */
     atomic_store_explicit(&extra->posted_err, err, memory_order_relaxed);
-    weir__channel_defer(channel, WEIR__DEFERRED_REPORT);
+    weir__channel_defer(channel, WEIR__DEFERRED_REPORT | loss);
+}
+
+void weir__channel_fail_posted(weir_channel *channel, weir_promise *done, int err)
+{
+    fail_posted(channel, done, err, 0);
+}
+
+bool weir__channel_resets_for_loss(const weir_channel *channel)
+{
+    return channel->transport->reset != NULL && !weir__channel_options(channel)->keep_open_on_error;
+}
+
+void weir__channel_fail_posted_write(weir_channel *channel, weir_promise *done, int err)
+{
+    bool resets = done == NULL && err != WEIR_EFULL && weir__channel_resets_for_loss(channel);
+
+    fail_posted(channel, done, err, resets ? WEIR__DEFERRED_RESET | WEIR__DEFERRED_ABORT : 0);
 }
 
 /* ---- the closed promise ---- */

@@ -99,6 +99,7 @@ enum {
     WEIR__DEFERRED_MOVE = 1 << 13,   /* moves to another loop, because the previous one has ended */
     WEIR__DEFERRED_GIVE_UP = 1 << 14, /* a remote handler has queued data for too long */
     WEIR__DEFERRED_OFFLOAD = 1 << 15, /* moves handlers that block: offload_blocking.h */
+    WEIR__DEFERRED_RESET = 1 << 16,   /* with ABORT: a write is lost */
 };
 
 /*
@@ -341,6 +342,16 @@ void weir__channel_report(weir_channel *channel, weir_promise *done, int err, co
  * error; for want of memory it aborts the channel.
  */
 void weir__channel_fail_posted(weir_channel *channel, weir_promise *done, int err);
+
+/*
+ * Any thread: the same for a write. Without a promise its writer cannot know, and what it writes
+ * next must not be sent, or the peer would get a stream with a gap: a stream is reset, unless it is
+ * the write that was too much (WEIR_EFULL).
+ */
+void weir__channel_fail_posted_write(weir_channel *channel, weir_promise *done, int err);
+
+/* True if losing a write has to reset the channel. Any thread. */
+bool weir__channel_resets_for_loss(const weir_channel *channel);
 
 /*
  * True if an operation may start with this promise: NULL or pending. A cancelled promise skips the

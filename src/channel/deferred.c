@@ -33,8 +33,26 @@ static void post_again(weir_channel *channel, uint32_t bits)
     weir_channel_release(channel);
 }
 
+static int posted_err(weir_channel *channel)
+{
+    const weir__channel_extra *extra = weir__channel_extra_if_any(channel);
+
+    return extra != NULL ? atomic_load_explicit(&extra->posted_err, memory_order_relaxed) : 0;
+}
+
+/* A channel between two loops reports nothing to its handlers: the log is what says why. */
+static void reset(weir_channel *channel)
+{
+    int err = posted_err(channel);
+
+    weir__channel_give_up(channel, err < 0 ? err : -ENOMEM,
+                          "a write of another thread did not reach the loop");
+}
+
 static void run_deferred(weir_channel *channel, uint32_t bits)
 {
+    if (bits & WEIR__DEFERRED_RESET) /* before the report: a handler that closes sends nothing */
+        channel->flags |= WEIR__OUTPUT_STOPPED | WEIR__RESETS;
     if (bits & WEIR__DEFERRED_ABORT) /* nothing more is sent */
         bits &= ~(uint32_t)(WEIR__DEFERRED_WRITABILITY | WEIR__DEFERRED_FLUSH);
     if (bits & WEIR__DEFERRED_ACTIVE)
@@ -44,9 +62,7 @@ static void run_deferred(weir_channel *channel, uint32_t bits)
     if (bits & WEIR__DEFERRED_MARKS)
         weir__outbound_check_marks(channel);
     if (bits & WEIR__DEFERRED_REPORT)
-        weir__channel_report(channel, NULL,
-                             atomic_load_explicit(&weir__channel_extra_if_any(channel)->posted_err,
-                                                  memory_order_relaxed),
+        weir__channel_report(channel, NULL, posted_err(channel),
                              "an operation posted by another thread did not reach the loop");
     if (bits & WEIR__DEFERRED_WRITABILITY && weir__channel_phase(channel) == WEIR__OPEN)
         weir_fire_writability(weir__channel_head_tail(channel));
@@ -62,6 +78,8 @@ static void run_deferred(weir_channel *channel, uint32_t bits)
         weir__channel_do_detach(channel);
     if (bits & WEIR__DEFERRED_GIVE_UP)
         weir__channel_give_up(channel, -ETIMEDOUT, "a handler has queued data for too long");
+    if (bits & WEIR__DEFERRED_RESET)
+        reset(channel);
     if (bits & WEIR__DEFERRED_ABORT)
         weir__channel_do_abort(channel, NULL, WEIR_ECLOSED);
     if (bits & WEIR__DEFERRED_CLOSED)

@@ -341,7 +341,10 @@ void weir__mailbox_push_event(weir__mailbox *box, const weir__event *event)
         return;
     }
     weir_msg_release(event->msg);
-    weir__channel_fail_posted(box->channel, event->done, err);
+    if (event->slot == WEIR__WRITE)
+        weir__channel_fail_posted_write(box->channel, event->done, err);
+    else
+        weir__channel_fail_posted(box->channel, event->done, err);
     if (err == -ENOMEM)
         weir__channel_defer(box->channel, WEIR__DEFERRED_ABORT);
 }

@@ -563,7 +563,7 @@ static void on_write(weir_channel *channel, weir__posted_call *call, int status)
     }
     weir__outbound_cancel_reserve(channel, call->number);
     weir_msg_release(call->arg);
-    weir__channel_fail_posted(channel, call->done, status);
+    weir__channel_fail_posted_write(channel, call->done, status);
 }
 
 static void on_write_and_flush(weir_channel *channel, weir__posted_call *call, int status)
@@ -588,7 +588,7 @@ static void post_write(weir_channel *channel, weir__posted_call_fn *fn, weir_msg
         weir__outbound_cancel_reserve(channel, cost);
     }
     weir_msg_release(msg);
-    weir__channel_fail_posted(channel, done, err);
+    weir__channel_fail_posted_write(channel, done, err);
 }
 
 void weir_channel_write(weir_channel *channel, weir_msg *msg, weir_promise *done)

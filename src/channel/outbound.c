@@ -339,8 +339,7 @@ static int check_write(weir_channel *channel, const weir_msg *msg, int64_t cost)
  */
 static void stop_stream(weir_channel *channel)
 {
-    if (channel->transport->reset == NULL || weir__channel_phase(channel) != WEIR__OPEN ||
-        weir__channel_options(channel)->keep_open_on_error)
+    if (weir__channel_phase(channel) != WEIR__OPEN || !weir__channel_resets_for_loss(channel))
         return;
     channel->flags |= WEIR__RESETS;
     weir__channel_begin_closing(channel, -ENOMEM);

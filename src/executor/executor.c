@@ -391,8 +391,14 @@ static void fire_timer(weir_executor *executor, weir_timer *timer)
         fire_handler_timer(executor, timer);
 }
 
-/* Runs up to `batch` tasks and measures the first. */
-static unsigned run_batch(weir_executor *executor, unsigned batch)
+/* Relaxed: a shutdown changes it to 1 while a batch runs. */
+static INLINE unsigned batch_of(const weir_executor *executor)
+{
+    return atomic_load_explicit(&executor->turn.batch, memory_order_relaxed);
+}
+
+/* Runs up to a batch of tasks and measures the first. */
+static unsigned run_batch(weir_executor *executor)
 {
     weir_task *task = next_task(executor);
     int64_t start_ns = executor->turn.now_ns;
@@ -404,7 +410,7 @@ static unsigned run_batch(weir_executor *executor, unsigned batch)
     (void)update_time(executor);
     weir__histogram_record(&executor->stats.run_time, executor->turn.now_ns - start_ns);
 
-    for (count = 1; count < batch && (task = next_task(executor)) != NULL; count++)
+    for (count = 1; count < batch_of(executor) && (task = next_task(executor)) != NULL; count++)
         call(executor, task, 0);
     if (count > 1)
         (void)update_time(executor);
@@ -412,13 +418,13 @@ static unsigned run_batch(weir_executor *executor, unsigned batch)
     return count;
 }
 
-static unsigned run_due_timers(weir_executor *executor, unsigned batch)
+static unsigned run_due_timers(weir_executor *executor)
 {
     weir_timer_node *node;
     weir_timer *timer;
     unsigned count = 0;
 
-    while (count < batch &&
+    while (count < batch_of(executor) &&
            (node = weir__timers_expire(&executor->timers, executor->turn.now_ns)) != NULL) {
         timer = WEIR_CONTAINER_OF(node, weir_timer, node);
         if (!weir__schedule_owns(timer))
@@ -429,6 +435,19 @@ static unsigned run_due_timers(weir_executor *executor, unsigned batch)
     if (count > 0)
         (void)update_time(executor);
     return count;
+}
+
+static bool is_shutting_down(const weir_executor *executor)
+{
+    return weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTTING_DOWN;
+}
+
+/* The time at which a shutdown stops running tasks; one may have begun in this turn. The state is
+ * set after the time, and read before it. */
+static int64_t end_of_tasks(const weir_executor *executor, int64_t end_ns)
+{
+    return is_shutting_down(executor) ? weir__earlier(executor->lifecycle.timeout_at_ns, end_ns)
+                                      : end_ns;
 }
 
 /* A turn without a budget ends when the state of an executor with a thread has changed. */
@@ -442,27 +461,38 @@ static bool budget_is_spent(const weir_executor *executor, int64_t budget_ns, un
 static void run_tasks(weir_executor *executor, int64_t budget_ns)
 {
     int64_t end_ns = weir__deadline(executor->turn.now_ns, budget_ns);
-    unsigned batch = executor->turn.batch, count, total = 0;
+    unsigned count, total = 0;
 
-    if (executor->turn.state == WEIR_EXECUTOR_SHUTTING_DOWN)
-        end_ns = weir__earlier(executor->lifecycle.timeout_at_ns, end_ns);
     do {
-        count = run_due_timers(executor, batch);
-        count += run_batch(executor, batch);
+        count = run_due_timers(executor);
+        count += run_batch(executor);
         total += count;
-    } while (count > 0 && executor->turn.now_ns < end_ns &&
+    } while (count > 0 && executor->turn.now_ns < end_of_tasks(executor, end_ns) &&
              !budget_is_spent(executor, budget_ns, total));
 }
 
-/* Tail tasks added by tail tasks run in the next turn. */
+static bool is_past_timeout(weir_executor *executor)
+{
+    return is_shutting_down(executor) && update_time(executor) >= executor->lifecycle.timeout_at_ns;
+}
+
+/*
+ * Tail tasks added by tail tasks run in the next turn. After the timeout of a shutdown the rest
+ * stays, to be cancelled.
+ */
 static void run_tail(weir_executor *executor, int status)
 {
     weir__chain tail = executor->turn.tail;
     weir_queue_node *node;
 
     executor->turn.tail = (weir__chain){0};
-    while ((node = weir__chain_pop(&tail)) != NULL)
+    while ((node = weir__chain_pop(&tail)) != NULL) {
         call(executor, WEIR_CONTAINER_OF(node, weir_task, node), status);
+        if (status == 0 && tail.first != NULL && is_past_timeout(executor)) {
+            weir__chain_prepend(&executor->turn.tail, &tail);
+            break;
+        }
+    }
     weir__task_flush(&executor->turn.returns);
 }
 

@@ -37,6 +37,8 @@
 #include "base/list.h"
 
 #define WEIR__IO_READS_MAX 16              /* default number of reads of a handle per turn */
+#define WEIR__IO_BYTES_MAX (128 * 1024)    /* a stream that got so much in a turn gets no more, */
+#define WEIR__IO_READING_NS weir_us(500)   /* nor a handle whose further reads took so long */
 #define WEIR__IO_WINDOW (128 * 1024)       /* maximum size of a read, unless the owner sets less */
 #define WEIR__IO_SMALL 4096                /* a read below this size counts as small */
 #define WEIR__IO_DATAGRAM_WINDOW 2048      /* the same for one datagram */

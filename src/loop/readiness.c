@@ -23,6 +23,7 @@
 #include "base/no_stack_protector.h"
 #include "base/planted.h"
 #include "executor/executor.h"
+#include "os/clock.h"
 #include "os/system.h"
 
 #define WORK_SIZE (16 * 1024) /* bytes that count as one event */
@@ -64,10 +65,12 @@ void weir__readiness_watch(weir__io_handle *handle)
 /* The reads of one handle in one turn. */
 struct reading {
     unsigned events;
-    unsigned count; /* reads, datagrams or connections so far */
-    bool delivered; /* a callback was made */
-    bool is_cut;    /* the last read may have left data though its block was not filled */
-    bool is_over;   /* no further call in this turn */
+    unsigned count;   /* reads, datagrams or connections so far */
+    size_t bytes;     /* of reads after which there may be more */
+    int64_t since_ns; /* after the first; 0 = not yet */
+    bool delivered;   /* a callback was made */
+    bool is_cut;      /* the last read may have left data though its block was not filled */
+    bool is_over;     /* no further call in this turn */
 };
 
 /* Makes one call and notifies the owner. Returns whether another call may find more. */
@@ -101,6 +104,23 @@ static bool reads_to_the_end(const weir__io_handle *handle, const struct reading
     return handle->edge && (reading->events & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
+/*
+ * The handle has had its share of the turn. A read of tiny messages may take much longer than a
+ * read of one large message, so the time is measured, too: from the second read on, so that the
+ * usual one reads no clock.
+ */
+static bool has_had_its_share(const weir__io_handle *handle, struct reading *reading)
+{
+    int64_t now_ns;
+
+    if (reading->count >= handle->reads || reading->bytes >= WEIR__IO_BYTES_MAX)
+        return true;
+    now_ns = weir__monotonic_now();
+    if (reading->since_ns == 0)
+        reading->since_ns = now_ns;
+    return now_ns - reading->since_ns >= WEIR__IO_READING_NS;
+}
+
 /* Inlined with its step, which makes a read of a stream one function. */
 static inline __attribute__((always_inline)) void
 read_turn(weir__io_handle *handle, unsigned events, uint8_t want, read_step *step)
@@ -109,7 +129,7 @@ read_turn(weir__io_handle *handle, unsigned events, uint8_t want, read_step *ste
     bool more;
 
     while ((more = step(handle, &reading))) {
-        if (reading.is_over || reading.count >= handle->reads || (handle->wants & want) == 0)
+        if (reading.is_over || (handle->wants & want) == 0 || has_had_its_share(handle, &reading))
             break;
         handle->io->work++;
     }
@@ -282,7 +302,10 @@ static inline bool receive_block(weir__io_handle *handle, struct reading *readin
     handle->owner->received(handle, &block, (size_t)length);
     reading->count++;
     reading->delivered = true;
-    return (size_t)length == size || reading->is_cut;
+    if ((size_t)length != size && !reading->is_cut)
+        return false;
+    reading->bytes += (size_t)length;
+    return true;
 }
 
 WEIR__NO_STACK_PROTECTOR void weir__readiness_receive(weir__io_handle *handle, unsigned events)

@@ -8,6 +8,7 @@
 #include <weir/error.h>
 
 #include "support/channel/test_channel.h"
+#include "support/executor/gate.h"
 #include "support/executor/global_executor.h"
 #include "support/executor/group.h"
 #include "support/executor/log_capture.h"
@@ -338,6 +339,51 @@ TEST(lifecycle, a_channel_whose_loops_have_both_ended_is_closed)
     weir_promise_release(came);
     tc_close(&tc);
     stepper_close(&other);
+}
+
+static void write_two(void *channel)
+{
+    weir_channel_write(channel, text_msg("two"), NULL);
+}
+
+/* The writer cannot know that its loop has ended, and goes on writing to the next one. */
+TEST(lifecycle, a_write_that_is_lost_between_two_loops_resets_the_stream)
+{
+    struct stepper other = stepper_open();
+    struct gate gate = {0};
+    struct test_channel tc;
+
+    open_left_behind(&tc);
+    log_capture_start();
+    gate_hold(&gate, weir_executor_global()); /* the deferred task has to wait */
+    run_on_other_thread(write_two, tc.channel);
+    weir_channel_register(tc.channel, other.executor, NULL);
+    tc_write(&tc, "four", NULL);
+    weir_channel_flush(tc.channel);
+    assert_sent(&tc, "");
+    gate_open(&gate);
+    global_executor_stop();
+    (void)stepper_run(&other);
+    assert_sent(&tc, "");
+    assert_events(&tc.events, "ATTACH a.registered a.request_read READ a.write(four) a.flush "
+                              "a.error(WEIR_EREJECTED) a.close FLUSH RESET CLOSE a.inactive "
+                              "a.unregistered a.removed a.deinit");
+    tc_close(&tc);
+    stepper_close(&other);
+}
+
+/* Nothing is queued, but the peer must not take the end of the stream for the end of the data. */
+TEST(lifecycle, a_write_that_is_lost_without_a_loop_resets_the_stream)
+{
+    struct test_channel tc;
+
+    open_left_behind(&tc);
+    log_capture_start();
+    run_on_other_thread(write_two, tc.channel);
+    global_executor_stop();
+    assert_events(&tc.events, "RESET CLOSE a.inactive a.removed a.deinit");
+    assert_log_contains("did not reach the loop: the connection is reset");
+    tc_close(&tc);
 }
 
 /* Whatever is wanting, the move is made or fails. */

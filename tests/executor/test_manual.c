@@ -617,6 +617,65 @@ TEST(manual, cancels_what_is_left_when_its_time_is_up)
     manual_fixture_close(&fixture);
 }
 
+/* Each takes 3 ms, and there are ten. */
+static void assert_three_run_until_the_timeout(struct stepper *stepper)
+{
+    weir_executor_stats stats;
+
+    (void)stepper_run(stepper);
+    assert_int_equal(weir_executor_state(stepper->executor), WEIR_EXECUTOR_TERMINATED);
+    weir_executor_read_stats(stepper->executor, &stats);
+    assert_int_equal(stats.tasks_run, 3);
+    assert_int_equal(stats.tasks_cancelled, 7);
+    stepper_close(stepper);
+}
+
+TEST(manual, looks_at_its_timeout_after_each_task)
+{
+    struct stepper stepper = stepper_open();
+
+    log_capture_start();
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(weir_execute(stepper.executor, manual_fixture_slow_task, stepper.clock),
+                         0);
+    assert_int_equal(weir_executor_shutdown(stepper.executor, 0, weir_ms(8)), 0);
+    assert_three_run_until_the_timeout(&stepper);
+}
+
+static void on_shut_down(void *arg, int status)
+{
+    struct stepper *stepper = arg;
+
+    if (status == 0)
+        assert_int_equal(weir_executor_shutdown(stepper->executor, 0, weir_ms(5)), 0);
+    manual_fixture_slow_task(stepper->clock, status);
+}
+
+TEST(manual, looks_at_the_timeout_of_a_shutdown_by_its_own_task)
+{
+    struct stepper stepper = stepper_open();
+
+    log_capture_start();
+    assert_int_equal(weir_execute(stepper.executor, manual_fixture_slow_task, stepper.clock), 0);
+    assert_int_equal(weir_execute(stepper.executor, on_shut_down, &stepper), 0);
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(weir_execute(stepper.executor, manual_fixture_slow_task, stepper.clock),
+                         0);
+    assert_three_run_until_the_timeout(&stepper);
+}
+
+TEST(manual, looks_at_its_timeout_after_each_tail_task)
+{
+    struct stepper stepper = stepper_open();
+
+    log_capture_start();
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(
+            weir_execute_after_turn(stepper.executor, manual_fixture_slow_task, stepper.clock), 0);
+    assert_int_equal(weir_executor_shutdown(stepper.executor, 0, weir_ms(8)), 0);
+    assert_three_run_until_the_timeout(&stepper);
+}
+
 TEST(manual, counts_no_time_after_its_end)
 {
     struct manual_fixture fixture;

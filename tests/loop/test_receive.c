@@ -151,6 +151,79 @@ TEST_EACH_BACKEND(receive, reads_sixteen_times_a_turn_at_most)
     assert_true(peer->completes >= 100 / WEIR__IO_READS_MAX);
 }
 
+/* What a peer whose socket never runs dry gets in a turn. */
+struct share {
+    uint64_t turn;
+    uint64_t bytes; /* and reads, in this turn */
+    unsigned reads;
+    uint64_t total;
+    uint64_t most;
+    unsigned most_reads;
+    int64_t work_ns; /* that each read makes */
+};
+
+static void work_for(int64_t duration_ns)
+{
+    int64_t end_ns = weir__monotonic_now() + duration_ns;
+
+    while (weir__monotonic_now() < end_ns) {
+    }
+}
+
+static void take_share(struct peer *peer, enum peer_event event)
+{
+    struct share *share = peer->arg;
+
+    if (event != PEER_RECEIVED)
+        return;
+    if (share->turn != peer->driver->turn) {
+        share->turn = peer->driver->turn;
+        share->bytes = 0;
+        share->reads = 0;
+    }
+    share->bytes += peer->bytes - share->total;
+    share->total = peer->bytes;
+    share->reads++;
+    if (share->bytes > share->most)
+        share->most = share->bytes;
+    if (share->reads > share->most_reads)
+        share->most_reads = share->reads;
+    work_for(share->work_ns);
+    (void)peer_remote_send(peer, peer->handle->window);
+}
+
+static void flood(struct driver *driver, struct share *share, uint32_t window)
+{
+    struct peer *peer = peer_open_pair(driver, PAIR_UNIX);
+
+    peer->arg = share;
+    peer->react = take_share;
+    peer->handle->window = window;
+    peer->handle->exact_window = true;
+    for (int i = 0; i < 3; i++)
+        (void)peer_remote_send(peer, window);
+    peer_receive_start(peer, false);
+    driver_until(driver, peer->receives >= 40);
+    peer->react = NULL;
+}
+
+/* A handle that is read sixteen times would get a megabyte, and others would wait for that. */
+TEST_EACH_BACKEND(receive, bounds_the_bytes_of_a_turn)
+{
+    struct share share = {0};
+
+    flood(driver, &share, 32 * 1024);
+    assert_in_range(share.most, 64 * 1024, WEIR__IO_BYTES_MAX + 32 * 1024);
+}
+
+TEST_EACH_BACKEND(receive, bounds_the_work_of_a_turn)
+{
+    struct share share = {.work_ns = weir_ms(1)};
+
+    flood(driver, &share, 1024);
+    assert_in_range(share.most_reads, 1, 2); /* the clock is read after the first */
+}
+
 TEST_EACH_BACKEND(receive, follows_the_window_as_it_changes)
 {
     static const uint32_t windows[] = {1, 100, 4096, 3, 65536, 1 << 20, 0};

@@ -179,6 +179,24 @@ TEST(embedded, keeps_the_first_error_that_reaches_the_tail)
     weir_embedded_release(embedded);
 }
 
+static void reject_read(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_msg_release(msg);
+    weir_fire_error(ctx, -EBADMSG, NULL);
+}
+
+TEST(embedded, returns_an_error_once_from_the_call_that_caused_it)
+{
+    static const weir_handler rejecting = {.name = "rejecting", .read = reject_read};
+    weir_embedded *embedded =
+        create(WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.keep_open_on_error = true)));
+
+    assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &rejecting, NULL), 0);
+    assert_int_equal(weir_embedded_write_inbound(embedded, text_msg("1")), -EBADMSG);
+    assert_int_equal(weir_embedded_take_error(embedded), 0);
+    weir_embedded_release(embedded);
+}
+
 TEST(embedded, holds_what_is_received_until_the_channel_reads)
 {
     struct event_log events;
