@@ -319,8 +319,9 @@ WEIR_API WEIR_MUST_USE int weir_http_server_run(weir_http_server *server);
 
 /*
  * Drains: stops accepting, answers every request whose head has been read, closes idle connections
- * at once and the others after their response, and waits for that, at most for `timeout_ns`. Then
- * the groups have ended, as after weir_server_stop.
+ * at once and the others after their response, and waits for that, at most for `timeout_ns`. A
+ * connection that has had no request yet may still send one, until its head_timeout_ns is over.
+ * Then the groups have ended, as after weir_server_stop.
  * Thread: any that may wait.  Fails: as weir_server_stop.
  */
 WEIR_API int weir_http_server_stop(weir_http_server *server, int64_t timeout_ns);

@@ -519,14 +519,20 @@ static void on_writability(weir_ctx *ctx)
         weir_fire_writability(ctx);
 }
 
+/* The first request of a connection may be on its way: the head timeout limits the wait for it. */
+static bool is_idle(const weir__http1_server *server)
+{
+    return server->phase == WEIR__HTTP1_HEAD && server->reading == NULL && server->requests > 0 &&
+           !server->has_switched;
+}
+
 static void on_draining(weir_ctx *ctx)
 {
     weir__http1_server *server = server_of(ctx);
 
     server->is_draining = true;
     weir_fire_draining(ctx);
-    if (!weir_ctx_is_removed(ctx) && server->phase == WEIR__HTTP1_HEAD && server->reading == NULL &&
-        !server->has_switched)
+    if (!weir_ctx_is_removed(ctx) && is_idle(server))
         weir__http1_server_close(ctx, server);
 }
 

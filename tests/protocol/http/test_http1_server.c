@@ -695,13 +695,58 @@ TEST(http1_server, closes_idle_connections_when_draining)
 {
     weir_embedded *embedded = open_draining();
 
-    drain(embedded);
-    assert_false(is_open(embedded));
-    weir_embedded_release(embedded);
-    embedded = open_draining();
     assert_int_equal(put(embedded, GET), 0);
     respond(embedded, 200, "");
     drain(embedded);
+    assert_false(is_open(embedded));
+    weir_embedded_release(embedded);
+}
+
+/* Its client has connected in order to send a request, which may be on its way. */
+TEST(http1_server, answers_the_first_request_of_a_connection_when_draining)
+{
+    weir_embedded *embedded = open_draining();
+
+    drain(embedded);
+    assert_true(is_open(embedded));
+    assert_int_equal(put(embedded, GET), 0);
+    assert_get(embedded);
+    respond(embedded, 200, "");
+    assert_out(embedded, OK "Connection: close\r\n\r\n");
+    assert_false(is_open(embedded));
+    weir_embedded_release(embedded);
+}
+
+TEST(http1_server, waits_for_a_first_request_no_longer_than_for_any_head_when_draining)
+{
+    weir_embedded *embedded = open_draining();
+
+    weir_embedded_advance(embedded, weir_seconds(10));
+    drain(embedded);
+    weir_embedded_advance(embedded, weir_seconds(4));
+    assert_true(is_open(embedded));
+    weir_embedded_advance(embedded, weir_seconds(2));
+    assert_out(embedded, "");
+    assert_false(is_open(embedded));
+    weir_embedded_release(embedded);
+}
+
+/* Its response came before its content; the connection would have been kept. */
+TEST(http1_server, closes_after_the_content_of_a_rejected_request_when_draining)
+{
+    weir_embedded *embedded = open_draining();
+
+    assert_int_equal(put(embedded, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\na"), 0);
+    assert_in(embedded, "POST / 1.1 {Host: h|Content-Length: 2} 2");
+    assert_in(embedded, "(a)");
+    respond(embedded, 404, "");
+    assert_out(embedded, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+    drain(embedded);
+    assert_true(is_open(embedded));
+    assert_int_equal(put(embedded, "b" GET), 0);
+    assert_in(embedded, "(b)");
+    assert_in(embedded, "end");
+    assert_in(embedded, NULL);
     assert_false(is_open(embedded));
     weir_embedded_release(embedded);
 }

@@ -546,8 +546,8 @@ static void hold(weir_http_exchange *exchange, void *user_data)
     call_counter_add(&held->arrived);
 }
 
-/* Counts connections that drain. */
-static struct call_counter draining;
+/* Count connections that were accepted, and those that drain. */
+static struct call_counter accepted, draining;
 
 static void on_draining(weir_ctx *ctx)
 {
@@ -560,7 +560,22 @@ static int add_drain_counter(weir_channel *channel, void *user_data)
     static const weir_handler counter = {.name = "drain-counter", .draining = on_draining};
 
     (void)user_data;
+    call_counter_add(&accepted);
     return weir_pipeline_add_last(weir_channel_pipeline(channel), &counter, NULL);
+}
+
+static weir_http_server *start_counted(weir_group *group, const weir_http_route *table)
+{
+    weir_http_server *server = NULL;
+
+    accepted = draining = (struct call_counter){0};
+    assert_int_equal(
+        weir_http_server_start(
+            WEIR_HTTP_SERVER_OPTIONS(.address = "127.0.0.1:0", .routes = table, .workers = group,
+                                     .init_connection = add_drain_counter, .child_options = &quick),
+            &server),
+        0);
+    return server;
 }
 
 struct stopping {
@@ -581,19 +596,11 @@ TEST_EACH_HOST(http_server, answers_what_it_has_read_before_it_stops)
 {
     struct held held = {0};
     const weir_http_route table[] = {{"GET", "/", hello}, {"GET", "/held", hold, &held}, {0}};
-    struct stopping stopping = {NULL, weir_seconds(10), -1};
+    struct stopping stopping = {start_counted(host->group, table), weir_seconds(10), -1};
     char answer[HTTP_CALL_SIZE];
     pthread_t thread;
     int idle, busy;
 
-    draining = (struct call_counter){0};
-    assert_int_equal(
-        weir_http_server_start(WEIR_HTTP_SERVER_OPTIONS(.address = "127.0.0.1:0", .routes = table,
-                                                        .workers = host->group,
-                                                        .init_connection = add_drain_counter,
-                                                        .child_options = &quick),
-                               &stopping.server),
-        0);
     idle = raw_client_connect(weir_http_server_server(stopping.server));
     busy = raw_client_connect(weir_http_server_server(stopping.server));
     raw_client_send(idle, HTTP_GET("/"));
@@ -611,6 +618,32 @@ TEST_EACH_HOST(http_server, answers_what_it_has_read_before_it_stops)
     assert_contains(answer, "Connection: close\r\n");
     assert_contains(answer, "\r\n\r\nlate");
     raw_client_close(busy);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(stopping.err, 0);
+    weir_http_server_release(stopping.server);
+}
+
+/* Their clients have connected in order to send a request, which may be on its way. */
+TEST_EACH_HOST(http_server, answers_the_first_request_of_connections_before_it_stops)
+{
+    enum { FRESH = 20 };
+    struct stopping stopping = {start_counted(host->group, routes), weir_seconds(10), -1};
+    char answer[HTTP_CALL_SIZE];
+    pthread_t thread;
+    int peers[FRESH];
+
+    for (int i = 0; i < FRESH; i++)
+        peers[i] = raw_client_connect(weir_http_server_server(stopping.server));
+    assert_true(call_counter_await(&accepted, FRESH));
+    assert_int_equal(pthread_create(&thread, NULL, stop, &stopping), 0);
+    assert_true(call_counter_await(&draining, FRESH));
+    for (int i = 0; i < FRESH; i++) {
+        raw_client_send(peers[i], HTTP_GET("/"));
+        assert_true(http_call_receive(peers[i], answer));
+        assert_contains(answer, "Connection: close\r\n");
+        assert_contains(answer, "\r\n\r\nhello");
+        raw_client_close(peers[i]);
+    }
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(stopping.err, 0);
     weir_http_server_release(stopping.server);
