@@ -127,8 +127,8 @@ typedef void weir_http_content_fn(weir_http_exchange *exchange, weir_msg *msg, i
  * Sets the function for the content. To be called by the handler of a streaming route before it
  * returns; without one the content is not read until the response has ended. Then each
  * weir_http_exchange_read requests one piece, or the end; several requests before a piece count as
- * one. The first one sends status 100 to a client that waits for it. On the connection's loop, the
- * function may be called before this returns.
+ * one. The first one sends status 100 to a client that waits for it, unless a response has begun.
+ * On the connection's loop, the function may be called before this returns.
  * Thread: on_content: that of the handler; read: any.
  */
 WEIR_API void weir_http_exchange_on_content(weir_http_exchange *exchange, weir_http_content_fn *fn,

@@ -289,6 +289,46 @@ TEST_EACH_HOST(http_server, runs_handlers_on_their_group)
     weir_group_release(elsewhere.group);
 }
 
+/* ---- streaming both ways ---- */
+
+static void echo_piece(weir_http_exchange *exchange, weir_msg *msg, int err, void *user_data)
+{
+    (void)user_data;
+    if (msg != NULL && weir_http_exchange_write(exchange, msg, NULL) == 0) {
+        weir_http_exchange_read(exchange);
+        return;
+    }
+    if (err == 0)
+        (void)weir_http_exchange_end(exchange, NULL);
+    weir_http_exchange_release(exchange);
+}
+
+/* Begins the response before it reads. */
+static void echo(weir_http_exchange *exchange, void *user_data)
+{
+    (void)user_data;
+    weir_http_exchange_on_content(weir_http_exchange_retain(exchange), echo_piece, NULL);
+    (void)weir_http_exchange_begin(exchange, 200, WEIR_HTTP_UNKNOWN_LENGTH);
+    weir_http_exchange_read(exchange);
+}
+
+TEST_EACH_HOST(http_server, echoes_content_that_waits_for_a_status)
+{
+    const weir_http_route table[] = {{"POST", "/", echo, NULL, true}, {0}};
+    weir_http_server *server = start(host->group, table);
+    int peer = raw_client_connect(weir_http_server_server(server));
+    char answer[HTTP_CALL_SIZE];
+
+    raw_client_send(peer, HTTP_CALL("POST /") "Content-Length: 6\r\nExpect: 100-continue\r\n\r\n");
+    http_call_receive_one(peer, 0, answer);
+    assert_contains(answer, "HTTP/1.1 200 OK\r\n");
+    raw_client_send(peer, "abcdef");
+    assert_true(http_call_receive(peer, answer));
+    assert_string_equal(answer, "6\r\nabcdef\r\n0\r\n\r\n");
+    raw_client_close(peer);
+    weir_http_server_release(server);
+}
+
 /* ---- streamed responses under back-pressure ---- */
 
 #define PIECES 400
