@@ -139,9 +139,11 @@ WEIR_API void weir_http_exchange_read(weir_http_exchange *exchange);
 typedef void weir_http_exchange_fn(weir_http_exchange *exchange, void *user_data);
 
 /*
- * Sets the function that is called when the connection is lost before the response has ended. If it
- * is already, the function is called soon. NULL removes it: on the thread of the route's handler,
- * it is not called after that. The handler has to retain the exchange.
+ * Sets the function that is called when the connection is lost before the response has ended: also
+ * if the client has ended its stream meanwhile, unless `keep_half_closed` of weir_http1_options is
+ * set, and whether the content is read or not. If it is lost already, the function is called soon.
+ * NULL removes it: on the thread of the route's handler, it is not called after that. The handler
+ * has to retain the exchange.
  * Thread: any.  The function runs on that of the route's handler.
  */
 WEIR_API void weir_http_exchange_on_lost(weir_http_exchange *exchange, weir_http_exchange_fn *fn,
@@ -277,7 +279,7 @@ typedef struct weir_http_server_options {
     int threads;                     /* of that group; default as that of weir_group_options */
     enum weir_io io;                 /* of that group */
     int acceptors;                   /* as that of weir_server_options */
-    const weir_channel_options *child_options; /* half_closure is always on */
+    const weir_channel_options *child_options; /* half_closure and report_hangup are always on */
     bool proxy_protocol;                       /* connections begin with a PROXY header */
 
     /* Filters; NULL = none. Copied. */

@@ -402,10 +402,23 @@ static bool has_requests(const weir__http1_server *server)
     return server->phase == WEIR__HTTP1_RESPONSE || server->is_stuck;
 }
 
+/* True if a client that has ended its stream is taken to have left in the middle of a request. */
+static bool is_abandoned(const weir__http1_server *server)
+{
+    bool is_answering = server->phase == WEIR__HTTP1_RESPONSE ||
+                        (server->phase == WEIR__HTTP1_CONTENT && !server->has_responded);
+
+    return is_answering && !server->config->keeps_half_closed;
+}
+
 static void deliver_held_events(weir_ctx *ctx, weir__http1_server *server)
 {
     uint8_t events = server->held_events;
 
+    if ((events & WEIR__HTTP1_INPUT_CLOSED) != 0 && is_abandoned(server)) {
+        reset(ctx, server);
+        return;
+    }
     if (events == 0 || has_requests(server))
         return;
     server->held_events = 0;
@@ -501,6 +514,15 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
     weir__http1_server *server = server_of(ctx);
     uint8_t held = 0;
 
+    if (event == weir_event_hangup() && !server->has_switched) { /* overtakes what was not read */
+        if (is_abandoned(server)) {
+            weir_msg_release(event);
+            reset(ctx, server);
+        } else {
+            weir_fire_event(ctx, event);
+        }
+        return;
+    }
     if (event == weir_event_input_closed())
         held = WEIR__HTTP1_INPUT_CLOSED;
     else if (event == weir_event_input_drained())
@@ -511,6 +533,8 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
     }
     weir_msg_release(event);
     server->held_events |= held;
+    if (!server->is_busy && has_requests(server))
+        deliver_held_events(ctx, server); /* which resets the connection of a client that left */
 }
 
 static void on_writability(weir_ctx *ctx)

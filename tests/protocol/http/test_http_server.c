@@ -570,21 +570,114 @@ TEST(http_server, survives_a_lack_of_memory)
     assert_int_equal(err, 0);
 }
 
-/* ---- drain ---- */
+/* ---- clients that leave ---- */
 
 /* An exchange that is answered when the test says so. */
 struct held {
     weir_http_exchange *exchange;
     struct call_counter arrived;
+    struct call_counter lost;
 };
+
+static void count_lost(weir_http_exchange *exchange, void *user_data)
+{
+    (void)exchange;
+    call_counter_add(&((struct held *)user_data)->lost);
+}
 
 static void hold(weir_http_exchange *exchange, void *user_data)
 {
     struct held *held = user_data;
 
     held->exchange = weir_http_exchange_retain(exchange);
+    weir_http_exchange_on_lost(exchange, count_lost, held);
     call_counter_add(&held->arrived);
 }
+
+/* Neither route reads anything while the response is made. */
+static const char *const lines[] = {HTTP_GET("/"),
+                                    HTTP_CALL("POST /stream") "Content-Length: 1000000\r\n\r\nabc"};
+
+static int ask_and_wait(weir_http_server *server, const char *line, struct held *held)
+{
+    int peer = raw_client_connect(weir_http_server_server(server));
+
+    held->arrived = held->lost = (struct call_counter){0};
+    raw_client_send(peer, line);
+    assert_true(call_counter_await(&held->arrived, 1));
+    return peer;
+}
+
+static void assert_lost(struct held *held)
+{
+    assert_true(call_counter_await(&held->lost, 1));
+    assert_int_equal(weir_http_respond_text(held->exchange, 200, "late"), WEIR_ECLOSED);
+    weir_http_exchange_release(held->exchange);
+}
+
+TEST_EACH_HOST(http_server, notices_that_a_client_closes)
+{
+    struct held held = {0};
+    const weir_http_route table[] = {
+        {"GET", "/", hold, &held}, {"POST", "/stream", hold, &held, true}, {0}};
+    weir_http_server *server = start(host->group, table);
+
+    for (size_t i = 0; i < 2; i++) {
+        raw_client_close(ask_and_wait(server, lines[i], &held));
+        assert_lost(&held);
+    }
+    weir_http_server_release(server);
+}
+
+TEST_EACH_HOST(http_server, notices_that_a_client_resets_the_connection)
+{
+    const struct linger at_once = {.l_onoff = 1};
+    struct held held = {0};
+    const weir_http_route table[] = {
+        {"GET", "/", hold, &held}, {"POST", "/stream", hold, &held, true}, {0}};
+    weir_http_server *server = start(host->group, table);
+
+    for (size_t i = 0; i < 2; i++) {
+        int peer = ask_and_wait(server, lines[i], &held);
+
+        assert_int_equal(setsockopt(peer, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)), 0);
+        raw_client_close(peer);
+        assert_lost(&held);
+    }
+    weir_http_server_release(server);
+}
+
+TEST_EACH_HOST(http_server, keeps_half_closed_clients_if_told_to)
+{
+    struct held held = {0};
+    const weir_http_route table[] = {
+        {"GET", "/", hold, &held}, {"POST", "/stream", hold, &held, true}, {0}};
+    weir_http_server *server = NULL;
+    char answer[HTTP_CALL_SIZE];
+
+    assert_int_equal(
+        weir_http_server_start(
+            WEIR_HTTP_SERVER_OPTIONS(.address = "127.0.0.1:0", .routes = table,
+                                     .workers = host->group, .child_options = &quick,
+                                     .http1 = WEIR_HTTP1_OPTIONS(.keep_half_closed = true)),
+            &server),
+        0);
+    for (size_t i = 0; i < 2; i++) {
+        int peer = ask_and_wait(server, lines[i], &held);
+
+        assert_int_equal(shutdown(peer, SHUT_WR), 0);
+        host_turn(host, 3);
+        assert_int_equal(atomic_load(&held.lost.calls), 0);
+        assert_int_equal(weir_http_respond_text(held.exchange, 200, "late"), 0);
+        weir_http_exchange_release(held.exchange);
+        (void)http_call_receive(peer, answer);
+        assert_contains(answer, "\r\n\r\nlate");
+        raw_client_close(peer);
+    }
+    weir_http_server_release(server);
+}
+
+/* ---- drain ---- */
 
 /* Count connections that were accepted, and those that drain. */
 static struct call_counter accepted, draining;
