@@ -99,6 +99,9 @@ typedef struct weir_channel_options {
     int64_t
         close_send_timeout_ns; /* a close resets the connection if the peer takes none of the
                                   remaining bytes for this time; default 30 s; WEIR_OFF = never */
+    bool report_hangup; /* stream sockets: while nothing is read, the peer is watched. If it ends
+                           its stream, weir_event_hangup is fired; if it resets the connection, the
+                           channel is closed, and what was not read is lost */
 } weir_channel_options;
 
 #define WEIR_CHANNEL_OPTIONS(...) WEIR_OPTIONS(weir_channel_options, __VA_ARGS__)

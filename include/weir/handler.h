@@ -116,6 +116,13 @@ WEIR_API weir_msg *weir_event_input_closed(void);
 WEIR_API weir_msg *weir_event_input_drained(void);
 
 /*
+ * The peer has ended its stream, or closed, while nothing is read: see `report_hangup` of
+ * weir_channel_options. What it had sent may still be read. Fired at most once.
+ * Thread: any.
+ */
+WEIR_API weir_msg *weir_event_hangup(void);
+
+/*
  * The sending side has been shut down.
  * Thread: any.
  */

@@ -10,6 +10,10 @@
  * somewhere else is refused. A server answers it with the status that docs/internals/http.md lists,
  * fires a weir_http_refusal, and closes; a client fires WEIR_EMALFORMED and closes.
  *
+ * A client cannot be seen to leave while its request is answered unless the channel's options have
+ * `half_closure`, and `report_hangup` for the time in which nothing is read, as those of
+ * weir_http_server have.
+ *
  * A server reads one request at a time: the next one, even if its bytes have arrived, is decoded
  * when the response to the one before has been written, up to its end. So responses are in order,
  * and a client that pipelines thousands of requests costs no memory. Responses that are written
@@ -46,6 +50,9 @@ typedef struct weir_http1_options {
                                 a response to it while the channel is unwritable; averaged over
                                 10 s; default 1024; slower clients are closed */
     int64_t max_requests;    /* per connection; default unlimited */
+    bool keep_half_closed;   /* a client that ends its stream may still wait for the response to a
+                                request that is not answered at once; default: it has left, and the
+                                connection is reset */
 } weir_http1_options;
 
 #define WEIR_HTTP1_OPTIONS(...) WEIR_OPTIONS(weir_http1_options, __VA_ARGS__)

@@ -127,8 +127,8 @@ typedef void weir_http_content_fn(weir_http_exchange *exchange, weir_msg *msg, i
  * Sets the function for the content. To be called by the handler of a streaming route before it
  * returns; without one the content is not read until the response has ended. Then each
  * weir_http_exchange_read requests one piece, or the end; several requests before a piece count as
- * one. The first one sends status 100 to a client that waits for it. On the connection's loop, the
- * function may be called before this returns.
+ * one. The first one sends status 100 to a client that waits for it, unless a response has begun.
+ * On the connection's loop, the function may be called before this returns.
  * Thread: on_content: that of the handler; read: any.
  */
 WEIR_API void weir_http_exchange_on_content(weir_http_exchange *exchange, weir_http_content_fn *fn,
@@ -139,9 +139,11 @@ WEIR_API void weir_http_exchange_read(weir_http_exchange *exchange);
 typedef void weir_http_exchange_fn(weir_http_exchange *exchange, void *user_data);
 
 /*
- * Sets the function that is called when the connection is lost before the response has ended. If it
- * is already, the function is called soon. NULL removes it: on the thread of the route's handler,
- * it is not called after that. The handler has to retain the exchange.
+ * Sets the function that is called when the connection is lost before the response has ended: also
+ * if the client has ended its stream meanwhile, unless `keep_half_closed` of weir_http1_options is
+ * set, and whether the content is read or not. If it is lost already, the function is called soon.
+ * NULL removes it: on the thread of the route's handler, it is not called after that. The handler
+ * has to retain the exchange.
  * Thread: any.  The function runs on that of the route's handler.
  */
 WEIR_API void weir_http_exchange_on_lost(weir_http_exchange *exchange, weir_http_exchange_fn *fn,
@@ -277,7 +279,7 @@ typedef struct weir_http_server_options {
     int threads;                     /* of that group; default as that of weir_group_options */
     enum weir_io io;                 /* of that group */
     int acceptors;                   /* as that of weir_server_options */
-    const weir_channel_options *child_options; /* half_closure is always on */
+    const weir_channel_options *child_options; /* half_closure and report_hangup are always on */
     bool proxy_protocol;                       /* connections begin with a PROXY header */
 
     /* Filters; NULL = none. Copied. */
@@ -320,8 +322,9 @@ WEIR_API WEIR_MUST_USE int weir_http_server_run(weir_http_server *server);
 /*
  * Drains: stops accepting, answers every request whose head has been read, begins to close idle
  * connections at once and the others after their response, and waits for that, at most for
- * `timeout_ns`. Every close waits for the client to close its end, for close_timeout_ns of
- * `child_options` (3 s) at most. Then the groups have ended, as after weir_server_stop.
+ * `timeout_ns`. A connection that has had no request yet may still send one, until its
+ * head_timeout_ns is over. Every close waits for the client to close its end, for close_timeout_ns
+ * of `child_options` (3 s) at most. Then the groups have ended, as after weir_server_stop.
  * Thread: any that may wait.  Fails: as weir_server_stop.
  */
 WEIR_API int weir_http_server_stop(weir_http_server *server, int64_t timeout_ns);

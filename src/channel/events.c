@@ -23,11 +23,13 @@ static const weir_msg_type input_closed_type = {
     .name = "input-closed", .destroy = never, .size = no_size};
 static const weir_msg_type input_drained_type = {
     .name = "input-drained", .destroy = never, .size = no_size};
+static const weir_msg_type hangup_type = {.name = "hangup", .destroy = never, .size = no_size};
 static const weir_msg_type output_closed_type = {
     .name = "output-closed", .destroy = never, .size = no_size};
 
 static weir_msg input_closed = {.type = &input_closed_type, .refs = WEIR_MSG_STATIC};
 static weir_msg input_drained = {.type = &input_drained_type, .refs = WEIR_MSG_STATIC};
+static weir_msg hangup = {.type = &hangup_type, .refs = WEIR_MSG_STATIC};
 static weir_msg output_closed = {.type = &output_closed_type, .refs = WEIR_MSG_STATIC};
 
 weir_msg *weir_event_input_closed(void)
@@ -38,6 +40,11 @@ weir_msg *weir_event_input_closed(void)
 weir_msg *weir_event_input_drained(void)
 {
     return &input_drained;
+}
+
+weir_msg *weir_event_hangup(void)
+{
+    return &hangup;
 }
 
 weir_msg *weir_event_output_closed(void)

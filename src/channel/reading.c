@@ -115,6 +115,8 @@ void weir__channel_start_reading(weir_channel *channel)
     if (weir__channel_has(channel, WEIR__AUTO_READING))
         weir__auto_request_read(weir__channel_head_tail(channel));
     weir__channel_update_reading(channel); /* for a request that was made before */
+    if (weir__channel_options(channel)->report_hangup && !weir__channel_has(channel, WEIR__READING))
+        channel->transport->read_stop(channel); /* which watches the peer */
 }
 
 void weir__channel_do_active(weir_channel *channel)
@@ -206,6 +208,15 @@ void weir__channel_input_ended(weir_channel *channel, int err)
     }
     weir__channel_set_state(channel, WEIR__PEER_ENDED, 0);
     end_of_stream(channel);
+}
+
+/* Nothing is read: the end of the stream waits behind what is left. */
+void weir__channel_hung_up(weir_channel *channel, int err)
+{
+    if (err < 0)
+        weir__channel_failed(channel, err, NULL);
+    else
+        fire_event(channel, weir_event_hangup());
 }
 
 /* ---- shutting down the input ---- */

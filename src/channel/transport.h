@@ -171,6 +171,9 @@ void weir__channel_read_complete(weir_channel *channel);
 /* The peer has ended its stream (0), or receiving has failed. Reading has stopped. */
 void weir__channel_input_ended(weir_channel *channel, int err);
 
+/* While nothing is read, the peer has ended its stream (0), or the connection has failed. */
+void weir__channel_hung_up(weir_channel *channel, int err);
+
 /* The socket is writable again after a partial flush; or sending has failed. */
 void weir__channel_writable(weir_channel *channel, int err);
 

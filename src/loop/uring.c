@@ -71,9 +71,9 @@ void weir__uring_arm(weir__io_handle *handle)
 
     if (weir__uring_of(handle->io)->is_draining)
         return;
-    if ((handle->wants & WEIR__IO_POLL) != 0) {
-        weir__uring_poll_for_owner(handle, wanted);
-        return;
+    if (wanted != 0 && (handle->wants & WEIR__IO_POLL) != 0) {
+        weir__uring_poll_for_owner(handle, handle->poll_events | POLLERR | POLLHUP);
+        wanted &= (handle->wants & WEIR__IO_SEND) != 0 ? POLLOUT : 0;
     }
     if ((wanted & POLLOUT) != 0 && !weir__uring_is_in_flight(handle, WEIR__URING_CONNECT))
         weir__uring_poll_writable(handle);

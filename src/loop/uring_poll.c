@@ -45,6 +45,8 @@ void weir__uring_poll_readable(weir__io_handle *handle)
 {
     if (!weir__uring_is_in_flight(handle, WEIR__URING_POLL))
         start(handle, WEIR__URING_POLL, READ_EVENTS, true);
+    else if ((handle->armed & POLLIN) == 0) /* the owner's, which has stopped polling */
+        weir__uring_cancel(handle, WEIR__URING_POLL);
 }
 
 void weir__uring_poll_for_owner(weir__io_handle *handle, unsigned events)
@@ -132,8 +134,11 @@ static unsigned owner_events(const weir__io_handle *handle, unsigned events)
 static void notify_owner(weir__io_handle *handle, unsigned events)
 {
     weir__uring_enter_turn(handle, weir__uring_of(handle->io));
-    if (handle->delivered > 0)
+    if (handle->delivered > 0) {
+        if (handle->uring_edges)
+            weir__uring_cancel(handle, WEIR__URING_POLL); /* as below */
         return;
+    }
     events = owner_events(handle, events);
     if (events == 0) {
         handle->uring_edges = true;
@@ -145,17 +150,27 @@ static void notify_owner(weir__io_handle *handle, unsigned events)
         weir__uring_cancel(handle, WEIR__URING_POLL); /* the next one checks the state first */
 }
 
+/* The poll may be one for data, from before the owner stopped reading: it is about to be replaced.
+ */
+static void on_polled(weir__io_handle *handle, unsigned events)
+{
+    if ((events & ~(unsigned)handle->poll_events & POLLIN) != 0)
+        handle->unread = true;
+    if (!weir__uring_is_cancelled(handle, WEIR__URING_POLL))
+        notify_owner(handle, events);
+}
+
 /*
  * A socket that is connecting has nothing to report. The poll is restarted after the connect, to
- * check the state again.
+ * check the state again; and after the last receive by the ring, if that has not ended yet.
  */
 static void on_events(weir__io_handle *handle, unsigned events)
 {
     if (weir__uring_is_in_flight(handle, WEIR__URING_CONNECT))
         weir__uring_cancel(handle, WEIR__URING_POLL);
     else if ((handle->wants & WEIR__IO_POLL) != 0)
-        notify_owner(handle, events);
-    else
+        on_polled(handle, events);
+    else if (handle->uring_mode != WEIR__URING_LEAVING)
         read_or_note(handle, events);
 }
 

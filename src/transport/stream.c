@@ -37,6 +37,16 @@ static weir__stream *stream_of_handle(weir__io_handle *handle)
 
 /* ---- backend events ---- */
 
+/* While nothing is received: the end of the peer's stream once, errors always. */
+static void watch_peer(weir__stream *stream)
+{
+    weir__io_handle *handle = &stream->base.handle;
+
+    if (weir__channel_options(&stream->base.channel)->report_hangup && stream->connected &&
+        weir__io_is_attached(handle) && (handle->wants & WEIR__IO_RECEIVE) == 0)
+        weir__io_poll_start(handle, stream->hung_up ? 0 : POLLRDHUP);
+}
+
 static void on_connected(weir__io_handle *handle, int err)
 {
     weir__stream *stream = stream_of_handle(handle);
@@ -108,12 +118,46 @@ static void on_received_message(weir__io_handle *handle, const weir__io_datagram
 
 static void on_receive_ended(weir__io_handle *handle, int err)
 {
+    stream_of_handle(handle)->hung_up = true;
     weir__channel_input_ended(&stream_of_handle(handle)->base.channel, err);
 }
 
 static void on_read_complete(weir__io_handle *handle)
 {
-    weir__channel_read_complete(&stream_of_handle(handle)->base.channel);
+    weir__stream *stream = stream_of_handle(handle);
+
+    weir__channel_read_complete(&stream->base.channel);
+    watch_peer(stream);
+}
+
+/* The error of the socket; that of a hang-up without one if both sides have ended. */
+static int hangup_error(const weir__stream *stream, unsigned events)
+{
+    int err = 0;
+    size_t length = sizeof(err);
+
+    if ((events & (POLLERR | POLLHUP)) == 0)
+        return 0;
+    (void)weir__socket_get(stream->base.handle.descriptor, SOL_SOCKET, SO_ERROR, &err, &length);
+    if (err == 0 && (events & POLLHUP) != 0 &&
+        !weir__channel_has(&stream->base.channel, WEIR__OUTPUT_SHUT))
+        err = ECONNRESET;
+    return -err;
+}
+
+/* Errors and hang-ups cannot be masked: after one that fails nothing, the watch ends. */
+static void on_polled(weir__io_handle *handle, unsigned events)
+{
+    weir__stream *stream = stream_of_handle(handle);
+    bool is_first = !stream->hung_up;
+    int err = hangup_error(stream, events);
+
+    weir__io_poll_stop(handle);
+    stream->hung_up = true;
+    if (err < 0 || is_first)
+        weir__channel_hung_up(&stream->base.channel, err);
+    if ((events & (POLLERR | POLLHUP)) == 0)
+        watch_peer(stream);
 }
 
 /* A promise listener may have closed the channel, or it is being detached: then nothing follows. */
@@ -155,6 +199,7 @@ static const weir__io_owner owner = {
     .receive_ended = on_receive_ended,
     .read_complete = on_read_complete,
     .sent = on_sent,
+    .polled = on_polled,
     .failed = on_failed,
     .detached = on_detached,
 };
@@ -338,7 +383,11 @@ int weir__stream_take(weir_channel *channel, int descriptor)
 
 void weir__stream_read_start(weir_channel *channel, bool once)
 {
-    weir__io_receive_start(&stream_of(channel)->base.handle, once);
+    weir__io_handle *handle = &stream_of(channel)->base.handle;
+
+    if ((handle->wants & WEIR__IO_POLL) != 0)
+        weir__io_poll_stop(handle);
+    weir__io_receive_start(handle, once);
 }
 
 void weir__stream_read_stop(weir_channel *channel)
@@ -347,6 +396,7 @@ void weir__stream_read_stop(weir_channel *channel)
 
     if (weir__io_is_attached(&stream->base.handle))
         weir__io_receive_stop(&stream->base.handle);
+    watch_peer(stream);
 }
 
 static int shut(weir_channel *channel, int how)

@@ -13,6 +13,7 @@ typedef struct weir__stream {
     weir__endpoint base;
     weir__receive_size receive_size;
     bool connected;
+    bool hung_up; /* the end of the peer's stream was reported, or read */
 } weir__stream;
 
 /* Creates an accepted channel. Owns the descriptor, even on failure. */

@@ -74,6 +74,7 @@ static void write_head(weir_http_exchange *exchange, weir_http_response *respons
     (void)weir_http_response_set_content_length(response, length);
     if (is_whole && weir__http_content_is_long(exchange))
         weir_http_response_set_closes(response, true);
+    exchange->is_continue_due = false; /* status 100 must not follow a final one */
     weir_write(exchange->ctx, weir_http_response_msg(response), NULL);
 }
 

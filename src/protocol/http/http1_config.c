@@ -56,6 +56,7 @@ static int fill(weir__http1_config *config, const weir_http1_options *given)
     config->min_rate = (uint32_t)or_default(options.min_rate, MIN_RATE_DEFAULT, 0);
     config->max_requests = or_default(options.max_requests, INT64_MAX, 0);
     config->head_timeout_ns = or_default(options.head_timeout_ns, weir_seconds(15), WEIR_NEVER);
+    config->keeps_half_closed = options.keep_half_closed;
     config->idle_timeout_ns = or_default(options.idle_timeout_ns, weir_seconds(60), WEIR_NEVER);
     return 0;
 }

@@ -17,6 +17,7 @@ typedef struct weir__http1_config {
     int64_t max_requests;
     int64_t head_timeout_ns;
     int64_t idle_timeout_ns;
+    bool keeps_half_closed;
 } weir__http1_config;
 
 /* Gets the config of these options. Fails with -EINVAL, -ENOMEM. */

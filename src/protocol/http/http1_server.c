@@ -194,17 +194,26 @@ static int refuse(weir_ctx *ctx, weir__http1_server *server, weir_buf *in, int r
     return 0;
 }
 
-/* The request has ended: what is read next depends on its response. */
-static void end_request(weir_ctx *ctx, weir__http1_server *server)
+/* The request has ended: what is read next depends on its response. Returns as `decode`. */
+static int end_request(weir_ctx *ctx, weir__http1_server *server, weir_msg *end, weir_msg **ret_msg)
 {
     if (!server->has_responded) {
         server->phase = WEIR__HTTP1_RESPONSE;
-        return;
+        *ret_msg = end;
+        return 1;
     }
     server->has_responded = false;
     server->phase = WEIR__HTTP1_HEAD;
+    if (server->is_draining && !server->switches) { /* as after a response; the end comes first */
+        weir_decoder_pass(ctx, end);
+        if (!weir_ctx_is_removed(ctx))
+            weir__http1_server_close(ctx, server);
+        return 0;
+    }
     if (server->switches)
         weir__http1_server_switch(ctx, server);
+    *ret_msg = end;
+    return 1;
 }
 
 /* Keeps the state of a head or of content beyond this call. */
@@ -292,9 +301,7 @@ static int pass_head(weir_ctx *ctx, weir__http1_server *server, weir_http_reques
     weir_decoder_pass(ctx, weir_http_request_msg(request));
     if (weir_ctx_is_removed(ctx) || server->phase != WEIR__HTTP1_CONTENT)
         return 0;
-    end_request(ctx, server);
-    *ret_msg = weir_http_end_static();
-    return 1;
+    return end_request(ctx, server, weir_http_end_static(), ret_msg);
 }
 
 WEIR__NO_STACK_PROTECTOR static int decode_head(weir_ctx *ctx, weir__http1_server *server,
@@ -331,6 +338,7 @@ WEIR__NO_STACK_PROTECTOR static int decode_content(weir_ctx *ctx, weir__http1_se
 {
     weir__http1_reading *reading = server->reading;
     size_t before = weir_buf_readable(in);
+    weir_msg *end;
     weir_buf *content;
     int result = weir__http1_body_read(&reading->body, &reading->parser, &server->config->limits,
                                        (uint64_t)server->config->max_chunk, in, &content);
@@ -348,10 +356,9 @@ WEIR__NO_STACK_PROTECTOR static int decode_content(weir_ctx *ctx, weir__http1_se
     }
     if (result < 0)
         return refuse(ctx, server, in, result, reading->parser.detail);
-    *ret_msg = weir__http1_body_take_end(&reading->body);
+    end = weir__http1_body_take_end(&reading->body);
     end_reading(server);
-    end_request(ctx, server);
-    return 1;
+    return end_request(ctx, server, end, ret_msg);
 }
 
 WEIR__NO_STACK_PROTECTOR static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
@@ -395,10 +402,23 @@ static bool has_requests(const weir__http1_server *server)
     return server->phase == WEIR__HTTP1_RESPONSE || server->is_stuck;
 }
 
+/* True if a client that has ended its stream is taken to have left in the middle of a request. */
+static bool is_abandoned(const weir__http1_server *server)
+{
+    bool is_answering = server->phase == WEIR__HTTP1_RESPONSE ||
+                        (server->phase == WEIR__HTTP1_CONTENT && !server->has_responded);
+
+    return is_answering && !server->config->keeps_half_closed;
+}
+
 static void deliver_held_events(weir_ctx *ctx, weir__http1_server *server)
 {
     uint8_t events = server->held_events;
 
+    if ((events & WEIR__HTTP1_INPUT_CLOSED) != 0 && is_abandoned(server)) {
+        reset(ctx, server);
+        return;
+    }
     if (events == 0 || has_requests(server))
         return;
     server->held_events = 0;
@@ -494,6 +514,15 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
     weir__http1_server *server = server_of(ctx);
     uint8_t held = 0;
 
+    if (event == weir_event_hangup() && !server->has_switched) { /* overtakes what was not read */
+        if (is_abandoned(server)) {
+            weir_msg_release(event);
+            reset(ctx, server);
+        } else {
+            weir_fire_event(ctx, event);
+        }
+        return;
+    }
     if (event == weir_event_input_closed())
         held = WEIR__HTTP1_INPUT_CLOSED;
     else if (event == weir_event_input_drained())
@@ -504,6 +533,8 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
     }
     weir_msg_release(event);
     server->held_events |= held;
+    if (!server->is_busy && has_requests(server))
+        deliver_held_events(ctx, server); /* which resets the connection of a client that left */
 }
 
 static void on_writability(weir_ctx *ctx)
@@ -519,14 +550,20 @@ static void on_writability(weir_ctx *ctx)
         weir_fire_writability(ctx);
 }
 
+/* The first request of a connection may be on its way: the head timeout limits the wait for it. */
+static bool is_idle(const weir__http1_server *server)
+{
+    return server->phase == WEIR__HTTP1_HEAD && server->reading == NULL && server->requests > 0 &&
+           !server->has_switched;
+}
+
 static void on_draining(weir_ctx *ctx)
 {
     weir__http1_server *server = server_of(ctx);
 
     server->is_draining = true;
     weir_fire_draining(ctx);
-    if (!weir_ctx_is_removed(ctx) && server->phase == WEIR__HTTP1_HEAD && server->reading == NULL &&
-        !server->has_switched)
+    if (!weir_ctx_is_removed(ctx) && is_idle(server))
         weir__http1_server_close(ctx, server);
 }
 

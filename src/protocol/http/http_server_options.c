@@ -77,7 +77,8 @@ static int read_parts(weir__http_server_config *config)
         err = weir__options_read(&config->http1, sizeof(config->http1), options->http1);
     if (options->offload_when_blocking != NULL)
         config->child.offload_when_blocking = options->offload_when_blocking;
-    config->child.half_closure = true; /* a client may end its stream and wait for the response */
+    config->child.half_closure = true; /* the codec decides: `keep_half_closed` */
+    config->child.report_hangup = true;
     return err;
 }
 

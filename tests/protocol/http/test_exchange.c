@@ -491,6 +491,25 @@ TEST(exchange, streams_content_on_demand)
     weir_embedded_release(embedded);
 }
 
+/* Clients take a final status for status 100, or do not wait for one. */
+TEST(exchange, does_not_ask_to_continue_behind_a_final_response)
+{
+    struct seen seen = {0};
+    weir_embedded *embedded = exchange_open(STREAM(&seen, 0));
+
+    exchange_put_head(embedded, "POST", "/", 3, true);
+    assert_int_equal(weir_http_exchange_begin(seen.exchange, 200, WEIR_HTTP_UNKNOWN_LENGTH), 0);
+    weir_http_exchange_read(seen.exchange);
+    assert_exchange_sent(embedded, "200(?)");
+    exchange_put_content(embedded, "abc");
+    weir_embedded_run(embedded);
+    assert_string_equal(seen.text, "abc");
+    assert_int_equal(weir_http_exchange_end(seen.exchange, NULL), 0);
+    assert_exchange_sent(embedded, "end");
+    release(&seen);
+    weir_embedded_release(embedded);
+}
+
 TEST(exchange, discards_a_small_rest_after_an_early_response)
 {
     struct seen seen = {0};

@@ -111,6 +111,14 @@ static void respond(weir_embedded *embedded, int status, const char *text)
     write_end(embedded);
 }
 
+/* Events are fired from here: to the codec. */
+static void pass_draining(weir_ctx *ctx)
+{
+    weir_fire_draining(ctx);
+}
+
+static const weir_handler first = {.name = "first", .draining = pass_draining};
+
 #define GET_LINES "GET / HTTP/1.1\r\nHost: h\r\n"
 #define GET GET_LINES "\r\n"
 #define GET_MSG "GET / 1.1 {Host: h} 0"
@@ -568,7 +576,7 @@ TEST(http1_server, sends_no_informational_response_to_http_1_0)
 
 TEST(http1_server, answers_a_client_that_has_ended_its_stream)
 {
-    weir_embedded *embedded = open_with(NULL, true);
+    weir_embedded *embedded = open_with(WEIR_HTTP1_OPTIONS(.keep_half_closed = true), true);
 
     assert_int_equal(put(embedded, GET GET), 0);
     weir_embedded_end_input(embedded);
@@ -582,6 +590,51 @@ TEST(http1_server, answers_a_client_that_has_ended_its_stream)
                          "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n2");
     assert_false(is_open(embedded));
     weir_embedded_release(embedded);
+}
+
+/* Those that are answered at once are; the first one that is not has lost its client. */
+TEST(http1_server, abandons_the_request_of_a_client_that_has_ended_its_stream)
+{
+    weir_embedded *embedded = open_with(NULL, true);
+
+    assert_int_equal(put(embedded, GET GET GET), 0);
+    assert_get(embedded);
+    respond(embedded, 200, "1");
+    assert_get(embedded);
+    write_head(embedded, 200, 2);
+    weir_embedded_end_input(embedded);
+    assert_out(embedded, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1");
+    assert_false(is_open(embedded));
+    assert_in(embedded, NULL);
+    weir_embedded_release(embedded);
+}
+
+static void hang_up(weir_embedded *embedded)
+{
+    weir_fire_event(weir_pipeline_find(weir_embedded_pipeline(embedded), "first"),
+                    weir_event_hangup());
+    weir_embedded_run(embedded);
+}
+
+/* While its content is not read. */
+TEST(http1_server, abandons_the_request_of_a_client_that_hangs_up)
+{
+    static const char post[] = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\na";
+
+    for (int keeps = 0; keeps < 2; keeps++) {
+        weir_embedded *embedded =
+            open_with(WEIR_HTTP1_OPTIONS(.keep_half_closed = keeps != 0), false);
+
+        assert_int_equal(weir_pipeline_add_first(weir_embedded_pipeline(embedded), &first, NULL),
+                         0);
+        hang_up(embedded); /* between requests this means nothing yet */
+        assert_int_equal(put(embedded, post), 0);
+        assert_in(embedded, "POST / 1.1 {Host: h|Content-Length: 2} 2");
+        assert_in(embedded, "(a)");
+        hang_up(embedded);
+        assert_int_equal(is_open(embedded), keeps);
+        weir_embedded_release(embedded);
+    }
 }
 
 TEST(http1_server, closes_an_idle_connection_with_its_client)
@@ -676,13 +729,6 @@ static void drain(weir_embedded *embedded)
     weir_embedded_run(embedded);
 }
 
-static void pass_draining(weir_ctx *ctx)
-{
-    weir_fire_draining(ctx);
-}
-
-static const weir_handler first = {.name = "first", .draining = pass_draining};
-
 static weir_embedded *open_draining(void)
 {
     weir_embedded *embedded = open();
@@ -695,13 +741,58 @@ TEST(http1_server, closes_idle_connections_when_draining)
 {
     weir_embedded *embedded = open_draining();
 
-    drain(embedded);
-    assert_false(is_open(embedded));
-    weir_embedded_release(embedded);
-    embedded = open_draining();
     assert_int_equal(put(embedded, GET), 0);
     respond(embedded, 200, "");
     drain(embedded);
+    assert_false(is_open(embedded));
+    weir_embedded_release(embedded);
+}
+
+/* Its client has connected in order to send a request, which may be on its way. */
+TEST(http1_server, answers_the_first_request_of_a_connection_when_draining)
+{
+    weir_embedded *embedded = open_draining();
+
+    drain(embedded);
+    assert_true(is_open(embedded));
+    assert_int_equal(put(embedded, GET), 0);
+    assert_get(embedded);
+    respond(embedded, 200, "");
+    assert_out(embedded, OK "Connection: close\r\n\r\n");
+    assert_false(is_open(embedded));
+    weir_embedded_release(embedded);
+}
+
+TEST(http1_server, waits_for_a_first_request_no_longer_than_for_any_head_when_draining)
+{
+    weir_embedded *embedded = open_draining();
+
+    weir_embedded_advance(embedded, weir_seconds(10));
+    drain(embedded);
+    weir_embedded_advance(embedded, weir_seconds(4));
+    assert_true(is_open(embedded));
+    weir_embedded_advance(embedded, weir_seconds(2));
+    assert_out(embedded, "");
+    assert_false(is_open(embedded));
+    weir_embedded_release(embedded);
+}
+
+/* Its response came before its content; the connection would have been kept. */
+TEST(http1_server, closes_after_the_content_of_a_rejected_request_when_draining)
+{
+    weir_embedded *embedded = open_draining();
+
+    assert_int_equal(put(embedded, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\na"), 0);
+    assert_in(embedded, "POST / 1.1 {Host: h|Content-Length: 2} 2");
+    assert_in(embedded, "(a)");
+    respond(embedded, 404, "");
+    assert_out(embedded, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+    drain(embedded);
+    assert_true(is_open(embedded));
+    assert_int_equal(put(embedded, "b" GET), 0);
+    assert_in(embedded, "(b)");
+    assert_in(embedded, "end");
+    assert_in(embedded, NULL);
     assert_false(is_open(embedded));
     weir_embedded_release(embedded);
 }

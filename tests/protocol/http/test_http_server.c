@@ -291,6 +291,46 @@ TEST_EACH_HOST(http_server, runs_handlers_on_their_group)
     weir_group_release(elsewhere.group);
 }
 
+/* ---- streaming both ways ---- */
+
+static void echo_piece(weir_http_exchange *exchange, weir_msg *msg, int err, void *user_data)
+{
+    (void)user_data;
+    if (msg != NULL && weir_http_exchange_write(exchange, msg, NULL) == 0) {
+        weir_http_exchange_read(exchange);
+        return;
+    }
+    if (err == 0)
+        (void)weir_http_exchange_end(exchange, NULL);
+    weir_http_exchange_release(exchange);
+}
+
+/* Begins the response before it reads. */
+static void echo(weir_http_exchange *exchange, void *user_data)
+{
+    (void)user_data;
+    weir_http_exchange_on_content(weir_http_exchange_retain(exchange), echo_piece, NULL);
+    (void)weir_http_exchange_begin(exchange, 200, WEIR_HTTP_UNKNOWN_LENGTH);
+    weir_http_exchange_read(exchange);
+}
+
+TEST_EACH_HOST(http_server, echoes_content_that_waits_for_a_status)
+{
+    const weir_http_route table[] = {{"POST", "/", echo, NULL, true}, {0}};
+    weir_http_server *server = start(host->group, table);
+    int peer = raw_client_connect(weir_http_server_server(server));
+    char answer[HTTP_CALL_SIZE];
+
+    raw_client_send(peer, HTTP_CALL("POST /") "Content-Length: 6\r\nExpect: 100-continue\r\n\r\n");
+    http_call_receive_one(peer, 0, answer);
+    assert_contains(answer, "HTTP/1.1 200 OK\r\n");
+    raw_client_send(peer, "abcdef");
+    assert_true(http_call_receive(peer, answer));
+    assert_string_equal(answer, "6\r\nabcdef\r\n0\r\n\r\n");
+    raw_client_close(peer);
+    weir_http_server_release(server);
+}
+
 /* ---- streamed responses under back-pressure ---- */
 
 #define PIECES 400
@@ -532,24 +572,117 @@ TEST(http_server, survives_a_lack_of_memory)
     assert_int_equal(err, 0);
 }
 
-/* ---- drain ---- */
+/* ---- clients that leave ---- */
 
 /* An exchange that is answered when the test says so. */
 struct held {
     weir_http_exchange *exchange;
     struct call_counter arrived;
+    struct call_counter lost;
 };
+
+static void count_lost(weir_http_exchange *exchange, void *user_data)
+{
+    (void)exchange;
+    call_counter_add(&((struct held *)user_data)->lost);
+}
 
 static void hold(weir_http_exchange *exchange, void *user_data)
 {
     struct held *held = user_data;
 
     held->exchange = weir_http_exchange_retain(exchange);
+    weir_http_exchange_on_lost(exchange, count_lost, held);
     call_counter_add(&held->arrived);
 }
 
-/* Counts connections that drain. */
-static struct call_counter draining;
+/* Neither route reads anything while the response is made. */
+static const char *const lines[] = {HTTP_GET("/"),
+                                    HTTP_CALL("POST /stream") "Content-Length: 1000000\r\n\r\nabc"};
+
+static int ask_and_wait(weir_http_server *server, const char *line, struct held *held)
+{
+    int peer = raw_client_connect(weir_http_server_server(server));
+
+    held->arrived = held->lost = (struct call_counter){0};
+    raw_client_send(peer, line);
+    assert_true(call_counter_await(&held->arrived, 1));
+    return peer;
+}
+
+static void assert_lost(struct held *held)
+{
+    assert_true(call_counter_await(&held->lost, 1));
+    assert_int_equal(weir_http_respond_text(held->exchange, 200, "late"), WEIR_ECLOSED);
+    weir_http_exchange_release(held->exchange);
+}
+
+TEST_EACH_HOST(http_server, notices_that_a_client_closes)
+{
+    struct held held = {0};
+    const weir_http_route table[] = {
+        {"GET", "/", hold, &held}, {"POST", "/stream", hold, &held, true}, {0}};
+    weir_http_server *server = start(host->group, table);
+
+    for (size_t i = 0; i < 2; i++) {
+        raw_client_close(ask_and_wait(server, lines[i], &held));
+        assert_lost(&held);
+    }
+    weir_http_server_release(server);
+}
+
+TEST_EACH_HOST(http_server, notices_that_a_client_resets_the_connection)
+{
+    const struct linger at_once = {.l_onoff = 1};
+    struct held held = {0};
+    const weir_http_route table[] = {
+        {"GET", "/", hold, &held}, {"POST", "/stream", hold, &held, true}, {0}};
+    weir_http_server *server = start(host->group, table);
+
+    for (size_t i = 0; i < 2; i++) {
+        int peer = ask_and_wait(server, lines[i], &held);
+
+        assert_int_equal(setsockopt(peer, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)), 0);
+        raw_client_close(peer);
+        assert_lost(&held);
+    }
+    weir_http_server_release(server);
+}
+
+TEST_EACH_HOST(http_server, keeps_half_closed_clients_if_told_to)
+{
+    struct held held = {0};
+    const weir_http_route table[] = {
+        {"GET", "/", hold, &held}, {"POST", "/stream", hold, &held, true}, {0}};
+    weir_http_server *server = NULL;
+    char answer[HTTP_CALL_SIZE];
+
+    assert_int_equal(
+        weir_http_server_start(
+            WEIR_HTTP_SERVER_OPTIONS(.address = "127.0.0.1:0", .routes = table,
+                                     .workers = host->group, .child_options = &quick,
+                                     .http1 = WEIR_HTTP1_OPTIONS(.keep_half_closed = true)),
+            &server),
+        0);
+    for (size_t i = 0; i < 2; i++) {
+        int peer = ask_and_wait(server, lines[i], &held);
+
+        assert_int_equal(shutdown(peer, SHUT_WR), 0);
+        host_turn(host, 3);
+        assert_int_equal(atomic_load(&held.lost.calls), 0);
+        assert_int_equal(weir_http_respond_text(held.exchange, 200, "late"), 0);
+        weir_http_exchange_release(held.exchange);
+        (void)http_call_receive(peer, answer);
+        assert_contains(answer, "\r\n\r\nlate");
+        raw_client_close(peer);
+    }
+    weir_http_server_release(server);
+}
+
+/* ---- drain ---- */
+
+/* Count connections that were accepted, and those that drain. */
+static struct call_counter accepted, draining;
 
 static void on_draining(weir_ctx *ctx)
 {
@@ -562,7 +695,22 @@ static int add_drain_counter(weir_channel *channel, void *user_data)
     static const weir_handler counter = {.name = "drain-counter", .draining = on_draining};
 
     (void)user_data;
+    call_counter_add(&accepted);
     return weir_pipeline_add_last(weir_channel_pipeline(channel), &counter, NULL);
+}
+
+static weir_http_server *start_counted(weir_group *group, const weir_http_route *table)
+{
+    weir_http_server *server = NULL;
+
+    accepted = draining = (struct call_counter){0};
+    assert_int_equal(
+        weir_http_server_start(
+            WEIR_HTTP_SERVER_OPTIONS(.address = "127.0.0.1:0", .routes = table, .workers = group,
+                                     .init_connection = add_drain_counter, .child_options = &quick),
+            &server),
+        0);
+    return server;
 }
 
 struct stopping {
@@ -583,19 +731,11 @@ TEST_EACH_HOST(http_server, answers_what_it_has_read_before_it_stops)
 {
     struct held held = {0};
     const weir_http_route table[] = {{"GET", "/", hello}, {"GET", "/held", hold, &held}, {0}};
-    struct stopping stopping = {NULL, weir_seconds(10), -1};
+    struct stopping stopping = {start_counted(host->group, table), weir_seconds(10), -1};
     char answer[HTTP_CALL_SIZE];
     pthread_t thread;
     int idle, busy;
 
-    draining = (struct call_counter){0};
-    assert_int_equal(
-        weir_http_server_start(WEIR_HTTP_SERVER_OPTIONS(.address = "127.0.0.1:0", .routes = table,
-                                                        .workers = host->group,
-                                                        .init_connection = add_drain_counter,
-                                                        .child_options = &quick),
-                               &stopping.server),
-        0);
     idle = raw_client_connect(weir_http_server_server(stopping.server));
     busy = raw_client_connect(weir_http_server_server(stopping.server));
     raw_client_send(idle, HTTP_GET("/"));
@@ -613,6 +753,32 @@ TEST_EACH_HOST(http_server, answers_what_it_has_read_before_it_stops)
     assert_contains(answer, "Connection: close\r\n");
     assert_contains(answer, "\r\n\r\nlate");
     raw_client_close(busy);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(stopping.err, 0);
+    weir_http_server_release(stopping.server);
+}
+
+/* Their clients have connected in order to send a request, which may be on its way. */
+TEST_EACH_HOST(http_server, answers_the_first_request_of_connections_before_it_stops)
+{
+    enum { FRESH = 20 };
+    struct stopping stopping = {start_counted(host->group, routes), weir_seconds(10), -1};
+    char answer[HTTP_CALL_SIZE];
+    pthread_t thread;
+    int peers[FRESH];
+
+    for (int i = 0; i < FRESH; i++)
+        peers[i] = raw_client_connect(weir_http_server_server(stopping.server));
+    assert_true(call_counter_await(&accepted, FRESH));
+    assert_int_equal(pthread_create(&thread, NULL, stop, &stopping), 0);
+    assert_true(call_counter_await(&draining, FRESH));
+    for (int i = 0; i < FRESH; i++) {
+        raw_client_send(peers[i], HTTP_GET("/"));
+        assert_true(http_call_receive(peers[i], answer));
+        assert_contains(answer, "Connection: close\r\n");
+        assert_contains(answer, "\r\n\r\nhello");
+        raw_client_close(peers[i]);
+    }
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(stopping.err, 0);
     weir_http_server_release(stopping.server);

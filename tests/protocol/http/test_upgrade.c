@@ -121,6 +121,7 @@ struct site {
     weir_embedded *embedded;
     weir_http_access_log *log;
     int64_t space; /* of the socket; 0 = no limit */
+    bool keeps_half_closed;
     char path[32];
 };
 
@@ -142,7 +143,9 @@ static void open_site(struct site *site, bool is_streaming)
         weir_embedded_create(WEIR_EMBEDDED_OPTIONS(.socket_space = site->space), &site->embedded),
         0);
     pipeline = weir_embedded_pipeline(site->embedded);
-    assert_int_equal(weir_http1_server_add(pipeline, NULL), 0);
+    assert_int_equal(weir_http1_server_add(
+                         pipeline, WEIR_HTTP1_OPTIONS(.keep_half_closed = site->keeps_half_closed)),
+                     0);
     assert_int_equal(weir_http_access_log_add(pipeline, site->log), 0);
     assert_int_equal(weir_http_request_ids_add(pipeline), 0);
     assert_int_equal(weir_http_security_add(pipeline, NULL), 0);
@@ -267,7 +270,7 @@ TEST(upgrade, is_in_the_access_log)
 
 TEST(upgrade, passes_on_the_end_of_the_input_behind_the_rest)
 {
-    struct site site = {.script = {.is_later = true}};
+    struct site site = {.script = {.is_later = true}, .keeps_half_closed = true};
 
     events_seen = 0;
     open_site(&site, false);
