@@ -97,6 +97,9 @@ typedef struct weir_channel_options {
     int64_t
         close_send_timeout_ns; /* a close resets the connection if the peer takes none of the
                                   remaining bytes for this time; default 30 s; WEIR_OFF = never */
+    const char *alpn; /* the protocols that the handlers behind TLS speak, comma-separated, the
+                         preferred first: those of a TLS context without .alpn; one with others is
+                         rejected. Must live as long as the channel; default: any */
 } weir_channel_options;
 
 #define WEIR_CHANNEL_OPTIONS(...) WEIR_OPTIONS(weir_channel_options, __VA_ARGS__)

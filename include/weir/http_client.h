@@ -54,8 +54,10 @@ typedef struct weir_http_client_options {
     weir_group *group;     /* event loops, not a thread per channel; default: one of its own,
                               shut down with the client */
     weir_tls_context *tls; /* a client's; required for https; retained by its handlers, so it
-                              must live as long as the client */
-    weir_http_client_tls_fn *add_tls; /* weir_tls_add_client */
+                              must live as long as the client. Its .alpn is http/1.1 by default, and
+                              nothing else */
+    weir_http_client_tls_fn *add_tls; /* weir_tls_add_client; called once by the creation, for a
+                                         channel that is not connected */
     const char *proxy;                /* "http://host:3128", which is asked to CONNECT for https;
                                          "socks5://host:1080", which also resolves the names; either
                                          with "user:password@"; default: none */
@@ -102,8 +104,8 @@ typedef struct weir_http_client_stats {
 /*
  * Creates a client. NULL options are the defaults.
  * Thread: any.  Keeps: group, resolver.  Gives: client.  Fails: -ENOMEM, -EINVAL (the log says
- * why), -ENOTSUP (a group with a thread per channel, or without event loops), and as
- * weir_group_create.
+ * why), -EPROTONOSUPPORT (.tls has other protocols than http/1.1; the log names them), -ENOTSUP (a
+ * group with a thread per channel, or without event loops), and as weir_group_create.
  */
 WEIR_API WEIR_MUST_USE int weir_http_client_create(const weir_http_client_options *options,
                                                    weir_http_client **ret_client);

@@ -266,17 +266,21 @@ typedef struct weir_http_server_options {
     const char *const *addresses;     /* more, NULL-terminated */
     const char *tls_address;          /* HTTPS */
     const char *const *tls_addresses; /* more, NULL-terminated */
-    weir_tls_context *tls;            /* a server's; required for TLS; lent until the release */
-    int (*add_tls)(weir_pipeline *pipeline, weir_tls_context *context); /* weir_tls_add */
-    const weir_http_route *routes;                                      /* copied */
-    weir_http_router *router;                                           /* instead of routes */
-    uint64_t max_content;            /* bytes of a request's content; default 1 MiB */
-    const weir_http1_options *http1; /* copied */
-    weir_group *boss;                /* default: the workers */
-    weir_group *workers;             /* default: a group of its own, shut down with the server */
-    int threads;                     /* of that group; default as that of weir_group_options */
-    enum weir_io io;                 /* of that group */
-    int acceptors;                   /* as that of weir_server_options */
+    weir_tls_context *tls;            /* a server's; required for TLS; lent until the release. Its
+                                         .alpn has http/1.1 and http/1.0 by default, and nothing
+                                         else */
+    int (*add_tls)(weir_pipeline *pipeline,
+                   weir_tls_context *context); /* weir_tls_add; called once at the start, for a
+                                                  channel that is not connected */
+    const weir_http_route *routes;             /* copied */
+    weir_http_router *router;                  /* instead of routes */
+    uint64_t max_content;                      /* bytes of a request's content; default 1 MiB */
+    const weir_http1_options *http1;           /* copied */
+    weir_group *boss;                          /* default: the workers */
+    weir_group *workers; /* default: a group of its own, shut down with the server */
+    int threads;         /* of that group; default as that of weir_group_options */
+    enum weir_io io;     /* of that group */
+    int acceptors;       /* as that of weir_server_options */
     const weir_channel_options *child_options; /* half_closure is always on */
     bool proxy_protocol;                       /* connections begin with a PROXY header */
 
@@ -304,7 +308,8 @@ typedef struct weir_http_server_options {
 
 /*
  * Starts a server and waits until all addresses are bound.
- * Thread: any that may wait.  Gives: server.  Fails: -EINVAL (the log says why), and as
+ * Thread: any that may wait.  Gives: server.  Fails: -EINVAL (the log says why), -EPROTONOSUPPORT
+ * (.tls has other protocols than http/1.1 and http/1.0; the log names them), and as
  * weir_http_router_create, weir_group_create and weir_server_start.
  */
 WEIR_API WEIR_MUST_USE int weir_http_server_start(const weir_http_server_options *options,

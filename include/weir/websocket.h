@@ -224,9 +224,10 @@ typedef struct weir_ws_client_options {
  * answered 404, expected 101". Redirections are not followed. Cancelling `done` aborts the attempt.
  *
  * Its errors are those of weir_client_connect and TLS; -EACCES (status 401 or 403), -ECONNREFUSED
- * (another status), WEIR_EMALFORMED (the response is not that of RFC 6455, or selects what was not
- * offered), WEIR_ETOOLONG (its headers), WEIR_ECLOSED and WEIR_ECUTOFF (the connection ended),
- * -ETIMEDOUT, WEIR_ECANCELED, and that of `init`.
+ * (another status), -EPROTONOSUPPORT (.tls has other protocols than http/1.1), WEIR_EMALFORMED (the
+ * response is not that of RFC 6455, or selects what was not offered), WEIR_ETOOLONG (its headers),
+ * WEIR_ECLOSED and WEIR_ECUTOFF (the connection ended), -ETIMEDOUT, WEIR_ECANCELED, and that of
+ * `init`.
  * Thread: any.  Lends until it returns: options.  Keeps: done, and group and resolver until it is
  * open.  Fails: -EINVAL (the log says why), -ENOMEM, -ENOTSUP (a group without event loops, or with
  * a thread per channel), WEIR_EREJECTED (the group has shut down).

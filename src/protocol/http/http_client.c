@@ -14,6 +14,7 @@
 #include <weir/text_codecs.h>
 
 #include "base/options.h"
+#include "protocol/http/alpn.h"
 
 #define SUBSYSTEM "http client"
 #define IDLE_TIMEOUT_NS weir_seconds(30)
@@ -141,6 +142,13 @@ static int check(const weir_http_client_options *options)
                                WEIR__OPTION_FROM(options, max_redirects, WEIR_OFF));
 }
 
+static int add_tls(weir_pipeline *pipeline, const void *options_)
+{
+    const weir_http_client_options *options = options_;
+
+    return options->add_tls(pipeline, options->tls, "localhost");
+}
+
 static int copy_options(weir_http_client *client, const weir_http_client_options *options)
 {
     weir_http_client_options *own = &client->options;
@@ -168,7 +176,8 @@ static int copy_options(weir_http_client *client, const weir_http_client_options
     own->max_redirects = (int)default_to(own->max_redirects, MAX_REDIRECTS);
     if (client->channel.connect_timeout_ns == 0)
         client->channel.connect_timeout_ns = own->connect_timeout_ns;
-    return 0;
+    client->channel.alpn = WEIR__HTTP_CLIENT_ALPN;
+    return own->tls != NULL ? weir__http_alpn_check(client->channel.alpn, add_tls, own) : 0;
 }
 
 static int copy_texts(weir_http_client *client, const weir_http_client_options *options)

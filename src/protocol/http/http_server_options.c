@@ -7,6 +7,7 @@
 #include <weir/memory.h>
 
 #include "base/options.h"
+#include "protocol/http/alpn.h"
 #include "protocol/http/http_server.h"
 
 /* ---- addresses ---- */
@@ -68,6 +69,13 @@ static int check(const weir__http_server_config *config)
     return weir__options_check("http-server", NULL, WEIR__OPTION(options, threads, 0, INT32_MAX));
 }
 
+static int add_tls(weir_pipeline *pipeline, const void *options_)
+{
+    const weir_http_server_options *options = options_;
+
+    return options->add_tls(pipeline, options->tls);
+}
+
 static int read_parts(weir__http_server_config *config)
 {
     const weir_http_server_options *options = &config->options;
@@ -78,6 +86,9 @@ static int read_parts(weir__http_server_config *config)
     if (options->offload_when_blocking != NULL)
         config->child.offload_when_blocking = options->offload_when_blocking;
     config->child.half_closure = true; /* a client may end its stream and wait for the response */
+    config->child.alpn = WEIR__HTTP_SERVER_ALPN;
+    if (err == 0 && options->tls != NULL && options->add_tls != NULL)
+        err = weir__http_alpn_check(config->child.alpn, add_tls, options);
     return err;
 }
 

@@ -23,6 +23,7 @@
 
 #include "base/options.h"
 #include "base/refcount.h"
+#include "protocol/http/alpn.h"
 #include "protocol/http/http_client.h"
 #include "protocol/websocket/websocket.h"
 
@@ -411,6 +412,7 @@ static int copy_options(struct opening *opening, const weir_ws_client_options *o
         options->connect_timeout_ns != 0 ? options->connect_timeout_ns : CONNECT_TIMEOUT_NS;
     if (opening->channel_options.connect_timeout_ns == 0)
         opening->channel_options.connect_timeout_ns = opening->timeout_ns;
+    opening->channel_options.alpn = WEIR__HTTP_CLIENT_ALPN;
     return 0;
 }
 
