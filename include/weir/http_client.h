@@ -190,8 +190,9 @@ typedef struct weir_http_call_options {
 
 /*
  * Sends a request. Its target is a URL, unless `origin` is set. The client adds Host, User-Agent,
- * Accept-Encoding, Cookie, and Authorization if the URL has a userinfo, unless they are set. The
- * content may be NULL; its length is set by the client, that of streamed content by the caller
+ * Accept-Encoding (unless there is a Range: a part, status 206, is passed on as it was received),
+ * Cookie, and Authorization if the URL has a userinfo, unless they are set. The content may be
+ * NULL; its length is set by the client, that of streamed content by the caller
  * (WEIR_HTTP_UNKNOWN_LENGTH is chunked). If the request has "Expect: 100-continue", the content is
  * sent when the server asks for it, or after one second.
  *

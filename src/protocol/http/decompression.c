@@ -126,12 +126,12 @@ static const char *detail_of(int err)
 
 /* ---- decoding ---- */
 
-/* Responses that have no content, whatever their headers say. */
-static bool has_no_content(const struct state *state, const weir_http_response *response)
+/* Responses that have no content, whatever their headers say, or a part of it only. */
+static bool is_not_whole(const struct state *state, const weir_http_response *response)
 {
     int status = weir_http_response_status(response);
 
-    return state->is_head || status < 200 || status == 204 || status == 304;
+    return state->is_head || status < 200 || status == 204 || status == 206 || status == 304;
 }
 
 /* The head that is decoded on this side; NULL for every other message. */
@@ -193,7 +193,7 @@ static int read_head(weir_ctx *ctx, struct state *state, weir_msg *msg, weir_htt
     state->is_refused = false;
     if (!state->is_client)
         state->has_response = false;
-    if (response == NULL || !has_no_content(state, response))
+    if (response == NULL || !is_not_whole(state, response))
         err = begin_content(ctx, state, msg, headers);
     if (err == 0 && !state->is_refused)
         *ret_msg = weir_msg_retain(msg);

@@ -387,6 +387,10 @@ TEST(decompression, decodes_responses_of_clients)
     receive_response(embedded, 304, "Content-Encoding: gzip\n");
     filter_receive_end(embedded);
     assert_string_equal(filter_received(embedded), "304 (100) Content-Encoding: gzip | end");
+    receive_response(embedded, 206, "Content-Encoding: gzip\n");
+    filter_receive_text(embedded, "part");
+    filter_receive_end(embedded);
+    assert_string_equal(filter_received(embedded), "206 (100) Content-Encoding: gzip | part | end");
     receive_response(embedded, 200, "Content-Encoding: unknown\n");
     filter_receive_text(embedded, "hello");
     filter_receive_end(embedded);

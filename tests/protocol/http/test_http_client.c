@@ -95,6 +95,31 @@ TEST_EACH_LOOP(http_client, sends_method_fields_and_content)
     scripted_server_close(&server);
 }
 
+TEST_EACH_LOOP(http_client, takes_ranges_as_they_are)
+{
+    struct scripted_server server;
+    char url[256];
+    const char *const fields[] = {"Range", "bytes=2-5", NULL};
+    weir_http_client *client;
+    struct fetched fetched;
+
+    scripted_server_open(&server, host,
+                         REPLIES({.text = "HTTP/1.1 206 Partial Content\r\nContent-Length: 4\r\n"
+                                          "Content-Range: bytes 2-5/9\r\n"
+                                          "Content-Encoding: gzip\r\n\r\npart"}));
+    client = client_open(host, NULL);
+    fetched = client_fetch(
+        client, WEIR_HTTP_FETCH_OPTIONS(.url = scripted_server_url(&server, "http", "/", url),
+                                        .fields = fields));
+    assert_int_equal(fetched.err, 0);
+    assert_string_equal(fetched.content, "part");
+    assert_lacks(server.last, "Accept-Encoding");
+    (void)client_get(client, url);
+    assert_contains(server.last, "\r\nAccept-Encoding: gzip, deflate");
+    client_close(client);
+    scripted_server_close(&server);
+}
+
 TEST_EACH_LOOP(http_client, makes_basic_credentials_of_a_userinfo)
 {
     struct scripted_server server;
