@@ -2,6 +2,7 @@
 /*
  * HTTP servers over sockets, on every backend: options, routes on groups, streaming, drain.
  */
+#include <weir/http_files.h>
 #include <weir/http_server.h>
 
 #include <errno.h>
@@ -19,6 +20,7 @@
 #include "support/executor/log_capture.h"
 #include "support/loop/host.h"
 #include "support/memory.h"
+#include "support/protocol/http/disk_tree.h"
 #include "support/protocol/http/http_call.h"
 
 static const weir_channel_options quick = {.size = sizeof(quick),
@@ -471,6 +473,76 @@ TEST_EACH_LOOP(http_server, adds_filters)
     http_call(server, HTTP_LAST("/"), answer);
     assert_contains(answer, "HTTP/1.1 429 ");
     weir_http_server_release(server);
+}
+
+/* Copies a field of an answer; "" if it has none. */
+static void copy_field(const char *answer, const char *name, char ret_value[128])
+{
+    const char *field = strcasestr(answer, name);
+
+    (void)snprintf(ret_value, 128, "%.*s", field != NULL ? (int)strcspn(field, "\r") : 0,
+                   field != NULL ? field : "");
+}
+
+/* Compressed here, not compressible, compressed before. */
+TEST_EACH_LOOP(http_server, answers_304_with_the_validators_of_the_content)
+{
+    static const char *const paths[] = {"/a.txt", "/a.png", "/b.txt"};
+    char bytes[5000], answer[HTTP_CALL_SIZE], call[512], etag[128], vary[128], found[128];
+    disk_tree *tree = disk_tree_create();
+    weir_http_files_root *root = NULL;
+    weir_http_server *server = NULL;
+
+    memset(bytes, 'x', sizeof(bytes));
+    disk_tree_bytes(tree, "root/a.txt", bytes, sizeof(bytes));
+    disk_tree_bytes(tree, "root/a.png", bytes, sizeof(bytes));
+    disk_tree_bytes(tree, "root/b.txt", bytes, sizeof(bytes));
+    disk_tree_file(tree, "root/b.txt.gz", "coded");
+    assert_int_equal(weir_http_files_root_create(
+                         WEIR_HTTP_FILES_OPTIONS(.root = disk_tree_path(tree, "root")), &root),
+                     0);
+    assert_int_equal(
+        weir_http_server_start(
+            WEIR_HTTP_SERVER_OPTIONS(.address = "127.0.0.1:0", .workers = host->group,
+                                     .child_options = &quick,
+                                     .compression = WEIR_HTTP_COMPRESSION_OPTIONS(),
+                                     .routes = (const weir_http_route[]){{"GET", "/{path*}",
+                                                                          weir_http_files,
+                                                                          .user_data = root},
+                                                                         {0}}),
+            &server),
+        0);
+    for (size_t i = 0; i < 6; i++) {
+        const char *coding = i % 2 == 0 ? "Accept-Encoding: gzip\r\n" : "";
+
+        (void)snprintf(call, sizeof(call),
+                       "GET %s HTTP/1.1\r\nHost: test\r\nConnection: close\r\n%s\r\n", paths[i / 2],
+                       coding);
+        http_call(server, call, answer);
+        assert_contains(answer, "HTTP/1.1 200 OK\r\n");
+        copy_field(answer, "ETag: ", etag);
+        copy_field(answer, "Vary: ", vary);
+        assert_true(strlen(etag) > 6);
+        (void)snprintf(call, sizeof(call),
+                       "GET %s HTTP/1.1\r\nHost: test\r\nConnection: close\r\n%s"
+                       "If-None-Match: %s\r\n\r\n",
+                       paths[i / 2], coding, etag + 6);
+        http_call(server, call, answer);
+        assert_contains(answer, "HTTP/1.1 304 Not Modified\r\n");
+        copy_field(answer, "ETag: ", found);
+        assert_string_equal(found, etag);
+        copy_field(answer, "Vary: ", found);
+        assert_string_equal(found, vary);
+        copy_field(answer, "Content-Length: ", found);
+        assert_string_equal(found, i == 0   ? ""
+                                   : i == 4 ? "Content-Length: 5"
+                                            : "Content-Length: 5000");
+        assert_null(strstr(answer, "Content-Type"));
+        assert_null(strstr(answer, "Content-Encoding"));
+    }
+    weir_http_server_release(server);
+    weir_http_files_root_release(root);
+    disk_tree_destroy(tree);
 }
 
 static void say_client(weir_http_exchange *exchange, void *user_data)
