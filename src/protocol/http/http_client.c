@@ -45,6 +45,22 @@ char *weir__http_client_copy(weir_span text)
     return copy;
 }
 
+const char *weir__http_redact(const char *url, char buffer[WEIR__HTTP_REDACTED_SIZE])
+{
+    const char *scheme = strstr(url, "://"), *end = strrchr(url, '@');
+    const char *begin = scheme != NULL ? scheme + 3 : url;
+    weir_http_uri uri;
+
+    if (weir_http_uri_parse(weir_span_of_text(url), &uri) == 0 && uri.host.data != NULL)
+        end =
+            uri.userinfo.data != NULL ? (const char *)uri.host.data - uri.is_ip_literal - 1 : NULL;
+    if (end == NULL || end < begin)
+        (void)snprintf(buffer, WEIR__HTTP_REDACTED_SIZE, "%s", url);
+    else
+        (void)snprintf(buffer, WEIR__HTTP_REDACTED_SIZE, "%.*s***%s", (int)(begin - url), url, end);
+    return buffer;
+}
+
 int weir__http_basic_credentials(weir_span userinfo, char **ret_credentials)
 {
     static const char prefix[] = "Basic ";
@@ -223,6 +239,14 @@ static int read_userinfo(weir_http_client *client, weir_span userinfo)
                       : weir_buf_create_from(decoded, (size_t)length, &client->proxy_userinfo);
 }
 
+static int reject_proxy(const char *text, const char *reason)
+{
+    char buffer[WEIR__HTTP_REDACTED_SIZE];
+
+    return weir__options_reject(SUBSYSTEM, NULL, ".proxy \"%s\": %s",
+                                weir__http_redact(text, buffer), reason);
+}
+
 static int read_proxy(weir_http_client *client, const char *text)
 {
     weir_http_uri uri;
@@ -232,14 +256,13 @@ static int read_proxy(weir_http_client *client, const char *text)
     if (text == NULL)
         return 0;
     if (weir_http_uri_parse(weir_span_of_text(text), &uri) < 0 || uri.host.length == 0)
-        return weir__options_reject(SUBSYSTEM, NULL, ".proxy \"%s\" is not a URL", text);
+        return reject_proxy(text, "expected a URL such as http://host:3128");
     if (is_text(uri.scheme, "http"))
         client->proxy = WEIR__HTTP_PROXY_HTTP;
     else if (is_text(uri.scheme, "socks5") || is_text(uri.scheme, "socks5h"))
         client->proxy = WEIR__HTTP_PROXY_SOCKS5;
     else
-        return weir__options_reject(SUBSYSTEM, NULL, ".proxy \"%s\": expected http or socks5",
-                                    text);
+        return reject_proxy(text, "expected http or socks5");
     port = uri.port >= 0 ? uri.port : client->proxy == WEIR__HTTP_PROXY_HTTP ? 3128 : 1080;
     err = weir_buf_create(uri.host.length + 16, 0, &address);
     if (err < 0)
@@ -252,7 +275,7 @@ static int read_proxy(weir_http_client *client, const char *text)
     }
     weir_buf_release(address);
     if (err == -EINVAL)
-        return weir__options_reject(SUBSYSTEM, NULL, ".proxy \"%s\": wrong user or password", text);
+        return reject_proxy(text, "malformed user or password");
     return err;
 }
 

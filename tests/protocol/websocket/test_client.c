@@ -575,6 +575,8 @@ TEST(client, rejects_wrong_options)
     for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++)
         assert_int_equal(try(group, urls[i], ws), -EINVAL);
     assert_int_equal(log_capture_count(WEIR_LOG_ERROR), sizeof(urls) / sizeof(urls[0]));
+    assert_options_rejected(try(group, "http://me:secret@h/", ws),
+                            ".url \"http://***@h/\": expected ws or wss");
     assert_int_equal(try(NULL, "ws://127.0.0.1/", ws), -EINVAL);
     assert_int_equal(try(group, "ws://127.0.0.1/", NULL), -EINVAL);
     assert_int_equal(try(group, "ws://127.0.0.1/", WEIR_WS_OPTIONS(.deflate = true)), -EINVAL);
