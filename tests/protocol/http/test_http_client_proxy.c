@@ -131,6 +131,16 @@ TEST_EACH_LOOP(http_client_proxy, reports_a_refused_tunnel)
     assert_contains(fetched.detail, "403");
 }
 
+TEST_EACH_LOOP(http_client_proxy, takes_nothing_behind_a_refusal_for_a_tunnel)
+{
+    struct fetched fetched = fetch_through(
+        host, (struct scripted_reply){.text = "HTTP/1.1 403 X\r\nContent-Length: 0\r\n\r\n"
+                                              "HTTP/1.1 200 OK\r\n\r\n" OK(4, "evil")});
+
+    assert_int_equal(fetched.err, -ECONNREFUSED);
+    assert_contains(fetched.detail, "403");
+}
+
 TEST_EACH_LOOP(http_client_proxy, reports_a_proxy_that_closes)
 {
     assert_true(
