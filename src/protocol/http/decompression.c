@@ -14,6 +14,7 @@
 
 #include "protocol/http/compression.h"
 #include "protocol/http/refusal.h"
+#include "protocol/http/reset.h"
 
 #define PIECE_MIN 1024
 #define PIECE_MAX 65536
@@ -92,8 +93,8 @@ static int answer(weir_ctx *ctx, int status, const char *detail)
 }
 
 /*
- * A server answers and closes; if its response has begun, it can only close. A client fires the
- * error and closes.
+ * A server answers and closes; if its response has begun, it can only reset the connection, so that
+ * the client does not take the part for all of it. A client fires the error and closes.
  */
 static int refuse(weir_ctx *ctx, struct state *state, int err, const char *detail)
 {
@@ -106,7 +107,10 @@ static int refuse(weir_ctx *ctx, struct state *state, int err, const char *detai
         weir__http_refusal_fire(ctx, status, detail);
         return 0;
     }
-    weir_close(ctx, NULL);
+    if (state->is_client)
+        weir_close(ctx, NULL);
+    else
+        weir__http_reset(weir_ctx_channel(ctx));
     return state->is_client || err == -ENOMEM ? weir_msg_decoder_fail(ctx, err, detail) : 0;
 }
 

@@ -474,6 +474,7 @@ TEST(compression, of_a_head_request_for_a_file_changes_nothing)
 TEST(compression, cannot_send_a_file_in_a_compressed_stream)
 {
     weir_embedded *embedded = open_with(NULL);
+    weir_channel_options options;
 
     request(embedded, "GET /\nAccept-Encoding: gzip\n");
     filter_write_head(embedded, 200, PLAIN, WEIR_HTTP_UNKNOWN_LENGTH);
@@ -482,6 +483,8 @@ TEST(compression, cannot_send_a_file_in_a_compressed_stream)
     weir_embedded_run(embedded);
     assert_int_equal(weir_embedded_write_outbound(embedded, make_range()), -ENOTSUP);
     assert_false(weir_channel_is_open(weir_embedded_channel(embedded)));
+    weir_channel_get_options(weir_embedded_channel(embedded), &options);
+    assert_true(options.reset_on_close); /* or it would look whole */
     weir_embedded_release(embedded);
 }
 
