@@ -83,6 +83,8 @@ typedef struct weir_http_client_options {
     const weir_http1_options *http1;                    /* copied */
     const weir_channel_options *channel_options;        /* copied */
     weir_resolver *resolver;                            /* default weir_resolver_default() */
+    weir_executor *loop; /* instead of a group, such as a loop of weir_loop_create; retained. It
+                            must run until the client is closed */
 } weir_http_client_options;
 
 #define WEIR_HTTP_CLIENT_OPTIONS(...) WEIR_OPTIONS(weir_http_client_options, __VA_ARGS__)
@@ -103,9 +105,9 @@ typedef struct weir_http_client_stats {
 
 /*
  * Creates a client. NULL options are the defaults.
- * Thread: any.  Keeps: group, resolver.  Gives: client.  Fails: -ENOMEM, -EINVAL (the log says
- * why), -EPROTONOSUPPORT (.tls has other protocols than http/1.1; the log names them), -ENOTSUP (a
- * group with a thread per channel, or without event loops), and as weir_group_create.
+ * Thread: any.  Keeps: group, loop, resolver.  Gives: client.  Fails: -ENOMEM, -EINVAL (the log
+ * says why), -EPROTONOSUPPORT (.tls has other protocols than http/1.1; the log names them),
+ * -ENOTSUP (a group with a thread per channel, or without event loops), and as weir_group_create.
  */
 WEIR_API WEIR_MUST_USE int weir_http_client_create(const weir_http_client_options *options,
                                                    weir_http_client **ret_client);

@@ -302,6 +302,7 @@ typedef struct weir_http_server_options {
                      are in the order of the addresses, those with TLS last */
     char *const *restart_argv;
     int64_t drain_timeout_ns; /* of weir_http_server_run; default 10 s */
+    weir_executor *loop;      /* instead of the groups, as that of weir_server_options */
 } weir_http_server_options;
 
 #define WEIR_HTTP_SERVER_OPTIONS(...) WEIR_OPTIONS(weir_http_server_options, __VA_ARGS__)

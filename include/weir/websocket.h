@@ -207,13 +207,14 @@ typedef struct weir_ws_client_options {
     const char *url;           /* "ws://host:port/path?query", "wss://..."; "user:password@" before
                                   the host becomes an Authorization field */
     const weir_ws_options *ws; /* required: its init */
-    weir_group *group;         /* event loops; required */
+    weir_group *group;         /* event loops; required, or loop */
     weir_tls_context *tls;     /* a client's; required for wss; must outlive the connection */
     weir_http_client_tls_fn *add_tls;            /* weir_tls_add_client */
     const weir_http_headers *headers;            /* more headers of the request; copied */
     int64_t connect_timeout_ns;                  /* up to the response; default 10 s */
     const weir_channel_options *channel_options; /* copied */
     weir_resolver *resolver;                     /* default weir_resolver_default() */
+    weir_executor *loop; /* instead of a group, such as the loop of another channel */
 } weir_ws_client_options;
 
 #define WEIR_WS_CLIENT_OPTIONS(...) WEIR_OPTIONS(weir_ws_client_options, __VA_ARGS__)
@@ -228,9 +229,9 @@ typedef struct weir_ws_client_options {
  * response is not that of RFC 6455, or selects what was not offered), WEIR_ETOOLONG (its headers),
  * WEIR_ECLOSED and WEIR_ECUTOFF (the connection ended), -ETIMEDOUT, WEIR_ECANCELED, and that of
  * `init`.
- * Thread: any.  Lends until it returns: options.  Keeps: done, and group and resolver until it is
- * open.  Fails: -EINVAL (the log says why), -ENOMEM, -ENOTSUP (a group without event loops, or with
- * a thread per channel), WEIR_EREJECTED (the group has shut down).
+ * Thread: any.  Lends until it returns: options.  Keeps: done, and group, loop and resolver until it
+ * is open.  Fails: -EINVAL (the log says why), -ENOMEM, -ENOTSUP (a group without event loops, or
+ * with a thread per channel), WEIR_EREJECTED (the group has shut down).
  */
 WEIR_API WEIR_MUST_USE int weir_ws_connect(const weir_ws_client_options *options,
                                            weir_promise *done);

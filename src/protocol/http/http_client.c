@@ -148,6 +148,8 @@ static int check(const weir_http_client_options *options)
 {
     if ((options->tls != NULL) != (options->add_tls != NULL))
         return weir__options_reject(SUBSYSTEM, NULL, ".tls and .add_tls are for each other");
+    if (options->group != NULL && options->loop != NULL)
+        return weir__options_reject(SUBSYSTEM, NULL, ".group and .loop are mutually exclusive");
     return weir__options_check(SUBSYSTEM, NULL, WEIR__OPTION_FROM(options, max_connections, 0),
                                WEIR__OPTION_FROM(options, max_waiting, WEIR_OFF),
                                WEIR__OPTION_FROM(options, idle_timeout_ns, WEIR_OFF),
@@ -281,17 +283,21 @@ static int read_proxy(weir_http_client *client, const char *text)
 
 /* ---- creation ---- */
 
+/* NULL if the options have a loop. */
 static int find_group(const weir_http_client_options *options, weir_group **ret_group)
 {
     enum weir_io io;
 
-    if (options->group == NULL)
+    if (options->group == NULL && options->loop == NULL)
         return weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .name = "http"), ret_group);
-    io = weir_group_count(options->group) > 0 ? weir_loop_io(weir_group_at(options->group, 0))
-                                              : WEIR_IO_BLOCKING;
+    if (options->loop != NULL)
+        io = weir_loop_io(options->loop);
+    else
+        io = weir_group_count(options->group) > 0 ? weir_loop_io(weir_group_at(options->group, 0))
+                                                  : WEIR_IO_BLOCKING;
     if (io == WEIR_IO_NONE || io == WEIR_IO_BLOCKING)
         return -ENOTSUP;
-    *ret_group = weir_group_retain(options->group);
+    *ret_group = options->loop == NULL ? weir_group_retain(options->group) : NULL;
     return 0;
 }
 
@@ -306,7 +312,7 @@ static void init_shard(weir_http_client *client, weir__http_shard *shard, weir_e
 static int create(const weir_http_client_options *options, weir_group *group,
                   weir_http_client **ret_client)
 {
-    size_t count = weir_group_count(group);
+    size_t count = group != NULL ? weir_group_count(group) : 1;
     weir_http_client *client =
         weir__http_client_alloc(sizeof(*client) + count * sizeof(client->shards[0]));
     int err;
@@ -327,12 +333,14 @@ static int create(const weir_http_client_options *options, weir_group *group,
         weir__http_client_release_memory(client);
         return err;
     }
-    client->options.group = weir_group_retain(group);
-    client->terminated = weir_promise_retain(weir_group_termination(group));
+    client->options.group = group != NULL ? weir_group_retain(group) : NULL;
+    client->terminated = weir_promise_retain(
+        group != NULL ? weir_group_termination(group) : weir_executor_termination(options->loop));
     if (options->resolver != NULL)
         client->options.resolver = weir_resolver_retain(options->resolver);
     for (size_t i = 0; i < count; i++) {
-        init_shard(client, &client->shards[i], weir_group_at(group, i));
+        init_shard(client, &client->shards[i],
+                   group != NULL ? weir_group_at(group, i) : options->loop);
         if (i > 0)
             weir__http_client_retain_work(client);
     }

@@ -83,7 +83,7 @@ struct weir_http_client {
     weir_buf *proxy_userinfo;  /* decoded "user:password"; NULL = none */
     char *proxy_authorization; /* "Basic ..."; NULL = none */
     weir_promise *closed;
-    weir_promise *terminated; /* of the group */
+    weir_promise *terminated; /* of the group, or of the loop */
     atomic_bool is_closing;
     size_t shard_count;
     weir__http_shard shards[];

@@ -289,7 +289,7 @@ int weir_http_get_sync(const char *url, const weir_http_client_options *given,
     weir_group *own_group = NULL;
     int err = weir__options_read(&options, sizeof(options), given);
 
-    if (err == 0 && options.group == NULL) {
+    if (err == 0 && options.group == NULL && options.loop == NULL) {
         err = weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .name = "http"), &own_group);
         options.group = own_group;
     }

@@ -66,6 +66,11 @@ static int check(const weir__http_server_config *config)
     if (options->workers != NULL && (options->threads != 0 || options->io != WEIR_IO_AUTO))
         return weir__options_reject("http-server", NULL,
                                     ".workers and .threads or .io are mutually exclusive");
+    if (options->loop != NULL && (options->boss != NULL || options->workers != NULL ||
+                                  options->threads != 0 || options->io != WEIR_IO_AUTO))
+        return weir__options_reject(
+            "http-server", NULL,
+            ".loop and .boss, .workers, .threads or .io are mutually exclusive");
     return weir__options_check("http-server", NULL, WEIR__OPTION(options, threads, 0, INT32_MAX));
 }
 

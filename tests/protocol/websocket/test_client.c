@@ -100,7 +100,7 @@ static void begin(struct host *host, struct caller *caller, const char *url,
 
     caller->done = new_promise(host->loop);
     own.url = url;
-    own.group = host->group;
+    own.group = own.loop == NULL ? host->group : NULL;
     own.ws = WEIR_WS_OPTIONS(.init = add_app, .user_data = caller, .protocols = protocols,
                              .deflate = true, .deflate_min = 1);
     assert_int_equal(weir_ws_connect(&own, caller->done), 0);
@@ -234,6 +234,20 @@ TEST_EACH_LOOP(client, opens_echoes_and_closes)
     assert_int_equal(weir_ws_close(channel, WEIR_WS_NORMAL, "bye", NULL), 0);
     assert_true(call_counter_await(&caller.closed, 1));
     assert_int_equal(caller.code, WEIR_WS_NORMAL);
+    weir_promise_release(caller.done);
+    weir_http_server_release(server);
+}
+
+TEST_EACH_LOOP(client, connects_on_a_loop)
+{
+    struct caller caller = {0};
+    char url[64];
+    weir_http_server *server = open_server(host, url);
+
+    begin(host, &caller, url, WEIR_WS_CLIENT_OPTIONS(.loop = host->loop));
+    assert_int_equal(weir_promise_sync(caller.done, weir_seconds(10)), 0);
+    assert_ptr_equal(weir_channel_executor(weir_promise_value(caller.done)), host->loop);
+    weir_channel_abort(weir_promise_value(caller.done), NULL);
     weir_promise_release(caller.done);
     weir_http_server_release(server);
 }
@@ -577,7 +591,8 @@ TEST(client, rejects_wrong_options)
     assert_int_equal(log_capture_count(WEIR_LOG_ERROR), sizeof(urls) / sizeof(urls[0]));
     assert_options_rejected(try(group, "http://me:secret@h/", ws),
                             ".url \"http://***@h/\": expected ws or wss");
-    assert_int_equal(try(NULL, "ws://127.0.0.1/", ws), -EINVAL);
+    assert_options_rejected(try(NULL, "ws://127.0.0.1/", ws),
+                            "one of .group and .loop is required");
     assert_int_equal(try(group, "ws://127.0.0.1/", NULL), -EINVAL);
     assert_int_equal(try(group, "ws://127.0.0.1/", WEIR_WS_OPTIONS(.deflate = true)), -EINVAL);
     assert_int_equal(try(plain, "ws://127.0.0.1/", ws), -ENOTSUP);
