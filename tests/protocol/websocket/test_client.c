@@ -238,6 +238,26 @@ TEST_EACH_LOOP(client, opens_echoes_and_closes)
     weir_http_server_release(server);
 }
 
+/* On another thread than its loop's. */
+TEST_EACH_LOOP(client, cannot_close_other_channels)
+{
+    char url[64];
+    weir_http_server *server = open_server(host, url);
+    weir_channel *listener = weir_server_listener(weir_http_server_server(server), 0);
+    weir_promise *done = new_promise(host->loop);
+
+    assert_int_equal(weir_ws_close(listener, WEIR_WS_NORMAL, NULL, done), 0);
+    assert_int_equal(weir_promise_sync(done, weir_seconds(10)), -EINVAL);
+    assert_true(weir_channel_is_open(listener));
+    log_capture_start();
+    assert_int_equal(weir_ws_close(listener, WEIR_WS_NORMAL, NULL, NULL), 0);
+    host_turn(host, 2);
+    assert_log_contains("weir_ws_close: the channel is not a WebSocket");
+    assert_true(weir_channel_is_open(listener));
+    weir_promise_release(done);
+    weir_http_server_release(server);
+}
+
 TEST_EACH_LOOP(client, connects_on_a_loop)
 {
     struct caller caller = {0};
