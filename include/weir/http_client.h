@@ -304,8 +304,8 @@ WEIR_API WEIR_MUST_USE int weir_http_client_fetch(weir_http_client *client,
 
 /*
  * Fetches a whole response and waits for it.
- * Thread: any that may wait.  Gives: full, to be released as a message.  Fails: -EDEADLK, and as
- * weir_http_client_send and its event `end`, whose detail is logged.
+ * Thread: any that may wait.  Gives: full, to be released as a message.  Fails: -EDEADLK (on a
+ * loop), and as weir_http_client_send and its event `end`; the log says why.
  */
 WEIR_API WEIR_MUST_USE int weir_http_client_fetch_sync(weir_http_client *client,
                                                        const weir_http_fetch_options *options,
