@@ -102,6 +102,9 @@ typedef struct weir_channel_options {
     bool report_hangup; /* stream sockets: while nothing is read, the peer is watched. If it ends
                            its stream, weir_event_hangup is fired; if it resets the connection, the
                            channel is closed, and what was not read is lost */
+    const char *alpn;   /* the protocols that the handlers behind TLS speak, comma-separated, the
+                           preferred first: those of a TLS context without .alpn; one with others is
+                           rejected. Must live as long as the channel; default: any */
 } weir_channel_options;
 
 #define WEIR_CHANNEL_OPTIONS(...) WEIR_OPTIONS(weir_channel_options, __VA_ARGS__)

@@ -54,8 +54,10 @@ typedef struct weir_http_client_options {
     weir_group *group;     /* event loops, not a thread per channel; default: one of its own,
                               shut down with the client */
     weir_tls_context *tls; /* a client's; required for https; retained by its handlers, so it
-                              must live as long as the client */
-    weir_http_client_tls_fn *add_tls; /* weir_tls_add_client */
+                              must live as long as the client. Its .alpn is http/1.1 by default, and
+                              nothing else */
+    weir_http_client_tls_fn *add_tls; /* weir_tls_add_client; called once by the creation, for a
+                                         channel that is not connected */
     const char *proxy;                /* "http://host:3128", which is asked to CONNECT for https;
                                          "socks5://host:1080", which also resolves the names; either
                                          with "user:password@"; default: none */
@@ -81,6 +83,8 @@ typedef struct weir_http_client_options {
     const weir_http1_options *http1;                    /* copied */
     const weir_channel_options *channel_options;        /* copied */
     weir_resolver *resolver;                            /* default weir_resolver_default() */
+    weir_executor *loop; /* instead of a group, such as a loop of weir_loop_create; retained. It
+                            must run until the client is closed */
 } weir_http_client_options;
 
 #define WEIR_HTTP_CLIENT_OPTIONS(...) WEIR_OPTIONS(weir_http_client_options, __VA_ARGS__)
@@ -101,9 +105,9 @@ typedef struct weir_http_client_stats {
 
 /*
  * Creates a client. NULL options are the defaults.
- * Thread: any.  Keeps: group, resolver.  Gives: client.  Fails: -ENOMEM, -EINVAL (the log says
- * why), -ENOTSUP (a group with a thread per channel, or without event loops), and as
- * weir_group_create.
+ * Thread: any.  Keeps: group, loop, resolver.  Gives: client.  Fails: -ENOMEM, -EINVAL (the log
+ * says why), -EPROTONOSUPPORT (.tls has other protocols than http/1.1; the log names them),
+ * -ENOTSUP (a group with a thread per channel, or without event loops), and as weir_group_create.
  */
 WEIR_API WEIR_MUST_USE int weir_http_client_create(const weir_http_client_options *options,
                                                    weir_http_client **ret_client);
@@ -188,8 +192,9 @@ typedef struct weir_http_call_options {
 
 /*
  * Sends a request. Its target is a URL, unless `origin` is set. The client adds Host, User-Agent,
- * Accept-Encoding, Cookie, and Authorization if the URL has a userinfo, unless they are set. The
- * content may be NULL; its length is set by the client, that of streamed content by the caller
+ * Accept-Encoding (unless there is a Range: a part, status 206, is passed on as it was received),
+ * Cookie, and Authorization if the URL has a userinfo, unless they are set. The content may be
+ * NULL; its length is set by the client, that of streamed content by the caller
  * (WEIR_HTTP_UNKNOWN_LENGTH is chunked). If the request has "Expect: 100-continue", the content is
  * sent when the server asks for it, or after one second.
  *
@@ -299,8 +304,8 @@ WEIR_API WEIR_MUST_USE int weir_http_client_fetch(weir_http_client *client,
 
 /*
  * Fetches a whole response and waits for it.
- * Thread: any that may wait.  Gives: full, to be released as a message.  Fails: -EDEADLK, and as
- * weir_http_client_send and its event `end`, whose detail is logged.
+ * Thread: any that may wait.  Gives: full, to be released as a message.  Fails: -EDEADLK (on a
+ * loop), and as weir_http_client_send and its event `end`; the log says why.
  */
 WEIR_API WEIR_MUST_USE int weir_http_client_fetch_sync(weir_http_client *client,
                                                        const weir_http_fetch_options *options,

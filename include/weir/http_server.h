@@ -268,17 +268,21 @@ typedef struct weir_http_server_options {
     const char *const *addresses;     /* more, NULL-terminated */
     const char *tls_address;          /* HTTPS */
     const char *const *tls_addresses; /* more, NULL-terminated */
-    weir_tls_context *tls;            /* a server's; required for TLS; lent until the release */
-    int (*add_tls)(weir_pipeline *pipeline, weir_tls_context *context); /* weir_tls_add */
-    const weir_http_route *routes;                                      /* copied */
-    weir_http_router *router;                                           /* instead of routes */
-    uint64_t max_content;            /* bytes of a request's content; default 1 MiB */
-    const weir_http1_options *http1; /* copied */
-    weir_group *boss;                /* default: the workers */
-    weir_group *workers;             /* default: a group of its own, shut down with the server */
-    int threads;                     /* of that group; default as that of weir_group_options */
-    enum weir_io io;                 /* of that group */
-    int acceptors;                   /* as that of weir_server_options */
+    weir_tls_context *tls;            /* a server's; required for TLS; lent until the release. Its
+                                         .alpn has http/1.1 and http/1.0 by default, and nothing
+                                         else */
+    int (*add_tls)(weir_pipeline *pipeline,
+                   weir_tls_context *context); /* weir_tls_add; called once at the start, for a
+                                                  channel that is not connected */
+    const weir_http_route *routes;             /* copied */
+    weir_http_router *router;                  /* instead of routes */
+    uint64_t max_content;                      /* bytes of a request's content; default 1 MiB */
+    const weir_http1_options *http1;           /* copied */
+    weir_group *boss;                          /* default: the workers */
+    weir_group *workers; /* default: a group of its own, shut down with the server */
+    int threads;         /* of that group; default as that of weir_group_options */
+    enum weir_io io;     /* of that group */
+    int acceptors;       /* as that of weir_server_options */
     const weir_channel_options *child_options; /* half_closure and report_hangup are always on */
     bool proxy_protocol;                       /* connections begin with a PROXY header */
 
@@ -300,13 +304,15 @@ typedef struct weir_http_server_options {
                      are in the order of the addresses, those with TLS last */
     char *const *restart_argv;
     int64_t drain_timeout_ns; /* of weir_http_server_run; default 10 s */
+    weir_executor *loop;      /* instead of the groups, as that of weir_server_options */
 } weir_http_server_options;
 
 #define WEIR_HTTP_SERVER_OPTIONS(...) WEIR_OPTIONS(weir_http_server_options, __VA_ARGS__)
 
 /*
  * Starts a server and waits until all addresses are bound.
- * Thread: any that may wait.  Gives: server.  Fails: -EINVAL (the log says why), and as
+ * Thread: any that may wait.  Gives: server.  Fails: -EINVAL (the log says why), -EPROTONOSUPPORT
+ * (.tls has other protocols than http/1.1 and http/1.0; the log names them), and as
  * weir_http_router_create, weir_group_create and weir_server_start.
  */
 WEIR_API WEIR_MUST_USE int weir_http_server_start(const weir_http_server_options *options,

@@ -71,7 +71,8 @@ typedef struct weir_tls_options {
  * Adds the handler to a pipeline: last, or at `place`. The reason of a failure is in
  * weir_tls_reason, and logged.
  * Thread: any.  Lends until it returns: options.  Keeps: context.  Fails: -EINVAL (also a client
- * that verifies and has no server_name), WEIR_ETLS, and as weir_pipeline_add.
+ * that verifies and has no server_name), -EPROTONOSUPPORT (the context has protocols that are not
+ * in weir_channel_options.alpn), WEIR_ETLS, and as weir_pipeline_add.
  */
 WEIR_API WEIR_MUST_USE int weir_tls_add(weir_pipeline *pipeline, weir_tls_context *context);
 WEIR_API WEIR_MUST_USE int weir_tls_add_with(weir_pipeline *pipeline, weir_tls_context *context,

@@ -82,7 +82,8 @@ typedef struct weir_tls_context_options {
     const char *cipher_suites; /* TLS 1.3: "TLS_AES_128_GCM_SHA256:..." */
     const char *groups;        /* "X25519:P-256" */
     const char *alpn;          /* protocols, comma-separated, the preferred first: "h2,http/1.1". A
-                                  server rejects a client that offers only others */
+                                  server rejects a client that offers only others. Default: those of
+                                  the channel (weir_channel_options.alpn), such as http/1.1 */
 
     /* Session resumption. */
     int resumption;              /* default on; WEIR_OFF = every handshake is a full one */

@@ -122,10 +122,12 @@ enum weir_ws_code {
 
 /*
  * Begins the closing handshake behind the messages written before: sends the code and a reason of
- * at most 123 bytes (NULL = none), waits for the peer's answer, at most for close_timeout_ns, and
- * closes the channel. Messages that are received meanwhile are still passed on. `done` completes as
- * that of weir_channel_close. A channel that is not a WebSocket is closed.
- * Thread: any.  Keeps: done.  Fails: -EINVAL (a code that must not be sent, a long reason),
+ * at most 123 bytes (NULL = none), waits for the peer's answer and for the end of the connection,
+ * at most for close_timeout_ns in all, and longer only while the peer receives what was written
+ * before. Then the channel is closed. Messages that are received meanwhile are still passed on.
+ * `done` completes as that of weir_channel_close.
+ * Thread: any.  Keeps: done.  Fails: -EINVAL (a code that must not be sent, a long reason; a
+ * channel that is not a WebSocket: from other threads `done` fails, or a warning is logged),
  * -ENOMEM, WEIR_ECLOSED.
  */
 WEIR_API int weir_ws_close(weir_channel *channel, unsigned code, const char *reason,
@@ -174,7 +176,7 @@ typedef struct weir_ws_options {
     bool control_frames; /* pings and pongs are passed on, too; pings are answered either way */
     int64_t ping_interval_ns; /* pings a peer that has been silent for this long, and closes if it
                                  stays so; default 30 s; at most a quarter later */
-    int64_t close_timeout_ns; /* for the peer's answer to a close; default 5 s */
+    int64_t close_timeout_ns; /* for the peer's answer to a close, and its end; default 5 s */
 
     /* permessage-deflate */
     bool deflate;            /* offered by a client, accepted by a server */
@@ -207,13 +209,14 @@ typedef struct weir_ws_client_options {
     const char *url;           /* "ws://host:port/path?query", "wss://..."; "user:password@" before
                                   the host becomes an Authorization field */
     const weir_ws_options *ws; /* required: its init */
-    weir_group *group;         /* event loops; required */
+    weir_group *group;         /* event loops; required, or loop */
     weir_tls_context *tls;     /* a client's; required for wss; must outlive the connection */
     weir_http_client_tls_fn *add_tls;            /* weir_tls_add_client */
     const weir_http_headers *headers;            /* more headers of the request; copied */
     int64_t connect_timeout_ns;                  /* up to the response; default 10 s */
     const weir_channel_options *channel_options; /* copied */
     weir_resolver *resolver;                     /* default weir_resolver_default() */
+    weir_executor *loop; /* instead of a group, such as the loop of another channel */
 } weir_ws_client_options;
 
 #define WEIR_WS_CLIENT_OPTIONS(...) WEIR_OPTIONS(weir_ws_client_options, __VA_ARGS__)
@@ -224,12 +227,13 @@ typedef struct weir_ws_client_options {
  * answered 404, expected 101". Redirections are not followed. Cancelling `done` aborts the attempt.
  *
  * Its errors are those of weir_client_connect and TLS; -EACCES (status 401 or 403), -ECONNREFUSED
- * (another status), WEIR_EMALFORMED (the response is not that of RFC 6455, or selects what was not
- * offered), WEIR_ETOOLONG (its headers), WEIR_ECLOSED and WEIR_ECUTOFF (the connection ended),
- * -ETIMEDOUT, WEIR_ECANCELED, and that of `init`.
- * Thread: any.  Lends until it returns: options.  Keeps: done, and group and resolver until it is
- * open.  Fails: -EINVAL (the log says why), -ENOMEM, -ENOTSUP (a group without event loops, or with
- * a thread per channel), WEIR_EREJECTED (the group has shut down).
+ * (another status), -EPROTONOSUPPORT (.tls has other protocols than http/1.1), WEIR_EMALFORMED (the
+ * response is not that of RFC 6455, or selects what was not offered), WEIR_ETOOLONG (its headers),
+ * WEIR_ECLOSED and WEIR_ECUTOFF (the connection ended), -ETIMEDOUT, WEIR_ECANCELED, and that of
+ * `init`.
+ * Thread: any.  Lends until it returns: options.  Keeps: done, and group, loop and resolver until
+ * it is open.  Fails: -EINVAL (the log says why), -ENOMEM, -ENOTSUP (a group without event loops,
+ * or with a thread per channel), WEIR_EREJECTED (the group has shut down).
  */
 WEIR_API WEIR_MUST_USE int weir_ws_connect(const weir_ws_client_options *options,
                                            weir_promise *done);

@@ -26,6 +26,7 @@
 #define DATAGRAM_SIZE_JOINED 65535 /* the most that the kernel joins */
 #define SOCKET_OPTIONS_MAX 1024
 #define UNIX_MODE_MAX 0777
+#define ALPN_MAX 255
 
 /* Guards `options` between threads that read them and the loop that changes them; both are rare. */
 static weir__mutex lock = WEIR__MUTEX_INIT;
@@ -58,6 +59,8 @@ static const char *find_invalid(const weir_channel_options *options)
         return "socket_option_count is too large, or socket_options is NULL";
     if (options->offload_when_blocking != NULL && weir__group_grows(options->offload_when_blocking))
         return "offload_when_blocking is a group with a thread per channel";
+    if (options->alpn != NULL && (options->alpn[0] == '\0' || strlen(options->alpn) > ALPN_MAX))
+        return "alpn is empty, or longer than 255 characters";
     return NULL;
 }
 

@@ -507,6 +507,7 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
 /* ---- creation ---- */
 
 struct setup {
+    weir_channel *channel;
     weir_tls_context *context;
     const weir_tls_options *options;
     bool *ret_has_reason; /* of the failure */
@@ -521,6 +522,18 @@ static int reject_name(const char *name)
     return weir__tls_log_reason(false, -EINVAL);
 }
 
+static int check_protocols(const weir_tls_context *context, const weir__openssl_context *current,
+                           const char *protocols)
+{
+    char reason[WEIR__TLS_REASON_SIZE];
+    int err = weir__openssl_context_check_protocols(current, protocols, reason);
+
+    if (err == 0)
+        return 0;
+    weir__tls_set_reason(reason);
+    return weir__tls_log_reason(weir__tls_context_is_server(context), err);
+}
+
 static int create_session(const struct setup *setup, weir__openssl_session **ret_session)
 {
     weir_tls_context *context = setup->context;
@@ -532,12 +545,19 @@ static int create_session(const struct setup *setup, weir__openssl_session **ret
     };
     weir__openssl_context *current =
         weir__tls_context_snapshot(context, &session_options.pause_at_hello);
-    int err = -EINVAL;
+    weir_channel_options channel_options;
+    int err;
 
-    if (is_server || server_name != NULL || !weir__openssl_context_verifies_names(current))
+    weir_channel_get_options(setup->channel, &channel_options);
+    session_options.protocols = channel_options.alpn;
+    err = check_protocols(context, current, session_options.protocols);
+    if (err == 0 && !is_server && server_name == NULL &&
+        weir__openssl_context_verifies_names(current))
+        err = -EINVAL;
+    if (err == 0)
         err = weir__openssl_session_create(current, &session_options, ret_session);
     weir__openssl_context_release(current);
-    *setup->ret_has_reason = err == -EINVAL;
+    *setup->ret_has_reason = err == -EINVAL || err == -EPROTONOSUPPORT;
     return err == -EINVAL ? reject_name(server_name) : err;
 }
 
@@ -631,8 +651,9 @@ int weir_tls_add_with(weir_pipeline *pipeline, weir_tls_context *context,
     if (own.close_timeout_ns == 0)
         own.close_timeout_ns = CLOSE_TIMEOUT_NS;
     if (err == 0)
-        err = weir_pipeline_add(pipeline, own.place, &weir__tls_handler.handler,
-                                &(const struct setup){context, &own, &has_reason});
+        err = weir_pipeline_add(
+            pipeline, own.place, &weir__tls_handler.handler,
+            &(const struct setup){weir_pipeline_channel(pipeline), context, &own, &has_reason});
     if (err < 0 && own.handshake != NULL)
         (void)weir_promise_fail(own.handshake, err, NULL);
     return err < 0 && !has_reason ? weir__tls_fail_add(err) : err;

@@ -122,7 +122,8 @@ static int chat(struct life *life)
 
 static void live(struct life *life)
 {
-    weir__openssl_session_options client = {.server_name = "other.test", .cache_key = "key"};
+    weir__openssl_session_options client = {
+        .server_name = "other.test", .cache_key = "key", .protocols = "h2"};
     weir__openssl_session_options server = {.pause_at_hello = life->chosen != NULL};
 
     life->client_err = weir__openssl_session_create(life->client_context, &client, &life->client);
@@ -158,7 +159,7 @@ static struct life new_life(enum weir_tls_version version, bool asks)
         .client_context = session_pair_context(
             WEIR_TLS_CONTEXT_OPTIONS(.ca_pem = pki()->ca,
                                      .certificate_pem = pki()->client.certificate,
-                                     .key_pem = pki()->client.key, .alpn = "h2"),
+                                     .key_pem = pki()->client.key),
             false),
         .server_context = server_of(asks ? &pki()->server : &pki()->other, version),
         .chosen = asks ? server_of(&pki()->other, version) : NULL,

@@ -154,7 +154,9 @@ static bool is_compressible(const weir__http_compression *compression,
     int64_t length = weir_http_response_content_length(response);
     int status = weir_http_response_status(response);
 
-    if (status < 200 || status == 204 || status == 206 || status == 304 || type.data == NULL)
+    if (status == 304 && length == 0)
+        length = WEIR_HTTP_UNKNOWN_LENGTH; /* not set */
+    if (status < 200 || status == 204 || status == 206)
         return false;
     if (length != WEIR_HTTP_UNKNOWN_LENGTH && length < compression->min_length)
         return false;
@@ -162,6 +164,8 @@ static bool is_compressible(const weir__http_compression *compression,
         weir_http_headers_get(headers, WEIR_HTTP_CONTENT_RANGE).data != NULL ||
         weir_http_headers_have_token(headers, WEIR_HTTP_CACHE_CONTROL, "no-transform"))
         return false;
+    if (type.data == NULL)
+        return status == 304; /* of any type */
     return is_listed(compression, weir__http_trimmed(weir__http_cut(&type, ';')));
 }
 
@@ -423,11 +427,37 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
     weir_fire_read(ctx, msg);
 }
 
+/* With the ETag and Vary of the 200 that it stands for, and without the length of other content.
+ * The fields of the content that say which it would be are for us only (RFC 9110 15.4.5). */
+static void write_not_modified(weir_ctx *ctx, struct state *state, weir_msg *msg,
+                               weir_promise *done)
+{
+    weir_http_response *response = weir_http_response_of(msg);
+    weir_http_headers *headers = weir_http_response_headers(response);
+    int err = 0;
+
+    if (is_compressible(state->compression, response)) {
+        err = weir__http_vary_add(headers, "Accept-Encoding");
+        if (err == 0 && state->coding != NULL && !response->is_file)
+            err = change_head(state, response, WEIR_HTTP_UNKNOWN_LENGTH);
+    }
+    (void)weir_http_headers_remove(headers, WEIR_HTTP_CONTENT_TYPE);
+    (void)weir_http_headers_remove(headers, WEIR_HTTP_CONTENT_ENCODING);
+    if (err < 0)
+        weir__http_fail_write(ctx, msg, done, err);
+    else
+        weir_write(ctx, msg, done);
+}
+
 static void write_head(weir_ctx *ctx, struct state *state, weir_msg *msg, weir_promise *done)
 {
     weir_http_response *response = weir_http_response_of(msg);
     int err = 0;
 
+    if (weir_http_response_status(response) == 304) {
+        write_not_modified(ctx, state, msg, done);
+        return;
+    }
     if (weir__http_is_interim(response) || !is_compressible(state->compression, response)) {
         weir_write(ctx, msg, done);
         return;

@@ -256,6 +256,25 @@ static struct cookie *find_same(weir_http_cookie_jar *jar, const struct cookie *
     return NULL;
 }
 
+/* The least recently used cookie of a domain; a secure one only if there is no other, for a plain
+ * connection can set any number. */
+static struct cookie *find_least_used(weir_http_cookie_jar *jar, weir_span domain)
+{
+    struct cookie *secure = NULL;
+
+    weir_list_foreach (link, &jar->by_use) {
+        struct cookie *cookie = WEIR_CONTAINER_OF(link, struct cookie, by_use);
+
+        if (!weir_span_equal(cookie->domain, domain))
+            continue;
+        if (!cookie->is_secure)
+            return cookie;
+        if (secure == NULL)
+            secure = cookie;
+    }
+    return secure;
+}
+
 /* Makes room for a cookie: of its domain, and in all. */
 static void make_room(weir_http_cookie_jar *jar, weir_span domain, int64_t now)
 {
@@ -269,43 +288,44 @@ static void make_room(weir_http_cookie_jar *jar, weir_span domain, int64_t now)
         else
             count += weir_span_equal(cookie->domain, domain);
     }
-    if (count >= jar->max_per_domain) {
-        weir_list_foreach (link, &jar->by_use) {
-            cookie = WEIR_CONTAINER_OF(link, struct cookie, by_use);
-            if (weir_span_equal(cookie->domain, domain)) {
-                forget(jar, cookie);
-                break;
-            }
-        }
-    }
+    if (count >= jar->max_per_domain)
+        forget(jar, find_least_used(jar, domain));
     if (jar->count >= jar->max_cookies)
         forget_least_used(jar);
 }
 
-/* True if a cookie from a plain connection would shadow a secure one (RFC 6265bis 5.7). */
-static bool shadows_secure(weir_http_cookie_jar *jar, const struct cookie *cookie,
-                           const struct host *host)
+/* True if one of the domains is the other or below it. */
+static bool are_related(weir_span a, weir_span b)
 {
-    weir_span domain = host_span(host);
-    struct cookie *found;
+    weir_span longer = a.length > b.length ? a : b, other = a.length > b.length ? b : a;
+    size_t above = longer.length - other.length;
 
-    for (; domain.length > 0; weir__http_cut(&domain, '.')) {
-        weir_list_foreach (link, bucket_of(jar, domain)) {
-            found = cookie_in(link);
-            if (found->is_secure && weir_span_equal(found->name, cookie->name) &&
-                weir_span_equal(found->domain, domain) && is_below(cookie->path, found->path))
-                return true;
-        }
+    if (memcmp(longer.data + above, other.data, other.length) != 0)
+        return false;
+    return above == 0 || (longer.data[above - 1] == '.' && !ends_in_number(longer));
+}
+
+/* True if a cookie from a plain connection would shadow a secure one (RFC 6265bis 5.7): of a domain
+ * above, or below, whose hosts get both. */
+static bool shadows_secure(const weir_http_cookie_jar *jar, const struct cookie *cookie,
+                           int64_t now)
+{
+    weir_list_foreach (link, &jar->by_use) {
+        const struct cookie *found = WEIR_CONTAINER_OF(link, struct cookie, by_use);
+
+        if (found->is_secure && found->expires > now &&
+            weir_span_equal(found->name, cookie->name) &&
+            are_related(found->domain, cookie->domain) && is_below(cookie->path, found->path))
+            return true;
     }
     return false;
 }
 
-static int put(weir_http_cookie_jar *jar, struct cookie *cookie, const struct host *host,
-               bool from_secure, int64_t now)
+static int put(weir_http_cookie_jar *jar, struct cookie *cookie, bool from_secure, int64_t now)
 {
     struct cookie *same;
 
-    if (!from_secure && shadows_secure(jar, cookie, host)) {
+    if (!from_secure && shadows_secure(jar, cookie, now)) {
         weir_memory_free(cookie);
         return -EPERM;
     }
@@ -379,7 +399,7 @@ int weir__http_cookie_jar_store_at(weir_http_cookie_jar *jar, const weir_http_ur
     cookie->is_host_only = is_host_only;
     cookie->expires = expiry_of(&set, now);
     weir__mutex_lock(&jar->mutex);
-    err = put(jar, cookie, &host, is_secure(uri), now);
+    err = put(jar, cookie, is_secure(uri), now);
     weir__mutex_unlock(&jar->mutex);
     return err;
 }

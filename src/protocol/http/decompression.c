@@ -14,6 +14,7 @@
 
 #include "protocol/http/compression.h"
 #include "protocol/http/refusal.h"
+#include "protocol/http/reset.h"
 
 #define PIECE_MIN 1024
 #define PIECE_MAX 65536
@@ -92,8 +93,8 @@ static int answer(weir_ctx *ctx, int status, const char *detail)
 }
 
 /*
- * A server answers and closes; if its response has begun, it can only close. A client fires the
- * error and closes.
+ * A server answers and closes; if its response has begun, it can only reset the connection, so that
+ * the client does not take the part for all of it. A client fires the error and closes.
  */
 static int refuse(weir_ctx *ctx, struct state *state, int err, const char *detail)
 {
@@ -106,7 +107,10 @@ static int refuse(weir_ctx *ctx, struct state *state, int err, const char *detai
         weir__http_refusal_fire(ctx, status, detail);
         return 0;
     }
-    weir_close(ctx, NULL);
+    if (state->is_client)
+        weir_close(ctx, NULL);
+    else
+        weir__http_reset(weir_ctx_channel(ctx));
     return state->is_client || err == -ENOMEM ? weir_msg_decoder_fail(ctx, err, detail) : 0;
 }
 
@@ -126,12 +130,12 @@ static const char *detail_of(int err)
 
 /* ---- decoding ---- */
 
-/* Responses that have no content, whatever their headers say. */
-static bool has_no_content(const struct state *state, const weir_http_response *response)
+/* Responses that have no content, whatever their headers say, or a part of it only. */
+static bool is_not_whole(const struct state *state, const weir_http_response *response)
 {
     int status = weir_http_response_status(response);
 
-    return state->is_head || status < 200 || status == 204 || status == 304;
+    return state->is_head || status < 200 || status == 204 || status == 206 || status == 304;
 }
 
 /* The head that is decoded on this side; NULL for every other message. */
@@ -193,7 +197,7 @@ static int read_head(weir_ctx *ctx, struct state *state, weir_msg *msg, weir_htt
     state->is_refused = false;
     if (!state->is_client)
         state->has_response = false;
-    if (response == NULL || !has_no_content(state, response))
+    if (response == NULL || !is_not_whole(state, response))
         err = begin_content(ctx, state, msg, headers);
     if (err == 0 && !state->is_refused)
         *ret_msg = weir_msg_retain(msg);

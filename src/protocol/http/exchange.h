@@ -120,7 +120,7 @@ struct weir_http_exchange {
     bool is_continue_due;    /* the client waits for status 100 */
     bool is_head;            /* the request is HEAD: no content is written */
     bool has_ended_response; /* up to its end */
-    bool has_encoded_slash;  /* in the value of "{name*}" */
+    bool has_encoded_slash;  /* in the value of "{name*}"; without one, of any parameter */
 
     weir_ctx *ctx;
     weir_executor *loop;

@@ -90,7 +90,8 @@ static int decode_path(weir_span path, uint8_t *to, size_t *ret_length)
 /*
  * The value of a rest has slashes again. It is in the exchange's own copy of the path. An encoded
  * slash in it was part of a segment, which no literal of a more specific route could match; the
- * handler would see the path of that route. So only routes that allow it are found.
+ * handler would see the path of that route. So only routes that allow it are found. Other
+ * parameters may have one, which files do not take for a separator either.
  */
 static const weir__http_route *restore_slashes(weir_http_exchange *exchange,
                                                const weir__http_route *route)
@@ -98,10 +99,13 @@ static const weir__http_route *restore_slashes(weir_http_exchange *exchange,
     weir_span value;
     uint8_t *bytes;
 
+    for (size_t i = route->has_rest ? route->parameter_count - 1 : 0; i < route->parameter_count;
+         i++)
+        if (weir_span_find(exchange->values[i], '/') >= 0)
+            exchange->has_encoded_slash = true;
     if (!route->has_rest)
         return route;
     value = exchange->values[route->parameter_count - 1];
-    exchange->has_encoded_slash = memchr(value.data, '/', value.length) != NULL;
     if (exchange->has_encoded_slash && !route->given.encoded_slashes)
         return &not_found;
     bytes = weir__http_exchange_extra(exchange);

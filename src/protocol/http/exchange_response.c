@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/no_stack_protector.h"
 #include "protocol/http/exchange.h"
+#include "protocol/http/filters.h"
 #include "protocol/http/post.h"
 #include "protocol/http/reset.h"
 
@@ -115,6 +116,18 @@ static int64_t length_of(weir_msg *body)
     return WEIR_HTTP_UNKNOWN_LENGTH;
 }
 
+/* Of a 304: the filter that compresses asks what the content would be; the client is not told. */
+static void remove_content_fields(weir_http_exchange *exchange, weir_http_response *response)
+{
+    weir_pipeline *pipeline = weir_channel_pipeline(weir_ctx_channel(exchange->ctx));
+    weir_http_headers *headers = weir_http_response_headers(response);
+
+    if (weir_pipeline_find_handler(pipeline, &weir__http_compression_handler) != NULL)
+        return;
+    (void)weir_http_headers_remove(headers, WEIR_HTTP_CONTENT_TYPE);
+    (void)weir_http_headers_remove(headers, WEIR_HTTP_CONTENT_ENCODING);
+}
+
 static void write_whole(weir_http_exchange *exchange, weir_http_response *response, weir_msg *body,
                         weir_promise *done)
 {
@@ -122,6 +135,8 @@ static void write_whole(weir_http_exchange *exchange, weir_http_response *respon
     int64_t length = length_of(body);
 
     response->is_file = weir_file_range_of(body) != NULL;
+    if (response->status == 304)
+        remove_content_fields(exchange, response);
     write_head(exchange, response, length, true);
     if (exchange->connection == NULL || length == 0 || !has_content) {
         weir_msg_release(body);

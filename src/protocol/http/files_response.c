@@ -334,9 +334,12 @@ static int send_content(const struct response *response, const weir__http_condit
     return err < 0 ? err : send_part(response, 200, 0, response->representation->size);
 }
 
+/* What the content would be is not sent (exchange_response.c). */
 static int not_modified(const struct response *response)
 {
-    int err = add_validators(response);
+    int err = add_content_fields(response, response->file->type);
+
+    (void)weir_http_headers_remove(response->headers, WEIR_HTTP_ACCEPT_RANGES);
 
     return err < 0 ? err : send_part(response, 304, 0, response->representation->size);
 }

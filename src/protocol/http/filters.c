@@ -6,6 +6,8 @@
 #include <weir/error.h>
 #include <weir/pipeline.h>
 
+#include "protocol/http/reset.h"
+
 #define VARY_MAX 256 /* longer ones get another line */
 
 void weir__http_filters_remove(weir_pipeline *pipeline)
@@ -58,5 +60,5 @@ void weir__http_fail_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done, int
         weir_ctx_report(ctx, done, err, "a filter cannot change the response");
     else
         weir_fire_error(ctx, err, "a filter cannot change the response");
-    weir_close(ctx, NULL);
+    weir__http_reset(weir_ctx_channel(ctx));
 }

@@ -53,8 +53,9 @@ bool weir__http_is_interim(const weir_http_response *response);
 /* Adds a name to Vary, unless it is there. Fails as weir_http_headers_add. */
 int weir__http_vary_add(weir_http_headers *headers, const char *name);
 
-/* Fails the write of a response that a filter could not change, and closes the connection: the
- * client must not take what follows for another response. Takes: msg, which may be NULL. */
+/* Fails the write of a response that a filter could not change, and resets the connection: the
+ * client must take neither a part for the whole nor what follows for another response. Takes: msg,
+ * which may be NULL. */
 void weir__http_fail_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done, int err);
 
 /* ---- responses that a filter makes itself ---- */

@@ -16,8 +16,26 @@ enum {
     ENDED,
 };
 
+/* Parts of the extensions of a chunk (RFC 9112 7.1.1). */
+enum {
+    SEMICOLON, /* expected, behind blanks */
+    BEFORE_NAME,
+    NAME,
+    EQUALS, /* or a semicolon expected, behind a name and blanks */
+    BEFORE_VALUE,
+    VALUE,
+    QUOTED,
+    ESCAPED,
+    BEHIND_QUOTED,
+};
+
 #define SIZE_DIGITS_MAX 16
+/* Extensions are not for us, and a peer must not make us read them for ever. A chunk may have 4 KiB
+ * of them. All together may have 128 bytes a chunk and as many as there is content, signatures say,
+ * and 16 KiB more. */
 #define EXTENSIONS_MAX 4096
+#define EXTENSIONS_USUAL 128
+#define EXCESS_MAX (16 * 1024)
 #define GATHER_MAX 2048 /* chunks up to this size are copied together */
 
 void weir__http1_body_init(weir__http1_body *body, const weir__http1_framing *framing)
@@ -59,23 +77,63 @@ static int take(weir_buf *in, uint64_t length, weir_buf **ret_content)
 
 /* ---- chunks ---- */
 
-/* Extensions are not for us; a client must not make us read them for ever. */
+static bool is_blank(uint8_t byte)
+{
+    return byte == ' ' || byte == '\t';
+}
+
+/* Behind a name or a value. -1 if the byte must not follow. */
+static int part_behind(int part, uint8_t byte)
+{
+    if (is_blank(byte))
+        return part == NAME || part == EQUALS ? EQUALS : SEMICOLON;
+    if (byte == ';')
+        return BEFORE_NAME;
+    return byte == '=' && (part == NAME || part == EQUALS) ? BEFORE_VALUE : -1;
+}
+
+/* The part of the extensions that the byte belongs to; -1 if it must not follow. */
+static int next_part(int part, uint8_t byte)
+{
+    bool is_token = weir__http_char_is(byte, WEIR__HTTP_TOKEN);
+
+    switch (part) {
+    case BEFORE_NAME:
+        return is_token ? NAME : is_blank(byte) ? BEFORE_NAME : -1;
+    case BEFORE_VALUE:
+        return is_token ? VALUE : byte == '"' ? QUOTED : is_blank(byte) ? BEFORE_VALUE : -1;
+    case NAME:
+    case VALUE:
+        return is_token ? part : part_behind(part, byte);
+    case QUOTED:
+        if (byte == '"')
+            return BEHIND_QUOTED;
+        return !weir__http_char_is(byte, WEIR__HTTP_VALUE) ? -1 : byte == '\\' ? ESCAPED : QUOTED;
+    case ESCAPED:
+        return weir__http_char_is(byte, WEIR__HTTP_VALUE) ? QUOTED : -1;
+    default:
+        return part_behind(part, byte);
+    }
+}
+
 static int read_extension(weir__http1_body *body, weir__http1_parser *parser, weir_buf *in)
 {
     weir_span bytes = weir_buf_span(in);
-    const uint8_t *stop = weir__http1_scan_value(bytes.data, bytes.data + bytes.length);
-    size_t length = (size_t)(stop - bytes.data);
+    size_t length = 0;
+    int part = body->part;
 
+    while (length < bytes.length && bytes.data[length] != '\r' && part >= 0)
+        part = next_part(part, bytes.data[length++]);
     if (length > (size_t)(EXTENSIONS_MAX - body->extension))
         return refuse(parser, "chunk extensions longer than 4 KiB");
     body->extension = (uint16_t)(body->extension + length);
-    (void)weir_buf_skip(in, length);
-    if (length == bytes.length)
-        return 1;
-    if (*stop != '\r')
-        return refuse(parser, "chunk size line does not end with CRLF");
-    (void)weir_buf_skip(in, 1);
-    body->state = SIZE_LF;
+    if (part >= 0 && length < bytes.length)
+        body->state = SIZE_LF;
+    if (part < 0 ||
+        (body->state == SIZE_LF && part != NAME && part != VALUE && part != BEHIND_QUOTED))
+        return refuse(parser, "malformed chunk extension");
+    body->part = (uint8_t)part;
+    (void)weir_buf_skip(in, length + (body->state == SIZE_LF));
     return 1;
 }
 
@@ -92,11 +150,12 @@ static int read_size(weir__http1_body *body, weir__http1_parser *parser, uint64_
         (void)weir_buf_skip(in, 1);
         return 1;
     }
-    if (body->digits == 0 || (byte != ';' && byte != '\r'))
+    if (body->digits == 0 || (byte != ';' && byte != '\r' && !is_blank(byte)))
         return refuse(parser, "malformed chunk size");
     if (body->left > max_chunk)
         return refuse(parser, "chunk larger than the limit");
-    body->state = byte == ';' ? EXTENSION : SIZE_LF;
+    body->state = byte == '\r' ? SIZE_LF : EXTENSION;
+    body->part = byte == ';' ? BEFORE_NAME : SEMICOLON;
     (void)weir_buf_skip(in, 1);
     return 1;
 }
@@ -115,8 +174,17 @@ static int read_byte(weir__http1_body *body, weir__http1_parser *parser, weir_bu
 /* Behind the size line: data, or trailers behind the last chunk. */
 static int begin_chunk(weir__http1_body *body, weir__http1_parser *parser, weir_buf *in)
 {
+    uint64_t excess = (uint64_t)body->excess + body->extension;
     int result = read_byte(body, parser, in, '\n', body->left > 0 ? DATA : TRAILERS);
 
+    if (result > 0 && body->extension > 0) {
+        excess =
+            excess > EXTENSIONS_USUAL + body->left ? excess - EXTENSIONS_USUAL - body->left : 0;
+        if (excess > EXCESS_MAX)
+            return refuse(parser, "more chunk extensions than content");
+        body->excess = (uint16_t)excess;
+        body->extension = 0;
+    }
     if (result > 0 && body->state == TRAILERS)
         weir__http1_parser_init_trailers(parser);
     body->digits = 0;

@@ -14,7 +14,9 @@ typedef struct weir__http1_body {
     uint8_t content;    /* enum weir__http1_content */
     uint8_t state;      /* of chunked content */
     uint8_t digits;     /* of the size of the chunk */
-    uint16_t extension; /* bytes of extensions in this message */
+    uint8_t part;       /* of its extensions */
+    uint16_t extension; /* their bytes */
+    uint16_t excess;    /* bytes of extensions in this message, beyond what chunks may have */
     uint64_t left;      /* bytes of the content or of the chunk */
     weir_http_end *end; /* receives trailers; NULL = none yet */
 } weir__http1_body;

@@ -50,11 +50,13 @@ static void write_informational(weir_ctx *ctx, weir__http1_server *server,
 }
 
 /* Persistence ends with this response if anyone wants that, and if it is unknown whether the client
- * will send the content that it has announced. */
+ * will send the content that it has announced. Behind a CONNECT that is refused there may be bytes
+ * for the tunnel, which are no requests. */
 static bool closes_after(const weir__http1_server *server, const weir_http_response *response)
 {
     return !server->is_persistent || response->closes || server->is_draining ||
-           server->awaits_continue || server->requests >= server->config->max_requests;
+           server->awaits_continue || server->method == WEIR_HTTP_METHOD_CONNECT ||
+           server->requests >= server->config->max_requests;
 }
 
 static bool is_tunnel(const weir__http1_server *server, int status)

@@ -14,6 +14,7 @@
 #include <weir/text_codecs.h>
 
 #include "base/options.h"
+#include "protocol/http/alpn.h"
 
 #define SUBSYSTEM "http client"
 #define IDLE_TIMEOUT_NS weir_seconds(30)
@@ -42,6 +43,22 @@ char *weir__http_client_copy(weir_span text)
         copy[text.length] = '\0';
     }
     return copy;
+}
+
+const char *weir__http_redact(const char *url, char buffer[WEIR__HTTP_REDACTED_SIZE])
+{
+    const char *scheme = strstr(url, "://"), *end = strrchr(url, '@');
+    const char *begin = scheme != NULL ? scheme + 3 : url;
+    weir_http_uri uri;
+
+    if (weir_http_uri_parse(weir_span_of_text(url), &uri) == 0 && uri.host.data != NULL)
+        end =
+            uri.userinfo.data != NULL ? (const char *)uri.host.data - uri.is_ip_literal - 1 : NULL;
+    if (end == NULL || end < begin)
+        (void)snprintf(buffer, WEIR__HTTP_REDACTED_SIZE, "%s", url);
+    else
+        (void)snprintf(buffer, WEIR__HTTP_REDACTED_SIZE, "%.*s***%s", (int)(begin - url), url, end);
+    return buffer;
 }
 
 int weir__http_basic_credentials(weir_span userinfo, char **ret_credentials)
@@ -131,6 +148,8 @@ static int check(const weir_http_client_options *options)
 {
     if ((options->tls != NULL) != (options->add_tls != NULL))
         return weir__options_reject(SUBSYSTEM, NULL, ".tls and .add_tls are for each other");
+    if (options->group != NULL && options->loop != NULL)
+        return weir__options_reject(SUBSYSTEM, NULL, ".group and .loop are mutually exclusive");
     return weir__options_check(SUBSYSTEM, NULL, WEIR__OPTION_FROM(options, max_connections, 0),
                                WEIR__OPTION_FROM(options, max_waiting, WEIR_OFF),
                                WEIR__OPTION_FROM(options, idle_timeout_ns, WEIR_OFF),
@@ -139,6 +158,13 @@ static int check(const weir_http_client_options *options)
                                WEIR__OPTION_FROM(options, progress_timeout_ns, WEIR_OFF),
                                WEIR__OPTION_FROM(options, timeout_ns, WEIR_OFF),
                                WEIR__OPTION_FROM(options, max_redirects, WEIR_OFF));
+}
+
+static int add_tls(weir_pipeline *pipeline, const void *options_)
+{
+    const weir_http_client_options *options = options_;
+
+    return options->add_tls(pipeline, options->tls, "localhost");
 }
 
 static int copy_options(weir_http_client *client, const weir_http_client_options *options)
@@ -168,7 +194,8 @@ static int copy_options(weir_http_client *client, const weir_http_client_options
     own->max_redirects = (int)default_to(own->max_redirects, MAX_REDIRECTS);
     if (client->channel.connect_timeout_ns == 0)
         client->channel.connect_timeout_ns = own->connect_timeout_ns;
-    return 0;
+    client->channel.alpn = WEIR__HTTP_CLIENT_ALPN;
+    return own->tls != NULL ? weir__http_alpn_check(client->channel.alpn, add_tls, own) : 0;
 }
 
 static int copy_texts(weir_http_client *client, const weir_http_client_options *options)
@@ -214,6 +241,14 @@ static int read_userinfo(weir_http_client *client, weir_span userinfo)
                       : weir_buf_create_from(decoded, (size_t)length, &client->proxy_userinfo);
 }
 
+static int reject_proxy(const char *text, const char *reason)
+{
+    char buffer[WEIR__HTTP_REDACTED_SIZE];
+
+    return weir__options_reject(SUBSYSTEM, NULL, ".proxy \"%s\": %s",
+                                weir__http_redact(text, buffer), reason);
+}
+
 static int read_proxy(weir_http_client *client, const char *text)
 {
     weir_http_uri uri;
@@ -223,14 +258,13 @@ static int read_proxy(weir_http_client *client, const char *text)
     if (text == NULL)
         return 0;
     if (weir_http_uri_parse(weir_span_of_text(text), &uri) < 0 || uri.host.length == 0)
-        return weir__options_reject(SUBSYSTEM, NULL, ".proxy \"%s\" is not a URL", text);
+        return reject_proxy(text, "expected a URL such as http://host:3128");
     if (is_text(uri.scheme, "http"))
         client->proxy = WEIR__HTTP_PROXY_HTTP;
     else if (is_text(uri.scheme, "socks5") || is_text(uri.scheme, "socks5h"))
         client->proxy = WEIR__HTTP_PROXY_SOCKS5;
     else
-        return weir__options_reject(SUBSYSTEM, NULL, ".proxy \"%s\": expected http or socks5",
-                                    text);
+        return reject_proxy(text, "expected http or socks5");
     port = uri.port >= 0 ? uri.port : client->proxy == WEIR__HTTP_PROXY_HTTP ? 3128 : 1080;
     err = weir_buf_create(uri.host.length + 16, 0, &address);
     if (err < 0)
@@ -243,23 +277,27 @@ static int read_proxy(weir_http_client *client, const char *text)
     }
     weir_buf_release(address);
     if (err == -EINVAL)
-        return weir__options_reject(SUBSYSTEM, NULL, ".proxy \"%s\": wrong user or password", text);
+        return reject_proxy(text, "malformed user or password");
     return err;
 }
 
 /* ---- creation ---- */
 
+/* NULL if the options have a loop. */
 static int find_group(const weir_http_client_options *options, weir_group **ret_group)
 {
     enum weir_io io;
 
-    if (options->group == NULL)
+    if (options->group == NULL && options->loop == NULL)
         return weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .name = "http"), ret_group);
-    io = weir_group_count(options->group) > 0 ? weir_loop_io(weir_group_at(options->group, 0))
-                                              : WEIR_IO_BLOCKING;
+    if (options->loop != NULL)
+        io = weir_loop_io(options->loop);
+    else
+        io = weir_group_count(options->group) > 0 ? weir_loop_io(weir_group_at(options->group, 0))
+                                                  : WEIR_IO_BLOCKING;
     if (io == WEIR_IO_NONE || io == WEIR_IO_BLOCKING)
         return -ENOTSUP;
-    *ret_group = weir_group_retain(options->group);
+    *ret_group = options->loop == NULL ? weir_group_retain(options->group) : NULL;
     return 0;
 }
 
@@ -274,7 +312,7 @@ static void init_shard(weir_http_client *client, weir__http_shard *shard, weir_e
 static int create(const weir_http_client_options *options, weir_group *group,
                   weir_http_client **ret_client)
 {
-    size_t count = weir_group_count(group);
+    size_t count = group != NULL ? weir_group_count(group) : 1;
     weir_http_client *client =
         weir__http_client_alloc(sizeof(*client) + count * sizeof(client->shards[0]));
     int err;
@@ -295,12 +333,14 @@ static int create(const weir_http_client_options *options, weir_group *group,
         weir__http_client_release_memory(client);
         return err;
     }
-    client->options.group = weir_group_retain(group);
-    client->terminated = weir_promise_retain(weir_group_termination(group));
+    client->options.group = group != NULL ? weir_group_retain(group) : NULL;
+    client->terminated = weir_promise_retain(
+        group != NULL ? weir_group_termination(group) : weir_executor_termination(options->loop));
     if (options->resolver != NULL)
         client->options.resolver = weir_resolver_retain(options->resolver);
     for (size_t i = 0; i < count; i++) {
-        init_shard(client, &client->shards[i], weir_group_at(group, i));
+        init_shard(client, &client->shards[i],
+                   group != NULL ? weir_group_at(group, i) : options->loop);
         if (i > 0)
             weir__http_client_retain_work(client);
     }

@@ -83,7 +83,7 @@ struct weir_http_client {
     weir_buf *proxy_userinfo;  /* decoded "user:password"; NULL = none */
     char *proxy_authorization; /* "Basic ..."; NULL = none */
     weir_promise *closed;
-    weir_promise *terminated; /* of the group */
+    weir_promise *terminated; /* of the group, or of the loop */
     atomic_bool is_closing;
     size_t shard_count;
     weir__http_shard shards[];
@@ -109,6 +109,10 @@ static inline void weir__http_shard_count(weir__http_shard *shard,
 /* Zeroed memory; a copy of a text. NULL if there is no memory. */
 void *weir__http_client_alloc(size_t size);
 char *weir__http_client_copy(weir_span text);
+
+/* A URL without its user and password, for logs: also of a text that is none. Returns `buffer`. */
+#define WEIR__HTTP_REDACTED_SIZE 512
+const char *weir__http_redact(const char *url, char buffer[WEIR__HTTP_REDACTED_SIZE]);
 
 /* "Basic ..." for a userinfo; percent-decodes it. */
 int weir__http_basic_credentials(weir_span userinfo, char **ret_credentials);

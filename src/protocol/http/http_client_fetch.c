@@ -245,6 +245,33 @@ int weir_http_client_fetch(weir_http_client *client, const weir_http_fetch_optio
     return 0;
 }
 
+static const char *reason_of(int err)
+{
+    switch (err) {
+    case -EINVAL:
+        return "expected a URL such as http://host:port/path, and names and values as fields";
+    case -EPROTONOSUPPORT:
+        return "expected http, or https with .tls and .add_tls";
+    case -EDEADLK:
+        return "this thread runs an event loop and cannot wait for the response";
+    default:
+        return weir_error_text(err);
+    }
+}
+
+/* A call that was not made has no detail. */
+static void log_failure(const weir_http_fetch_options *options, int err, const char *detail)
+{
+    char url[WEIR__HTTP_REDACTED_SIZE];
+
+    if (detail[0] != '\0')
+        weir_log_write(WEIR_LOG_WARN, "http client", NULL, "%s", detail);
+    else if (options != NULL && options->url != NULL)
+        weir_log_write(WEIR_LOG_WARN, "http client", NULL, "%s \"%s\": %s",
+                       options->method != NULL ? options->method : "GET",
+                       weir__http_redact(options->url, url), reason_of(err));
+}
+
 int weir_http_client_fetch_sync(weir_http_client *client, const weir_http_fetch_options *options,
                                 weir_http_full **ret_full)
 {
@@ -252,15 +279,17 @@ int weir_http_client_fetch_sync(weir_http_client *client, const weir_http_fetch_
     weir_http_full *full;
     int err = weir_http_client_fetch(client, options, &promise);
 
-    if (err < 0)
+    if (err < 0) {
+        log_failure(options, err, "");
         return err;
+    }
     err = weir_promise_sync(promise, WEIR_NEVER);
     if (err == 0) {
         full = weir_promise_value(promise);
         weir_msg_retain(weir_http_full_msg(full));
         *ret_full = full;
     } else {
-        weir_log_write(WEIR_LOG_WARN, "http client", NULL, "%s", weir_promise_detail(promise));
+        log_failure(options, err, weir_promise_detail(promise));
         if (err == -EDEADLK)
             (void)weir_promise_cancel(promise);
     }
@@ -289,7 +318,7 @@ int weir_http_get_sync(const char *url, const weir_http_client_options *given,
     weir_group *own_group = NULL;
     int err = weir__options_read(&options, sizeof(options), given);
 
-    if (err == 0 && options.group == NULL) {
+    if (err == 0 && options.group == NULL && options.loop == NULL) {
         err = weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .name = "http"), &own_group);
         options.group = own_group;
     }

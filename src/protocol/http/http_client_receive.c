@@ -34,7 +34,7 @@ static void on_informational(weir_http_call *call, weir_http_response *response)
         call->events->informational(call, response, call->user_data);
     if (call->connection == NULL)
         return;
-    if (call->awaits_continue)
+    if (call->awaits_continue && weir_http_response_status(response) == 100)
         weir__http_call_send_content(call);
     else if (call->phase == WEIR__HTTP_CALL_AWAITING)
         weir__http_call_limit_phase(call, call->client->options.head_timeout_ns);

@@ -105,7 +105,8 @@ int weir__http_call_complete_request(weir_http_call *call)
 
     if (err == 0)
         err = add_missing(headers, WEIR_HTTP_USER_AGENT, client->user_agent);
-    if (err == 0)
+    /* A part of coded content cannot be decoded. */
+    if (err == 0 && weir_http_headers_get(headers, WEIR_HTTP_RANGE).data == NULL)
         err = add_missing(headers, WEIR_HTTP_ACCEPT_ENCODING, client->accept_encoding);
     if (err == 0)
         err = weir__http_cookies_send(call);

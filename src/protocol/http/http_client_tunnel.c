@@ -93,7 +93,7 @@ static void on_response(weir_ctx *ctx, struct tunnel *tunnel, const weir_http_re
         (void)snprintf(detail, sizeof(detail), "the proxy answered CONNECT with %d", status);
         fail(ctx, status == 407 ? -EACCES : -ECONNREFUSED, detail);
     }
-    tunnel->is_accepted = status >= 200;
+    tunnel->is_accepted = status >= 200 && status < 300;
 }
 
 static void on_read(weir_ctx *ctx, weir_msg *msg)

@@ -23,7 +23,7 @@
 struct weir_http_server {
     weir__http_server_config config;
     weir_server *server;
-    weir_group *group; /* its own; NULL = the caller's */
+    weir_group *group; /* its own; NULL = the caller's, or a loop */
     weir__http_server_routes routes;
     weir_http_client_limit *client_limit; /* these: NULL = none */
     weir__http_security *security[2];     /* without and with TLS */
@@ -130,7 +130,7 @@ static int create_parts(weir_http_server *server)
 
     if (err == 0)
         err = create_filters(server);
-    if (err == 0 && options->workers == NULL)
+    if (err == 0 && options->workers == NULL && options->loop == NULL)
         err = weir_group_create(
             WEIR_GROUP_OPTIONS(.threads = options->threads, .io = options->io, .name = "http"),
             &server->group);
@@ -163,10 +163,10 @@ static int start(weir_http_server *server)
     return weir_server_start(
         WEIR_SERVER_OPTIONS(.boss = options->boss,
                             .workers = server->group != NULL ? server->group : options->workers,
-                            .addresses = server->config.addresses, .acceptors = options->acceptors,
-                            .init_child = init_connection, .user_data = server,
-                            .child_options = &server->config.child, .inherit = options->inherit,
-                            .restart_argv = options->restart_argv,
+                            .loop = options->loop, .addresses = server->config.addresses,
+                            .acceptors = options->acceptors, .init_child = init_connection,
+                            .user_data = server, .child_options = &server->config.child,
+                            .inherit = options->inherit, .restart_argv = options->restart_argv,
                             .drain_timeout_ns = options->drain_timeout_ns),
         &server->server);
 }

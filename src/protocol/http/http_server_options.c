@@ -7,6 +7,7 @@
 #include <weir/memory.h>
 
 #include "base/options.h"
+#include "protocol/http/alpn.h"
 #include "protocol/http/http_server.h"
 
 /* ---- addresses ---- */
@@ -65,7 +66,19 @@ static int check(const weir__http_server_config *config)
     if (options->workers != NULL && (options->threads != 0 || options->io != WEIR_IO_AUTO))
         return weir__options_reject("http-server", NULL,
                                     ".workers and .threads or .io are mutually exclusive");
+    if (options->loop != NULL && (options->boss != NULL || options->workers != NULL ||
+                                  options->threads != 0 || options->io != WEIR_IO_AUTO))
+        return weir__options_reject(
+            "http-server", NULL,
+            ".loop and .boss, .workers, .threads or .io are mutually exclusive");
     return weir__options_check("http-server", NULL, WEIR__OPTION(options, threads, 0, INT32_MAX));
+}
+
+static int add_tls(weir_pipeline *pipeline, const void *options_)
+{
+    const weir_http_server_options *options = options_;
+
+    return options->add_tls(pipeline, options->tls);
 }
 
 static int read_parts(weir__http_server_config *config)
@@ -79,6 +92,9 @@ static int read_parts(weir__http_server_config *config)
         config->child.offload_when_blocking = options->offload_when_blocking;
     config->child.half_closure = true; /* the codec decides: `keep_half_closed` */
     config->child.report_hangup = true;
+    config->child.alpn = WEIR__HTTP_SERVER_ALPN;
+    if (err == 0 && options->tls != NULL && options->add_tls != NULL)
+        err = weir__http_alpn_check(config->child.alpn, add_tls, options);
     return err;
 }
 

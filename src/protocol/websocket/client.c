@@ -23,14 +23,15 @@
 
 #include "base/options.h"
 #include "base/refcount.h"
+#include "protocol/http/alpn.h"
 #include "protocol/http/http_client.h"
 #include "protocol/websocket/websocket.h"
 
 #define CONNECT_TIMEOUT_NS weir_seconds(10)
 
 struct opening {
-    weir__refs refs; /* of the loop until `finish`, of each listener, of each handler */
-    weir_group *group;
+    weir__refs refs;   /* of the loop until `finish`, of each listener, of each handler */
+    weir_group *group; /* NULL = none */
     weir_executor *loop;
     weir_resolver *resolver; /* NULL = the default */
     weir_promise *done;
@@ -357,12 +358,15 @@ static int check(const weir_ws_client_options *options)
 
     if (options->ws == NULL)
         return weir__options_reject("websocket", NULL, ".ws is required");
-    if (options->group == NULL)
-        return weir__options_reject("websocket", NULL, ".group is required");
+    if ((options->group != NULL) == (options->loop != NULL))
+        return weir__options_reject("websocket", NULL, "one of .group and .loop is required");
     if ((options->tls != NULL) != (options->add_tls != NULL))
         return weir__options_reject("websocket", NULL, ".tls and .add_tls are for each other");
-    io = weir_group_count(options->group) > 0 ? weir_loop_io(weir_group_at(options->group, 0))
-                                              : WEIR_IO_BLOCKING;
+    if (options->loop != NULL)
+        io = weir_loop_io(options->loop);
+    else
+        io = weir_group_count(options->group) > 0 ? weir_loop_io(weir_group_at(options->group, 0))
+                                                  : WEIR_IO_BLOCKING;
     if (io == WEIR_IO_NONE || io == WEIR_IO_BLOCKING)
         return -ENOTSUP;
     return weir__options_check("websocket", NULL,
@@ -411,6 +415,7 @@ static int copy_options(struct opening *opening, const weir_ws_client_options *o
         options->connect_timeout_ns != 0 ? options->connect_timeout_ns : CONNECT_TIMEOUT_NS;
     if (opening->channel_options.connect_timeout_ns == 0)
         opening->channel_options.connect_timeout_ns = opening->timeout_ns;
+    opening->channel_options.alpn = WEIR__HTTP_CLIENT_ALPN;
     return 0;
 }
 
@@ -429,8 +434,9 @@ static int create_opening(const weir_ws_client_options *options, weir_promise *d
         release(opening);
         return err;
     }
-    opening->group = weir_group_retain(options->group);
-    opening->loop = weir_executor_retain(weir_group_next(options->group));
+    opening->group = options->group != NULL ? weir_group_retain(options->group) : NULL;
+    opening->loop = weir_executor_retain(options->loop != NULL ? options->loop
+                                                               : weir_group_next(options->group));
     opening->done = weir_promise_retain(done);
     if (options->resolver != NULL)
         opening->resolver = weir_resolver_retain(options->resolver);

@@ -14,6 +14,14 @@
 
 /* ---- URL ---- */
 
+static int reject(const char *text, const char *reason)
+{
+    char buffer[WEIR__HTTP_REDACTED_SIZE];
+
+    return weir__options_reject("websocket", NULL, ".url \"%s\"%s", weir__http_redact(text, buffer),
+                                reason);
+}
+
 static int parse(const char *text, weir_http_uri *ret_uri)
 {
     int port;
@@ -22,15 +30,14 @@ static int parse(const char *text, weir_http_uri *ret_uri)
         return weir__options_reject("websocket", NULL, ".url is required");
     if (weir_http_uri_parse(weir_span_of_text(text), ret_uri) < 0 || ret_uri->scheme.data == NULL ||
         ret_uri->host.length == 0)
-        return weir__options_reject("websocket", NULL, ".url \"%s\" is not a URL", text);
+        return reject(text, " is not a URL");
     if (!weir__http_is_text(ret_uri->scheme, "ws") && !weir__http_is_text(ret_uri->scheme, "wss"))
-        return weir__options_reject("websocket", NULL, ".url \"%s\": expected ws or wss", text);
+        return reject(text, ": expected ws or wss");
     if (ret_uri->fragment.data != NULL)
-        return weir__options_reject("websocket", NULL, ".url \"%s\" has a fragment", text);
+        return reject(text, " has a fragment");
     port = weir_http_uri_port(ret_uri);
     if (port < 1 || port > PORT_MAX)
-        return weir__options_reject("websocket", NULL, ".url \"%s\": port %d, expected 1 to 65535",
-                                    text, port);
+        return reject(text, ": expected a port from 1 to 65535");
     return 0;
 }
 

@@ -6,7 +6,8 @@
  *      the peer begins      its close frame -> ours -> weir_close
  *      a protocol error     close frame -> weir_close, which discards the rest of the input
  *
- * A client waits for the server to close the connection, for close_timeout_ns.
+ * A client waits for the server to close the connection. All of it takes at most close_timeout_ns,
+ * unless the peer still receives what was written before.
  */
 #include <errno.h>
 #include <string.h>
@@ -103,7 +104,8 @@ void weir__ws_end(weir_ctx *ctx, weir__ws *ws)
 
     ws->is_ended = true;
     ws->close_done = NULL;
-    weir__ws_watch_closing(ctx, ws);
+    if (!ws->is_closing || !weir_timer_is_running(&ws->timer)) /* one timeout for all of it */
+        weir__ws_watch_closing(ctx, ws);
     weir_close(ctx, done);
     weir_promise_release(done);
 }
@@ -148,10 +150,10 @@ void weir__ws_receive_close(weir_ctx *ctx, weir__ws *ws, weir_span payload)
     fire_closed(ctx, ws, code, reason);
     if (weir_ctx_is_removed(ctx) || ws->is_ended)
         return;
-    if (ws->is_client)
-        weir__ws_watch_closing(ctx, ws);
-    else
+    if (!ws->is_client)
         weir__ws_end(ctx, ws);
+    else if (!ws->is_closing)
+        weir__ws_watch_closing(ctx, ws);
 }
 
 /* ---- weir_ws_close ---- */
@@ -190,21 +192,94 @@ static int create_request(unsigned code, const char *reason, struct close_reques
     return 0;
 }
 
+/* A call from another thread, on its way to the loop, which alone knows the handlers. */
+struct posted_close {
+    weir_task task;
+    weir_channel *channel;
+    struct close_request *request;
+    weir_promise *done; /* NULL = none */
+};
+
+static bool is_on_loop(const weir_channel *channel)
+{
+    weir_executor *loop = weir_channel_executor(channel);
+
+    return loop != NULL && weir_in_executor(loop);
+}
+
+/* On the loop. Takes: request, on success. */
+static int begin(weir_channel *channel, struct close_request *request, weir_promise *done)
+{
+    if (weir_pipeline_find_handler(weir_channel_pipeline(channel), &weir__ws_handler.handler) ==
+        NULL)
+        return weir_channel_is_open(channel) ? -EINVAL : WEIR_ECLOSED;
+    weir_channel_write(channel, &request->msg, NULL);
+    weir_channel_close(channel, done);
+    return 0;
+}
+
+static void on_posted(void *arg, int status)
+{
+    struct posted_close *posted = arg;
+    char name[128];
+    int err = status == 0 ? 0 : WEIR_ECLOSED;
+
+    if (err == 0 && !is_on_loop(posted->channel) && /* it has moved meanwhile */
+        weir_execute_task(weir_channel_executor(posted->channel), &posted->task) == 0)
+        return;
+    if (err == 0)
+        err = is_on_loop(posted->channel) ? begin(posted->channel, posted->request, posted->done)
+                                          : WEIR_ECLOSED;
+    if (err < 0)
+        weir_msg_release(&posted->request->msg);
+    if (err < 0 && posted->done != NULL)
+        (void)weir_promise_fail(posted->done, err, NULL);
+    else if (err == -EINVAL)
+        weir__warn("websocket", weir_channel_format(posted->channel, name, sizeof(name)),
+                   "weir_ws_close: the channel is not a WebSocket");
+    weir_promise_release(posted->done);
+    weir_channel_release(posted->channel);
+    weir_memory_free(posted);
+}
+
+/* Takes: request, on success. */
+static int post(weir_channel *channel, struct close_request *request, weir_promise *done)
+{
+    struct posted_close *posted = weir_memory_alloc(sizeof(*posted));
+    int err;
+
+    if (posted == NULL)
+        return -ENOMEM;
+    posted->channel = weir_channel_retain(channel);
+    posted->request = request;
+    posted->done = done != NULL ? weir_promise_retain(done) : NULL;
+    weir_task_init(&posted->task, on_posted, posted);
+    err = weir_execute_task(weir_channel_executor(channel), &posted->task);
+    if (err == 0)
+        return 0;
+    weir_promise_release(posted->done);
+    weir_channel_release(channel);
+    weir_memory_free(posted);
+    return err;
+}
+
 int weir_ws_close(weir_channel *channel, unsigned code, const char *reason, weir_promise *done)
 {
     struct close_request *request;
     int err = weir_channel_is_open(channel) ? 0 : WEIR_ECLOSED;
 
+    if (err == 0 && weir_channel_executor(channel) == NULL)
+        err = -EINVAL;
     if (err == 0)
         err = create_request(code, reason, &request);
-    if (err < 0) {
-        if (done != NULL)
-            (void)weir_promise_fail(done, err, NULL);
-        return err;
+    if (err == 0) {
+        err = is_on_loop(channel) ? begin(channel, request, done) : post(channel, request, done);
+        if (err < 0)
+            weir_msg_release(&request->msg);
     }
-    weir_channel_write(channel, &request->msg, NULL);
-    weir_channel_close(channel, done);
-    return 0;
+    if (err < 0 && done != NULL)
+        (void)weir_promise_fail(done, err, NULL);
+    return err;
 }
 
 /* ---- slots ---- */

@@ -94,7 +94,8 @@ void weir__ws_watch_peer(weir_ctx *ctx, weir__ws *ws)
 
 /* ---- the timeout of closing ---- */
 
-/* Output that the peer does not receive is released: weir_close would wait for it. */
+/* Output that the peer does not receive is released: weir_close would wait for it, and for the end
+ * of the peer's stream. */
 static void on_close_timeout(weir_ctx *ctx, weir_timer *timer)
 {
     weir__ws *ws = weir_ctx_state(ctx);
@@ -102,10 +103,11 @@ static void on_close_timeout(weir_ctx *ctx, weir_timer *timer)
     (void)timer;
     if (is_receiving(ctx, ws)) {
         weir__ws_watch_closing(ctx, ws);
-    } else if (weir_channel_pending_bytes(weir_ctx_channel(ctx)) > 0) {
-        weir__debug("websocket", weir_ctx_name(ctx), "the peer does not receive: reset");
+    } else if (weir_channel_pending_bytes(weir_ctx_channel(ctx)) > 0 || ws->is_ended) {
+        weir__debug("websocket", weir_ctx_name(ctx), "the peer does not receive or close: reset");
         weir_channel_abort(weir_ctx_channel(ctx), NULL);
-    } else if (!ws->is_ended) {
+    } else {
+        weir_channel_skip_linger(weir_ctx_channel(ctx));
         weir__ws_end(ctx, ws);
     }
 }

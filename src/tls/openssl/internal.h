@@ -12,7 +12,7 @@
  *      credentials.c     our own certificate and key
  *      self_signed.c     the same, generated
  *      trust.c           trusted authorities and pins
- *      alpn.c            which protocol a server selects
+ *      alpn.c            which protocols a client offers, and which one a server selects
  *      ocsp.c            stapled OCSP responses: a server's own, and a client's check
  *      tickets.c         session tickets of a server
  *      resumption.c      which sessions may be resumed, and for how long
@@ -106,6 +106,12 @@ void weir__openssl_client_hello_prepare(weir__openssl_context *context);
 
 /* In the callbacks of a hello: true if it asks for this name, "" = for none. */
 bool weir__openssl_client_hello_has_name(SSL *ssl, const char *name);
+
+/* ---- alpn.c ---- */
+
+/* Makes a client's session offer its own protocols, unless the context has some. Fails: -ENOMEM,
+ * WEIR_ETLS. */
+int weir__openssl_alpn_offer(weir__openssl_session *session);
 
 /* ---- verify.c ---- */
 

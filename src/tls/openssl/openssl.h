@@ -37,6 +37,8 @@ typedef struct weir__openssl_io {
 typedef struct weir__openssl_session_options {
     const char *server_name; /* client: sent and verified; NULL = neither */
     const char *cache_key;   /* client: sessions with the same key are resumed; NULL = none */
+    const char *protocols;   /* ALPN, comma-separated: the context's must be among them, and are
+                                these if it has none. NULL = any. Must outlive the session */
     bool pause_at_hello;     /* server: stop after the client's hello (WANT_CONTEXT) */
 } weir__openssl_session_options;
 
@@ -88,6 +90,7 @@ typedef struct weir__openssl_session {
     weir__openssl_io *io;       /* of the call in progress */
     char *cache_key;            /* client; or NULL */
     char *server_name;          /* client, until the handshake is complete: to verify; or NULL */
+    const char *protocols;      /* as given; or NULL */
     char *reason_text;          /* what `reason` points to if it was allocated */
     char *rejection;            /* why the peer's certificate is not trusted */
     weir__openssl_hello *hello; /* server that pauses, until the handshake is complete */
@@ -132,6 +135,12 @@ weir_tls_certificate *weir__openssl_context_certificate(weir__openssl_context *c
 
 /* True if clients of this context need a server name to verify. */
 bool weir__openssl_context_verifies_names(const weir__openssl_context *context);
+
+/* Fails with -EPROTONOSUPPORT, and a reason, if the context has protocols (ALPN) that are not among
+ * these. */
+int weir__openssl_context_check_protocols(const weir__openssl_context *context,
+                                          const char *protocols,
+                                          char ret_reason[WEIR__TLS_REASON_SIZE]);
 
 /* ---- session.c ---- */
 

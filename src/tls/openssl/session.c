@@ -142,6 +142,8 @@ static int init_client(weir__openssl_session *self, const weir__openssl_session_
     if (err == 0 && options->cache_key != NULL)
         err = set_cache_key(self, options);
     if (err == 0)
+        err = weir__openssl_alpn_offer(self);
+    if (err == 0)
         weir__openssl_resumption_begin(self);
     return err;
 }
@@ -157,6 +159,7 @@ int weir__openssl_session_create(weir__openssl_context *context,
         return -ENOMEM;
     *self = (weir__openssl_session){
         .context = weir__openssl_context_retain(context),
+        .protocols = options->protocols,
         .alert_sent = WEIR__OPENSSL_NO_ALERT,
         .hello_state =
             options->pause_at_hello ? WEIR__OPENSSL_HELLO_PAUSE : WEIR__OPENSSL_HELLO_PASS,

@@ -150,6 +150,39 @@ TEST(cookie_jar, keeps_secure_cookies_from_plain_connections)
     weir_http_cookie_jar_release(jar);
 }
 
+/* A host gets the cookies of the domains above it, too. */
+TEST(cookie_jar, keeps_secure_cookies_from_plain_connections_of_related_domains)
+{
+    weir_http_cookie_jar *jar = new_jar(0, 0);
+
+    assert_int_equal(store(jar, "https://a.b.c/x/", "s=1; Secure; Path=/x"), 0);
+    assert_int_equal(store(jar, "https://b.c/", "t=1; Secure; Domain=b.c"), 0);
+    assert_int_equal(store(jar, "http://b.c/x/", "s=2; Domain=b.c"), -EPERM);
+    assert_int_equal(store(jar, "http://other.b.c/x/", "s=2; Domain=b.c"), -EPERM);
+    assert_int_equal(store(jar, "http://a.b.c/", "t=2"), -EPERM);
+    assert_int_equal(store(jar, "http://d.a.b.c/", "t=2"), -EPERM);
+    assert_int_equal(store(jar, "http://b.c/", "s=2; Domain=b.c"), 0); /* not below /x */
+    assert_int_equal(store(jar, "http://other.b.c/x/", "s=3"), 0);
+    assert_int_equal(store(jar, "http://za.b.c/x/", "s=4"), 0);
+    assert_int_equal(store(jar, "https://b.c/x/", "s=5; Domain=b.c"), 0);
+    assert_sent(jar, "https://a.b.c/x/", "s=1; s=5; t=1; s=2");
+    weir_http_cookie_jar_release(jar);
+}
+
+TEST(cookie_jar, is_not_flooded_by_plain_connections)
+{
+    weir_http_cookie_jar *jar = new_jar(0, 2);
+
+    assert_int_equal(store(jar, "https://a.b/", "s=1; Secure"), 0);
+    assert_int_equal(store(jar, "http://a.b/", "t=1"), 0);
+    assert_int_equal(store(jar, "http://a.b/", "u=1"), 0);
+    assert_sent(jar, "https://a.b/", "s=1; u=1");
+    assert_int_equal(store(jar, "https://a.b/", "u=1; Secure"), 0);
+    assert_int_equal(store(jar, "http://a.b/", "v=1"), 0);
+    assert_sent(jar, "https://a.b/", "u=1; v=1");
+    weir_http_cookie_jar_release(jar);
+}
+
 TEST(cookie_jar, checks_the_prefixes_of_names)
 {
     weir_http_cookie_jar *jar = new_jar(0, 0);

@@ -333,9 +333,11 @@ TEST(decompression, makes_one_piece_for_each_request)
     weir_embedded_release(embedded);
 }
 
-TEST(decompression, closes_if_the_response_has_begun)
+/* The client must not take a part for the whole. */
+TEST(decompression, resets_if_the_response_has_begun)
 {
     weir_embedded *embedded = open_with(NULL);
+    weir_channel_options options;
 
     receive_coded_head(embedded, "gzip", 9);
     filter_write_head(embedded, 200, "", WEIR_HTTP_UNKNOWN_LENGTH);
@@ -344,6 +346,8 @@ TEST(decompression, closes_if_the_response_has_begun)
     filter_receive_text(embedded, "not gzip");
     assert_string_equal(filter_sent(embedded), "200 (?)");
     assert_false(weir_channel_is_open(weir_embedded_channel(embedded)));
+    weir_channel_get_options(weir_embedded_channel(embedded), &options);
+    assert_true(options.reset_on_close);
     weir_embedded_release(embedded);
 }
 
@@ -387,6 +391,10 @@ TEST(decompression, decodes_responses_of_clients)
     receive_response(embedded, 304, "Content-Encoding: gzip\n");
     filter_receive_end(embedded);
     assert_string_equal(filter_received(embedded), "304 (100) Content-Encoding: gzip | end");
+    receive_response(embedded, 206, "Content-Encoding: gzip\n");
+    filter_receive_text(embedded, "part");
+    filter_receive_end(embedded);
+    assert_string_equal(filter_received(embedded), "206 (100) Content-Encoding: gzip | part | end");
     receive_response(embedded, 200, "Content-Encoding: unknown\n");
     filter_receive_text(embedded, "hello");
     filter_receive_end(embedded);

@@ -344,7 +344,13 @@ TEST(files, an_encoded_slash_is_no_separator_of_folders)
     weir_embedded_release(site.embedded);
     site.embedded = exchange_open((const weir_http_route[]){
         {"GET", "/{path*}", weir_http_files, .user_data = site.root, .encoded_slashes = true},
+        {"GET", "/one/{path}", weir_http_files, .user_data = site.root},
         {0}});
+    disk_tree_file(site.tree, "root/c.txt", "c");
+    get(&site, "/one/%63.txt", "");
+    assert_int_equal(reply.status, 200);
+    get(&site, "/one/folder%2Fb.txt", "");
+    assert_int_equal(reply.status, 404);
     get(&site, "/folder/%62.txt", "");
     assert_int_equal(reply.status, 200);
     get(&site, "/folder%2Fb.txt", "");

@@ -67,9 +67,10 @@ TEST(http1_request, target_forms)
 
 TEST(http1_request, with_chunked_content)
 {
-    assert_read("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: Chunked\r\n\r\n"
-                "1\r\na\r\n00A;x=y;z=\"q\"\r\n0123456789\r\n2;\r\nbc\r\n000;last\r\n\r\n",
-                "POST / 1.1 {Host: h|Transfer-Encoding: Chunked} ?|(a0123456789bc)|end");
+    assert_read(
+        "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: Chunked\r\n\r\n"
+        "1\r\na\r\n00A;x=y;z=\"q\"\r\n0123456789\r\n2 ; x\t=\t\"a\\\"b\"\r\nbc\r\n000;last\r\n\r\n",
+        "POST / 1.1 {Host: h|Transfer-Encoding: Chunked} ?|(a0123456789bc)|end");
     assert_read("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
                 "0\r\nX-Sum: 1\r\nContent-Length: 5\r\nhost: evil\r\nY:\r\n\r\n"
                 "GET / HTTP/1.1\r\nHost: h\r\n\r\n",
@@ -267,7 +268,23 @@ TEST(http1_request, refused_for_its_chunks)
         {"\r\n", ""},
         {" 1\r\na\r\n", ""},
         {"1 \r\na\r\n", ""},
-        {"1 ;x\r\na\r\n", ""},
+        {"1 \r\na\r\n", ""},
+        {"1;\r\na\r\n", ""},
+        {"1;x;\r\na\r\n", ""},
+        {"1;;x\r\na\r\n", ""},
+        {"1;x \r\na\r\n", ""},
+        {"1;x y\r\na\r\n", ""},
+        {"1;x=\r\na\r\n", ""},
+        {"1;=y\r\na\r\n", ""},
+        {"1;x=y=z\r\na\r\n", ""},
+        {"1;x=y z\r\na\r\n", ""},
+        {"1;x=\"y\r\na\r\n", ""},
+        {"1;x=\"y\\\"\r\na\r\n", ""},
+        {"1;x=\"y\"z\r\na\r\n", ""},
+        {"1;x=\"\x01\"\r\na\r\n", ""},
+        {"1;x@\r\na\r\n", ""},
+        {"1;\"x\"\r\na\r\n", ""},
+        {"1 x\r\na\r\n", ""},
         {"0x1\r\na\r\n", ""},
         {"-1\r\na\r\n", ""},
         {"1\na\r\n", ""},
@@ -364,28 +381,44 @@ TEST(http1_request, of_the_largest_chunk_and_trailers)
         NARROW_HEAD "refused(431)", NULL);
 }
 
-/* Extensions are counted over the whole message. */
-TEST(http1_request, with_too_many_extensions)
+/* Appends a chunk of one byte with this many bytes of extensions. */
+static char *put_extended(char *to, size_t length)
 {
-    char *bytes = malloc(20000), *to = bytes, *in = malloc(20000);
-    size_t head;
+    to += sprintf(to, "1;");
+    memset(to, 'e', length);
+    return to + length + sprintf(to + length, "\r\nx\r\n");
+}
 
-    to += sprintf(to, "%s", NARROW_CHUNKED);
+static void assert_extended(const char *bytes, size_t chunks, const char *end)
+{
+    char in[1024], content[601] = "";
+
+    memset(content, 'x', chunks);
+    (void)snprintf(in, sizeof(in), "%s(%s)|%s", NARROW_HEAD, content, end);
+    assert_http_fed(&feed, bytes, strlen(bytes), in, NULL);
+}
+
+/* A chunk may have 4 KiB of them; all together 128 bytes a chunk, and 16 KiB more. */
+TEST(http1_request, with_many_extensions)
+{
+    char *bytes = malloc(100000), *to = bytes + sprintf(bytes, "%s", NARROW_CHUNKED), *few;
+
+    for (int i = 0; i < 600; i++)
+        to = put_extended(to, 129);
+    strcpy(to, "0\r\n\r\n");
+    assert_extended(bytes, 600, "end");
+    to = bytes + strlen(NARROW_CHUNKED);
     for (int i = 0; i < 4; i++) {
-        to += sprintf(to, "1;");
-        memset(to, 'e', 1024);
-        to += 1024;
-        to += sprintf(to, "\r\nx\r\n");
+        few = to;
+        to = put_extended(to, 4096);
     }
-    head = (size_t)(to - bytes);
-    (void)sprintf(to, "0;\r\n\r\n");
-    (void)sprintf(in, "%s(xxxx)|end", NARROW_HEAD);
-    assert_http_fed(&feed, bytes, strlen(bytes), in, NULL);
-    (void)sprintf(bytes + head, "0;e\r\n\r\n");
-    (void)sprintf(in, "%s(xxxx)|refused(400)", NARROW_HEAD);
-    assert_http_fed(&feed, bytes, strlen(bytes), in, NULL);
+    strcpy(to, "0\r\n\r\n");
+    assert_extended(bytes, 4, "end");
+    strcpy(put_extended(to, 4096), "0\r\n\r\n");
+    assert_extended(bytes, 4, "refused(400)");
+    strcpy(put_extended(few, 4097), "0\r\n\r\n");
+    assert_extended(bytes, 3, "refused(400)");
     free(bytes);
-    free(in);
 }
 
 /* A head that is too long to be copied, with more fields than fit behind it. */

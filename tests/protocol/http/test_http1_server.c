@@ -882,7 +882,8 @@ TEST(http1_server, hands_the_connection_over_after_connect)
     weir_embedded_release(embedded);
 }
 
-TEST(http1_server, stays_after_a_connect_that_failed)
+/* What follows may be meant for the tunnel. */
+TEST(http1_server, reads_no_request_behind_a_connect_that_failed)
 {
     weir_embedded *embedded = open();
 
@@ -890,8 +891,10 @@ TEST(http1_server, stays_after_a_connect_that_failed)
     weir_msg_release(weir_embedded_read_inbound(embedded));
     weir_msg_release(weir_embedded_read_inbound(embedded));
     respond(embedded, 502, "no");
-    assert_out(embedded, "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 2\r\n\r\nno");
-    assert_get(embedded);
+    assert_out(embedded, "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 2\r\n"
+                         "Connection: close\r\n\r\nno");
+    assert_null(weir_embedded_read_inbound(embedded));
+    assert_false(weir_channel_is_open(weir_embedded_channel(embedded)));
     weir_embedded_release(embedded);
 }
 

@@ -12,6 +12,7 @@
 
 #include <weir/error.h>
 
+#include "support/executor/log_capture.h"
 #include "support/memory.h"
 #include "support/protocol/http/client_fixture.h"
 #include "support/protocol/http/scripted_server.h"
@@ -91,6 +92,31 @@ TEST_EACH_LOOP(http_client, sends_method_fields_and_content)
     assert_contains(server.last, "\r\n\r\nsome content");
     assert_lacks(server.last, "Accept-Encoding");
     weir_buf_release(content);
+    client_close(client);
+    scripted_server_close(&server);
+}
+
+TEST_EACH_LOOP(http_client, takes_ranges_as_they_are)
+{
+    struct scripted_server server;
+    char url[256];
+    const char *const fields[] = {"Range", "bytes=2-5", NULL};
+    weir_http_client *client;
+    struct fetched fetched;
+
+    scripted_server_open(&server, host,
+                         REPLIES({.text = "HTTP/1.1 206 Partial Content\r\nContent-Length: 4\r\n"
+                                          "Content-Range: bytes 2-5/9\r\n"
+                                          "Content-Encoding: gzip\r\n\r\npart"}));
+    client = client_open(host, NULL);
+    fetched = client_fetch(
+        client, WEIR_HTTP_FETCH_OPTIONS(.url = scripted_server_url(&server, "http", "/", url),
+                                        .fields = fields));
+    assert_int_equal(fetched.err, 0);
+    assert_string_equal(fetched.content, "part");
+    assert_lacks(server.last, "Accept-Encoding");
+    (void)client_get(client, url);
+    assert_contains(server.last, "\r\nAccept-Encoding: gzip, deflate");
     client_close(client);
     scripted_server_close(&server);
 }
@@ -825,7 +851,43 @@ TEST(http_client, gets_a_url_with_a_client_of_its_own)
     weir_http_full *full;
 
     assert_int_equal(weir_http_get_sync("http://127.0.0.1:1/", NULL, &full), -ECONNREFUSED);
-    assert_int_equal(weir_http_get_sync("nonsense", NULL, &full), -EINVAL);
+    log_capture_start();
+    assert_int_equal(weir_http_get_sync("not-a-url", NULL, &full), -EINVAL);
+    assert_log_contains("GET \"not-a-url\": expected a URL such as http://host");
+    assert_int_equal(weir_http_get_sync("https://me:secret@host/", NULL, &full), -EPROTONOSUPPORT);
+    assert_log_contains("GET \"https://***@host/\": expected http, or https with .tls");
+    assert_int_equal(weir_http_get_sync("http://127.0.0.1:1/", NULL, &full), -ECONNREFUSED);
+    assert_log_contains("GET http://127.0.0.1:1/: connect: ");
+}
+
+struct waiting {
+    weir_http_client *client;
+    int err;
+    struct call_counter done;
+};
+
+static void wait_on_the_loop(void *arg, int status)
+{
+    struct waiting *waiting = arg;
+    weir_http_full *full;
+
+    waiting->err = status < 0 ? status
+                              : weir_http_client_fetch_sync(
+                                    waiting->client,
+                                    WEIR_HTTP_FETCH_OPTIONS(.url = "http://127.0.0.1:1/"), &full);
+    call_counter_add(&waiting->done);
+}
+
+TEST_EACH_LOOP(http_client, says_why_a_loop_cannot_wait)
+{
+    struct waiting waiting = {.client = client_open(host, NULL)};
+
+    log_capture_start();
+    assert_int_equal(weir_execute(host->loop, wait_on_the_loop, &waiting), 0);
+    assert_true(call_counter_await_for(&waiting.done, 1, TEST_TIMEOUT_NS));
+    assert_int_equal(waiting.err, -EDEADLK);
+    assert_log_contains("GET \"http://127.0.0.1:1/\": this thread runs an event loop");
+    client_close(waiting.client);
 }
 
 TEST(http_client, rejects_wrong_options)

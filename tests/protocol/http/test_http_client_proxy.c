@@ -11,6 +11,7 @@
 
 #include <weir/error.h>
 
+#include "support/executor/log_capture.h"
 #include "support/memory.h"
 #include "support/protocol/http/client_fixture.h"
 #include "support/protocol/http/scripted_server.h"
@@ -130,6 +131,16 @@ TEST_EACH_LOOP(http_client_proxy, reports_a_refused_tunnel)
     assert_contains(fetched.detail, "403");
 }
 
+TEST_EACH_LOOP(http_client_proxy, takes_nothing_behind_a_refusal_for_a_tunnel)
+{
+    struct fetched fetched = fetch_through(
+        host, (struct scripted_reply){.text = "HTTP/1.1 403 X\r\nContent-Length: 0\r\n\r\n"
+                                              "HTTP/1.1 200 OK\r\n\r\n" OK(4, "evil")});
+
+    assert_int_equal(fetched.err, -ECONNREFUSED);
+    assert_contains(fetched.detail, "403");
+}
+
 TEST_EACH_LOOP(http_client_proxy, reports_a_proxy_that_closes)
 {
     assert_true(
@@ -166,4 +177,28 @@ TEST_EACH_LOOP(http_client_proxy, survives_failed_allocations)
         }
     }
     scripted_server_close(&proxy);
+}
+
+TEST(http_client_proxy, logs_no_password)
+{
+    static const struct {
+        const char *proxy;
+        const char *logged;
+    } rows[] = {
+        {"ftp://me:secret@host:1/", ".proxy \"ftp://***@host:1/\": expected http or socks5"},
+        {"http://me:secr%zzet@host:1", ".proxy \"http://***@host:1\": expected a URL"},
+        {"me:secret@host:1", ".proxy \"***@host:1\": expected"},
+        {"http://me:se/secret@cret@host:1", ".proxy \"http://***@host:1\": expected"},
+        {"ftp://me:secret@[::1]:1", ".proxy \"ftp://***@[::1]:1\": expected"},
+        {"ftp://host/@there", ".proxy \"ftp://host/@there\": expected"},
+    };
+    weir_http_client *none = NULL;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_options_rejected(
+            weir_http_client_create(WEIR_HTTP_CLIENT_OPTIONS(.proxy = rows[i].proxy), &none),
+            rows[i].logged);
+        assert_false(log_capture_last_contains("secret"));
+    }
+    assert_null(none);
 }

@@ -272,6 +272,39 @@ TEST_EACH_LOOP(http_client_stream, sends_content_after_a_continue)
     scripted_server_close(&server);
 }
 
+/* What was not asked for: the connection still waits for the content when the response comes. */
+TEST_EACH_LOOP(http_client_stream, keeps_the_content_when_the_server_hints_only)
+{
+    struct scripted_server server;
+    struct streamed streamed = {0};
+    char url[256];
+    weir_http_request *request;
+    weir_http_client *client;
+    weir_http_call *call = NULL;
+
+    scripted_server_open(&server, host,
+                         REPLIES({.text = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
+                                          "HTTP/1.1 413 X\r\nContent-Length: 0\r\n\r\n",
+                                  .at_head = true}));
+    client = client_open(host, NULL);
+    request = request_of("PUT", scripted_server_url(&server, "http", "/", url));
+    assert_int_equal(weir_http_headers_add_text(weir_http_request_headers(request),
+                                                WEIR_HTTP_EXPECT, "100-continue"),
+                     0);
+    assert_int_equal(weir_http_client_send(
+                         client, request, piece_of('x', PIECE),
+                         WEIR_HTTP_CALL_OPTIONS(.events = &streamed_events, .user_data = &streamed),
+                         &call),
+                     0);
+    await_end(&streamed, call);
+    assert_int_equal(streamed.status, 413);
+    assert_int_equal(streamed.informationals.calls, 1);
+    assert_int_equal(client_get(client, url).status, 413);
+    assert_int_equal(server.connections, 2);
+    client_close(client);
+    scripted_server_close(&server);
+}
+
 static void await_input(int descriptor)
 {
     struct pollfd input = {.fd = descriptor, .events = POLLIN};

@@ -12,6 +12,9 @@
 
 #include <weir/clock.h>
 #include <weir/error.h>
+#include <weir/http_client.h>
+#include <weir/http_files.h>
+#include <weir/loop.h>
 #include <weir/proxy_protocol.h>
 
 #include "support/bootstrap/raw_client.h"
@@ -21,6 +24,7 @@
 #include "support/executor/log_capture.h"
 #include "support/loop/host.h"
 #include "support/memory.h"
+#include "support/protocol/http/disk_tree.h"
 #include "support/protocol/http/http_call.h"
 
 static const weir_channel_options quick = {.size = sizeof(quick),
@@ -418,6 +422,70 @@ static int refused(const weir_http_server_options *options)
     return err;
 }
 
+/* ---- a loop of the caller ---- */
+
+static void run_until_done(weir_executor *loop, const weir_promise *promise)
+{
+    for (int i = 0; i < 1000 && !weir_promise_is_done(promise); i++)
+        assert_true(weir_loop_run_once(loop, weir_ms(10)) >= 0);
+    assert_true(weir_promise_is_done(promise));
+}
+
+TEST_EACH_LOOP(http_server, runs_with_a_client_on_a_loop_of_the_caller)
+{
+    weir_http_server *server = NULL;
+    weir_http_client *client = NULL;
+    weir_promise *fetching = NULL;
+    weir_executor *loop = NULL;
+    char url[WEIR_ADDRESS_TEXT_SIZE + 8], text[WEIR_ADDRESS_TEXT_SIZE];
+    weir_address address;
+    const weir_http_full *full;
+
+    assert_int_equal(weir_loop_create(WEIR_LOOP_OPTIONS(.io = host->backend->io), &loop), 0);
+    assert_int_equal(
+        weir_http_server_start(WEIR_HTTP_SERVER_OPTIONS(.address = "127.0.0.1:0", .loop = loop,
+                                                        .routes = routes, .child_options = &quick),
+                               &server),
+        0);
+    assert_int_equal(weir_http_client_create(WEIR_HTTP_CLIENT_OPTIONS(.loop = loop), &client), 0);
+    assert_int_equal(weir_channel_local_address(
+                         weir_server_listener(weir_http_server_server(server), 0), &address),
+                     0);
+    (void)snprintf(url, sizeof(url), "http://%s/",
+                   weir_address_format(&address, text, sizeof(text)));
+    assert_int_equal(weir_http_client_fetch(client, WEIR_HTTP_FETCH_OPTIONS(.url = url), &fetching),
+                     0);
+    run_until_done(loop, fetching);
+    assert_int_equal(weir_promise_result(fetching), 0);
+    full = weir_promise_value(fetching);
+    assert_true(
+        weir_span_equal(weir_buf_span(weir_http_full_content(full)), weir_span_of_text("hello")));
+    weir_promise_release(fetching);
+    weir_http_client_close(client);
+    run_until_done(loop, weir_http_client_closed(client));
+    weir_http_client_release(client);
+    assert_int_equal(weir_http_server_stop(server, weir_seconds(10)), 0);
+    assert_int_equal(weir_executor_state(loop), WEIR_EXECUTOR_TERMINATED);
+    weir_http_server_release(server);
+    weir_executor_release(loop);
+}
+
+/* A client whose loop ends before it is closed. */
+TEST_EACH_LOOP(http_server, outlives_the_loop_of_a_client)
+{
+    weir_http_client *client = NULL;
+    weir_promise *fetching = NULL;
+
+    assert_int_equal(weir_http_client_create(WEIR_HTTP_CLIENT_OPTIONS(.loop = host->loop), &client),
+                     0);
+    host_end(host);
+    assert_true(weir_http_client_fetch(client, WEIR_HTTP_FETCH_OPTIONS(.url = "http://127.0.0.1:1"),
+                                       &fetching) < 0);
+    weir_http_client_close(client);
+    assert_int_equal(weir_promise_await(weir_http_client_closed(client), weir_seconds(10)), 0);
+    weir_http_client_release(client);
+}
+
 TEST(http_server, rejects_invalid_options)
 {
 #define REFUSED(...) refused(WEIR_HTTP_SERVER_OPTIONS(__VA_ARGS__))
@@ -427,6 +495,9 @@ TEST(http_server, rejects_invalid_options)
                             ".tls_address needs .tls and .add_tls");
     assert_options_rejected(REFUSED(.routes = routes, .address = "127.0.0.1:0", .threads = -1),
                             "threads is -1");
+    assert_options_rejected(REFUSED(.routes = routes, .address = "127.0.0.1:0", .threads = 1,
+                                    .loop = weir_executor_global()),
+                            ".loop and .boss, .workers, .threads or .io are mutually exclusive");
     assert_int_equal(REFUSED(.routes = routes, .address = "nowhere"), -EINVAL);
 #undef REFUSED
 }
@@ -513,6 +584,76 @@ TEST_EACH_LOOP(http_server, adds_filters)
     http_call(server, HTTP_LAST("/"), answer);
     assert_contains(answer, "HTTP/1.1 429 ");
     weir_http_server_release(server);
+}
+
+/* Copies a field of an answer; "" if it has none. */
+static void copy_field(const char *answer, const char *name, char ret_value[128])
+{
+    const char *field = strcasestr(answer, name);
+
+    (void)snprintf(ret_value, 128, "%.*s", field != NULL ? (int)strcspn(field, "\r") : 0,
+                   field != NULL ? field : "");
+}
+
+/* Compressed here, not compressible, compressed before. */
+TEST_EACH_LOOP(http_server, answers_304_with_the_validators_of_the_content)
+{
+    static const char *const paths[] = {"/a.txt", "/a.png", "/b.txt"};
+    char bytes[5000], answer[HTTP_CALL_SIZE], call[512], etag[128], vary[128], found[128];
+    disk_tree *tree = disk_tree_create();
+    weir_http_files_root *root = NULL;
+    weir_http_server *server = NULL;
+
+    memset(bytes, 'x', sizeof(bytes));
+    disk_tree_bytes(tree, "root/a.txt", bytes, sizeof(bytes));
+    disk_tree_bytes(tree, "root/a.png", bytes, sizeof(bytes));
+    disk_tree_bytes(tree, "root/b.txt", bytes, sizeof(bytes));
+    disk_tree_file(tree, "root/b.txt.gz", "coded");
+    assert_int_equal(weir_http_files_root_create(
+                         WEIR_HTTP_FILES_OPTIONS(.root = disk_tree_path(tree, "root")), &root),
+                     0);
+    assert_int_equal(
+        weir_http_server_start(
+            WEIR_HTTP_SERVER_OPTIONS(.address = "127.0.0.1:0", .workers = host->group,
+                                     .child_options = &quick,
+                                     .compression = WEIR_HTTP_COMPRESSION_OPTIONS(),
+                                     .routes = (const weir_http_route[]){{"GET", "/{path*}",
+                                                                          weir_http_files,
+                                                                          .user_data = root},
+                                                                         {0}}),
+            &server),
+        0);
+    for (size_t i = 0; i < 6; i++) {
+        const char *coding = i % 2 == 0 ? "Accept-Encoding: gzip\r\n" : "";
+
+        (void)snprintf(call, sizeof(call),
+                       "GET %s HTTP/1.1\r\nHost: test\r\nConnection: close\r\n%s\r\n", paths[i / 2],
+                       coding);
+        http_call(server, call, answer);
+        assert_contains(answer, "HTTP/1.1 200 OK\r\n");
+        copy_field(answer, "ETag: ", etag);
+        copy_field(answer, "Vary: ", vary);
+        assert_true(strlen(etag) > 6);
+        (void)snprintf(call, sizeof(call),
+                       "GET %s HTTP/1.1\r\nHost: test\r\nConnection: close\r\n%s"
+                       "If-None-Match: %s\r\n\r\n",
+                       paths[i / 2], coding, etag + 6);
+        http_call(server, call, answer);
+        assert_contains(answer, "HTTP/1.1 304 Not Modified\r\n");
+        copy_field(answer, "ETag: ", found);
+        assert_string_equal(found, etag);
+        copy_field(answer, "Vary: ", found);
+        assert_string_equal(found, vary);
+        copy_field(answer, "Content-Length: ", found);
+        assert_string_equal(found, i == 0   ? ""
+                                   : i == 4 ? "Content-Length: 5"
+                                            : "Content-Length: 5000");
+        assert_null(strstr(answer, "Content-Type"));
+        assert_null(strstr(answer, "Content-Encoding"));
+    }
+    weir_http_server_release(server);
+    weir_http_files_root_release(root);
+    disk_tree_destroy(tree);
 }
 
 static void say_client(weir_http_exchange *exchange, void *user_data)

@@ -4,12 +4,14 @@
  */
 #include <weir/http_client.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <weir/error.h>
 #include <weir/tls.h>
 
+#include "support/executor/log_capture.h"
 #include "support/protocol/http/client_fixture.h"
 #include "support/protocol/http/scripted_server.h"
 #include "support/test.h"
@@ -19,11 +21,25 @@
 #define OK SCRIPTED_OK
 
 static weir_tls_context *server_tls;
+static char negotiated[64]; /* by ALPN */
+
+static void note_alpn(weir_ctx *ctx, weir_msg *event)
+{
+    const weir_tls_handshake *handshake = weir_tls_handshake_of(event);
+
+    if (handshake != NULL)
+        (void)snprintf(negotiated, sizeof(negotiated), "%s", weir_tls_handshake_alpn(handshake));
+    weir_fire_event(ctx, event);
+}
+
+static const weir_handler noting = {.name = "noting", .event = note_alpn};
 
 static int init_tls(weir_channel *channel, void *user_data)
 {
+    int err = weir_tls_add(weir_channel_pipeline(channel), server_tls);
+
     (void)user_data;
-    return weir_tls_add(weir_channel_pipeline(channel), server_tls);
+    return err < 0 ? err : weir_pipeline_add_last(weir_channel_pipeline(channel), &noting, NULL);
 }
 
 struct secure {
@@ -127,4 +143,40 @@ TEST_EACH_LOOP(tls_http_client, does_not_take_a_cut_off_for_an_end)
     fetched = client_get(secure.client, secure.url);
     assert_true(fetched.err < 0);
     close_secure(&secure);
+}
+
+/* ---- ALPN ---- */
+
+TEST_EACH_LOOP(tls_http_client, offers_http_1)
+{
+    struct secure secure;
+    int err;
+
+    open_secure(&secure, host, &pki()->server, REPLIES({.text = OK(5, "hello")}));
+    err = weir_tls_context_replace(
+        server_tls,
+        WEIR_TLS_CONTEXT_OPTIONS(.certificate_file = pki()->server.certificate_file,
+                                 .key_file = pki()->server.key_file, .alpn = "h2,http/1.1"));
+    assert_int_equal(err, 0);
+    assert_string_equal(client_get(secure.client, secure.url).content, "hello");
+    assert_string_equal(negotiated, "http/1.1");
+    close_secure(&secure);
+}
+
+TEST(tls_http_client, refuses_a_context_with_http_2)
+{
+    weir_http_client *none = NULL;
+    weir_tls_context *tls = NULL;
+
+    assert_int_equal(weir_tls_client_create(
+                         WEIR_TLS_CONTEXT_OPTIONS(.ca_file = pki()->ca_file, .alpn = "h2"), &tls),
+                     0);
+    log_capture_start();
+    assert_int_equal(
+        weir_http_client_create(
+            WEIR_HTTP_CLIENT_OPTIONS(.tls = tls, .add_tls = weir_tls_add_client), &none),
+        -EPROTONOSUPPORT);
+    assert_log_contains("alpn \"h2\": expected http/1.1");
+    assert_null(none);
+    weir_tls_context_release(tls);
 }

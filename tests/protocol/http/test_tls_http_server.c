@@ -4,12 +4,14 @@
  */
 #include <weir/http_server.h>
 
+#include <errno.h>
 #include <string.h>
 
 #include <weir/clock.h>
 #include <weir/tls.h>
 
 #include "support/bootstrap/raw_client.h"
+#include "support/executor/log_capture.h"
 #include "support/loop/host.h"
 #include "support/protocol/http/http_call.h"
 #include "support/tls/pki.h"
@@ -80,5 +82,104 @@ TEST_EACH_HOST(tls_http_server, serves_both)
     weir_http_server_release(reversed);
     weir_group_release(group);
     weir_tls_context_release(trusting);
+    weir_tls_context_release(tls);
+}
+
+/* ---- ALPN ---- */
+
+static weir_tls_context *create_server(const struct pki_leaf *leaf, const char *alpn)
+{
+    weir_tls_context *context = NULL;
+
+    assert_int_equal(
+        weir_tls_server_create(WEIR_TLS_CONTEXT_OPTIONS(.certificate_file = leaf->certificate_file,
+                                                        .key_file = leaf->key_file, .alpn = alpn),
+                               &context),
+        0);
+    return context;
+}
+
+static int try_start(struct host *host, weir_tls_context *tls, weir_http_server **ret_server)
+{
+    return weir_http_server_start(
+        WEIR_HTTP_SERVER_OPTIONS(.tls_address = "127.0.0.1:0", .tls = tls, .add_tls = weir_tls_add,
+                                 .routes = routes, .workers = host->group,
+                                 .child_options =
+                                     WEIR_CHANNEL_OPTIONS(.close_timeout_ns = weir_ms(200))),
+        ret_server);
+}
+
+TEST_EACH_HOST(tls_http_server, refuses_a_context_with_http_2)
+{
+    weir_tls_context *tls = create_server(&pki()->server, "h2,http/1.1");
+    weir_http_server *none = NULL;
+
+    log_capture_start();
+    assert_int_equal(try_start(host, tls, &none), -EPROTONOSUPPORT);
+    assert_log_contains("alpn \"h2\": expected http/1.1,http/1.0");
+    assert_null(none);
+    weir_tls_context_release(tls);
+}
+
+static struct tls_call call_with(weir_http_server *server, const char *server_name,
+                                 const char *alpn)
+{
+    struct tls_call call = {.text = HTTP_LAST("/"), .server_name = server_name};
+    weir_group *group = NULL;
+
+    assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1), &group), 0);
+    assert_int_equal(
+        weir_tls_client_create(WEIR_TLS_CONTEXT_OPTIONS(.ca_file = pki()->ca_file, .alpn = alpn),
+                               &call.tls),
+        0);
+    tls_call_run(group, weir_http_server_server(server), &call);
+    weir_tls_context_release(call.tls);
+    weir_group_release(group);
+    return call;
+}
+
+static void assert_call(weir_http_server *server, const char *server_name, const char *alpn,
+                        const char *expected)
+{
+    struct tls_call call = call_with(server, server_name, alpn);
+
+    assert_int_equal(call.result, 0);
+    assert_string_equal(call.alpn, expected);
+    assert_contains(call.received, "HTTP/1.1 200 OK\r\n");
+}
+
+TEST_EACH_HOST(tls_http_server, selects_http_1)
+{
+    weir_tls_context *tls = create_server(&pki()->server, NULL);
+    weir_http_server *server = NULL;
+
+    assert_int_equal(try_start(host, tls, &server), 0);
+    assert_call(server, NULL, "h2,http/1.1", "http/1.1");
+    assert_call(server, NULL, "http/1.0", "http/1.0");
+    assert_call(server, NULL, NULL, "");
+    assert_true(call_with(server, NULL, "h2").result < 0);
+    weir_http_server_release(server);
+    weir_tls_context_release(tls);
+}
+
+/* Contexts that the server gets after its start. */
+TEST_EACH_HOST(tls_http_server, never_selects_http_2)
+{
+    weir_tls_context *tls = create_server(&pki()->server, "http/1.1"),
+                     *other = create_server(&pki()->other, "h2,http/1.1");
+    weir_http_server *server = NULL;
+
+    assert_int_equal(try_start(host, tls, &server), 0);
+    assert_int_equal(weir_tls_context_add_name(tls, "other.test", other), 0);
+    assert_call(server, "other.test", "h2,http/1.1", "http/1.1");
+    assert_true(call_with(server, "other.test", "h2").result < 0);
+    assert_int_equal(
+        weir_tls_context_replace(
+            tls, WEIR_TLS_CONTEXT_OPTIONS(.certificate_file = pki()->server.certificate_file,
+                                          .key_file = pki()->server.key_file, .alpn = "h2")),
+        0);
+    assert_true(call_with(server, NULL, "h2").result < 0);
+    weir_http_server_release(server);
+    weir_tls_context_release(other);
     weir_tls_context_release(tls);
 }

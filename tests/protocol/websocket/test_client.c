@@ -100,7 +100,7 @@ static void begin(struct host *host, struct caller *caller, const char *url,
 
     caller->done = new_promise(host->loop);
     own.url = url;
-    own.group = host->group;
+    own.group = own.loop == NULL ? host->group : NULL;
     own.ws = WEIR_WS_OPTIONS(.init = add_app, .user_data = caller, .protocols = protocols,
                              .deflate = true, .deflate_min = 1);
     assert_int_equal(weir_ws_connect(&own, caller->done), 0);
@@ -234,6 +234,40 @@ TEST_EACH_LOOP(client, opens_echoes_and_closes)
     assert_int_equal(weir_ws_close(channel, WEIR_WS_NORMAL, "bye", NULL), 0);
     assert_true(call_counter_await(&caller.closed, 1));
     assert_int_equal(caller.code, WEIR_WS_NORMAL);
+    weir_promise_release(caller.done);
+    weir_http_server_release(server);
+}
+
+/* On another thread than its loop's. */
+TEST_EACH_LOOP(client, cannot_close_other_channels)
+{
+    char url[64];
+    weir_http_server *server = open_server(host, url);
+    weir_channel *listener = weir_server_listener(weir_http_server_server(server), 0);
+    weir_promise *done = new_promise(host->loop);
+
+    assert_int_equal(weir_ws_close(listener, WEIR_WS_NORMAL, NULL, done), 0);
+    assert_int_equal(weir_promise_sync(done, weir_seconds(10)), -EINVAL);
+    assert_true(weir_channel_is_open(listener));
+    log_capture_start();
+    assert_int_equal(weir_ws_close(listener, WEIR_WS_NORMAL, NULL, NULL), 0);
+    host_turn(host, 2);
+    assert_log_contains("weir_ws_close: the channel is not a WebSocket");
+    assert_true(weir_channel_is_open(listener));
+    weir_promise_release(done);
+    weir_http_server_release(server);
+}
+
+TEST_EACH_LOOP(client, connects_on_a_loop)
+{
+    struct caller caller = {0};
+    char url[64];
+    weir_http_server *server = open_server(host, url);
+
+    begin(host, &caller, url, WEIR_WS_CLIENT_OPTIONS(.loop = host->loop));
+    assert_int_equal(weir_promise_sync(caller.done, weir_seconds(10)), 0);
+    assert_ptr_equal(weir_channel_executor(weir_promise_value(caller.done)), host->loop);
+    weir_channel_abort(weir_promise_value(caller.done), NULL);
     weir_promise_release(caller.done);
     weir_http_server_release(server);
 }
@@ -575,7 +609,10 @@ TEST(client, rejects_wrong_options)
     for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++)
         assert_int_equal(try(group, urls[i], ws), -EINVAL);
     assert_int_equal(log_capture_count(WEIR_LOG_ERROR), sizeof(urls) / sizeof(urls[0]));
-    assert_int_equal(try(NULL, "ws://127.0.0.1/", ws), -EINVAL);
+    assert_options_rejected(try(group, "http://me:secret@h/", ws),
+                            ".url \"http://***@h/\": expected ws or wss");
+    assert_options_rejected(try(NULL, "ws://127.0.0.1/", ws),
+                            "one of .group and .loop is required");
     assert_int_equal(try(group, "ws://127.0.0.1/", NULL), -EINVAL);
     assert_int_equal(try(group, "ws://127.0.0.1/", WEIR_WS_OPTIONS(.deflate = true)), -EINVAL);
     assert_int_equal(try(plain, "ws://127.0.0.1/", ws), -ENOTSUP);

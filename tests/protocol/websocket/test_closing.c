@@ -154,6 +154,48 @@ TEST(closing, waits_no_longer_than_the_timeout)
     ws_close(&fixture);
 }
 
+/* The answer, and the end of a stream that the peer does not end. The channel would wait 3 s. */
+static void expect_end_after_300_ms(bool is_client, bool answers)
+{
+    struct ws_fixture fixture = {.is_client = is_client};
+    weir_promise *done;
+
+    ws_open_with(&fixture, WEIR_WS_OPTIONS(.close_timeout_ns = weir_ms(300)),
+                 WEIR_EMBEDDED_OPTIONS(.peer_stays = true), NULL);
+    done = close_with(&fixture, 1000, NULL);
+    weir_embedded_advance(fixture.embedded, weir_ms(200));
+    if (answers)
+        ws_receive_frame(&fixture, FIN | CLOSE, BYE);
+    weir_embedded_advance(fixture.embedded, weir_ms(99));
+    assert_ws_seen(&fixture, answers ? "opened closed(1000)" : "opened");
+    assert_false(weir_promise_is_done(done));
+    weir_embedded_advance(fixture.embedded, weir_ms(1));
+    assert_ws_seen(&fixture, answers ? "inactive" : LOST);
+    expect_done(done);
+    ws_close(&fixture);
+}
+
+TEST(closing, has_one_timeout)
+{
+    for (int i = 0; i < 4; i++)
+        expect_end_after_300_ms(i % 2 == 1, i >= 2);
+}
+
+TEST(closing, rejects_other_channels)
+{
+    weir_embedded *embedded = NULL;
+    weir_promise *done = NULL;
+
+    assert_int_equal(weir_embedded_create(NULL, &embedded), 0);
+    assert_int_equal(
+        weir_promise_create(weir_channel_executor(weir_embedded_channel(embedded)), &done), 0);
+    assert_int_equal(weir_ws_close(weir_embedded_channel(embedded), 1000, NULL, done), -EINVAL);
+    assert_int_equal(weir_promise_result(done), -EINVAL);
+    assert_true(weir_channel_is_open(weir_embedded_channel(embedded)));
+    weir_promise_release(done);
+    weir_embedded_release(embedded);
+}
+
 TEST(closing, a_timeout_that_is_off_never_ends)
 {
     struct ws_fixture fixture = {0};

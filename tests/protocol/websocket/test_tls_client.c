@@ -4,6 +4,7 @@
  */
 #include <weir/websocket.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -151,4 +152,26 @@ TEST_EACH_LOOP(tls_client, trusts_no_stranger)
 TEST_EACH_LOOP(tls_client, trusts_no_server_of_another_name)
 {
     refuse(host, &pki()->wrong_host);
+}
+
+TEST_EACH_LOOP(tls_client, refuses_a_context_with_http_2)
+{
+    weir_promise *done = new_promise(host->loop);
+    struct caller caller = {0};
+    weir_tls_context *tls = NULL;
+
+    assert_int_equal(weir_tls_client_create(
+                         WEIR_TLS_CONTEXT_OPTIONS(.ca_file = pki()->ca_file, .alpn = "h2"), &tls),
+                     0);
+    assert_int_equal(
+        weir_ws_connect(
+            WEIR_WS_CLIENT_OPTIONS(.url = "wss://127.0.0.1:1/", .group = host->group, .tls = tls,
+                                   .add_tls = weir_tls_add_client,
+                                   .ws = WEIR_WS_OPTIONS(.init = add_app, .user_data = &caller)),
+            done),
+        0);
+    assert_int_equal(weir_promise_sync(done, weir_seconds(10)), -EPROTONOSUPPORT);
+    weir_promise_release(done);
+    host_end(host);
+    weir_tls_context_release(tls);
 }

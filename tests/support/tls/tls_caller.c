@@ -38,6 +38,7 @@ static void remember(struct tls_call *call, const weir_tls_handshake *handshake)
 
     call->result = weir_tls_handshake_result(handshake);
     snprintf(call->detail, sizeof(call->detail), "%s", weir_tls_handshake_detail(handshake));
+    snprintf(call->alpn, sizeof(call->alpn), "%s", weir_tls_handshake_alpn(handshake));
     if (peer != NULL)
         snprintf(call->subject, sizeof(call->subject), "%s", weir_tls_certificate_subject(peer));
 }

@@ -23,6 +23,7 @@ struct tls_call {
     char received[1024];
     char subject[256]; /* the server's */
     int result;        /* of the handshake */
+    char alpn[64];     /* negotiated by it */
     char detail[256];
 };
 
