@@ -180,6 +180,7 @@ struct manual {
 void use_clock(manual &on)
 {
     EXPECT(weir_clock_monotonic()->now(weir_clock_monotonic()) > 0);
+    EXPECT(weir_clock_now(nullptr) > 0 && weir_clock_now(weir_clock_monotonic()) > 0);
     EXPECT(weir_time_of_day() > 0 && weir_time_of_day_coarse() > 0);
     EXPECT(weir_manual_clock_set(on.clock, weir_ms(1)) == 0);
     EXPECT(weir_manual_clock_advance(on.clock, weir_ms(1)) == 0);
@@ -576,6 +577,7 @@ void use_buf()
     EXPECT(weir_buf_in_bounds(buf, 0, 4) && !weir_buf_in_bounds(buf, 0, 5));
     EXPECT(weir_buf_skip(buf, 1) == 0 && weir_buf_read_index(buf) == 1);
     EXPECT(weir_buf_set_read_index(buf, 0) == 0 && weir_buf_set_write_index(buf, 4) == 0);
+    EXPECT(weir_buf_truncate(buf, 4) == 0);
     EXPECT(weir_buf_reserve(buf, 90) == 0 && weir_buf_writable(buf) >= 90);
     EXPECT(weir_buf_set_capacity(buf, 94) == 0 && weir_buf_capacity(buf) >= 94);
     EXPECT(weir_buf_of(weir_buf_msg(buf)) == buf);
@@ -1068,6 +1070,7 @@ void use_attributes(weir_channel *channel)
     EXPECT(weir_attribute_set_if_absent(channel, &attribute, &value) == &value);
     EXPECT(weir_attribute_get(channel, &attribute) == &value);
     EXPECT(weir_attribute_take(channel, &attribute) == &value);
+    EXPECT(!weir_attribute_remove(channel, &attribute));
 }
 
 void use_end(weir_channel *channel)
