@@ -14,6 +14,9 @@
 
 #define NAME_WIDTH 16
 #define HANDLERS_MAX 5
+#define MOVED "  moved to another group"
+#define HANDLER_NAME_WIDTH 30
+#define HANDLER_NUMBERS_WIDTH (8 + 10 + 10)
 
 struct screen {
     const struct view *view;
@@ -23,9 +26,16 @@ struct screen {
 
 /* ---- the summary ---- */
 
-/* A number with its unit or name. */
+/* A number with its unit or name. It ends the line if it does not fit whole. */
 static void put_number(struct screen *screen, const char *number, const char *name)
 {
+    char both[64];
+
+    (void)snprintf(both, sizeof(both), "%s%s", number, name);
+    if (!text_fits(&screen->text, both)) {
+        text_cut(&screen->text);
+        return;
+    }
     text_set_style(&screen->text, STYLE_BOLD);
     text_put(&screen->text, number);
     text_set_style(&screen->text, STYLE_PLAIN);
@@ -107,7 +117,7 @@ static void draw_process(struct screen *screen)
     put_bytes(screen, "process.resident_memory_bytes", " memory   ");
     put_count(screen, "process.threads", " threads   ");
     put_count(screen, "process.open_fds", " files");
-    if (start_ns > 0) {
+    if (start_ns > 0 && text_has_room(&screen->text, 6 + NUMBER_COLUMNS)) {
         text_put(&screen->text, "   up ");
         put_ns(screen, (int64_t)(moments->now->time * 1e9) - start_ns, "");
     }
@@ -178,6 +188,7 @@ static void draw_pools(struct screen *screen)
 static void draw_watchdog(struct screen *screen)
 {
     int64_t now = total(&screen->moments, "watchdog.blocked_now");
+    char words[40];
 
     begin_line(screen, "watchdog");
     if (total(&screen->moments, "watchdog.is_running") == 0) {
@@ -185,8 +196,9 @@ static void draw_watchdog(struct screen *screen)
     } else {
         put_count(screen, "watchdog.blocks", " blocks   ");
         put_ns(screen, total(&screen->moments, "watchdog.longest_ns"), " longest   ");
+        (void)snprintf(words, sizeof(words), "%lld blocked now", (long long)now);
         text_set_style(&screen->text, now > 0 ? STYLE_ALERT : STYLE_PLAIN);
-        text_printf(&screen->text, "%lld blocked now", (long long)now);
+        text_put(&screen->text, text_fits(&screen->text, words) ? words : "");
         text_set_style(&screen->text, STYLE_PLAIN);
     }
     text_end_line(&screen->text);
@@ -267,10 +279,10 @@ static void put_max(struct screen *screen, const struct loop_row *row, int width
 }
 
 static const struct column columns[] = {
-    {"QUEUE", 6, 0, ORDER_QUEUE, put_queue},   {"TASKS/S", 8, 100, ORDER_NAME, put_tasks},
-    {"TURNS/S", 8, 0, ORDER_TURNS, put_turns}, {"EVENTS/S", 9, 110, ORDER_NAME, put_events},
-    {"MEDIAN", 7, 0, ORDER_NAME, put_median},  {"P99", 7, 0, ORDER_TURN_TIME, put_p99},
-    {"MAX", 7, 0, ORDER_NAME, put_max},        {"FILES", 6, 72, ORDER_HANDLES, put_handles},
+    {"QUEUE", 6, 32, ORDER_QUEUE, put_queue},   {"TASKS/S", 8, 100, ORDER_NAME, put_tasks},
+    {"TURNS/S", 8, 40, ORDER_TURNS, put_turns}, {"EVENTS/S", 9, 110, ORDER_NAME, put_events},
+    {"MEDIAN", 7, 47, ORDER_NAME, put_median},  {"P99", 7, 54, ORDER_TURN_TIME, put_p99},
+    {"MAX", 7, 61, ORDER_NAME, put_max},        {"FILES", 6, 72, ORDER_HANDLES, put_handles},
 };
 
 static bool fits(const struct screen *screen, const struct column *column)
@@ -361,16 +373,26 @@ static size_t count_shown(const struct screen *screen, const struct handler_rows
     return is_limited ? HANDLERS_MAX : handlers->count;
 }
 
+static int handler_name_width(const struct screen *screen)
+{
+    int width = screen->view->width - HANDLER_NUMBERS_WIDTH;
+
+    if (screen->view->width == 0 || width > HANDLER_NAME_WIDTH)
+        return HANDLER_NAME_WIDTH;
+    return width > 1 ? width : 1;
+}
+
 static void draw_handler(struct screen *screen, const struct handler_row *row)
 {
     char blocks[NUMBER_SIZE], sum[NUMBER_SIZE], longest[NUMBER_SIZE];
     bool is_utf8 = screen->view->is_utf8;
 
-    text_put_left(&screen->text, 30, row->name);
+    text_put_left(&screen->text, handler_name_width(screen), row->name);
     text_put_right(&screen->text, 8, format_count((double)row->blocks, blocks));
     text_put_right(&screen->text, 10, format_ns(row->blocked_ns, is_utf8, sum));
     text_put_right(&screen->text, 10, format_ns(row->longest_ns, is_utf8, longest));
-    text_put(&screen->text, row->is_offloaded ? "  moved to another group" : "");
+    if (row->is_offloaded && text_fits(&screen->text, MOVED))
+        text_put(&screen->text, MOVED);
     text_end_line(&screen->text);
 }
 
@@ -380,7 +402,7 @@ static void draw_handlers(struct screen *screen, const struct handler_rows *hand
         return;
     text_end_line(&screen->text);
     text_set_style(&screen->text, STYLE_REVERSE);
-    text_put_left(&screen->text, 30, "HANDLER");
+    text_put_left(&screen->text, handler_name_width(screen), "HANDLER");
     text_put_right(&screen->text, 8, "BLOCKS");
     text_put_right(&screen->text, 10, "TOTAL");
     text_put_right(&screen->text, 10, "LONGEST");
@@ -394,9 +416,15 @@ static void draw_handlers(struct screen *screen, const struct handler_rows *hand
 
 static void draw_keys(struct screen *screen)
 {
+    static const char *const keys[] = {"n name  ", "b busy  ",  "l queue  ",  "t turns  ",
+                                       "p p99  ",  "f files  ", "r reverse  "};
+    static const char last_keys[] = "h help  q quit";
+
     text_set_style(&screen->text, STYLE_DIM);
-    text_put(&screen->text,
-             "n name  b busy  l queue  t turns  p p99  f files  r reverse  h help  q quit");
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (text_has_room(&screen->text, (int)(strlen(keys[i]) + strlen(last_keys))))
+            text_put(&screen->text, keys[i]);
+    text_put(&screen->text, last_keys);
     text_set_style(&screen->text, STYLE_PLAIN);
     text_end_line(&screen->text);
 }

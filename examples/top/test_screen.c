@@ -134,6 +134,54 @@ TEST(screen, fits_every_terminal)
     }
 }
 
+/* The line that begins with these words, as it is at this width. */
+static const char *line_at(int width, const char *words)
+{
+    static char line[400];
+    struct view view = {.width = width, .height = 60, .url = "http://a"};
+    char *lines = draw(&view, 3), *at = strstr(lines, words);
+
+    if (at == NULL)
+        fail_msg("no line \"%s\" in:\n%s", words, lines);
+    (void)snprintf(line, sizeof(line), "%.*s", (int)strcspn(at, "\n"), at);
+    free(lines);
+    return line;
+}
+
+/* Where a wide terminal has a space or the end of the line. */
+static bool ends_between_words(const char *narrow, const char *wide)
+{
+    size_t length = strlen(narrow);
+
+    return strncmp(narrow, wide, length) == 0 &&
+           (wide[length] == ' ' || wide[length] == '\0' || narrow[length - 1] == ' ');
+}
+
+TEST(screen, leaves_out_numbers_that_do_not_fit_whole)
+{
+    static const char *const titles[] = {"process ", "channels ", "HTTP ", "pools ", "watchdog "};
+
+    for (int width = 30; width < 100; width++)
+        for (size_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++) {
+            char wide[400];
+
+            (void)snprintf(wide, sizeof(wide), "%s", line_at(300, titles[i]));
+            if (!ends_between_words(line_at(width, titles[i]), wide))
+                fail_msg("%d columns: %s", width, line_at(width, titles[i]));
+        }
+}
+
+TEST(screen, leaves_out_columns_that_do_not_fit_whole)
+{
+    assert_non_null(strstr(line_at(61, "LOOP "), "P99    MAX"));
+    assert_null(strstr(line_at(60, "LOOP "), "MA"));
+    assert_non_null(strstr(line_at(60, "w-1 "), "1.50us 1.50us"));
+    assert_null(strstr(line_at(60, "w-1 "), "1.50us 1.50us 1"));
+    assert_non_null(strstr(line_at(60, "bad?"), "1.23s       0ns"));
+    assert_string_equal(line_at(60, "n name") + strlen(line_at(60, "n name")) - 14,
+                        "h help  q quit");
+}
+
 TEST(screen, uses_the_lines_that_there_are)
 {
     struct view view = {.width = 80, .height = 24, .url = "http://a"};

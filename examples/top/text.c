@@ -73,6 +73,25 @@ static int count_columns(const char *words)
     return count;
 }
 
+bool text_has_room(const struct text *text, int columns)
+{
+    return text->width == 0 || text->column + columns <= text->width;
+}
+
+bool text_fits(const struct text *text, const char *words)
+{
+    int columns = count_columns(words);
+
+    for (const char *end = words + strlen(words); end > words && end[-1] == ' '; end--)
+        columns--;
+    return text_has_room(text, columns);
+}
+
+void text_cut(struct text *text)
+{
+    text->column = text->width;
+}
+
 void text_put(struct text *text, const char *words)
 {
     (void)put_up_to(text, 1000, words);

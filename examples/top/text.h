@@ -34,6 +34,13 @@ void text_put(struct text *text, const char *words);
 void text_printf(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void text_pad_to(struct text *text, int column);
 
+/* True if the line has room for words, without spaces at their end; for a number of columns. */
+bool text_fits(const struct text *text, const char *words);
+bool text_has_room(const struct text *text, int columns);
+
+/* Leaves out what follows in this line. */
+void text_cut(struct text *text);
+
 /* Appends words in a field, to its left or right edge, and cuts off what does not fit. */
 void text_put_left(struct text *text, int width, const char *words);
 void text_put_right(struct text *text, int width, const char *words);
@@ -46,8 +53,9 @@ void text_end_line(struct text *text);
 
 void text_set_style(struct text *text, enum style style);
 
-/* ---- numbers: at most 6 columns, into a buffer of NUMBER_SIZE ---- */
+/* ---- numbers: at most NUMBER_COLUMNS, into a buffer of NUMBER_SIZE ---- */
 
+#define NUMBER_COLUMNS 6
 #define NUMBER_SIZE 16
 
 /* 950, 12.3k, 4.56M */

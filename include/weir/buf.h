@@ -312,6 +312,20 @@ static inline int weir_buf_skip(weir_buf *buf, size_t length)
 }
 
 /*
+ * Removes the readable bytes behind the first `length`, which may be all of them.
+ * Thread: its holder's.  Fails: WEIR_EBOUNDS, -EROFS.
+ */
+static inline int weir_buf_truncate(weir_buf *buf, size_t length)
+{
+    if (weir_buf_is_read_only(buf))
+        return -EROFS;
+    if (length > weir_buf_readable(buf))
+        return WEIR_EBOUNDS;
+    buf->write = buf->read + (uint32_t)length;
+    return 0;
+}
+
+/*
  * Commits `length` bytes that were written to weir_buf_space.
  * Thread: its holder's.  Fails: WEIR_EBOUNDS, -EROFS.
  */

@@ -380,7 +380,8 @@ typedef struct weir_attribute_value {
 } weir_attribute_value;
 
 /*
- * Sets a value and frees the previous one. NULL removes it. On failure the caller keeps the value.
+ * Sets a value and frees the previous one. NULL removes it, as weir_attribute_remove. On failure
+ * the caller keeps the value.
  * Thread: any.  Takes: value, on success.  Fails: -ENOMEM.
  */
 WEIR_API WEIR_MUST_USE int weir_attribute_set(weir_channel *channel,
@@ -399,6 +400,12 @@ WEIR_API void *weir_attribute_set_if_absent(weir_channel *channel, const weir_at
  * Thread: any.
  */
 WEIR_API void *weir_attribute_get(weir_channel *channel, const weir_attribute *attribute);
+
+/*
+ * Removes the value and frees it. Returns false if none was set.
+ * Thread: any.
+ */
+WEIR_API bool weir_attribute_remove(weir_channel *channel, const weir_attribute *attribute);
 
 /*
  * Removes the value without freeing it, and returns it.

@@ -48,6 +48,13 @@ struct weir_clock {
 WEIR_API weir_clock *weir_clock_monotonic(void);
 
 /*
+ * The time of a clock, to measure durations with; NULL is the monotonic clock. On an event loop,
+ * weir_loop_now costs less. Simulated programs get virtual time.
+ * Thread: any.
+ */
+WEIR_API int64_t weir_clock_now(const weir_clock *clock);
+
+/*
  * The time of day: nanoseconds since 1970. It can be set, also backwards. The coarse one is a few
  * milliseconds late and costs less.
  * Thread: any.

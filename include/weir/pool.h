@@ -106,9 +106,9 @@ WEIR_API size_t weir_pool_describe(char *text, size_t size);
  *
  * Of the buffers, composites and file ranges that a thread creates, one in 128 is watched: a record
  * keeps where it was created and, at the advanced level, where it was touched (weir_msg_touch). A
- * watched message is a leak if the thread that touched it last has ended. Leaks are searched when a
- * group has terminated and on demand, and reported once per place that created them.
- * docs/internals/buffer.md explains a report.
+ * watched message counts as lost if the thread that touched it last has ended. Another thread may
+ * still have it: so leaks are searched at exit(), if no such thread runs any more, and on demand.
+ * They are reported once per place that created them; docs/internals/buffer.md explains a report.
  *
  * A thread that creates more than 128,000 messages a second is sampled less often: it creates at
  * most about a thousand records a second.
@@ -163,14 +163,17 @@ WEIR_API enum weir_leak_level weir_leak_level(void);
 
 /*
  * Sets the function that receives reports; NULL restores the log, one warning per line
- * (weir/log.h). A concurrent report may still reach the old listener.
+ * (weir/log.h), which gets no more than four reports per search. A concurrent report may still
+ * reach the old listener. It is called at exit(), too: reset it before what it uses is gone.
  * Thread: any.
  */
 WEIR_API void weir_leak_set_listener(weir_leak_listener_fn *fn, void *user_data);
 
 /*
- * Reports watched messages whose last thread has ended. Called automatically when a group has
- * terminated. Returns their number, including those reported before.
+ * Reports watched messages whose last thread has ended, for example after the end of a group.
+ * Messages that were handed to another thread are among them unless it has touched them. Called at
+ * exit() if no other thread runs that has created or touched a watched message. Returns their
+ * number, including those reported before.
  * Thread: any.
  */
 WEIR_API size_t weir_leak_check(void);

@@ -13,8 +13,9 @@
  * One thread watches the event loops of all groups. A loop is blocked if one turn takes longer than
  * the threshold. The report names the handler that is running, found in the stack of the loop's
  * thread, which is interrupted once by a signal. Nothing is measured per event: while nothing
- * blocks, the watchdog costs nothing but its own thread, which wakes up four times per threshold.
- * Time for which the whole process was stopped, or the thread waited for a CPU, does not count.
+ * blocks, the watchdog costs nothing but its own thread, which wakes up four times per threshold,
+ * and not at all while all loops sleep. Time for which the whole process was stopped, or the thread
+ * waited for a CPU, does not count.
  *
  * The signal restarts most system calls of the blocked handler; sleeps, poll and some others fail
  * with EINTR: see signal(7). A handler whose last act is the call that blocks may have no frame in

@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdalign.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,29 +102,42 @@ char *weir__strdup(const char *text)
     return copy;
 }
 
-/* The address of the block is stored in the word before the aligned address. */
+/*
+ * The address of the block is stored behind the memory, where weir__aligned_free finds it whatever
+ * allocator is set by then. malloc's own blocks are aligned ones: valgrind calls a block possibly
+ * lost if nothing points to its beginning.
+ */
+static void **block_of(void *memory, size_t size)
+{
+    size_t word = alignof(void *);
+
+    return (void **)((char *)memory + (size + word - 1) / word * word);
+}
+
 void *weir__aligned_zalloc(size_t alignment, size_t size)
 {
-    size_t extra = alignment - 1 + sizeof(void *);
-    uintptr_t aligned;
-    void *block;
+    size_t extra = alignment - 1 + 2 * sizeof(void *);
+    void *block, *memory;
 
     assert(alignment >= sizeof(void *) && (alignment & (alignment - 1)) == 0);
     if (size > SIZE_MAX - extra)
         return NULL;
-    block = weir__alloc(size + extra);
+    if (weir__memory_is_system())
+        block = aligned_alloc(alignment, (size + extra) & ~(alignment - 1));
+    else
+        block = weir__alloc(size + extra);
     if (block == NULL)
         return NULL;
 
-    aligned = ((uintptr_t)block + extra) & ~(uintptr_t)(alignment - 1);
-    ((void **)aligned)[-1] = block;
-    return memset((void *)aligned, 0, size);
+    memory = (void *)(((uintptr_t)block + alignment - 1) & ~(uintptr_t)(alignment - 1));
+    *block_of(memory, size) = block;
+    return memset(memory, 0, size);
 }
 
-void weir__aligned_free(void *memory)
+void weir__aligned_free(void *memory, size_t size)
 {
     if (memory != NULL)
-        weir__free(((void **)memory)[-1]);
+        weir__free(*block_of(memory, size));
 }
 
 /* ---- public functions ---- */

@@ -30,10 +30,11 @@ char *weir__strdup(const char *text) __attribute__((malloc));
 
 /*
  * Allocates zeroed memory aligned to `alignment`, a power of two, for structs whose parts are used
- * by different threads and must not share a cache line. Free it with weir__aligned_free.
+ * by different threads and must not share a cache line. Free it with weir__aligned_free and the
+ * same size.
  */
 void *weir__aligned_zalloc(size_t alignment, size_t size)
     __attribute__((malloc, alloc_size(2), alloc_align(1)));
-void weir__aligned_free(void *memory);
+void weir__aligned_free(void *memory, size_t size);
 
 #endif

@@ -80,7 +80,7 @@ static weir__heap *create(void)
     err = register_locked(heap);
     unlock();
     if (err < 0) {
-        weir__aligned_free(heap);
+        weir__aligned_free(heap, sizeof(*heap));
         return NULL;
     }
     return heap;
@@ -111,7 +111,7 @@ static void destroy(weir__heap *heap)
     if (weir__list_is_empty(&weir__heaps_all.list))
         weir__pool_metrics_end();
     unlock();
-    weir__aligned_free(heap);
+    weir__aligned_free(heap, sizeof(*heap));
 }
 
 static void make_orphan(weir__heap *heap)

@@ -3,7 +3,7 @@
  * Selects the messages to watch, and triggers the search for leaks.
  *
  *     creation --countdown--> weir__leak_sample --selected--> a record (buffer/leak_record.c)
- *     group ended, weir_leak_check, end of a scope --> reports (buffer/leak_report.c)
+ *     exit, weir_leak_check, end of a scope --> reports (buffer/leak_report.c)
  *
  * The distance between two samples is random, 128 on average: otherwise a program that creates
  * messages periodically might always have the same one watched. A backtrace takes 3 us, and a
@@ -17,11 +17,11 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#include "base/end_hooks.h"
 #include "base/log.h"
 #include "buffer/leak_record.h"
 #include "buffer/leak_report.h"
 #include "os/clock.h"
+#include "os/process.h"
 #include "os/random.h"
 #include "os/thread.h"
 
@@ -31,6 +31,9 @@
 
 static weir__once level_once = WEIR__ONCE_INIT;
 static _Atomic int current_level = WEIR_LEAK_SIMPLE;
+
+static weir__once exit_once = WEIR__ONCE_INIT;
+static pid_t watcher; /* the process that has watched a message */
 
 static _Thread_local struct {
     uint32_t interval; /* 0 = not started */
@@ -120,14 +123,25 @@ static bool is_sample(void)
     return started; /* the first countdown was not random */
 }
 
-static void on_group_ended(void)
+/*
+ * A message whose thread has ended may be held by any other thread, so it is lost for certain only
+ * when none is left. A child of fork has the records of its parent, and not its threads.
+ */
+static void at_exit(void)
 {
-    (void)weir_leak_check();
+    if (watcher == weir__process_kernel_id() && !weir__leak_others_run())
+        (void)weir_leak_check();
+}
+
+static void check_at_exit(void)
+{
+    watcher = weir__process_kernel_id();
+    (void)atexit(at_exit);
 }
 
 static void watch(weir_msg *msg, bool detailed)
 {
-    weir__end_hook_add(on_group_ended);
+    weir__once_run(&exit_once, check_at_exit);
     weir__leak_record_add(msg, detailed);
 }
 

@@ -56,6 +56,7 @@ static struct {
     uint64_t next_number;
     uint64_t reported[REPORTED_MAX]; /* sites; cleared when full */
     size_t reported_count;
+    size_t threads; /* that run and have a thread_ref */
     struct record *first_buckets[BUCKETS_MIN];
 } registry = {
     .lock = WEIR__MUTEX_INIT,
@@ -80,6 +81,7 @@ static void on_thread_end(void *arg)
     own_thread = NULL;
     weir__mutex_lock(&registry.lock);
     thread_ref->ended = true;
+    registry.threads--;
     release_thread_locked(thread_ref);
     weir__mutex_unlock(&registry.lock);
 }
@@ -99,7 +101,20 @@ static struct thread_ref *track_thread(void)
         return NULL;
     }
     own_thread = thread_ref;
+    weir__mutex_lock(&registry.lock);
+    registry.threads++;
+    weir__mutex_unlock(&registry.lock);
     return thread_ref;
+}
+
+bool weir__leak_others_run(void)
+{
+    size_t threads;
+
+    weir__mutex_lock(&registry.lock);
+    threads = registry.threads;
+    weir__mutex_unlock(&registry.lock);
+    return threads > (own_thread != NULL ? 1 : 0);
 }
 
 static void set_holder_locked(struct record *record, struct thread_ref *thread_ref)
@@ -346,6 +361,18 @@ size_t weir__leak_records_count(const weir__leak_search *search)
     return count;
 }
 
+size_t weir__leak_records_count_unreported(const weir__leak_search *search)
+{
+    size_t count = 0;
+
+    weir__mutex_lock(&registry.lock);
+    for (size_t i = 0; i < registry.bucket_count; i++)
+        for (const struct record *r = registry.buckets[i]; r != NULL; r = r->next)
+            count += matches_locked(r, search) && !is_reported_locked(r->site, search);
+    weir__mutex_unlock(&registry.lock);
+    return count;
+}
+
 static const struct record *oldest_unreported_locked(const weir__leak_search *search)
 {
     const struct record *oldest = NULL;
@@ -382,7 +409,7 @@ bool weir__leak_records_pick(weir__leak_search *search, weir__leak_info *ret_inf
 {
     const struct record *record;
 
-    if (search->site_count == WEIR__LEAK_SITES_MAX)
+    if (search->site_count == search->site_max)
         return false;
     weir__mutex_lock(&registry.lock);
     record = oldest_unreported_locked(search);

@@ -56,6 +56,8 @@ typedef struct weir__leak_search {
     uint64_t first;       /* created with this number or later */
     bool repeat_reported; /* include sites that were reported before */
 
+    size_t site_max; /* sites to report, at most WEIR__LEAK_SITES_MAX */
+
     /* Sites reported by this search. */
     uint64_t sites[WEIR__LEAK_SITES_MAX];
     size_t site_count;
@@ -71,6 +73,10 @@ void weir__leak_record_remove(weir_msg *msg);
 /* The number of the next record. */
 uint64_t weir__leak_records_next_number(void);
 
+/* True if a thread runs, other than the calling one, that has created or touched a watched message.
+ */
+bool weir__leak_others_run(void);
+
 /* The number of matching records. */
 size_t weir__leak_records_count(const weir__leak_search *search);
 
@@ -80,6 +86,9 @@ size_t weir__leak_records_count(const weir__leak_search *search);
  */
 bool weir__leak_records_pick(weir__leak_search *search, weir__leak_info *ret_info,
                              size_t *ret_others);
+
+/* The number of matching records of sites that were not reported. */
+size_t weir__leak_records_count_unreported(const weir__leak_search *search);
 
 /* Forgets which sites were reported. */
 void weir__leak_sites_reset(void);

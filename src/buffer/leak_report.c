@@ -31,7 +31,8 @@
 #define LINE_SIZE 256
 #define OWN_PREFIX "weir__leak_"
 #define OWN_FRAMES_MAX 8
-#define NAMES_KEPT 1024 /* a power of two */
+#define NAMES_KEPT 1024    /* a power of two */
+#define LOGGED_SITES_MAX 4 /* per search */
 
 /* A direct-mapped cache of names. */
 struct names {
@@ -222,12 +223,25 @@ static void report(const weir__leak_info *info, size_t others, struct names *nam
         user_data);
 }
 
+static bool has_listener(void)
+{
+    bool has;
+
+    weir__mutex_lock(&listener.lock);
+    has = listener.fn != NULL;
+    weir__mutex_unlock(&listener.lock);
+    return has;
+}
+
+/* The log gets few reports, and the number of the messages that they leave out. */
 size_t weir__leak_report_all(weir__leak_search *search)
 {
     size_t found = weir__leak_records_count(search), others;
+    bool is_logged = !has_listener();
     weir__leak_info info;
     struct names names;
 
+    search->site_max = is_logged ? LOGGED_SITES_MAX : WEIR__LEAK_SITES_MAX;
     if (!weir__leak_records_pick(search, &info, &others))
         return found;
     names_init(&names);
@@ -235,5 +249,9 @@ size_t weir__leak_report_all(weir__leak_search *search)
         report(&info, others, &names);
     } while (weir__leak_records_pick(search, &info, &others));
     names_deinit(&names);
+    others = is_logged ? weir__leak_records_count_unreported(search) : 0;
+    if (others > 0)
+        weir__warn("leak", NULL, "%zu more from other places; a listener gets up to %d reports",
+                   others, WEIR__LEAK_SITES_MAX);
     return found;
 }

@@ -66,13 +66,28 @@ static void free_value(const weir__attribute *node, void *value)
         node->key->free(value);
 }
 
+bool weir_attribute_remove(weir_channel *channel, const weir_attribute *attribute)
+{
+    weir__attribute *node = find_in(channel, attribute);
+    void *value = NULL;
+
+    if (node != NULL)
+        value = atomic_exchange_explicit(&node->value, NULL, memory_order_acq_rel);
+    free_value(node, value);
+    return value != NULL;
+}
+
 int weir_attribute_set(weir_channel *channel, const weir_attribute *attribute, void *value)
 {
-    weir__attribute *node =
-        value != NULL ? find_or_add(channel, attribute) : find_in(channel, attribute);
+    weir__attribute *node;
 
+    if (value == NULL) {
+        (void)weir_attribute_remove(channel, attribute);
+        return 0;
+    }
+    node = find_or_add(channel, attribute);
     if (node == NULL)
-        return value != NULL ? -ENOMEM : 0;
+        return -ENOMEM;
     free_value(node, atomic_exchange_explicit(&node->value, value, memory_order_acq_rel));
     return 0;
 }

@@ -325,6 +325,7 @@ void weir__channel_begin_closing(weir_channel *channel, int err)
 
     if (weir__channel_phase(channel) >= WEIR__CLOSING)
         return;
+    weir__outbound_find_forgotten(channel);
     if (channel->transport->reset != NULL && loses_data(channel))
         channel->transport->reset(channel);
     channel->outbound.cause = err;
@@ -398,6 +399,7 @@ void weir__channel_sent_all(weir_channel *channel)
 static void send_rest(weir_channel *channel)
 {
     weir__channel_set_state(channel, WEIR__SENDING, WEIR__PHASE);
+    weir__outbound_find_forgotten(channel);
     weir__outbound_flush(channel);
     if (weir__outbound_is_empty(&channel->outbound) && !must_linger(channel)) {
         weir__channel_begin_closing(channel, WEIR_ECLOSED);

@@ -29,12 +29,15 @@
 #include <weir/error.h>
 #include <weir/file_range.h>
 
+#include "base/log.h"
+#include "base/log_limit.h"
 #include "base/no_stack_protector.h"
 #include "buffer/buf.h"
 #include "channel/channel.h"
 #include "channel/channel_stats.h"
 #include "channel/last_sent.h"
 #include "channel/node_pool.h"
+#include "executor/executor.h"
 
 #define OVER_MARK 1u /* the bit of `unwritable` for the marks */
 #define SLACK_MIN 256
@@ -363,6 +366,33 @@ static __attribute__((noinline, cold)) void reject_write(weir_channel *channel, 
         stop_stream(channel);
 }
 
+#ifndef NDEBUG
+#define FORGOTTEN_NS weir_seconds(1)
+
+/* That of the loop's turn; 0 before the channel is registered. */
+static int64_t now_of(const weir_channel *channel)
+{
+    const weir_executor *executor = weir__channel_executor(channel);
+
+    return executor != NULL ? executor->turn.now_ns : 0;
+}
+
+void weir__outbound_find_forgotten(weir_channel *channel)
+{
+    static weir__log_limit limit;
+    const weir__entry *entry = *channel->outbound.unflushed;
+    int64_t age_ns = now_of(channel) - channel->outbound.unflushed_ns;
+    char name[WEIR__CHANNEL_LOG_NAME_SIZE];
+    weir__log_note note;
+
+    if (entry != NULL && age_ns >= FORGOTTEN_NS && weir__log_admit(&limit, WEIR_LOG_WARN, &note))
+        weir__warn("channel", weir__channel_log_name(channel, name),
+                   "a message was written %lld ms ago and never flushed: call weir_flush, or "
+                   "weir_write_and_flush%s",
+                   (long long)(age_ns / 1000000), note.text);
+}
+#endif
+
 static inline void append(weir_channel *channel, weir__entry *entry, weir_msg *msg,
                           weir_promise *done, int64_t size, int64_t cost)
 {
@@ -374,6 +404,10 @@ static inline void append(weir_channel *channel, weir__entry *entry, weir_msg *m
     *channel->outbound.end = entry;
     channel->outbound.end = &entry->next;
     count_local(channel, cost);
+#ifndef NDEBUG
+    if (*channel->outbound.unflushed == entry)
+        channel->outbound.unflushed_ns = now_of(channel);
+#endif
     if (UNLIKELY(done != NULL)) {
         channel->flags |= WEIR__UNFLUSHED_PROMISE;
         (void)weir_promise_retain(done);

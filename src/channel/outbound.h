@@ -56,6 +56,9 @@ typedef struct weir__outbound {
     _Atomic uint32_t unwritable;
 
     int32_t cause; /* the error of the close: unsent messages fail with it */
+#ifndef NDEBUG
+    int64_t unflushed_ns; /* when the first unflushed message was written */
+#endif
 } weir__outbound;
 
 /* ---- for the channel ---- */
@@ -77,6 +80,20 @@ static inline bool weir__outbound_is_empty(const weir__outbound *outbound)
 {
     return outbound->first == NULL;
 }
+
+/*
+ * Debug builds: warns if a message was written a second ago or earlier and not flushed since, which
+ * a handler has forgotten. Called when input has been handled and when the channel closes: a flush
+ * that is consolidated, or made by a timer, has come by then.
+ */
+#ifdef NDEBUG
+static inline void weir__outbound_find_forgotten(weir_channel *channel)
+{
+    (void)channel;
+}
+#else
+void weir__outbound_find_forgotten(weir_channel *channel);
+#endif
 
 /* True if something waits to be sent. */
 static inline bool weir__outbound_has_flushed(const weir__outbound *outbound)

@@ -171,6 +171,7 @@ void weir__channel_read_complete(weir_channel *channel)
     if (weir__channel_has(channel, WEIR__NOT_OPEN))
         return;
     weir_fire_read_complete(weir__channel_head_tail(channel));
+    weir__outbound_find_forgotten(channel);
     if ((channel->pipeline.head_tail.slots & WEIR__REQUEST_READ) != 0)
         request_again(channel);
 }

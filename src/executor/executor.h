@@ -531,6 +531,7 @@ static inline void weir__executor_stats_awake(weir_executor *executor)
     atomic_store_explicit(&executor->stats.active,
                           weir__executor_stats_active(executor, now_ns) - now_ns - 1,
                           memory_order_release);
+    weir__running_loop_woke_up(executor);
 }
 
 /* Cold: records the duration of the turn that ends. */

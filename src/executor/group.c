@@ -25,7 +25,6 @@
 #include <weir/error.h>
 #include <weir/timer.h>
 
-#include "base/end_hooks.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/options.h"
@@ -100,7 +99,6 @@ static void remove_running(weir_group *group, int err)
                                                       memory_order_relaxed, memory_order_relaxed);
     /* Acquire-release: the last one sees the first error. */
     if (atomic_fetch_sub_explicit(&group->running, 1, memory_order_acq_rel) == 1) {
-        weir__end_hooks_run();
         err = atomic_load_explicit(&group->first_err, memory_order_relaxed);
         if (err < 0)
             (void)weir_promise_fail(group->termination, err, NULL);

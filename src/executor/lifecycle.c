@@ -124,7 +124,7 @@ static void free_memory(weir_executor *executor)
     if (executor->options.in_pages)
         weir__pages_unmap(executor, weir__pages_round(executor->type->size));
     else
-        weir__aligned_free(executor);
+        weir__aligned_free(executor, executor->type->size);
 }
 
 /* Compares only the address: the promise may outlive the executor. */

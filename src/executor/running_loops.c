@@ -6,6 +6,8 @@
 #include "executor/running_loops.h"
 
 #include "executor/executor.h"
+#include "os/futex.h"
+#include "os/thread.h"
 
 static weir__mutex lock = WEIR__MUTEX_INIT;
 static weir__list loops = {&loops, &loops}; /* guarded by lock */
@@ -116,6 +118,48 @@ void weir__running_loops_end_timing(void)
 bool weir__running_loops_are_timed(void)
 {
     return atomic_load_explicit(&timings, memory_order_relaxed) > 0;
+}
+
+/* ---- the alarm ---- */
+
+_Atomic uint32_t weir__running_loops_alarm;
+
+/* Busy polling is no sleep. The last steps of a loop may wait, as nothing can be awakened. */
+static void see_awake(weir_executor *loop, void *arg)
+{
+    if (atomic_load_explicit(&loop->stats.active, memory_order_relaxed) < 0 &&
+        weir__executor_state(loop) < WEIR_EXECUTOR_SHUTDOWN)
+        *(bool *)arg = true;
+}
+
+/*
+ * A loop stores `active` and then reads the alarm, in this order after the barrier. So a loop that
+ * has read 0 is seen here to be awake. A loop that is added later reads 1, by the lock of the list.
+ */
+bool weir__running_loops_set_alarm(void)
+{
+    bool is_awake = false;
+
+    atomic_store_explicit(&weir__running_loops_alarm, 1, memory_order_seq_cst);
+    if (weir__thread_barrier_others())
+        weir__running_loops_foreach(see_awake, &is_awake);
+    else
+        is_awake = true;
+    if (is_awake)
+        atomic_store_explicit(&weir__running_loops_alarm, 0, memory_order_seq_cst);
+    return !is_awake;
+}
+
+void weir__running_loops_ring(void)
+{
+    if (atomic_exchange_explicit(&weir__running_loops_alarm, 0, memory_order_seq_cst) != 0)
+        weir__futex_wake(&weir__running_loops_alarm, 1);
+}
+
+__attribute__((cold)) void weir__running_loop_ring(const weir_executor *executor)
+{
+    if (executor->type->is_loop)
+        weir__running_loops_ring();
 }
 
 /* ---- signals ---- */

@@ -7,6 +7,8 @@
 #ifndef WEIR_EXECUTOR_RUNNING_LOOPS_H
 #define WEIR_EXECUTOR_RUNNING_LOOPS_H
 
+#include <stdatomic.h>
+
 #include <weir/executor.h>
 
 #include "base/list.h"
@@ -45,6 +47,28 @@ void weir__running_loops_remove(weir_executor *executor);
  */
 typedef void weir__running_loop_fn(weir_executor *loop, void *arg);
 void weir__running_loops_foreach(weir__running_loop_fn *fn, void *arg);
+
+/*
+ * Lets the watchdog sleep while all loops do: true if none was awake when the alarm was set. It is
+ * a futex that is 1 until the next loop wakes up, or weir__running_loops_ring is called, and 0
+ * then. False, too, if the kernel has no barrier for other threads.
+ */
+extern _Atomic uint32_t weir__running_loops_alarm;
+
+bool weir__running_loops_set_alarm(void);
+void weir__running_loops_ring(void);
+
+/* The thread of an executor, after `active` has said that it is awake. */
+void weir__running_loop_ring(const weir_executor *executor);
+
+static inline void weir__running_loop_woke_up(const weir_executor *executor)
+{
+    /* The compiler keeps the order; the processor's is up to the barrier of set_alarm. */
+    atomic_signal_fence(memory_order_seq_cst);
+    if (__builtin_expect(
+            atomic_load_explicit(&weir__running_loops_alarm, memory_order_relaxed) != 0, false))
+        weir__running_loop_ring(executor);
+}
 
 /* Any thread: begins and ends the recording of every turn; true meanwhile. Calls are counted. */
 void weir__running_loops_begin_timing(void);

@@ -58,7 +58,7 @@ static void pool_destroy(weir__task_pool *pool)
         next = slab->next;
         weir__free(slab);
     }
-    weir__aligned_free(pool);
+    weir__aligned_free(pool, sizeof(*pool));
 }
 
 static uintptr_t count_chains(const weir_task *chain)
@@ -92,7 +92,7 @@ static weir__task_pool *pool_create(void)
     if (pool == NULL)
         return NULL;
     if (weir_thread_on_exit(pool_close, pool) < 0) {
-        weir__aligned_free(pool);
+        weir__aligned_free(pool, sizeof(*pool));
         return NULL;
     }
     weir__task_pool_own = pool;

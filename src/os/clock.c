@@ -59,6 +59,11 @@ weir_clock *weir_clock_monotonic(void)
     return &weir__monotonic_clock;
 }
 
+int64_t weir_clock_now(const weir_clock *clock)
+{
+    return clock != NULL ? weir__clock_now(clock) : weir__monotonic_now();
+}
+
 void weir__clock_subscribe(weir_clock *clock, weir_clock_observer *observer)
 {
     if (clock->manual)

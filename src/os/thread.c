@@ -10,6 +10,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/membarrier.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -38,6 +39,9 @@ struct cpus {
 };
 
 static _Thread_local struct cpus own_cpus;
+
+static weir__once barriers_once = WEIR__ONCE_INIT;
+static bool has_barriers;
 
 struct start {
     weir_thread_fn *fn;
@@ -248,6 +252,19 @@ int weir__thread_set_affinity(int cpu)
         return -errno;
     own_cpus = cpus;
     return 0;
+}
+
+static void register_barriers(void)
+{
+    has_barriers = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
+bool weir__thread_barrier_others(void)
+{
+    if (weir__os_is_virtual())
+        return true; /* all of them are one thread */
+    weir__once_run(&barriers_once, register_barriers);
+    return has_barriers && syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
 
 void weir__thread_yield(void)

@@ -57,6 +57,12 @@ void weir__thread_block_signal(int signal, bool blocked);
 /* Pins the calling thread to a CPU. Fails with -EINVAL if it may not run there. */
 int weir__thread_set_affinity(int cpu);
 
+/*
+ * Returns when every other thread of the process has executed a full memory barrier, or has not run
+ * meanwhile. False if the kernel refuses that.
+ */
+bool weir__thread_barrier_others(void);
+
 void weir__thread_yield(void);
 void weir__thread_sleep(int64_t duration_ns);
 

@@ -3,7 +3,8 @@
  * The watchdog: its thread, and how it finds blocked loops.
  *
  * It looks at each running loop four times per threshold. A loop publishes how many turns it has
- * made, when the current one began, and whether it is awake: no more than its stats. A loop that is
+ * made, when the current one began, and whether it is awake: no more than its stats. While all
+ * loops sleep, the watchdog does: the next one that wakes up ends that. A loop that is
  * awake in the same turn as at the last look has spent the time between them in it. A look adds at
  * most two periods, whatever the clock says, so time for which the process was stopped, or the
  * watchdog had no CPU, does not count; nor does time for which the loop's thread had none. If
@@ -45,6 +46,7 @@ static struct {
     int64_t elapsed_ns; /* since the last one */
     int64_t added_ns;   /* the time that this look adds */
     weir__list blocks;  /* that have not ended */
+    bool saw_awake;     /* the last look saw a loop that was awake */
     weir__thread thread;
     _Atomic uint32_t is_stopping; /* a futex */
 } self = {
@@ -169,6 +171,7 @@ static void look_at(weir_executor *loop, void *arg)
     (void)arg;
     if (!is_awake(loop))
         return;
+    self.saw_awake = true;
     if (watch->look == 0 || watch->look + 1 != self.look || watch->turns != turns) {
         see_first(watch, loop, turns);
         return;
@@ -228,6 +231,7 @@ static void look(void)
     self.added_ns = weir__earlier(self.elapsed_ns, most_ns);
     self.look_ns = now_ns;
     self.look++;
+    self.saw_awake = false;
     look_at_blocks();
     weir__running_loops_foreach(look_at, NULL);
     is_looking = false;
@@ -235,21 +239,47 @@ static void look(void)
 
 /* ---- the thread ---- */
 
+static bool is_stopping(void)
+{
+    return atomic_load_explicit(&self.is_stopping, memory_order_seq_cst) != 0;
+}
+
+/* False if a loop is awake, or a block that has ended waits for its report. */
+static bool all_sleep(void)
+{
+    bool are_asleep;
+
+    weir__mutex_lock(&self.lock);
+    are_asleep = !self.saw_awake && weir__list_is_empty(&self.blocks);
+    weir__mutex_unlock(&self.lock);
+    return are_asleep && weir__running_loops_set_alarm();
+}
+
+/* `stop` sets is_stopping and then rings; here it is read after the alarm was set. */
+static void sleep_until_alarm(void)
+{
+    while (!is_stopping() &&
+           atomic_load_explicit(&weir__running_loops_alarm, memory_order_seq_cst) != 0)
+        weir__futex_wait(&weir__running_loops_alarm, 1, WEIR_NEVER);
+    weir__running_loops_ring();
+}
+
 static void thread_main(void *arg)
 {
     int64_t next_ns = weir__monotonic_now();
 
     (void)arg;
-    while (atomic_load_explicit(&self.is_stopping, memory_order_relaxed) == 0) {
+    while (!is_stopping()) {
         next_ns += self.period_ns;
         if (next_ns < weir__monotonic_now())
             next_ns = weir__monotonic_now() + self.period_ns; /* late: do not catch up */
-        while (atomic_load_explicit(&self.is_stopping, memory_order_relaxed) == 0 &&
-               weir__monotonic_now() < next_ns)
+        while (!is_stopping() && weir__monotonic_now() < next_ns)
             weir__futex_wait(&self.is_stopping, 0, next_ns);
         weir__mutex_lock(&self.lock);
         look();
         weir__mutex_unlock(&self.lock);
+        if (all_sleep())
+            sleep_until_alarm();
     }
 }
 
@@ -357,8 +387,9 @@ static void stop(void)
 {
     weir__list *link;
 
-    atomic_store_explicit(&self.is_stopping, 1, memory_order_relaxed);
+    atomic_store_explicit(&self.is_stopping, 1, memory_order_seq_cst);
     weir__futex_wake(&self.is_stopping, 1);
+    weir__running_loops_ring();
     if (!self.clock->manual)
         weir__thread_join(&self.thread);
     weir__mutex_lock(&self.lock);

@@ -5,6 +5,7 @@
 #include "support/test.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,7 +73,7 @@ TEST(memory, every_function_returns_null_without_memory)
     test_memory_fail_at(1);
     assert_null(weir__aligned_zalloc(64, 1));
     weir__free(NULL);
-    weir__aligned_free(NULL);
+    weir__aligned_free(NULL, 1);
 }
 
 TEST(memory, aligned_memory_is_aligned_and_zero)
@@ -84,8 +85,25 @@ TEST(memory, aligned_memory_is_aligned_and_zero)
         for (int i = 0; i < 100; i++)
             assert_int_equal(memory[i], 0);
         memset(memory, 0xff, 100);
-        weir__aligned_free(memory);
+        weir__aligned_free(memory, 100);
     }
+}
+
+/* Otherwise valgrind calls it possibly lost. The size of a pointer into a block is garbage. */
+TEST(memory, aligned_memory_of_malloc_is_a_block_of_its_own)
+{
+    unsigned char *memory[8];
+
+    assert_int_equal(weir_memory_set(NULL), 0);
+    for (int i = 0; i < 8; i++) {
+        memory[i] = weir__aligned_zalloc(1024, 100);
+        assert_int_equal((uintptr_t)memory[i] % 1024, 0);
+        assert_in_range(malloc_usable_size(memory[i]), 100, 2048);
+        memset(memory[i], 0xff, 100);
+    }
+    for (int i = 0; i < 8; i++)
+        weir__aligned_free(memory[i], 100);
+    test_memory_install();
 }
 
 TEST(memory, a_size_that_overflows_fails)
@@ -125,7 +143,7 @@ TEST(memory, everything_goes_through_the_hook)
 
     assert_int_equal(weir_memory_set(&hook), 0);
     weir__free(weir__realloc(weir__realloc(NULL, 8), 16));
-    weir__aligned_free(weir__aligned_zalloc(64, 8));
+    weir__aligned_free(weir__aligned_zalloc(64, 8), 8);
     weir__free(weir__strdup("abc"));
     weir__free(NULL);
     test_memory_install();

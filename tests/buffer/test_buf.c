@@ -254,6 +254,26 @@ TEST(buf, the_write_index_goes_from_the_read_index_to_the_capacity)
     weir_buf_release(buf);
 }
 
+TEST(buf, truncate_keeps_the_first_readable_bytes)
+{
+    weir_buf *buf = make_buf_of("hello");
+    weir_buf *view;
+
+    assert_int_equal(weir_buf_skip(buf, 1), 0);
+    assert_int_equal(weir_buf_truncate(buf, 5), WEIR_EBOUNDS);
+    assert_int_equal(weir_buf_truncate(buf, SIZE_MAX), WEIR_EBOUNDS);
+    assert_int_equal(weir_buf_truncate(buf, 4), 0);
+    assert_readable(buf, "ello");
+    assert_int_equal(weir_buf_truncate(buf, 2), 0);
+    assert_readable(buf, "el");
+    assert_int_equal(weir_buf_read_only(buf, &view), 0);
+    assert_int_equal(weir_buf_truncate(view, 1), -EROFS);
+    weir_buf_release(view);
+    assert_int_equal(weir_buf_truncate(buf, 0), 0);
+    assert_indices(buf, 1, 1);
+    weir_buf_release(buf);
+}
+
 TEST(buf, skip_and_advance_stop_at_what_is_there)
 {
     weir_buf *buf = make_buf(10, 10);

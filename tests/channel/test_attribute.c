@@ -53,6 +53,25 @@ TEST(attribute, is_set_if_it_is_not_there)
     assert_int_equal(b, 1);
 }
 
+TEST(attribute, can_be_removed)
+{
+    struct test_channel tc;
+    unsigned a = 0;
+
+    tc_open(&tc);
+    assert_false(weir_attribute_remove(tc.channel, &counted));
+    assert_int_equal(weir_attribute_set(tc.channel, &counted, &a), 0);
+    assert_int_equal(weir_attribute_set(tc.channel, &plain, &tc), 0);
+    assert_true(weir_attribute_remove(tc.channel, &counted));
+    assert_int_equal(a, 1);
+    assert_null(weir_attribute_get(tc.channel, &counted));
+    assert_ptr_equal(weir_attribute_get(tc.channel, &plain), &tc);
+    assert_false(weir_attribute_remove(tc.channel, &counted));
+    assert_int_equal(weir_attribute_set(tc.channel, &counted, &a), 0);
+    tc_close(&tc);
+    assert_int_equal(a, 2);
+}
+
 TEST(attribute, can_be_taken_out)
 {
     struct test_channel tc;

@@ -50,6 +50,19 @@ TEST(clock, a_manual_one_stands_until_it_is_moved)
     weir_manual_clock_release(manual);
 }
 
+TEST(clock, now_is_that_of_any_clock)
+{
+    int64_t before = weir__monotonic_now();
+    weir_manual_clock *manual;
+
+    assert_true(weir_clock_now(NULL) >= before);
+    assert_true(weir_clock_now(weir_clock_monotonic()) >= before);
+    assert_true(weir_clock_now(NULL) <= weir__monotonic_now());
+    assert_int_equal(weir_manual_clock_create(5, &manual), 0);
+    assert_int_equal(weir_clock_now(weir_manual_clock_clock(manual)), 5);
+    weir_manual_clock_release(manual);
+}
+
 TEST(clock, a_manual_one_refuses_to_go_backwards)
 {
     weir_manual_clock *manual;

@@ -69,18 +69,30 @@ static void read_output(int from, char *text, size_t size)
         ;
 }
 
-bool child_dies_with_output(void (*fn)(void), const char *text)
+/* True if fn has returned. */
+static bool run_and_read(void (*fn)(void), char *output, size_t size)
 {
-    char output[8192];
     int ends[2];
     pid_t child;
 
     assert_int_equal(pipe(ends), 0);
     child = start_child(ends[1], fn);
     (void)close(ends[1]);
-    read_output(ends[0], output, sizeof(output));
+    read_output(ends[0], output, size);
     (void)close(ends[0]);
-    if (has_returned(child))
+    return has_returned(child);
+}
+
+void child_output(void (*fn)(void), char *output, size_t size)
+{
+    assert_false(run_and_read(fn, output, size));
+}
+
+bool child_dies_with_output(void (*fn)(void), const char *text)
+{
+    char output[8192];
+
+    if (run_and_read(fn, output, sizeof(output)))
         return false;
     return strstr(output, text) != NULL || strstr(output, "Sanitizer") != NULL;
 }

@@ -6,6 +6,7 @@
 #define WEIR_TEST_CHILD_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* True if fn returns in a child process. Its output is discarded. */
 bool child_survives(void (*fn)(void));
@@ -15,5 +16,8 @@ bool child_survives(void (*fn)(void));
  * too: it comes first if fn accesses freed memory.
  */
 bool child_dies_with_output(void (*fn)(void), const char *text);
+
+/* The beginning of what a child process, in which fn exits, writes to stderr. */
+void child_output(void (*fn)(void), char *output, size_t size);
 
 #endif

@@ -169,8 +169,9 @@ struct walk {
     int folder; /* what `done` leads to; the root is not closed */
     uint32_t flags;
     unsigned links;
+    const char *left; /* in `bytes` */
     char done[PATH_MAX];
-    char left[PATH_MAX];
+    char bytes[PATH_MAX];
 };
 
 static void enter(struct walk *walk, int folder)
@@ -221,11 +222,11 @@ static int go_up(struct walk *walk)
     return 0;
 }
 
-/* Replaces the first segment by the target of a link. */
-static int follow(struct walk *walk, const char *segment, size_t length)
+/* Replaces the segment before `rest` by the target of a link. */
+static int follow(struct walk *walk, const char *segment, const char *rest)
 {
+    size_t rest_size = strlen(rest) + 1;
     char target[PATH_MAX];
-    const char *rest = walk->left + length;
     ssize_t size;
 
     if ((walk->flags & WEIR__HTTP_DISK_LINKS) == 0 || ++walk->links > MAX_LINKS)
@@ -235,10 +236,11 @@ static int follow(struct walk *walk, const char *segment, size_t length)
         return -errno;
     if (size == 0 || target[0] == '/')
         return size == 0 ? -ENOENT : -EXDEV;
-    if ((size_t)size + strlen(rest) + 1 > sizeof(walk->left))
+    if ((size_t)size + rest_size > sizeof(target))
         return -ENAMETOOLONG;
-    memmove(walk->left + size, rest, strlen(rest) + 1);
-    memcpy(walk->left, target, (size_t)size);
+    memcpy(target + size, rest, rest_size);
+    memcpy(walk->bytes, target, (size_t)size + rest_size);
+    walk->left = walk->bytes;
     return 0;
 }
 
@@ -262,10 +264,9 @@ static int step(struct walk *walk)
 
     if (length > NAME_MAX)
         return -ENAMETOOLONG;
-    memmove(walk->left, start, strlen(start) + 1);
-    memcpy(segment, walk->left, length);
+    memcpy(segment, start, length);
     segment[length] = '\0';
-    rest = walk->left + length;
+    rest = start + length;
     is_last = length == 0 || *rest == '\0';
     if (is_parent(segment, length)) {
         err = go_up(walk);
@@ -273,7 +274,7 @@ static int step(struct walk *walk)
         file = open_segment(walk, length > 0 ? segment : ".",
                             is_last ? OPEN_FLAGS : O_PATH | O_DIRECTORY | O_CLOEXEC);
         if ((file == -ELOOP || file == -ENOTDIR) && is_link(walk, segment)) {
-            err = follow(walk, segment, length);
+            err = follow(walk, segment, rest);
             return err < 0 ? err : MORE;
         }
         if (file < 0 || is_last)
@@ -281,7 +282,7 @@ static int step(struct walk *walk)
         err = remember(walk, segment);
         enter(walk, file);
     }
-    memmove(walk->left, rest, strlen(rest) + 1);
+    walk->left = rest;
     return err < 0 ? err : MORE;
 }
 
@@ -290,7 +291,8 @@ static int open_by_segments(int root, const char *path, uint32_t flags)
     struct walk walk = {.root = root, .folder = root, .flags = flags};
     int file;
 
-    memcpy(walk.left, path, strlen(path) + 1);
+    memcpy(walk.bytes, path, strlen(path) + 1);
+    walk.left = walk.bytes;
     do
         file = step(&walk);
     while (file == MORE);
