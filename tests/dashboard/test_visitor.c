@@ -19,6 +19,7 @@
 
 #include "channel/offload_blocking.h"
 #include "dashboard/visitor.h"
+#include "os/clock.h"
 #include "support/bootstrap/raw_client.h"
 #include "support/loop/host.h"
 #include "support/protocol/http/http_call.h"
@@ -123,6 +124,7 @@ static void hear_until(int peer, const char *part)
 {
     for (int i = 0; i < MESSAGES_MAX; i++) {
         assert_int_equal(hear(peer), 1);
+        assert_null(strstr(site.text, "\"lines\":[]")); /* a message about nothing */
         if (strstr(site.text, part) != NULL)
             return;
     }
@@ -489,7 +491,8 @@ static void open_blocking_site(struct host *host, int64_t block_ns)
     open_site(host, WEIR_DASHBOARD_OPTIONS(.can_block = true, .offload = site.offload,
                                            .interval_ns = weir_seconds(3600)));
     site.dashboard->block_ns = block_ns;
-    site.dashboard->blocks_described = 20; /* in a second that has passed */
+    site.dashboard->blocks_described = 20; /* in a second before the clock was set back */
+    site.dashboard->blocks_since_ns = weir_time_of_day() + weir_seconds(3600);
 }
 
 static void close_blocking_site(void)
@@ -513,7 +516,7 @@ static bool block(int peer)
 TEST_EACH_LOOP(visitor, blocks_its_loop_until_the_handler_is_moved)
 {
     bool is_moved = false;
-    int peer;
+    int peer, other;
 
     open_blocking_site(host, weir_ms(1));
     peer = visit();
@@ -521,6 +524,9 @@ TEST_EACH_LOOP(visitor, blocks_its_loop_until_the_handler_is_moved)
     assert_false(block(peer));
     say(peer, "move on");
     hear_until(peer, "{\"type\":\"move\",\"on\":true}");
+    other = visit();
+    hear_until(other, "\"can_move\":true,\"moves\":true");
+    close(other);
     weir__handler_offload(&weir__dashboard_block_handler, 4);
     for (int i = 0; i < 8 && !is_moved; i++)
         is_moved = block(peer);
