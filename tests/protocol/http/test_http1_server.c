@@ -516,6 +516,41 @@ TEST(http1_server, stops_reading_while_responses_wait_to_be_sent)
     weir_embedded_release(embedded);
 }
 
+/* It has sent all its requests, and ended its side; they were read before. */
+TEST(http1_server, answers_all_requests_of_a_client_that_has_ended_its_stream)
+{
+    const size_t length = strlen(GET);
+    weir_embedded *embedded = NULL;
+    char *all = malloc(length * 1000);
+    size_t bytes = 0;
+    weir_msg *msg;
+
+    assert_int_equal(weir_embedded_create(
+                         WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.half_closure = true,
+                                                                               .high_mark = 4096,
+                                                                               .low_mark = 2048),
+                                               .socket_space = 1000),
+                         &embedded),
+                     0);
+    assert_int_equal(weir_http1_server_add(weir_embedded_pipeline(embedded), NULL), 0);
+    assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &hello, NULL), 0);
+    for (size_t i = 0; i < 1000; i++)
+        memcpy(all + i * length, GET, length);
+    assert_int_equal(weir_embedded_write_inbound(embedded, feed_bytes(all, length * 1000)), 0);
+    weir_embedded_end_input(embedded);
+    for (int i = 0; i < 200; i++) {
+        weir_embedded_make_space(embedded, 1000);
+        while ((msg = weir_embedded_read_outbound(embedded)) != NULL) {
+            bytes += weir_msg_size(msg);
+            weir_msg_release(msg);
+        }
+    }
+    assert_int_equal(bytes, 1000 * (strlen(OK "\r\n") + 37 + 1));
+    assert_false(is_open(embedded));
+    free(all);
+    weir_embedded_release(embedded);
+}
+
 static int reads_seen;
 
 static void see_read(weir_ctx *ctx, weir_msg *msg)

@@ -2,6 +2,7 @@
 /*
  * The timeouts of a server's connection, by the manual clock.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -305,6 +306,25 @@ TEST(http1_timeouts, count_each_file_by_itself)
     assert_false(is_open(embedded));
     weir_msg_release(weir_file_range_msg(first));
     weir_msg_release(weir_file_range_msg(second));
+    weir_embedded_release(embedded);
+}
+
+/* A descriptor of a file that was sent is not kept until the next timeout. */
+TEST(http1_timeouts, keep_no_file_behind_its_response)
+{
+    weir_embedded *embedded = open_with(NULL);
+    weir_file_range *file;
+    int descriptor;
+
+    put(embedded, GET);
+    file = respond_file(embedded);
+    descriptor = weir_file_range_descriptor(file);
+    assert_int_equal(weir_file_range_advance(file, LARGE), 0);
+    weir_msg_release(weir_file_range_msg(file));
+    put(embedded, GET);
+    respond(embedded, 1);
+    assert_int_equal(fcntl(descriptor, F_GETFD), -1);
+    discard(embedded);
     weir_embedded_release(embedded);
 }
 
