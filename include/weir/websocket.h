@@ -85,7 +85,8 @@ WEIR_API weir_span weir_ws_message_bytes(const weir_ws_message *message);
 /*
  * Parts of streamed messages: the first part, and the last one; both of a whole message. A part
  * that is written without being the last leaves the message open: only its next parts, pings and
- * pongs may follow.
+ * pongs may follow. If the channel refuses a part (WEIR_EFULL, -ENOMEM), it is aborted: the peer
+ * would not notice the gap. The same holds for compressed messages, as later ones refer to them.
  * Thread: any; set: before it is written.
  */
 WEIR_API bool weir_ws_message_is_first(const weir_ws_message *message);

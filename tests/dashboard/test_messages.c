@@ -69,6 +69,31 @@ TEST(stats, have_no_more_than_500_metrics)
         weir_metric_release(metrics[i]);
 }
 
+/* Executors of two groups may have the same name. */
+TEST(stats, have_a_row_for_each_executor)
+{
+    static const char *const groups[] = {"one", "two"};
+    weir_metric *metrics[2] = {NULL};
+    weir_ws_message *message;
+    char text[128];
+
+    for (size_t i = 0; i < 2; i++) {
+        (void)snprintf(text, sizeof(text), "executor.pending{executor=\"same\",group=\"%s\"}",
+                       groups[i]);
+        assert_int_equal(weir_metric_create(WEIR_METRIC_GAUGE, text, &metrics[i]), 0);
+        (void)weir_metric_set(metrics[i], 70 + (int64_t)i);
+    }
+    message = weir__dashboard_stats_message();
+    for (size_t i = 0; i < 2; i++) {
+        (void)snprintf(text, sizeof(text),
+                       "{\"name\":\"same\",\"group\":\"%s\",\"is_loop\":false,\"pending\":7%zu}",
+                       groups[i], i);
+        assert_message_contains(message, text);
+        weir_metric_release(metrics[i]);
+    }
+    free_message(message);
+}
+
 TEST(messages, are_left_out_without_memory)
 {
     weir_ws_message *message = NULL;

@@ -13,10 +13,13 @@
 #include <weir/clock.h>
 #include <weir/log.h>
 #include <weir/loop.h>
+#include <weir/metric.h>
+#include <weir/timer.h>
 #include <weir/watchdog.h>
 
 #include "channel/offload_blocking.h"
 #include "dashboard/visitor.h"
+#include "os/clock.h"
 #include "support/bootstrap/raw_client.h"
 #include "support/loop/host.h"
 #include "support/protocol/http/http_call.h"
@@ -121,6 +124,7 @@ static void hear_until(int peer, const char *part)
 {
     for (int i = 0; i < MESSAGES_MAX; i++) {
         assert_int_equal(hear(peer), 1);
+        assert_null(strstr(site.text, "\"lines\":[]")); /* a message about nothing */
         if (strstr(site.text, part) != NULL)
             return;
     }
@@ -148,6 +152,61 @@ TEST_EACH_LOOP(visitor, sees_statistics)
     weir_log_write(WEIR_LOG_WARN, "shop", "shelf", "%s is empty", "\"books\"");
     hear_until(peer, "\"WARN\",\"shop\",\"shelf\",\"\\\"books\\\" is empty\"]");
     close(peer);
+    close_site();
+}
+
+static void ignore(void *arg, int status)
+{
+    (void)arg;
+    (void)status;
+}
+
+/* Returns when the sampler has run after the last visitor has left: its deadline is earlier. */
+static void await_sampler(struct host *host)
+{
+    weir_promise *promise = NULL;
+    bool is_empty = false;
+
+    while (!is_empty) {
+        host_turn(host, 1);
+        weir__mutex_lock(&site.dashboard->mutex);
+        is_empty = weir__list_is_empty(&site.dashboard->visitors);
+        weir__mutex_unlock(&site.dashboard->mutex);
+    }
+    assert_int_equal(weir_schedule(weir_executor_global(), INTERVAL_NS + 1, ignore, NULL, &promise),
+                     0);
+    assert_int_equal(weir_promise_sync(promise, TEST_TIMEOUT_NS), 0);
+    weir_promise_release(promise);
+}
+
+/* The sampler ends with the last visitor, and begins again with the next, who sees nothing of the
+ * time before. */
+TEST_EACH_LOOP(visitor, that_is_the_last_ends_the_sampler)
+{
+    weir_metric *metric = NULL;
+    bool is_sampling;
+    size_t count;
+    int peer;
+
+    open_site(host, WEIR_DASHBOARD_OPTIONS(.interval_ns = INTERVAL_NS));
+    for (int i = 0; i < 2; i++) {
+        if (i == 1)
+            assert_int_equal(weir_metric_create(WEIR_METRIC_GAUGE, "shop.opened_since", &metric),
+                             0);
+        peer = visit();
+        hear_until(peer, "{\"type\":\"stats\",");
+        assert_int_equal(strstr(site.text, "shop.opened_since") != NULL, i == 1);
+        hear_until(peer, "{\"type\":\"stats\",");
+        close(peer);
+        await_sampler(host);
+        weir__mutex_lock(&site.dashboard->mutex);
+        is_sampling = site.dashboard->is_sampling;
+        count = site.dashboard->visitor_count;
+        weir__mutex_unlock(&site.dashboard->mutex);
+        assert_false(is_sampling);
+        assert_int_equal(count, 0);
+    }
+    weir_metric_release(metric);
     close_site();
 }
 
@@ -308,6 +367,36 @@ TEST_EACH_LOOP(visitor, has_a_limited_rate)
     close_site();
 }
 
+static int pass_an_hour(void *arg, int status, void **ret_value)
+{
+    weir__visitor *visitor = WEIR_CONTAINER_OF(site.dashboard->visitors.next, weir__visitor, link);
+
+    (void)arg;
+    (void)ret_value;
+    visitor->credit_at_ns -= weir_seconds(3600);
+    return status;
+}
+
+TEST_EACH_LOOP(visitor, saves_no_credit_for_later)
+{
+    weir_promise *promise = NULL;
+    int peer;
+
+    open_site(host, WEIR_DASHBOARD_OPTIONS(.chat = true));
+    peer = visit();
+    say(peer, "chat first");
+    hear_until(peer, "\"number\":1,");
+    assert_int_equal(weir_submit(host->loop, pass_an_hour, NULL, &promise), 0);
+    assert_int_equal(weir_promise_sync(promise, TEST_TIMEOUT_NS), 0);
+    weir_promise_release(promise);
+    for (int i = 0; i < 12; i++)
+        say(peer, "chat again");
+    hear_until(peer, "\"number\":11,");
+    hear_until(peer, "{\"type\":\"notice\",\"text\":\"too many messages: wait a moment\"}");
+    close(peer);
+    close_site();
+}
+
 TEST_EACH_LOOP(visitor, may_do_what_the_options_allow)
 {
     int peer;
@@ -366,6 +455,28 @@ TEST_EACH_LOOP(visitor, that_is_slow_misses_messages)
     close_site();
 }
 
+/* Without statistics that come later: what waits is sent when what is before it was. */
+TEST_EACH_LOOP(visitor, that_is_slow_receives_the_last_message)
+{
+    static char text[60000];
+    int peer;
+
+    memset(text, 'x', sizeof(text) - 1);
+    open_site(host, WEIR_DASHBOARD_OPTIONS(.interval_ns = weir_seconds(3600)));
+    peer = visit();
+    hear_until(peer, "\"stats\"");
+    while (waiting() < WEIR__VISITOR_QUEUE_MAX) {
+        for (unsigned i = 0; i < WEIR__VISITOR_QUEUE_MAX; i++)
+            weir__visitors_offer(site.dashboard, weir__dashboard_notice_message(text));
+        host_turn(host, 2);
+    }
+    weir__visitors_offer(site.dashboard, weir__dashboard_notice_message("the last"));
+    host_turn(host, 2); /* it has been posted in vain */
+    hear_until(peer, "the last");
+    close(peer);
+    close_site();
+}
+
 /* ---- blocks ---- */
 
 static void open_blocking_site(struct host *host, int64_t block_ns)
@@ -378,8 +489,10 @@ static void open_blocking_site(struct host *host, int64_t block_ns)
                           &site.offload),
         0);
     open_site(host, WEIR_DASHBOARD_OPTIONS(.can_block = true, .offload = site.offload,
-                                           .interval_ns = INTERVAL_NS));
+                                           .interval_ns = weir_seconds(3600)));
     site.dashboard->block_ns = block_ns;
+    site.dashboard->blocks_described = 20; /* in a second before the clock was set back */
+    site.dashboard->blocks_since_ns = weir_time_of_day() + weir_seconds(3600);
 }
 
 static void close_blocking_site(void)
@@ -403,7 +516,7 @@ static bool block(int peer)
 TEST_EACH_LOOP(visitor, blocks_its_loop_until_the_handler_is_moved)
 {
     bool is_moved = false;
-    int peer;
+    int peer, other;
 
     open_blocking_site(host, weir_ms(1));
     peer = visit();
@@ -411,6 +524,9 @@ TEST_EACH_LOOP(visitor, blocks_its_loop_until_the_handler_is_moved)
     assert_false(block(peer));
     say(peer, "move on");
     hear_until(peer, "{\"type\":\"move\",\"on\":true}");
+    other = visit();
+    hear_until(other, "\"can_move\":true,\"moves\":true");
+    close(other);
     weir__handler_offload(&weir__dashboard_block_handler, 4);
     for (int i = 0; i < 8 && !is_moved; i++)
         is_moved = block(peer);

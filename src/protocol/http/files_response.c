@@ -234,18 +234,22 @@ static void make_boundary(char boundary[BOUNDARY_SIZE])
         (void)snprintf(boundary + 2 * i, 3, "%02x", bytes[i]);
 }
 
-/* Writes the heads of all parts, and the end, into one buffer; heads[i] is the end of head i. */
+/* Writes the heads of all parts, and the end, into one buffer; heads[i] is the end of head i. Their
+ * type is that of a response with the whole file. */
 static int write_part_heads(const struct response *response, const weir__http_range *ranges,
                             size_t count, const char *boundary, weir_buf *text, size_t *heads)
 {
+    weir_span type = weir_http_headers_get(response->headers, WEIR_HTTP_CONTENT_TYPE);
     char content_range[WEIR__HTTP_CONTENT_RANGE_SIZE];
     int err = 0;
 
+    if (type.data == NULL)
+        type = weir_span_of_text(response->file->type);
     for (size_t i = 0; i < count && err == 0; i++) {
         (void)weir__http_content_range(&ranges[i], (uint64_t)response->representation->size,
                                        content_range);
-        err = weir_buf_printf(text, "\r\n--%s\r\nContent-Type: %s\r\nContent-Range: %s\r\n\r\n",
-                              boundary, response->file->type, content_range);
+        err = weir_buf_printf(text, "\r\n--%s\r\nContent-Type: %.*s\r\nContent-Range: %s\r\n\r\n",
+                              boundary, (int)type.length, (const char *)type.data, content_range);
         heads[i] = weir_buf_readable(text);
     }
     return err < 0 ? err : weir_buf_printf(text, "\r\n--%s--\r\n", boundary);

@@ -194,13 +194,35 @@ static int make_frame(const weir__ws *ws, uint8_t first, const weir_ws_message *
     return 0;
 }
 
+static bool is_part(const weir_ws_message *message)
+{
+    return !message->is_first || !message->is_last;
+}
+
 /* A whole message that is not sent is missing. Without a part, or with a compressor that has lost
  * track, nothing that follows makes sense. */
+static bool is_needed(const weir__ws *ws, const weir_ws_message *message)
+{
+    return is_part(message) || (ws->is_compressing && message->type <= WEIR_WS_BINARY);
+}
+
 static void fail_message(weir_ctx *ctx, const weir__ws *ws, const weir_ws_message *message,
                          weir_promise *done, int err)
 {
     weir_ctx_report(ctx, done, err, "no memory for a WebSocket frame");
-    if (!message->is_first || !message->is_last || ws->is_compressing)
+    if (is_needed(ws, message))
+        weir_channel_abort(weir_ctx_channel(ctx), NULL);
+}
+
+/* A channel refuses a write at once: above its cap, or without memory. Without a promise that
+ * closes it. */
+static void write_needed(weir_ctx *ctx, weir_msg *frame, weir_promise *done)
+{
+    int err;
+
+    weir_write(ctx, frame, done);
+    err = done != NULL && weir_promise_is_done(done) ? weir_promise_result(done) : 0;
+    if (err < 0 && err != WEIR_ECLOSED)
         weir_channel_abort(weir_ctx_channel(ctx), NULL);
 }
 
@@ -222,19 +244,33 @@ static __attribute__((noinline)) void write_copy(weir_ctx *ctx, const weir__ws *
     weir_msg *frame;
     int err = make_frame(ws, first, message, &frame);
 
-    if (err == 0)
-        weir_write(ctx, frame, done);
-    else
+    if (err < 0)
         fail_message(ctx, ws, message, done, err);
+    else if (is_needed(ws, message))
+        write_needed(ctx, frame, done);
+    else
+        weir_write(ctx, frame, done);
     weir_msg_release(&message->msg);
+}
+
+/* True if the write was cancelled. From here on a frame that may be needed cannot be. */
+static bool is_cancelled(const weir__ws *ws, const weir_ws_message *message, weir_promise *done)
+{
+    return done != NULL && (is_part(message) || ws->deflate != NULL) &&
+           !weir_promise_set_uncancellable(done);
 }
 
 WEIR__NO_STACK_PROTECTOR static void write_message(weir_ctx *ctx, weir__ws *ws,
                                                    weir_ws_message *message, weir_promise *done)
 {
     weir_buf *payload = message->payload;
+    bool is_own_part;
     uint8_t first;
 
+    if (is_cancelled(ws, message, done)) {
+        weir_msg_release(&message->msg);
+        return;
+    }
     if (ws->has_sent_close || begin_frame(ws, message, &first) < 0) {
         refuse_message(ctx, ws, message, done);
         return;
@@ -245,10 +281,14 @@ WEIR__NO_STACK_PROTECTOR static void write_message(weir_ctx *ctx, weir__ws *ws,
         write_copy(ctx, ws, first, message, done);
         return;
     }
+    is_own_part = is_part(message);
     message->payload = NULL;
     weir_msg_release(&message->msg);
     complete_frame(ws, first, payload);
-    weir_write(ctx, weir_buf_msg(payload), done);
+    if (is_own_part)
+        write_needed(ctx, weir_buf_msg(payload), done);
+    else
+        weir_write(ctx, weir_buf_msg(payload), done);
 }
 
 void weir__ws_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)

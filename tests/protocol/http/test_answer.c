@@ -63,6 +63,7 @@ static const weir_http_route routes[] = {{"GET", "/", text},
                                          {0}};
 
 static int writes_seen;
+static const weir_http1_options *http1_options;
 
 static void see_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
@@ -84,7 +85,7 @@ static void exchange_bytes(const char *request, bool between, char *ret_sent, si
     assert_int_equal(weir_http_router_create(routes, &router), 0);
     assert_int_equal(weir_embedded_create(NULL, &embedded), 0);
     pipeline = weir_embedded_pipeline(embedded);
-    assert_int_equal(weir_http1_server_add(pipeline, NULL), 0);
+    assert_int_equal(weir_http1_server_add(pipeline, http1_options), 0);
     if (between)
         assert_int_equal(weir_pipeline_add_last(pipeline, &observer, NULL), 0);
     assert_int_equal(weir_http_router_add(pipeline, router, 0), 0);
@@ -143,4 +144,14 @@ TEST(answer, keeps_the_order_of_pipelined_requests)
                 "GET /field HTTP/1.1\r\n" HOST "\r\n"
                 "GET / HTTP/1.1\r\n" HOST "\r\n",
                 12);
+}
+
+TEST(answer, of_the_last_request_closes)
+{
+    http1_options = WEIR_HTTP1_OPTIONS(.max_requests = 2);
+    assert_same("GET / HTTP/1.1\r\n" HOST "\r\n"
+                "GET / HTTP/1.1\r\n" HOST "\r\n"
+                "GET / HTTP/1.1\r\n" HOST "\r\n",
+                6);
+    http1_options = NULL;
 }

@@ -135,6 +135,30 @@ TEST(compression, uses_the_best_coding_that_is_accepted)
     weir_embedded_release(embedded);
 }
 
+/* Of content of unknown length, too, which ends before it is sent. */
+TEST(compression, begins_at_the_minimum)
+{
+    weir_embedded *embedded = open_with(WEIR_HTTP_COMPRESSION_OPTIONS(.min_length = 100));
+
+    for (size_t length = 99; length <= 100; length++)
+        for (int is_known = 0; is_known < 2; is_known++) {
+            weir_buf *text = NULL;
+
+            assert_int_equal(weir_buf_create(length, 0, &text), 0);
+            assert_int_equal(weir_buf_write_fill(text, 'x', length), 0);
+            request(embedded, "GET /\nAccept-Encoding: gzip\n");
+            filter_write_head(embedded, 200, PLAIN,
+                              is_known ? (int64_t)length : WEIR_HTTP_UNKNOWN_LENGTH);
+            filter_write(embedded, weir_msg_retain(weir_buf_msg(text)));
+            filter_write_end(embedded);
+            weir_channel_flush(weir_embedded_channel(embedded));
+            weir_embedded_run(embedded);
+            (void)assert_response(embedded, length == 100 ? "gzip" : NULL, text);
+            weir_buf_release(text);
+        }
+    weir_embedded_release(embedded);
+}
+
 TEST(compression, may_leave_out_codings)
 {
     weir_embedded *embedded =

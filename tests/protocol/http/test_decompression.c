@@ -351,6 +351,25 @@ TEST(decompression, resets_if_the_response_has_begun)
     weir_embedded_release(embedded);
 }
 
+/* Of this request, not of the one before. */
+TEST(decompression, answers_if_only_an_earlier_response_has_begun)
+{
+    weir_embedded *embedded = open_with(NULL);
+    weir_msg *msg;
+
+    filter_receive(embedded, "GET /\n");
+    assert_string_equal(filter_received(embedded), "GET / (0) | end");
+    filter_respond(embedded, 200, "", NULL);
+    assert_non_null(filter_sent(embedded));
+    receive_coded_head(embedded, "gzip", 9);
+    filter_receive_text(embedded, "not gzip!");
+    msg = weir_embedded_read_outbound(embedded);
+    assert_non_null(msg);
+    assert_int_equal(weir_http_response_status(weir_http_response_of(msg)), 400);
+    weir_msg_release(msg);
+    weir_embedded_release(embedded);
+}
+
 /* ---- clients ---- */
 
 static void receive_response(weir_embedded *embedded, int status, const char *fields)

@@ -256,7 +256,9 @@ TEST(events, a_slow_client_is_disconnected)
 TEST(events, of_a_slow_client_can_be_refused)
 {
     weir_embedded *embedded = open_slow(OPTIONS(.max_queued = 100, .keep_slow = true));
+    weir_channel *channel = weir_embedded_channel(embedded);
     char long_data[200];
+    int64_t pending;
     int err = 0;
 
     memset(long_data, 'x', sizeof(long_data));
@@ -265,12 +267,16 @@ TEST(events, of_a_slow_client_can_be_refused)
         err = send_data("0123456789");
     assert_int_equal(err, WEIR_EFULL);
     assert_int_equal(send_data(long_data), WEIR_ETOOLONG);
+    pending = weir_channel_pending_bytes(channel);
     weir_embedded_advance(embedded, weir_seconds(60)); /* no heartbeat into a full channel */
+    assert_int_equal(weir_channel_pending_bytes(channel), pending);
     assert_int_equal(seen.closed, 0);
     assert_in_range(weir_http_events_queued(seen.events), 80, 100);
     weir_embedded_make_space(embedded, 10000);
     assert_int_equal(weir_http_events_queued(seen.events), 0);
     assert_int_equal(send_data("1"), 0);
+    weir_embedded_run(embedded);
+    assert_int_equal(weir_http_events_queued(seen.events), 0);
     close_stream(embedded);
 }
 

@@ -559,6 +559,35 @@ TEST(exchange, does_not_read_a_large_rest)
     weir_embedded_release(embedded);
 }
 
+/* What was read before the response is not a part of the rest. */
+TEST(exchange, discards_a_small_rest_of_much_content)
+{
+    static const int64_t lengths[] = {70 << 10, WEIR_HTTP_UNKNOWN_LENGTH};
+    struct seen seen = {0};
+    weir_embedded *embedded = exchange_open(STREAM(&seen, 0));
+    weir_buf *big = NULL;
+
+    for (size_t i = 0; i < 2; i++) {
+        exchange_put_head(embedded, "POST", "/", lengths[i], false);
+        weir_http_exchange_read(seen.exchange);
+        for (int piece = 0; piece < 2; piece++) {
+            size_t size = piece == 0 ? 60 << 10 : 10 << 10;
+
+            assert_int_equal(weir_buf_create(size, 0, &big), 0);
+            assert_int_equal(weir_buf_write_fill(big, 'x', size), 0);
+            (void)weir_embedded_write_inbound(embedded, weir_buf_msg(big));
+            if (piece == 0)
+                assert_int_equal(weir_http_respond_text(seen.exchange, 200, "ok"), 0);
+        }
+        exchange_put_end(embedded);
+        assert_exchange_sent(embedded, "200(2) | ok | end");
+        assert_true(weir_channel_is_open(weir_embedded_channel(embedded)));
+        release(&seen);
+        seen.text[0] = '\0';
+    }
+    weir_embedded_release(embedded);
+}
+
 TEST(exchange, limits_streamed_content)
 {
     struct seen seen = {0};
@@ -751,6 +780,7 @@ static void ask_query(weir_http_exchange *exchange, void *user_data)
     (void)user_data;
     assert_true(weir_span_equal(a, weir_span_of_text("1")));
     assert_true(weir_span_equal(b, weir_span_of_text("x y&")));
+    assert_true(weir_span_equal(weir_http_exchange_query(exchange, "b"), b)); /* once more */
     assert_true(weir_span_equal(weir_http_exchange_query(exchange, "c"), weir_span_of_text("")));
     assert_null(weir_http_exchange_query(exchange, "d").data);
     assert_null(weir_http_exchange_query(exchange, "bad").data);

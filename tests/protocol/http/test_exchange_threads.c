@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -359,4 +360,163 @@ TEST(exchange_threads, retain_on_behalf_of_one_holder)
     assert_exchange_sent(embedded, "200(4) | late | end");
     weir_http_exchange_release(exchange);
     weir_embedded_release(embedded);
+}
+
+/* ---- content that is read ahead ---- */
+
+/* A handler on an executor that the test holds up. */
+struct slow_reader {
+    weir_group *group; /* one plain executor */
+    weir_http_exchange *exchange;
+    sem_t gate;
+    char text[16]; /* of the pieces; "." at the end, "!" for an error */
+};
+
+static void add_piece(weir_http_exchange *exchange, weir_msg *msg, int err, void *user_data)
+{
+    struct slow_reader *reader = user_data;
+    size_t length = strlen(reader->text);
+    weir_buf *buf = weir_buf_of(msg);
+
+    (void)exchange;
+    if (buf != NULL)
+        (void)snprintf(reader->text + length, sizeof(reader->text) - length, "%.*s",
+                       (int)weir_buf_readable(buf), (const char *)weir_buf_bytes(buf));
+    else
+        (void)snprintf(reader->text + length, sizeof(reader->text) - length, err < 0 ? "!" : ".");
+    weir_msg_release(msg);
+}
+
+static void keep_slowly(weir_http_exchange *exchange, void *user_data)
+{
+    struct slow_reader *reader = user_data;
+
+    weir_http_exchange_on_content(exchange, add_piece, reader);
+    reader->exchange = weir_http_exchange_retain(exchange);
+}
+
+static void wait_at_gate(void *arg, int status)
+{
+    struct slow_reader *reader = arg;
+
+    (void)status;
+    while (sem_wait(&reader->gate) < 0)
+        ;
+}
+
+static int do_nothing(void *arg, int status, void **ret_value)
+{
+    (void)arg;
+    (void)ret_value;
+    return status;
+}
+
+/* Runs everything that the executor and the loop have been asked to do. */
+static void settle(const struct slow_reader *reader, weir_embedded *embedded)
+{
+    weir_promise *promise = NULL;
+
+    weir_embedded_run(embedded);
+    assert_int_equal(weir_group_submit(reader->group, do_nothing, NULL, &promise), 0);
+    assert_int_equal(weir_promise_sync(promise, TEST_TIMEOUT_NS), 0);
+    weir_promise_release(promise);
+    weir_embedded_run(embedded);
+}
+
+static void read_more(const struct slow_reader *reader, weir_embedded *embedded)
+{
+    weir_http_exchange_read(reader->exchange);
+    weir_embedded_run(embedded);
+}
+
+/* A piece that is on its way to the handler is the answer to a second request, too: the next one
+ * must not take its place. */
+TEST(exchange_threads, read_ahead_and_lose_nothing)
+{
+    struct slow_reader reader = {.text = ""};
+    const weir_http_route routes[] = {
+        {"POST", "/", keep_slowly, &reader, .streaming = true, .group = &reader.group}, {0}};
+    weir_embedded *embedded;
+
+    assert_int_equal(sem_init(&reader.gate, 0, 0), 0);
+    assert_int_equal(
+        weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .io = WEIR_IO_NONE), &reader.group), 0);
+    embedded = exchange_open(routes);
+    exchange_put_head(embedded, "POST", "/", 6, false);
+    settle(&reader, embedded);
+    assert_int_equal(weir_group_execute(reader.group, wait_at_gate, &reader), 0);
+    read_more(&reader, embedded);
+    exchange_put_content(embedded, "abc"); /* on its way */
+    exchange_put_content(embedded, "def");
+    exchange_put_end(embedded);
+    read_more(&reader, embedded);
+    assert_int_equal(sem_post(&reader.gate), 0);
+    settle(&reader, embedded);
+    assert_string_equal(reader.text, "abc");
+    read_more(&reader, embedded);
+    settle(&reader, embedded);
+    assert_string_equal(reader.text, "abcdef");
+    read_more(&reader, embedded);
+    settle(&reader, embedded);
+    assert_string_equal(reader.text, "abcdef.");
+    assert_int_equal(weir_http_respond_text(reader.exchange, 200, "ok"), 0);
+    weir_embedded_run(embedded);
+    assert_exchange_sent(embedded, "200(2) | ok | end");
+    weir_http_exchange_release(reader.exchange);
+    settle(&reader, embedded);
+    weir_embedded_release(embedded);
+    assert_int_equal(weir_group_shutdown(reader.group, 0, 0), 0);
+    assert_int_equal(weir_group_await_termination(reader.group, TEST_TIMEOUT_NS), 0);
+    weir_group_release(reader.group);
+    (void)sem_destroy(&reader.gate);
+}
+
+/* ---- content that is written ahead ---- */
+
+static int write_much(void *arg, int status, void **ret_value)
+{
+    weir_buf *buf = NULL;
+
+    (void)ret_value;
+    for (int i = 0; status == 0 && i < 2; i++) {
+        status = weir_buf_create(40000, 0, &buf);
+        if (status == 0)
+            status = weir_buf_write_fill(buf, 'x', 40000);
+        if (status == 0)
+            status = weir_http_exchange_write(arg, weir_buf_msg(buf), NULL);
+    }
+    return status;
+}
+
+/* Neither write fills the channel, but both together: that they are sent is no event of it. */
+TEST(exchange_threads, are_notified_when_posted_writes_are_sent)
+{
+    struct answers answers = {0};
+    weir_http_exchange *exchange = NULL;
+    const weir_http_route routes[] = {{"GET", "/", keep_exchange, &exchange}, {0}};
+    weir_embedded *embedded = exchange_open(routes);
+    weir_promise *promise = NULL;
+    weir_msg *msg;
+
+    assert_int_equal(
+        weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .io = WEIR_IO_NONE), &answers.group), 0);
+    exchange_put(embedded, "GET", "/");
+    assert_int_equal(weir_http_exchange_begin(exchange, 200, 80000), 0);
+    assert_int_equal(weir_group_submit(answers.group, write_much, exchange, &promise), 0);
+    assert_int_equal(weir_promise_sync(promise, TEST_TIMEOUT_NS), 0);
+    weir_promise_release(promise);
+    assert_false(weir_http_exchange_is_writable(exchange));
+    weir_http_exchange_on_writable(exchange, on_writable, &answers);
+    assert_int_equal(answers.writable, 0);
+    weir_embedded_run(embedded);
+    assert_int_equal(answers.writable, 1);
+    assert_true(weir_http_exchange_is_writable(exchange));
+    assert_int_equal(weir_http_exchange_end(exchange, NULL), 0);
+    while ((msg = weir_embedded_read_outbound(embedded)) != NULL)
+        weir_msg_release(msg);
+    weir_http_exchange_release(exchange);
+    weir_embedded_release(embedded);
+    assert_int_equal(weir_group_shutdown(answers.group, 0, 0), 0);
+    assert_int_equal(weir_group_await_termination(answers.group, TEST_TIMEOUT_NS), 0);
+    weir_group_release(answers.group);
 }

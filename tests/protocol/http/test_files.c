@@ -234,6 +234,48 @@ TEST(files, several_ranges_are_a_multipart_response)
     file_site_close(&site);
 }
 
+static void send_typed(weir_http_exchange *exchange, void *user_data)
+{
+    weir_http_headers *headers = weir_http_exchange_headers(exchange);
+
+    assert_int_equal(
+        weir_http_headers_add_text(headers, WEIR_HTTP_CONTENT_TYPE, "text/x-application"), 0);
+    assert_int_equal(weir_http_headers_add_text(headers, WEIR_HTTP_CACHE_CONTROL, "private"), 0);
+    weir_http_files(exchange, user_data);
+}
+
+/* The type that the application has set is that of the file: of a part, too. */
+TEST(files, have_the_type_and_the_cache_control_of_the_application)
+{
+    static const char part_type[] = "\r\nContent-Type: text/x-application\r\nContent-Range: ";
+    struct file_site site;
+    const char *fields;
+
+    open_site(&site, OPTIONS(.max_age_seconds = 60));
+    weir_embedded_release(site.embedded);
+    site.embedded = exchange_open((const weir_http_route[]){
+        {"*", "/files/{path*}", send_typed, .user_data = site.root}, {0}});
+    for (int i = 0; i < 3; i++) {
+        get(&site, "/files/large.bin",
+            i == 0   ? ""
+            : i == 1 ? "Range: bytes=1-2"
+                     : "Range: bytes=0-1,15603-15605");
+        assert_int_equal(reply.status, i == 0 ? 200 : 206);
+        assert_field("Cache-Control", "private");
+        fields = strstr(reply.fields, "Content-Type: ");
+        assert_non_null(fields);
+        assert_null(strstr(fields + 1, "Content-Type: ")); /* one */
+        assert_null(strstr(strstr(reply.fields, "Cache-Control: ") + 1, "Cache-Control: "));
+        if (i < 2)
+            assert_field("Content-Type", "text/x-application");
+        else
+            assert_non_null(strstr(fields, "multipart/byteranges; boundary="));
+    }
+    assert_non_null(strstr(reply.body, part_type));
+    assert_non_null(strstr(strstr(reply.body, part_type) + 1, part_type));
+    file_site_close(&site);
+}
+
 TEST(files, floods_of_ranges_are_ignored_or_joined)
 {
     struct file_site site;

@@ -257,6 +257,20 @@ TEST(http1_request, refused_for_its_request_line)
     REFUSED(rows);
 }
 
+/* The Host of the request before is remembered: only the whole of it is known to be valid. */
+TEST(http1_request, refused_for_the_beginning_of_a_valid_host)
+{
+    static const struct refusal rows[] = {
+        {GET "Host: [::1\r\n\r\n", 400},
+        {GET "Host: [\r\n\r\n", 400},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_read(GET "Host: [::1]:8080\r\n\r\n", "GET / 1.1 {Host: [::1]:8080} 0|end");
+        assert_refused(&rows[i], 1);
+    }
+}
+
 TEST(http1_request, refused_for_its_chunks)
 {
 #define CHUNKED "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"

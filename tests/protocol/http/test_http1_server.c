@@ -365,6 +365,8 @@ TEST(http1_server, keeps_the_connection_as_the_client_wants)
 #define OK "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n"
     assert_persists(GET, true, OK "\r\n");
     assert_persists(GET_LINES "Connection: keep-alive\r\n\r\n", true, OK "\r\n");
+    assert_persists(GET_LINES "Connection: keep-alive\r\nConnection: close\r\n\r\n", false,
+                    OK "Connection: close\r\n\r\n");
     assert_persists(GET_LINES "Connection: x, Close\r\n\r\n", false,
                     OK "Connection: close\r\n\r\n");
     assert_persists(GET_LINES "Connection: x\r\nConnection: close\r\n\r\n", false,
@@ -519,6 +521,77 @@ TEST(http1_server, stops_reading_while_responses_wait_to_be_sent)
     }
     assert_int_equal(bytes, 20000 * (strlen(OK "\r\n") + 37 + 1));
     free(all);
+    weir_embedded_release(embedded);
+}
+
+/* It has sent all its requests, and ended its side; they were read before. */
+TEST(http1_server, answers_all_requests_of_a_client_that_has_ended_its_stream)
+{
+    const size_t length = strlen(GET);
+    weir_embedded *embedded = NULL;
+    char *all = malloc(length * 1000);
+    size_t bytes = 0;
+    weir_msg *msg;
+
+    assert_int_equal(weir_embedded_create(
+                         WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.half_closure = true,
+                                                                               .high_mark = 4096,
+                                                                               .low_mark = 2048),
+                                               .socket_space = 1000),
+                         &embedded),
+                     0);
+    assert_int_equal(weir_http1_server_add(weir_embedded_pipeline(embedded), NULL), 0);
+    assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &hello, NULL), 0);
+    for (size_t i = 0; i < 1000; i++)
+        memcpy(all + i * length, GET, length);
+    assert_int_equal(weir_embedded_write_inbound(embedded, feed_bytes(all, length * 1000)), 0);
+    weir_embedded_end_input(embedded);
+    for (int i = 0; i < 200; i++) {
+        weir_embedded_make_space(embedded, 1000);
+        while ((msg = weir_embedded_read_outbound(embedded)) != NULL) {
+            bytes += weir_msg_size(msg);
+            weir_msg_release(msg);
+        }
+    }
+    assert_int_equal(bytes, 1000 * (strlen(OK "\r\n") + 37 + 1));
+    assert_false(is_open(embedded));
+    free(all);
+    weir_embedded_release(embedded);
+}
+
+static int reads_seen;
+
+static void see_read(weir_ctx *ctx, weir_msg *msg)
+{
+    reads_seen++;
+    weir_fire_read(ctx, msg);
+}
+
+/* Behind a request that is being answered, each time anew. */
+TEST(http1_server, pauses_the_input_when_much_waits)
+{
+    static const weir_handler observer = {.name = "observer", .read = see_read};
+    weir_embedded *embedded = open();
+    char *much = calloc(1, 40000);
+
+    memset(much, 'x', 40000 - 1);
+    assert_int_equal(weir_pipeline_add_first(weir_embedded_pipeline(embedded), &observer, NULL), 0);
+    for (int i = 0; i < 3; i++) {
+        reads_seen = 0;
+        assert_int_equal(put(embedded, GET), 0);
+        assert_int_equal(
+            put(embedded, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 79999\r\n\r\n"), 0);
+        assert_int_equal(put(embedded, much), 0);
+        assert_int_equal(put(embedded, much), 0);
+        assert_int_equal(reads_seen, 4);
+        assert_int_equal(put(embedded, "x"), 0);
+        assert_int_equal(reads_seen, 4);
+        respond(embedded, 200, "");
+        assert_int_equal(reads_seen, 5);
+        respond(embedded, 200, "");
+        assert_out(embedded, OK "\r\n" OK "\r\n");
+    }
+    free(much);
     weir_embedded_release(embedded);
 }
 

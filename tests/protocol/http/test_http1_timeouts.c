@@ -2,10 +2,14 @@
 /*
  * The timeouts of a server's connection, by the manual clock.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <weir/embedded.h>
+#include <weir/file_range.h>
 #include <weir/http1.h>
 
 #include "support/codec/feed.h"
@@ -258,6 +262,69 @@ TEST(http1_timeouts, keep_a_client_that_takes_little_because_there_is_little)
         weir_embedded_advance(embedded, weir_seconds(7));
         assert_true(is_open(embedded));
     }
+    weir_embedded_release(embedded);
+}
+
+#define LARGE 262144
+
+/* A file that the test sends. */
+static weir_file_range *respond_file(weir_embedded *embedded)
+{
+    weir_channel *channel = weir_embedded_channel(embedded);
+    weir_http_response *response = NULL;
+    weir_file_range *range = NULL;
+    int file = memfd_create("file", MFD_CLOEXEC);
+
+    assert_int_equal(ftruncate(file, LARGE), 0);
+    assert_int_equal(weir_file_range_create(file, 0, LARGE, WEIR_FILE_RANGE_CLOSE, &range), 0);
+    assert_int_equal(weir_http_response_create(200, &response), 0);
+    assert_int_equal(weir_http_response_set_content_length(response, LARGE), 0);
+    weir_channel_write(channel, weir_http_response_msg(response), NULL);
+    weir_channel_write(channel, weir_msg_retain(weir_file_range_msg(range)), NULL);
+    weir_channel_write_and_flush(channel, weir_http_end_static(), NULL);
+    weir_embedded_run(embedded);
+    discard(embedded);
+    return range;
+}
+
+/* A period in which one file ended and another one began says nothing about the client. */
+TEST(http1_timeouts, count_each_file_by_itself)
+{
+    weir_embedded *embedded = open_with(NULL);
+    weir_file_range *first, *second;
+
+    put(embedded, GET);
+    first = respond_file(embedded);
+    weir_embedded_advance(embedded, weir_seconds(24)); /* the period began after 15 */
+    assert_true(is_open(embedded));
+    assert_int_equal(weir_file_range_advance(first, LARGE), 0);
+    put(embedded, GET);
+    second = respond_file(embedded);
+    weir_embedded_advance(embedded, weir_seconds(10)); /* and again after 25 */
+    assert_true(is_open(embedded));
+    weir_embedded_advance(embedded, weir_seconds(2));
+    assert_false(is_open(embedded));
+    weir_msg_release(weir_file_range_msg(first));
+    weir_msg_release(weir_file_range_msg(second));
+    weir_embedded_release(embedded);
+}
+
+/* A descriptor of a file that was sent is not kept until the next timeout. */
+TEST(http1_timeouts, keep_no_file_behind_its_response)
+{
+    weir_embedded *embedded = open_with(NULL);
+    weir_file_range *file;
+    int descriptor;
+
+    put(embedded, GET);
+    file = respond_file(embedded);
+    descriptor = weir_file_range_descriptor(file);
+    assert_int_equal(weir_file_range_advance(file, LARGE), 0);
+    weir_msg_release(weir_file_range_msg(file));
+    put(embedded, GET);
+    respond(embedded, 1);
+    assert_int_equal(fcntl(descriptor, F_GETFD), -1);
+    discard(embedded);
     weir_embedded_release(embedded);
 }
 

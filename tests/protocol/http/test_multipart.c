@@ -64,6 +64,23 @@ TEST(multipart, what_surrounds_the_parts_is_ignored)
                   "[a|-|text/plain](1)end");
 }
 
+/* Their number is limited behind each boundary. */
+TEST(multipart, blanks_behind_boundaries_are_ignored)
+{
+    static const char part[] =
+        "--xYz          \r\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n";
+    char content[64 * sizeof(part)] = "", expected[64 * sizeof(part)] = "";
+
+    for (int i = 0; i < 30; i++) {
+        strcat(content, part);
+        strcat(expected, "[a|-|text/plain](1)");
+    }
+    strcat(content, "--xYz--");
+    strcat(expected, "end");
+    assert_transcript(transcript_of(TYPE, NULL, weir_span_of_text(content), SIZE_MAX, SIZE_MAX),
+                      expected);
+}
+
 TEST(multipart, that_is_cut_off_is_malformed)
 {
     assert_events("", "!WEIR_EMALFORMED");

@@ -74,6 +74,7 @@ TEST(ranges, beyond_the_content_are_not_satisfiable)
     assert_ranges("bytes=1000-1001,5000-", 1000, "none");
     assert_ranges("bytes=-0", 1000, "none");
     assert_ranges("bytes=99999999999999999999999-", 1000, "none");
+    assert_ranges("bytes=18446744073709551616-", 1000, "none"); /* 0, in 64 bits */
     assert_ranges("bytes=1000-,0-1", 1000, "0-1");
     assert_ranges("bytes=0-", 0, "none");
     assert_ranges("bytes=-1", 0, "all");
@@ -88,6 +89,7 @@ TEST(ranges, that_are_near_become_one)
     assert_ranges("bytes=0-99,50-149", 1000, "0-149");
     assert_ranges("bytes=0-99,300-399,600-699,90-310", 1000, "0-399 600-699");
     assert_ranges("bytes=600-699,0-99,300-399,90-310", 1000, "600-699 0-399");
+    assert_ranges("bytes=0-9,500-509,150-159,60-109", 1000, "0-159 500-509");
     assert_ranges("bytes=0-9,200-209,400-409,100-109,300-309", 1000,
                   "0-9 200-209 400-409 100-109 300-309");
 }

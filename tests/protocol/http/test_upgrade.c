@@ -64,7 +64,7 @@ static const weir_handler brackets = {
 struct script {
     weir_http_exchange *exchange;
     weir_group *group;
-    bool is_later, init_fails, no_field;
+    bool is_later, init_fails, no_field, is_silent;
     _Atomic int result, inits, closed_inits;
     struct call_counter called;
 };
@@ -76,7 +76,7 @@ static int init(weir_channel *channel, void *user_data)
 
     script->inits++;
     script->closed_inits += !weir_channel_is_active(channel);
-    if (err == 0)
+    if (err == 0 && !script->is_silent)
         err = weir_pipeline_add_last(weir_channel_pipeline(channel), &brackets, NULL);
     call_counter_add(&script->called);
     return err;
@@ -216,6 +216,19 @@ TEST(upgrade, replaces_the_handlers_and_passes_the_rest_on)
     assert_pipeline(&site, "head <-> brackets <-> tail");
     receive(&site, "more");
     assert_string_equal(sent(&site), "[more]");
+    close_site(&site);
+}
+
+/* The other protocol sends nothing itself. */
+TEST(upgrade, sends_the_101_although_the_rest_was_there)
+{
+    struct site site = {.script = {.is_silent = true}};
+
+    open_site(&site, false);
+    receive(&site, UPGRADE "rest");
+    assert_non_null(strstr(sent(&site), "HTTP/1.1 101 Switching Protocols\r\n"));
+    assert_pipeline(&site, "head <-> tail");
+    weir_msg_release(weir_embedded_read_inbound(site.embedded));
     close_site(&site);
 }
 

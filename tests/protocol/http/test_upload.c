@@ -231,6 +231,34 @@ TEST(upload, memory_is_limited_for_all_parts_together)
     close_server();
 }
 
+/* Each large part is in memory until it is too large; a small one behind them still is. */
+TEST(upload, parts_that_were_written_to_the_file_leave_the_memory)
+{
+    char text[2100];
+    size_t length;
+
+    open_server(WEIR_HTTP_UPLOAD_OPTIONS(.max_memory_part = 900, .max_memory = 3000));
+    put_head("/", TYPE);
+    for (int i = 0; i < 4; i++) {
+        length = (size_t)snprintf(text, sizeof(text), PART("a") "%0*d\r\n", 1000, i);
+        for (size_t at = 0; at < length; at += 800) {
+            weir_buf *buf = NULL;
+            size_t size = length - at < 800 ? length - at : 800;
+
+            assert_int_equal(weir_buf_create_from(text + at, size, &buf), 0);
+            (void)weir_embedded_write_inbound(server.embedded, weir_buf_msg(buf));
+            settle();
+        }
+    }
+    (void)snprintf(text, sizeof(text), PART("b") "%0*d" END, 800, 1);
+    put_content(text, SIZE_MAX);
+    assert_int_equal(server.err, 0);
+    assert_int_equal(weir_http_upload_count(server.upload), 5);
+    for (size_t i = 0; i < 5; i++)
+        assert_int_equal(weir_http_upload_bytes(server.upload, i).data != NULL, i == 4);
+    close_server();
+}
+
 TEST(upload, that_does_not_stream_is_collected_too)
 {
     open_server(WEIR_HTTP_UPLOAD_OPTIONS(.max_memory_part = 2));
@@ -375,6 +403,69 @@ TEST(upload, parts_are_saved_as_files)
     assert_int_equal(weir_http_upload_save(server.upload, 2, path), WEIR_EBOUNDS);
     close_server();
     assert_int_equal(rmdir(folder), 0); /* the temporary file has no name */
+}
+
+TEST(upload, parts_of_any_length_are_saved_as_files)
+{
+    enum { LENGTH = 300000 };
+    char folder[] = "/tmp/weir-upload-XXXXXX", path[64];
+    char *text = malloc(LENGTH + 200), *found = malloc(LENGTH + 1), *content;
+    FILE *file;
+
+    assert_non_null(mkdtemp(folder));
+    (void)snprintf(path, sizeof(path), "%s/x", folder);
+    content = text + sprintf(text, "%s", PART("a"));
+    for (size_t i = 0; i < LENGTH; i++)
+        content[i] = (char)('a' + i / 1000 % 26);
+    strcpy(content + LENGTH, END);
+    open_server(WEIR_HTTP_UPLOAD_OPTIONS(.max_memory_part = 2));
+    put_head("/", TYPE);
+    put_content(text, 65536);
+    assert_int_equal(server.err, 0);
+    assert_int_equal(weir_http_upload_save(server.upload, 0, path), 0);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    assert_int_equal(fread(found, 1, LENGTH + 1, file), LENGTH);
+    assert_memory_equal(found, content, LENGTH);
+    (void)fclose(file);
+    assert_int_equal(unlink(path), 0);
+    close_server();
+    assert_int_equal(rmdir(folder), 0);
+    free(text);
+    free(found);
+}
+
+/* Of a composite that a handler has read from: the rest of it. */
+TEST(upload, content_may_be_in_components)
+{
+    weir_composite *composite = NULL;
+    weir_buf *part = NULL;
+    size_t length = strlen(three_parts), at = 0;
+
+    for (size_t skipped = 0; skipped <= 12; skipped += 4) {
+        open_server(WEIR_HTTP_UPLOAD_OPTIONS(.max_memory_part = 15));
+        put_head("/", TYPE);
+        assert_int_equal(weir_composite_create(SIZE_MAX, &composite), 0);
+        assert_int_equal(weir_buf_create_from("skipped bytes", skipped, &part), 0);
+        for (at = 0; part != NULL; at += 10) {
+            assert_int_equal(weir_composite_add(composite, weir_buf_msg(part)), 0);
+            part = NULL;
+            if (at < length)
+                assert_int_equal(weir_buf_create_from(three_parts + at,
+                                                      length - at < 10 ? length - at : 10, &part),
+                                 0);
+        }
+        assert_int_equal(weir_composite_skip(composite, skipped), 0);
+        (void)weir_embedded_write_inbound(server.embedded, weir_composite_msg(composite));
+        settle();
+        exchange_put_end(server.embedded);
+        settle();
+        assert_int_equal(server.err, 0);
+        assert_int_equal(weir_http_upload_count(server.upload), 4);
+        assert_part(1, "b", "0123456789abcdef", false);
+        assert_int_equal(server.progress, length);
+        close_server();
+    }
 }
 
 static void upload_without_memory(unsigned n)

@@ -73,13 +73,15 @@ static int add_echo(weir_channel *channel, void *user_data)
 
 static void accept_here(weir_http_exchange *exchange, void *user_data)
 {
-    static const char *const protocols[] = {"chat", "other", NULL};
+    char chat[] = "chat"; /* is gone when the handler has returned */
+    const char *const protocols[] = {chat, "other", NULL};
     struct site *site = user_data;
 
     (void)weir_http_headers_add_text(weir_http_exchange_headers(exchange), WEIR_HTTP_SERVER,
                                      "test");
     site->result = weir_ws_accept(
         exchange, WEIR_WS_OPTIONS(.init = add_echo, .user_data = site, .protocols = protocols));
+    memset(chat, 'x', sizeof(chat) - 1);
     call_counter_add(&site->accepted);
 }
 

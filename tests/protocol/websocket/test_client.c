@@ -13,6 +13,7 @@
 #include <weir/clock.h>
 #include <weir/error.h>
 
+#include "protocol/websocket/client.h"
 #include "protocol/websocket/handshake.h"
 #include "support/bootstrap/raw_client.h"
 #include "support/executor/call_counter.h"
@@ -92,18 +93,22 @@ static int add_app(weir_channel *channel, void *user_data)
 
 static const char *const protocols[] = {"best", "chat", NULL};
 
-/* Begins to connect. */
+/* Begins to connect. The names of the protocols are gone when it does. */
 static void begin(struct host *host, struct caller *caller, const char *url,
                   const weir_ws_client_options *options)
 {
     weir_ws_client_options own = *options;
+    static char best[8], chat[8];
+    const char *const names[] = {strcpy(best, "best"), strcpy(chat, "chat"), NULL};
 
     caller->done = new_promise(host->loop);
     own.url = url;
     own.group = own.loop == NULL ? host->group : NULL;
-    own.ws = WEIR_WS_OPTIONS(.init = add_app, .user_data = caller, .protocols = protocols,
+    own.ws = WEIR_WS_OPTIONS(.init = add_app, .user_data = caller, .protocols = names,
                              .deflate = true, .deflate_min = 1);
     assert_int_equal(weir_ws_connect(&own, caller->done), 0);
+    memset(best, 'x', 4);
+    memset(chat, 'x', 4);
 }
 
 /* Waits for a failure, and checks what its detail says behind the URL. */
@@ -413,6 +418,26 @@ TEST_EACH_LOOP(client, sends_the_fields_of_the_application)
     assert_contains(server.last, "Cookie: a=b\r\n");
     weir_msg_release(weir_http_request_msg(fields));
     scripted_server_close(&server);
+}
+
+/* The port of one scheme is not left out with the other. */
+TEST(client, names_the_port_unless_it_is_that_of_the_scheme)
+{
+    static const char *const rows[][2] = {
+        {"ws://h/", "h"},         {"ws://h:80/", "h"},     {"wss://h:443/", "h"},
+        {"ws://h:443/", "h:443"}, {"wss://h:80/", "h:80"}, {"ws://[::1]:8080/", "[::1]:8080"},
+        {"wss://[::1]/", "[::1]"}};
+    weir_ws_options options = {0};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        weir__ws_target target = {0};
+        weir_span host;
+
+        assert_int_equal(weir__ws_target_init(&target, rows[i][0], &options, NULL), 0);
+        host = weir_http_headers_get(weir_http_request_headers(target.request), WEIR_HTTP_HOST);
+        assert_true(weir_span_equal(host, weir_span_of_text(rows[i][1])));
+        weir__ws_target_deinit(&target);
+    }
 }
 
 /* ---- giving up ---- */

@@ -5,8 +5,10 @@
  */
 #include <weir/websocket.h>
 
+#include <errno.h>
 #include <string.h>
 
+#include "support/memory.h"
 #include "support/protocol/websocket/ws_case.h"
 
 #define MIB ((size_t)1024 * 1024)
@@ -269,5 +271,126 @@ TEST(compression, is_for_messages_of_medium_length)
             weir_embedded_write_outbound(fixture.embedded, weir_ws_message_msg(message)), 0);
         assert_ws_sent(&fixture, rows[i].sent);
     }
+    ws_close(&fixture);
+}
+
+static int send_pattern(struct ws_fixture *fixture, size_t length)
+{
+    weir_ws_message *message;
+    weir_buf *pattern;
+
+    assert_int_equal(weir_buf_create(64, 0, &pattern), 0);
+    ws_put_pattern(pattern, length);
+    assert_int_equal(weir_ws_message_create(WEIR_WS_BINARY, pattern, &message), 0);
+    return weir_embedded_write_outbound(fixture->embedded, weir_ws_message_msg(message));
+}
+
+/* Control frames never are, also if they are copied, behind a compressed message. */
+TEST(compression, is_not_for_pings_of_several_channels)
+{
+    struct ws_fixture fixture = {0};
+    weir_ws_message *ping;
+
+    ws_open_deflate(&fixture, NULL, &PLAIN);
+    assert_int_equal(send_pattern(&fixture, 1000), 0);
+    assert_int_equal(weir_ws_message_create_from(WEIR_WS_PING, "ping", 4, &ping), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(weir_embedded_write_outbound(fixture.embedded,
+                                                      weir_msg_retain(weir_ws_message_msg(ping))),
+                         0);
+    weir_msg_release(weir_ws_message_msg(ping));
+    assert_ws_sent(&fixture, "zbinary(#1000) ping(ping) ping(ping)");
+    ws_close(&fixture);
+}
+
+/* A message that the compressor has seen and the peer has not: the next one would refer to it. */
+TEST(compression, that_fails_ends_the_connection)
+{
+    bool has_failed = true;
+
+    for (unsigned n = 1; has_failed; n++) {
+        struct ws_fixture fixture = {0};
+        weir_ws_message *message;
+        weir_channel *channel;
+        weir_promise *done;
+        weir_buf *pattern;
+
+        ws_open_deflate(&fixture, NULL, &PLAIN);
+        channel = weir_embedded_channel(fixture.embedded);
+        assert_int_equal(weir_buf_create(64, 0, &pattern), 0);
+        ws_put_pattern(pattern, 20000);
+        assert_int_equal(weir_ws_message_create(WEIR_WS_BINARY, pattern, &message), 0);
+        assert_int_equal(weir_promise_create(weir_channel_executor(channel), &done), 0);
+        test_memory_fail_at(n);
+        weir_write(weir_pipeline_find(weir_channel_pipeline(channel), "application"),
+                   weir_ws_message_msg(message), done);
+        has_failed = test_memory_failed();
+        test_memory_fail_at(0);
+        weir_channel_flush(channel);
+        weir_embedded_run(fixture.embedded);
+        assert_int_equal(weir_promise_result(done) == 0, weir_channel_is_open(channel));
+        assert_int_equal(weir_promise_result(done) == 0, !has_failed);
+        weir_promise_release(done);
+        ws_close(&fixture);
+    }
+}
+
+/* Nor is a frame sent behind one that was refused. */
+TEST(compression, that_is_refused_ends_the_connection)
+{
+    const weir_channel_options channel = {.size = sizeof(channel), .write_cap = 2000};
+    struct ws_fixture fixture = {0};
+    weir_promise *done;
+    weir_ws_message *message;
+
+    ws_open_with(&fixture, NULL, WEIR_EMBEDDED_OPTIONS(.channel = &channel, .socket_space = 1),
+                 &PLAIN);
+    for (int i = 0, result = 0; result == 0; i++) {
+        weir_buf *pattern;
+
+        assert_int_equal(weir_buf_create(64, 0, &pattern), 0);
+        ws_put_pattern(pattern, 1000 + (size_t)i);
+        assert_int_equal(weir_ws_message_create(WEIR_WS_BINARY, pattern, &message), 0);
+        assert_int_equal(weir_promise_create(
+                             weir_channel_executor(weir_embedded_channel(fixture.embedded)), &done),
+                         0);
+        weir_channel_write_and_flush(weir_embedded_channel(fixture.embedded),
+                                     weir_ws_message_msg(message), done);
+        weir_embedded_run(fixture.embedded);
+        result = weir_promise_is_done(done) ? weir_promise_result(done) : 0;
+        assert_int_equal(result == 0,
+                         weir_channel_is_open(weir_embedded_channel(fixture.embedded)));
+        weir_promise_release(done);
+    }
+    ws_close(&fixture);
+}
+
+/* One that is cancelled in time has never been compressed; later it is too late. */
+TEST(compression, is_not_for_messages_that_are_cancelled)
+{
+    struct ws_fixture fixture = {0};
+    weir_channel *channel;
+    weir_promise *done[2];
+
+    ws_open_deflate(&fixture, NULL, &PLAIN);
+    channel = weir_embedded_channel(fixture.embedded);
+    for (int i = 0; i < 2; i++) {
+        weir_ws_message *message;
+        weir_buf *pattern;
+
+        assert_int_equal(weir_buf_create(64, 0, &pattern), 0);
+        ws_put_pattern(pattern, 1000 + (size_t)i);
+        assert_int_equal(weir_ws_message_create(WEIR_WS_BINARY, pattern, &message), 0);
+        assert_int_equal(weir_promise_create(weir_channel_executor(channel), &done[i]), 0);
+        if (i == 0)
+            assert_int_equal(weir_promise_cancel(done[i]), 0);
+        weir_channel_write(channel, weir_ws_message_msg(message), done[i]);
+        if (i == 1)
+            assert_int_equal(weir_promise_cancel(done[i]), -EBUSY);
+    }
+    assert_int_equal(send_pattern(&fixture, 1002), 0);
+    assert_ws_sent(&fixture, "zbinary(#1001) zbinary(#1002)");
+    for (int i = 0; i < 2; i++)
+        weir_promise_release(done[i]);
     ws_close(&fixture);
 }

@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include <weir/metric.h>
+
 #include "support/protocol/websocket/ws_fixture.h"
 
 #define FIN 0x80u
@@ -153,6 +155,40 @@ TEST(connection, removal_passes_the_rest_on_and_ends_a_close)
     assert_ws_seen(&fixture, "opened inactive");
     weir_promise_release(done);
     ws_close(&fixture);
+}
+
+static void leave(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_ws_write_text(ctx, "last words", NULL);
+    weir_ctx_remove(weir_pipeline_find(weir_ctx_pipeline(ctx), "websocket"));
+    weir_msg_release(msg);
+}
+
+static int64_t open_connections(void)
+{
+    weir_metric_value value;
+
+    assert_int_equal(weir_metric_read("websocket.connections_open{side=\"server\"}", &value), 0);
+    return value.value;
+}
+
+/* While it reads, when flushes wait. */
+TEST(connection, removal_sends_what_was_flushed_and_ends_the_count)
+{
+    static const weir_handler leaving = {.name = "leaving", .read = leave};
+    int64_t before = open_connections();
+    struct ws_fixture fixture = {0};
+
+    ws_open(&fixture, NULL);
+    assert_int_equal(open_connections(), before + 1);
+    assert_int_equal(weir_pipeline_add_before(weir_embedded_pipeline(fixture.embedded),
+                                              "application", &leaving, NULL),
+                     0);
+    ws_receive_frame(&fixture, FIN | 1, "hello");
+    assert_ws_sent(&fixture, "text(last words)");
+    assert_int_equal(open_connections(), before);
+    ws_close(&fixture);
+    assert_int_equal(open_connections(), before);
 }
 
 static int fail_init(weir_channel *channel, void *user_data)

@@ -155,3 +155,44 @@ TEST(fragments, that_are_streamed_have_no_limit_but_max_message)
     assert_ws_sent(&fixture, "close(1009)");
     ws_close(&fixture);
 }
+
+/* ---- parts that are not sent ---- */
+
+static int send_part(struct ws_fixture *fixture, size_t length, bool is_first, bool is_last)
+{
+    weir_channel *channel = weir_embedded_channel(fixture->embedded);
+    weir_ws_message *message;
+    weir_promise *done;
+    weir_buf *pattern;
+    int result;
+
+    assert_int_equal(weir_buf_create(length, 0, &pattern), 0);
+    ws_put_pattern(pattern, length);
+    assert_int_equal(
+        weir_ws_message_create_from(WEIR_WS_BINARY, weir_buf_bytes(pattern), length, &message), 0);
+    weir_buf_release(pattern);
+    weir_ws_message_set_part(message, is_first, is_last);
+    assert_int_equal(weir_promise_create(weir_channel_executor(channel), &done), 0);
+    weir_channel_write_and_flush(channel, weir_ws_message_msg(message), done);
+    weir_embedded_run(fixture->embedded);
+    result = weir_promise_is_done(done) ? weir_promise_result(done) : 0;
+    weir_promise_release(done);
+    return result;
+}
+
+/* The peer would not notice the gap. A whole message is only missing. */
+TEST(fragments, a_part_that_is_refused_ends_the_connection)
+{
+    const weir_channel_options channel = {.size = sizeof(channel), .write_cap = 8000};
+
+    for (int is_whole = 0; is_whole < 2; is_whole++) {
+        struct ws_fixture fixture = {0};
+
+        ws_open_with(&fixture, NULL, WEIR_EMBEDDED_OPTIONS(.channel = &channel, .socket_space = 1),
+                     NULL);
+        assert_int_equal(send_part(&fixture, 2000, true, is_whole), 0);
+        assert_int_equal(send_part(&fixture, 20000, is_whole, is_whole), WEIR_EFULL);
+        assert_int_equal(weir_channel_is_open(weir_embedded_channel(fixture.embedded)), is_whole);
+        ws_close(&fixture);
+    }
+}

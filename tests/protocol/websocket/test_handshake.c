@@ -226,8 +226,21 @@ static const char *protocol_of(const char *offered)
     return agreed.protocol != NULL ? agreed.protocol : "(none)";
 }
 
+static const char *protocol_of_lines(const char *first, const char *second)
+{
+    weir_http_request *request =
+        REQUEST(VALID, {"Sec-WebSocket-Protocol", first}, {"Sec-WebSocket-Protocol", second});
+    weir__ws_agreed agreed;
+
+    weir__ws_agree(request, WEIR_WS_OPTIONS(.init = add_nothing, .protocols = chats), &agreed);
+    weir_msg_release(weir_http_request_msg(request));
+    return agreed.protocol != NULL ? agreed.protocol : "(none)";
+}
+
 TEST(handshake, selects_our_best_subprotocol)
 {
+    assert_string_equal(protocol_of_lines("other", "chat"), "chat");
+    assert_string_equal(protocol_of_lines("chat", "v2.chat"), "v2.chat");
     assert_string_equal(protocol_of("chat"), "chat");
     assert_string_equal(protocol_of("chat, v2.chat"), "v2.chat");
     assert_string_equal(protocol_of("CHAT"), "(none)");

@@ -183,6 +183,21 @@ TEST_EACH_HOST(slow_peers, that_announce_much_hold_what_they_sent)
     close_site(&site);
 }
 
+TEST_EACH_HOST(slow_peers, that_announce_much_at_first_hold_what_they_sent)
+{
+    static const uint8_t announcement[] = {0x82, 0xff, 0, 0, 0, 0, 0, 0xff, 0, 0, 0, 0, 0, 0, 'x'};
+    struct site site = {0};
+    size_t before;
+
+    (void)open_site(host, &site);
+    before = memory_in_use();
+    for (int i = 0; i < PEERS; i++)
+        raw_client_send_bytes(site.peers[i], announcement, sizeof(announcement));
+    host_turn(host, 2);
+    assert_in_range(memory_in_use(), 0, before + PEERS * (size_t)(32 * 1024));
+    close_site(&site);
+}
+
 /* Sends pings, 1 MiB. */
 static void send_pings(int peer)
 {
