@@ -195,8 +195,10 @@ static bool is_requested_below(weir_ctx *ctx)
             continue;
         if (weir__ctx_is_remote(below))
             return true;
+        if (weir__demand_of(below)->is_answering)
+            return true; /* also if it was removed meanwhile: it is its message */
         if (!weir__ctx_is_removed(below))
-            return weir__demand_of(below)->is_requested || weir__demand_of(below)->is_answering;
+            return weir__demand_of(below)->is_requested;
     }
     return has_request(ctx->channel);
 }

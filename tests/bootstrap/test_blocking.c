@@ -551,6 +551,25 @@ TEST(blocking, releases_the_thread_of_a_cancelled_client)
     end_group(group);
 }
 
+/* A channel that has a thread is refused another registration, and leaves it all the same. */
+TEST(blocking, keeps_no_thread_for_a_registration_that_is_refused)
+{
+    struct echo_service service = {0};
+    weir_group *group = make_blocking(0);
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = group));
+    weir_channel *listener = weir_server_listener(server, 0);
+    weir_promise *done = NULL;
+
+    assert_int_equal(weir_promise_create(NULL, &done), 0);
+    weir_channel_register(listener, weir_channel_executor(listener), done);
+    assert_int_equal(weir_promise_sync(done, TEST_TIMEOUT_NS), -EALREADY);
+    weir_promise_release(done);
+    weir_server_close(server);
+    await_active(group, 0);
+    weir_server_release(server);
+    end_group(group);
+}
+
 TEST(blocking, leases_nothing_for_invalid_options)
 {
     weir_group *group = make_blocking(0);

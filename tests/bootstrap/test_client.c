@@ -605,6 +605,66 @@ TEST_EACH_LOOP(client, tries_the_next_address_at_once_when_one_refuses)
     echo_service_stop(server);
 }
 
+/* A refusal is no reason to wait for another address that does not answer. */
+TEST_EACH_LOOP(client, tries_the_next_address_at_once_while_another_is_silent)
+{
+    struct echo_service service = {0};
+    struct caller caller = {0};
+    struct silent_address silent;
+    struct host stepped;
+    weir_manual_clock *clock;
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_address addresses[3];
+    weir_promise *connecting;
+    weir_channel *channel;
+
+    silent_address_init(&silent);
+    addresses[0] = silent.address;
+    addresses[1] = unused_address();
+    addresses[2] = address_of(server);
+    open_stepped(&stepped, host, &clock);
+    connecting = call(&caller, WEIR_CLIENT_OPTIONS(.group = stepped.group, .addresses = addresses,
+                                                   .address_count = 3, CALL(&caller)));
+    pass_delay(&stepped, clock, &caller, 1);
+    assert_int_equal(weir_promise_sync(connecting, TEST_TIMEOUT_NS), 0); /* in no time */
+    assert_int_equal(caller.inits.calls, 3);
+    channel = weir_channel_retain(weir_promise_value(connecting));
+    weir_promise_release(connecting);
+    hang_up(channel, &caller);
+    echo_service_stop(server);
+    end_group(stepped.group);
+    weir_manual_clock_release(clock);
+    silent_address_deinit(&silent);
+}
+
+/* The refusal of the last address leaves those before it their time. */
+TEST_EACH_LOOP(client, waits_for_a_silent_address_when_the_last_one_refuses)
+{
+    struct caller caller = {0};
+    struct silent_address silent;
+    struct host stepped;
+    weir_manual_clock *clock;
+    weir_address addresses[2];
+    weir_promise *connecting;
+
+    silent_address_init(&silent);
+    addresses[0] = silent.address;
+    addresses[1] = unused_address();
+    open_stepped(&stepped, host, &clock);
+    connecting = call(&caller, WEIR_CLIENT_OPTIONS(.group = stepped.group, .addresses = addresses,
+                                                   .address_count = 2, CALL(&caller)));
+    pass_delay(&stepped, clock, &caller, 1);
+    assert_true(call_counter_await(&caller.inits, 2));
+    host_turn(&stepped, 2);
+    assert_false(weir_promise_is_done(connecting));
+    assert_int_equal(weir_manual_clock_advance(clock, weir_seconds(31)), 0);
+    assert_int_equal(weir_promise_sync(connecting, TEST_TIMEOUT_NS), -ETIMEDOUT);
+    forget(connecting, &caller);
+    end_group(stepped.group);
+    weir_manual_clock_release(clock);
+    silent_address_deinit(&silent);
+}
+
 TEST_EACH_LOOP(client, connects_only_once)
 {
     struct echo_service service = {0};

@@ -44,6 +44,43 @@ TEST_EACH_LOOP(client_pool, serves_those_who_wait_in_order)
     assert_int_equal(fixture.service.opened.calls, 1);
 }
 
+struct latecomer {
+    weir_client_pool *pool;
+    weir_promise *acquiring;
+};
+
+static void come_late(weir_promise *returned, void *arg)
+{
+    struct latecomer *latecomer = arg;
+
+    (void)returned;
+    latecomer->acquiring = pool_fixture_request(latecomer->pool);
+}
+
+/* The channel is idle for a moment, but others have waited for it. */
+TEST_EACH_LOOP(client_pool, does_not_serve_those_first_who_come_as_it_gets_a_channel_back)
+{
+    struct pool_fixture fixture;
+    struct latecomer latecomer = {0};
+    weir_promise *waiting, *returned = NULL;
+    weir_channel *channel;
+
+    pool_fixture_open(&fixture, host, POOL(.max = 1));
+    latecomer.pool = fixture.pool;
+    channel = pool_fixture_acquire(fixture.pool);
+    waiting = pool_fixture_request(fixture.pool);
+    assert_int_equal(weir_promise_create(weir_executor_immediate(), &returned), 0);
+    assert_int_equal(weir_promise_add_listener(returned, come_late, &latecomer), 0);
+    weir_client_pool_return(fixture.pool, channel, returned);
+    weir_channel_release(channel);
+    weir_promise_release(returned);
+    assert_non_null(latecomer.acquiring);
+    assert_false(weir_promise_is_done(latecomer.acquiring));
+    assert_int_equal(pool_fixture_return(fixture.pool, pool_fixture_wait(waiting)), 0);
+    assert_int_equal(pool_fixture_return(fixture.pool, pool_fixture_wait(latecomer.acquiring)), 0);
+    pool_fixture_close(&fixture);
+}
+
 TEST_EACH_LOOP(client_pool, bounds_those_who_wait)
 {
     struct pool_fixture fixture;

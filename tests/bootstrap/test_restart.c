@@ -411,6 +411,38 @@ TEST_EACH_LOOP(restart, that_fails_leaves_the_server_as_it_was)
     echo_service_stop(server);
 }
 
+/* The manager watches this process, so its pid is not the new one's; nor can the program say whom
+ * the new process notifies. */
+TEST_EACH_LOOP(restart, gives_the_new_process_its_environment)
+{
+    static char check[] = "test -z \"${WATCHDOG_PID+set}\" || exit 1\n"
+                          "test \"$WATCHDOG_USEC\" = 5000000 || exit 2\n"
+                          "test \"$EXTRA\" = yes || exit 3\n"
+                          "test \"$INHERITED\" = replaced || exit 4\n"
+                          "test \"$NOTIFY_SOCKET\" != /mine || exit 5\n"
+                          "exit 10";
+    struct echo_service service = {0};
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
+    weir_promise *done;
+
+    log_capture_start();
+    (void)setenv("WATCHDOG_PID", "1", 1);
+    (void)setenv("WATCHDOG_USEC", "5000000", 1);
+    (void)setenv("INHERITED", "as it was", 1);
+    done = restart(server, WEIR_RESTART_OPTIONS(.argv = COMMAND(WORD("sh"), WORD("-c"), check),
+                                                .extra_env = COMMAND(WORD("EXTRA=yes"),
+                                                                     WORD("INHERITED=replaced"),
+                                                                     WORD("NOTIFY_SOCKET=/mine"))));
+    (void)unsetenv("WATCHDOG_PID");
+    (void)unsetenv("WATCHDOG_USEC");
+    (void)unsetenv("INHERITED");
+    assert_int_equal(result_of(done), -ECHILD);
+    assert_string_equal(weir_promise_detail(done),
+                        "the new process exited with status 10 before it was ready");
+    weir_promise_release(done);
+    echo_service_stop(server);
+}
+
 TEST_EACH_LOOP(restart, ends_with_the_server)
 {
     struct echo_service service = {0};
@@ -865,6 +897,15 @@ static void assert_hears(struct manager *manager, const char *text)
         hear(manager);
 }
 
+/* Everything that was sent before. */
+static void hear_all(struct manager *manager)
+{
+    struct pollfd ready = {.fd = manager->socket, .events = POLLIN};
+
+    while (poll(&ready, 1, 0) == 1)
+        hear(manager);
+}
+
 TEST_EACH_LOOP(restart, is_told_to_the_manager)
 {
     struct echo_service service = {0};
@@ -874,12 +915,15 @@ TEST_EACH_LOOP(restart, is_told_to_the_manager)
     char expected[64];
 
     manager_open(&manager);
-    server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group));
-    child = replace(host, server);
+    server =
+        echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = host->group, .inherit = true));
+    assert_hears(&manager, "[READY=1]");
+    child = replace(host, server); /* which stops the server: the manager need not know */
     assert_hears(&manager, "[RELOADING=1\nMONOTONIC_USEC=");
     (void)snprintf(expected, sizeof(expected), "[MAINPID=%d\nREADY=1]", weir_child_pid(child));
     assert_hears(&manager, expected);
     assert_hears(&manager, "[STATUS=running]"); /* says the new one by itself */
+    hear_all(&manager);
     assert_null(strstr(manager.heard, "STOPPING=1"));
     end_child(child);
     assert_hears(&manager, "[STOPPING=1]");

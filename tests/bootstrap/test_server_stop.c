@@ -13,6 +13,7 @@
 #include <weir/timer.h>
 #include <weir/transport.h>
 
+#include "bootstrap/server.h"
 #include "os/clock.h"
 #include "support/bootstrap/echo_service.h"
 #include "support/bootstrap/raw_client.h"
@@ -72,6 +73,24 @@ TEST_EACH_LOOP(drain, sends_what_was_written_and_closes)
     raw_client_close(peer);
     assert_int_equal(weir_group_await_termination(host->group, TEST_TIMEOUT_NS), 0);
     assert_int_equal(service.closed.calls, 1);
+    weir_server_release(server);
+}
+
+/* As by a second signal that comes before the first has reached the loops. */
+TEST_EACH_LOOP(server, that_is_aborted_before_it_stops_waits_for_no_client)
+{
+    struct echo_service service = {0};
+    weir_server *server = echo_service_start(
+        &service, WEIR_SERVER_OPTIONS(.boss = host->group,
+                                      .child_options = WEIR_CHANNEL_OPTIONS(.drain_waits = true)));
+    int peer = raw_client_connect(server);
+    int64_t start_ns = weir__monotonic_now();
+
+    raw_client_echo(peer, "x");
+    weir__server_abort(server);
+    assert_int_equal(weir_server_stop(server, 0, TEST_TIMEOUT_NS), 0);
+    assert_true(since(start_ns) < TEST_TIMEOUT_NS / 2);
+    raw_client_close(peer);
     weir_server_release(server);
 }
 

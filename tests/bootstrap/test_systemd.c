@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bootstrap/notify_socket.h"
 #include "support/executor/log_capture.h"
 #include "support/loop/faults.h"
 #include "support/loop/sockets.h"
@@ -178,6 +179,32 @@ TEST(systemd, receives_notifications)
     assert_int_equal(weir_systemd_notify("STOPPING=1"), -EINVAL);
     (void)unsetenv("NOTIFY_SOCKET");
     assert_int_equal(weir_systemd_notify("STOPPING=1"), 0);
+}
+
+/* As of a process that replaces another: that one is notified first, and once. */
+TEST(systemd, tells_the_process_before_once_that_it_is_ready)
+{
+    char manager_path[64], before_path[64];
+    int manager, before;
+
+    (void)snprintf(manager_path, sizeof(manager_path), "@weir-test-manager-%d", getpid());
+    (void)snprintf(before_path, sizeof(before_path), "@weir-test-before-%d", getpid());
+    manager = listen_at(manager_path);
+    before = listen_at(before_path); /* NOTIFY_SOCKET */
+    (void)setenv(WEIR__NOTIFY_MANAGER, manager_path, 1);
+    announce(NULL, "0", NULL);
+    assert_int_equal(weir_systemd_listeners(true, NULL, 0), 0);
+    assert_int_equal(weir_systemd_notify("STATUS=starting"), 1);
+    assert_told(manager, "STATUS=starting");
+    assert_int_equal(weir_systemd_notify("READY=1"), 1);
+    assert_told(before, "READY=1");
+    assert_int_equal(weir_systemd_notify("READY=1"), 1); /* after a reload of its own */
+    assert_told(manager, "READY=1");
+    assert_null(getenv(WEIR__NOTIFY_MANAGER));
+    (void)close(before);
+    (void)close(manager);
+    (void)unsetenv("NOTIFY_SOCKET");
+    forget();
 }
 
 TEST(systemd, may_want_to_hear_that_we_live)

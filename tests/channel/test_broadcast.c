@@ -453,6 +453,25 @@ TEST(broadcast, that_is_cancelled_skips_loops_that_have_not_started)
     close_crowd(&crowd);
 }
 
+/* Bytes that were counted before the loop had them, and never came. */
+TEST(broadcast, that_is_cancelled_leaves_the_marks_as_they_were)
+{
+    struct crowd crowd;
+
+    open_crowd(&crowd, WEIR_CHANNEL_OPTIONS(.low_mark = 500, .high_mark = 1000));
+    stop(&crowd);
+    weir_channel_group_write_and_flush(crowd.group, sized_msg(2000), crowd.done, NULL, NULL);
+    for (size_t i = 0; i < 2 * EACH; i++)
+        assert_false(weir_channel_is_writable(crowd.fixture.members[i]));
+    assert_int_equal(weir_promise_cancel(crowd.done), 0);
+    let_go(&crowd);
+    for (size_t i = 0; i < 2; i++)
+        run_on_executor(weir_group_at(crowd.loops, i), nothing, NULL);
+    for (size_t i = 0; i < 2 * EACH; i++)
+        assert_true(weir_channel_is_writable(crowd.fixture.members[i]));
+    close_crowd(&crowd);
+}
+
 TEST(broadcast, reaches_channels_that_have_moved)
 {
     struct crowd crowd;

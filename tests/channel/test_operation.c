@@ -178,6 +178,21 @@ TEST(operation, counts_a_write_when_it_is_submitted)
     tc_close(&tc);
 }
 
+TEST(operation, that_reaches_the_high_mark_leaves_the_channel_writable)
+{
+    struct test_channel tc;
+    struct stranger stranger;
+
+    tc_open_started(&tc, NULL, WEIR_CHANNEL_OPTIONS(.high_mark = WEIR__OUTBOUND_COST + 1));
+    stranger = stranger_at(&tc);
+    run_on_other_thread(do_write_and_flush, &stranger);
+    assert_int_equal(weir_channel_pending_bytes(tc.channel), WEIR__OUTBOUND_COST + 1);
+    assert_true(weir_channel_is_writable(tc.channel));
+    tc_run(&tc);
+    assert_events(&tc.events, "a.write(x) a.flush FLUSH");
+    tc_close(&tc);
+}
+
 TEST(operation, refuses_a_write_beyond_the_cap_at_once)
 {
     struct test_channel tc;

@@ -271,6 +271,54 @@ TEST(outbound, refuses_writes_beyond_its_cap)
     tc_close(&tc);
 }
 
+static void write_another(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+{
+    weir_write(ctx, msg, NULL);
+    weir_write(ctx, sized_msg(10000), done);
+}
+
+/* A message that a handler has held back passes the cap, and nothing else with it. */
+TEST(outbound, refuses_what_is_added_to_a_write_that_its_cap_has_admitted)
+{
+    static const weir_handler adder = {.name = "adder", .write = write_another};
+    struct test_channel tc;
+    weir_promise *done;
+    weir_ctx *a;
+
+    tc_open_started(&tc, &(struct wire_options){.silent = true},
+                    WEIR_CHANNEL_OPTIONS(.write_cap = 4 * COST + 500));
+    tc.channel->flags &= ~(uint32_t)WEIR__CHECKS_BUFFERS; /* as with TCP */
+    for (int i = 0; i < 4; i++)
+        tc_write(&tc, "x", NULL);
+    weir_channel_flush(tc.channel); /* leaves entries to be used again */
+    assert_int_equal(weir_pipeline_add_first(tc.pipeline, &adder, NULL), 0);
+    a = weir_pipeline_find(tc.pipeline, "a");
+    weir_ctx_add_pending_bytes(a, 10);
+    done = tc_promise(&tc, "done");
+    weir_write_pending(a, text_msg("x"), done, 10);
+    assert_int_equal(weir_promise_result(done), WEIR_EFULL);
+    assert_int_equal(weir_channel_pending_bytes(tc.channel), COST + 1);
+    weir_promise_release(done);
+    tc_close(&tc);
+}
+
+/* What handlers write when there is room again would follow a gap. */
+TEST(outbound, does_not_become_writable_when_it_is_aborted_for_a_loss)
+{
+    struct test_channel tc;
+
+    tc_open_started(&tc, NULL, NULL);
+    assert_int_equal(weir_channel_set_user_writable(tc.channel, 1, false), 0);
+    tc_run(&tc);
+    assert_writability(&tc, 1, 0);
+    assert_int_equal(weir_channel_set_user_writable(tc.channel, 1, true), 0);
+    weir__channel_defer(tc.channel, WEIR__DEFERRED_ABORT); /* as for want of memory */
+    tc_run(&tc);
+    assert_writability(&tc, 1, 0);
+    assert_false(weir_channel_is_open(tc.channel));
+    tc_close(&tc);
+}
+
 TEST(outbound, looks_at_the_marks_again_when_they_change)
 {
     struct test_channel tc;
@@ -434,6 +482,28 @@ TEST(outbound, gives_whole_messages_to_transports_that_take_them)
     tc_close(&tc);
 }
 
+/* For transports that send several messages in a call, as of datagrams. */
+TEST(outbound, lets_its_transport_peek_at_what_is_flushed)
+{
+    weir_msg *msgs[8];
+    struct test_channel tc;
+
+    tc_open_started(&tc, NULL, NULL);
+    tc.wire->room = 0;
+    tc_write(&tc, "1", NULL);
+    assert_int_equal(weir__outbound_peek(tc.channel, msgs, 8), 0);
+    tc_write(&tc, "2", NULL);
+    weir_channel_flush(tc.channel);
+    tc_write(&tc, "3", NULL);
+    assert_int_equal(weir__outbound_peek(tc.channel, msgs, 8), 2);
+    assert_int_equal(weir__outbound_peek(tc.channel, msgs, 1), 1);
+    weir_channel_flush(tc.channel);
+    assert_int_equal(weir__outbound_peek(tc.channel, msgs, 8), 3);
+    tc_make_room(&tc, -1);
+    assert_sent(&tc, "123");
+    tc_close(&tc);
+}
+
 /* ---- cancelling and failing ---- */
 
 TEST(outbound, leaves_cancelled_writes_out)
@@ -457,6 +527,36 @@ TEST(outbound, leaves_cancelled_writes_out)
     for (int i = 0; i < 5; i++)
         weir_promise_release(promises[i]);
     tc_close(&tc);
+}
+
+/* Bytes that are left out do not count any more, although nothing is sent that would show it. */
+static void check_cancelled(int64_t flushed)
+{
+    struct test_channel tc;
+    weir_promise *promise;
+
+    tc_open_marked(&tc, 1000, 2000);
+    tc.wire->room = 0;
+    if (flushed > 0)
+        write_sized(&tc, (size_t)flushed);
+    weir_channel_flush(tc.channel); /* waits for room from here on */
+    promise = tc_promise(&tc, "x");
+    weir_channel_write(tc.channel, sized_msg(2500 - COST), promise);
+    assert_writability(&tc, 1, 0);
+    assert_int_equal(weir_promise_cancel(promise), 0);
+    assert_writability(&tc, 1, 0); /* it is still in the queue */
+    weir_channel_flush(tc.channel);
+    assert_int_equal(weir_channel_pending_bytes(tc.channel), flushed);
+    assert_writability(&tc, 1, flushed < 1000);
+    weir_promise_release(promise);
+    tc_close(&tc);
+}
+
+TEST(outbound, becomes_writable_again_without_cancelled_writes)
+{
+    check_cancelled(0);
+    check_cancelled(999);
+    check_cancelled(1000); /* not at the low mark */
 }
 
 TEST(outbound, cannot_be_cancelled_any_more_once_it_is_flushed)

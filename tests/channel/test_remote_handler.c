@@ -871,6 +871,100 @@ TEST(remote_handler, resumes_reading_below_the_low_mark)
     rt_close(&rt);
 }
 
+/* Of two messages that came while auto-read was on, the second waits for a request. */
+static void rt_open_waiting(struct remote_test *rt)
+{
+    rt_open_with(rt, WEIR_CHANNEL_OPTIONS(.half_closure = true));
+    (void)tc_receive(&rt->tc, "1");
+    (void)tc_receive(&rt->tc, "2");
+    weir_channel_set_auto_read(rt->tc.channel, false);
+    rt_settle(rt);
+    assert_int_equal(event_log_count(&rt->tc.events, "e.read(1)"), 1);
+    assert_int_equal(event_log_count(&rt->tc.events, "e.read(2)"), 0);
+    event_log_clear(&rt->tc.events);
+}
+
+TEST(remote_handler, gets_the_end_of_the_input_behind_messages_that_wait)
+{
+    struct remote_test rt;
+
+    rt_open_waiting(&rt);
+    tc_end_input(&rt.tc);
+    rt_settle(&rt);
+    assert_int_equal(event_log_count(&rt.tc.events, "e.event"), 0);
+    event_log_clear(&rt.tc.events);
+    weir_channel_request_read(rt.tc.channel);
+    rt_settle(&rt);
+    assert_non_null(strstr(rt.tc.events.text, "e.read(2)"));
+    assert_non_null(strstr(strstr(rt.tc.events.text, "e.read(2)"), "e.event(input-drained)"));
+    rt_close(&rt);
+}
+
+static void read_twice(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_fire_read(ctx, msg);
+    weir_fire_read(ctx, text_msg("again"));
+}
+
+/* What waits in a mailbox answers a request, but not that of auto-read: the channel reads on. */
+TEST(remote_handler, reads_on_when_auto_read_is_switched_on_while_messages_wait)
+{
+    static const weir_handler doubler = {.name = "doubler", .read = read_twice};
+    struct remote_test rt;
+
+    rt_create(&rt, NULL, NULL);
+    assert_int_equal(
+        weir_pipeline_add(rt.tc.pipeline, WEIR_PLACE(.group = rt.group), &doubler, NULL), 0);
+    tc_add(&rt.tc, "z");
+    tc_start(&rt.tc);
+    rt_settle(&rt);
+    (void)tc_receive(&rt.tc, "1");
+    weir_channel_set_auto_read(rt.tc.channel, false);
+    rt_settle(&rt);
+    assert_int_equal(event_log_count(&rt.tc.events, "z.read(1)"), 1);
+    assert_int_equal(event_log_count(&rt.tc.events, "z.read(again)"), 0);
+    assert_false(rt.tc.wire->reads);
+    weir_channel_set_auto_read(rt.tc.channel, true);
+    rt_settle(&rt);
+    assert_int_equal(event_log_count(&rt.tc.events, "z.read(again)"), 1);
+    assert_true(rt.tc.wire->reads);
+    rt_close(&rt);
+}
+
+static struct call_counter taken;
+
+static void take(weir_ctx *ctx, weir_msg *msg)
+{
+    (void)ctx;
+    call_counter_add(&taken);
+    weir_msg_release(msg);
+}
+
+/* A request counts, also if auto-read was on for a moment after it. */
+TEST(remote_handler, answers_a_request_that_auto_read_has_followed)
+{
+    static const weir_handler taker = {.name = "taker", .read = take};
+    struct remote_test rt;
+
+    taken = (struct call_counter){0};
+    rt_create(&rt, NULL, NULL);
+    assert_int_equal(weir_pipeline_add(rt.tc.pipeline, WEIR_PLACE(.group = rt.group), &taker, NULL),
+                     0);
+    tc_start(&rt.tc);
+    rt_settle(&rt);
+    (void)tc_receive(&rt.tc, "1");
+    (void)tc_receive(&rt.tc, "2");
+    weir_channel_set_auto_read(rt.tc.channel, false);
+    rt_settle(&rt);
+    assert_int_equal(taken.calls, 1);
+    weir_channel_request_read(rt.tc.channel);
+    weir_channel_set_auto_read(rt.tc.channel, true);
+    weir_channel_set_auto_read(rt.tc.channel, false);
+    rt_settle(&rt);
+    assert_int_equal(taken.calls, 2);
+    rt_close(&rt);
+}
+
 TEST(remote_handler, counts_pending_bytes)
 {
     struct remote_test rt;

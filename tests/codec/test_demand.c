@@ -446,6 +446,55 @@ TEST(demand, a_handler_added_during_the_answer_passes_it_on)
     weir_embedded_release(embedded);
 }
 
+/* The same behind a decoder, whose answer it is. */
+TEST(demand, a_handler_added_behind_another_during_the_answer_passes_it_on)
+{
+    static const weir_handler adder = {.name = "adder", .read = add_and_pass};
+
+    for (size_t i = 0; i < BASES; i++) {
+        weir_embedded *embedded = open_with(&adder, true);
+
+        assert_int_equal(weir_pipeline_add_first(weir_embedded_pipeline(embedded), bases[i], NULL),
+                         0);
+        letters_request(embedded);
+        letters_put(embedded, "abc");
+        assert_consumed("a;");
+        letters_request(embedded);
+        assert_consumed("b;");
+        weir_embedded_release(embedded);
+    }
+}
+
+static void replace_base(weir_ctx *ctx, weir_msg *msg)
+{
+    if (weir_buf_bytes(weir_buf_of(msg))[0] != 'b') {
+        weir_fire_read(ctx, msg);
+        return;
+    }
+    for (size_t i = 0; i < BASES; i++)
+        (void)weir_pipeline_remove(weir_ctx_pipeline(ctx), bases[i]->name, NULL);
+    add_and_pass(ctx, msg);
+}
+
+/* Also if that decoder has been removed meanwhile: it is its message. */
+TEST(demand, a_handler_added_behind_one_removed_during_its_answer_passes_it_on)
+{
+    static const weir_handler replacer = {.name = "replacer", .read = replace_base};
+
+    for (size_t i = 0; i < BASES; i++) {
+        weir_embedded *embedded = open_with(&replacer, true);
+
+        assert_int_equal(weir_pipeline_add_first(weir_embedded_pipeline(embedded), bases[i], NULL),
+                         0);
+        letters_put(embedded, "abc");
+        letters_request(embedded);
+        assert_consumed("a;");
+        letters_request(embedded);
+        assert_consumed("b;");
+        weir_embedded_release(embedded);
+    }
+}
+
 TEST(demand, bytes_after_a_proxy_header_wait_until_requested)
 {
     weir_embedded *embedded = open_with(NULL, true);

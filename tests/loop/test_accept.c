@@ -291,6 +291,7 @@ TEST_EACH_BACKEND(accept, stops_with_the_error_when_descriptors_run_out)
     assert_int_equal(listener->accept_error, -EMFILE);
     assert_int_equal(listener->accepts, 0);
     assert_false(listener->accepting);
+    assert_string_equal(listener->history, "a.");
 
     driver_run_until_idle(driver);
     assert_int_equal(listener->accepts, 0);

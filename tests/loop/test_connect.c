@@ -268,6 +268,24 @@ TEST_EACH_BACKEND(connect, to_a_full_backlog_reports_nothing_until_closed)
     disperse(&crowd);
 }
 
+/* The attempt is the socket's: what replaces the backend's part has no result for it. */
+TEST_EACH_BACKEND(connect, to_a_full_backlog_goes_on_through_a_rebuild)
+{
+    struct crowd crowd;
+    struct peer *client = open_client(driver, AF_INET);
+
+    gather(&crowd, AF_INET);
+    peer_connect(client, &crowd.address);
+    driver_run_until_idle(driver);
+    assert_int_equal(weir__io_rebuild(driver->io), 0);
+    driver_run_until_idle(driver);
+    assert_int_equal(client->connects, 0);
+    assert_int_equal(client->fails, 0);
+    peer_close(client);
+    driver_until(driver, client->detaches == 1);
+    disperse(&crowd);
+}
+
 TEST_EACH_BACKEND(connect, closed_before_its_result_reports_nothing)
 {
     struct address address;

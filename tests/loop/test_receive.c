@@ -588,3 +588,22 @@ TEST_EACH_BACKEND(receive, an_idle_stream_holds_no_memory)
     driver_run_until_idle(driver);
     assert_int_equal(driver->memory.live, live);
 }
+
+/* The delays of a shortage do not stay for the next one. */
+TEST_EACH_BACKEND(receive, is_tried_again_soon_after_a_long_shortage)
+{
+    struct peer *peer = peer_open_pair(driver, PAIR_UNIX);
+
+    driver->memory.refuse = SIZE_MAX;
+    peer_receive_start(peer, false);
+    assert_int_equal(peer_remote_send(peer, 100), 100);
+    driver_until(driver, driver->io->retry_at_ns != WEIR_NEVER);
+    while (driver->io->retry_ns < WEIR__IO_RETRY_MAX_NS) {
+        driver->io->retry_at_ns = weir__monotonic_now(); /* the time has come */
+        driver_turn(driver);
+    }
+    driver->memory.refuse = 0;
+    driver->io->retry_at_ns = weir__monotonic_now();
+    driver_until(driver, peer->bytes == 100);
+    assert_int_equal(driver->io->retry_ns, WEIR__IO_RETRY_NS);
+}

@@ -313,6 +313,112 @@ TEST(uring, can_be_woken_also_if_the_eventfd_could_not_be_watched_at_once)
     uring_seam_restore();
 }
 
+/* ---- two completions of one turn ---- */
+
+static weir__io_handle *hung_up;
+static unsigned reports;
+
+/*
+ * A peer sends, and ends its stream before the data is read: as two completions of its poll, the
+ * second of which was another handle's.
+ */
+static void report_apart(struct io_uring_cqe *completion)
+{
+    if (hung_up == NULL || (completion->user_data & WEIR__URING_OP_MASK) != WEIR__URING_POLL ||
+        reports == 2)
+        return;
+    completion->user_data = (uintptr_t)hung_up | WEIR__URING_POLL;
+    completion->res = reports == 0 ? POLLIN : POLLIN | POLLRDHUP;
+    completion->flags |= IORING_CQE_F_MORE;
+    reports++;
+}
+
+/* Unix sockets have the data at once, also on a busy machine. */
+static struct peer *open_polled(struct driver *driver)
+{
+    struct peer *peer = peer_open_pair(driver, PAIR_UNIX);
+
+    peer->handle->exact_window = true; /* by poll */
+    peer_receive_start(peer, false);
+    return peer;
+}
+
+/* The peer has received the data, and the two reports are of one turn. */
+static void hang_up_after_data(struct driver *driver, struct peer *peer)
+{
+    struct peer *other = open_polled(driver);
+
+    driver_run_until_idle(driver);
+    assert_int_equal(peer_remote_send(peer, 100), 100);
+    peer_remote_close(peer);
+    assert_int_equal(peer_remote_send(other, 1), 1);
+    reports = 0;
+    hung_up = peer->handle;
+    driver_turn(driver);
+    assert_int_equal(reports, 2);
+    assert_int_equal(peer->bytes, 100);
+    assert_int_equal(peer->ends, 0);
+    hung_up = NULL;
+}
+
+static void hang_up_in_the_turn(struct driver *driver)
+{
+    struct peer *peer = open_polled(driver);
+
+    hang_up_after_data(driver, peer);
+    driver_until(driver, peer->ends == 1);
+    assert_int_equal(peer->end_error, 0);
+}
+
+static void stop_in_received(struct peer *peer, enum peer_event event)
+{
+    if (event == PEER_RECEIVED)
+        peer_receive_stop(peer);
+}
+
+static void hang_up_of_one_that_stops(struct driver *driver)
+{
+    struct peer *peer = open_polled(driver);
+
+    peer->react = stop_in_received;
+    hang_up_after_data(driver, peer);
+    driver_run_until_idle(driver);
+    assert_int_equal(peer->ends, 0);
+    peer_receive_start(peer, false);
+    driver_until(driver, peer->ends == 1);
+}
+
+TEST(uring, reads_again_after_a_hang_up_that_follows_a_read_of_the_turn)
+{
+    uring_seam_restore();
+    weir__uring_fault = report_apart;
+    suite_run(BACKEND_URING, hang_up_in_the_turn);
+    suite_run(BACKEND_URING, hang_up_of_one_that_stops);
+    uring_seam_restore();
+}
+
+/* ---- turns ---- */
+
+/* The turn in which a handle has read has the same number as one 2^32 turns later. */
+static void count_turns_anew(struct driver *driver)
+{
+    struct peer *peer = open_polled(driver);
+
+    driver_run_until_idle(driver);
+    for (unsigned round = 1; round <= 3; round++) {
+        assert_int_equal(peer_remote_send(peer, 10), 10);
+        weir__uring_of(driver->io)->turn = UINT32_MAX;
+        driver_turn(driver);
+        assert_int_equal(weir__uring_of(driver->io)->turn, 1);
+        assert_int_equal(peer->bytes, 10 * round);
+    }
+}
+
+TEST(uring, reads_in_each_turn_also_after_the_last_number)
+{
+    suite_run(BACKEND_URING, count_turns_anew);
+}
+
 /* ---- requests that do not end ---- */
 
 static const weir__io_handle *silenced;

@@ -392,6 +392,9 @@ static void run_out_of_memory(struct driver *driver)
     assert_int_equal(driver->memory.live, 0);
     driver->memory.refuse = 0;
     driver_until(driver, peer->bytes == peer->remote_out.position);
+    for (int i = 0; i < WEIR__URING_SMALL_MIN; i++)
+        exchange(driver, peer, 10);
+    driver_until(driver, by_ring(peer)); /* with new buffers */
     exchange(driver, peer, 100);
 }
 

@@ -158,10 +158,10 @@ static void send_vectors(struct driver *driver)
             peer_send(peers[i], 300);
             lent += is_lent(peers[i]);
         }
+        assert_int_equal(lent, WEIR__URING_VECTORS_MAX); /* in each turn */
         for (int i = 0; i < CROWD; i++)
             receive_all(driver, peers[i], 300 * round);
     }
-    assert_int_equal(lent, WEIR__URING_VECTORS_MAX);
 }
 
 TEST(uring_send, copies_vectors_while_there_is_room)
@@ -250,12 +250,74 @@ static void rebuild_lent(struct driver *driver)
     receive_all(driver, peer, 2000);
 }
 
+static void send_and_stop(struct peer *peer, enum peer_event event)
+{
+    if (event == PEER_RECEIVED) {
+        peer_send(peer->arg, 1000);
+        assert_true(is_lent(peer->arg));
+        peer_receive_stop(peer->arg);
+    }
+}
+
+/* The data of a peer that has stopped meanwhile is queued, and then the end of its send is. */
+static void rebuild_with_a_read_in_front(struct driver *driver)
+{
+    struct peer *first = peer_open_pair(driver, PAIR_UNIX);
+    struct peer *peer = peer_open_pair(driver, PAIR_UNIX);
+
+    first->react = send_and_stop;
+    first->arg = peer;
+    peer_receive_start(first, false);
+    peer_receive_start(peer, false);
+    driver_run_until_idle(driver);
+    assert_int_equal(peer_remote_send(first, 100), 100);
+    assert_int_equal(peer_remote_send(peer, 100), 100);
+    driver_turn(driver);
+    assert_non_null(peer->handle->undelivered);
+    assert_int_equal(peer->sents, 0);
+    assert_int_equal(weir__io_rebuild(driver->io), 0);
+    driver_until(driver, peer->bytes_sent == 1000);
+    assert_int_equal(peer->bytes, 0);
+    peer_receive_start(peer, false);
+    driver_until(driver, peer->bytes == 100);
+}
+
 TEST(uring_send, ends_before_its_handle_leaves)
 {
     suite_run(BACKEND_URING, close_lent);
     suite_run(BACKEND_URING, detach_lent);
     suite_run(BACKEND_URING, detach_full);
     suite_run(BACKEND_URING, rebuild_lent);
+    suite_run(BACKEND_URING, rebuild_with_a_read_in_front);
+}
+
+static void cancel_send(struct io_uring_cqe *completion)
+{
+    if ((completion->user_data & WEIR__URING_OP_MASK) == WEIR__URING_SEND)
+        completion->res = -ECANCELED;
+}
+
+/* As after an interrupted submission: the owner is asked to send again. */
+static void send_that_is_cancelled(struct driver *driver)
+{
+    struct peer *peer = peer_open_pair(driver, PAIR_TCP);
+    char bytes[] = "bytes";
+
+    weir__uring_fault = cancel_send;
+    assert_int_equal(peer_send_vector(peer, &(struct iovec){bytes, 5}, 1), 0);
+    assert_true(is_lent(peer));
+    driver_until(driver, peer->sents == 1);
+    assert_int_equal(peer->last_sent, 0);
+    assert_int_equal(peer->fails, 0);
+    weir__uring_fault = NULL;
+    (void)socket_drain(peer->remote);
+}
+
+TEST(uring_send, that_was_not_tried_is_made_again)
+{
+    uring_seam_restore();
+    suite_run(BACKEND_URING, send_that_is_cancelled);
+    uring_seam_restore();
 }
 
 /* ---- failures ---- */

@@ -6,6 +6,7 @@
 #include <weir/log.h>
 
 #include "support/watchdog/watched_loop.h"
+#include "watchdog/block.h"
 
 #define STATE .state_size = sizeof(struct watched_loop *), .init = watched_init
 
@@ -144,6 +145,11 @@ static void block_often(struct host *host)
     watched_check();
     assert_int_equal(messages.count, 22);
     assert_non_null(strstr(message_before(1), " (9990 blocks before it not logged)"));
+    assert_int_equal(weir_execute(watched.loop, block_shortly, &watched), 0);
+    watched_run(&watched);
+    watched_check();
+    assert_int_equal(messages.count, 24);
+    assert_null(strstr(message_before(1), "not logged")); /* no other since */
     watched_close(&watched);
 }
 
@@ -161,6 +167,26 @@ TEST_EACH_LOOP(block, is_logged_as_often_as_the_options_say)
         run_task(&watched);
     assert_int_equal(messages.count, 4);
     watched_close(&watched);
+}
+
+/* A period ends at its last nanosecond, and the next one begins. */
+TEST_EACH_LOOP(block, is_logged_again_after_exactly_a_period)
+{
+    struct watched_loop watched;
+
+    for (int early = 0; early <= 1; early++) {
+        open_logged(&watched, host,
+                    WEIR_WATCHDOG_OPTIONS(.logged_blocks = 1, .backtrace = WEIR_OFF));
+        run_task(&watched);
+        assert_int_equal(messages.count, 2);
+        assert_int_equal(weir_manual_clock_advance(watched.clock, WEIR__BLOCK_LOG_PERIOD_NS -
+                                                                      weir_ms(100) - early),
+                         0);
+        watched_check();
+        run_task(&watched);
+        assert_int_equal(messages.count, early ? 2 : 4);
+        watched_close(&watched);
+    }
 }
 
 /* ---- frames ---- */

@@ -7,9 +7,11 @@
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include <weir/timer.h>
+#include <weir/watch.h>
 
 #include "support/executor/log_capture.h"
 #include "support/watchdog/watched_loop.h"
@@ -319,5 +321,41 @@ TEST_EACH_LOOP(culprit, is_not_looked_for_without_backtraces)
     assert_culprit(&watched, "", "");
     assert_int_equal(first(&watched)->block.frame_count, 0);
     assert_int_equal(first(&watched)->block.channel_id, 0);
+    watched_close(&watched);
+}
+
+/* ---- what has no channel ---- */
+
+static void block_in_ready(weir_fd_watch *watch, uint32_t events, void *user_data)
+{
+    (void)events;
+    watched_block(user_data, BLOCK_NS);
+    weir_fd_watch_close(watch);
+}
+
+/* Nor that of the block before. */
+TEST_EACH_LOOP(culprit, of_a_watched_descriptor_has_no_channel)
+{
+    struct watched_loop watched;
+    const struct block_record *record = &watched.blocks.records[2];
+    weir_fd_watch *watch;
+
+    watched_open(&watched, host, NULL);
+    watched_add(&watched, "app", &blocks_in_read);
+    watched_receive(&watched);
+    watched_check();
+    assert_true(first(&watched)->channel[0] != '\0');
+    assert_int_equal(weir_fd_watch_create(
+                         watched.loop, eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC),
+                         WEIR_FD_WATCH_OPTIONS(.events = WEIR_FD_READABLE, .ready = block_in_ready,
+                                               .user_data = &watched, .close_descriptor = true),
+                         &watch),
+                     0);
+    watched_run(&watched);
+    assert_int_equal(atomic_load(&watched.blocks.found.calls), 2);
+    assert_non_null(strstr(record->backtrace, "block_in_ready"));
+    assert_string_equal(record->channel, "");
+    assert_string_equal(record->handler_name, "");
+    weir_fd_watch_release(watch);
     watched_close(&watched);
 }

@@ -32,8 +32,10 @@ static void on_block(const weir_block *block, void *user_data)
     (void)block;
     if (++counter->calls > 1)
         return;
-    if (counter->removes != NULL)
+    if (counter->removes != NULL) {
         assert_int_equal(drop(counter->removes), 0);
+        assert_int_equal(drop(counter->removes), -ENOENT); /* it is still in the list */
+    }
     if (counter->adds != NULL)
         assert_int_equal(add(counter->adds), 0);
 }

@@ -122,6 +122,48 @@ TEST_EACH_LOOP(watchdog, does_not_count_time_between_looks_that_are_far_apart)
     watched_close(&watched);
 }
 
+/* Looks that are far apart, and then others in the same turn. */
+struct far_apart {
+    struct watched_loop *watched;
+    unsigned looks; /* each of which is far from the one before */
+    int64_t then_ns;
+};
+
+static void look_seldom(void *arg, int status)
+{
+    const struct far_apart *task = arg;
+
+    for (unsigned i = 0; i < task->looks && status == 0; i++) {
+        assert_int_equal(weir_manual_clock_advance(task->watched->clock, weir_seconds(3600)), 0);
+        watched_check();
+    }
+    watched_block(task->watched, task->then_ns);
+}
+
+/*
+ * The first two looks at a turn do not know for how long its thread had no CPU: they add a quarter
+ * of the threshold each, however late they are.
+ */
+TEST_EACH_LOOP(watchdog, adds_no_more_than_a_period_for_each_of_the_first_two_looks)
+{
+    struct watched_loop watched;
+
+    for (unsigned looks = 1; looks <= 2; looks++) {
+        struct far_apart task = {&watched, looks, weir_ms(75) - looks * weir_ms(25)};
+
+        watched_open(&watched, host, NULL);
+        assert_int_equal(weir_execute(watched.loop, look_seldom, &task), 0);
+        watched_run(&watched);
+        watched_check();
+        assert_int_equal(found(&watched), 0);
+        task.then_ns += weir_ms(25);
+        assert_int_equal(weir_execute(watched.loop, look_seldom, &task), 0);
+        watched_run(&watched);
+        assert_int_equal(found(&watched), 1);
+        watched_close(&watched);
+    }
+}
+
 TEST_EACH_LOOP(watchdog, does_not_report_loops_that_do_not_run)
 {
     struct watched_loop watched;
@@ -208,6 +250,31 @@ TEST_EACH_LOOP(watchdog, forgets_blocks_when_it_is_stopped)
     run_blocking(&watched, weir_ms(75), 0);
     assert_int_equal(found(&watched), 1);
     assert_int_equal(ended(&watched), 0);
+    watched_close(&watched);
+}
+
+static void start_anew_while_blocked(void *arg, int status)
+{
+    struct watched_loop *watched = arg;
+
+    (void)status;
+    watched_block(watched, weir_ms(75));
+    weir_watchdog_stop();
+    assert_int_equal(weir_watchdog_start(
+                         WEIR_WATCHDOG_OPTIONS(.clock = weir_manual_clock_clock(watched->clock))),
+                     0);
+    watched_block(watched, weir_ms(75));
+}
+
+/* What was seen of a turn before the start is not known: it may have been another watchdog's. */
+TEST_EACH_LOOP(watchdog, begins_anew_in_the_turn_in_which_it_is_started)
+{
+    struct watched_loop watched;
+
+    watched_open(&watched, host, NULL);
+    assert_int_equal(weir_execute(watched.loop, start_anew_while_blocked, &watched), 0);
+    watched_run(&watched);
+    assert_int_equal(found(&watched), 0);
     watched_close(&watched);
 }
 
