@@ -59,7 +59,8 @@ typedef struct weir_http_client_options {
     const char *proxy;                /* "http://host:3128", which is asked to CONNECT for https;
                                          "socks5://host:1080", which also resolves the names; either
                                          with "user:password@"; default: none */
-    int max_connections;              /* per origin and loop; default 16 */
+    int max_connections;              /* per origin and loop; default 16; WEIR_OFF = no limit */
+    int max_idle;                     /* of them; default: all */
     int max_waiting;             /* calls that wait for a connection, per origin and loop; more fail
                                     with WEIR_EFULL; default 1024; WEIR_OFF = calls never wait */
     int64_t idle_timeout_ns;     /* closes connections idle for this long; default 30 s */

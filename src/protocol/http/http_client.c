@@ -131,14 +131,15 @@ static int check(const weir_http_client_options *options)
 {
     if ((options->tls != NULL) != (options->add_tls != NULL))
         return weir__options_reject(SUBSYSTEM, NULL, ".tls and .add_tls are for each other");
-    return weir__options_check(SUBSYSTEM, NULL, WEIR__OPTION_FROM(options, max_connections, 0),
-                               WEIR__OPTION_FROM(options, max_waiting, WEIR_OFF),
-                               WEIR__OPTION_FROM(options, idle_timeout_ns, WEIR_OFF),
-                               WEIR__OPTION_FROM(options, connect_timeout_ns, WEIR_OFF),
-                               WEIR__OPTION_FROM(options, head_timeout_ns, WEIR_OFF),
-                               WEIR__OPTION_FROM(options, progress_timeout_ns, WEIR_OFF),
-                               WEIR__OPTION_FROM(options, timeout_ns, WEIR_OFF),
-                               WEIR__OPTION_FROM(options, max_redirects, WEIR_OFF));
+    return weir__options_check(
+        SUBSYSTEM, NULL, WEIR__OPTION_FROM(options, max_connections, WEIR_OFF),
+        WEIR__OPTION_FROM(options, max_idle, 0), WEIR__OPTION_FROM(options, max_waiting, WEIR_OFF),
+        WEIR__OPTION_FROM(options, idle_timeout_ns, WEIR_OFF),
+        WEIR__OPTION_FROM(options, connect_timeout_ns, WEIR_OFF),
+        WEIR__OPTION_FROM(options, head_timeout_ns, WEIR_OFF),
+        WEIR__OPTION_FROM(options, progress_timeout_ns, WEIR_OFF),
+        WEIR__OPTION_FROM(options, timeout_ns, WEIR_OFF),
+        WEIR__OPTION_FROM(options, max_redirects, WEIR_OFF));
 }
 
 static int copy_options(weir_http_client *client, const weir_http_client_options *options)
