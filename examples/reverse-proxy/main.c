@@ -8,9 +8,9 @@
  *                   [--tls] [--cert FILE] [--key FILE] [--io auto|epoll|uring|poll]
  *                   [--threads N] [--boss-threads N]
  *
- * forward.c forwards, forwarded.c writes the fields about the client, support/upstream.c chooses,
- * health.c checks. Answers of its own: 502 if no upstream can be reached, 503 if too many requests
- * wait for a connection, 504 if an upstream takes longer than the timeout.
+ * weir_http_forward forwards, forward.c repeats at other upstreams, support/upstream.c chooses,
+ * health.c checks. Any number of connections to an upstream may be in use; --keep-alive is the
+ * number of idle ones.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@
 
 struct options {
     int timeout_ms;
-    int keep_alive; /* connections to each upstream, per loop */
+    int keep_alive; /* idle connections to each upstream, per loop */
     bool proxy_protocol;
 };
 
@@ -75,7 +75,8 @@ static int create_client(const struct options *options, weir_group *workers,
                          weir_http_client **ret_client)
 {
     return weir_http_client_create(
-        WEIR_HTTP_CLIENT_OPTIONS(.group = workers, .max_connections = options->keep_alive,
+        WEIR_HTTP_CLIENT_OPTIONS(.group = workers, .max_connections = WEIR_OFF,
+                                 .max_idle = options->keep_alive,
                                  .connect_timeout_ns = weir_ms(options->timeout_ms),
                                  .head_timeout_ns = weir_ms(options->timeout_ms),
                                  .progress_timeout_ns = weir_ms(options->timeout_ms),
@@ -145,7 +146,6 @@ int main(int argc, char **argv)
     err = settings_make_groups(&settings, &boss, &workers);
     if (!err)
         err = tls_make_server(&settings, &tls);
-    forwarder.is_tls = tls != NULL;
     if (!err)
         err = create_client(&options, workers, &forwarder.client);
     if (!err)

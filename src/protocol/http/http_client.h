@@ -222,8 +222,9 @@ struct weir_http_call {
     bool is_read_requested; /* since the last event */
     bool is_auto_read_off;  /* of the connection */
     bool is_idempotent;
-    bool is_sent;      /* a part of a request, on any connection */
-    bool is_head_sent; /* on this connection */
+    bool lacked_connection; /* timed out while all connections of its origin were in use */
+    bool is_sent;           /* a part of a request, on any connection */
+    bool is_head_sent;      /* on this connection */
     bool awaits_continue;
     bool has_streamed;     /* a piece of streamed content is gone */
     bool is_request_ended; /* written up to its end */
@@ -251,6 +252,9 @@ struct weir_http_call {
     int end_err; /* of an end that has to wait for weir_http_client_send */
     char *end_detail;
 };
+
+/* True on the loop of a shard. */
+bool weir__http_client_is_here(weir_http_client *client);
 
 /* Sets the origin, which it takes. On its loop. */
 void weir__http_call_enter_origin(weir_http_call *call, weir__http_origin *origin);

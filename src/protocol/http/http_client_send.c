@@ -282,6 +282,11 @@ static weir__http_shard *current_shard(weir_http_client *client)
     return NULL;
 }
 
+bool weir__http_client_is_here(weir_http_client *client)
+{
+    return current_shard(client) != NULL;
+}
+
 /* Sets the shard and the origin, or what the shard needs to find it. */
 static int choose_origin(weir_http_call *call, const char *text)
 {

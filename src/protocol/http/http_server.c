@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "protocol/http/filters.h"
+#include "protocol/http/forwarded.h"
 #include "protocol/http/server_routes.h"
 
 #define RELEASE_TIMEOUT_NS weir_seconds(10)
@@ -79,6 +80,8 @@ static int init_connection(weir_channel *channel, void *user_data)
 
     if (options->proxy_protocol)
         err = weir_proxy_receiver_add(pipeline, NULL);
+    if (err == 0 && is_tls)
+        err = weir__http_set_encrypted(channel);
     if (err == 0 && is_tls)
         err = add_tls(options, pipeline);
     if (err == 0)
