@@ -183,6 +183,8 @@ typedef struct weir_http_call_options {
     uint64_t max_content; /* bytes of content, decoded; more fail with WEIR_ETOOLONG; default: no
                              limit */
     bool is_idempotent;   /* may be sent again, even if its method is not idempotent */
+    bool upgrades;        /* the request has Upgrade, and status 101 is no error: then content and
+                             writes are the bytes of the other protocol */
 } weir_http_call_options;
 
 #define WEIR_HTTP_CALL_OPTIONS(...) WEIR_OPTIONS(weir_http_call_options, __VA_ARGS__)
@@ -197,6 +199,9 @@ typedef struct weir_http_call_options {
  * Redirections: 303, and 301 or 302 of a POST, become a GET without content. 307 and 308 repeat the
  * content; streamed content cannot be repeated: then the call fails with -ENOTSUP. A redirection to
  * another origin drops Authorization, Cookie and Proxy-Authorization.
+ *
+ * Upgrades: after a head with status 101 there are no timeouts but that of the whole call, and
+ * weir_http_call_end ends only this direction. The call ends with 0 when the server closes.
  * Thread: any.  Takes: request, content.  Gives: call, which may be NULL.  Fails: -ENOMEM, -EINVAL
  * (URL or options), WEIR_ECLOSED, WEIR_EREJECTED, -EPROTONOSUPPORT (neither http nor https; https
  * without TLS).

@@ -59,6 +59,10 @@ typedef struct weir_http_forward_options {
     void *user_data;                        /* for them */
     const char *via;                        /* the name in Via; must live as long as the exchange;
                                                default "weir"; "" = no Via */
+    bool no_websockets;                     /* Upgrade is not passed on */
+    int64_t tunnel_timeout_ns;              /* closes a WebSocket through which nothing has passed
+                                               for this long, or up to twice; default one hour;
+                                               WEIR_OFF = never */
 } weir_http_forward_options;
 
 #define WEIR_HTTP_FORWARD_OPTIONS(...) WEIR_OPTIONS(weir_http_forward_options, __VA_ARGS__)
@@ -71,7 +75,8 @@ typedef struct weir_http_forward_options {
  * X-Forwarded-For and Via, behind all that they have, in one line; a Forwarded that is malformed is
  * replaced. X-Forwarded-Proto and X-Forwarded-Host are set. A client that waits for status 100 gets
  * it when the origin asks for the content; other responses of status 1xx are passed on, as are the
- * trailers of the response.
+ * trailers of the response. A request to upgrade to "websocket" is passed on, and after status 101
+ * the bytes of both sides; other protocols are not offered to the origin.
  *
  * The client gets 502 if the origin cannot be reached, breaks off or sends what is no valid
  * response; 504 if it takes longer than the timeouts of `client`; 503 if there is no connection,

@@ -15,21 +15,25 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <weir/clock.h>
 #include <weir/error.h>
 #include <weir/memory.h>
 
 #include "base/options.h"
 #include "protocol/http/exchange.h"
+#include "protocol/http/forward_tunnel.h"
 #include "protocol/http/forwarded.h"
 #include "protocol/http/http_client.h"
 
+#define TUNNEL_TIMEOUT_NS weir_seconds(3600)
 #define METHOD_MAX 64 /* bytes; longer ones need memory */
 
 /* One exchange, until its last call has ended. */
 struct forwarding {
     weir_http_exchange *exchange; /* these: retained */
     weir_http_client *client;
-    weir_http_call *call; /* NULL = none */
+    weir_http_call *call;         /* NULL = none */
+    weir__forward_tunnel *tunnel; /* after status 101; NULL = none */
     weir_http_forward_options options;
     bool streams_content; /* of the request */
     bool took_content;    /* a piece of it, which cannot be taken again */
@@ -74,6 +78,20 @@ static int create_request(const weir_http_request *from, weir_http_request **ret
     return err < 0 ? err : weir_http_request_set_target(*ret_request, target_of(from));
 }
 
+/* WebSockets only: a proxy that passes on every protocol, such as h2c, can be used as a tunnel past
+ * itself. */
+static bool wants_websocket(const struct forwarding *f)
+{
+    const weir_http_request *request = f->exchange->request;
+    const weir_http_headers *headers = weir_http_request_headers(request);
+
+    return !f->options.no_websockets && weir_http_request_method(request) == WEIR_HTTP_METHOD_GET &&
+           weir_http_request_version(request) == WEIR_HTTP_1_1 &&
+           weir_http_request_content_length(request) == 0 &&
+           weir_http_headers_have_token(headers, WEIR_HTTP_CONNECTION, "upgrade") &&
+           weir_http_headers_have_token(headers, WEIR_HTTP_UPGRADE, "websocket");
+}
+
 static int copy_headers(const struct forwarding *f, weir_http_headers *headers)
 {
     const weir_http_request *from = f->exchange->request;
@@ -85,7 +103,9 @@ static int copy_headers(const struct forwarding *f, weir_http_headers *headers)
     weir_http_headers_remove_hop_by_hop(headers);
     if (!weir_http_request_expects_continue(from) || !f->streams_content)
         (void)weir_http_headers_remove(headers, WEIR_HTTP_EXPECT);
-    if (host.data != NULL) /* Connection may have named it */
+    if (wants_websocket(f))
+        err = weir_http_headers_set_text(headers, WEIR_HTTP_UPGRADE, "websocket");
+    if (err == 0 && host.data != NULL) /* Connection may have named it */
         err = weir_http_headers_set(headers, WEIR_HTTP_HOST, host);
     return err < 0 ? err
                    : weir__http_forwarded_add(headers, from, weir_ctx_channel(f->exchange->ctx),
@@ -132,7 +152,7 @@ static int send_to(struct forwarding *f, const char *origin)
         f->client, request, collected_content(f),
         WEIR_HTTP_CALL_OPTIONS(.events = &call_events, .user_data = f, .origin = origin,
                                .stream_content = f->streams_content, .read_on_demand = true,
-                               .max_redirects = WEIR_OFF),
+                               .max_redirects = WEIR_OFF, .upgrades = wants_websocket(f)),
         &f->call);
 }
 
@@ -306,8 +326,13 @@ static void on_content(weir_http_exchange *exchange, weir_msg *msg, int err, voi
 
 static void on_call_writable(weir_http_call *call, void *user_data)
 {
+    struct forwarding *f = user_data;
+
     (void)call;
-    read_content(user_data);
+    if (f->tunnel != NULL)
+        weir__forward_tunnel_writable(f->tunnel);
+    else
+        read_content(f);
 }
 
 /* ---- the response ---- */
@@ -342,23 +367,34 @@ static int give_up_response(weir_http_exchange *exchange, int err)
     return err;
 }
 
-static int begin_response(struct forwarding *f, weir_http_response *response)
+static int copy_response(struct forwarding *f, const weir_http_response *response)
 {
     const weir_http_forward_events *events = f->options.events;
     weir_http_headers *headers = weir_http_exchange_headers(f->exchange);
-    int status = weir_http_response_status(response);
-    int err;
+    int status = weir_http_response_status(response), err;
 
     if (headers == NULL) /* somebody else has answered */
         return -EALREADY;
     err = weir_http_headers_append(headers, weir_http_response_headers(response));
     if (err < 0)
-        return give_up_response(f->exchange, err);
+        return err;
     weir_http_headers_remove_hop_by_hop(headers);
     if (events != NULL && events->response != NULL)
         events->response(f->exchange, status, headers, f->options.user_data);
-    err =
-        weir_http_exchange_begin(f->exchange, status, weir_http_response_content_length(response));
+    return status == 101 ? weir_http_headers_set_text(headers, WEIR_HTTP_UPGRADE, "websocket") : 0;
+}
+
+static int begin_response(struct forwarding *f, weir_http_response *response)
+{
+    int status = weir_http_response_status(response);
+    int err = copy_response(f, response);
+
+    if (err == 0 && status == 101)
+        err = weir__forward_tunnel_begin(f->exchange, f->call, f->options.tunnel_timeout_ns,
+                                         &f->tunnel);
+    else if (err == 0)
+        err = weir_http_exchange_begin(f->exchange, status,
+                                       weir_http_response_content_length(response));
     return err < 0 ? give_up_response(f->exchange, err) : 0;
 }
 
@@ -372,7 +408,7 @@ static void on_head(weir_http_call *call, weir_http_response *response, void *us
     f->has_begun = err == 0;
     if (err < 0)
         cancel(f, err);
-    else
+    else if (f->tunnel == NULL)
         weir_http_call_read(call);
     leave(f);
 }
@@ -391,6 +427,10 @@ static void on_piece(weir_http_call *call, weir_msg *msg, void *user_data)
     struct forwarding *f = user_data;
     int err;
 
+    if (f->tunnel != NULL) {
+        weir__forward_tunnel_piece(f->tunnel, msg);
+        return;
+    }
     enter(f);
     err = weir_http_exchange_write(f->exchange, msg, NULL);
     if (err < 0)
@@ -424,7 +464,10 @@ static void on_end(weir_http_call *call, int err, const char *detail, void *user
     f->call = NULL;
     if (err < 0 && f->own_err < 0)
         err = f->is_lost ? WEIR_ECANCELED : f->own_err;
-    if (err == 0) {
+    if (f->tunnel != NULL) {
+        weir__forward_tunnel_end(f->tunnel, err);
+        end(f, err, detail);
+    } else if (err == 0) {
         end_response(f, weir_http_call_trailers(call));
         end(f, 0, "");
     } else if (!repeats || !try_next(f, err, detail)) {
@@ -462,6 +505,9 @@ int weir_http_forward(weir_http_exchange *exchange, weir_http_client *client, co
     int err = weir__options_read(&options, sizeof(options), given);
 
     if (err == 0)
+        err = weir__options_check("http", exchange->route->given.path,
+                                  WEIR__OPTION_FROM(&options, tunnel_timeout_ns, WEIR_OFF));
+    if (err == 0)
         err = check(exchange, client);
     if (err < 0)
         return err;
@@ -471,6 +517,8 @@ int weir_http_forward(weir_http_exchange *exchange, weir_http_client *client, co
     *f = (struct forwarding){.options = options, .client = client};
     if (options.via == NULL)
         f->options.via = "weir";
+    if (options.tunnel_timeout_ns == 0)
+        f->options.tunnel_timeout_ns = TUNNEL_TIMEOUT_NS;
     f->streams_content = exchange->route->given.streaming &&
                          weir_http_request_content_length(exchange->request) != 0;
     f->exchange = weir_http_exchange_retain(exchange);

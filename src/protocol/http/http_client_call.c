@@ -48,6 +48,7 @@ void weir_http_call_release(weir_http_call *call)
     weir_msg_release(call->request != NULL ? weir_http_request_msg(call->request) : NULL);
     weir_msg_release(call->content);
     weir_msg_release(call->trailers_end != NULL ? weir_http_end_msg(call->trailers_end) : NULL);
+    weir_msg_release(call->switched != NULL ? weir_http_response_msg(call->switched) : NULL);
     weir_memory_free(call->key);
     weir_memory_free(call->location);
     weir_memory_free(call->end_detail);

@@ -38,6 +38,8 @@ struct proxy {
     weir_http1_options http1;
     weir_group *handlers; /* of the route; NULL = the loop */
     bool collects;        /* the content, in a route that does not stream */
+    int64_t tunnel_timeout_ns;
+    bool no_websockets;
     int err;
     char detail[512];
     int nexts;
@@ -94,8 +96,11 @@ static void forward(weir_http_exchange *exchange, void *user_data)
 {
     struct proxy *proxy = user_data;
 
-    int err = weir_http_forward(exchange, proxy->client, proxy->url,
-                                WEIR_HTTP_FORWARD_OPTIONS(.events = &events, .user_data = proxy));
+    int err =
+        weir_http_forward(exchange, proxy->client, proxy->url,
+                          WEIR_HTTP_FORWARD_OPTIONS(.events = &events, .user_data = proxy,
+                                                    .no_websockets = proxy->no_websockets,
+                                                    .tunnel_timeout_ns = proxy->tunnel_timeout_ns));
 
     if (err < 0)
         proxy->err = err;
@@ -108,10 +113,13 @@ static void repeat(weir_http_exchange *exchange, void *user_data)
                             weir_buf_msg(weir_buf_retain(weir_http_exchange_content(exchange))));
 }
 
+static weir_http_handler_fn switch_protocols;
+
 /* `client` without a group. */
 static void start(struct proxy *proxy, struct host *host, const weir_http_client_options *client)
 {
     const weir_http_route routes[] = {{"*", "/repeat", repeat, .max_content = 1 << 24},
+                                      {"GET", "/ws", switch_protocols},
                                       {"*", "/{path*}", forward, proxy,
                                        .streaming = !proxy->collects, .encoded_slashes = true,
                                        .group = proxy->handlers != NULL ? &proxy->handlers : NULL},
@@ -234,18 +242,25 @@ TEST_EACH_LOOP(http_forward, replaces_a_malformed_forwarded)
     close_proxy(&proxy);
 }
 
+/* A server that forwards to a route of its own. */
+static void open_own_origin(struct proxy *proxy, struct host *host)
+{
+    weir_address address;
+
+    start(proxy, host, NULL);
+    assert_int_equal(weir_channel_local_address(
+                         weir_server_listener(weir_http_server_server(proxy->server), 0), &address),
+                     0);
+    (void)snprintf(proxy->url, sizeof(proxy->url), "http://127.0.0.1:%u",
+                   weir_address_port(&address));
+}
+
 TEST_EACH_LOOP(http_forward, lets_events_change_request_and_response)
 {
     struct proxy proxy = {.target = "/repeat"};
     char answer[HTTP_CALL_SIZE];
-    weir_address address;
 
-    start(&proxy, host, NULL); /* forwards to itself */
-    assert_int_equal(weir_channel_local_address(
-                         weir_server_listener(weir_http_server_server(proxy.server), 0), &address),
-                     0);
-    (void)snprintf(proxy.url, sizeof(proxy.url), "http://127.0.0.1:%u",
-                   weir_address_port(&address));
+    open_own_origin(&proxy, host);
     http_call(proxy.server, HTTP_CALL("PUT /") "Connection: close\r\nContent-Length: 3\r\n\r\nabc",
               answer);
     assert_contains(answer, "Server: front\r\n");
@@ -258,15 +273,9 @@ TEST_EACH_LOOP(http_forward, passes_on_that_content_is_expected)
 {
     struct proxy proxy = {.target = "/repeat"};
     char answer[HTTP_CALL_SIZE];
-    weir_address address;
     int peer;
 
-    start(&proxy, host, NULL);
-    assert_int_equal(weir_channel_local_address(
-                         weir_server_listener(weir_http_server_server(proxy.server), 0), &address),
-                     0);
-    (void)snprintf(proxy.url, sizeof(proxy.url), "http://127.0.0.1:%u",
-                   weir_address_port(&address));
+    open_own_origin(&proxy, host);
     peer = raw_client_connect(weir_http_server_server(proxy.server));
     raw_client_send(peer, HTTP_CALL("PUT /") "Content-Length: 3\r\nExpect: 100-continue\r\n\r\n");
     http_call_receive_one(peer, 0, answer);
@@ -309,6 +318,237 @@ TEST_EACH_LOOP(http_forward, passes_interim_responses_on)
                         57);
     IGNORE_RESULT(ask(&proxy, "GET / HTTP/1.0\r\nHost: test\r\n\r\n", answer));
     assert_memory_equal(answer, "HTTP/1.1 200 OK\r\n", 17); /* 1.0 does not know them */
+    close_proxy(&proxy);
+}
+
+/* ---- WebSockets ---- */
+
+#define UPGRADE(protocol) HTTP_CALL("GET /") "Connection: Upgrade\r\nUpgrade: " protocol "\r\n\r\n"
+#define MANY ((size_t)64 << 20) /* bytes that no queue of a proxy may hold */
+
+/* The other protocol of the origin: says "hhhhh" and echoes, until it is asked for something else:
+ * "flood" never ends, "deaf" stops reading, "bye" closes, "die" resets. */
+static struct {
+    _Atomic size_t flooded;
+    bool floods;
+    struct call_counter deaf, ended;
+} other;
+
+static void say(weir_ctx *ctx, size_t length)
+{
+    weir_buf *buf = NULL;
+
+    assert_int_equal(weir_buf_create(length, 0, &buf), 0);
+    assert_int_equal(weir_buf_write_fill(buf, 'h', length), 0);
+    weir_write_and_flush(ctx, weir_buf_msg(buf), NULL);
+}
+
+static void flood(weir_ctx *ctx)
+{
+    while (weir_ctx_is_writable(ctx) && other.flooded < MANY) {
+        other.flooded += 65536;
+        say(ctx, 65536);
+    }
+}
+
+static void other_on_read(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_span bytes = weir_buf_span(weir_buf_of(msg));
+    weir_channel *channel = weir_ctx_channel(ctx);
+
+    if (weir_span_equal(bytes, weir_span_of_text("flood"))) {
+        other.floods = true;
+        flood(ctx);
+    } else if (weir_span_equal(bytes, weir_span_of_text("deaf"))) {
+        weir_ctx_set_auto_read(ctx, false);
+        call_counter_add(&other.deaf);
+    } else if (weir_span_equal(bytes, weir_span_of_text("bye"))) {
+        weir_close(ctx, NULL);
+    } else if (weir_span_equal(bytes, weir_span_of_text("die"))) {
+        IGNORE_RESULT(
+            weir_channel_set_options(channel, WEIR_CHANNEL_OPTIONS(.reset_on_close = true)));
+        weir_channel_abort(channel, NULL);
+    } else {
+        weir_write_and_flush(ctx, weir_msg_retain(msg), NULL);
+    }
+    weir_msg_release(msg);
+}
+
+static void other_on_writability(weir_ctx *ctx)
+{
+    if (other.floods)
+        flood(ctx);
+}
+
+static void other_on_event(weir_ctx *ctx, weir_msg *event)
+{
+    weir_fire_event(ctx, event);
+    if (event == weir_event_input_drained())
+        weir_close(ctx, NULL);
+}
+
+static void other_on_inactive(weir_ctx *ctx)
+{
+    call_counter_add(&other.ended);
+    weir_fire_inactive(ctx);
+}
+
+static void other_on_added(weir_ctx *ctx)
+{
+    say(ctx, 5);
+}
+
+static const weir_handler other_protocol = {.name = "other",
+                                            .added = other_on_added,
+                                            .read = other_on_read,
+                                            .writability = other_on_writability,
+                                            .event = other_on_event,
+                                            .inactive = other_on_inactive};
+
+static int add_other(weir_channel *channel, void *user_data)
+{
+    (void)user_data;
+    return weir_pipeline_add_last(weir_channel_pipeline(channel), &other_protocol, NULL);
+}
+
+static void switch_protocols(weir_http_exchange *exchange, void *user_data)
+{
+    weir_http_headers *headers = weir_http_exchange_headers(exchange);
+
+    assert_int_equal(weir_http_headers_add_text(headers, WEIR_HTTP_UPGRADE, "websocket"), 0);
+    assert_int_equal(
+        weir_http_headers_add_text(headers, WEIR_HTTP_SEC_WEBSOCKET_ACCEPT, "accepted"), 0);
+    assert_int_equal(weir_http_exchange_upgrade(exchange, add_other, user_data), 0);
+}
+
+static int open_tunnel(struct proxy *proxy, struct host *host)
+{
+    char answer[HTTP_CALL_SIZE];
+    int peer;
+
+    memset(&other, 0, sizeof(other));
+    proxy->target = "/ws";
+    open_own_origin(proxy, host);
+    peer = raw_client_connect(weir_http_server_server(proxy->server));
+    raw_client_send(peer, UPGRADE("websocket"));
+    http_call_receive_one(peer, 5, answer);
+    assert_contains(answer, "HTTP/1.1 101 Switching Protocols\r\n");
+    assert_contains(answer, "Connection: Upgrade\r\n");
+    assert_contains(answer, "Upgrade: websocket\r\n");
+    assert_contains(answer, "Sec-WebSocket-Accept: accepted\r\n");
+    assert_contains(answer, "\r\n\r\nhhhhh");
+    return peer;
+}
+
+static void close_tunnel(struct proxy *proxy, int peer)
+{
+    raw_client_close(peer);
+    assert_true(call_counter_await_for(&other.ended, 1, TEST_TIMEOUT_NS));
+    assert_true(call_counter_await_for(&proxy->ends, 1, TEST_TIMEOUT_NS));
+    close_proxy(proxy);
+}
+
+TEST_EACH_LOOP(http_forward, passes_websockets_both_ways)
+{
+    static char block[100000], heard[sizeof(block)];
+    struct proxy proxy = {.err = -1};
+    int peer = open_tunnel(&proxy, host);
+
+    raw_client_echo(peer, "abc");
+    for (int i = 0; i < 10; i++) {
+        memset(block, 'a' + i, sizeof(block));
+        raw_client_send_bytes(peer, block, sizeof(block));
+        raw_client_receive_bytes(peer, heard, sizeof(heard));
+        assert_memory_equal(heard, block, sizeof(block));
+    }
+    close_tunnel(&proxy, peer);
+    assert_int_equal(proxy.err, 0);
+}
+
+TEST_EACH_LOOP(http_forward, ends_a_websocket_that_the_origin_closes)
+{
+    struct proxy proxy = {.err = -1};
+    int peer = open_tunnel(&proxy, host);
+
+    raw_client_send(peer, "bye");
+    raw_client_receive_end(peer);
+    close_tunnel(&proxy, peer);
+    assert_int_equal(proxy.err, 0);
+}
+
+TEST_EACH_LOOP(http_forward, resets_a_websocket_that_the_origin_resets)
+{
+    struct proxy proxy = {.err = 0};
+    int peer = open_tunnel(&proxy, host);
+    char answer[HTTP_CALL_SIZE];
+
+    raw_client_send(peer, "die");
+    assert_false(http_call_receive(peer, answer));
+    close_tunnel(&proxy, peer);
+    assert_true(proxy.err < 0);
+}
+
+TEST_EACH_LOOP(http_forward, stops_an_origin_that_floods_a_websocket)
+{
+    struct proxy proxy = {.err = 0};
+    int peer = open_tunnel(&proxy, host);
+
+    raw_client_send(peer, "flood");
+    host_turn(host, 2000);
+    assert_true(other.flooded > 0);
+    assert_true(other.flooded < MANY);
+    close_tunnel(&proxy, peer);
+}
+
+TEST_EACH_LOOP(http_forward, stops_a_client_that_floods_a_websocket)
+{
+    static char block[65536];
+    struct proxy proxy = {.err = 0};
+    int peer = open_tunnel(&proxy, host);
+    size_t sent = 0;
+    int silent = 0;
+
+    raw_client_send(peer, "deaf");
+    assert_true(call_counter_await_for(&other.deaf, 1, TEST_TIMEOUT_NS));
+    while (sent < MANY && silent < 100) {
+        ssize_t count = send(peer, block, sizeof(block), MSG_DONTWAIT | MSG_NOSIGNAL);
+
+        sent += count > 0 ? (size_t)count : 0;
+        silent = count > 0 ? 0 : silent + 1;
+        host_turn(host, 10);
+    }
+    assert_true(sent < MANY);
+    raw_client_close(peer);
+    client_close(proxy.client); /* the origin does not read */
+    assert_true(call_counter_await_for(&proxy.ends, 1, TEST_TIMEOUT_NS));
+    weir_http_server_release(proxy.server);
+}
+
+TEST_EACH_LOOP(http_forward, closes_a_websocket_that_is_idle)
+{
+    struct proxy proxy = {.tunnel_timeout_ns = weir_ms(50)};
+    int peer = open_tunnel(&proxy, host);
+
+    raw_client_receive_end(peer);
+    close_tunnel(&proxy, peer);
+}
+
+/* h2c would be a way past the proxy. */
+TEST_EACH_LOOP(http_forward, offers_no_other_protocol)
+{
+    struct proxy proxy = {.err = 0};
+    char answer[HTTP_CALL_SIZE];
+    const char *seen;
+
+    open_proxy(&proxy, host, NULL, REPLIES({.text = OK(2, "ok")}));
+    seen = ask(&proxy, HTTP_CALL("GET /") "Connection: Upgrade, close\r\nUpgrade: h2c\r\n\r\n",
+               answer);
+    assert_lacks(seen, "Upgrade");
+    proxy.no_websockets = true;
+    seen =
+        ask(&proxy, HTTP_CALL("GET /") "Connection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n",
+            answer);
+    assert_lacks(seen, "Upgrade");
     close_proxy(&proxy);
 }
 
