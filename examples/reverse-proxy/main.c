@@ -18,6 +18,7 @@
 
 #include <weir/http_client.h>
 #include <weir/http_server.h>
+#include <weir/http_uri.h>
 
 #include "forward.h"
 #include "health.h"
@@ -32,6 +33,22 @@ struct options {
 
 /* ---- options ---- */
 
+/* "127.0.0.1:8080" or "http://127.0.0.1:8080/": false if it is neither. */
+static bool make_origin(const char *text, char *origin, size_t size)
+{
+    weir_http_uri uri;
+    int length = snprintf(origin, size, strstr(text, "://") != NULL ? "%s" : "http://%s", text);
+
+    if (length < 0 || (size_t)length >= size ||
+        weir_http_uri_parse(weir_span_of_text(origin), &uri) < 0)
+        return false;
+    if (uri.path.length > 1 || uri.query.data != NULL || uri.fragment.data != NULL ||
+        uri.userinfo.data != NULL || uri.host.length == 0 || strncmp(origin, "http://", 7) != 0)
+        return false;
+    origin[(size_t)length - uri.path.length] = '\0';
+    return true;
+}
+
 static void take_upstreams(int *argc, char **argv, struct upstreams *upstreams)
 {
     static char origins[UPSTREAMS_MAX][256];
@@ -40,7 +57,13 @@ static void take_upstreams(int *argc, char **argv, struct upstreams *upstreams)
     while ((address = settings_take(argc, argv, "--upstream")) != NULL) {
         if (upstreams->count == UPSTREAMS_MAX)
             settings_refuse(argv[0], "--upstream", "more than 64 of them");
-        (void)snprintf(origins[upstreams->count], sizeof(origins[0]), "http://%s", address);
+        if (!make_origin(address, origins[upstreams->count], sizeof(origins[0]))) {
+            fprintf(stderr,
+                    "%s: \"%s\" is not an upstream: expected 127.0.0.1:8080, [::1]:8080, "
+                    "name:8080 or http://name:8080\n",
+                    argv[0], address);
+            exit(2);
+        }
         (void)upstreams_add(upstreams, origins[upstreams->count]);
     }
 }
