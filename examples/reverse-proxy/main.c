@@ -4,7 +4,8 @@
  * X-Forwarded-For), and avoids upstreams that fail.
  *     reverse-proxy --upstream ADDRESS:PORT [--upstream ...] [--port 8080]
  *                   [--balance least|round] [--check-interval MS] [--check-path /] [--fall N]
- *                   [--rise N] [--timeout MS] [--keep-alive N] [--proxy-protocol]
+ *                   [--rise N] [--timeout MS] [--keep-alive N] [--proxy-protocol] [--trust NETWORK
+ * ...]
  *                   [--tls] [--cert FILE] [--key FILE] [--io auto|epoll|uring|poll]
  *                   [--threads N] [--boss-threads N]
  *
@@ -29,6 +30,7 @@ struct options {
     int timeout_ms;
     int keep_alive; /* idle connections to each upstream, per loop */
     bool proxy_protocol;
+    const char *trusted[UPSTREAMS_MAX]; /* networks of proxies in front; NULL-terminated */
 };
 
 /* ---- options ---- */
@@ -83,6 +85,9 @@ static struct options take_options(int *argc, char **argv, struct forwarder *for
     health->rise = settings_take_number(argc, argv, "--rise", 2);
     options.timeout_ms = settings_take_number(argc, argv, "--timeout", 60000);
     options.keep_alive = settings_take_number(argc, argv, "--keep-alive", 256);
+    memset(options.trusted, 0, sizeof(options.trusted));
+    for (size_t i = 0; i + 1 < UPSTREAMS_MAX; i++)
+        options.trusted[i] = settings_take(argc, argv, "--trust");
     options.proxy_protocol = settings_take_switch(argc, argv, "--proxy-protocol");
     if (health->path == NULL)
         health->path = "/";
@@ -140,6 +145,7 @@ static int serve_http(const struct settings *settings, const struct options *opt
                                  .boss = boss, .workers = workers,
                                  .acceptors = settings->boss_threads,
                                  .proxy_protocol = options->proxy_protocol,
+                                 .trusted_proxies = options->trusted,
                                  .init_connection = forward_init_connection),
         &server);
 

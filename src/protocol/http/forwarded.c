@@ -9,6 +9,7 @@
 #include <weir/proxy_protocol.h>
 
 #include "protocol/http/chars.h"
+#include "protocol/http/client_address.h"
 #include "protocol/http/parameters.h"
 
 /* ---- addresses ---- */
@@ -160,13 +161,26 @@ static int add_via(const struct report *report, enum weir_http_version version, 
     return err < 0 ? err : set(report, WEIR_HTTP_VIA);
 }
 
-static int set_host(weir_http_headers *headers, weir_span host)
+/* What the client has asked for: a trusted proxy knows it, other peers may have forged it. The
+ * fields are set in any case: Connection may have named them. */
+static int add_origin(const struct report *report, weir_channel *channel, weir_span host,
+                      const char *proto)
 {
     static const char name[] = "X-Forwarded-Host";
+    bool is_from_proxy = weir__http_is_from_proxy(channel);
+    weir_span given_host = weir_http_headers_get_named(report->from, name);
+    weir_span given_proto = weir_http_headers_get(report->from, WEIR_HTTP_X_FORWARDED_PROTO);
+    int err;
 
-    (void)weir_http_headers_remove_named(headers, name);
-    return host.length > 0 ? weir_http_headers_add_named(headers, weir_span_of_text(name), host)
-                           : 0;
+    if (is_from_proxy && given_host.length > 0)
+        host = given_host;
+    (void)weir_http_headers_remove_named(report->to, name);
+    err = weir_http_headers_set(report->to, WEIR_HTTP_X_FORWARDED_PROTO,
+                                is_from_proxy && given_proto.length > 0 ? given_proto
+                                                                        : weir_span_of_text(proto));
+    if (err == 0 && host.length > 0)
+        err = weir_http_headers_add_named(report->to, weir_span_of_text(name), host);
+    return err;
 }
 
 int weir__http_forwarded_add(weir_http_headers *headers, const weir_http_request *from,
@@ -186,9 +200,7 @@ int weir__http_forwarded_add(weir_http_headers *headers, const weir_http_request
     if (err == 0)
         err = add_for(&report, peer);
     if (err == 0)
-        err = weir_http_headers_set_text(headers, WEIR_HTTP_X_FORWARDED_PROTO, proto);
-    if (err == 0)
-        err = set_host(headers, host);
+        err = add_origin(&report, channel, host, proto);
     if (err == 0)
         err = add_via(&report, weir_http_request_version(from), via);
     weir_buf_release(report.value);

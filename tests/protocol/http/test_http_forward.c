@@ -40,6 +40,7 @@ struct proxy {
     bool collects;        /* the content, in a route that does not stream */
     int64_t tunnel_timeout_ns;
     bool no_websockets;
+    const char *const *trusted_proxies;
     int err;
     char detail[512];
     int nexts;
@@ -131,6 +132,7 @@ static void start(struct proxy *proxy, struct host *host, const weir_http_client
         weir_http_server_start(
             WEIR_HTTP_SERVER_OPTIONS(.address = "127.0.0.1:0", .routes = routes,
                                      .workers = host->group, .http1 = &proxy->http1,
+                                     .trusted_proxies = proxy->trusted_proxies,
                                      .child_options =
                                          WEIR_CHANNEL_OPTIONS(.close_timeout_ns = weir_ms(200))),
             &proxy->server),
@@ -225,6 +227,33 @@ TEST_EACH_LOOP(http_forward, keeps_all_lines_of_forwarding_fields)
     assert_contains(seen, "\r\nHost: test\r\n");
     assert_lacks(strstr(seen, "X-Forwarded-For") + 1, "X-Forwarded-For"); /* one line */
     close_proxy(&proxy);
+}
+
+/* What the client has asked for is known to a trusted proxy alone. */
+TEST_EACH_LOOP(http_forward, keeps_scheme_and_host_of_trusted_proxies)
+{
+    static const char *const local[] = {"127.0.0.1", NULL};
+    static const char request[] =
+        HTTP_CALL("GET /") "Connection: close\r\nX-Forwarded-Proto: https\r\n"
+                           "X-Forwarded-Host: example.org\r\n\r\n";
+    struct proxy proxy = {.trusted_proxies = local}, stranger = {.err = 0};
+    char answer[HTTP_CALL_SIZE];
+    const char *seen;
+
+    open_proxy(&proxy, host, NULL, REPLIES({.text = OK(2, "ok")}));
+    seen = ask(&proxy, request, answer);
+    assert_contains(seen, "\r\nX-Forwarded-Proto: https\r\n");
+    assert_contains(seen, "\r\nX-Forwarded-Host: example.org\r\n");
+    start(&stranger, host, NULL);
+    memcpy(stranger.url, proxy.url, sizeof(stranger.url));
+    http_call(stranger.server, request, answer);
+    assert_contains(seen, "\r\nX-Forwarded-Proto: http\r\n");
+    assert_contains(seen, "\r\nX-Forwarded-Host: test\r\n");
+    client_close(stranger.client);
+    client_close(proxy.client);
+    weir_http_server_release(stranger.server);
+    weir_http_server_release(proxy.server);
+    scripted_server_close(&proxy.origin);
 }
 
 /* An open quote would swallow what a proxy adds. */
