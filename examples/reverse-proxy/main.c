@@ -4,13 +4,14 @@
  * X-Forwarded-For), and avoids upstreams that fail.
  *     reverse-proxy --upstream ADDRESS:PORT [--upstream ...] [--port 8080]
  *                   [--balance least|round] [--check-interval MS] [--check-path /] [--fall N]
- *                   [--rise N] [--timeout MS] [--keep-alive N] [--proxy-protocol]
+ *                   [--rise N] [--timeout MS] [--keep-alive N] [--proxy-protocol] [--trust NETWORK
+ * ...]
  *                   [--tls] [--cert FILE] [--key FILE] [--io auto|epoll|uring|poll]
  *                   [--threads N] [--boss-threads N]
  *
- * forward.c forwards, forwarded.c writes the fields about the client, support/upstream.c chooses,
- * health.c checks. Answers of its own: 502 if no upstream can be reached, 503 if too many requests
- * wait for a connection, 504 if an upstream takes longer than the timeout.
+ * weir_http_forward forwards, forward.c repeats at other upstreams, support/upstream.c chooses,
+ * health.c checks. Any number of connections to an upstream may be in use; --keep-alive is the
+ * number of idle ones.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 
 #include <weir/http_client.h>
 #include <weir/http_server.h>
+#include <weir/http_uri.h>
 
 #include "forward.h"
 #include "health.h"
@@ -26,11 +28,28 @@
 
 struct options {
     int timeout_ms;
-    int keep_alive; /* connections to each upstream, per loop */
+    int keep_alive; /* idle connections to each upstream, per loop */
     bool proxy_protocol;
+    const char *trusted[UPSTREAMS_MAX]; /* networks of proxies in front; NULL-terminated */
 };
 
 /* ---- options ---- */
+
+/* "127.0.0.1:8080" or "http://127.0.0.1:8080/": false if it is neither. */
+static bool make_origin(const char *text, char *origin, size_t size)
+{
+    weir_http_uri uri;
+    int length = snprintf(origin, size, strstr(text, "://") != NULL ? "%s" : "http://%s", text);
+
+    if (length < 0 || (size_t)length >= size ||
+        weir_http_uri_parse(weir_span_of_text(origin), &uri) < 0)
+        return false;
+    if (uri.path.length > 1 || uri.query.data != NULL || uri.fragment.data != NULL ||
+        uri.userinfo.data != NULL || uri.host.length == 0 || strncmp(origin, "http://", 7) != 0)
+        return false;
+    origin[(size_t)length - uri.path.length] = '\0';
+    return true;
+}
 
 static void take_upstreams(int *argc, char **argv, struct upstreams *upstreams)
 {
@@ -40,7 +59,13 @@ static void take_upstreams(int *argc, char **argv, struct upstreams *upstreams)
     while ((address = settings_take(argc, argv, "--upstream")) != NULL) {
         if (upstreams->count == UPSTREAMS_MAX)
             settings_refuse(argv[0], "--upstream", "more than 64 of them");
-        (void)snprintf(origins[upstreams->count], sizeof(origins[0]), "http://%s", address);
+        if (!make_origin(address, origins[upstreams->count], sizeof(origins[0]))) {
+            fprintf(stderr,
+                    "%s: \"%s\" is not an upstream: expected 127.0.0.1:8080, [::1]:8080, "
+                    "name:8080 or http://name:8080\n",
+                    argv[0], address);
+            exit(2);
+        }
         (void)upstreams_add(upstreams, origins[upstreams->count]);
     }
 }
@@ -60,6 +85,9 @@ static struct options take_options(int *argc, char **argv, struct forwarder *for
     health->rise = settings_take_number(argc, argv, "--rise", 2);
     options.timeout_ms = settings_take_number(argc, argv, "--timeout", 60000);
     options.keep_alive = settings_take_number(argc, argv, "--keep-alive", 256);
+    memset(options.trusted, 0, sizeof(options.trusted));
+    for (size_t i = 0; i + 1 < UPSTREAMS_MAX; i++)
+        options.trusted[i] = settings_take(argc, argv, "--trust");
     options.proxy_protocol = settings_take_switch(argc, argv, "--proxy-protocol");
     if (health->path == NULL)
         health->path = "/";
@@ -75,7 +103,8 @@ static int create_client(const struct options *options, weir_group *workers,
                          weir_http_client **ret_client)
 {
     return weir_http_client_create(
-        WEIR_HTTP_CLIENT_OPTIONS(.group = workers, .max_connections = options->keep_alive,
+        WEIR_HTTP_CLIENT_OPTIONS(.group = workers, .max_connections = WEIR_OFF,
+                                 .max_idle = options->keep_alive,
                                  .connect_timeout_ns = weir_ms(options->timeout_ms),
                                  .head_timeout_ns = weir_ms(options->timeout_ms),
                                  .progress_timeout_ns = weir_ms(options->timeout_ms),
@@ -116,6 +145,7 @@ static int serve_http(const struct settings *settings, const struct options *opt
                                  .boss = boss, .workers = workers,
                                  .acceptors = settings->boss_threads,
                                  .proxy_protocol = options->proxy_protocol,
+                                 .trusted_proxies = options->trusted,
                                  .init_connection = forward_init_connection),
         &server);
 
@@ -145,7 +175,6 @@ int main(int argc, char **argv)
     err = settings_make_groups(&settings, &boss, &workers);
     if (!err)
         err = tls_make_server(&settings, &tls);
-    forwarder.is_tls = tls != NULL;
     if (!err)
         err = create_client(&options, workers, &forwarder.client);
     if (!err)

@@ -102,7 +102,9 @@ typedef struct weir_client_pool_options {
     const weir_client_options *client; /* copied, with its addresses, channel options and list of
                                           attributes; user_data and attribute values are borrowed
                                           until the last channel is closed */
-    int max;                           /* channels, including idle ones; default 16 */
+    int max;                           /* channels, including idle ones; default 16; WEIR_OFF =
+                                          no limit */
+    int max_idle;                      /* more are closed when they are returned; default: max */
     int max_waiting;                   /* more waiting callers fail with WEIR_EFULL; default 1024;
                                           WEIR_OFF = callers never wait */
     int64_t acquire_timeout_ns; /* then -ETIMEDOUT; includes connecting; default 30 s; WEIR_OFF =

@@ -61,7 +61,8 @@ typedef struct weir_http_client_options {
     const char *proxy;                /* "http://host:3128", which is asked to CONNECT for https;
                                          "socks5://host:1080", which also resolves the names; either
                                          with "user:password@"; default: none */
-    int max_connections;              /* per origin and loop; default 16 */
+    int max_connections;              /* per origin and loop; default 16; WEIR_OFF = no limit */
+    int max_idle;                     /* of them; default: all */
     int max_waiting;             /* calls that wait for a connection, per origin and loop; more fail
                                     with WEIR_EFULL; default 1024; WEIR_OFF = calls never wait */
     int64_t idle_timeout_ns;     /* closes connections idle for this long; default 30 s */
@@ -186,6 +187,8 @@ typedef struct weir_http_call_options {
     uint64_t max_content; /* bytes of content, decoded; more fail with WEIR_ETOOLONG; default: no
                              limit */
     bool is_idempotent;   /* may be sent again, even if its method is not idempotent */
+    bool upgrades;        /* the request has Upgrade, and status 101 is no error: then content and
+                             writes are the bytes of the other protocol */
 } weir_http_call_options;
 
 #define WEIR_HTTP_CALL_OPTIONS(...) WEIR_OPTIONS(weir_http_call_options, __VA_ARGS__)
@@ -201,6 +204,9 @@ typedef struct weir_http_call_options {
  * Redirections: 303, and 301 or 302 of a POST, become a GET without content. 307 and 308 repeat the
  * content; streamed content cannot be repeated: then the call fails with -ENOTSUP. A redirection to
  * another origin drops Authorization, Cookie and Proxy-Authorization.
+ *
+ * Upgrades: after a head with status 101 there are no timeouts but that of the whole call, and
+ * weir_http_call_end ends only this direction. The call ends with 0 when the server closes.
  * Thread: any.  Takes: request, content.  Gives: call, which may be NULL.  Fails: -ENOMEM, -EINVAL
  * (URL or options), WEIR_ECLOSED, WEIR_EREJECTED, -EPROTONOSUPPORT (neither http nor https; https
  * without TLS).

@@ -92,8 +92,9 @@ WEIR_API WEIR_MUST_USE int weir_http_request_ids_add(weir_pipeline *pipeline);
 /* --- limits per client ------------------------------------------------------------------------ */
 
 /* Zero means default. Build with WEIR_HTTP_CLIENT_LIMIT_OPTIONS(...). A client is an IPv4 address,
- * or an IPv6 network of 64 bits, of the PROXY header if there is one (weir/proxy_protocol.h).
- * Others, as on Unix sockets, are not limited. */
+ * or an IPv6 network of 64 bits, of the PROXY header if there is one (weir/proxy_protocol.h), or as
+ * reported by trusted proxies (.trusted_proxies of weir_http_server_options). Others, as on Unix
+ * sockets, are not limited. */
 typedef struct weir_http_client_limit_options {
     size_t size;
     int requests_per_second; /* averaged; default none; more are answered with 429, Retry-After */

@@ -113,6 +113,15 @@ WEIR_API weir_channel *weir_http_exchange_channel(const weir_http_exchange *exch
 WEIR_API const char *weir_http_exchange_route(const weir_http_exchange *exchange);
 
 /*
+ * The address of the client: that of the PROXY header or of the connection; if this is a trusted
+ * proxy of the server, what the proxies report, read from the right up to the first that is no
+ * trusted proxy. Limits per client and the access log use the same one.
+ * Thread: any.  Fails: as weir_channel_remote_address.
+ */
+WEIR_API WEIR_MUST_USE int weir_http_exchange_client(const weir_http_exchange *exchange,
+                                                     weir_address *ret_address);
+
+/*
  * A streaming route's content: `msg` is a piece, which the function takes; NULL at the end, with
  * err 0, or if the rest will not come, with an error: WEIR_ECLOSED (the connection is gone),
  * WEIR_ETOOLONG (413 was sent), WEIR_ECANCELED (the response has ended: the rest is discarded).
@@ -285,6 +294,13 @@ typedef struct weir_http_server_options {
     int acceptors;       /* as that of weir_server_options */
     const weir_channel_options *child_options; /* half_closure and report_hangup are always on */
     bool proxy_protocol;                       /* connections begin with a PROXY header */
+    const char *const *trusted_proxies; /* networks of proxies whose Forwarded or X-Forwarded-For
+                                           counts for weir_http_exchange_client: "10.0.0.0/8",
+                                           "::1", "unix" = Unix sockets; NULL-terminated; default
+                                           none */
+    enum weir_http_name trusted_field;  /* WEIR_HTTP_FORWARDED or WEIR_HTTP_X_FORWARDED_FOR: that
+                                           which these proxies append to; default either: if a
+                                           request has both and they differ, neither counts */
 
     /* Filters; NULL = none. Copied. */
     const weir_http_compression_options *compression;

@@ -17,6 +17,7 @@
 #include "executor/promise.h"
 
 #define MAX 16
+#define UNLIMITED INT32_MAX
 #define MAX_WAITING 1024
 #define ACQUIRE_TIMEOUT_NS weir_seconds(30)
 
@@ -35,7 +36,8 @@ static int read_options(const weir_client_pool_options *given,
         return weir__options_reject("client pool", NULL, ".client is required");
     if (options->executor != NULL && options->executor->type->run_inline != NULL)
         return weir__options_reject("client pool", NULL, ".executor has no timers");
-    err = weir__options_check("client pool", NULL, WEIR__OPTION_FROM(options, max, 0),
+    err = weir__options_check("client pool", NULL, WEIR__OPTION_FROM(options, max, WEIR_OFF),
+                              WEIR__OPTION_FROM(options, max_idle, 0),
                               WEIR__OPTION_FROM(options, max_waiting, WEIR_OFF),
                               WEIR__OPTION_FROM(options, acquire_timeout_ns, WEIR_OFF),
                               WEIR__OPTION_FROM(options, idle_timeout_ns, WEIR_OFF));
@@ -49,6 +51,9 @@ static void apply(weir_client_pool *pool, const weir_client_pool_options *option
     pool->options = *options;
     pool->options.client = NULL; /* owned by the caller */
     pool->max = options->max > 0 ? (size_t)options->max : MAX;
+    if (options->max == WEIR_OFF)
+        pool->max = UNLIMITED;
+    pool->max_idle = options->max_idle > 0 ? (size_t)options->max_idle : pool->max;
     pool->max_waiting = options->max_waiting > 0 ? (size_t)options->max_waiting : MAX_WAITING;
     if (options->max_waiting == WEIR_OFF)
         pool->max_waiting = 0;

@@ -67,6 +67,7 @@ struct weir_client_pool {
     weir__refs users;
     weir_client_pool_options options;
     size_t max;
+    size_t max_idle;
     size_t max_waiting;
     weir_client_options *client; /* a copy */
     weir_promise *closed;

@@ -419,7 +419,8 @@ static void finish_return(weir__pooled *pooled, weir_promise *done)
     bool stays = weir_channel_is_active(pooled->channel);
 
     weir__mutex_lock(&pool->lock);
-    stays = stays && !pool->is_closed && pooled->state == WEIR__POOLED_RETURNING;
+    stays = stays && !pool->is_closed && pooled->state == WEIR__POOLED_RETURNING &&
+            (pool->idle_count < pool->max_idle || pool->waiting_count > pool->checking);
     if (stays)
         weir__client_pool_put_idle(pooled);
     else if (pooled->state == WEIR__POOLED_RETURNING)

@@ -78,6 +78,23 @@ TEST_EACH_LOOP(client_pool, hands_out_the_first_one_first)
     pool_fixture_close(&fixture);
 }
 
+TEST_EACH_LOOP(client_pool, keeps_no_more_idle_than_allowed)
+{
+    enum { COUNT = 20 }; /* more than the default limit */
+    struct pool_fixture fixture;
+    weir_channel *channels[COUNT];
+
+    pool_fixture_open(&fixture, host, POOL(.max = WEIR_OFF, .max_idle = 2));
+    for (int i = 0; i < COUNT; i++)
+        channels[i] = pool_fixture_acquire(fixture.pool);
+    assert_int_equal(pool_fixture_stats(fixture.pool).channels, COUNT);
+    for (int i = 0; i < COUNT; i++)
+        assert_int_equal(pool_fixture_return(fixture.pool, channels[i]), 0);
+    assert_int_equal(pool_fixture_stats(fixture.pool).idle, 2);
+    assert_int_equal(pool_fixture_stats(fixture.pool).channels, 2);
+    pool_fixture_close(&fixture);
+}
+
 TEST_EACH_LOOP(client_pool, connects_to_names)
 {
     struct pool_fixture fixture;
@@ -367,7 +384,9 @@ TEST_EACH_LOOP(client_pool, rejects_invalid_options)
     log_capture_start();
     assert_int_equal(weir_client_pool_create(NULL, &none), -EINVAL);
     assert_int_equal(weir_client_pool_create(POOL(.max = 1), &none), -EINVAL);
-    assert_int_equal(weir_client_pool_create(POOL(.client = client, .max = -1), &none), -EINVAL);
+    assert_int_equal(weir_client_pool_create(POOL(.client = client, .max = -2), &none), -EINVAL);
+    assert_int_equal(weir_client_pool_create(POOL(.client = client, .max_idle = -1), &none),
+                     -EINVAL);
     assert_int_equal(
         weir_client_pool_create(POOL(.client = client, .acquire_timeout_ns = -2), &none), -EINVAL);
     assert_int_equal(

@@ -5,6 +5,7 @@
 
 #include "base/calendar.h"
 #include "protocol/http/date.h"
+#include "protocol/http/forwarded.h"
 
 /* Cut values: with six bytes for each, all of them together are below the maximum of a line. */
 #define TARGET_MAX 8192
@@ -51,26 +52,6 @@ static weir_span header_of(const weir__http_access *access, enum weir_http_name 
     if (access->request == NULL)
         return weir_span_of(NULL, 0);
     return weir_http_headers_get(weir_http_request_headers(access->request), name);
-}
-
-/* An address without its port, as logs have it. */
-static weir_span host_of(const weir_address *address, char text[WEIR_ADDRESS_TEXT_SIZE])
-{
-    weir_span host;
-    int family = weir_address_family(address);
-
-    host = weir_span_of_text(weir_address_format(address, text, WEIR_ADDRESS_TEXT_SIZE));
-    if (family != AF_INET && family != AF_INET6)
-        return host;
-    while (host.length > 0 && host.data[host.length - 1] != ':')
-        host.length--;
-    if (host.length > 0)
-        host.length--;
-    if (family == AF_INET6 && host.length > 2) { /* [::1] */
-        host.data++;
-        host.length -= 2;
-    }
-    return host;
 }
 
 static const char *version_text(const weir_http_request *request)
@@ -158,7 +139,7 @@ static int write_request(weir_buf *to, const weir_http_request *request)
 static int write_text_line(weir_buf *to, const weir__http_access *access, bool is_combined)
 {
     char text[WEIR_ADDRESS_TEXT_SIZE];
-    int err = write_escaped(to, host_of(access->remote, text), AS_TEXT, VALUE_MAX);
+    int err = write_escaped(to, weir__http_address_host(access->remote, text), AS_TEXT, VALUE_MAX);
 
     if (err == 0)
         err = weir_buf_printf(to, " - - [%s] ", common_time(access->time_ns));
@@ -216,7 +197,7 @@ static int write_json_line(weir_buf *to, const weir__http_access *access)
                               (int)(access->time_ns % SECOND_NS / 1000000));
 
     if (err == 0)
-        err = write_member(to, "remote", host_of(access->remote, text), VALUE_MAX);
+        err = write_member(to, "remote", weir__http_address_host(access->remote, text), VALUE_MAX);
     if (err == 0)
         err = write_json_request(to, access);
     if (err == 0)

@@ -14,13 +14,13 @@
 #include <weir/file_range.h>
 #include <weir/file_writer.h>
 #include <weir/memory.h>
-#include <weir/proxy_protocol.h>
 
 #include "base/log.h"
 #include "base/options.h"
 #include "base/refcount.h"
 #include "os/clock.h"
 #include "protocol/http/access_line.h"
+#include "protocol/http/client_address.h"
 #include "protocol/http/filters.h"
 
 #define MAX_QUEUED_DEFAULT ((size_t)1024 * 1024)
@@ -154,16 +154,22 @@ static void deinit(void *memory)
     weir_http_access_log_release(state->log);
 }
 
+/* The client of the current request. A proxy sends those of many. */
 static void find_remote(weir_ctx *ctx, struct state *state)
 {
-    if (state->remote.length == 0 && weir_proxy_source(weir_ctx_channel(ctx), &state->remote) < 0)
+    weir_channel *channel = weir_ctx_channel(ctx);
+
+    if (state->remote.length > 0 && !weir__http_is_from_proxy(channel))
+        return;
+    if (weir__http_client_address(channel, state->request, &state->remote) < 0)
         state->remote.length = 0;
 }
 
 /* Logs the exchange, if there is one, and forgets it. `access` has what is not in the state. */
 static void end_exchange(weir_ctx *ctx, struct state *state, weir__http_access access)
 {
-    find_remote(ctx, state);
+    if (state->request == NULL)
+        find_remote(ctx, state);
     access.remote = &state->remote;
     access.request = state->request;
     access.time_ns = state->request != NULL ? state->time_ns : weir_time_of_day();

@@ -16,13 +16,13 @@
 #include <string.h>
 
 #include <weir/memory.h>
-#include <weir/proxy_protocol.h>
 #include <weir/random.h>
 
 #include "base/list.h"
 #include "base/options.h"
 #include "base/refcount.h"
 #include "os/mutex.h"
+#include "protocol/http/client_address.h"
 #include "protocol/http/filters.h"
 
 #define SHARDS 16
@@ -309,12 +309,12 @@ static void deinit(void *state)
 }
 
 /* IPv4 addresses also come mapped to IPv6 ones, on dual-stack listeners. */
-static struct key key_of(weir_channel *channel)
+static struct key key_of(weir_channel *channel, const weir_http_request *request)
 {
     struct key key = {0};
     weir_address address;
 
-    if (weir_proxy_source(channel, &address) < 0)
+    if (weir__http_client_address(channel, request, &address) < 0)
         return key;
     if (weir_address_family(&address) == AF_INET) {
         const struct sockaddr_in *ipv4 = (const void *)weir_address_sockaddr(&address);
@@ -360,8 +360,8 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
     if (request != NULL) {
         uncount(state);
         if (!state->has_key)
-            state->key = key_of(weir_ctx_channel(ctx));
-        state->has_key = true;
+            state->key = key_of(weir_ctx_channel(ctx), request);
+        state->has_key = !weir__http_is_from_proxy(weir_ctx_channel(ctx));
         if (state->key.family != 0)
             wait_seconds = admit(state->limit, &state->key, weir_ctx_now(ctx), &state->is_counted);
         if (wait_seconds > 0) {

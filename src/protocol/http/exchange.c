@@ -13,6 +13,7 @@
 
 #include "base/no_stack_protector.h"
 #include "protocol/http/blocking_routes.h"
+#include "protocol/http/client_address.h"
 
 /* ---- lifecycle ---- */
 
@@ -228,6 +229,12 @@ weir_channel *weir_http_exchange_channel(const weir_http_exchange *exchange)
 const char *weir_http_exchange_route(const weir_http_exchange *exchange)
 {
     return exchange->route->given.path;
+}
+
+int weir_http_exchange_client(const weir_http_exchange *exchange, weir_address *ret_address)
+{
+    return weir__http_client_address(weir_ctx_channel(exchange->ctx), exchange->request,
+                                     ret_address);
 }
 
 void weir_http_exchange_on_content(weir_http_exchange *exchange, weir_http_content_fn *fn,

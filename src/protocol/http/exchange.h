@@ -257,6 +257,10 @@ void weir__http_exchange_refuse(weir_http_exchange *exchange, int status);
 /* On the loop: the connection is gone, or the request was refused by another handler. */
 void weir__http_exchange_lose(weir_http_exchange *exchange);
 
+/* On the loop: writes a response of status 1xx other than 100 and 101, unless a response has begun
+ * or the client does not read. Takes the response. */
+void weir__http_exchange_inform(weir_http_exchange *exchange, weir_http_response *response);
+
 /* On the loop: writes status 100. */
 void weir__http_exchange_continue(weir_http_exchange *exchange);
 

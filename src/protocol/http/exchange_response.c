@@ -608,6 +608,17 @@ void weir__http_exchange_lose(weir_http_exchange *exchange)
     weir__http_exchange_settle(exchange);
 }
 
+void weir__http_exchange_inform(weir_http_exchange *exchange, weir_http_response *response)
+{
+    if (exchange->connection == NULL || phase_of(exchange) != WEIR__EXCHANGE_OPEN ||
+        !weir__http_exchange_has_room(exchange)) {
+        weir_msg_release(weir_http_response_msg(response));
+        return;
+    }
+    weir_write(exchange->ctx, weir_http_response_msg(response), NULL);
+    flush(exchange->ctx);
+}
+
 void weir__http_exchange_continue(weir_http_exchange *exchange)
 {
     weir_http_response *response;

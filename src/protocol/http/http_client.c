@@ -150,14 +150,15 @@ static int check(const weir_http_client_options *options)
         return weir__options_reject(SUBSYSTEM, NULL, ".tls and .add_tls are for each other");
     if (options->group != NULL && options->loop != NULL)
         return weir__options_reject(SUBSYSTEM, NULL, ".group and .loop are mutually exclusive");
-    return weir__options_check(SUBSYSTEM, NULL, WEIR__OPTION_FROM(options, max_connections, 0),
-                               WEIR__OPTION_FROM(options, max_waiting, WEIR_OFF),
-                               WEIR__OPTION_FROM(options, idle_timeout_ns, WEIR_OFF),
-                               WEIR__OPTION_FROM(options, connect_timeout_ns, WEIR_OFF),
-                               WEIR__OPTION_FROM(options, head_timeout_ns, WEIR_OFF),
-                               WEIR__OPTION_FROM(options, progress_timeout_ns, WEIR_OFF),
-                               WEIR__OPTION_FROM(options, timeout_ns, WEIR_OFF),
-                               WEIR__OPTION_FROM(options, max_redirects, WEIR_OFF));
+    return weir__options_check(
+        SUBSYSTEM, NULL, WEIR__OPTION_FROM(options, max_connections, WEIR_OFF),
+        WEIR__OPTION_FROM(options, max_idle, 0), WEIR__OPTION_FROM(options, max_waiting, WEIR_OFF),
+        WEIR__OPTION_FROM(options, idle_timeout_ns, WEIR_OFF),
+        WEIR__OPTION_FROM(options, connect_timeout_ns, WEIR_OFF),
+        WEIR__OPTION_FROM(options, head_timeout_ns, WEIR_OFF),
+        WEIR__OPTION_FROM(options, progress_timeout_ns, WEIR_OFF),
+        WEIR__OPTION_FROM(options, timeout_ns, WEIR_OFF),
+        WEIR__OPTION_FROM(options, max_redirects, WEIR_OFF));
 }
 
 static int add_tls(weir_pipeline *pipeline, const void *options_)

@@ -209,6 +209,7 @@ struct weir_http_call {
     weir_http_request *request;
     weir_msg *content; /* kept, to be repeated */
     weir_http_end *trailers_end;
+    weir_http_response *switched; /* 101, until its end: then the connection is a tunnel */
 
     enum weir__http_call_phase phase;
     weir__http_origin_key *key; /* until it has started */
@@ -226,13 +227,16 @@ struct weir_http_call {
     bool is_read_requested; /* since the last event */
     bool is_auto_read_off;  /* of the connection */
     bool is_idempotent;
-    bool is_sent;      /* a part of a request, on any connection */
-    bool is_head_sent; /* on this connection */
+    bool lacked_connection; /* timed out while all connections of its origin were in use */
+    bool is_sent;           /* a part of a request, on any connection */
+    bool is_head_sent;      /* on this connection */
     bool awaits_continue;
     bool has_streamed;     /* a piece of streamed content is gone */
     bool is_request_ended; /* written up to its end */
     bool has_jar_cookies;  /* the Cookie field is that of the jar */
     bool has_response;     /* any head has arrived */
+    bool upgrades;         /* status 101 is no error */
+    bool is_tunnel;        /* content and writes are bytes of another protocol */
     bool closes;           /* the connection cannot be reused */
     bool is_in_send;       /* weir_http_client_send has not returned */
     bool owes_writable;    /* an event that has to wait for that */
@@ -256,6 +260,9 @@ struct weir_http_call {
     char *end_detail;
 };
 
+/* True on the loop of a shard. */
+bool weir__http_client_is_here(weir_http_client *client);
+
 /* Sets the origin, which it takes. On its loop. */
 void weir__http_call_enter_origin(weir_http_call *call, weir__http_origin *origin);
 
@@ -276,6 +283,9 @@ void weir__http_call_acquire(weir_http_call *call);
 
 /* Gives the connection back to the pool, or aborts it. */
 void weir__http_call_detach(weir_http_call *call, bool is_reusable);
+
+/* Closes the connection of a tunnel, when what was written has been sent; the call ends then. */
+void weir__http_call_close_tunnel(weir_http_call *call);
 
 /* Sends the content of the request, after its head. */
 void weir__http_call_send_content(weir_http_call *call);

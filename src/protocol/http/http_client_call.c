@@ -48,6 +48,7 @@ void weir_http_call_release(weir_http_call *call)
     weir_msg_release(call->request != NULL ? weir_http_request_msg(call->request) : NULL);
     weir_msg_release(call->content);
     weir_msg_release(call->trailers_end != NULL ? weir_http_end_msg(call->trailers_end) : NULL);
+    weir_msg_release(call->switched != NULL ? weir_http_response_msg(call->switched) : NULL);
     weir_memory_free(call->key);
     weir_memory_free(call->location);
     weir_memory_free(call->end_detail);
@@ -227,12 +228,25 @@ static const char *phase_name(const weir_http_call *call, int err)
     return names[call->phase];
 }
 
+/* All connections of its origin are in use: for those who report it as a lack of room. */
+static bool lacks_connection(const weir_http_call *call)
+{
+    weir_client_pool_stats stats;
+
+    if (call->phase != WEIR__HTTP_CALL_CONNECTING || call->connection != NULL ||
+        call->client->options.max_connections == WEIR_OFF)
+        return false;
+    weir_client_pool_read_stats(call->origin->pool, &stats);
+    return stats.channels >= (uint64_t)call->client->options.max_connections;
+}
+
 void weir__http_call_fail(weir_http_call *call, int err, const char *detail)
 {
     weir_span method = weir_http_request_method_text(call->request);
     char url[512];
     char text[1024];
 
+    call->lacked_connection = err == -ETIMEDOUT && lacks_connection(call);
     (void)weir_http_call_format_url(call, url, sizeof(url));
     (void)snprintf(text, sizeof(text), "%.*s %s: %s: %s", (int)method.length,
                    (const char *)method.data, url, phase_name(call, err),

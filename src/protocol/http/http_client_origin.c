@@ -112,7 +112,8 @@ static int create_pool(weir__http_origin *origin)
                                               .init = init_connection, .user_data = origin,
                                               .options = options->channel_options,
                                               .resolver = options->resolver),
-                .max = options->max_connections, .max_waiting = options->max_waiting,
+                .max = options->max_connections, .max_idle = options->max_idle,
+                .max_waiting = options->max_waiting,
                 .acquire_timeout_ns = options->connect_timeout_ns,
                 .idle_timeout_ns = options->idle_timeout_ns, .executor = origin->shard->loop),
         &origin->pool);

@@ -57,7 +57,8 @@ void weir__http_call_read_more(weir_http_call *call)
     if (call->phase != WEIR__HTTP_CALL_RECEIVING || !call->reads_on_demand)
         return;
     call->is_read_requested = true;
-    weir__http_call_limit_phase(call, call->client->options.progress_timeout_ns);
+    if (!call->is_tunnel)
+        weir__http_call_limit_phase(call, call->client->options.progress_timeout_ns);
     if (call->is_auto_read_off)
         weir_request_read(call->connection->ctx);
 }
@@ -86,6 +87,33 @@ static void on_final(weir_http_call *call, weir_http_response *response)
     stop_reading(call);
 }
 
+/* ---- upgrades ---- */
+
+/* The codec lets everything pass. */
+static void switch_over(weir_http_call *call)
+{
+    weir_http_response *response = call->switched;
+
+    call->switched = NULL;
+    call->phase = WEIR__HTTP_CALL_RECEIVING;
+    call->phase_at_ns = WEIR_NEVER;
+    call->is_tunnel = true;
+    call->streams = true;
+    call->is_request_ended = false;
+    call->is_read_requested = false;
+    if (call->events != NULL && call->events->head != NULL)
+        call->events->head(call, response, call->user_data);
+    weir_msg_release(weir_http_response_msg(response));
+    stop_reading(call);
+    weir__http_call_on_writability(call);
+}
+
+void weir__http_call_close_tunnel(weir_http_call *call)
+{
+    if (call->is_tunnel && call->connection != NULL)
+        weir_close(call->connection->ctx, NULL);
+}
+
 void weir__http_call_on_head(weir_http_call *call, weir_http_response *response)
 {
     int status = weir_http_response_status(response);
@@ -94,6 +122,8 @@ void weir__http_call_on_head(weir_http_call *call, weir_http_response *response)
     call->has_response = true;
     if (!call->is_head_sent || call->phase >= WEIR__HTTP_CALL_RECEIVING)
         weir__http_call_fail(call, WEIR_EMALFORMED, "a response that was not asked for");
+    else if (status == 101 && call->upgrades)
+        call->switched = weir_http_response_of(weir_msg_retain(weir_http_response_msg(response)));
     else if (status == 101)
         weir__http_call_fail(call, -ENOTSUP, "the server switches to another protocol");
     else if (status < 200)
@@ -116,7 +146,7 @@ static void discard(weir_http_call *call, weir_msg *msg)
 static void pass_content(weir_http_call *call, weir_msg *msg)
 {
     call->is_read_requested = false;
-    if (!call->reads_on_demand)
+    if (!call->reads_on_demand && !call->is_tunnel)
         weir__http_call_note_progress(call);
     if (call->events != NULL && call->events->content != NULL)
         call->events->content(call, msg, call->user_data);
@@ -144,9 +174,14 @@ void weir__http_call_on_end(weir_http_call *call, weir_http_end *end)
 {
     bool is_redirection = call->phase == WEIR__HTTP_CALL_REDIRECTING;
 
-    if (call->phase < WEIR__HTTP_CALL_RECEIVING)
+    if (call->phase < WEIR__HTTP_CALL_RECEIVING && call->switched == NULL)
         return; /* of a response of status 1xx */
     weir_http_call_retain(call);
+    if (call->switched != NULL) {
+        switch_over(call);
+        weir_http_call_release(call);
+        return;
+    }
     call->connection->responses++;
     if (!is_redirection && weir_http_end_trailers(end) != NULL) {
         weir_msg_retain(weir_http_end_msg(end));
@@ -192,6 +227,8 @@ void weir__http_call_on_lost(weir_http_call *call, int err, const char *detail)
         weir__http_shard_count(call->shard, WEIR__HTTP_RETRIED, 1);
         weir__http_call_limit_phase(call, call->client->options.connect_timeout_ns);
         weir__http_call_acquire(call);
+    } else if (call->is_tunnel && err == WEIR_ECLOSED) {
+        weir__http_call_finish(call, 0, "");
     } else {
         weir__http_call_fail(call, err, detail);
     }

@@ -75,6 +75,12 @@ static void write_piece(weir_http_call *call, enum operation_kind kind, weir_msg
                         weir_promise *done)
 {
     call->has_streamed = true;
+    if (kind == END && call->is_tunnel) {
+        call->is_request_ended = true;
+        weir_msg_release(msg);
+        weir_shutdown_output(call->connection->ctx, done);
+        return;
+    }
     if (kind == END)
         weir__http_call_end_request(call);
     else if (call->phase == WEIR__HTTP_CALL_SENDING)
@@ -205,7 +211,7 @@ void weir_http_call_read(weir_http_call *call)
 
 int weir_http_call_write(weir_http_call *call, weir_msg *msg, weir_promise *done)
 {
-    if (!call->is_streaming) {
+    if (!call->is_streaming && !call->upgrades) {
         drop(msg, done, -EINVAL);
         return -EINVAL;
     }
@@ -216,7 +222,7 @@ int weir_http_call_end(weir_http_call *call, weir_http_end *end)
 {
     weir_msg *msg = end != NULL ? weir_http_end_msg(end) : weir_http_end_static();
 
-    if (!call->is_streaming) {
+    if (!call->is_streaming && !call->upgrades) {
         weir_msg_release(msg);
         return -EINVAL;
     }
@@ -280,6 +286,11 @@ static weir__http_shard *current_shard(weir_http_client *client)
         if (client->shards[i].loop == current)
             return &client->shards[i];
     return NULL;
+}
+
+bool weir__http_client_is_here(weir_http_client *client)
+{
+    return current_shard(client) != NULL;
 }
 
 /* Sets the shard and the origin, or what the shard needs to find it. */
@@ -348,6 +359,7 @@ static int create(weir_http_client *client, weir_http_request *request, weir_msg
     call->is_streaming = options->stream_content;
     call->streams = options->stream_content;
     call->reads_on_demand = options->read_on_demand;
+    call->upgrades = options->upgrades;
     call->is_idempotent =
         options->is_idempotent || is_idempotent(weir_http_request_method(request));
     call->max_content = options->max_content > 0 ? options->max_content : UINT64_MAX;

@@ -15,7 +15,9 @@
 
 #include "base/log.h"
 #include "base/options.h"
+#include "protocol/http/client_address.h"
 #include "protocol/http/filters.h"
+#include "protocol/http/forwarded.h"
 #include "protocol/http/server_routes.h"
 
 #define RELEASE_TIMEOUT_NS weir_seconds(10)
@@ -25,8 +27,9 @@ struct weir_http_server {
     weir_server *server;
     weir_group *group; /* its own; NULL = the caller's, or a loop */
     weir__http_server_routes routes;
-    weir_http_client_limit *client_limit; /* these: NULL = none */
-    weir__http_security *security[2];     /* without and with TLS */
+    weir__http_trust *trust; /* these: NULL = none */
+    weir_http_client_limit *client_limit;
+    weir__http_security *security[2]; /* without and with TLS */
     weir__http_cors *cors;
     weir__http_compression *compression;
     bool is_stopped;
@@ -79,6 +82,10 @@ static int init_connection(weir_channel *channel, void *user_data)
 
     if (options->proxy_protocol)
         err = weir_proxy_receiver_add(pipeline, NULL);
+    if (err == 0 && server->trust != NULL)
+        err = weir__http_trust_set(channel, server->trust);
+    if (err == 0 && is_tls)
+        err = weir__http_set_encrypted(channel);
     if (err == 0 && is_tls)
         err = add_tls(options, pipeline);
     if (err == 0)
@@ -112,7 +119,10 @@ static int create_filters(weir_http_server *server)
     const weir_http_server_options *options = &server->config.options;
     int err = 0;
 
-    if (options->client_limits != NULL)
+    if (options->trusted_proxies != NULL)
+        err = weir__http_trust_create(options->trusted_proxies, options->trusted_field,
+                                      &server->trust);
+    if (err == 0 && options->client_limits != NULL)
         err = weir_http_client_limit_create(options->client_limits, &server->client_limit);
     if (err == 0 && options->security != NULL)
         err = create_security(server, options->security);
@@ -146,6 +156,7 @@ static void free_server(weir_http_server *server)
     weir_server_release(server->server);
     weir_group_release(server->group);
     weir_http_access_log_release(server->config.options.access_log);
+    weir__http_trust_release(server->trust);
     weir_http_client_limit_release(server->client_limit);
     weir__http_security_release(server->security[false]);
     weir__http_security_release(server->security[true]);
