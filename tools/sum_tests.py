@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """sum_tests.py [checks:FILE] LOG...: sums the results in logs of `ctest --verbose`. Prints the
 output of failed tests, then one line with the reason for each, so that the end of a log is enough,
-and last `N passed, N failed, N skipped`. Exits 1 if any failed. FILE is written by check.py: the
-names of failed checks, whose logs are beside it; all checks together count as one test.
+then `N unsteady: names` if there are any, and last `N passed, N failed, N skipped`. Exits 1 if any
+failed. FILE is written by check.py: the names of failed checks, whose logs are beside it; all
+checks together count as one test.
 
 A cmocka program counts as its test cases, any other test as one. A program without cmocka's closing
 lines has failed, whatever its exit status; so has a log without tests.
@@ -204,6 +205,8 @@ def main():
         failures += unsteady
         total["failed"] += len(unsteady)
     tell(failures, "FAILED")
+    if unsteady:
+        print(f"{len(unsteady)} unsteady: " + ", ".join(u.name for u in unsteady))
     print(", ".join(f"{total[word]} {word}" for word in ("passed", "failed", "skipped")))
     return 1 if total["failed"] or not total["passed"] else 0
 

@@ -96,9 +96,11 @@ typedef struct weir_channel_options {
                          times out; default: closes, unless a handler has `draining` */
     bool packet_info; /* UDP, IP_PKTINFO: the recipient of a datagram is the address it was sent to,
                          even if the channel is bound to any address, and replies leave from it */
-    int64_t
-        close_send_timeout_ns; /* a close resets the connection if the peer takes none of the
-                                  remaining bytes for this time; default 30 s; WEIR_OFF = never */
+    int64_t close_send_timeout_ns; /* a close resets the connection if the peer takes none of the
+                                      remaining bytes for this time; default 30 s; WEIR_OFF = never.
+                                      A full TCP peer acknowledges in steps of a sixteenth of its
+                                      receive buffer, some 400 KB on Linux: it must have the time to
+                                      read that */
     bool report_hangup; /* stream sockets: while nothing is read, the peer is watched. If it ends
                            its stream, weir_event_hangup is fired; if it resets the connection, the
                            channel is closed, and what was not read is lost */

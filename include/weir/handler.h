@@ -13,6 +13,10 @@
  * ...) or consumes it. All slots run on the handler's executor: the channel's loop, or an executor
  * of the group that the handler was added with.
  *
+ * Tables and their names are static: weir may read a table as long as the process runs, to count
+ * the turns that its functions block and to move it (weir/watchdog.h), and takes another table at
+ * the same address for the same handler.
+ *
  * State: `state_size` zeroed bytes, allocated with the context; see weir_ctx_state.
  * Lifecycle: init (inside weir_pipeline_add, on the caller's thread; copies the options it needs;
  * its error is returned by the add), added, events, removed (only after added), deinit (once, if

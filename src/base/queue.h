@@ -23,11 +23,16 @@
 #ifndef WEIR_BASE_QUEUE_H
 #define WEIR_BASE_QUEUE_H
 
+#include <assert.h>
 #include <stdatomic.h>
 
 #include <weir/base.h>
 
-/* Addresses have 48 bits and the lowest 3 are zero: 45 for the node, 19 for the count. */
+/*
+ * Addresses have 48 bits and the lowest 3 are zero: 45 for the node, 19 for the count. Tags in the
+ * upper bits (MTE, TBI, LAM) would be lost, and with 5-level page tables an allocator may return
+ * more than 48 bits if it asks for them: executors are not created from such memory.
+ */
 #define WEIR__QUEUE_COUNT_BITS 19
 #define WEIR__QUEUE_COUNT_MAX ((UINT64_C(1) << WEIR__QUEUE_COUNT_BITS) - 1)
 #define WEIR__QUEUE_EMPTY UINT64_C(0)
@@ -88,6 +93,12 @@ static inline weir_queue_node *weir__queue_node(uint64_t head)
     return (weir_queue_node *)(uintptr_t)(head >> WEIR__QUEUE_COUNT_BITS << 3);
 }
 
+/* True if the queue can hold a node at this address. */
+static inline bool weir__queue_may_hold(const void *address)
+{
+    return ((uintptr_t)address & 7) == 0 && (uint64_t)(uintptr_t)address >> 48 == 0;
+}
+
 static inline void weir__queue_init(weir__queue *queue)
 {
     atomic_init(&queue->head, WEIR__QUEUE_CLOSED);
@@ -98,6 +109,7 @@ static inline bool weir__queue_push(weir__queue *queue, weir_queue_node *node)
 {
     uint64_t head, count;
 
+    assert(weir__queue_may_hold(node));
     __builtin_prefetch(&queue->head,
                        1); /* for writing, to transfer the cache line once instead of twice */
     head = atomic_load_explicit(&queue->head, memory_order_relaxed);

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <weir/address.h>
@@ -66,26 +67,38 @@ static int sender_of(struct msghdr *message)
     return sender.pid;
 }
 
-static bool has_line(const char *text, const char *line)
+/* What follows the beginning of the first line that begins so, or is that; NULL = there is none. */
+static const char *find_line(const char *text, const char *begin, bool whole)
 {
-    size_t length = strlen(line);
+    size_t length = strlen(begin);
 
     while (text != NULL) {
-        if (strncmp(text, line, length) == 0 && (text[length] == '\n' || text[length] == '\0'))
-            return true;
+        if (strncmp(text, begin, length) == 0 &&
+            (!whole || text[length] == '\n' || text[length] == '\0'))
+            return text + length;
         text = strchr(text, '\n');
         text = text != NULL ? text + 1 : NULL;
     }
-    return false;
+    return NULL;
 }
 
 bool weir__notify_says_ready(const char *text)
 {
-    return has_line(text, "READY=1");
+    return find_line(text, "READY=1", true) != NULL;
 }
 
-/* Returns 1 for READY=1, 0 for another message, and -errno if there is none. */
-static int read_one(int descriptor, int pid)
+static void note(const char *text, weir__notified *notified)
+{
+    const char *pid = find_line(text, WEIR__NOTIFY_REPLACED, false);
+
+    if (weir__notify_says_ready(text))
+        notified->is_ready = true;
+    if (pid != NULL)
+        notified->replaced_by = (int)strtol(pid, NULL, 10);
+}
+
+/* Returns false if there is no message. */
+static bool read_one(int descriptor, int pid, weir__notified *notified)
 {
     char text[MESSAGE_SIZE];
     _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct ucred))];
@@ -97,25 +110,22 @@ static int read_one(int descriptor, int pid)
     ssize_t length = weir__sys.recvmsg(descriptor, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
     if (length < 0)
-        return -errno;
+        return false;
     text[length] = '\0';
-    if (sender_of(&message) != pid) {
+    if (sender_of(&message) == pid)
+        note(text, notified);
+    else
         weir__warn("restart", "-",
                    "ignored a notification from process %d, which is not the new process",
                    sender_of(&message));
-        return 0;
-    }
-    return weir__notify_says_ready(text);
+    return true;
 }
 
-bool weir__notify_socket_read(int descriptor, int pid)
+weir__notified weir__notify_socket_read(int descriptor, int pid)
 {
-    int result = 0;
+    weir__notified notified = {0};
 
-    for (int i = 0; i < MESSAGES_MAX && result >= 0; i++) {
-        result = read_one(descriptor, pid);
-        if (result == 1)
-            return true;
-    }
-    return false;
+    for (int i = 0; i < MESSAGES_MAX && read_one(descriptor, pid, &notified); i++)
+        ;
+    return notified;
 }

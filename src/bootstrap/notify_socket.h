@@ -20,7 +20,22 @@ int weir__notify_socket_open(int *ret_descriptor, char *ret_entry, size_t size);
 /* True if one of the lines of a message is READY=1. */
 bool weir__notify_says_ready(const char *text);
 
-/* Reads the pending messages. Returns true if the process `pid` has sent READY=1. */
-bool weir__notify_socket_read(int descriptor, int pid);
+/*
+ * A line by which a process says that it was replaced itself, by the process with that number: its
+ * predecessor need not watch it any longer. The other side of weir__notify_predecessor.
+ */
+#define WEIR__NOTIFY_REPLACED "X_WEIR_REPLACED_BY="
+
+typedef struct weir__notified {
+    bool is_ready;   /* READY=1 */
+    int replaced_by; /* WEIR__NOTIFY_REPLACED; 0 = it was not */
+} weir__notified;
+
+/* Reads the pending messages of the process `pid`. */
+weir__notified weir__notify_socket_read(int descriptor, int pid);
+
+/* Tells the process that this one has replaced that `pid` has taken over. No effect if it has
+ * ended. */
+void weir__notify_predecessor(int pid);
 
 #endif

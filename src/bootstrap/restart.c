@@ -4,6 +4,7 @@
  * at once; everything else happens on the loop of the first listener.
  *
  *      begin -> on_notified, READY=1 -> on_probation_over ----> complete
+ *        |                           `-> on_notified, replaced -^
  *        |        on_exited (the process exited) ---------------^
  *        `-> on_not_ready -> SIGTERM, SIGKILL -> on_exited -------'
  *
@@ -59,6 +60,7 @@ struct restart {
     bool is_ready;
     int64_t ready_at_ns; /* by the loop's clock */
     bool is_over;
+    int replaced_by; /* the process that has replaced the new one within its probation; 0 = none */
     int give_up_err; /* why the new process is being ended; 0 = it is not */
 };
 
@@ -92,7 +94,9 @@ static void notify_end(struct restart *restart, int err)
     char text[64] = "READY=1";
 
     if (err == 0)
-        (void)snprintf(text, sizeof(text), "MAINPID=%d\nREADY=1", weir_child_pid(restart->child));
+        (void)snprintf(text, sizeof(text), "MAINPID=%d\nREADY=1",
+                       restart->replaced_by != 0 ? restart->replaced_by
+                                                 : weir_child_pid(restart->child));
     if (err != WEIR_ECANCELED)
         (void)weir_systemd_notify(text);
 }
@@ -130,6 +134,8 @@ static void complete(struct restart *restart, int err, const char *detail)
     (void)weir_timer_stop(&restart->timer);
     weir_fd_watch_close(restart->watch);
     notify_end(restart, err); /* before another restart can begin */
+    if (err == 0)
+        weir__notify_predecessor(weir_child_pid(restart->child));
     atomic_store_explicit(&restart->server->is_restarting, false, memory_order_release);
     if (err == 0)
         succeed(restart);
@@ -210,7 +216,6 @@ static void on_ready(struct restart *restart)
         return;
     restart->is_ready = true;
     restart->ready_at_ns = weir__executor_now(restart->loop);
-    weir_fd_watch_close(restart->watch);
     weir__info("restart", "-", "process %d is ready; probation: %lld ms",
                weir_child_pid(restart->child), (long long)(restart->probation_ns / weir_ms(1)));
     if (restart->probation_ns == 0)
@@ -220,13 +225,31 @@ static void on_ready(struct restart *restart)
                                on_probation_over);
 }
 
+static weir__notified read_notifications(const struct restart *restart)
+{
+    return weir__notify_socket_read(weir_fd_watch_descriptor(restart->watch),
+                                    weir_child_pid(restart->child));
+}
+
+/* The new process was replaced itself, after the probation of a third one: that counts for this
+ * one, too, which would else take the end of the new process for a failure. */
+static void on_replaced(struct restart *restart, int pid)
+{
+    restart->replaced_by = pid;
+    replace_server(restart);
+}
+
 static void on_notified(weir_fd_watch *watch, uint32_t events, void *user_data)
 {
     struct restart *restart = user_data;
+    weir__notified notified = read_notifications(restart);
 
+    (void)watch;
     (void)events;
-    if (weir__notify_socket_read(weir_fd_watch_descriptor(watch), weir_child_pid(restart->child)))
+    if (notified.is_ready)
         on_ready(restart);
+    if (notified.replaced_by != 0)
+        on_replaced(restart, notified.replaced_by);
 }
 
 static void on_watch_closed(weir_fd_watch *watch, int err, void *user_data)
@@ -275,7 +298,12 @@ static void on_exited(weir_child *child, const weir_child_exit *exit, void *user
 {
     struct restart *restart = user_data;
     char detail[160];
+    int replaced_by = 0;
 
+    if (restart->has_begun && !restart->is_over && exit->err == 0) /* its last words may wait */
+        replaced_by = read_notifications(restart).replaced_by;
+    if (replaced_by != 0)
+        on_replaced(restart, replaced_by);
     if (!restart->is_over && exit->err == WEIR_ECANCELED) {
         if (restart->give_up_err == 0)
             (void)weir_child_signal(child, SIGTERM);

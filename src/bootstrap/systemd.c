@@ -29,13 +29,17 @@
 
 static weir__mutex lock = WEIR__MUTEX_INIT; /* of predecessor() */
 
-/* Notification socket of the process that this one replaces, until READY=1 was sent to it; "" =
- * none. WEIR_ADDRESS_TEXT_SIZE bytes. */
-static char *predecessor(void)
-{
-    static char of_process[WEIR_ADDRESS_TEXT_SIZE];
+struct predecessor {
+    char socket[WEIR_ADDRESS_TEXT_SIZE]; /* to notify it; "" = there is none */
+    bool is_notified;                    /* that this process is ready */
+};
 
-    return weir__process_static(of_process, sizeof(of_process));
+/* The process that this one replaces. */
+static struct predecessor *predecessor(void)
+{
+    static struct predecessor of_process;
+
+    return weir__process_static(&of_process, sizeof(of_process));
 }
 
 /* ---- variables ---- */
@@ -110,7 +114,7 @@ static int take_predecessor(void)
     if (manager == NULL || socket == NULL)
         return 0;
     weir__mutex_lock(&lock);
-    (void)snprintf(predecessor(), WEIR_ADDRESS_TEXT_SIZE, "%s", socket);
+    (void)snprintf(predecessor()->socket, WEIR_ADDRESS_TEXT_SIZE, "%s", socket);
     weir__mutex_unlock(&lock);
     if (*manager != '\0')
         err = weir__environment_put("NOTIFY_SOCKET", manager);
@@ -179,19 +183,25 @@ static int send_to(const weir_address *manager, const char *text)
     return err;
 }
 
-static int notify(const char *socket, const char *state)
+static int try_notify(const char *socket, const char *state)
 {
     char text[WEIR_ADDRESS_TEXT_SIZE];
     weir_address manager;
     int length, err = -EINVAL;
 
-    if (socket == NULL || *socket == '\0')
-        return 0;
     length = snprintf(text, sizeof(text), "unix:%s", socket);
     if (length < (int)sizeof(text) && (*socket == '/' || *socket == '@'))
         err = weir_address_parse(text, &manager);
-    if (err == 0)
-        err = send_to(&manager, state);
+    return err == 0 ? send_to(&manager, state) : err;
+}
+
+static int notify(const char *socket, const char *state)
+{
+    int err;
+
+    if (socket == NULL || *socket == '\0')
+        return 0;
+    err = try_notify(socket, state);
     if (err < 0)
         weir__warn("systemd", socket, "sd_notify failed: %s", weir_error_text(err));
     return err < 0 ? err : 1;
@@ -203,12 +213,26 @@ int weir_systemd_notify(const char *state)
     char before[WEIR_ADDRESS_TEXT_SIZE] = "";
 
     weir__mutex_lock(&lock);
-    if (weir__notify_says_ready(state)) {
-        memcpy(before, predecessor(), sizeof(before));
-        predecessor()[0] = '\0';
+    if (!predecessor()->is_notified && weir__notify_says_ready(state)) {
+        memcpy(before, predecessor()->socket, sizeof(before));
+        predecessor()->is_notified = true;
     }
     weir__mutex_unlock(&lock);
     return notify(before[0] != '\0' ? before : weir__environment_get("NOTIFY_SOCKET"), state);
+}
+
+/* It has usually ended by now, after the probation of this process. */
+void weir__notify_predecessor(int pid)
+{
+    char socket[WEIR_ADDRESS_TEXT_SIZE], text[64];
+
+    weir__mutex_lock(&lock);
+    memcpy(socket, predecessor()->socket, sizeof(socket));
+    predecessor()->socket[0] = '\0';
+    weir__mutex_unlock(&lock);
+    (void)snprintf(text, sizeof(text), WEIR__NOTIFY_REPLACED "%d", pid);
+    if (socket[0] != '\0')
+        (void)try_notify(socket, text);
 }
 
 int weir_systemd_watchdog(int64_t *ret_interval_ns)

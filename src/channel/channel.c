@@ -549,6 +549,17 @@ void weir__channel_fail_posted(weir_channel *channel, weir_promise *done, int er
     fail_posted(channel, done, err, 0);
 }
 
+void weir__channel_defer_loss(weir_channel *channel, int err)
+{
+    weir__channel_extra *extra = weir__channel_extra_get(channel);
+
+    if (extra != NULL)
+        atomic_store_explicit(&extra->posted_err, err, memory_order_relaxed);
+    weir__channel_defer(channel, channel->transport->reset != NULL
+                                     ? WEIR__DEFERRED_RESET | WEIR__DEFERRED_ABORT
+                                     : WEIR__DEFERRED_ABORT);
+}
+
 bool weir__channel_resets_for_loss(const weir_channel *channel)
 {
     return channel->transport->reset != NULL && !weir__channel_options(channel)->keep_open_on_error;

@@ -99,7 +99,7 @@ enum {
     WEIR__DEFERRED_MOVE = 1 << 13,   /* moves to another loop, because the previous one has ended */
     WEIR__DEFERRED_GIVE_UP = 1 << 14, /* a remote handler has queued data for too long */
     WEIR__DEFERRED_OFFLOAD = 1 << 15, /* moves handlers that block: offload_blocking.h */
-    WEIR__DEFERRED_RESET = 1 << 16,   /* with ABORT: a write is lost */
+    WEIR__DEFERRED_RESET = 1 << 16,   /* with ABORT: a stream is cut off */
 };
 
 /*
@@ -350,6 +350,10 @@ void weir__channel_fail_posted(weir_channel *channel, weir_promise *done, int er
  */
 void weir__channel_fail_posted_write(weir_channel *channel, weir_promise *done, int err);
 
+/* Any thread: an active channel is not taken by another loop, so it is cut off: a stream is reset.
+ */
+void weir__channel_defer_loss(weir_channel *channel, int err);
+
 /* True if losing a write has to reset the channel. Any thread. */
 bool weir__channel_resets_for_loss(const weir_channel *channel);
 
@@ -429,6 +433,9 @@ void weir__channel_sent_all(weir_channel *channel);
 
 /* Enters CLOSING: closes the transport. Unsent messages fail with `err`. */
 void weir__channel_begin_closing(weir_channel *channel, int err);
+
+/* The same for a channel that no loop takes: an active stream is cut off, which is a reset. */
+void weir__channel_lose(weir_channel *channel, int err);
 
 /* Abandons a connection attempt: fails its promise and stops its timer. */
 void weir__channel_stop_connecting(weir_channel *channel, int err);

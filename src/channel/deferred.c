@@ -46,7 +46,7 @@ static void reset(weir_channel *channel)
     int err = posted_err(channel);
 
     weir__channel_give_up(channel, err < 0 ? err : -ENOMEM,
-                          "a write of another thread did not reach the loop");
+                          "a write or a registration did not reach its loop");
 }
 
 static void run_deferred(weir_channel *channel, uint32_t bits)
@@ -57,8 +57,8 @@ static void run_deferred(weir_channel *channel, uint32_t bits)
         bits &= ~(uint32_t)(WEIR__DEFERRED_WRITABILITY | WEIR__DEFERRED_FLUSH);
     if (bits & WEIR__DEFERRED_ACTIVE)
         weir__channel_do_active(channel);
-    if (bits & WEIR__DEFERRED_WATCH)
-        (void)weir__last_sent_watch(channel);
+    if (bits & WEIR__DEFERRED_WATCH) /* not weir__last_sent_watch, which would defer it again */
+        channel->flags |= WEIR__WATCHED;
     if (bits & WEIR__DEFERRED_MARKS)
         weir__outbound_check_marks(channel);
     if (bits & WEIR__DEFERRED_REPORT)

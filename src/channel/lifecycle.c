@@ -146,6 +146,13 @@ static void resume(weir_channel *channel)
     weir__channel_do_active(channel);
 }
 
+void weir__channel_lose(weir_channel *channel, int err)
+{
+    if (weir__channel_is(channel, WEIR__IS_ACTIVE) && channel->transport->reset != NULL)
+        channel->flags |= WEIR__RESETS;
+    weir__channel_begin_closing(channel, err);
+}
+
 /* Without a promise the log is the only place that says why the channel was closed. */
 void weir__channel_reject_registration(weir_channel *channel, weir_promise *done, int err)
 {
@@ -157,7 +164,7 @@ void weir__channel_reject_registration(weir_channel *channel, weir_promise *done
         weir__warn("channel", weir__channel_log_name(channel, name),
                    "closed: its loop rejected it: %s%s", weir_error_text(err), note.text);
     weir__stats_error(channel, err);
-    weir__channel_begin_closing(channel, err);
+    weir__channel_lose(channel, err);
     if (done != NULL)
         (void)weir_promise_fail(done, err, "the loop rejected the channel");
 }

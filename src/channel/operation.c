@@ -130,7 +130,7 @@ static void move(weir_channel *channel, weir_executor *loop, weir_promise *done)
     if (err == 0) {
         register_on(channel, loop, done);
     } else {
-        weir__channel_begin_closing(channel, err);
+        weir__channel_lose(channel, err);
         weir__channel_report(channel, done, err, NULL);
         weir__executor_unlease(loop);
     }
@@ -153,7 +153,7 @@ static void fail_move(weir_channel *channel, weir_executor *loop, weir_promise *
 {
     weir__posted_call_fail(channel, done, err);
     if (!weir_channel_is_registered(channel))
-        weir__channel_defer(channel, WEIR__DEFERRED_ABORT);
+        weir__channel_defer_loss(channel, err);
     weir__executor_unlease(loop);
 }
 
@@ -280,7 +280,10 @@ static void reject(weir_channel *channel, weir_promise *done, int err, const cha
     if (done == NULL)
         log_rejection(channel, err, detail);
     weir__stats_error(channel, err);
-    weir_channel_abort(channel, NULL);
+    if (weir__channel_is(channel, WEIR__IS_ACTIVE))
+        weir__channel_defer_loss(channel, err);
+    else
+        weir_channel_abort(channel, NULL);
     if (done != NULL)
         (void)weir_promise_fail(done, err, detail);
 }

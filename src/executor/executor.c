@@ -442,14 +442,6 @@ static bool is_shutting_down(const weir_executor *executor)
     return weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTTING_DOWN;
 }
 
-/* The time at which a shutdown stops running tasks; one may have begun in this turn. The state is
- * set after the time, and read before it. */
-static int64_t end_of_tasks(const weir_executor *executor, int64_t end_ns)
-{
-    return is_shutting_down(executor) ? weir__earlier(executor->lifecycle.timeout_at_ns, end_ns)
-                                      : end_ns;
-}
-
 /* A turn without a budget ends when the state of an executor with a thread has changed. */
 static bool budget_is_spent(const weir_executor *executor, int64_t budget_ns, unsigned count)
 {
@@ -458,7 +450,24 @@ static bool budget_is_spent(const weir_executor *executor, int64_t budget_ns, un
     return !executor->type->threadless && weir__executor_state(executor) != executor->turn.state;
 }
 
-static void run_tasks(weir_executor *executor, int64_t budget_ns)
+/*
+ * A shutdown, which may have begun in this turn, stops at its timeout. Its batch is 1, but a turn
+ * runs as many tasks as without it: what was submitted before members are closed comes before that.
+ * The state is set after the timeout, and read before it.
+ */
+static bool may_run_more(const weir_executor *executor, int64_t budget_ns, int64_t end_ns,
+                         unsigned at_least, unsigned count)
+{
+    if (is_shutting_down(executor)) {
+        if (executor->turn.now_ns >= executor->lifecycle.timeout_at_ns)
+            return false;
+        if (count < at_least)
+            return true;
+    }
+    return executor->turn.now_ns < end_ns && !budget_is_spent(executor, budget_ns, count);
+}
+
+static void run_tasks(weir_executor *executor, int64_t budget_ns, unsigned at_least)
 {
     int64_t end_ns = weir__deadline(executor->turn.now_ns, budget_ns);
     unsigned count, total = 0;
@@ -467,8 +476,7 @@ static void run_tasks(weir_executor *executor, int64_t budget_ns)
         count = run_due_timers(executor);
         count += run_batch(executor);
         total += count;
-    } while (count > 0 && executor->turn.now_ns < end_of_tasks(executor, end_ns) &&
-             !budget_is_spent(executor, budget_ns, total));
+    } while (count > 0 && may_run_more(executor, budget_ns, end_ns, at_least, total));
 }
 
 static bool is_past_timeout(weir_executor *executor)
@@ -567,15 +575,18 @@ static void wait_for_work(weir_executor *executor, int64_t limit_ns)
 void weir__executor_turn(weir_executor *executor, int64_t limit_ns, int64_t budget_ns)
 {
     int64_t type_budget_ns = executor->options.task_cap_ns;
+    unsigned at_least = 0;
 
     wait_for_work(executor, limit_ns);
     if (executor->type->dispatch != NULL)
         type_budget_ns = executor->type->dispatch(executor);
     executor->turn.last_taken = 0;
-    if (budget_ns == WEIR__TYPE_BUDGET)
+    if (budget_ns == WEIR__TYPE_BUDGET) {
         budget_ns = type_budget_ns;
+        at_least = WEIR__EXECUTOR_BATCH;
+    }
     if (budget_ns >= 0) {
-        run_tasks(executor, budget_ns);
+        run_tasks(executor, budget_ns, at_least);
         if (executor->turn.tail.first != NULL)
             run_tail(executor, 0);
     }

@@ -133,6 +133,18 @@ static bool is_own_thread(const void *executor)
     return weir__current == executor;
 }
 
+/* Tasks come from the same allocator. */
+static int check_address(const weir_executor *executor, const void *memory)
+{
+    if (weir__queue_may_hold(memory))
+        return 0;
+    weir__error("executor", executor->name,
+                "memory at %p: addresses with tags (MTE, LAM) or more than 48 bits are not "
+                "supported",
+                memory);
+    return -ENOTSUP;
+}
+
 int weir__executor_create(const weir__executor_type *type, const weir__executor_options *options,
                           weir_executor **ret_executor)
 {
@@ -149,6 +161,9 @@ int weir__executor_create(const weir__executor_type *type, const weir__executor_
     if (err < 0)
         goto fail;
     weir__promise_set_guard(executor->lifecycle.termination, is_own_thread, executor);
+    err = check_address(executor, executor->lifecycle.termination);
+    if (err < 0)
+        goto fail_termination;
     err = weir__executor_stats_init(executor);
     if (err < 0)
         goto fail_termination;

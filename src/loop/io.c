@@ -432,6 +432,12 @@ void weir__io_fail(weir__io_handle *handle, int err)
     weir__io_set_pending(handle, WEIR__IO_PENDING_FAILED);
 }
 
+void weir__io_retry_later(weir__io *io)
+{
+    if (io->retry_at_ns == WEIR_NEVER)
+        io->retry_at_ns = weir__monotonic_now() + io->retry_ns;
+}
+
 void weir__io_park(weir__io_handle *handle)
 {
     weir__io *io = handle->io;
@@ -441,6 +447,5 @@ void weir__io_park(weir__io_handle *handle)
     if (is_pending)
         return; /* retried with the other pending work */
     weir__list_append(&io->parked, &handle->pending_link);
-    if (io->retry_at_ns == WEIR_NEVER)
-        io->retry_at_ns = weir__monotonic_now() + io->retry_ns;
+    weir__io_retry_later(io);
 }

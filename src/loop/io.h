@@ -345,7 +345,8 @@ struct weir__io {
     weir__list pending;       /* handles with bits in `pending` */
     weir__list parked;        /* handles with PENDING_READ that found no memory to receive into */
     weir__list gone;          /* handles with PENDING_DETACHED */
-    int64_t retry_at_ns;      /* when parked handles are retried; WEIR_NEVER = none is parked */
+    int64_t retry_at_ns;      /* when parked handles, or submissions that a sleeping owner waits
+                                 for, are retried; WEIR_NEVER = there are none */
     int64_t retry_ns;         /* current delay of that retry */
     int wake_descriptor;      /* an eventfd, kept across rebuilds */
     bool woken;               /* the last wait saw weir__io_wake */
@@ -434,6 +435,9 @@ void weir__io_fail(weir__io_handle *handle, int err);
  * may be some.
  */
 void weir__io_park(weir__io_handle *handle);
+
+/* For backends: a wait ends soon, after which the loop tries again what could not be done. */
+void weir__io_retry_later(weir__io *io);
 
 /* For backends, before each delivery. A signal handler on the loop's thread reads it: it is written
  * before the owner is called, since a compiler does not know that call. */

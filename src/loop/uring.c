@@ -189,6 +189,8 @@ static void flush(weir__io *io)
     weir__uring_watch_wake(self);
     if (io_uring_sq_ready(&self->ring) != 0)
         (void)weir__uring_submit(self);
+    if (io_uring_sq_ready(&self->ring) != 0) /* the kernel has no memory now */
+        weir__io_retry_later(io);
 }
 
 static int descriptor(weir__io *io)

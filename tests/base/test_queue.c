@@ -65,6 +65,23 @@ TEST(chain, that_was_emptied_is_used_again)
 
 /* ---- one thread ---- */
 
+static const void *address(uintptr_t number)
+{
+    return (const void *)number;
+}
+
+TEST(queue, holds_addresses_of_48_bits_without_tags)
+{
+    const uint64_t last = UINT64_C(0xfffffffffff8);
+
+    assert_true(weir__queue_may_hold(address(last)));
+    assert_ptr_equal(weir__queue_node(weir__queue_pack(address(last), WEIR__QUEUE_COUNT_MAX)),
+                     address(last));
+    assert_false(weir__queue_may_hold(address(last + 8)));
+    assert_false(weir__queue_may_hold(address(last | UINT64_C(1) << 56)));
+    assert_false(weir__queue_may_hold(address(last - 4)));
+}
+
 TEST(queue, begins_closed_and_empty)
 {
     weir__queue queue;

@@ -30,14 +30,14 @@ static int open_and_export(void)
 static bool hears(int descriptor, const char *text)
 {
     assert_int_equal(weir_systemd_notify(text), 1);
-    return weir__notify_socket_read(descriptor, getpid());
+    return weir__notify_socket_read(descriptor, getpid()).is_ready;
 }
 
 TEST(ready_socket, hears_that_a_process_is_ready)
 {
     int descriptor = open_and_export();
 
-    assert_false(weir__notify_socket_read(descriptor, getpid()));
+    assert_false(weir__notify_socket_read(descriptor, getpid()).is_ready);
     assert_false(hears(descriptor, "STATUS=READY=1"));
     assert_false(hears(descriptor, "READY=0\nREADY=10"));
     assert_false(hears(descriptor, ""));
@@ -55,7 +55,7 @@ TEST(ready_socket, does_not_believe_others)
 
     log_capture_start();
     assert_int_equal(weir_systemd_notify("READY=1"), 1);
-    assert_false(weir__notify_socket_read(descriptor, getpid() + 1));
+    assert_false(weir__notify_socket_read(descriptor, getpid() + 1).is_ready);
     assert_true(log_capture_last_contains("is not the new process"));
     (void)close(descriptor);
     (void)unsetenv("NOTIFY_SOCKET");

@@ -737,6 +737,26 @@ static int replace_by_signal(int pid, int output)
     return read_pid(output);
 }
 
+/* The second process ends in the probation of the first, because a third has replaced it. */
+TEST_EACH_LOOP(restart, ends_when_the_new_process_was_replaced_itself)
+{
+    struct address where;
+    int output, first, second, third;
+
+    output = spawn_first(
+        host, COMMAND(WORD(SUCCESSOR_PROBATION "=600000"), WORD(SUCCESSOR_NEXT_PROBATION "=20")),
+        socket_listen(AF_INET, 64, &where));
+    first = read_pid(output);
+    second = replace_by_signal(first, output);
+    third = replace_by_signal(second, output);
+    await_end(second);
+    await_end(first);
+    assert_int_equal(kill(third, SIGTERM), 0);
+    assert_int_equal(read(output, &third, 1), 0); /* all of them have ended */
+    (void)close(output);
+    host_turn(host, 2);
+}
+
 TEST_EACH_LOOP(restart, by_signals_is_undone_by_a_crash_of_the_new_process)
 {
     struct address where;

@@ -382,7 +382,42 @@ TEST(lifecycle, a_write_that_is_lost_without_a_loop_resets_the_stream)
     run_on_other_thread(write_two, tc.channel);
     global_executor_stop();
     assert_events(&tc.events, "RESET CLOSE a.inactive a.removed a.deinit");
-    assert_log_contains("did not reach the loop: the connection is reset");
+    assert_log_contains("did not reach its loop: the connection is reset");
+    tc_close(&tc);
+}
+
+/* Its peer must not take the end for the end of the data, though nothing is queued. */
+TEST(lifecycle, an_active_stream_that_no_loop_takes_is_reset)
+{
+    struct stepper other = stepper_open();
+    struct test_channel tc;
+
+    tc_open_started(&tc, NULL, NULL);
+    weir_channel_deregister(tc.channel, NULL);
+    tc_run(&tc);
+    event_log_clear(&tc.events);
+    log_capture_start();
+    tc.wire->options.attach_err = -EMFILE;
+    weir_channel_register(tc.channel, other.executor, NULL);
+    assert_events(&tc.events, "ATTACH RESET CLOSE");
+    (void)stepper_run(&other);
+    assert_events(&tc.events, "a.inactive a.removed a.deinit");
+    tc_close(&tc);
+    stepper_close(&other);
+}
+
+TEST(lifecycle, an_active_stream_that_no_executor_suits_is_reset)
+{
+    struct test_channel tc;
+
+    tc_open_started(&tc, NULL, NULL);
+    weir_channel_deregister(tc.channel, NULL);
+    tc_run(&tc);
+    event_log_clear(&tc.events);
+    log_capture_start();
+    weir_channel_register(tc.channel, weir_executor_immediate(), NULL);
+    tc_run(&tc);
+    assert_events(&tc.events, "RESET CLOSE a.inactive a.removed a.deinit");
     tc_close(&tc);
 }
 

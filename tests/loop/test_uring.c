@@ -184,6 +184,30 @@ TEST(uring, starts_later_what_the_kernel_does_not_take_now)
     uring_seam_restore();
 }
 
+/* Nothing else would end the sleep of an owner that waits on the ring's descriptor. */
+static void flush_busily(struct driver *driver)
+{
+    struct peer *peer = peer_open_pair(driver, PAIR_TCP);
+
+    driver_run_until_idle(driver);
+    assert_true(driver->io->retry_at_ns == WEIR_NEVER);
+    peer_receive_start(peer, false);
+    busy_calls = 1;
+    driver->io->type->flush(driver->io);
+    assert_true(driver->io->retry_at_ns <= weir__monotonic_now() + WEIR__IO_RETRY_MAX_NS);
+    assert_int_equal(peer_remote_send(peer, 10), 10);
+    driver_until(driver, peer->bytes == 10);
+    driver_until(driver, driver->io->retry_at_ns == WEIR_NEVER);
+}
+
+TEST(uring, retries_a_flush_that_the_kernel_does_not_take)
+{
+    uring_seam_restore();
+    weir__uring_system.enter = enter_busily;
+    suite_run(BACKEND_URING, flush_busily);
+    uring_seam_restore();
+}
+
 /* ---- system calls ---- */
 
 static uint64_t enters(struct driver *driver)

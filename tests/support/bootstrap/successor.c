@@ -60,9 +60,14 @@ static int add_echo(weir_channel *channel, void *user_data)
 
 static int64_t probation(void)
 {
-    const char *text = getenv(SUCCESSOR_PROBATION);
+    const char *text = getenv(SUCCESSOR_PROBATION), *next = getenv(SUCCESSOR_NEXT_PROBATION);
+    int64_t probation_ns = text != NULL ? weir_ms(strtol(text, NULL, 10)) : WEIR_OFF;
 
-    return text != NULL ? weir_ms(strtol(text, NULL, 10)) : WEIR_OFF;
+    if (next != NULL) {
+        (void)setenv(SUCCESSOR_PROBATION, next, 1);
+        (void)unsetenv(SUCCESSOR_NEXT_PROBATION);
+    }
+    return probation_ns;
 }
 
 /* What it is handed says whether it serves connections or datagrams. */

@@ -20,6 +20,9 @@
 /* Environment variable: its probation in milliseconds. Default: none. */
 #define SUCCESSOR_PROBATION "WEIR_TEST_PROBATION"
 
+/* Environment variable: the SUCCESSOR_PROBATION of its own successors. */
+#define SUCCESSOR_NEXT_PROBATION "WEIR_TEST_NEXT_PROBATION"
+
 /* The argv that starts it on such loops; valid until the next call. */
 char *const *successor_argv(enum backend_id id);
 
