@@ -391,14 +391,18 @@ static void fire_timer(weir_executor *executor, weir_timer *timer)
         fire_handler_timer(executor, timer);
 }
 
-/* Relaxed: a shutdown changes it to 1 while a batch runs. */
-static INLINE unsigned batch_of(const weir_executor *executor)
+/*
+ * The time of a shutdown is over, which may have begun in this turn. `timeout_at_ns` is set before
+ * the state, and not changed afterwards.
+ */
+static INLINE bool is_past_timeout(weir_executor *executor)
 {
-    return atomic_load_explicit(&executor->turn.batch, memory_order_relaxed);
+    return weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTTING_DOWN &&
+           update_time(executor) >= executor->lifecycle.timeout_at_ns;
 }
 
-/* Runs up to a batch of tasks and measures the first. */
-static unsigned run_batch(weir_executor *executor)
+/* Runs up to `batch` tasks and measures the first. */
+static unsigned run_batch(weir_executor *executor, unsigned batch)
 {
     weir_task *task = next_task(executor);
     int64_t start_ns = executor->turn.now_ns;
@@ -410,7 +414,9 @@ static unsigned run_batch(weir_executor *executor)
     (void)update_time(executor);
     weir__histogram_record(&executor->stats.run_time, executor->turn.now_ns - start_ns);
 
-    for (count = 1; count < batch_of(executor) && (task = next_task(executor)) != NULL; count++)
+    for (count = 1;
+         count < batch && !is_past_timeout(executor) && (task = next_task(executor)) != NULL;
+         count++)
         call(executor, task, 0);
     if (count > 1)
         (void)update_time(executor);
@@ -418,13 +424,13 @@ static unsigned run_batch(weir_executor *executor)
     return count;
 }
 
-static unsigned run_due_timers(weir_executor *executor)
+static unsigned run_due_timers(weir_executor *executor, unsigned batch)
 {
     weir_timer_node *node;
     weir_timer *timer;
     unsigned count = 0;
 
-    while (count < batch_of(executor) &&
+    while (count < batch && !is_past_timeout(executor) &&
            (node = weir__timers_expire(&executor->timers, executor->turn.now_ns)) != NULL) {
         timer = WEIR_CONTAINER_OF(node, weir_timer, node);
         if (!weir__schedule_owns(timer))
@@ -437,11 +443,6 @@ static unsigned run_due_timers(weir_executor *executor)
     return count;
 }
 
-static bool is_shutting_down(const weir_executor *executor)
-{
-    return weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTTING_DOWN;
-}
-
 /* A turn without a budget ends when the state of an executor with a thread has changed. */
 static bool budget_is_spent(const weir_executor *executor, int64_t budget_ns, unsigned count)
 {
@@ -450,38 +451,17 @@ static bool budget_is_spent(const weir_executor *executor, int64_t budget_ns, un
     return !executor->type->threadless && weir__executor_state(executor) != executor->turn.state;
 }
 
-/*
- * A shutdown, which may have begun in this turn, stops at its timeout. Its batch is 1, but a turn
- * runs as many tasks as without it: what was submitted before members are closed comes before that.
- * The state is set after the timeout, and read before it.
- */
-static bool may_run_more(const weir_executor *executor, int64_t budget_ns, int64_t end_ns,
-                         unsigned at_least, unsigned count)
-{
-    if (is_shutting_down(executor)) {
-        if (executor->turn.now_ns >= executor->lifecycle.timeout_at_ns)
-            return false;
-        if (count < at_least)
-            return true;
-    }
-    return executor->turn.now_ns < end_ns && !budget_is_spent(executor, budget_ns, count);
-}
-
-static void run_tasks(weir_executor *executor, int64_t budget_ns, unsigned at_least)
+static void run_tasks(weir_executor *executor, int64_t budget_ns)
 {
     int64_t end_ns = weir__deadline(executor->turn.now_ns, budget_ns);
-    unsigned count, total = 0;
+    unsigned batch = executor->turn.batch, count, total = 0;
 
     do {
-        count = run_due_timers(executor);
-        count += run_batch(executor);
+        count = run_due_timers(executor, batch);
+        count += run_batch(executor, batch);
         total += count;
-    } while (count > 0 && may_run_more(executor, budget_ns, end_ns, at_least, total));
-}
-
-static bool is_past_timeout(weir_executor *executor)
-{
-    return is_shutting_down(executor) && update_time(executor) >= executor->lifecycle.timeout_at_ns;
+    } while (count > 0 && executor->turn.now_ns < end_ns && !is_past_timeout(executor) &&
+             !budget_is_spent(executor, budget_ns, total));
 }
 
 /*
@@ -575,18 +555,15 @@ static void wait_for_work(weir_executor *executor, int64_t limit_ns)
 void weir__executor_turn(weir_executor *executor, int64_t limit_ns, int64_t budget_ns)
 {
     int64_t type_budget_ns = executor->options.task_cap_ns;
-    unsigned at_least = 0;
 
     wait_for_work(executor, limit_ns);
     if (executor->type->dispatch != NULL)
         type_budget_ns = executor->type->dispatch(executor);
     executor->turn.last_taken = 0;
-    if (budget_ns == WEIR__TYPE_BUDGET) {
+    if (budget_ns == WEIR__TYPE_BUDGET)
         budget_ns = type_budget_ns;
-        at_least = WEIR__EXECUTOR_BATCH;
-    }
     if (budget_ns >= 0) {
-        run_tasks(executor, budget_ns, at_least);
+        run_tasks(executor, budget_ns);
         if (executor->turn.tail.first != NULL)
             run_tail(executor, 0);
     }

@@ -156,8 +156,6 @@ enum {
     WEIR__METRIC_COUNT,
 };
 
-#define WEIR__EXECUTOR_BATCH 64
-
 struct weir_executor {
     /* Written at creation and under lifecycle.lock; read by any thread. */
     const weir__executor_type *type;
@@ -189,7 +187,7 @@ struct weir_executor {
         uint32_t state; /* as seen at the start of the turn */
         int64_t window_ns;
         int64_t window_active_ns;
-        _Atomic unsigned batch; /* tasks between two clock reads; a shutdown makes it 1 */
+        unsigned batch; /* tasks between two clock reads */
         _Atomic(weir__subject *) subject;
     } turn;
 

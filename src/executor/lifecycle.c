@@ -98,7 +98,7 @@ void weir__executor_init(weir_executor *executor, const weir__executor_type *typ
     weir__queue_init(&executor->queue);
     atomic_init(&executor->next_wakeup, WEIR__AWAKE);
     executor->turn.now_ns = weir__executor_now(executor);
-    atomic_init(&executor->turn.batch, WEIR__EXECUTOR_BATCH);
+    executor->turn.batch = 64;
     weir_task_init(&executor->probe.task, on_probe, executor);
     executor->probe.task.reserved = WEIR__TASK_UNCOUNTED;
     weir__mutex_init(&executor->lifecycle.lock);
@@ -496,8 +496,6 @@ int weir_executor_shutdown(weir_executor *executor, int64_t quiet_ns, int64_t ti
     if (state == WEIR_EXECUTOR_STARTED || state == WEIR_EXECUTOR_SUSPENDING) {
         watchdog_err = start_watchdog(executor, timeout_ns);
         set_state(executor, WEIR_EXECUTOR_SHUTTING_DOWN);
-        /* After the state, and sequentially consistent as it: set_batch in manual.c. */
-        atomic_store_explicit(&executor->turn.batch, 1, memory_order_seq_cst);
     } else if (state < WEIR_EXECUTOR_SHUTTING_DOWN) {
         set_state(executor, WEIR_EXECUTOR_SHUTDOWN);
     }

@@ -74,18 +74,6 @@ static bool must_continue(weir_executor *executor, int64_t limit_ns, int64_t bud
            weir__executor_deadline(executor, WEIR_NEVER) == 0;
 }
 
-/*
- * A budget, and the timeout of a shutdown, are checked after every task. A shutdown on another
- * thread sets the state and then the batch: either it is seen here, or its batch is the last.
- */
-static void set_batch(weir_executor *executor, bool limited)
-{
-    atomic_store_explicit(&executor->turn.batch, limited ? 1 : WEIR__EXECUTOR_BATCH,
-                          memory_order_seq_cst);
-    if (weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTTING_DOWN)
-        atomic_store_explicit(&executor->turn.batch, 1, memory_order_relaxed);
-}
-
 /* Turns until the number of calls is no longer `calls`, or the time is up. */
 static void run_turn(weir_executor *executor, int64_t max_wait_ns, int64_t budget_ns,
                      uint64_t calls)
@@ -93,7 +81,7 @@ static void run_turn(weir_executor *executor, int64_t max_wait_ns, int64_t budge
     bool limited = budget_ns > 0 && budget_ns < WEIR_NEVER;
     int64_t limit_ns = 0; /* such a turn reads the clock itself */
 
-    set_batch(executor, limited);
+    executor->turn.batch = limited ? 1 : 64; /* a budget is checked after every task */
     atomic_store_explicit(&executor->next_wakeup, WEIR__AWAKE, memory_order_relaxed);
     if (max_wait_ns > 0) {
         executor->turn.now_ns = weir__executor_now(executor);
