@@ -192,6 +192,7 @@ TEST(file, precompressed_siblings_are_other_representations)
     assert_string_equal(file->representations[2].coding, "gzip");
     assert_int_equal(file->representations[2].size, 2);
     assert_string_not_equal(file->representations[0].etag, file->representations[1].etag);
+    assert_int_equal(disk_faults_open_files(), 1); /* the root */
     assert_string_equal(file->type, "text/plain; charset=utf-8");
     weir__http_file_release(file);
     site.rules.precompressed = false;
@@ -215,6 +216,7 @@ TEST(file, folders_have_an_index_file_or_nothing)
     disk_tree_file(site.tree, "root/empty/index.htm", "second");
     file = open_file(&site, "empty/");
     assert_int_equal(file->representations[0].size, 6);
+    assert_int_equal(disk_faults_open_files(), 1); /* the root */
     assert_string_equal(file->type, "text/html; charset=utf-8");
     weir__http_file_release(file);
     end_site(&site);

@@ -358,6 +358,7 @@ TEST_EACH_LOOP(client, fails_with_the_reason)
         {{"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 401 Unauthorized\r\n\r\nwho?"},
          -EACCES,
          "the server answered 401, expected 101"},
+        {{"HTTP/1.1 403 Forbidden\r\n\r\nno"}, -EACCES, "the server answered 403, expected 101"},
         {{UPGRADE "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"},
          WEIR_EMALFORMED,
          "Sec-WebSocket-Accept does not match the key"},

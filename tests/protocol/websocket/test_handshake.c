@@ -354,6 +354,29 @@ static int check_answer(const weir_ws_options *options, enum weir_http_name name
     return err;
 }
 
+/* A right response with another line of this name, and one of `value` if that is not NULL. */
+static int check_twice(const char *name, const char *value)
+{
+    weir_http_response *response = NULL;
+    weir__ws_agreed agreed;
+    weir_http_headers *headers;
+    const char *detail;
+    int err;
+
+    assert_int_equal(weir_http_response_create(101, &response), 0);
+    headers = weir_http_response_headers(response);
+    add(headers, "Connection", "upgrade");
+    add(headers, "Upgrade", "WebSocket");
+    add(headers, "Sec-WebSocket-Accept", "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+    if (value != NULL)
+        add(headers, name, value);
+    add(headers, name, value != NULL ? value : "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+    err = weir__ws_check_response(
+        response, KEY, WEIR_WS_OPTIONS(.init = add_nothing, .protocols = chats), &agreed, &detail);
+    weir_msg_release(weir_http_response_msg(response));
+    return err;
+}
+
 TEST(handshake, refuses_wrong_responses)
 {
     const weir_ws_options *options = WEIR_WS_OPTIONS(.init = add_nothing, .protocols = chats);
@@ -380,6 +403,8 @@ TEST(handshake, refuses_wrong_responses)
         assert_int_equal(check_answer(options, rows[i].name, rows[i].value, &agreed), rows[i].err);
     assert_int_equal(check_answer(options, WEIR_HTTP_SEC_WEBSOCKET_PROTOCOL, "chat", &agreed), 0);
     assert_string_equal(agreed.protocol, "chat");
+    assert_int_equal(check_twice("Sec-WebSocket-Accept", NULL), WEIR_EMALFORMED);
+    assert_int_equal(check_twice("Sec-WebSocket-Protocol", "chat"), WEIR_EMALFORMED);
 }
 
 static int check_extension(const weir_ws_options *options, const char *answer,
