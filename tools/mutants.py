@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mutants.py [--check | --list] [LAYER | LAYER/NAME ...]: inserts the mistakes of tools/mutants/
-one at a time into a copy of the tree, then builds and runs the tests that should fail. Prints a
-line for each mutant and the counts. Exits 1 if fewer than 95 % were killed. --check only verifies
-that each mistake still applies to the source.
+"""mutants.py [--check | --list] [--jobs N] [LAYER | LAYER/NAME ...]: inserts the mistakes of
+tools/mutants/ one at a time into a copy of the tree, then builds and runs the tests that should
+fail. Prints a line for each mutant, then the counts, the time and the names of those that were not
+killed. Exits 1 if fewer than 95 % were. --check only verifies that each mistake still applies to
+the source. There are N copies, which take the mutants in turn; two, or as many as processors.
 
 tools/mutants/<layer>.txt is a list of mutants:
 
@@ -14,19 +15,32 @@ tools/mutants/<layer>.txt is a list of mutants:
     -OLD LINE                one to five lines, as they stand in the file, exactly once
     +NEW LINE                any number; none deletes the old ones
 
-A mutant is killed if one of its tests fails. The tests must pass without it, which is verified
-first.
+A mutant is killed if one of its tests fails. The tests are built and run in the order given, up to
+the first that fails: the one that most likely does comes first. They must pass without the mistake,
+which is verified first.
+
+A run of all takes hours: most of it is the compiler. So mutants are sorted by file, which saves
+compiling the original in between, and ccache is used if it is installed.
 """
+import argparse
+import contextlib
 import dataclasses
+import os
+import queue
 import re
+import resource
+import shutil
+import signal
 import subprocess
 import sys
+import threading
 import time
 
 from source import ROOT
 
 LISTS = ROOT / "tools/mutants"
-COPY = ROOT / "build/mutants"
+COPIES = ROOT / "build/mutants"
+JOBS_MAX = 2
 TIMEOUT_S = 90  # for one test program: a mistake may make it hang
 MUST_KILL = 0.95
 OLD_LINES_MAX = 5
@@ -42,9 +56,9 @@ class Mutant:
     old: list = dataclasses.field(default_factory=list)
     new: list = dataclasses.field(default_factory=list)
 
-    @property
-    def targets(self):
-        return ["test_" + test.replace("/", "_") for test in self.tests]
+
+def target_of(test):
+    return "test_" + test.replace("/", "_")
 
 
 # --- the lists -----------------------------------------------------------------------------------
@@ -112,127 +126,234 @@ def fault_of(mutant):
 # --- building and running ------------------------------------------------------------------------
 
 
-def copy_tree():
-    """Brings the copy up to date; files that have not changed keep their times."""
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.check_output(command, cwd=ROOT, text=True)
-    for name in listed.splitlines():
-        source, target = ROOT / name, COPY / name
-        if not source.is_file():
-            continue
-        content = source.read_bytes()
-        if not target.is_file() or target.read_bytes() != content:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content)
-            target.chmod(source.stat().st_mode)
-    for stale in COPY.glob("src/**/*.[ch]"):
-        if not (ROOT / stale.relative_to(COPY)).is_file():
-            stale.unlink()
+class Failure(Exception):
+    """Nothing can be said about the mutants: a test fails without one, or does not build."""
 
 
-def run(command):
-    """Runs a command in the copy; returns (success, output)."""
-    done = subprocess.run(
-        command,
-        cwd=COPY,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-    )
-    return done.returncode == 0, done.stdout
+def environment(root):
+    """With ccache, a copy's objects are found again in the others, and after a mutant. A program
+    ends with its first failed test: those that wait in vain take their whole timeout."""
+    env = dict(os.environ, CMOCKA_TEST_ABORT="1")
+    if shutil.which("ccache"):
+        for language in ("C", "CXX"):
+            env.setdefault(f"CMAKE_{language}_COMPILER_LAUNCHER", "ccache")
+        env.update(CCACHE_BASEDIR=str(root), CCACHE_NOHASHDIR="1")
+    return env
 
 
-def build(preset, targets):
-    return run(["cmake", "--build", f"build/{preset}", "--target", *targets])
+class Copy:
+    """A copy of the tree, in which one mutant at a time is built and tested."""
 
+    def __init__(self, number):
+        self.root = COPIES if number == 0 else COPIES.with_name(f"mutants-{number}")
+        self.env = environment(self.root)
+        self.process = None
 
-def failed_test(preset, tests):
-    """The first test that fails, or None."""
-    pattern = "^(" + "|".join(map(re.escape, tests)) + ")$"
-    still = ["setarch", "-R"] if preset == "tsan" else []
-    options = ["--no-tests=error", "--stop-on-failure", "--tests-regex", pattern]
-    passed, output = run([*still, "ctest", "--test-dir", f"build/{preset}", *options])
-    if passed:
+    def update(self):
+        """Brings the copy up to date; files that have not changed keep their times."""
+        command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+        listed = subprocess.check_output(command, cwd=ROOT, text=True)
+        for name in listed.splitlines():
+            source, target = ROOT / name, self.root / name
+            if not source.is_file():
+                continue
+            content = source.read_bytes()
+            if not target.is_file() or target.read_bytes() != content:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(content)
+                target.chmod(source.stat().st_mode)
+        for stale in self.root.glob("src/**/*.[ch]"):
+            if not (ROOT / stale.relative_to(self.root)).is_file():
+                stale.unlink()
+
+    def run(self, command):
+        """Runs a command in the copy; returns (success, output). What it leaves running is killed:
+        a test that fails may not get to end its children."""
+        self.process = subprocess.Popen(
+            command,
+            cwd=self.root,
+            env=self.env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        output, _ = self.process.communicate()
+        self.kill()
+        return self.process.returncode == 0, output
+
+    def kill(self):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+    def build(self, preset, targets):
+        return self.run(["cmake", "--build", f"build/{preset}", "--target", *targets])
+
+    def failed_test(self, preset, tests):
+        """The first test that fails, or None."""
+        pattern = "^(" + "|".join(map(re.escape, tests)) + ")$"
+        still = ["setarch", "-R"] if preset == "tsan" else []
+        options = ["--no-tests=error", "--stop-on-failure", "--tests-regex", pattern]
+        passed, output = self.run([*still, "ctest", "--test-dir", f"build/{preset}", *options])
+        if passed:
+            return None
+        for name, result in re.findall(r"Test +#\d+: (\S+) \.*(.*?) +[\d.]+ sec", output):
+            if "Passed" not in result:
+                return f"{name} (hangs)" if "Timeout" in result else name
+        raise Failure(output[-5000:])
+
+    def failed_check(self, preset, checks):
+        for check in checks:
+            if not self.run(["python3", f"tools/check_{check}.py", f"build/{preset}"])[0]:
+                return f"check {check}"
         return None
-    for name, result in re.findall(r"Test +#\d+: (\S+) \.*(.*?) +[\d.]+ sec", output):
-        if "Passed" not in result:
-            return f"{name} (hangs)" if "Timeout" in result else name
-    sys.exit(output[-5000:])
 
-
-def failed_check(preset, checks):
-    for check in checks:
-        if not run(["python3", f"tools/check_{check}.py", f"build/{preset}"])[0]:
-            return f"check {check}"
-    return None
-
-
-def prepare(mutants):
-    """Builds the tests that the mutants need and verifies that they pass without a mistake."""
-    for preset in sorted({m.preset for m in mutants}):
-        mine = [m for m in mutants if m.preset == preset]
-        targets = sorted({t for m in mine for t in m.targets})
-        tests = sorted({t for m in mine for t in m.tests})
+    def prepare(self, preset, mutants):
+        """Builds the tests that the mutants need; verifies that they pass without a mistake."""
+        targets = sorted({target_of(t) for m in mutants for t in m.tests})
+        tests = sorted({t for m in mutants for t in m.tests})
         print(f"building {len(targets)} test programs, {preset}", flush=True)
         settings = ["-DWEIR_WERROR=OFF", f"-DWEIR_TEST_TIMEOUT={TIMEOUT_S}"]
-        passed, output = run(["cmake", "--preset", preset, *settings])
+        passed, output = self.run(["cmake", "--preset", preset, *settings])
         if passed and targets:
-            passed, output = build(preset, targets)
+            passed, output = self.build(preset, targets)
         if not passed:
-            sys.exit(output[-5000:])
-        failed = failed_test(preset, tests) if tests else None
-        failed = failed or failed_check(preset, sorted({c for m in mine for c in m.checks}))
+            raise Failure(output[-5000:])
+        failed = self.failed_test(preset, tests) if tests else None
+        failed = failed or self.failed_check(preset, sorted({c for m in mutants for c in m.checks}))
         if failed:
-            sys.exit(f"{failed} fails without a mutant, {preset}")
+            raise Failure(f"{failed} fails without a mutant, {preset}")
 
-
-def verdict_of(mutant):
-    """Inserts a mutant, runs its tests and removes it: (verdict, the test that failed)."""
-    path = COPY / mutant.file
-    text = path.read_text()
-    path.write_text(mutated(mutant, text))
-    try:
-        if mutant.tests:
-            passed, output = build(mutant.preset, mutant.targets)
+    def notice(self, mutant):
+        """(The verdict, the test that failed) of the mutant that is in the tree."""
+        for test in mutant.tests:
+            passed, output = self.build(mutant.preset, [target_of(test)])
             if not passed:
                 return "INVALID", "does not build:\n" + output[-2000:]
-        noticed = failed_test(mutant.preset, mutant.tests) if mutant.tests else None
-        noticed = noticed or failed_check(mutant.preset, mutant.checks)
+            noticed = self.failed_test(mutant.preset, [test])
+            if noticed:
+                return "killed", noticed
+        noticed = self.failed_check(mutant.preset, mutant.checks)
         if noticed:
             return "killed", noticed
         return "SURVIVED", " ".join(mutant.tests + mutant.checks)
-    finally:
-        path.write_text(text)
+
+    def verdict_of(self, mutant):
+        """Inserts a mutant, runs its tests and removes it."""
+        path = self.root / mutant.file
+        text = path.read_text()
+        path.write_text(mutated(mutant, text))
+        try:
+            return self.notice(mutant)
+        finally:
+            path.write_text(text)
 
 
-def run_all(mutants):
-    counts = {"killed": 0, "SURVIVED": 0, "INVALID": 0}
-    copy_tree()
-    prepare(mutants)
-    for number, mutant in enumerate(mutants, 1):
-        start = time.monotonic()
-        verdict, noticed = verdict_of(mutant)
-        counts[verdict] += 1
-        place, seconds = f"{number:3}/{len(mutants)}", time.monotonic() - start
-        print(f"{place} {verdict:8} {seconds:4.0f} s  {mutant.name}: {noticed}", flush=True)
-    killed, survived, invalid = counts.values()
-    print(f"{killed} killed, {survived} survived, {invalid} invalid of {len(mutants)}")
-    return 0 if counts["killed"] >= MUST_KILL * len(mutants) else 1
+# --- all of them ---------------------------------------------------------------------------------
+
+
+def batches_of(mutants):
+    """Mutants of one preset and layer: a copy builds only the tests of those it gets. The largest
+    batch first, so that the copies finish at about the same time."""
+    batches = {}
+    for mutant in mutants:
+        batches.setdefault((mutant.preset, mutant.name.split("/")[0]), []).append(mutant)
+    ordered = sorted(batches.values(), key=len, reverse=True)
+    return [sorted(batch, key=lambda m: m.file) for batch in ordered]
+
+
+class Run:
+    """The mutants that are left, and what came of the others."""
+
+    def __init__(self, mutants):
+        self.batches = queue.SimpleQueue()
+        for batch in batches_of(mutants):
+            self.batches.put(batch)
+        self.count = len(mutants)
+        self.lock = threading.Lock()
+        self.verdicts = {}
+        self.failure = None
+
+    def note(self, mutant, verdict, noticed, seconds):
+        with self.lock:
+            self.verdicts[mutant.name] = verdict
+            place = f"{len(self.verdicts):3}/{self.count}"
+            print(f"{place} {verdict:8} {seconds:4.0f} s  {mutant.name}: {noticed}", flush=True)
+
+    def take(self, copy):
+        """Tests batches in this copy until none is left."""
+        try:
+            copy.update()
+            while self.failure is None:
+                batch = self.batches.get_nowait()
+                copy.prepare(batch[0].preset, batch)
+                for mutant in batch:
+                    start = time.monotonic()
+                    verdict, noticed = copy.verdict_of(mutant)
+                    self.note(mutant, verdict, noticed, time.monotonic() - start)
+        except queue.Empty:
+            pass
+        except Exception as failure:  # of either thread: the other stops after its batch
+            self.failure = failure
+
+    def summary(self, start):
+        named = {verdict: [] for verdict in ("killed", "SURVIVED", "INVALID")}
+        for name in sorted(self.verdicts):
+            named[self.verdicts[name]].append(name)
+        killed, survived, invalid = map(len, named.values())
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        print(f"{killed} killed, {survived} survived, {invalid} invalid of {self.count}")
+        print(
+            f"{(time.monotonic() - start) / 60:.1f} minutes, "
+            f"{(usage.ru_utime + usage.ru_stime) / 60:.1f} of a processor"
+        )
+        for verdict in ("SURVIVED", "INVALID"):
+            for name in named[verdict]:
+                print(f"{verdict} {name}")
+        return 0 if killed >= MUST_KILL * self.count else 1
+
+
+def run_all(mutants, jobs):
+    start = time.monotonic()
+    run = Run(mutants)
+    copies = [Copy(i) for i in range(jobs)]
+    threads = [threading.Thread(target=run.take, args=(copy,), daemon=True) for copy in copies]
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    except KeyboardInterrupt:
+        for copy in copies:
+            if copy.process is not None:
+                copy.kill()
+        raise
+    if isinstance(run.failure, Failure):
+        sys.exit(str(run.failure))
+    if run.failure is not None:
+        raise run.failure
+    return run.summary(start)
 
 
 def main():
-    names = [a for a in sys.argv[1:] if not a.startswith("-")]
-    mutants = selected(names)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--jobs", type=int, default=min(JOBS_MAX, os.cpu_count() or 1))
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    mutants = selected(options.names)
     faults = [f"{m.name}: {fault}" for m in mutants if (fault := fault_of(m))]
     if faults:
         print("\n".join(faults))
         return 1
-    if "--list" in sys.argv:
+    if options.list:
         print("\n".join(m.name for m in mutants))
-    if "--list" in sys.argv or "--check" in sys.argv:
+    if options.list or options.check:
         return 0
-    return run_all(mutants)
+    return run_all(mutants, options.jobs)
 
 
 if __name__ == "__main__":

@@ -262,6 +262,27 @@ TEST_EACH_LOOP(client_pool, gives_connections_up_when_it_is_closed)
     silent_address_deinit(&silent);
 }
 
+static void close_pool(weir_channel *channel, void *pool)
+{
+    (void)channel;
+    weir_client_pool_close(*(weir_client_pool **)pool);
+}
+
+/* Nobody waits for the connection any more, and nobody will. */
+TEST_EACH_LOOP(client_pool, closes_a_connection_that_is_made_as_it_is_closed)
+{
+    struct pool_fixture fixture;
+    weir_promise *waiting;
+
+    pool_fixture_open(&fixture, host,
+                      POOL(.max = 1, .created = close_pool, .user_data = &fixture.pool));
+    waiting = pool_fixture_request(fixture.pool);
+    assert_int_equal(pool_fixture_result(waiting), WEIR_ECLOSED);
+    assert_int_equal(weir_promise_sync(weir_client_pool_closed(fixture.pool), TEST_TIMEOUT_NS), 0);
+    pool_fixture_close(&fixture);
+    assert_int_equal(fixture.service.opened.calls, fixture.service.closed.calls);
+}
+
 /* The last reference closes it; a channel that is out keeps its memory. */
 TEST_EACH_LOOP(client_pool, released_by_all_closes)
 {

@@ -336,3 +336,31 @@ TEST(connect, after_a_disconnect_fires_in_order)
                               "a.request_read READ");
     tc_close(&tc);
 }
+
+static void close_here(weir_ctx *ctx)
+{
+    weir_channel_abort(weir_ctx_channel(ctx), NULL);
+}
+
+/* A handler closes the channel when it sees the disconnect: there is nothing to connect. */
+TEST(connect, after_a_disconnect_may_be_given_up_in_inactive)
+{
+    static const weir_handler closer = {.name = "closer", .inactive = close_here};
+    struct test_channel tc;
+    weir_promise *done;
+    weir_address address;
+
+    assert_int_equal(weir_address_parse("1.2.3.4:5", &address), 0);
+    tc_open_started(&tc, &(struct wire_options){.can_disconnect = true}, NULL);
+    assert_int_equal(weir_pipeline_add_last(tc.pipeline, &closer, NULL), 0);
+    done = tc_promise(&tc, "done");
+    weir_channel_disconnect(tc.channel, NULL);
+    weir_channel_connect(tc.channel, &address, NULL, done);
+    weir__channel_connected(tc.channel, 0);
+    tc_run(&tc);
+    assert_int_equal(weir_promise_result(done), WEIR_ECLOSED);
+    assert_false(weir_channel_is_active(tc.channel));
+    assert_int_equal(event_log_count(&tc.events, "a.active"), 0);
+    weir_promise_release(done);
+    tc_close(&tc);
+}

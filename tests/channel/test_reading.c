@@ -166,6 +166,27 @@ TEST(reading, ends_when_the_channel_is_closed_within_a_read)
     tc_close(&tc);
 }
 
+/* Each handler that has paused it resumes it. */
+TEST(reading, is_paused_until_the_last_handler_resumes_it)
+{
+    struct test_channel tc;
+    weir_ctx *a, *b;
+
+    tc_open_started(&tc, NULL, NULL);
+    tc_add(&tc, "b");
+    a = weir_pipeline_find(tc.pipeline, "a");
+    b = weir_pipeline_find(tc.pipeline, "b");
+    event_log_clear(&tc.events);
+    assert_int_equal(weir_ctx_pause_input(a), 0);
+    assert_int_equal(weir_ctx_pause_input(b), 0);
+    assert_events(&tc.events, "STOP");
+    weir_ctx_resume_input(a);
+    assert_events(&tc.events, "");
+    weir_ctx_resume_input(b);
+    assert_events(&tc.events, "READ");
+    tc_close(&tc);
+}
+
 TEST(reading, has_events_that_are_released_like_other_messages)
 {
     weir_msg *event = weir_msg_retain(weir_event_output_closed());
