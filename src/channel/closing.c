@@ -23,9 +23,12 @@
 #define SAMPLES 8
 #define FIRST_SAMPLE_NS weir_ms(10) /* then twice as late each time */
 
+/* 0 if the loop has ended, and with it perhaps its clock: then no timer starts, either. */
 static int64_t now_of(const weir_channel *channel)
 {
-    return weir__executor_now(weir__channel_executor(channel));
+    const weir_executor *loop = weir__channel_executor(channel);
+
+    return weir__executor_state(loop) < WEIR_EXECUTOR_SHUTDOWN ? weir__executor_now(loop) : 0;
 }
 
 static int64_t unacknowledged(const weir_channel *channel)
