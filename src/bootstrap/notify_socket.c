@@ -100,9 +100,9 @@ static int read_one(int descriptor, int pid)
         return -errno;
     text[length] = '\0';
     if (sender_of(&message) != pid) {
-        weir__warn("restart", "-",
-                   "ignored a notification from process %d, which is not the new process",
-                   sender_of(&message));
+        weir__warn_limited("restart", "-",
+                           "ignored a notification from process %d, which is not the new process",
+                           sender_of(&message));
         return 0;
     }
     return weir__notify_says_ready(text);

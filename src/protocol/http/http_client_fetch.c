@@ -6,9 +6,9 @@
 
 #include <weir/composite.h>
 #include <weir/error.h>
-#include <weir/log.h>
 #include <weir/memory.h>
 
+#include "base/log.h"
 #include "base/options.h"
 #include "protocol/http/full.h"
 #include "protocol/http/http_client.h"
@@ -260,7 +260,7 @@ int weir_http_client_fetch_sync(weir_http_client *client, const weir_http_fetch_
         weir_msg_retain(weir_http_full_msg(full));
         *ret_full = full;
     } else {
-        weir_log_write(WEIR_LOG_WARN, "http client", NULL, "%s", weir_promise_detail(promise));
+        weir__warn_limited("http client", NULL, "%s", weir_promise_detail(promise));
         if (err == -EDEADLK)
             (void)weir_promise_cancel(promise);
     }

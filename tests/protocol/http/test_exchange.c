@@ -291,6 +291,34 @@ TEST(exchange, that_is_dropped_unanswered_is_a_500)
     weir_embedded_release(embedded);
 }
 
+/* Each request could be a line in the log otherwise. */
+TEST(exchange, that_fails_does_not_fill_the_log)
+{
+    weir_group *ended = NULL;
+    const weir_http_route routes[] = {
+        {"GET", "/ignored", ignore}, {"GET", "/ended", ignore, .group = &ended}, {0}};
+    weir_embedded *embedded;
+
+    assert_int_equal(
+        weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .io = WEIR_IO_NONE), &ended), 0);
+    assert_int_equal(weir_group_shutdown(ended, 0, 0), 0);
+    assert_int_equal(weir_group_await_termination(ended, weir_seconds(10)), 0);
+    embedded = exchange_open(routes);
+    log_capture_start();
+    for (int i = 0; i < 100; i++) {
+        exchange_put(embedded, "GET", "/ignored");
+        assert_exchange_sent(embedded, "500(22) | Internal Server Error\n | end");
+    }
+    assert_in_range(log_capture_count(WEIR_LOG_WARN), 10, 20); /* in one or two periods */
+    for (int i = 0; i < 100; i++) {
+        exchange_put(embedded, "GET", "/ended");
+        assert_exchange_sent(embedded, "503(20) | Service Unavailable\n | end");
+    }
+    assert_in_range(log_capture_count(WEIR_LOG_WARN), 20, 40);
+    weir_embedded_release(embedded);
+    weir_group_release(ended);
+}
+
 TEST(exchange, that_is_dropped_before_its_end_is_reset)
 {
     struct seen seen = {0};
