@@ -108,7 +108,8 @@ static inline weir_http_route weir__http_route(const char *method, const char *p
 /* --- exchanges: the request ------------------------------------------------------------------- */
 
 /*
- * Retains or releases a reference. NULL is ignored by release.
+ * Retains or releases a reference. NULL is ignored by release. A handler borrows its exchange: it
+ * releases only what it has retained. Debug builds assert that.
  * Thread: any; the first retain, the handler's.  Takes: exchange (release).
  */
 WEIR_API weir_http_exchange *weir_http_exchange_retain(weir_http_exchange *exchange);

@@ -22,14 +22,6 @@
 
 /* ---- the handler ---- */
 
-void weir__http_exchange_run(weir_http_exchange *exchange)
-{
-    const weir_http_route *route = &exchange->route->given;
-
-    route->handler(exchange, route->user_data);
-    weir_http_exchange_release(exchange);
-}
-
 /* Runs the handler on an executor of a group. */
 static void dispatch(weir_http_exchange *exchange, weir_group *group)
 {

@@ -11,6 +11,7 @@
 #include <weir/composite.h>
 #include <weir/error.h>
 
+#include "support/child.h"
 #include "support/executor/log_capture.h"
 #include "support/memory.h"
 #include "support/protocol/http/exchange_fixture.h"
@@ -262,6 +263,39 @@ TEST(exchange, a_write_completes_its_promise)
     release(&seen);
     weir_embedded_release(embedded);
 }
+
+#ifndef NDEBUG
+static void release_what_is_borrowed(weir_http_exchange *exchange, void *user_data)
+{
+    (void)user_data;
+    weir_http_exchange_release(exchange);
+}
+
+static void release_in_the_handler(void)
+{
+    const weir_http_route routes[] = {{"GET", "/", release_what_is_borrowed}, {0}};
+
+    exchange_put(exchange_open(routes), "GET", "/");
+}
+
+static void release_twice(void)
+{
+    struct seen seen = {0};
+    weir_embedded *embedded = exchange_open(KEEP(&seen));
+
+    exchange_put_head(embedded, "GET", "/", WEIR_HTTP_UNKNOWN_LENGTH, false);
+    exchange_put_end(embedded);
+    (void)weir_http_respond_text(seen.exchange, 200, "x");
+    weir_http_exchange_release(seen.exchange);
+    weir_http_exchange_release(seen.exchange);
+}
+
+TEST(exchange, released_too_often_fails_an_assertion)
+{
+    assert_true(child_dies_with_output(release_in_the_handler, "a handler borrows its exchange"));
+    assert_true(child_dies_with_output(release_twice, "released more often than retained"));
+}
+#endif
 
 /* ---- responses that never come ---- */
 
