@@ -61,6 +61,7 @@ CHECKS = [
     Check("api-docs", script("api_docs")),
     Check("lengths", script("lengths")),
     Check("links", script("links")),
+    Check("logs", script("logs")),
     Check("names", script("names")),
     Check("words", script("words")),
     Check("benchmarks", "python3 bench/run.py --page --check && " + HARNESS_TESTS),

@@ -111,16 +111,17 @@ static int open_files(struct demo *demo)
 
 static void make_routes(struct demo *demo)
 {
-    const weir_http_route routes[] = {{"GET", "/", show_dashboard},
-                                      {"GET", "/hello", hello},
-                                      {"POST", "/echo", echo_body, .streaming = true},
-                                      {"GET", "/files/{path*}",
-                                       demo->root != NULL ? weir_http_files : have_no_files,
-                                       .user_data = demo->root},
-                                      {"GET", "/sse", send_ticks},
-                                      {"GET", "/ws", open_ws_echo},
-                                      {"GET", "/metrics", weir_metrics_route},
-                                      {0}};
+    const weir_http_route routes[] = {
+        WEIR_HTTP_ROUTE("GET", "/", show_dashboard),
+        WEIR_HTTP_ROUTE("GET", "/hello", hello),
+        WEIR_HTTP_ROUTE("POST", "/echo", echo_body, .streaming = true),
+        WEIR_HTTP_ROUTE("GET", "/files/{path*}",
+                        demo->root != NULL ? weir_http_files : have_no_files,
+                        .user_data = demo->root),
+        WEIR_HTTP_ROUTE("GET", "/sse", send_ticks),
+        WEIR_HTTP_ROUTE("GET", "/ws", open_ws_echo),
+        WEIR_HTTP_ROUTE("GET", "/metrics", weir_metrics_route),
+        WEIR_HTTP_ROUTES_END};
 
     _Static_assert(sizeof(routes) <= sizeof(demo->routes), "ROUTES_MAX");
     memcpy(demo->routes, routes, sizeof(routes));

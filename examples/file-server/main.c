@@ -26,8 +26,9 @@ static int serve_folder(const struct settings *settings, const char *folder, boo
         status = serve_http(
             settings,
             WEIR_HTTP_SERVER_OPTIONS(.routes = (const weir_http_route[]){
-                                         {"GET", "/{path*}", weir_http_files, .user_data = root},
-                                         {0},
+                                         WEIR_HTTP_ROUTE("GET", "/{path*}", weir_http_files,
+                                                         .user_data = root),
+                                         WEIR_HTTP_ROUTES_END,
                                      }));
     weir_http_files_root_release(root); /* NULL is ignored */
     return status;

@@ -21,7 +21,9 @@ static void greet(weir_http_exchange *exchange, void *user_data)
     weir_http_respond_bytes(exchange, 200, "text/plain; charset=utf-8", name.data, name.length);
 }
 
-static const weir_http_route routes[] = {{"GET", "/", hello}, {"GET", "/hello/{name}", greet}, {0}};
+static const weir_http_route routes[] = {WEIR_HTTP_ROUTE("GET", "/", hello),
+                                         WEIR_HTTP_ROUTE("GET", "/hello/{name}", greet),
+                                         WEIR_HTTP_ROUTES_END};
 
 int main(int argc, char **argv)
 {

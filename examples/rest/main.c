@@ -140,12 +140,13 @@ static void on_delete(weir_http_exchange *exchange, void *user_data)
 }
 
 /* doc:begin routes */
-static const weir_http_route routes[] = {{"GET", "/notes", on_list, .group = &blocking},
-                                         {"POST", "/notes", on_add, .group = &blocking},
-                                         {"GET", "/notes/{id}", on_find, .group = &blocking},
-                                         {"PUT", "/notes/{id}", on_change, .group = &blocking},
-                                         {"DELETE", "/notes/{id}", on_delete, .group = &blocking},
-                                         {0}};
+static const weir_http_route routes[] = {
+    WEIR_HTTP_ROUTE("GET", "/notes", on_list, .group = &blocking),
+    WEIR_HTTP_ROUTE("POST", "/notes", on_add, .group = &blocking),
+    WEIR_HTTP_ROUTE("GET", "/notes/{id}", on_find, .group = &blocking),
+    WEIR_HTTP_ROUTE("PUT", "/notes/{id}", on_change, .group = &blocking),
+    WEIR_HTTP_ROUTE("DELETE", "/notes/{id}", on_delete, .group = &blocking),
+    WEIR_HTTP_ROUTES_END};
 /* doc:end */
 
 static int open_database(const char *path)

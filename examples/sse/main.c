@@ -121,8 +121,9 @@ static void subscribe(weir_http_exchange *exchange, void *user_data)
 }
 /* doc:end */
 
-static const weir_http_route routes[] = {
-    {"GET", "/", show_page}, {"GET", "/events", subscribe}, {0}};
+static const weir_http_route routes[] = {WEIR_HTTP_ROUTE("GET", "/", show_page),
+                                         WEIR_HTTP_ROUTE("GET", "/events", subscribe),
+                                         WEIR_HTTP_ROUTES_END};
 
 int main(int argc, char **argv)
 {

@@ -116,10 +116,11 @@ static void receive(weir_http_exchange *exchange, void *user_data)
         on_upload, user_data);
 }
 
-static const weir_http_route routes[] = {
-    {"GET", "/", show_form},
-    {"POST", "/upload", receive, .streaming = true, .group = &disk, .max_content = MAX_CONTENT},
-    {0}};
+static const weir_http_route routes[] = {WEIR_HTTP_ROUTE("GET", "/", show_form),
+                                         WEIR_HTTP_ROUTE("POST", "/upload", receive,
+                                                         .streaming = true, .group = &disk,
+                                                         .max_content = MAX_CONTENT),
+                                         WEIR_HTTP_ROUTES_END};
 /* doc:end */
 
 int main(int argc, char **argv)

@@ -106,8 +106,9 @@ static void enter(weir_http_exchange *exchange, void *user_data)
     }
 }
 
-static const weir_http_route routes[] = {
-    {"GET", "/", show_page}, {"GET", "/rooms/{room}", enter}, {0}};
+static const weir_http_route routes[] = {WEIR_HTTP_ROUTE("GET", "/", show_page),
+                                         WEIR_HTTP_ROUTE("GET", "/rooms/{room}", enter),
+                                         WEIR_HTTP_ROUTES_END};
 
 int main(int argc, char **argv)
 {

@@ -47,7 +47,8 @@ static void open_echo(weir_http_exchange *exchange, void *user_data)
     (void)weir_ws_accept(exchange, WEIR_WS_OPTIONS(.init = add_echo, .deflate = deflate));
 }
 
-static const weir_http_route routes[] = {{"GET", "/{path*}", open_echo}, {0}};
+static const weir_http_route routes[] = {WEIR_HTTP_ROUTE("GET", "/{path*}", open_echo),
+                                         WEIR_HTTP_ROUTES_END};
 /* doc:end */
 
 int main(int argc, char **argv)

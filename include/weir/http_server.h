@@ -69,10 +69,47 @@ typedef struct weir_http_route {
     bool encoded_slashes;     /* "{name*}" accepts "%2F"; its value has "/" instead */
 } weir_http_route;
 
+/*
+ * An element of a table of routes: method, path, handler, and further members by name. So compilers
+ * do not warn about those that are left out. In C++ before C++20, further members are user_data
+ * alone, by position.
+ *
+ *      static const weir_http_route routes[] = {
+ *          WEIR_HTTP_ROUTE("GET", "/", hello),
+ *          WEIR_HTTP_ROUTE("POST", "/upload", receive, .user_data = &uploads, .streaming = true),
+ *          WEIR_HTTP_ROUTES_END};
+ */
+#if !defined(__cplusplus) || __cplusplus >= 202002L
+#define WEIR_HTTP_ROUTE(route_method, route_path, ...)                            \
+    WEIR_ELEMENT(weir_http_route, .method = (route_method), .path = (route_path), \
+                 .handler = __VA_ARGS__)
+#define WEIR_HTTP_ROUTES_END WEIR_ELEMENT(weir_http_route, .method = NULL)
+#else
+/*
+ * WEIR_HTTP_ROUTE without designated initializers. Private.
+ * Thread: any.
+ */
+static inline weir_http_route weir__http_route(const char *method, const char *path,
+                                               weir_http_handler_fn *handler,
+                                               void *user_data = NULL)
+{
+    weir_http_route route = weir_http_route();
+
+    route.method = method;
+    route.path = path;
+    route.handler = handler;
+    route.user_data = user_data;
+    return route;
+}
+#define WEIR_HTTP_ROUTE(...) weir__http_route(__VA_ARGS__)
+#define WEIR_HTTP_ROUTES_END weir_http_route()
+#endif
+
 /* --- exchanges: the request ------------------------------------------------------------------- */
 
 /*
- * Retains or releases a reference. NULL is ignored by release.
+ * Retains or releases a reference. NULL is ignored by release. A handler borrows its exchange: it
+ * releases only what it has retained. Debug builds assert that.
  * Thread: any; the first retain, the handler's.  Takes: exchange (release).
  */
 WEIR_API weir_http_exchange *weir_http_exchange_retain(weir_http_exchange *exchange);

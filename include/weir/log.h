@@ -89,6 +89,20 @@ WEIR_API const char *weir_log_level_name(enum weir_log_level level);
 WEIR_API void weir_log_write(enum weir_log_level level, const char *subsystem, const char *object,
                              const char *format, ...) WEIR_PRINTF(4, 5);
 
+/* How often one kind of message is logged: static, and initialized to zeroes. Private. */
+typedef struct weir_log_limit {
+    uint64_t private_words[4];
+} weir_log_limit;
+
+/*
+ * As weir_log_write, at most ten times in ten seconds; the next message reports how many were
+ * suppressed. DEBUG and TRACE are not limited. For messages that a peer can cause.
+ * Thread: any.  Keeps: limit.  Lends until it returns: everything else.
+ */
+WEIR_API void weir_log_write_limited(weir_log_limit *limit, enum weir_log_level level,
+                                     const char *subsystem, const char *object, const char *format,
+                                     ...) WEIR_PRINTF(5, 6);
+
 #ifdef __cplusplus
 }
 #endif

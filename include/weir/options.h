@@ -44,4 +44,19 @@ template <typename type> static inline type weir__default_options()
 #define WEIR_OPTIONS(type, ...) (&(const type){.size = sizeof(type), __VA_ARGS__})
 #endif
 
+/* An element of a table with the given members, without warnings about the others. Not for C++
+ * before C++20. */
+#ifdef __cplusplus
+#define WEIR_ELEMENT(type, ...) \
+    type                        \
+    {                           \
+        __VA_ARGS__             \
+    }
+#else
+#define WEIR_ELEMENT(type, ...) \
+    {                           \
+        __VA_ARGS__             \
+    }
+#endif
+
 #endif

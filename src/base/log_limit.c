@@ -5,10 +5,14 @@
  */
 #include "base/log_limit.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "os/clock.h"
+
+#define MESSAGE_SIZE 448 /* of 511, so that the note is not cut off */
 
 static _Atomic uint32_t current_epoch = 1;
 
@@ -64,4 +68,26 @@ bool weir__log_admit(weir__log_limit *limit, enum weir_log_level level, weir__lo
         (void)snprintf(ret_note->text, sizeof(ret_note->text),
                        " (%" PRId64 " similar messages suppressed)", suppressed);
     return suppressed >= 0;
+}
+
+_Static_assert(sizeof(weir__log_limit) <= sizeof(weir_log_limit) &&
+                   _Alignof(weir__log_limit) <= _Alignof(weir_log_limit),
+               "there is room");
+
+void weir_log_write_limited(weir_log_limit *limit, enum weir_log_level level, const char *subsystem,
+                            const char *object, const char *format, ...)
+{
+    int saved_errno = errno;
+    char message[MESSAGE_SIZE];
+    weir__log_note note;
+    va_list arguments;
+
+    if (!weir__log_admit((weir__log_limit *)(void *)limit, level, &note))
+        return;
+    va_start(arguments, format);
+    if (vsnprintf(message, sizeof(message), format, arguments) < 0)
+        message[0] = '\0';
+    va_end(arguments);
+    weir_log_write(level, subsystem, object, "%s%s", message, note.text);
+    errno = saved_errno;
 }

@@ -115,9 +115,9 @@ static bool read_one(int descriptor, int pid, weir__notified *notified)
     if (sender_of(&message) == pid)
         note(text, notified);
     else
-        weir__warn("restart", "-",
-                   "ignored a notification from process %d, which is not the new process",
-                   sender_of(&message));
+        weir__warn_limited("restart", "-",
+                           "ignored a notification from process %d, which is not the new process",
+                           sender_of(&message));
     return true;
 }
 

@@ -14,11 +14,12 @@ int weir__transport_parse(const char *text, weir_address *ret_address)
     int err = weir_address_parse(text, ret_address);
 
     if (err == -EINVAL)
-        weir__error("bootstrap", text,
-                    "not an address: expected 127.0.0.1:8007, [::1]:8007 or the like; only clients "
-                    "accept names such as example.org:80");
+        weir__error_limited(
+            "bootstrap", text,
+            "not an address: expected 127.0.0.1:8007, [::1]:8007 or the like; only clients "
+            "accept names such as example.org:80");
     else if (err < 0)
-        weir__error("bootstrap", text, "not an address: %s", weir_error_text(err));
+        weir__error_limited("bootstrap", text, "not an address: %s", weir_error_text(err));
     return err;
 }
 
@@ -55,9 +56,9 @@ static const struct row *find(enum weir_kind kind, const weir_address *address)
             return row;
         is_known = true;
     }
-    weir__error("bootstrap", weir_address_format(address, text, sizeof(text)),
-                is_known ? "no transport of this kind for such an address"
-                         : "no transport for such an address");
+    weir__error_limited("bootstrap", weir_address_format(address, text, sizeof(text)),
+                        is_known ? "no transport of this kind for such an address"
+                                 : "no transport for such an address");
     return NULL;
 }
 

@@ -30,7 +30,7 @@ static void close_descriptor(int descriptor, uint32_t flags)
     if (err == 0)
         return;
     (void)snprintf(name, sizeof(name), "%d", descriptor);
-    weir__warn("file_range", name, "close failed: %s", weir_error_text(err));
+    weir__warn_limited("file_range", name, "close failed: %s", weir_error_text(err));
 }
 
 static int check(int descriptor, int64_t offset, int64_t length, uint32_t flags)

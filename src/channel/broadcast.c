@@ -388,8 +388,8 @@ static bool may_begin(const weir_channel_group *group, const weir_promise *done)
     if (done == NULL || !weir_promise_is_done(done))
         return true;
     if (!weir_promise_is_cancelled(done))
-        weir__error("channel_group", weir_channel_group_name(group),
-                    "an operation was started with a promise that is already complete");
+        weir__error_limited("channel_group", weir_channel_group_name(group),
+                            "an operation was started with a promise that is already complete");
     return false;
 }
 

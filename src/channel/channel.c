@@ -489,8 +489,8 @@ static __attribute__((noinline, cold)) void log_complete_promise(weir_channel *c
 {
     char name[WEIR__CHANNEL_LOG_NAME_SIZE];
 
-    weir__error("channel", weir__channel_log_name(channel, name),
-                "an operation was started with a promise that is already complete");
+    weir__error_limited("channel", weir__channel_log_name(channel, name),
+                        "an operation was started with a promise that is already complete");
 }
 
 bool weir__channel_may_begin(weir_channel *channel, weir_promise *done)

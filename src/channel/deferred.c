@@ -153,8 +153,8 @@ static void post(weir_channel *channel, bool after_turn)
         return;
     if (weir__executor_post(weir_executor_global(), &channel->deferred_task, WEIR__NOW) == 0)
         return;
-    weir__error("channel", "-",
-                "no executor takes the deferred task: running it on the current thread");
+    weir__error_limited("channel", "-",
+                        "no executor takes the deferred task: running it on the current thread");
     on_deferred_task(channel, 0);
 }
 

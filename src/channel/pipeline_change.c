@@ -97,8 +97,8 @@ static void on_change(weir_channel *channel, weir__posted_call *call, int status
         complete(call->done, status);
     }
     if (status < 0 && call->done == NULL)
-        weir__warn("pipeline", change->position.anchor,
-                   "a change posted by another thread failed: %s", weir_error_text(status));
+        weir__warn_limited("pipeline", change->position.anchor,
+                           "a change posted by another thread failed: %s", weir_error_text(status));
     weir__free(change);
 }
 

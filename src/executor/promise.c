@@ -322,8 +322,9 @@ static void queue_notification(weir_promise *promise)
         return;
     if (weir__executor_post(weir_executor_global(), &promise->notification, WEIR__NOW) == 0)
         return;
-    weir__error("promise", "-",
-                "no executor accepts the notification; listeners run on the completing thread");
+    weir__error_limited(
+        "promise", "-",
+        "no executor accepts the notification; listeners run on the completing thread");
     on_notification(promise, 0);
 }
 

@@ -282,9 +282,9 @@ static int start_watched(weir_executor *loop, const weir_child_options *options,
     int err = start(options, &child->process);
 
     if (err < 0) {
-        weir__warn("child", options->argv[0], "cannot be started: %s%s", weir_error_text(err),
-                   err == -ENOSYS ? " (pidfd_open needs Linux 5.3, and a filter that allows it)"
-                                  : "");
+        weir__warn_limited(
+            "child", options->argv[0], "cannot be started: %s%s", weir_error_text(err),
+            err == -ENOSYS ? " (pidfd_open needs Linux 5.3, and a filter that allows it)" : "");
         return err;
     }
     err = watch_process(loop, child);

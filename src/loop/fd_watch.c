@@ -165,8 +165,9 @@ static void report(weir_fd_watch *watch, int err)
     const weir_fd_watch_options *options = &watch->options;
 
     if (err < 0 && err != WEIR_ECANCELED)
-        weir__warn("fd_watch", weir_executor_name(watch->loop),
-                   "descriptor %d is no longer watched: %s", watch->descriptor, explain(err));
+        weir__warn_limited("fd_watch", weir_executor_name(watch->loop),
+                           "descriptor %d is no longer watched: %s", watch->descriptor,
+                           explain(err));
     if (options->closed != NULL)
         options->closed(watch, err, options->user_data);
     if (err < 0)

@@ -662,13 +662,21 @@ static void deliver_polled(weir__io_handle *handle, unsigned events)
         handle->owner->polled(handle, events);
 }
 
-WEIR__NO_STACK_PROTECTOR void weir__readiness_deliver(weir__io_handle *handle, unsigned events)
+static inline void deliver_ready(weir__io_handle *handle, unsigned events)
 {
     if ((events & WRITABLE) != 0)
         deliver_writable(handle);
     if ((events & READABLE) != 0 && weir__io_is_attached(handle))
         deliver_readable(handle, events);
-    if ((handle->wants & WEIR__IO_POLL) != 0)
+}
+
+/* Events that led to a read are not those of a poll that the owner has started in it. */
+WEIR__NO_STACK_PROTECTOR void weir__readiness_deliver(weir__io_handle *handle, unsigned events)
+{
+    uint8_t wants = handle->wants;
+
+    deliver_ready(handle, events);
+    if ((wants & handle->wants & WEIR__IO_POLL) != 0)
         deliver_polled(handle, events);
     weir__readiness_watch(handle);
 }
@@ -681,5 +689,6 @@ void weir__readiness_pending(weir__io_handle *handle, unsigned pending)
         events |= POLLOUT;
     if ((pending & WEIR__IO_PENDING_READ) != 0)
         events |= handle->edge ? POLLIN | POLLRDHUP : POLLIN;
-    weir__readiness_deliver(handle, events);
+    deliver_ready(handle, events);
+    weir__readiness_watch(handle);
 }

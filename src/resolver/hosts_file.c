@@ -156,7 +156,7 @@ static void refresh(weir__hosts *hosts)
     if (err == 0)
         replace(hosts, &version, text, length);
     else
-        weir__warn("resolver", hosts->path, "cannot be read: %s", weir_error_text(err));
+        weir__warn_limited("resolver", hosts->path, "cannot be read: %s", weir_error_text(err));
 }
 
 size_t weir__hosts_find(weir__hosts *hosts, const char *host, weir_address *ret_addresses,

@@ -262,8 +262,8 @@ void weir__lookup_post(weir__resolver_worker *worker)
     err = weir__executor_post(worker->executor, &worker->task, WEIR__NOW);
     if (err == 0)
         return;
-    weir__warn("resolver", weir_executor_name(worker->executor), "cannot look up: %s",
-               weir_error_text(err));
+    weir__warn_limited("resolver", weir_executor_name(worker->executor), "cannot look up: %s",
+                       weir_error_text(err));
     stop_worker(worker, err);
     weir_resolver_release(base);
 }

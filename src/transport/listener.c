@@ -174,8 +174,8 @@ static void on_failed(weir__io_handle *handle, int err)
 
     listener->lost = true;
     weir__io_detach(handle);
-    weir__warn("listener", place_of(listener, place, sizeof(place)),
-               "the loop has lost the socket, retrying: %s", weir_error_text(err));
+    weir__warn_limited("listener", place_of(listener, place, sizeof(place)),
+                       "the loop has lost the socket, retrying: %s", weir_error_text(err));
     weir__channel_nonfatal_error(&listener->channel, err, "the loop has lost the socket; retrying");
 }
 

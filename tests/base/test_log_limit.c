@@ -4,6 +4,8 @@
  */
 #include "base/log_limit.h"
 
+#include <string.h>
+
 #include "base/log.h"
 #include "os/thread.h"
 #include "support/test.h"
@@ -145,4 +147,34 @@ TEST(log_limit, counts_exactly_within_a_period_of_many_threads)
     assert_int_equal(admitted, COUNT - 1);
     left_out += weir__log_limit_take(&limit, START_NS + PERIOD_NS);
     assert_int_equal(left_out, THREADS * TRIES - (COUNT - 1));
+}
+
+/* ---- messages ---- */
+
+static char last_message[512];
+static unsigned messages;
+
+static void keep_message(void *user_data, enum weir_log_level level, const char *subsystem,
+                         const char *object, const char *message)
+{
+    (void)user_data, (void)level, (void)subsystem, (void)object;
+    strcpy(last_message, message);
+    messages++;
+}
+
+TEST(log_limit, limits_messages_of_a_kind)
+{
+    messages = 0;
+    weir_log_set(keep_message, NULL);
+    for (int i = 0; i < 1000; i++) {
+        static weir_log_limit limit;
+
+        weir_log_write_limited(&limit, WEIR_LOG_WARN, "test", NULL, "%d is too much", i);
+    }
+    assert_int_equal(messages, COUNT);
+    assert_string_equal(last_message, "9 is too much");
+    for (int i = 0; i < 2 * COUNT; i++) {
+        weir__warn_limited("test", "-", "another kind");
+    }
+    assert_int_equal(messages, 2 * COUNT);
 }

@@ -64,6 +64,7 @@ void count_message(void *count, enum weir_log_level, const char *, const char *,
 
 void use_log()
 {
+    static weir_log_limit limit;
     int messages = 0;
 
     weir_log_set([](void *, enum weir_log_level, const char *, const char *, const char *) {},
@@ -73,7 +74,8 @@ void use_log()
     EXPECT(std::strcmp(weir_log_level_name(WEIR_LOG_WARN), "WARN") == 0);
     EXPECT(weir_log_add_listener(count_message, &messages) == 0);
     weir_log_write(WEIR_LOG_ERROR, "api", nullptr, "%s", "heard by the listener");
-    EXPECT(weir_log_remove_listener(count_message, &messages) == 0 && messages == 1);
+    weir_log_write_limited(&limit, WEIR_LOG_ERROR, "api", nullptr, "%s", "heard, too");
+    EXPECT(weir_log_remove_listener(count_message, &messages) == 0 && messages == 2);
     EXPECT(weir_log_dropped() == 0);
     weir_log_set_level(WEIR_LOG_WARN);
     weir_log_set(nullptr, nullptr);
@@ -1056,6 +1058,7 @@ void use_channel(weir_channel *channel)
     weir_channel_fire_event(channel, weir_msg_retain(weir_event_input_closed()));
     weir_channel_fire_event(channel, weir_msg_retain(weir_event_input_drained()));
     weir_channel_fire_event(channel, weir_msg_retain(weir_event_output_closed()));
+    weir_channel_fire_event(channel, weir_msg_retain(weir_event_hangup()));
     weir_channel_bind(channel, &address, nullptr);
     weir_channel_connect(channel, &address, nullptr, nullptr);
     weir_channel_register(channel, weir_channel_executor(channel), nullptr);

@@ -329,13 +329,13 @@ struct site : connection {
     site(const char *method, weir_http_handler_fn *handler, void *user_data = nullptr,
          bool streaming = false)
     {
-        weir_http_route routes[2] = {};
+#pragma GCC diagnostic push
+#pragma GCC diagnostic error "-Wmissing-field-initializers"
+        weir_http_route routes[] = {WEIR_HTTP_ROUTE(method, "/{path*}", handler, user_data),
+                                    WEIR_HTTP_ROUTES_END};
+#pragma GCC diagnostic pop
         weir_http_router *router = nullptr;
 
-        routes[0].method = method;
-        routes[0].path = "/{path*}";
-        routes[0].handler = handler;
-        routes[0].user_data = user_data;
         routes[0].streaming = streaming;
         EXPECT(weir_http_router_create(routes, &router) == 0);
         EXPECT(weir_http1_server_add(pipeline(), nullptr) == 0);

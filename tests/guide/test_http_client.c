@@ -77,7 +77,7 @@ static void greet(weir_http_exchange *exchange, void *user_data)
     weir_http_respond_text(exchange, weir_buf_readable(content) > 0 ? 201 : 200, "hello\n");
 }
 
-static const weir_http_route routes[] = {{"*", "/", greet}, {0}};
+static const weir_http_route routes[] = {WEIR_HTTP_ROUTE("*", "/", greet), WEIR_HTTP_ROUTES_END};
 
 static weir_http_server *start(char *url, size_t size)
 {

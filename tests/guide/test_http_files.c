@@ -20,7 +20,8 @@ static int serve(const char *folder, const char *address, weir_http_files_root *
 
     if (!err) {
         const weir_http_route routes[] = {
-            {"GET", "/static/{path*}", weir_http_files, .user_data = *ret_root}, {0}};
+            WEIR_HTTP_ROUTE("GET", "/static/{path*}", weir_http_files, .user_data = *ret_root),
+            WEIR_HTTP_ROUTES_END};
 
         err = weir_http_server_start(WEIR_HTTP_SERVER_OPTIONS(.address = address, .routes = routes),
                                      ret_server);

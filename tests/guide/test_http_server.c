@@ -65,10 +65,9 @@ static void hello(weir_http_exchange *exchange, void *user_data)
 static weir_group *blocking; /* created before the server starts */
 
 static const weir_http_route routes[] = {
-    {.method = "GET", .path = "/hello", .handler = hello},
-    {.method = "GET", .path = "/users/{id}", .handler = show_user},
-    {.method = "GET", .path = "/slow", .handler = hello, .group = &blocking}, /* it may block */
-    {0}};
+    WEIR_HTTP_ROUTE("GET", "/hello", hello), WEIR_HTTP_ROUTE("GET", "/users/{id}", show_user),
+    WEIR_HTTP_ROUTE("GET", "/slow", hello, .group = &blocking), /* it may block */
+    WEIR_HTTP_ROUTES_END};
 /* doc:end */
 
 /* doc:begin options */
@@ -85,7 +84,7 @@ static int start(weir_http_access_log *log, weir_http_server **ret_server)
 /* doc:end */
 
 static const weir_http_route later_routes[] = {
-    {.method = "GET", .path = "/later", .handler = later, .user_data = NULL}, {0}};
+    WEIR_HTTP_ROUTE("GET", "/later", later, .user_data = NULL), WEIR_HTTP_ROUTES_END};
 
 /* Sends a request on a connection of its own, and expects the last line of the response. */
 static void assert_answer(weir_http_server *server, const char *request, const char *status,

@@ -100,9 +100,8 @@ static void download(weir_http_exchange *exchange, void *user_data)
 /* doc:end */
 
 static const weir_http_route routes[] = {
-    {.method = "PUT", .path = "/upload", .handler = upload, .streaming = true},
-    {.method = "GET", .path = "/download", .handler = download},
-    {0}};
+    WEIR_HTTP_ROUTE("PUT", "/upload", upload, .streaming = true),
+    WEIR_HTTP_ROUTE("GET", "/download", download), WEIR_HTTP_ROUTES_END};
 
 static weir_http_server *start(void)
 {

@@ -24,8 +24,8 @@ static void greet(weir_http_exchange *exchange, void *user_data)
     weir_http_respond_text(exchange, 200, text);
 }
 
-static const weir_http_route routes[] = {
-    {.method = "GET", .path = "/greet/{name}", .handler = greet}, {0}};
+static const weir_http_route routes[] = {WEIR_HTTP_ROUTE("GET", "/greet/{name}", greet),
+                                         WEIR_HTTP_ROUTES_END};
 /* doc:end */
 
 /* doc:begin request */

@@ -20,8 +20,9 @@ static void hello(weir_http_exchange *exchange, void *user_data)
 }
 
 /* doc:begin route */
-static const weir_http_route routes[] = {
-    {"GET", "/hello", hello}, {"GET", "/metrics", weir_metrics_route}, {0}};
+static const weir_http_route routes[] = {WEIR_HTTP_ROUTE("GET", "/hello", hello),
+                                         WEIR_HTTP_ROUTE("GET", "/metrics", weir_metrics_route),
+                                         WEIR_HTTP_ROUTES_END};
 /* doc:end */
 
 /* doc:begin watch */
@@ -106,7 +107,8 @@ TEST(guide_watching, metrics_and_the_page)
 TEST(guide_watching, metrics_behind_a_secret)
 {
     static char secret[] = "Bearer s3cret";
-    const weir_http_route own[] = {{"GET", "/metrics", metrics_for_monitoring, secret}, {0}};
+    const weir_http_route own[] = {
+        WEIR_HTTP_ROUTE("GET", "/metrics", metrics_for_monitoring, secret), WEIR_HTTP_ROUTES_END};
     char *answer = calloc(1, ANSWER_SIZE);
     weir_http_server *server = NULL;
 

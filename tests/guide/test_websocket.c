@@ -238,11 +238,10 @@ static void open_numbers(weir_http_exchange *exchange, void *user_data)
 
 /* ---- tests ---- */
 
-static const weir_http_route routes[] = {{"GET", "/sum", open_sum},
-                                         {"GET", "/count", open_count},
-                                         {"GET", "/compressed", open_compressed},
-                                         {"GET", "/numbers", open_numbers},
-                                         {0}};
+static const weir_http_route routes[] = {
+    WEIR_HTTP_ROUTE("GET", "/sum", open_sum), WEIR_HTTP_ROUTE("GET", "/count", open_count),
+    WEIR_HTTP_ROUTE("GET", "/compressed", open_compressed),
+    WEIR_HTTP_ROUTE("GET", "/numbers", open_numbers), WEIR_HTTP_ROUTES_END};
 
 static weir_http_server *start(void)
 {

@@ -81,6 +81,27 @@ TEST_EACH_CONNECTION(tcp_hangup, is_reported_between_requested_messages)
     assert_end_events(&connection->server, "hangup");
 }
 
+/* A backend that reports edges reads on without an event. */
+TEST_EACH_CONNECTION(tcp_hangup, is_not_mistaken_for_more_data)
+{
+    connection_open(connection,
+                    &(const struct connection_options){
+                        .server = WEIR_CHANNEL_OPTIONS(.half_closure = true, .report_hangup = true,
+                                                       .read_on_demand = true, .receive_min = 10,
+                                                       .receive_initial = 10, .receive_max = 10),
+                        .client = WEIR_CHANNEL_OPTIONS(.half_closure = true)});
+    connection->server.on_read = connection_discard;
+    connection_send(&connection->client, "0123456789012345678901234567890123456789");
+    for (uint64_t i = 1; i <= 3; i++) {
+        weir_channel_request_read(connection->server.channel);
+        connection_await_received(&connection->server, 10 * i);
+        host_turn(&connection->far, 2);
+    }
+    assert_end_events(&connection->server, "");
+    end_stream(connection);
+    assert_end_events(&connection->server, "hangup");
+}
+
 TEST_EACH_CONNECTION(tcp_hangup, is_not_reported_unless_wanted)
 {
     connection_open(connection, &(const struct connection_options){

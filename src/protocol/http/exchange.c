@@ -12,6 +12,7 @@
 #include <weir/memory.h>
 
 #include "base/no_stack_protector.h"
+#include "base/refcount.h"
 #include "protocol/http/blocking_routes.h"
 #include "protocol/http/client_address.h"
 
@@ -80,6 +81,9 @@ static void free_exchange(weir_http_exchange *exchange)
     struct weir__exchange_text *text;
 
     assert(exchange->connection == NULL);
+#ifndef NDEBUG
+    atomic_store_explicit(&exchange->state, 0, memory_order_relaxed); /* for assert_is_held */
+#endif
     while ((text = exchange->decoded) != NULL) {
         exchange->decoded = text->next;
         weir_memory_free(text);
@@ -136,6 +140,42 @@ void weir__http_exchange_settle(weir_http_exchange *exchange)
         free_exchange(exchange);
 }
 
+/* In Debug builds: the exchange whose handler runs on this thread. */
+#ifndef NDEBUG
+static _Thread_local const weir_http_exchange *running;
+#endif
+
+void weir__http_exchange_run(weir_http_exchange *exchange)
+{
+    const weir_http_route *route = &exchange->route->given;
+#ifndef NDEBUG
+    const weir_http_exchange *outer = running;
+
+    running = exchange;
+#endif
+
+    route->handler(exchange, route->user_data);
+#ifndef NDEBUG
+    running = outer;
+#endif
+    weir_http_exchange_release(exchange);
+}
+
+/* While its handler runs, one user is the call: what is released must be another one. */
+static void assert_is_held(const weir_http_exchange *exchange)
+{
+#ifndef NDEBUG
+    uint32_t users =
+        atomic_load_explicit(&exchange->state, memory_order_relaxed) & WEIR__EXCHANGE_USERS;
+
+    WEIR__ASSERT_HELD(users > 0, "weir_http_exchange_release: released more often than retained");
+    WEIR__ASSERT_HELD(users > 1 || exchange != running,
+                      "weir_http_exchange_release: a handler borrows its exchange");
+#else
+    (void)exchange;
+#endif
+}
+
 weir_http_exchange *weir_http_exchange_retain(weir_http_exchange *exchange)
 {
     uint32_t before;
@@ -154,6 +194,7 @@ void weir_http_exchange_release(weir_http_exchange *exchange)
 
     if (exchange == NULL)
         return;
+    assert_is_held(exchange);
     if (!exchange->is_shared || weir_in_executor(exchange->loop)) {
         if (exchange->is_shared || exchange->connection != NULL ||
             atomic_load_explicit(&exchange->state, memory_order_relaxed) != 1)

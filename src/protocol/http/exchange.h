@@ -169,6 +169,10 @@ uint8_t *weir__http_exchange_extra(weir_http_exchange *exchange);
 /* On the loop, before another thread knows it. */
 void weir__http_exchange_share(weir_http_exchange *exchange);
 
+/* On the handler's thread: calls the handler of the route, and releases the user that the call
+ * is. */
+void weir__http_exchange_run(weir_http_exchange *exchange);
+
 /* On the loop: detaches it from its connection; frees it if it has no users. */
 void weir__http_exchange_detach(weir_http_exchange *exchange);
 
@@ -232,10 +236,6 @@ void weir__http_content_discard(weir_http_exchange *exchange);
 
 /* True if the content that is left, as far as known, is not worth reading after the response. */
 bool weir__http_content_is_long(const weir_http_exchange *exchange);
-
-/* On the handler's thread: calls the handler of the route, and releases the user that the call
- * is. */
-void weir__http_exchange_run(weir_http_exchange *exchange);
 
 /* --- exchange_response.c --- */
 

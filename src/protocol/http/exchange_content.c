@@ -22,14 +22,6 @@
 
 /* ---- the handler ---- */
 
-void weir__http_exchange_run(weir_http_exchange *exchange)
-{
-    const weir_http_route *route = &exchange->route->given;
-
-    route->handler(exchange, route->user_data);
-    weir_http_exchange_release(exchange);
-}
-
 /* Runs the handler on an executor of a group. */
 static void dispatch(weir_http_exchange *exchange, weir_group *group)
 {
@@ -50,8 +42,8 @@ static void dispatch(weir_http_exchange *exchange, weir_group *group)
         weir__http_exchange_run(exchange);
         return;
     }
-    weir__warn("http", exchange->route->given.path, "the handler cannot run: %s",
-               weir_error_text(err));
+    weir__warn_limited("http", exchange->route->given.path, "the handler cannot run: %s",
+                       weir_error_text(err));
     (void)weir_http_respond_error(exchange, 503, NULL);
     weir_http_exchange_release(exchange);
 }
@@ -209,8 +201,8 @@ void weir__http_content_piece(weir_http_exchange *exchange, weir_msg *msg)
         err = collect(exchange, msg);
         weir_msg_release(msg);
         if (err < 0) {
-            weir__warn("http", exchange->route->given.path, "the content is lost: %s",
-                       weir_error_text(err));
+            weir__warn_limited("http", exchange->route->given.path, "the content is lost: %s",
+                               weir_error_text(err));
             weir__http_exchange_refuse(exchange, 503);
         }
     }

@@ -143,7 +143,8 @@ static void set_and_check(weir_http_exchange *exchange, struct weir__exchange_ca
                           weir_http_exchange_fn *fn, void *user_data)
 {
     if (!set_callback(slot, fn, user_data)) {
-        weir__error("http", exchange->route->given.path, "no memory for a callback: aborting");
+        weir__error_limited("http", exchange->route->given.path,
+                            "no memory for a callback: aborting");
         weir_http_exchange_abort(exchange); /* which calls the one that is set */
     }
     if (fn != NULL)
@@ -250,8 +251,8 @@ void weir__http_exchange_signal(weir_http_exchange *exchange, uint32_t events)
     if (err < 0)
         err = post_events(exchange, weir_executor_global());
     if (err < 0) {
-        weir__error("http", exchange->route->given.path, "a callback was not called: %s",
-                    weir_error_text(err));
+        weir__error_limited("http", exchange->route->given.path, "a callback was not called: %s",
+                            weir_error_text(err));
         atomic_store_explicit(&exchange->events, 0, memory_order_relaxed);
     }
 }

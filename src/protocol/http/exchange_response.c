@@ -570,12 +570,13 @@ void weir__http_exchange_give_up(weir_http_exchange *exchange)
     if (exchange->connection == NULL)
         return;
     if (claim(exchange, WEIR__EXCHANGE_OPEN, WEIR__EXCHANGE_ENDED)) {
-        weir__warn("http", exchange->route->given.path,
-                   "the handler has released an exchange without a response: 500");
+        weir__warn_limited("http", exchange->route->given.path,
+                           "the handler has released an exchange without a response: 500");
         respond_instead(exchange, 500, false);
     } else if (claim(exchange, WEIR__EXCHANGE_BEGUN, WEIR__EXCHANGE_ENDED)) {
-        weir__warn("http", exchange->route->given.path,
-                   "the handler has released an exchange without the end of its response: reset");
+        weir__warn_limited(
+            "http", exchange->route->given.path,
+            "the handler has released an exchange without the end of its response: reset");
         weir__http_reset(weir_ctx_channel(exchange->ctx));
     }
 }

@@ -66,8 +66,8 @@ void weir__http_upgrade_finish(weir_ctx *ctx)
     weir_ctx_remove(ctx);
     err = upgrade.init(channel, upgrade.user_data);
     if (err < 0) {
-        weir__warn("http", "upgrade", "init failed, the connection is reset: %s",
-                   weir_error_text(err));
+        weir__warn_limited("http", "upgrade", "init failed, the connection is reset: %s",
+                           weir_error_text(err));
         weir__http_reset(channel);
     } else if (is_draining) {
         weir_fire_draining(ctx);

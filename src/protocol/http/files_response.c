@@ -102,8 +102,8 @@ static void on_sent(weir_promise *promise, void *user_data)
     char name[128];
 
     if (is_file_error(err))
-        weir__error("http_files", weir_channel_format(channel, name, sizeof(name)),
-                    "a file could not be sent: %s", weir_error_text(err));
+        weir__error_limited("http_files", weir_channel_format(channel, name, sizeof(name)),
+                            "a file could not be sent: %s", weir_error_text(err));
     if (err < 0)
         weir__http_reset(channel);
     weir_channel_release(channel);
@@ -465,11 +465,12 @@ int weir__http_files_respond_error(weir_http_files_root *root, weir_http_exchang
     case WEIR_EFULL:
     case WEIR_ECANCELED:
         if (may_log(&root->warned_at))
-            weir__warn("http_files", path, "cannot be opened now: %s", weir_error_text(err));
+            weir__warn_limited("http_files", path, "cannot be opened now: %s",
+                               weir_error_text(err));
         return weir_http_respond_error(exchange, 503, NULL);
     default:
         if (may_log(&root->failed_at))
-            weir__error("http_files", path, "cannot be opened: %s", weir_error_text(err));
+            weir__error_limited("http_files", path, "cannot be opened: %s", weir_error_text(err));
         return weir_http_respond_error(exchange, 500, NULL);
     }
 }

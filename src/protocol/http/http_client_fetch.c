@@ -6,9 +6,9 @@
 
 #include <weir/composite.h>
 #include <weir/error.h>
-#include <weir/log.h>
 #include <weir/memory.h>
 
+#include "base/log.h"
 #include "base/options.h"
 #include "protocol/http/full.h"
 #include "protocol/http/http_client.h"
@@ -265,11 +265,11 @@ static void log_failure(const weir_http_fetch_options *options, int err, const c
     char url[WEIR__HTTP_REDACTED_SIZE];
 
     if (detail[0] != '\0')
-        weir_log_write(WEIR_LOG_WARN, "http client", NULL, "%s", detail);
+        weir__warn_limited("http client", NULL, "%s", detail);
     else if (options != NULL && options->url != NULL)
-        weir_log_write(WEIR_LOG_WARN, "http client", NULL, "%s \"%s\": %s",
-                       options->method != NULL ? options->method : "GET",
-                       weir__http_redact(options->url, url), reason_of(err));
+        weir__warn_limited("http client", NULL, "%s \"%s\": %s",
+                           options->method != NULL ? options->method : "GET",
+                           weir__http_redact(options->url, url), reason_of(err));
 }
 
 int weir_http_client_fetch_sync(weir_http_client *client, const weir_http_fetch_options *options,

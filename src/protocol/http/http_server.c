@@ -18,6 +18,7 @@
 #include "protocol/http/client_address.h"
 #include "protocol/http/filters.h"
 #include "protocol/http/forwarded.h"
+#include "protocol/http/plain_refusal.h"
 #include "protocol/http/server_routes.h"
 
 #define RELEASE_TIMEOUT_NS weir_seconds(10)
@@ -40,8 +41,10 @@ struct weir_http_server {
 /* TLS, and what turns files into bytes for it. */
 static int add_tls(const weir_http_server_options *options, weir_pipeline *pipeline)
 {
-    int err = options->add_tls(pipeline, options->tls);
+    int err = weir__http_plain_refusal_add(pipeline);
 
+    if (err == 0)
+        err = options->add_tls(pipeline, options->tls);
     if (err == 0)
         err = weir_chunked_writing_add(pipeline);
     return err == 0 ? weir_file_reading_add(pipeline) : err;

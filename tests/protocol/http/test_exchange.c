@@ -11,6 +11,7 @@
 #include <weir/composite.h>
 #include <weir/error.h>
 
+#include "support/child.h"
 #include "support/executor/log_capture.h"
 #include "support/memory.h"
 #include "support/protocol/http/exchange_fixture.h"
@@ -263,6 +264,39 @@ TEST(exchange, a_write_completes_its_promise)
     weir_embedded_release(embedded);
 }
 
+#ifndef NDEBUG
+static void release_what_is_borrowed(weir_http_exchange *exchange, void *user_data)
+{
+    (void)user_data;
+    weir_http_exchange_release(exchange);
+}
+
+static void release_in_the_handler(void)
+{
+    const weir_http_route routes[] = {{"GET", "/", release_what_is_borrowed}, {0}};
+
+    exchange_put(exchange_open(routes), "GET", "/");
+}
+
+static void release_twice(void)
+{
+    struct seen seen = {0};
+    weir_embedded *embedded = exchange_open(KEEP(&seen));
+
+    exchange_put_head(embedded, "GET", "/", WEIR_HTTP_UNKNOWN_LENGTH, false);
+    exchange_put_end(embedded);
+    (void)weir_http_respond_text(seen.exchange, 200, "x");
+    weir_http_exchange_release(seen.exchange);
+    weir_http_exchange_release(seen.exchange);
+}
+
+TEST(exchange, released_too_often_fails_an_assertion)
+{
+    assert_true(child_dies_with_output(release_in_the_handler, "a handler borrows its exchange"));
+    assert_true(child_dies_with_output(release_twice, "released more often than retained"));
+}
+#endif
+
 /* ---- responses that never come ---- */
 
 static void ignore(weir_http_exchange *exchange, void *user_data)
@@ -289,6 +323,34 @@ TEST(exchange, that_is_dropped_unanswered_is_a_500)
     assert_exchange_sent(embedded, "500(22) | Internal Server Error\n | end");
     assert_int_equal(log_capture_count(WEIR_LOG_WARN), 2);
     weir_embedded_release(embedded);
+}
+
+/* Each request could be a line in the log otherwise. */
+TEST(exchange, that_fails_does_not_fill_the_log)
+{
+    weir_group *ended = NULL;
+    const weir_http_route routes[] = {
+        {"GET", "/ignored", ignore}, {"GET", "/ended", ignore, .group = &ended}, {0}};
+    weir_embedded *embedded;
+
+    assert_int_equal(
+        weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .io = WEIR_IO_NONE), &ended), 0);
+    assert_int_equal(weir_group_shutdown(ended, 0, 0), 0);
+    assert_int_equal(weir_group_await_termination(ended, weir_seconds(10)), 0);
+    embedded = exchange_open(routes);
+    log_capture_start();
+    for (int i = 0; i < 100; i++) {
+        exchange_put(embedded, "GET", "/ignored");
+        assert_exchange_sent(embedded, "500(22) | Internal Server Error\n | end");
+    }
+    assert_in_range(log_capture_count(WEIR_LOG_WARN), 10, 20); /* in one or two periods */
+    for (int i = 0; i < 100; i++) {
+        exchange_put(embedded, "GET", "/ended");
+        assert_exchange_sent(embedded, "503(20) | Service Unavailable\n | end");
+    }
+    assert_in_range(log_capture_count(WEIR_LOG_WARN), 20, 40);
+    weir_embedded_release(embedded);
+    weir_group_release(ended);
 }
 
 TEST(exchange, that_is_dropped_before_its_end_is_reset)

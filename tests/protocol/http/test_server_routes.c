@@ -21,6 +21,16 @@ static void say(weir_http_exchange *exchange, void *user_data)
 
 static char one_text[] = "one", two_text[] = "two", any_text[] = "any", more_text[] = "more";
 
+/* As users write it, whose compilers warn. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic error "-Wextra"
+#pragma GCC diagnostic error "-Wmissing-field-initializers"
+static const weir_http_route without_warnings[] = {
+    WEIR_HTTP_ROUTE("GET", "/", say, one_text),
+    WEIR_HTTP_ROUTE("POST", "/", say, .user_data = two_text, .streaming = true),
+    WEIR_HTTP_ROUTES_END};
+#pragma GCC diagnostic pop
+
 static void count(void *arg)
 {
     ++*(int *)arg;
@@ -166,4 +176,17 @@ TEST(server_routes, routes_keep_their_group)
     assert_int_equal(weir_group_shutdown(blocking, 0, weir_seconds(5)), 0);
     assert_int_equal(weir_group_await_termination(blocking, weir_seconds(5)), 0);
     weir_group_release(blocking);
+}
+
+TEST(server_routes, can_be_written_without_warnings)
+{
+    weir_http_router *router = NULL;
+
+    assert_string_equal(without_warnings[0].method, "GET");
+    assert_ptr_equal(without_warnings[0].user_data, one_text);
+    assert_true(without_warnings[1].streaming);
+    assert_ptr_equal(without_warnings[1].user_data, two_text);
+    assert_null(without_warnings[2].path);
+    assert_int_equal(weir_http_router_create(without_warnings, &router), 0);
+    weir_http_router_release(router);
 }

@@ -183,3 +183,37 @@ TEST_EACH_HOST(tls_http_server, never_selects_http_2)
     weir_tls_context_release(other);
     weir_tls_context_release(tls);
 }
+
+/* The first bytes decide, however few they are. */
+TEST_EACH_HOST(tls_http_server, answers_a_plain_request)
+{
+    static const char *const parts[] = {HTTP_LAST("/"), "G"};
+    weir_tls_context *tls = create_context(false);
+    weir_http_server *server = NULL;
+    char answer[HTTP_CALL_SIZE];
+
+    assert_int_equal(
+        weir_http_server_start(
+            WEIR_HTTP_SERVER_OPTIONS(.tls_address = "127.0.0.1:0", .tls = tls,
+                                     .add_tls = weir_tls_add, .routes = routes,
+                                     .workers = host->group,
+                                     .child_options =
+                                         WEIR_CHANNEL_OPTIONS(.close_timeout_ns = weir_ms(200))),
+            &server),
+        0);
+    log_capture_start();
+    weir_log_set_level(WEIR_LOG_INFO);
+    for (int i = 0; i < 12; i++) {
+        int peer = raw_client_connect(weir_http_server_server(server));
+
+        raw_client_send(peer, parts[i % 2]);
+        (void)http_call_receive(peer, answer);
+        assert_contains(answer, "HTTP/1.1 400 Bad Request\r\n");
+        assert_contains(answer, "\r\n\r\na plain HTTP request to a port with TLS\n");
+        raw_client_close(peer);
+    }
+    weir_http_server_release(server);
+    weir_log_set_level(WEIR_LOG_WARN);
+    assert_true(log_capture_count(WEIR_LOG_INFO) > 0);
+    weir_tls_context_release(tls);
+}

@@ -579,7 +579,8 @@ static int serve(const struct settings *settings, weir_http_server_options *opti
     const weir_http1_options http1 = {.size = sizeof(http1),
                                       .head_timeout_ns = weir_ms(settings->head_ms),
                                       .idle_timeout_ns = weir_ms(settings->idle_ms),
-                                      .min_rate = settings->min_rate};
+                                      .min_rate = settings->min_rate,
+                                      .keep_half_closed = true}; /* as those of peers.py */
     weir_http_server *server;
     int err;
 
