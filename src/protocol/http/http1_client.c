@@ -152,7 +152,7 @@ static int frame(struct client *client, weir_http_response *response,
         return -400;
     }
     client->switches = status == 101 || (kind == TO_CONNECT && status >= 200 && status < 300);
-    client->closes = !ret_framing->is_persistent;
+    client->closes = !ret_framing->is_persistent || (kind == TO_CONNECT && !client->switches);
     if (client->switches) {
         ret_framing->content = WEIR__HTTP1_NO_CONTENT;
         response->head.content_length = 0;

@@ -139,6 +139,7 @@ TEST(http1_response, to_connect_is_followed_by_a_tunnel)
 {
     assert_read("CONNECT", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n\x16\x03 bytes",
                 "200 OK 1.1 {Content-Length: 5} 0|end|(\x16\x03 bytes)");
-    assert_read("CONNECT", "HTTP/1.1 407 No\r\nContent-Length: 2\r\n\r\nno",
+    assert_read("CONNECT",
+                "HTTP/1.1 407 No\r\nContent-Length: 2\r\n\r\nnoHTTP/1.1 200 OK\r\n\r\nbytes",
                 "407 No 1.1 {Content-Length: 2} 2|(no)|end");
 }

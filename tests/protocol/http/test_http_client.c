@@ -906,6 +906,11 @@ TEST(http_client, rejects_wrong_options)
     assert_int_equal(weir_http_client_create(WEIR_HTTP_CLIENT_OPTIONS(.group = group), &client),
                      -ENOTSUP);
     weir_group_release(group);
+    assert_int_equal(
+        weir_group_create(WEIR_GROUP_OPTIONS(.io = WEIR_IO_BLOCKING, .threads = 1), &group), 0);
+    assert_int_equal(weir_http_client_create(WEIR_HTTP_CLIENT_OPTIONS(.group = group), &client),
+                     -ENOTSUP);
+    weir_group_release(group);
 }
 
 TEST(http_client, is_closed_with_a_group_that_cannot_start_its_thread)

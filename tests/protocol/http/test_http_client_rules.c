@@ -12,9 +12,13 @@
 #include <string.h>
 #include <strings.h>
 
+#include <weir/clock.h>
 #include <weir/error.h>
 
 #include "os/clock.h"
+#include "support/executor/group.h"
+#include "support/executor/log_capture.h"
+#include "support/executor/run_on_thread.h"
 #include "support/protocol/http/client_fixture.h"
 #include "support/protocol/http/scripted_server.h"
 #include "support/test.h"
@@ -77,6 +81,8 @@ static struct fetched fetch(struct pair *pair, const char *method, const char *c
     weir_buf_release(buf);
     return fetched;
 }
+
+static const char *waited_for; /* by wait_here */
 
 static void await_connections(const struct pair *pair, unsigned count)
 {
@@ -382,7 +388,93 @@ TEST_EACH_LOOP(http_client_rules, streamed_content_is_not_sent_again)
     send_again(host, true, true, WEIR_ECLOSED);
 }
 
+TEST_EACH_LOOP(http_client_rules, a_half_answered_request_is_not_sent_again)
+{
+    const struct scripted_reply half = {.text = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf",
+                                        .action = SCRIPTED_RESET};
+
+    assert_true(repeat(host, half, "GET").err < 0);
+}
+
+TEST_EACH_LOOP(http_client_rules, a_get_that_was_a_post_is_sent_again)
+{
+    struct pair pair;
+
+    open_pair(&pair, host, REPLIES({.text = MOVED("302", "/b")}, LOST, {.text = OK(3, "two")}),
+              NULL);
+    assert_string_equal(fetch(&pair, "POST", NULL, "some").content, "two");
+    assert_int_equal(pair.server.requests, 3);
+    close_pair(&pair);
+}
+
 /* ---- limits ---- */
+
+TEST_EACH_LOOP(http_client_rules, the_head_has_a_limit_of_its_own)
+{
+    struct pair pair;
+    struct fetched fetched;
+
+    open_pair(
+        &pair, host, REPLIES({.text = ""}),
+        WEIR_HTTP_CLIENT_OPTIONS(.head_timeout_ns = weir_ms(1), .connect_timeout_ns = WEIR_OFF));
+    fetched = client_get(pair.client, pair.url);
+    assert_int_equal(fetched.err, -ETIMEDOUT);
+    assert_non_null(strstr(fetched.detail, ": response head: "));
+    close_pair(&pair);
+}
+
+/* A server that does not know status 100. */
+TEST_EACH_LOOP(http_client_rules, content_waits_for_100_one_second)
+{
+    const char *const fields[] = {"Expect", "100-continue", NULL};
+    struct host stepped = *host;
+    weir_manual_clock *clock = NULL;
+    weir_promise *promise = NULL;
+    weir_buf *content = NULL;
+    struct pair pair;
+
+    assert_int_equal(weir_manual_clock_create(weir_seconds(1), &clock), 0);
+    assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .io = host->backend->io,
+                                                          .clock = weir_manual_clock_clock(clock)),
+                                       &stepped.group),
+                     0);
+    open_pair(&pair, host, REPLIES({.text = "", .at_head = true}, {.text = OK(2, "ok")}), NULL);
+    client_close(pair.client);
+    pair.client = client_open(&stepped, NULL);
+    assert_int_equal(weir_buf_create_from("some\r\n\r\n", 8, &content), 0);
+    assert_int_equal(weir_http_client_fetch(
+                         pair.client,
+                         WEIR_HTTP_FETCH_OPTIONS(.method = "PUT", .url = pair.url, .fields = fields,
+                                                 .content = weir_buf_msg(content)),
+                         &promise),
+                     0);
+    while (pair.server.requests == 0)
+        (void)sched_yield();
+    assert_int_equal(weir_manual_clock_advance(clock, weir_ms(1001)), 0);
+    assert_string_equal(client_await(promise).content, "ok");
+    assert_string_equal(pair.server.last, "some\r\n\r\n");
+    weir_buf_release(content);
+    client_close(pair.client);
+    end_group(stepped.group);
+    weir_manual_clock_release(clock);
+    scripted_server_close(&pair.server);
+}
+
+TEST_EACH_LOOP(http_client_rules, a_fetch_takes_16_mib)
+{
+    enum { LENGTH = (16 << 20) + 1 };
+    char *reply = malloc(LENGTH + 128);
+    struct pair pair;
+    int head;
+
+    assert_non_null(reply);
+    head = snprintf(reply, 128, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", LENGTH);
+    memset(reply + head, 'x', LENGTH);
+    open_pair(&pair, host, REPLIES({.text = reply, .length = (size_t)head + LENGTH}), NULL);
+    assert_int_equal(client_get(pair.client, pair.url).err, WEIR_ETOOLONG);
+    close_pair(&pair);
+    free(reply);
+}
 
 TEST_EACH_LOOP(http_client_rules, few_calls_wait_for_a_connection)
 {
@@ -482,6 +574,9 @@ TEST_EACH_LOOP(http_client_rules, an_application_that_does_not_read_has_time)
     assert_int_equal(streamed.ends.calls, 0);
     weir_http_call_read(call);
     assert_true(call_counter_await_for(&streamed.pieces, 1, TEST_TIMEOUT_NS));
+    for (end_ns = weir__monotonic_now() + weir_ms(20); weir__monotonic_now() < end_ns;)
+        host_turn(host, 1);
+    assert_int_equal(streamed.ends.calls, 0);
     weir_http_call_read(call);
     assert_true(call_counter_await_for(&streamed.ends, 1, TEST_TIMEOUT_NS));
     assert_int_equal(streamed.err, 0);
@@ -490,7 +585,167 @@ TEST_EACH_LOOP(http_client_rules, an_application_that_does_not_read_has_time)
     close_pair(&pair);
 }
 
+/* ---- writing ---- */
+
+TEST_EACH_LOOP(http_client_rules, content_behind_the_end_is_dropped)
+{
+    struct streamed streamed = {0};
+    weir_http_request *request = NULL;
+    weir_http_call *call = NULL;
+    weir_promise *done = NULL;
+    weir_buf *content = NULL;
+    struct pair pair;
+
+    open_pair(&pair, host, REPLIES({.text = OK(2, "ok")}), NULL);
+    assert_int_equal(weir_http_request_create("PUT", pair.url, &request), 0);
+    assert_int_equal(weir_http_request_set_content_length(request, 0), 0);
+    assert_int_equal(weir_promise_create(host->loop, &done), 0);
+    assert_int_equal(weir_buf_create_from("some", 4, &content), 0);
+    assert_int_equal(weir_http_client_send(pair.client, request,
+                                           weir_buf_msg(weir_buf_retain(content)),
+                                           WEIR_HTTP_CALL_OPTIONS(.stream_content = true), &call),
+                     -EINVAL);
+    assert_int_equal(weir_http_request_create("PUT", pair.url, &request), 0);
+    assert_int_equal(weir_http_request_set_content_length(request, WEIR_HTTP_UNKNOWN_LENGTH), 0);
+    assert_int_equal(weir_http_client_send(pair.client, request, NULL,
+                                           WEIR_HTTP_CALL_OPTIONS(.stream_content = true,
+                                                                  .events = &streamed_events,
+                                                                  .user_data = &streamed),
+                                           &call),
+                     0);
+    assert_true(call_counter_await_for(&streamed.writables, 1, TEST_TIMEOUT_NS));
+    assert_int_equal(weir_http_call_end(call, NULL), 0);
+    assert_int_equal(weir_http_call_write(call, weir_buf_msg(content), done), 0);
+    assert_true(call_counter_await_for(&streamed.ends, 1, TEST_TIMEOUT_NS));
+    assert_int_equal(streamed.err, 0);
+    assert_int_equal(weir_promise_await(done, TEST_TIMEOUT_NS), 0);
+    if (weir_promise_result(done) != 0) /* the response was quicker */
+        assert_int_equal(weir_promise_result(done), WEIR_ECLOSED);
+    weir_promise_release(done);
+    weir_http_call_release(call);
+    close_pair(&pair);
+}
+
+/* ---- loops ---- */
+
+static weir_executor *loop_of_call(weir_http_client *client, const char *url)
+{
+    weir_http_request *request = NULL;
+    weir_http_call *call = NULL;
+    weir_executor *loop;
+
+    assert_int_equal(weir_http_request_create("GET", url, &request), 0);
+    assert_int_equal(weir_http_client_send(client, request, NULL, NULL, &call), 0);
+    loop = weir_http_call_executor(call);
+    weir_http_call_release(call);
+    return loop;
+}
+
+struct caller {
+    weir_http_client *client;
+    weir_executor *loop;
+};
+
+static void call_here(void *arg)
+{
+    struct caller *caller = arg;
+
+    caller->loop = loop_of_call(caller->client, "http://127.0.0.1:1/");
+}
+
+TEST(http_client_rules, calls_run_on_the_loop_of_their_caller_or_of_their_origin)
+{
+    weir_group *group = NULL;
+    struct caller caller = {0};
+    const weir_executor *first = NULL;
+    bool differ = false;
+    char url[64];
+
+    assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.threads = 4), &group), 0);
+    assert_int_equal(
+        weir_http_client_create(WEIR_HTTP_CLIENT_OPTIONS(.group = group), &caller.client), 0);
+    for (size_t i = 0; i < 4; i++) {
+        run_on_executor(weir_group_at(group, i), call_here, &caller);
+        assert_ptr_equal(caller.loop, weir_group_at(group, i));
+    }
+    for (int i = 1; i < 64; i++) {
+        (void)snprintf(url, sizeof(url), "http://127.0.0.%d:1/", i);
+        first = i == 1 ? loop_of_call(caller.client, url) : first;
+        differ |= loop_of_call(caller.client, url) != first;
+        assert_ptr_equal(loop_of_call(caller.client, url), loop_of_call(caller.client, url));
+    }
+    assert_true(differ);
+    client_close(caller.client);
+    end_group(group);
+}
+
+/* Otherwise the shutdown would wait for them until its timeout. */
+TEST_EACH_LOOP(http_client_rules, idle_connections_do_not_delay_a_shutdown)
+{
+    struct host other;
+    struct pair pair;
+    weir_http_client *client;
+
+    host_open(&other, (enum backend_id)(host->backend - backends));
+    open_pair(&pair, host, REPLIES({.text = OK(2, "ok")}), NULL);
+    client = client_open(&other, NULL);
+    assert_int_equal(client_get(client, pair.url).err, 0);
+    assert_int_equal(weir_group_shutdown(other.group, 0, weir_seconds(3600)), 0);
+    assert_int_equal(weir_group_await_termination(other.group, TEST_TIMEOUT_NS), 0);
+    client_close(client);
+    host_close(&other);
+    close_pair(&pair);
+}
+
+static void wait_here(void *client)
+{
+    weir_http_full *full = NULL;
+    char url[256];
+
+    (void)snprintf(url, sizeof(url), "%s", waited_for);
+    assert_int_equal(
+        weir_http_client_fetch_sync(client, WEIR_HTTP_FETCH_OPTIONS(.url = url), &full), -EDEADLK);
+}
+
+TEST_EACH_LOOP(http_client_rules, a_fetch_that_cannot_wait_is_cancelled)
+{
+    struct pair pair;
+
+    log_capture_start();
+    open_pair(&pair, host, REPLIES({.text = ""}), NULL);
+    waited_for = pair.url;
+    run_on_executor(host->loop, wait_here, pair.client);
+    while (client_stats(pair.client).failed == 0)
+        (void)sched_yield();
+    assert_int_equal(client_stats(pair.client).calls, 0);
+    close_pair(&pair);
+}
+
 /* ---- options ---- */
+
+TEST_EACH_LOOP(http_client_rules, a_fetch_has_its_executor_and_trailers)
+{
+    weir_promise *promise = NULL;
+    weir_span sum;
+    struct pair pair;
+
+    open_pair(&pair, host,
+              REPLIES({.text = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+                               "5\r\nhello\r\n0\r\nX-Sum: 42\r\n\r\n"}),
+              NULL);
+    assert_int_equal(
+        weir_http_client_fetch(pair.client,
+                               WEIR_HTTP_FETCH_OPTIONS(.url = pair.url, .executor = host->loop),
+                               &promise),
+        0);
+    assert_ptr_equal(weir_promise_executor(promise), host->loop);
+    assert_int_equal(weir_promise_await(promise, TEST_TIMEOUT_NS), 0);
+    sum =
+        weir_http_headers_get_named(weir_http_full_trailers(weir_promise_value(promise)), "X-Sum");
+    assert_true(weir_span_equal(sum, weir_span_of_text("42")));
+    weir_promise_release(promise);
+    close_pair(&pair);
+}
 
 TEST_EACH_LOOP(http_client_rules, a_fetch_has_limits_of_its_own)
 {

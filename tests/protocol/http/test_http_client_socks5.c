@@ -128,6 +128,37 @@ TEST(http_client_socks5, authenticates_with_a_password)
     weir_embedded_release(e);
 }
 
+TEST(http_client_socks5, takes_a_user_without_a_password)
+{
+    weir_embedded *e = open_tunnel("a", "user");
+
+    EXPECT("\5\1\2");
+    RECEIVE("\5\2");
+    EXPECT("\1\4user\0");
+    weir_embedded_release(e);
+}
+
+TEST(http_client_socks5, rejects_what_is_too_long)
+{
+    weir_embedded *e = NULL;
+    char userinfo[2 * 255 + 3], host[257];
+
+    assert_int_equal(weir_embedded_create(NULL, &e), 0);
+    memset(userinfo, 'u', sizeof(userinfo));
+    memset(host, 'h', sizeof(host));
+    host[256] = '\0';
+    for (int i = 0; i < 2; i++) { /* the user, the password */
+        userinfo[i == 0 ? 256 : 2] = ':';
+        assert_int_equal(weir__http_socks5_add(weir_embedded_pipeline(e), "a", 443,
+                                               weir_span_of(userinfo, i == 0 ? 258 : 260)),
+                         -EINVAL);
+    }
+    assert_int_equal(
+        weir__http_socks5_add(weir_embedded_pipeline(e), host, 443, weir_span_of(NULL, 0)),
+        -EINVAL);
+    weir_embedded_release(e);
+}
+
 TEST(http_client_socks5, reads_answers_byte_by_byte)
 {
     static const char answers[] = "\5\2\1\0\5\0\0\4"
