@@ -55,9 +55,10 @@ int sim_write_bytes(weir_ctx *ctx, uint64_t stream, uint64_t position, size_t le
 size_t sim_check_bytes(weir_msg *msg, uint64_t stream, uint64_t position, const char *reader);
 
 /*
- * Adds a handler, behind one that checks what is true of every stream (watch.c). For channels over
- * TCP; the first handler of both ends.
+ * Adds a handler that checks what is true of every stream (tests/sim/programs/watch.c), and the
+ * same with a handler of the program behind it. For channels over TCP; the first of both ends.
  */
+int sim_watch(weir_pipeline *pipeline);
 int sim_add(weir_channel *channel, const weir_handler *handler);
 
 /* Before each world. */

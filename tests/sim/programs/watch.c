@@ -213,16 +213,21 @@ static const weir_handler watch = {
     .request_read = on_request_read,
 };
 
-int sim_add(weir_channel *channel, const weir_handler *handler)
+int sim_watch(weir_pipeline *pipeline)
 {
-    weir_pipeline *pipeline = weir_channel_pipeline(channel);
     int err = 0;
 
     if (!has_check) {
         err = weir_sim_check(weir__sim, check_all, NULL);
         has_check = err == 0;
     }
-    if (err == 0)
-        err = weir_pipeline_add_last(pipeline, &watch, NULL);
+    return err < 0 ? err : weir_pipeline_add_last(pipeline, &watch, NULL);
+}
+
+int sim_add(weir_channel *channel, const weir_handler *handler)
+{
+    weir_pipeline *pipeline = weir_channel_pipeline(channel);
+    int err = sim_watch(pipeline);
+
     return err < 0 ? err : weir_pipeline_add_last(pipeline, handler, NULL);
 }
