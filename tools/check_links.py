@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fails when a page links to a missing file of the repository or to a missing heading."""
+"""Fails when a page links to a missing file of the repository or to a missing heading, or when a
+chapter of the guide does not end with a link to the next one, the last to the table of contents."""
 import re
 import sys
 
@@ -26,8 +27,17 @@ def problem(page, link):
     return ""
 
 
+def endings(chapters):
+    """What each chapter of the guide lacks at its end."""
+    for chapter, following in zip(chapters, [*chapters[1:], None]):
+        name = following.name if following else "README.md"
+        last = chapter.read_text().rstrip().splitlines()[-1]
+        if f"]({name})" not in last or (following and not last.startswith("Next: [")):
+            yield f"{shown(chapter)}: does not end with a link to {name}"
+
+
 def main():
-    problems = []
+    problems = list(endings(sorted(ROOT.glob("docs/guide/[0-9]*.md"))))
     for page in [*ROOT.glob("*.md"), *source.files(".md", under=["docs", *source.OURS])]:
         links = LINK.findall(FENCED.sub("", page.read_text()))
         found = (problem(page, link) for link in links if "://" not in link)

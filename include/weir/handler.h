@@ -59,7 +59,8 @@ typedef struct weir_handler {
     void (*read)(weir_ctx *ctx, weir_msg *msg);    /* takes msg; a listener reads channels */
     void (*read_complete)(weir_ctx *ctx);          /* nothing left to read for now */
     void (*event)(weir_ctx *ctx, weir_msg *event); /* takes event: user's, or weir_event_... */
-    void (*writability)(weir_ctx *ctx);            /* weir_ctx_is_writable has changed */
+    void (*writability)(weir_ctx *ctx);            /* weir_ctx_is_writable has changed: may be
+                                                      called within a write or a flush */
     void (*error)(weir_ctx *ctx, int err, const char *detail); /* detail may be NULL */
     void (*draining)(weir_ctx *ctx); /* the group shuts down: finish, then close */
 

@@ -166,7 +166,8 @@ typedef struct weir_http_call_events {
     /* weir_http_call_is_writable has become true. */
     void (*writable)(weir_http_call *call, void *user_data);
     /* The response is complete, with err 0, or the call has failed. `detail` names the method, the
-     * URL and the phase: "GET http://example.org/: connect: connection refused". */
+     * URL and the phase: "GET http://example.org/: connect: connection refused". May be called
+     * within a function of the call, such as weir_http_call_write, if that fails on the loop. */
     void (*end)(weir_http_call *call, int err, const char *detail, void *user_data);
     void *reserved[3];
 } weir_http_call_events;
@@ -237,7 +238,8 @@ WEIR_API void weir_http_call_read(weir_http_call *call);
 
 /*
  * Writes a piece of streamed content. `done`, which may be NULL, completes when it has been sent.
- * Before there is a connection the pieces are queued.
+ * Before there is a connection the pieces are queued. On the loop of the call, `end` may run before
+ * this returns: do not use after it what `end` frees.
  * Thread: any.  Takes: msg.  Keeps: done.  Fails: -EINVAL (not streamed), -ENOMEM; `done` then
  * fails, too.
  */

@@ -25,7 +25,10 @@
     X(POOL_CLOSED, "a pool hands out a connection that is closed")                   \
     X(POOL_NO_MEMORY, "a pool leaks memory when it cannot connect")                  \
     X(DRAIN, "a connection that drains does not wait for its handlers")              \
-    X(RING_UNBOUNDED, "a ring goes on receiving what is not delivered")
+    X(RING_UNBOUNDED, "a ring goes on receiving what is not delivered")              \
+    X(LOST_TAIL, "a half close does not send what waits for room")                   \
+    X(LOW_MARK, "a channel that has sent enough stays unwritable")                   \
+    X(NOT_RESUMED, "a socket that has room again is not written to")
 /* clang-format on */
 
 #define WEIR__PLANTED_ELEMENT(name, text) WEIR__PLANTED_##name,

@@ -40,6 +40,7 @@ struct receiver {
     weir_channel *channel; /* retained */
     weir_executor *executor;
     bool is_counted; /* its marks count the message */
+    size_t here;     /* first of a loop of this thread: the number of its receivers */
 };
 
 struct broadcast {
@@ -316,20 +317,24 @@ static size_t gather_batch(struct receiver *receivers, size_t count)
     return length;
 }
 
+/* The calling thread may have several loops, which it drives in turn. The others come first. */
 static void dispatch(struct broadcast *broadcast)
 {
-    struct batch here = {.broadcast = broadcast}, batch = {.broadcast = broadcast};
+    struct batch batch = {.broadcast = broadcast, .msg = broadcast->operation.msg};
 
-    batch.msg = here.msg = broadcast->operation.msg;
     for (size_t first = 0; first < broadcast->count; first += batch.count) {
         batch.receivers = &broadcast->receivers[first];
         batch.count = gather_batch(batch.receivers, broadcast->count - first);
         if (weir__in_executor(batch.receivers->executor))
-            here = batch;
+            batch.receivers->here = batch.count;
         else if (!post_batch(&batch))
             apply_batch(&batch);
     }
-    apply_batch(&here);
+    for (size_t i = 0; i < broadcast->count; i++) {
+        batch.receivers = &broadcast->receivers[i];
+        batch.count = batch.receivers->here;
+        apply_batch(&batch);
+    }
 }
 
 /* Collects the members that match, retained. The match function is user code, so no lock is

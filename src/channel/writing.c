@@ -44,6 +44,8 @@ static void shut_output(weir_channel *channel)
 static void send_rest(weir_channel *channel)
 {
     weir__outbound_flush(channel);
+    if (WEIR__PLANTED(LOST_TAIL) && !weir__channel_has(channel, WEIR__OUTPUT_LENT))
+        weir__outbound_fail_flushed(channel, WEIR_ECLOSED, NULL);
     if (weir__outbound_has_flushed(&channel->outbound) && !WEIR__PLANTED(HALF_CLOSE))
         weir__channel_resume_sending(channel);
     else if (weir__channel_phase(channel) == WEIR__OPEN &&
@@ -213,7 +215,9 @@ void weir__channel_maybe_writable(weir_channel *channel)
 void weir__channel_writable(weir_channel *channel, int err)
 {
     channel->flags &= ~(uint32_t)(WEIR__OUTPUT_FULL | WEIR__OUTPUT_LENT);
-    if (err == 0)
+    if (err == 0 && WEIR__PLANTED(NOT_RESUMED))
+        channel->flags |= WEIR__OUTPUT_FULL;
+    else if (err == 0)
         weir__channel_resume_sending(channel);
     else if (weir__channel_phase(channel) < WEIR__CLOSING)
         fail_output(channel, err);

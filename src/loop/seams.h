@@ -11,7 +11,9 @@
 
 #include "base/memory.h"
 #include "loop/io.h"
+#include "os/backtrace.h"
 #include "os/random.h"
+#include "os/symbol.h"
 #include "os/system.h"
 #include "os/virtual_os.h"
 
@@ -32,6 +34,13 @@ typedef struct weir__seams {
     void (*random_init)(weir__random *random, uint64_t seed);
     uint64_t (*random_next)(weir__random *random);
     uint64_t (*random_below)(weir__random *random, uint64_t limit);
+
+    /* For reports of a crash: os/backtrace.h, os/symbol.h. */
+    void (*stack_take)(weir__stack_copy *copy, const void *context);
+    size_t (*stack_unwind)(const weir__stack_copy *copy, const void **ret_frames,
+                           const void **ret_functions, size_t count);
+    void (*symbol_find)(const void *address, weir__symbol *ret_symbol);
+    size_t (*symbol_describe)(const weir__symbol *symbol, char *text, size_t size);
 
     /* For a backend by readiness. */
     const weir__io_type *readiness; /* its operations: members of WEIR__READINESS_SLOTS */

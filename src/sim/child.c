@@ -290,7 +290,7 @@ int weir__sim_process_start(const weir__process_options *options, weir__process 
         weir__sim_process_free(process);
         return err;
     }
-    weir__sim_trace("spawn", process->number, self->number);
+    weir__sim_trace_named("spawn", process, "", process->number, self->number);
     err = weir__sim_process_begin(process);
     if (err < 0) {
         weir_sim_fail(weir__sim, "no memory to start %s", process->name);

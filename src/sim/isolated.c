@@ -4,7 +4,8 @@
  *
  * A child that crashes, or that runs for too long, writes what it knows from its signal handler:
  * the last events and the faults so far are in memory. Handlers must not allocate, so they write
- * the trace line by line. If not even that works, the parent makes up a result from the status.
+ * the trace line by line, and behind it the stack. If not even that works, the parent makes up a
+ * result from the status.
  */
 #include "sim/isolated.h"
 
@@ -26,7 +27,8 @@
 
 #define MAX_REAL_NS weir_seconds(30)
 #define GRACE_NS weir_seconds(5) /* for the handler of a child that runs for too long */
-#define HANDLER_STACK ((size_t)64 * 1024)
+#define HANDLER_STACK ((size_t)256 * 1024)
+#define FRAMES_MAX 40
 
 /* Parts of a result in the pipe: a header, then `length` bytes. */
 enum {
@@ -50,6 +52,7 @@ struct numbers {
 /* ---- the child ---- */
 
 static int child_pipe = -1;
+static weir__stack_copy *crash_stack; /* NULL = no memory */
 
 static void write_all(const void *bytes, size_t length)
 {
@@ -97,8 +100,31 @@ static void write_line(const char *line, void *user_data)
     write_part(PART_TRACE, "\n", 1);
 }
 
-/* Writes the result of a run that cannot continue, without allocating. */
-static void write_state(const char *failure)
+/* Of the fiber that was interrupted. Resolving names locks, and reads files: that may fail again in
+ * a process that has crashed, so everything else has been written before. */
+static void write_stack(const void *context)
+{
+    const weir__seams *seams = weir__sim->seams;
+    const void *frames[FRAMES_MAX], *functions[FRAMES_MAX];
+    char line[256], text[200];
+    weir__symbol symbol;
+    size_t count;
+
+    if (crash_stack == NULL || context == NULL)
+        return;
+    seams->stack_take(crash_stack, context);
+    count = seams->stack_unwind(crash_stack, frames, functions, FRAMES_MAX);
+    for (size_t i = 0; i < count; i++) {
+        seams->symbol_find(frames[i], &symbol);
+        (void)seams->symbol_describe(&symbol, text, sizeof(text));
+        (void)snprintf(line, sizeof(line), "  #%zu %s", i, text);
+        write_line(line, NULL);
+    }
+}
+
+/* Writes the result of a run that cannot continue, without allocating. `context` is that of a
+ * signal handler; NULL = there is none. */
+static void write_state(const char *failure, const void *context)
 {
     const weir_sim *sim = weir__sim;
     weir_sim_result result = {0};
@@ -108,6 +134,7 @@ static void write_state(const char *failure)
     write_part(PART_FAILURE, failure, strlen(failure));
     if (sim->trace != NULL)
         weir__sim_trace_each(write_line, NULL);
+    write_stack(context);
     result.hash = sim->hash;
     result.events = sim->event_total;
     result.steps = sim->steps;
@@ -136,22 +163,23 @@ static const char *signal_name(int number)
     }
 }
 
-static void on_crash(int number)
+static void on_crash(int number, siginfo_t *info, void *context)
 {
     char text[96];
 
+    (void)info;
     if (number == SIGALRM)
         (void)snprintf(text, sizeof(text), "no end: the run takes too much real time");
     else
         (void)snprintf(text, sizeof(text), "crash: signal %d (%s)", number, signal_name(number));
-    write_state(text);
+    write_state(text, context);
     _exit(1);
 }
 
 #if WEIR__SIM_ASAN
 static void on_sanitizer_report(void)
 {
-    write_state("crash: the sanitizer has reported an error, see stderr");
+    write_state("crash: the sanitizer has reported an error, see stderr", NULL);
 }
 #endif
 
@@ -160,12 +188,14 @@ static void install_handlers(void)
 {
     static const int crashes[] = {SIGABRT, SIGALRM, SIGTRAP, SIGFPE, SIGILL, SIGSEGV, SIGBUS};
     const size_t count = WEIR__SIM_ASAN ? 3 : sizeof(crashes) / sizeof(crashes[0]); /* it reports */
-    struct sigaction action = {.sa_handler = on_crash, .sa_flags = SA_ONSTACK | SA_RESETHAND};
+    struct sigaction action = {.sa_sigaction = on_crash,
+                               .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESETHAND};
     const stack_t stack = {.ss_sp = malloc(HANDLER_STACK), .ss_size = HANDLER_STACK};
 
 #if WEIR__SIM_ASAN
     __sanitizer_set_death_callback(on_sanitizer_report);
 #endif
+    crash_stack = malloc(sizeof(*crash_stack));
     if (stack.ss_sp == NULL || sigaltstack(&stack, NULL) < 0)
         return;
     (void)sigfillset(&action.sa_mask);

@@ -245,10 +245,12 @@ int weir_sim_set_link(weir_sim_host *a, weir_sim_host *b, const weir_sim_network
 void weir_sim_partition(weir_sim_host *a, weir_sim_host *b, bool separated)
 {
     weir__sim_link *link = get_link(a, b);
+    char names[WEIR__SIM_TRACE_TEXT_MAX];
 
     if (link == NULL)
         return;
-    weir__sim_trace(separated ? "separate" : "connect", a->number, b->number);
+    (void)snprintf(names, sizeof(names), "%s and %s", a->name, b->name);
+    weir__sim_trace_named(separated ? "separate" : "connect", NULL, names, a->number, b->number);
     if (separated)
         link->separations++;
     else if (link->separations > 0)

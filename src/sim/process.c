@@ -108,7 +108,7 @@ static void process_main(void *arg)
     process->has_ended = true;
     weir__sim_files_end(process);
     weir__sim_pidfds_changed(process);
-    weir__sim_trace("process ends", process->number, (uint64_t)-process->result);
+    weir__sim_trace_named("process ends", process, "", process->number, (uint64_t)-process->result);
     if (process->result < 0 && !process->is_dying)
         weir_sim_fail(weir__sim, "process %s failed: %s", process->name,
                       weir_error_text(process->result));
@@ -212,7 +212,7 @@ static void deliver(weir_sim_process *process, int number)
 
 void weir__sim_process_signal(weir_sim_process *process, int number)
 {
-    weir__sim_trace("signal", process->number, (uint64_t)number);
+    weir__sim_trace_named("signal", process, "", process->number, (uint64_t)number);
     if (!process->has_ended)
         deliver(process, number);
 }
@@ -233,7 +233,7 @@ void weir__sim_process_kill(weir_sim_process *process)
 {
     if (process->has_ended || process->is_dying)
         return;
-    weir__sim_trace("kill", process->number, 0);
+    weir__sim_trace_named("kill", process, "", process->number, 0);
     process->is_dying = true;
     weir__sim_files_kill(process);
     weir__sim_pidfds_changed(process);
@@ -261,7 +261,7 @@ static void on_restart(weir__sim_event *event)
     process->restart_ns = dead->restart_ns;
     process->generation = dead->generation + 1;
     dead->successor = process;
-    weir__sim_trace("restart", process->number, process->generation);
+    weir__sim_trace_named("restart", process, "", process->number, process->generation);
     if (weir__sim_process_begin(process) < 0)
         weir_sim_fail(weir__sim, "no memory to restart %s", process->name);
     wake_joiners(dead);
@@ -299,20 +299,20 @@ void weir__sim_processes_die(void)
 
 void weir_sim_host_stop(weir_sim_host *host)
 {
-    weir__sim_trace("stop host", host->number, ++host->stops);
+    weir__sim_trace_named("stop host", NULL, host->name, host->number, ++host->stops);
 }
 
 void weir_sim_host_continue(weir_sim_host *host)
 {
     if (host->stops > 0)
         host->stops--;
-    weir__sim_trace("continue host", host->number, host->stops);
+    weir__sim_trace_named("continue host", NULL, host->name, host->number, host->stops);
 }
 
 void weir_sim_step_clock(weir_sim_host *host, int64_t delta_ns)
 {
     host->clock_offset_ns += delta_ns;
-    weir__sim_trace("step clock", host->number, (uint64_t)delta_ns);
+    weir__sim_trace_named("step clock", NULL, host->name, host->number, (uint64_t)delta_ns);
 }
 
 /* ---- disks ---- */
@@ -334,7 +334,7 @@ int weir_sim_disk_append(const void *bytes, size_t length)
     }
     memcpy(host->disk + host->disk_length, bytes, length);
     host->disk_length += length;
-    weir__sim_trace("disk", host->number, length);
+    weir__sim_trace_named("disk", NULL, host->name, host->number, length);
     return 0;
 }
 

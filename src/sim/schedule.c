@@ -223,7 +223,7 @@ static void run_others(void)
     sim->now_ns += SWITCH_NS + (int64_t)weir__sim_below(SWITCH_JITTER_NS);
     next = next_fiber();
     if (next != self) {
-        weir__sim_trace("run", next->number, sim->runnable_count);
+        weir__sim_trace_named("run", next->process, next->name, next->number, sim->runnable_count);
         sim->current = next;
         weir__sim_fiber_switch(self, next);
     }
@@ -283,7 +283,7 @@ weir__sim_fiber *weir__sim_fiber_start(weir_sim_process *process, const char *na
     weir__list_init(&fiber->wait_link);
     weir__list_append(&weir__sim->fibers, &fiber->link);
     add_runnable(fiber);
-    weir__sim_trace("start", fiber->number, process->number);
+    weir__sim_trace_named("start", process, fiber->name, fiber->number, process->number);
     return fiber;
 }
 
@@ -303,7 +303,7 @@ void weir__sim_fiber_main(void)
     self->fn(self->arg);
     weir_locals_remove_all();
 
-    weir__sim_trace("end", self->number, 0);
+    weir__sim_trace_named("end", self->process, self->name, self->number, 0);
     self->state = WEIR__SIM_ENDED;
     weir__sim_process_leave(self->process);
     weir__list_remove(&self->link);

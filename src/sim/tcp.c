@@ -23,6 +23,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,6 +61,7 @@ enum {
 struct connection {
     weir__list link;
     uint64_t number;
+    char name[64];                  /* for the trace */
     struct direction directions[2]; /* [i]: what end i writes */
     struct tcp *ends[2];            /* NULL: closed */
     weir_sim_host *hosts[2];
@@ -204,7 +206,7 @@ static void lose_reset(struct direction *direction)
     struct connection *connection = direction->connection;
     unsigned from = index_of(direction);
 
-    weir__sim_trace("reset is lost", connection->number, 1 - from);
+    weir__sim_trace_named("reset is lost", NULL, connection->name, connection->number, 1 - from);
     if (direction->reset_is_answer && connection->ends[1 - from] != NULL)
         weir__sim_event_add(&direction->reset, weir__sim->now_ns + RETRY_NS, on_reset);
     else
@@ -224,7 +226,7 @@ static void on_reset(weir__sim_event *event)
         lose_reset(direction);
         return;
     }
-    weir__sim_trace("reset", connection->number, 1 - from);
+    weir__sim_trace_named("reset", NULL, connection->name, connection->number, 1 - from);
     direction->end_arrived = true;
     fail_end(connection, 1 - from, is_half_closed ? EPIPE : ECONNRESET);
     free_if_unused(connection);
@@ -291,7 +293,7 @@ static void retry(struct direction *direction)
         direction->stuck_since_ns = weir__sim->now_ns;
     left_ns = direction->stuck_since_ns + limit_ns - weir__sim->now_ns;
     if (left_ns <= 0) {
-        weir__sim_trace("timeout", connection->number, from);
+        weir__sim_trace_named("timeout", NULL, connection->name, connection->number, from);
         fail_end(connection, from, ETIMEDOUT);
         free_if_unused(connection);
         return;
@@ -327,7 +329,8 @@ static void on_segment(weir__sim_event *event)
     }
     direction->retry_ns = 0;
     direction->stuck_since_ns = 0;
-    weir__sim_trace("arrive", connection->number * 2 + from, direction->sent - direction->arrived);
+    weir__sim_trace_named("arrive", NULL, connection->name, connection->number * 2 + from,
+                          direction->sent - direction->arrived);
     if (is_refused(direction)) {
         direction->sent = direction->arrived; /* it is not acknowledged */
         direction->end_sent = false;
@@ -427,7 +430,7 @@ static void retry_handshake(struct connection *connection, weir__sim_event_fn *f
     end_ns = limit_ns == WEIR_NEVER ? WEIR_NEVER : connection->begun_ns + limit_ns;
     if (now_ns >= end_ns || connection->tries >= SYN_TRIES) {
         connection->state = FAILED;
-        weir__sim_trace("timeout", connection->number, 0);
+        weir__sim_trace_named("timeout", NULL, connection->name, connection->number, 0);
         drop_half_open(connection);
         fail_end(connection, 0, ETIMEDOUT);
         free_if_unused(connection);
@@ -449,11 +452,12 @@ static void on_syn(weir__sim_event *event)
     listener = (struct tcp *)weir__sim_find_bound(connection->hosts[1], &connection->addresses[1],
                                                   SOCK_STREAM, &connection->addresses[0]);
     if (listener != NULL && listener->waiting > listener->max_waiting) {
-        weir__sim_trace("syn is dropped", connection->number, listener->waiting);
+        weir__sim_trace_named("syn is dropped", NULL, connection->name, connection->number,
+                              listener->waiting);
         retry_handshake(connection, on_syn);
         return;
     }
-    weir__sim_trace("syn", connection->number, listener != NULL);
+    weir__sim_trace_named("syn", NULL, connection->name, connection->number, listener != NULL);
     if (listener == NULL || !add_to_backlog(listener, connection))
         answer_syn(connection, ECONNREFUSED);
     else
@@ -475,7 +479,8 @@ static void on_syn_answer(weir__sim_event *event)
         return;
     }
     connection->state = ESTABLISHED;
-    weir__sim_trace("established", connection->number, client != NULL);
+    weir__sim_trace_named("established", NULL, connection->name, connection->number,
+                          client != NULL);
     if (client != NULL) {
         client->is_connecting = false;
         client->is_connected = true;
@@ -493,6 +498,17 @@ static void on_syn_answer(weir__sim_event *event)
 
 static void leave_connection(struct tcp *self);
 
+static void name_connection(struct connection *connection)
+{
+    const char *hosts[2] = {connection->hosts[0]->name, "nowhere"};
+
+    if (connection->hosts[1] != NULL)
+        hosts[1] = connection->hosts[1]->name;
+    (void)snprintf(connection->name, sizeof(connection->name), "%s:%u - %s:%u", hosts[0],
+                   weir_address_port(&connection->addresses[0]), hosts[1],
+                   weir_address_port(&connection->addresses[1]));
+}
+
 static struct connection *create_connection(struct tcp *client, const weir_address *to)
 {
     weir__sim_socket *socket = &client->base;
@@ -507,6 +523,7 @@ static struct connection *create_connection(struct tcp *client, const weir_addre
     connection->hosts[1] = weir__sim_host_of(socket->host, to);
     connection->addresses[0] = weir__sim_plain(&socket->local);
     connection->addresses[1] = *to;
+    name_connection(connection);
     connection->ends[0] = client;
     connection->state = CONNECTING;
     connection->begun_ns = weir__sim->now_ns;
@@ -540,7 +557,8 @@ static int tcp_connect(weir__sim_socket *socket, const struct sockaddr *address,
     self->is_connecting = true;
     self->error_reported = false;
     socket->peer = weir__sim_shown(socket->domain, &to);
-    weir__sim_trace("connect", connection->number, weir_address_port(&to));
+    weir__sim_trace_named("connect", NULL, connection->name, connection->number,
+                          weir_address_port(&to));
     if (connection->hosts[1] == NULL) {
         connection->hosts[1] = weir__sim->world_host;
         answer_syn(connection, EHOSTUNREACH);
@@ -594,7 +612,7 @@ static weir__sim_socket *tcp_accept(weir__sim_socket *socket, bool take)
     weir__list_remove(&child->accept_link);
     child->listener = NULL;
     self->waiting--;
-    weir__sim_trace("accept", child->connection->number, 0);
+    weir__sim_trace_named("accept", NULL, child->connection->name, child->connection->number, 0);
     return &child->base;
 }
 
@@ -624,7 +642,8 @@ static ssize_t tcp_receive(weir__sim_socket *socket, struct msghdr *message, int
         length = 1 + (size_t)weir__sim_below(length - 1);
     weir__sim_stream_read(&input->stream, message, length, (flags & MSG_PEEK) != 0);
     if ((flags & MSG_PEEK) == 0) {
-        weir__sim_trace("receive", self->connection->number * 2 + self->end, length);
+        weir__sim_trace_named("receive", NULL, self->connection->name,
+                              self->connection->number * 2 + self->end, length);
         transmit(input);
         if (input->arrived > input->stream.read && length < wanted)
             weir__sim_file_short_read(&socket->file);
@@ -664,7 +683,8 @@ static ssize_t tcp_send(weir__sim_socket *socket, const struct msghdr *message, 
         length = 1 + (size_t)weir__sim_below(length - 1);
     weir__sim_stream_write(&output->stream, message, length);
     output->written_ns = weir__sim->now_ns;
-    weir__sim_trace("send", self->connection->number * 2 + self->end, length);
+    weir__sim_trace_named("send", NULL, self->connection->name,
+                          self->connection->number * 2 + self->end, length);
     transmit(output);
     return (ssize_t)length;
 }
@@ -680,7 +700,8 @@ static int tcp_shutdown(weir__sim_socket *socket, int how)
     if (how != SHUT_RD && !self->output_shut) {
         self->output_shut = true;
         output_of(self)->end_written = true;
-        weir__sim_trace("shutdown", self->connection->number * 2 + self->end, 0);
+        weir__sim_trace_named("shutdown", NULL, self->connection->name,
+                              self->connection->number * 2 + self->end, 0);
         transmit(output_of(self));
     }
     changed(self);
@@ -861,7 +882,7 @@ void weir__sim_tcp_reset_one(void)
     }
     if (found == NULL)
         return;
-    weir__sim_trace("reset by the network", found->number, 0);
+    weir__sim_trace_named("reset by the network", NULL, found->name, found->number, 0);
     fail_end(found, 0, ECONNRESET);
     fail_end(found, 1, ECONNRESET);
     found->directions[0].end_arrived = true;

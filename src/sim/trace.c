@@ -33,17 +33,52 @@ static void mix_text(const char *text)
     mix(word + count);
 }
 
-static void format(const weir__sim_trace_entry *entry, char *line)
+/* "host/process name", or what there is of it; a process with the name of its host only once. */
+static void describe(const weir_sim_process *process, const char *name, char *text, size_t size)
 {
-    (void)snprintf(line, LINE_SIZE, "%13.6f ms  %-4llu %s %s%llu %llu",
-                   (double)entry->time_ns / 1e6, (unsigned long long)entry->fiber, entry->kind,
-                   entry->text, (unsigned long long)entry->a, (unsigned long long)entry->b);
-    if (entry->text[0] != '\0')
-        (void)snprintf(line, LINE_SIZE, "%13.6f ms  %-4llu %s: %s", (double)entry->time_ns / 1e6,
-                       (unsigned long long)entry->fiber, entry->kind, entry->text);
+    bool has_host =
+        process != NULL && process->host != NULL && strcmp(process->host->name, process->name) != 0;
+
+    (void)snprintf(text, size, "%s%s%s%s%s", has_host ? process->host->name : "",
+                   has_host ? "/" : "", process != NULL ? process->name : "",
+                   process != NULL && name[0] != '\0' ? " " : "", name);
 }
 
-static void add(const char *kind, uint64_t a, uint64_t b, const char *text)
+static void format(const weir__sim_trace_entry *entry, char *line)
+{
+    char thread[64], subject[160];
+    int length;
+
+    describe(entry->process, entry->thread, thread, sizeof(thread));
+    length = snprintf(line, LINE_SIZE, "%13.6f ms  %-26s %s", (double)entry->time_ns / 1e6, thread,
+                      entry->kind);
+    if (length < 0 || length >= LINE_SIZE)
+        return;
+    line += length;
+    if (entry->is_named) {
+        describe(entry->subject, entry->text, subject, sizeof(subject));
+        (void)snprintf(line, LINE_SIZE - (size_t)length, " %s %llu", subject,
+                       (unsigned long long)entry->b);
+    } else if (entry->text[0] != '\0') {
+        (void)snprintf(line, LINE_SIZE - (size_t)length, ": %s", entry->text);
+    } else {
+        (void)snprintf(line, LINE_SIZE - (size_t)length, " %llu %llu", (unsigned long long)entry->a,
+                       (unsigned long long)entry->b);
+    }
+}
+
+static void set_thread(weir__sim_trace_entry *entry)
+{
+    const weir__sim_fiber *fiber = weir__sim->current;
+
+    entry->process = fiber != NULL ? fiber->process : NULL;
+    entry->thread[0] = '\0';
+    if (fiber != NULL)
+        (void)snprintf(entry->thread, sizeof(entry->thread), "%s", fiber->name);
+}
+
+/* Names are not part of the hash: the numbers are. */
+static void add(const weir__sim_trace_entry *event, const char *text)
 {
     weir_sim *sim = weir__sim;
     weir__sim_trace_entry *entry = &sim->trace[sim->trace_next];
@@ -52,19 +87,16 @@ static void add(const char *kind, uint64_t a, uint64_t b, const char *text)
     sim->event_total++;
     if (++sim->trace_next == sim->options.trace_length)
         sim->trace_next = 0;
+    *entry = *event;
     entry->time_ns = weir_sim_now(sim);
-    entry->fiber = sim->current != NULL ? sim->current->number : 0;
-    entry->kind = kind;
-    entry->a = a;
-    entry->b = b;
-    entry->text[0] = '\0';
+    set_thread(entry);
     if (text != NULL)
         (void)snprintf(entry->text, sizeof(entry->text), "%s", text);
     mix((uint64_t)sim->now_ns);
-    mix(entry->fiber << 32 ^ a);
-    mix(b);
-    mix_text(kind);
-    if (text != NULL)
+    mix((sim->current != NULL ? sim->current->number : 0) << 32 ^ entry->a);
+    mix(entry->b);
+    mix_text(entry->kind);
+    if (text != NULL && !entry->is_named)
         mix_text(text);
     if (sim->options.on_trace != NULL) {
         format(entry, line);
@@ -74,12 +106,21 @@ static void add(const char *kind, uint64_t a, uint64_t b, const char *text)
 
 void weir__sim_trace(const char *kind, uint64_t a, uint64_t b)
 {
-    add(kind, a, b, NULL);
+    add(&(weir__sim_trace_entry){.kind = kind, .a = a, .b = b}, NULL);
 }
 
 void weir__sim_trace_text(const char *kind, const char *text)
 {
-    add(kind, 0, 0, text);
+    add(&(weir__sim_trace_entry){.kind = kind}, text);
+}
+
+void weir__sim_trace_named(const char *kind, const weir_sim_process *process, const char *name,
+                           uint64_t a, uint64_t b)
+{
+    add(
+        &(weir__sim_trace_entry){
+            .kind = kind, .is_named = true, .subject = process, .a = a, .b = b},
+        name);
 }
 
 void weir_sim_note(weir_sim *sim, const char *text, ...)

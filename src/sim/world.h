@@ -196,8 +196,11 @@ enum {
 
 typedef struct weir__sim_trace_entry {
     int64_t time_ns;
-    uint64_t fiber;
+    const weir_sim_process *process; /* of the thread; NULL = the simulator */
+    char thread[32];
     const char *kind;
+    bool is_named;                   /* `subject` and `text` name what `a` is the number of */
+    const weir_sim_process *subject; /* NULL = no process */
     uint64_t a, b;
     char text[WEIR__SIM_TRACE_TEXT_MAX];
 } weir__sim_trace_entry;
@@ -285,6 +288,11 @@ void weir__sim_faults_end(void);
 /* Adds an event. `kind` is a constant text; `text` may be NULL. */
 void weir__sim_trace(const char *kind, uint64_t a, uint64_t b);
 void weir__sim_trace_text(const char *kind, const char *text);
+
+/* The same, of something that has a name besides its number `a`: a process, a thread of it, or
+ * something else if `process` is NULL. */
+void weir__sim_trace_named(const char *kind, const weir_sim_process *process, const char *name,
+                           uint64_t a, uint64_t b);
 
 /* Calls fn with each of the last events. Allocates nothing. */
 void weir__sim_trace_each(void (*fn)(const char *line, void *user_data), void *user_data);

@@ -332,6 +332,75 @@ TEST(guide_websocket, a_server_that_sends)
     end_group(group);
 }
 
+/* ---- to many ---- */
+
+/* doc:begin lossless */
+#define BEHIND_MAX (1024 * 1024) /* bytes that wait for a client */
+
+/* Everybody gets every message. A client that has fallen behind is disconnected instead. */
+static bool keeps_up(weir_channel *channel, void *user_data)
+{
+    (void)user_data;
+    if (weir_channel_pending_bytes(channel) < BEHIND_MAX)
+        return true;
+    weir_channel_abort(channel, NULL); /* it leaves the group */
+    return false;
+}
+
+static void send_to_all(weir_channel_group *clients, weir_buf *text)
+{
+    weir_ws_message *message;
+
+    if (weir_ws_message_create(WEIR_WS_TEXT, text, &message) == 0)
+        weir_channel_group_write_and_flush(clients, weir_ws_message_msg(message), NULL, keeps_up,
+                                           NULL);
+}
+/* doc:end */
+
+static size_t take_all(weir_embedded *embedded)
+{
+    weir_msg *msg;
+    size_t count = 0;
+
+    for (; (msg = weir_embedded_read_outbound(embedded)) != NULL; count++)
+        weir_msg_release(msg);
+    return count;
+}
+
+/* One client reads, the other pauses for a while: it loses nothing. Then it stays away. */
+TEST(guide_websocket, to_all_without_loss)
+{
+    weir_embedded *reader, *sleeper;
+    weir_channel_group *clients;
+    const char text[1000] = "";
+    size_t read = 0;
+    weir_buf *buf;
+
+    assert_int_equal(weir_embedded_create(NULL, &reader), 0);
+    assert_int_equal(weir_embedded_create(WEIR_EMBEDDED_OPTIONS(.socket_space = 1), &sleeper), 0);
+    assert_int_equal(weir_channel_group_create(NULL, &clients), 0);
+    assert_int_equal(weir_channel_group_add(clients, weir_embedded_channel(reader)), 0);
+    assert_int_equal(weir_channel_group_add(clients, weir_embedded_channel(sleeper)), 0);
+    for (int i = 0; i < 2000; i++) {
+        assert_int_equal(weir_buf_create_from(text, sizeof(text), &buf), 0);
+        send_to_all(clients, buf);
+        weir_embedded_run(reader);
+        weir_embedded_run(sleeper);
+        read += take_all(reader);
+        if (i == 499) {
+            assert_false(weir_channel_is_writable(weir_embedded_channel(sleeper)));
+            weir_embedded_make_space(sleeper, 500 * 1100);
+            assert_int_equal(take_all(sleeper), 500);
+        }
+    }
+    assert_int_equal(read, 2000);
+    assert_int_equal(weir_channel_group_size(clients), 1);
+    assert_false(weir_channel_is_open(weir_embedded_channel(sleeper)));
+    weir_channel_group_release(clients);
+    weir_embedded_release(reader);
+    weir_embedded_release(sleeper);
+}
+
 /* doc:begin embedded */
 static void assert_answers(weir_embedded *embedded, const char *number, const char *sum)
 {

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 #include <weir/weir.h>
 
 #include "base/memory.h"
+#include "os/backtrace.h"
 #include "os/system.h"
 #include "os/thread.h"
 
@@ -280,7 +282,8 @@ TEST(world, a_thread_that_is_not_joined_is_reported)
 
 /* ---- failures ---- */
 
-static int crash(weir_sim *sim, void *arg)
+/* Not inlined, static: its name is in the stack. */
+__attribute__((noinline)) static int crash(weir_sim *sim, void *arg)
 {
     weir_sim_note(sim, "before the crash");
     (void)raise(*(int *)arg);
@@ -294,6 +297,8 @@ TEST(world, a_crash_is_a_failure_with_its_trace)
         expect_failure(WEIR_SIM_OPTIONS(.seed = 1), crash, &number, "crash: signal 6 (Aborted)");
 
     assert_non_null(strstr(result.trace, "before the crash"));
+    if (weir__stack_copy_is_available())
+        assert_non_null(strstr(result.trace, " crash+0x"));
     weir_sim_result_free(&result);
     number = SIGKILL; /* without a chance to report anything */
     expect_failure_only(WEIR_SIM_OPTIONS(.seed = 1), crash, &number, "crash: signal 9");
@@ -317,6 +322,46 @@ TEST(world, the_first_failure_counts_and_has_a_trace)
     assert_null(strstr(result.trace, "note 285"));
     assert_non_null(strstr(result.trace, "note 299"));
     assert_non_null(strstr(result.trace, "FAILED: the first of 2"));
+    weir_sim_result_free(&result);
+}
+
+static int fail_to_connect(void *arg)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(99)};
+    int socket_fd = weir__sys.socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    (void)arg;
+    to.sin_addr.s_addr = htonl(0x0a000002);
+    (void)weir__sys.connect(socket_fd, (struct sockaddr *)&to, sizeof(to));
+    weir_sim_fail(weir_sim_current(), "here");
+    return 0;
+}
+
+static int fail_in_a_process(weir_sim *sim, void *arg)
+{
+    weir_sim_host *hosts[2] = {NULL};
+    weir_sim_process *process;
+
+    if (weir_sim_host_create(sim, "alpha", "10.0.0.1", &hosts[0]) < 0 ||
+        weir_sim_host_create(sim, "beta", "10.0.0.2", &hosts[1]) < 0)
+        return -ENOMEM;
+    weir_sim_partition(hosts[0], hosts[1], true);
+    weir_sim_partition(hosts[0], hosts[1], false);
+    if (weir_sim_start(hosts[0], "client", fail_to_connect, arg, &process) < 0)
+        return -ENOMEM;
+    return weir_sim_join(process);
+}
+
+TEST(world, the_trace_names_hosts_processes_and_connections)
+{
+    weir_sim_result result =
+        expect_failure(WEIR_SIM_OPTIONS(.seed = 1), fail_in_a_process, NULL, "here");
+
+    assert_non_null(strstr(result.trace, "separate alpha and beta "));
+    assert_non_null(strstr(result.trace, "start alpha/client "));
+    assert_non_null(strstr(result.trace, "ms  alpha/client "));
+    assert_non_null(strstr(result.trace, "connect alpha:"));
+    assert_non_null(strstr(result.trace, " - beta:99 "));
     weir_sim_result_free(&result);
 }
 

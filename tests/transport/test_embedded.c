@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include <weir/channel_group.h>
 #include <weir/error.h>
 #include <weir/timer.h>
 
@@ -381,4 +382,22 @@ TEST(embedded, has_the_addresses_of_its_options)
     assert_int_equal(weir_embedded_create(WEIR_EMBEDDED_OPTIONS(.remote = "nowhere"), &embedded),
                      -EINVAL);
     assert_log_contains("it is not an address");
+}
+
+/* Both loops are of this thread. */
+TEST(embedded, two_are_members_of_a_group)
+{
+    weir_embedded *members[] = {create(NULL), create(NULL)};
+    weir_channel_group *group;
+
+    assert_int_equal(weir_channel_group_create(NULL, &group), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(weir_channel_group_add(group, weir_embedded_channel(members[i])), 0);
+    weir_channel_group_write_and_flush(group, text_msg("hello"), NULL, NULL, NULL);
+    for (int i = 0; i < 2; i++) {
+        weir_embedded_run(members[i]);
+        assert_text(weir_embedded_read_outbound(members[i]), "hello");
+        weir_embedded_release(members[i]);
+    }
+    weir_channel_group_release(group);
 }

@@ -26,7 +26,7 @@ static const weir_handler echo_and_close = {.name = "echo-and-close", .read = on
 static int init_child(weir_channel *channel, void *user_data)
 {
     (void)user_data;
-    return weir_pipeline_add_last(weir_channel_pipeline(channel), &echo_and_close, NULL);
+    return sim_add(channel, &echo_and_close);
 }
 
 static int server_main(void *arg)

@@ -161,7 +161,7 @@ static const weir_handler guest_handler = {
 
 static int init_guest(weir_channel *channel, void *guest)
 {
-    int err = weir_pipeline_add_last(weir_channel_pipeline(channel), &guest_handler, NULL);
+    int err = sim_add(channel, &guest_handler);
 
     if (err == 0)
         *(unsigned *)weir_ctx_state(weir_pipeline_find(weir_channel_pipeline(channel), "guest")) =

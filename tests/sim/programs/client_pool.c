@@ -47,7 +47,7 @@ static const weir_handler server_handler = {.name = "server", .read = on_request
 static int init_child(weir_channel *channel, void *user_data)
 {
     (void)user_data;
-    return weir_pipeline_add_last(weir_channel_pipeline(channel), &server_handler, NULL);
+    return sim_add(channel, &server_handler);
 }
 
 static int server_main(void *arg)
@@ -169,7 +169,7 @@ static const weir_handler connection_handler = {
 static int init_connection(weir_channel *channel, void *user_data)
 {
     (void)user_data;
-    return weir_pipeline_add_last(weir_channel_pipeline(channel), &connection_handler, NULL);
+    return sim_add(channel, &connection_handler);
 }
 
 /* ---- users: their steps run on the first loop, the use of a channel on the channel's ---- */

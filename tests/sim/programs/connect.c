@@ -21,7 +21,7 @@ static const weir_handler closer = {.name = "closer", .active = close_at_once};
 static int init_child(weir_channel *channel, void *user_data)
 {
     (void)user_data;
-    return weir_pipeline_add_last(weir_channel_pipeline(channel), &closer, NULL);
+    return sim_add(channel, &closer);
 }
 
 static int no_handlers(weir_channel *channel, void *user_data)

@@ -62,7 +62,7 @@ static const weir_handler echo = {
 static int init_child(weir_channel *channel, void *user_data)
 {
     (void)user_data;
-    return weir_pipeline_add_last(weir_channel_pipeline(channel), &echo, NULL);
+    return sim_add(channel, &echo);
 }
 
 static int server_main(void *arg)
@@ -269,7 +269,7 @@ static int init_client(weir_channel *channel, void *user_data)
 {
     struct run *run = user_data;
     struct client *client;
-    int err = weir_pipeline_add_last(weir_channel_pipeline(channel), &client_handler, NULL);
+    int err = sim_add(channel, &client_handler);
 
     if (err < 0)
         return err;

@@ -367,7 +367,7 @@ static const weir_handler client_handler = {
 static int init_client(weir_channel *channel, void *user_data)
 {
     (void)user_data;
-    return weir_pipeline_add_last(weir_channel_pipeline(channel), &client_handler, NULL);
+    return sim_add(channel, &client_handler);
 }
 
 static int client_main(void *arg)

@@ -55,7 +55,7 @@ static const weir_handler server_handler = {.name = "server", .read = on_request
 static int init_child(weir_channel *channel, void *user_data)
 {
     (void)user_data;
-    return weir_pipeline_add_last(weir_channel_pipeline(channel), &server_handler, NULL);
+    return sim_add(channel, &server_handler);
 }
 
 static int server_main(void *arg)
@@ -142,7 +142,7 @@ static int init_attempt(weir_channel *channel, void *user_data)
 {
     struct race *race = user_data;
     struct attempt *attempt;
-    int err = weir_pipeline_add_last(weir_channel_pipeline(channel), &attempt_handler, NULL);
+    int err = sim_add(channel, &attempt_handler);
 
     if (err < 0)
         return err;

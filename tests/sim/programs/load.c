@@ -238,8 +238,10 @@ static const weir_handler closing = {
 
 static int add_frames(weir_pipeline *pipeline)
 {
-    int err = weir_length_field_add(pipeline, WEIR_LENGTH_FIELD_OPTIONS(.width = 4, .strip = 4));
+    int err = sim_watch(pipeline);
 
+    if (err == 0)
+        err = weir_length_field_add(pipeline, WEIR_LENGTH_FIELD_OPTIONS(.width = 4, .strip = 4));
     return err < 0 ? err
                    : weir_length_prepender_add(pipeline, WEIR_LENGTH_PREPENDER_OPTIONS(.width = 4));
 }

@@ -10,6 +10,7 @@
 #include <weir/log.h>
 
 #include "loop/seams.h"
+#include "sim/programs/parts.h"
 #include "sim/programs/runner.h"
 
 #ifdef WEIR_PLANTED
@@ -79,6 +80,7 @@ weir_sim_options sim_options_for(const sim_program *program, uint64_t seed,
 {
     weir_sim_options options = *WEIR_SIM_OPTIONS(.seed = seed);
 
+    sim_watch_reset();
     program->configure(seed, &options);
     options.max_real_ns = (int64_t)command->timeout * 1000000000;
     options.uring = sim_has_uring() && command->backend != SIM_READINESS &&

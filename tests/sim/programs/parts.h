@@ -54,6 +54,16 @@ int sim_write_bytes(weir_ctx *ctx, uint64_t stream, uint64_t position, size_t le
 /* Fails the run unless these are the next bytes of the stream. Returns their number. */
 size_t sim_check_bytes(weir_msg *msg, uint64_t stream, uint64_t position, const char *reader);
 
+/*
+ * Adds a handler that checks what is true of every stream (tests/sim/programs/watch.c), and the
+ * same with a handler of the program behind it. For channels over TCP; the first of both ends.
+ */
+int sim_watch(weir_pipeline *pipeline);
+int sim_add(weir_channel *channel, const weir_handler *handler);
+
+/* Before each world. */
+void sim_watch_reset(void);
+
 /* A number below `limit`; a delay of at most `max_ns`; true once in `limit` times. */
 #define sim_below(limit) ((unsigned)weir_sim_random(weir_sim_current(), (limit)))
 #define sim_delay(max_ns) ((int64_t)weir_sim_random(weir_sim_current(), (uint64_t)(max_ns)))

@@ -260,7 +260,7 @@ static const weir_handler end_handler = {
 static int add_end(weir_channel *channel, int pair, unsigned side)
 {
     struct state *state;
-    int err = weir_pipeline_add_last(weir_channel_pipeline(channel), &end_handler, NULL);
+    int err = sim_add(channel, &end_handler);
 
     if (err < 0)
         return err;
@@ -313,7 +313,7 @@ static const weir_handler held_handler = {
 
 static int init_back(weir_channel *channel, void *front)
 {
-    int err = weir_pipeline_add_last(weir_channel_pipeline(channel), &held_handler, NULL);
+    int err = sim_add(channel, &held_handler);
 
     return err < 0 ? err : relay_init_back(channel, front);
 }
@@ -331,7 +331,7 @@ static int connect_back(weir_channel *front, weir_init_fn *init, void *user_data
 
 static int init_front(weir_channel *channel, void *user_data)
 {
-    int err = weir_pipeline_add_last(weir_channel_pipeline(channel), &held_handler, NULL);
+    int err = sim_add(channel, &held_handler);
 
     return err < 0 ? err : relay_init_with(channel, connect_back, user_data);
 }

@@ -272,8 +272,10 @@ static const weir_handler server_handler = {
 static int init_session(weir_channel *channel, void *user_data)
 {
     weir_pipeline *pipeline = weir_channel_pipeline(channel);
-    int err = weir_resp_codec_add(pipeline, NULL);
+    int err = sim_watch(pipeline);
 
+    if (err == 0)
+        err = weir_resp_codec_add(pipeline, NULL);
     if (err == 0)
         err = weir_pipeline_add_last(pipeline, &server_handler, NULL);
     if (err < 0)

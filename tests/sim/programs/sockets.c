@@ -52,7 +52,7 @@ static const weir_handler answers = {
 static int init_channel(weir_channel *channel, void *user_data)
 {
     (void)user_data;
-    return weir_pipeline_add_last(weir_channel_pipeline(channel), &answers, NULL);
+    return sim_add(channel, &answers);
 }
 
 static int serve(const struct line *line)
@@ -145,7 +145,7 @@ static const weir_handler compares = {
 
 static int init_client(weir_channel *channel, void *user_data)
 {
-    int err = weir_pipeline_add_last(weir_channel_pipeline(channel), &compares, NULL);
+    int err = sim_add(channel, &compares);
 
     if (err == 0)
         *(void **)weir_ctx_state(weir_pipeline_find(weir_channel_pipeline(channel), "client")) =

@@ -61,7 +61,7 @@ static const weir_handler receiver = {
 static int init_child(weir_channel *channel, void *user_data)
 {
     (void)user_data;
-    return weir_pipeline_add_last(weir_channel_pipeline(channel), &receiver, NULL);
+    return sim_add(channel, &receiver);
 }
 
 static int server_main(void *arg)
@@ -117,7 +117,7 @@ static const weir_handler client_handler = {
 static int init_client(weir_channel *channel, void *user_data)
 {
     weir_ctx *ctx;
-    int err = weir_pipeline_add_last(weir_channel_pipeline(channel), &client_handler, NULL);
+    int err = sim_add(channel, &client_handler);
 
     if (err < 0)
         return err;
