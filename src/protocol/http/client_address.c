@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include <weir/connection_limits.h>
 #include <weir/memory.h>
@@ -128,8 +127,8 @@ static bool parse_address(weir_span text, weir_address *ret_address)
     return weir_address_parse(with_port, ret_address) == 0;
 }
 
-/* The last element that is not a trusted proxy, or the first of all if each is one. One that is no
- * address hides what is before it: then it is the proxy that has reported it. */
+/* The last element that is not a trusted proxy, or the first of all if each is one. One that is not
+ * an address hides what is before it: then it is the proxy that has reported it. */
 struct scan {
     const weir__http_trust *trust;
     weir_address found;

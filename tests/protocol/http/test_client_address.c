@@ -81,7 +81,7 @@ TEST(client_address, is_the_last_that_is_no_trusted_proxy)
                   "198.51.100.1:0");
 }
 
-/* What is no address hides what stands before it, which the client may have sent. */
+/* What is not an address hides what stands before it, which the client may have sent. */
 TEST(client_address, is_that_of_a_proxy_if_no_proxy_reports_one)
 {
     static const char *const rows[][2] = {

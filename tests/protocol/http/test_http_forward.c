@@ -19,6 +19,7 @@
 #include "support/executor/log_capture.h"
 #include "support/loop/host.h"
 #include "support/loop/sockets.h"
+#include "support/memory.h"
 #include "support/protocol/http/client_fixture.h"
 #include "support/protocol/http/http_call.h"
 #include "support/protocol/http/scripted_server.h"
@@ -722,6 +723,45 @@ TEST_EACH_LOOP(http_forward, ends_the_call_of_a_client_that_has_gone)
     assert_true(call_counter_await_for(&proxy.ends, 1, TEST_TIMEOUT_NS));
     assert_int_equal(proxy.err, WEIR_ECANCELED);
     assert_int_equal(client_stats(proxy.client).calls, 0);
+    close_proxy(&proxy);
+}
+
+static const char post[] =
+    HTTP_CALL("POST /") "Connection: close\r\nX-Forwarded-For: 192.0.2.1\r\n"
+                        "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
+
+/* The client gets an answer, or notices that it does not. */
+static bool ask_without_memory(struct proxy *proxy, unsigned n)
+{
+    int peer = raw_client_connect(weir_http_server_server(proxy->server));
+    char answer[HTTP_CALL_SIZE];
+    bool has_failed;
+
+    test_memory_fail_at(n);
+    IGNORE_RESULT(send(peer, post, strlen(post), MSG_NOSIGNAL));
+    IGNORE_RESULT(http_call_receive(peer, answer));
+    has_failed = test_memory_failed();
+    test_memory_fail_at(0);
+    raw_client_close(peer);
+    if (!has_failed)
+        assert_contains(answer, "ok\r\n");
+    return has_failed;
+}
+
+TEST_EACH_LOOP(http_forward, survives_allocation_failures)
+{
+    struct proxy proxy = {.err = 0};
+    char answer[HTTP_CALL_SIZE];
+
+    open_proxy(&proxy, host, NULL,
+               REPLIES({.text = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
+                                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+                                "2\r\nok\r\n0\r\nX-Sum: 42\r\n\r\n"}));
+    log_capture_start();
+    for (unsigned n = 1; ask_without_memory(&proxy, n); n++)
+        ;
+    http_call(proxy.server, post, answer);
+    assert_contains(answer, "ok\r\n0\r\nX-Sum: 42\r\n\r\n");
     close_proxy(&proxy);
 }
 
