@@ -162,6 +162,17 @@ static void scan_forwarded_element(struct scan *scan, weir_span element)
     scan_element(scan, weir_span_of(text, more < 0 ? 0 : length));
 }
 
+/* It knows no quotes: one that a client sends must not hide what a proxy adds. */
+static void scan_plain_line(struct scan *scan, weir_span line)
+{
+    while (line.length > 0) {
+        weir_span element = weir__http_trimmed(weir__http_cut(&line, ','));
+
+        if (element.length > 0)
+            scan_element(scan, element);
+    }
+}
+
 static struct scan scan_field(const weir__http_trust *trust, const weir_http_headers *headers,
                               enum weir_http_name name)
 {
@@ -171,13 +182,13 @@ static struct scan scan_field(const weir__http_trust *trust, const weir_http_hea
 
     if (trust->field != WEIR_HTTP_OTHER && trust->field != name)
         return scan;
-    while (weir_http_headers_next(headers, name, &index, &line))
-        while (weir__http_list_next(&line, &element)) {
-            if (name == WEIR_HTTP_FORWARDED)
+    while (weir_http_headers_next(headers, name, &index, &line)) {
+        if (name == WEIR_HTTP_X_FORWARDED_FOR)
+            scan_plain_line(&scan, line);
+        else
+            while (weir__http_list_next(&line, &element))
                 scan_forwarded_element(&scan, element);
-            else
-                scan_element(&scan, element);
-        }
+    }
     return scan;
 }
 
