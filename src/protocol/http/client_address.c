@@ -118,10 +118,12 @@ static bool parse_address(weir_span text, weir_address *ret_address)
             return false;
         colons += text.data[i] == ':';
     }
-    if (text.data[0] == '[' ? text.data[text.length - 1] != ']' : colons == 1)
+    if (text.data[0] == '[' ? text.data[text.length - 1] != ']' : colons == 1) {
         after = "";
-    else if (text.data[0] != '[' && colons > 1)
-        before = "[", after = "]:0";
+    } else if (text.data[0] != '[' && colons > 1) {
+        before = "[";
+        after = "]:0";
+    }
     (void)snprintf(with_port, sizeof(with_port), "%s%.*s%s", before, (int)text.length,
                    (const char *)text.data, after);
     return weir_address_parse(with_port, ret_address) == 0;
