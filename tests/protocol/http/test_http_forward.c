@@ -206,6 +206,27 @@ TEST_EACH_LOOP(http_forward, passes_heads_and_content_both_ways)
     close_proxy(&proxy);
 }
 
+TEST_EACH_LOOP(http_forward, asks_the_origin_for_paths)
+{
+    static const char *const rows[][2] = {
+        {"GET http://test HTTP/1.1", "GET / HTTP/1.1\r\n"},
+        {"GET http://test?a=b HTTP/1.1", "GET /?a=b HTTP/1.1\r\n"},
+        {"GET http://test/c?d HTTP/1.1", "GET /c?d HTTP/1.1\r\n"},
+        {"QWERTYUIOPASDFGHJKLZXCVBNMQWERTYUIOPASDFGHJKLZXCVBNMQWERTYUIOPASDFGHJKLZ / HTTP/1.1",
+         "DFGHJKLZ / HTTP/1.1\r\n"},
+    };
+    struct proxy proxy = {.err = 0};
+    char request[256], answer[HTTP_CALL_SIZE];
+
+    open_proxy(&proxy, host, NULL, REPLIES({.text = OK(2, "ok")}));
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        (void)snprintf(request, sizeof(request), "%s\r\nHost: test\r\nConnection: close\r\n\r\n",
+                       rows[i][0]);
+        assert_contains(ask(&proxy, request, answer), rows[i][1]);
+    }
+    close_proxy(&proxy);
+}
+
 /* A proxy in front may add a line of its own behind the one that a client has forged. */
 TEST_EACH_LOOP(http_forward, keeps_all_lines_of_forwarding_fields)
 {
@@ -493,6 +514,22 @@ TEST_EACH_LOOP(http_forward, passes_websockets_both_ways)
     }
     close_tunnel(&proxy, peer);
     assert_int_equal(proxy.err, 0);
+}
+
+/* A client need not wait for the 101. */
+TEST_EACH_LOOP(http_forward, passes_bytes_that_come_with_the_upgrade)
+{
+    struct proxy proxy = {.target = "/ws"};
+    char answer[HTTP_CALL_SIZE];
+    int peer;
+
+    memset(&other, 0, sizeof(other));
+    open_own_origin(&proxy, host);
+    peer = raw_client_connect(weir_http_server_server(proxy.server));
+    raw_client_send(peer, UPGRADE("websocket") "abc");
+    http_call_receive_one(peer, 8, answer);
+    assert_contains(answer, "\r\n\r\nhhhhhabc");
+    close_tunnel(&proxy, peer);
 }
 
 TEST_EACH_LOOP(http_forward, ends_a_websocket_that_the_origin_closes)
