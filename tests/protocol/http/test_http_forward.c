@@ -593,7 +593,7 @@ TEST_EACH_LOOP(http_forward, stops_a_client_that_floods_a_websocket)
 
 TEST_EACH_LOOP(http_forward, closes_a_websocket_that_is_idle)
 {
-    struct proxy proxy = {.tunnel_timeout_ns = weir_ms(50)};
+    struct proxy proxy = {.tunnel_timeout_ns = weir_ms(200)};
     int peer = open_tunnel(&proxy, host);
 
     raw_client_receive_end(peer);
@@ -640,7 +640,7 @@ TEST_EACH_LOOP(http_forward, reports_that_the_origin_has_failed)
     struct proxy proxy = {.err = 0};
     char origin[256], text[WEIR_ADDRESS_TEXT_SIZE];
 
-    open_proxy(&proxy, host, WEIR_HTTP_CLIENT_OPTIONS(.head_timeout_ns = weir_ms(100)),
+    open_proxy(&proxy, host, WEIR_HTTP_CLIENT_OPTIONS(.head_timeout_ns = weir_ms(400)),
                REPLIES({.text = "", .action = SCRIPTED_CLOSE}, {.text = "SMTP\r\n\r\n"},
                        {.text = "HTTP/1.1 200 OK\r\nContent-Length: 1, 2\r\nX-Leak: 1\r\n\r\n"},
                        {.text = ""}));
@@ -733,7 +733,7 @@ TEST_EACH_LOOP(http_forward, answers_requests_that_wait_too_long)
     int first;
 
     open_proxy(&proxy, host,
-               WEIR_HTTP_CLIENT_OPTIONS(.max_connections = 1, .connect_timeout_ns = weir_ms(100)),
+               WEIR_HTTP_CLIENT_OPTIONS(.max_connections = 1, .connect_timeout_ns = weir_ms(400)),
                REPLIES({.text = ""}));
     first = raw_client_connect(weir_http_server_server(proxy.server));
     raw_client_send(first, HTTP_GET("/"));
