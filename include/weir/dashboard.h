@@ -20,18 +20,21 @@ extern "C" {
 /* Zero means default. Build with WEIR_DASHBOARD_OPTIONS(...). */
 typedef struct weir_dashboard_options {
     size_t size;
-    const char *path;    /* of the page, without a "/" at its end; "" = the root; default "/weir" */
-    const char *token;   /* visitors need it: PATH/?token=TOKEN, which sets a cookie, or
-                            "Authorization: Bearer TOKEN"; letters, digits and -._~; default: none
-                            if all addresses of the server are loopback ones, else random. Without
-                            a token, only requests for localhost or 127.0.0.1 are answered */
-    const char *title;   /* default: the name of the program */
-    int64_t interval_ns; /* between two updates; default 1 s, at least 100 ms */
-    int log_lines;       /* of the log that new visitors see; default 200; WEIR_OFF = no log */
-    bool chat;           /* visitors can write to each other */
-    bool can_block;      /* a button that blocks a loop, to show what that does */
-    weir_group *offload; /* with can_block: a switch for offload_when_blocking to this group;
-                            retained */
+    const char *path;  /* of the page, without a "/" at its end; "" = the root; default "/weir" */
+    const char *token; /* visitors need it: PATH/?token=TOKEN, which sets a cookie, or
+                          "Authorization: Bearer TOKEN"; letters, digits and -._~; default: none
+                          if all addresses of the server are loopback ones, else random. Without
+                          a token, only requests for localhost or 127.0.0.1 are answered, and
+                          none that a proxy has forwarded */
+    bool open_to_proxies; /* without a token, forwarded requests are answered, too: the proxy
+                             decides who sees the page */
+    const char *title;    /* default: the name of the program */
+    int64_t interval_ns;  /* between two updates; default 1 s, at least 100 ms */
+    int log_lines;        /* of the log that new visitors see; default 200; WEIR_OFF = no log */
+    bool chat;            /* visitors can write to each other */
+    bool can_block;       /* a button that blocks a loop, to show what that does */
+    weir_group *offload;  /* with can_block: a switch for offload_when_blocking to this group;
+                             retained */
 } weir_dashboard_options;
 
 #define WEIR_DASHBOARD_OPTIONS(...) WEIR_OPTIONS(weir_dashboard_options, __VA_ARGS__)

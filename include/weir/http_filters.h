@@ -73,8 +73,9 @@ WEIR_API uint64_t weir_http_access_log_lost(const weir_http_access_log *log);
  * Adds a handler that logs each exchange when its response has ended or its connection is lost, and
  * each refused request. The status of an exchange that was lost without a response is 499. Bytes of
  * the client that could end a value or a line, or are not ASCII, are escaped (\x22, in JSON
- * \u0022). Times are in UTC, the bytes those of content. Lines are written within a tenth of a
- * second.
+ * \u0022). The values of the parameters "token", "access_token" and "password" of query strings,
+ * also of that of Referer, are logged as "-". Times are in UTC, the bytes those of content. Lines
+ * are written within a tenth of a second.
  * Thread: any.  Keeps: log.  Fails: as weir_pipeline_add.
  */
 WEIR_API WEIR_MUST_USE int weir_http_access_log_add(weir_pipeline *pipeline,

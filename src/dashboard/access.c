@@ -8,14 +8,19 @@
  * A browser on this machine reaches them, too, for any page that it shows. Such a page can use a
  * name of its own that resolves to 127.0.0.1 (DNS rebinding), so without a token the host that was
  * asked for must be a name of this machine. The WebSocket also compares the origin with the host.
+ *
+ * A proxy on this machine makes everyone a local visitor. So without a token requests are refused
+ * that have a field of a proxy, or a PROXY header with an address of another machine.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include <weir/http_cookies.h>
+#include <weir/proxy_protocol.h>
 #include <weir/server.h>
 
 #include "dashboard/dashboard.h"
+#include "protocol/http/chars.h"
 #include "protocol/http/http_server.h"
 
 #define COOKIE_NAME_SIZE 32
@@ -152,10 +157,42 @@ bool weir__dashboard_is_local(const weir_address *address)
            begins_with(span, "[::ffff:127.");
 }
 
+/* ---- proxies ---- */
+
+static bool is_proxy_field(weir_span name)
+{
+    static const char *const names[] = {"forwarded", "via", "x-real-ip"};
+    static const char prefix[] = "x-forwarded-";
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (weir__http_is_text(name, names[i]))
+            return true;
+    return name.length >= strlen(prefix) &&
+           weir__http_is_text(weir_span_of(name.data, strlen(prefix)), prefix);
+}
+
+static bool is_forwarded(weir_http_exchange *exchange)
+{
+    const weir_http_headers *headers =
+        weir_http_request_headers(weir_http_exchange_request(exchange));
+    weir_address source;
+
+    for (size_t i = 0; i < weir_http_headers_count(headers); i++)
+        if (is_proxy_field(weir_http_headers_at(headers, i).name))
+            return true;
+    return weir_proxy_source(weir_http_exchange_channel(exchange), &source) == 0 &&
+           !weir__dashboard_is_local(&source);
+}
+
 bool weir__dashboard_admit(weir__dashboard *dashboard, weir_http_exchange *exchange)
 {
     if (dashboard->token != NULL)
         return check_token(dashboard, exchange);
+    if (!dashboard->options.open_to_proxies && is_forwarded(exchange)) {
+        (void)weir_http_respond_error(exchange, 403,
+                                      "a dashboard without a token is not shown through a proxy");
+        return false;
+    }
     if (is_local_authority(weir_http_request_authority(weir_http_exchange_request(exchange))))
         return true;
     (void)weir_http_respond_error(

@@ -116,6 +116,55 @@ TEST_EACH_LOOP(access, without_a_token_needs_a_local_host)
     weir_http_server_release(server);
 }
 
+/* A proxy on this machine would show the page to everyone who reaches it. */
+TEST_EACH_LOOP(access, without_a_token_refuses_proxies)
+{
+    static const struct row refused[] = {
+        {GET("/weir/", LOCAL "X-Forwarded-For: 198.51.100.1\r\n"), " 403 "},
+        {GET("/weir/", LOCAL "x-forwarded-port: 80\r\n"), " 403 "},
+        {GET("/weir/", LOCAL "Forwarded: for=unknown\r\n"), " 403 "},
+        {GET("/weir/", LOCAL "Via: 1.1 front\r\n"), " 403 "},
+        {GET("/weir/", LOCAL "X-Real-IP: 198.51.100.1\r\n"), "not shown through a proxy"},
+        {OPENING(LOCAL "X-Forwarded-For: 198.51.100.1\r\n"), " 403 "},
+        {GET("/weir/", LOCAL "X-Forward: 1\r\n"), " 200 "},
+        {NULL}};
+    static const struct row open[] = {
+        {GET("/weir/", LOCAL "X-Forwarded-For: 198.51.100.1\r\n"), " 200 "}, {NULL}};
+    static const struct row with_token[] = {
+        {GET("/weir/", LOCAL "Via: 1.1 front\r\n"), " 401 "},
+        {GET("/weir/", LOCAL "Via: 1.1 front\r\nAuthorization: Bearer secret\r\n"), " 200 "},
+        {NULL}};
+    weir_http_server *server = start(host, NULL), *second, *third;
+
+    second = start(host, WEIR_DASHBOARD_OPTIONS(.open_to_proxies = true));
+    third = start(host, WEIR_DASHBOARD_OPTIONS(.token = "secret"));
+    check_rows(server, refused);
+    check_rows(second, open);
+    check_rows(third, with_token);
+    weir_http_server_release(third);
+    weir_http_server_release(second);
+    weir_http_server_release(server);
+}
+
+TEST_EACH_LOOP(access, refuses_the_peer_of_a_proxy_header)
+{
+    static const weir_http_route none[] = {{0}};
+    weir_http_server *server = NULL;
+    char answer[HTTP_CALL_SIZE];
+
+    assert_int_equal(weir_http_server_start(
+                         WEIR_HTTP_SERVER_OPTIONS(.address = "127.0.0.1:0", .routes = none,
+                                                  .workers = host->group, .proxy_protocol = true),
+                         &server),
+                     0);
+    assert_int_equal(weir_dashboard_add(server, NULL), 0);
+    http_call(server, "PROXY TCP4 198.51.100.1 127.0.0.1 1 2\r\n" GET("/weir/", LOCAL), answer);
+    assert_contains(answer, " 403 ");
+    http_call(server, "PROXY TCP4 127.0.0.1 127.0.0.1 1 2\r\n" GET("/weir/", LOCAL), answer);
+    assert_contains(answer, " 200 ");
+    weir_http_server_release(server);
+}
+
 TEST_EACH_LOOP(access, makes_a_token_for_other_addresses)
 {
     static const weir_http_route none[] = {{0}};

@@ -3,7 +3,10 @@
 
 #include <stdio.h>
 
+#include <weir/http_uri.h>
+
 #include "base/calendar.h"
+#include "protocol/http/chars.h"
 #include "protocol/http/date.h"
 #include "protocol/http/forwarded.h"
 
@@ -44,6 +47,50 @@ static int write_escaped(weir_buf *to, weir_span value, enum escaping escaping, 
         value.data += plain;
         value.length -= plain;
     }
+    return err;
+}
+
+/* ---- secrets in query strings ---- */
+
+static bool is_secret(weir_span name)
+{
+    static const char *const names[] = {"token", "access_token", "password"};
+    uint8_t decoded[64];
+    ssize_t length;
+
+    if (name.length > sizeof(decoded))
+        return false;
+    length = weir_http_query_decode(name, decoded);
+    for (size_t i = 0; length >= 0 && i < sizeof(names) / sizeof(names[0]); i++)
+        if (weir__http_is_text(weir_span_of(decoded, (size_t)length), names[i]))
+            return true;
+    return false;
+}
+
+/* Writes a target or a URI, of at most `max` bytes. */
+static int write_uri(weir_buf *to, weir_span uri, enum escaping escaping, size_t max)
+{
+    weir_span rest = uri, name, value;
+    ssize_t query = weir_span_find(uri, '?');
+    const uint8_t *from = uri.data, *end;
+    int err = 0;
+
+    if (query < 0)
+        return write_escaped(to, uri, escaping, max);
+    rest = weir__http_span_from(uri, (size_t)query + 1);
+    if (uri.length > max)
+        uri.length = max;
+    end = uri.data + uri.length;
+    while (err == 0 && weir_http_query_next(&rest, &name, &value)) {
+        if (value.length == 0 || value.data >= end || !is_secret(name))
+            continue;
+        err = write_escaped(to, weir_span_of(from, (size_t)(value.data - from)), escaping, max);
+        if (err == 0)
+            err = weir_buf_write_string(to, "-");
+        from = value.data + value.length;
+    }
+    if (err == 0 && from < end)
+        err = write_escaped(to, weir_span_of(from, (size_t)(end - from)), escaping, max);
     return err;
 }
 
@@ -115,7 +162,7 @@ static int write_quoted(weir_buf *to, weir_span value)
     int err = weir_buf_write_string(to, " \"");
 
     if (err == 0)
-        err = value.length > 0 ? write_escaped(to, value, AS_TEXT, VALUE_MAX)
+        err = value.length > 0 ? write_uri(to, value, AS_TEXT, VALUE_MAX)
                                : weir_buf_write_string(to, "-");
     return err == 0 ? weir_buf_write_string(to, "\"") : err;
 }
@@ -132,7 +179,7 @@ static int write_request(weir_buf *to, const weir_http_request *request)
     if (err == 0)
         err = weir_buf_write_string(to, " ");
     if (err == 0)
-        err = write_escaped(to, weir_http_request_target(request), AS_TEXT, TARGET_MAX);
+        err = write_uri(to, weir_http_request_target(request), AS_TEXT, TARGET_MAX);
     return err == 0 ? weir_buf_printf(to, " %s\"", version_text(request)) : err;
 }
 
@@ -163,7 +210,7 @@ static int write_member(weir_buf *to, const char *name, weir_span value, size_t 
         return 0;
     err = weir_buf_printf(to, ",\"%s\":\"", name);
     if (err == 0)
-        err = write_escaped(to, value, AS_JSON, max);
+        err = write_uri(to, value, AS_JSON, max);
     return err == 0 ? weir_buf_write_string(to, "\"") : err;
 }
 

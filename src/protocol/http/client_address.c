@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include <weir/connection_limits.h>
 #include <weir/memory.h>
@@ -119,17 +118,19 @@ static bool parse_address(weir_span text, weir_address *ret_address)
             return false;
         colons += text.data[i] == ':';
     }
-    if (text.data[0] == '[' ? text.data[text.length - 1] != ']' : colons == 1)
+    if (text.data[0] == '[' ? text.data[text.length - 1] != ']' : colons == 1) {
         after = "";
-    else if (text.data[0] != '[' && colons > 1)
-        before = "[", after = "]:0";
+    } else if (text.data[0] != '[' && colons > 1) {
+        before = "[";
+        after = "]:0";
+    }
     (void)snprintf(with_port, sizeof(with_port), "%s%.*s%s", before, (int)text.length,
                    (const char *)text.data, after);
     return weir_address_parse(with_port, ret_address) == 0;
 }
 
-/* The last element that is not a trusted proxy, or the first of all if each is one. One that is no
- * address hides what is before it: then it is the proxy that has reported it. */
+/* The last element that is not a trusted proxy, or the first of all if each is one. One that is not
+ * an address hides what is before it: then it is the proxy that has reported it. */
 struct scan {
     const weir__http_trust *trust;
     weir_address found;
@@ -163,6 +164,17 @@ static void scan_forwarded_element(struct scan *scan, weir_span element)
     scan_element(scan, weir_span_of(text, more < 0 ? 0 : length));
 }
 
+/* It knows no quotes: one that a client sends must not hide what a proxy adds. */
+static void scan_plain_line(struct scan *scan, weir_span line)
+{
+    while (line.length > 0) {
+        weir_span element = weir__http_trimmed(weir__http_cut(&line, ','));
+
+        if (element.length > 0)
+            scan_element(scan, element);
+    }
+}
+
 static struct scan scan_field(const weir__http_trust *trust, const weir_http_headers *headers,
                               enum weir_http_name name)
 {
@@ -172,13 +184,13 @@ static struct scan scan_field(const weir__http_trust *trust, const weir_http_hea
 
     if (trust->field != WEIR_HTTP_OTHER && trust->field != name)
         return scan;
-    while (weir_http_headers_next(headers, name, &index, &line))
-        while (weir__http_list_next(&line, &element)) {
-            if (name == WEIR_HTTP_FORWARDED)
+    while (weir_http_headers_next(headers, name, &index, &line)) {
+        if (name == WEIR_HTTP_X_FORWARDED_FOR)
+            scan_plain_line(&scan, line);
+        else
+            while (weir__http_list_next(&line, &element))
                 scan_forwarded_element(&scan, element);
-            else
-                scan_element(&scan, element);
-        }
+    }
     return scan;
 }
 

@@ -50,15 +50,29 @@ static const weir_http_call_events call_events;
 
 /* ---- the request ---- */
 
-/* An origin is asked for the path, also if the client has sent a whole URL. */
-static weir_span target_of(const weir_http_request *request)
+/* An origin is asked for the path, also if the client has sent a whole URL: "http://host?query". */
+static int set_target(weir_http_request *request, const weir_http_request *from)
 {
-    weir_span target = weir_http_request_target(request);
-    weir_span path = weir_http_request_path(request);
+    weir_span target = weir_http_request_target(from);
+    weir_span path = weir_http_request_path(from), query = weir_http_request_query(from);
+    weir_buf *text;
+    int err;
 
-    if (path.length == 0 && weir_http_request_query(request).length == 0)
-        return weir_span_of("/", 1);
-    return weir_span_of(path.data, (size_t)(target.data + target.length - path.data));
+    if (path.length > 0)
+        return weir_http_request_set_target(
+            request, weir_span_of(path.data, (size_t)(target.data + target.length - path.data)));
+    if (query.length == 0)
+        return 0; /* "/" */
+    err = weir_buf_create(query.length + 2, 0, &text);
+    if (err < 0)
+        return err;
+    err = weir_buf_write_string(text, "/?");
+    if (err == 0)
+        err = weir_buf_write_bytes(text, query.data, query.length);
+    if (err == 0)
+        err = weir_http_request_set_target(request, weir_buf_span(text));
+    weir_buf_release(text);
+    return err;
 }
 
 static int create_request(const weir_http_request *from, weir_http_request **ret_request)
@@ -75,7 +89,7 @@ static int create_request(const weir_http_request *from, weir_http_request **ret
     err = weir_http_request_create(method, "/", ret_request);
     if (method != own)
         weir_memory_free(method);
-    return err < 0 ? err : weir_http_request_set_target(*ret_request, target_of(from));
+    return err < 0 ? err : set_target(*ret_request, from);
 }
 
 /* WebSockets only: a proxy that passes on every protocol, such as h2c, can be used as a tunnel past

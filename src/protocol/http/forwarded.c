@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/http/forwarded.h"
 
+#include <errno.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include <weir/buf.h>
 #include <weir/error.h>
+#include <weir/memory.h>
 #include <weir/proxy_protocol.h>
 
 #include "protocol/http/chars.h"
@@ -31,10 +32,18 @@ weir_span weir__http_address_host(const weir_address *address, char text[WEIR_AD
     return host;
 }
 
-/* The peer as it is reported; an IPv4 address that a dual-stack listener has mapped is one again.
- */
-static weir_span peer_of(weir_channel *channel, char text[WEIR_ADDRESS_TEXT_SIZE],
-                         bool *ret_is_ipv6)
+/* The peer of a connection as it is reported, formatted once. */
+struct peer {
+    bool is_ipv6;
+    size_t length;
+    char text[WEIR_ADDRESS_TEXT_SIZE];
+};
+
+static const weir_attribute peer_key = {.name = "weir.http_peer", .free = weir_memory_free};
+
+/* An IPv4 address that a dual-stack listener has mapped is one again. */
+static weir_span format_peer(weir_channel *channel, char text[WEIR_ADDRESS_TEXT_SIZE],
+                             bool *ret_is_ipv6)
 {
     static const char mapped[] = "::ffff:";
     weir_address address;
@@ -53,6 +62,29 @@ static weir_span peer_of(weir_channel *channel, char text[WEIR_ADDRESS_TEXT_SIZE
         return weir__http_span_from(host, strlen(mapped));
     *ret_is_ipv6 = family == AF_INET6;
     return host;
+}
+
+static int find_peer(weir_channel *channel, const struct peer **ret_peer)
+{
+    struct peer *peer = weir_attribute_get(channel, &peer_key);
+    weir_span host;
+    int err;
+
+    *ret_peer = peer;
+    if (peer != NULL)
+        return 0;
+    peer = weir_memory_alloc(sizeof(*peer));
+    if (peer == NULL)
+        return -ENOMEM;
+    host = format_peer(channel, peer->text, &peer->is_ipv6);
+    peer->length = host.length;
+    memmove(peer->text, host.data, host.length);
+    err = weir_attribute_set(channel, &peer_key, peer);
+    if (err < 0)
+        weir_memory_free(peer);
+    else
+        *ret_peer = peer;
+    return err;
 }
 
 /* ---- encrypted connections ---- */
@@ -123,7 +155,22 @@ static int set(const struct report *report, enum weir_http_name name)
     return weir_http_headers_set(report->to, name, weir_buf_span(report->value));
 }
 
-static int add_forwarded(const struct report *report, weir_span peer, bool is_ipv6, weir_span host,
+static int put(const struct report *report, const char *text)
+{
+    return weir_buf_write_string(report->value, text);
+}
+
+static int put_span(const struct report *report, weir_span text)
+{
+    return weir_buf_write_bytes(report->value, text.data, text.length);
+}
+
+static weir_span text_of(const struct peer *peer)
+{
+    return weir_span_of(peer->text, peer->length);
+}
+
+static int add_forwarded(const struct report *report, const struct peer *peer, weir_span host,
                          const char *proto)
 {
     int err = 0;
@@ -131,22 +178,31 @@ static int add_forwarded(const struct report *report, weir_span peer, bool is_ip
     if (is_well_formed(report->from))
         err = begin(report, WEIR_HTTP_FORWARDED);
     if (err == 0)
-        err = weir_buf_printf(report->value, is_ipv6 ? "for=\"[%.*s]\"" : "for=%.*s",
-                              (int)peer.length, (const char *)peer.data);
-    if (err == 0 && host.length > 0) /* an authority has no quotes and no backslashes */
-        err = weir_buf_printf(report->value, ";host=\"%.*s\"", (int)host.length,
-                              (const char *)host.data);
+        err = put(report, peer->is_ipv6 ? "for=\"[" : "for=");
     if (err == 0)
-        err = weir_buf_printf(report->value, ";proto=%s", proto);
+        err = put_span(report, text_of(peer));
+    if (err == 0 && peer->is_ipv6)
+        err = put(report, "]\"");
+    if (err == 0 && host.length > 0) { /* an authority has no quotes and no backslashes */
+        err = put(report, ";host=\"");
+        if (err == 0)
+            err = put_span(report, host);
+        if (err == 0)
+            err = put(report, "\"");
+    }
+    if (err == 0)
+        err = put(report, ";proto=");
+    if (err == 0)
+        err = put(report, proto);
     return err < 0 ? err : set(report, WEIR_HTTP_FORWARDED);
 }
 
-static int add_for(const struct report *report, weir_span peer)
+static int add_for(const struct report *report, const struct peer *peer)
 {
     int err = begin(report, WEIR_HTTP_X_FORWARDED_FOR);
 
     if (err == 0)
-        err = weir_buf_write_bytes(report->value, peer.data, peer.length);
+        err = put_span(report, text_of(peer));
     return err < 0 ? err : set(report, WEIR_HTTP_X_FORWARDED_FOR);
 }
 
@@ -157,7 +213,9 @@ static int add_via(const struct report *report, enum weir_http_version version, 
     if (via[0] == '\0')
         return 0;
     if (err == 0)
-        err = weir_buf_printf(report->value, "1.%d %s", version == WEIR_HTTP_1_0 ? 0 : 1, via);
+        err = put(report, version == WEIR_HTTP_1_0 ? "1.0 " : "1.1 ");
+    if (err == 0)
+        err = put(report, via);
     return err < 0 ? err : set(report, WEIR_HTTP_VIA);
 }
 
@@ -189,14 +247,14 @@ int weir__http_forwarded_add(weir_http_headers *headers, const weir_http_request
     struct report report = {.from = weir_http_request_headers(from), .to = headers};
     const char *proto = weir__http_is_encrypted(channel) ? "https" : "http";
     weir_span host = weir_http_request_authority(from);
-    char text[WEIR_ADDRESS_TEXT_SIZE];
-    bool is_ipv6;
-    weir_span peer = peer_of(channel, text, &is_ipv6);
-    int err = weir_buf_create(256, 0, &report.value);
+    const struct peer *peer;
+    int err = find_peer(channel, &peer);
 
+    if (err == 0)
+        err = weir_buf_create(256, 0, &report.value);
     if (err < 0)
         return err;
-    err = add_forwarded(&report, peer, is_ipv6, host, proto);
+    err = add_forwarded(&report, peer, host, proto);
     if (err == 0)
         err = add_for(&report, peer);
     if (err == 0)

@@ -86,6 +86,39 @@ TEST(access_line, may_be_json)
     weir_msg_release(weir_http_request_msg(request));
 }
 
+/* The token of a dashboard would be in the file for everyone who may read it. */
+TEST(access_line, has_no_secrets_of_query_strings)
+{
+    static const char *const rows[][2] = {
+        {"/weir/?token=s3cret", "/weir/?token=-"},
+        {"/?a=b&%74oken=s3cret&c=d&access_token=s3cret", "/?a=b&%74oken=-&c=d&access_token=-"},
+        {"/?Password=s3cret#x", "/?Password=-"},
+        {"/?token=&tokens=1&x=token", "/?token=&tokens=1&x=token"},
+        {"/token=1", "/token=1"},
+        {"/?&&token=s3cret&&a", "/?&&token=-&&a"},
+    };
+    char head[512], expected[512];
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        weir_http_request *request;
+        weir__http_access access = {.status = 200};
+        const char *line;
+
+        (void)snprintf(head, sizeof(head), "GET /\nReferer: http://x%s\n", rows[i][0]);
+        request = filter_make_request(head, 0);
+        assert_int_equal(weir_http_request_set_target(request, weir_span_of_text(rows[i][0])), 0);
+        access.request = request;
+        (void)snprintf(expected, sizeof(expected), "\"GET %s HTTP/1.1\" 200 0 \"http://x%s\"",
+                       rows[i][1], rows[i][1]);
+        line = line_of(WEIR_HTTP_LOG_COMBINED, access);
+        if (strstr(line, expected) == NULL)
+            fail_msg("%s", line);
+        (void)snprintf(expected, sizeof(expected), "\"target\":\"%s\"", rows[i][1]);
+        assert_non_null(strstr(line_of(WEIR_HTTP_LOG_JSON, access), expected));
+        weir_msg_release(weir_http_request_msg(request));
+    }
+}
+
 TEST(access_line, has_addresses_of_all_families)
 {
     static const char *const rows[][2] = {

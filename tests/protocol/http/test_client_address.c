@@ -64,6 +64,7 @@ TEST(client_address, is_the_last_that_is_no_trusted_proxy)
         {"X-Forwarded-For: 6.6.6.6, 198.51.100.1\n", "198.51.100.1:0"},
         {"X-Forwarded-For: 6.6.6.6\nX-Forwarded-For: 198.51.100.1\n", "198.51.100.1:0"},
         {"X-Forwarded-For: 6.6.6.6, 198.51.100.1, 10.1.1.1,192.0.2.7\n", "198.51.100.1:0"},
+        {"X-Forwarded-For: 6.6.6.6, \", 198.51.100.1,\n", "198.51.100.1:0"},
         {"X-Forwarded-For: 10.1.1.1, 10.1.1.2\n", "10.1.1.1:0"},
         {"X-Forwarded-For: 2001:db8::5, 2001:db8:1::9\n", "[2001:db8::5]:0"},
         {"X-Forwarded-For: [2001:db8::5]:80\n", "[2001:db8::5]:80"},
@@ -81,7 +82,7 @@ TEST(client_address, is_the_last_that_is_no_trusted_proxy)
                   "198.51.100.1:0");
 }
 
-/* What is no address hides what stands before it, which the client may have sent. */
+/* What is not an address hides what stands before it, which the client may have sent. */
 TEST(client_address, is_that_of_a_proxy_if_no_proxy_reports_one)
 {
     static const char *const rows[][2] = {
