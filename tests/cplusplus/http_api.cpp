@@ -337,6 +337,7 @@ struct site : connection {
         weir_http_router *router = nullptr;
 
         routes[0].streaming = streaming;
+        EXPECT(weir__http_route(method, "/", handler).user_data == nullptr); /* of the macro */
         EXPECT(weir_http_router_create(routes, &router) == 0);
         EXPECT(weir_http1_server_add(pipeline(), nullptr) == 0);
         EXPECT(weir_http_router_add(pipeline(), router, 0) == 0);
