@@ -115,6 +115,7 @@ static int take_predecessor(void)
         return 0;
     weir__mutex_lock(&lock);
     (void)snprintf(predecessor()->socket, WEIR_ADDRESS_TEXT_SIZE, "%s", socket);
+    predecessor()->is_notified = false;
     weir__mutex_unlock(&lock);
     if (*manager != '\0')
         err = weir__environment_put("NOTIFY_SOCKET", manager);

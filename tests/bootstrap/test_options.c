@@ -51,8 +51,8 @@ TEST(options, of_pools_and_resolvers_are_named)
     weir_resolver *resolver = NULL;
 
     assert_options_rejected(
-        weir_client_pool_create(WEIR_CLIENT_POOL_OPTIONS(.client = client, .max = -1), &pool),
-        "max is -1");
+        weir_client_pool_create(WEIR_CLIENT_POOL_OPTIONS(.client = client, .max = -2), &pool),
+        "max is -2");
     assert_options_rejected(
         weir_client_pool_create(WEIR_CLIENT_POOL_OPTIONS(.client = client, .idle_timeout_ns = -2),
                                 &pool),

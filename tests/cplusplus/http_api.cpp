@@ -17,6 +17,7 @@
 #include <weir/http_events.h>
 #include <weir/http_files.h>
 #include <weir/http_filters.h>
+#include <weir/http_forward.h>
 #include <weir/http_metrics.h>
 #include <weir/http_server.h>
 #include <weir/http_uri.h>
@@ -361,7 +362,9 @@ struct site : connection {
 void look_at(weir_http_exchange *exchange)
 {
     const weir_http_request *request = weir_http_exchange_request(exchange);
+    weir_address address;
 
+    EXPECT(weir_http_exchange_client(exchange, &address) == 0);
     EXPECT(is(weir_http_request_authority(request), "x"));
     EXPECT(weir_http_exchange_query(exchange, "q").data == nullptr);
     EXPECT(weir_buf_readable(weir_http_exchange_content(exchange)) == 0);
@@ -385,11 +388,23 @@ int answer_in_kind(weir_http_exchange *exchange, const std::string &kind)
     return weir_http_respond(exchange, 200, msg_of("a message"));
 }
 
+/* The client has loops of its own, where the exchange is not. */
+void try_to_forward(weir_http_exchange *exchange)
+{
+    weir_http_client *client = nullptr;
+
+    EXPECT(weir_http_client_create(WEIR_HTTP_CLIENT_OPTIONS(), &client) == 0);
+    EXPECT(weir_http_forward(exchange, client, "http://127.0.0.1:1", WEIR_HTTP_FORWARD_OPTIONS()) ==
+           -EINVAL);
+    weir_http_client_release(client);
+}
+
 void answer_once(weir_http_exchange *exchange, void *)
 {
     std::string kind = string_of(weir_http_exchange_parameter(exchange, "path"));
 
     look_at(exchange);
+    try_to_forward(exchange);
     EXPECT(weir_http_exchange_retain(exchange) == exchange);
     EXPECT(answer_in_kind(exchange, kind) == 0);
     weir_http_exchange_release(exchange);

@@ -38,8 +38,8 @@ size_t test_memory_allocations(void);
 /* Blocks allocated since the start of the test and not freed. */
 size_t test_memory_live(void);
 
-/* Waits until there are so many. False if that takes too long. Nobody joins the threads of a group
- * whose last reference was released by a loop; the last of them frees it. */
+/* Waits until `count` blocks are live. False if that takes too long. Nobody joins the threads of a
+ * group whose last reference was released by a loop; the last of them frees it. */
 bool test_memory_await(size_t count);
 
 /* Bytes in those blocks, without the pool's pages. */

@@ -235,8 +235,8 @@ static void on_posted(void *arg, int status)
     if (err < 0 && posted->done != NULL)
         (void)weir_promise_fail(posted->done, err, NULL);
     else if (err == -EINVAL)
-        weir__warn("websocket", weir_channel_format(posted->channel, name, sizeof(name)),
-                   "weir_ws_close: the channel is not a WebSocket");
+        weir__warn_limited("websocket", weir_channel_format(posted->channel, name, sizeof(name)),
+                           "weir_ws_close: the channel is not a WebSocket");
     weir_promise_release(posted->done);
     weir_channel_release(posted->channel);
     weir_memory_free(posted);

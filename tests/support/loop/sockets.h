@@ -64,7 +64,7 @@ size_t descriptors_open(void);
 void descriptors_print(void);
 
 /*
- * Waits until so many are open. False, and prints them, if that takes too long. Nobody joins the
+ * Waits until `count` are open. False, and prints them, if that takes too long. Nobody joins the
  * threads of a group whose last reference was released by a loop, which held it for a route or a
  * handler; the last of them closes what it holds.
  */
