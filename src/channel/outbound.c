@@ -383,11 +383,14 @@ void weir__outbound_find_forgotten(weir_channel *channel)
 {
     static weir__log_limit limit;
     const weir__entry *entry = *channel->outbound.unflushed;
-    int64_t age_ns = now_of(channel) - channel->outbound.unflushed_ns;
     char name[WEIR__CHANNEL_LOG_NAME_SIZE];
     weir__log_note note;
+    int64_t age_ns;
 
-    if (entry != NULL && age_ns >= FORGOTTEN_NS && weir__log_admit(&limit, WEIR_LOG_WARN, &note))
+    if (entry == NULL) /* a channel that its loop has refused is not on that loop */
+        return;
+    age_ns = now_of(channel) - channel->outbound.unflushed_ns;
+    if (age_ns >= FORGOTTEN_NS && weir__log_admit(&limit, WEIR_LOG_WARN, &note))
         weir__warn("channel", weir__channel_log_name(channel, name),
                    "a message was written %lld ms ago and never flushed: call weir_flush, or "
                    "weir_write_and_flush%s",

@@ -494,7 +494,9 @@ TEST(pipeline, leaves_nothing_behind_when_there_is_no_memory)
 TEST(pipeline, keeps_a_context_small)
 {
     assert_int_equal(sizeof(weir_ctx), 40);
+#ifdef NDEBUG /* else with the time of a write that may have been forgotten */
     assert_true(sizeof(weir_channel) <= 248); /* docs/internals/channel.md says what for */
+#endif
 }
 
 static void leave_at_once(weir_ctx *ctx)

@@ -452,6 +452,7 @@ TEST_EACH_LOOP(http_client_rules, content_waits_for_100_one_second)
         (void)sched_yield();
     assert_int_equal(weir_manual_clock_advance(clock, weir_ms(1001)), 0);
     assert_string_equal(client_await(promise).content, "ok");
+    assert_int_equal(pair.server.requests, 2);
     assert_string_equal(pair.server.last, "some\r\n\r\n");
     weir_buf_release(content);
     client_close(pair.client);

@@ -717,7 +717,7 @@ TEST(http_server, survives_a_lack_of_memory)
 
 /* An exchange that is answered when the test says so. */
 struct held {
-    weir_http_exchange *exchange;
+    _Atomic(weir_http_exchange *) exchange;
     struct call_counter arrived;
     struct call_counter lost;
 };
@@ -741,19 +741,19 @@ static void hold(weir_http_exchange *exchange, void *user_data)
 static const char *const lines[] = {HTTP_GET("/"),
                                     HTTP_CALL("POST /stream") "Content-Length: 1000000\r\n\r\nabc"};
 
-static int ask_and_wait(weir_http_server *server, const char *line, struct held *held)
+/* The i-th request of a test; also below. */
+static int ask_and_wait(weir_http_server *server, uint32_t i, struct held *held)
 {
     int peer = raw_client_connect(weir_http_server_server(server));
 
-    held->arrived = held->lost = (struct call_counter){0};
-    raw_client_send(peer, line);
-    assert_true(call_counter_await(&held->arrived, 1));
+    raw_client_send(peer, lines[i]);
+    assert_true(call_counter_await(&held->arrived, i + 1));
     return peer;
 }
 
-static void assert_lost(struct held *held)
+static void assert_lost(struct held *held, uint32_t i)
 {
-    assert_true(call_counter_await(&held->lost, 1));
+    assert_true(call_counter_await(&held->lost, i + 1));
     assert_int_equal(weir_http_respond_text(held->exchange, 200, "late"), WEIR_ECLOSED);
     weir_http_exchange_release(held->exchange);
 }
@@ -766,8 +766,8 @@ TEST_EACH_HOST(http_server, notices_that_a_client_closes)
     weir_http_server *server = start(host->group, table);
 
     for (size_t i = 0; i < 2; i++) {
-        raw_client_close(ask_and_wait(server, lines[i], &held));
-        assert_lost(&held);
+        raw_client_close(ask_and_wait(server, i, &held));
+        assert_lost(&held, i);
     }
     weir_http_server_release(server);
 }
@@ -781,11 +781,11 @@ TEST_EACH_HOST(http_server, notices_that_a_client_resets_the_connection)
     weir_http_server *server = start(host->group, table);
 
     for (size_t i = 0; i < 2; i++) {
-        int peer = ask_and_wait(server, lines[i], &held);
+        int peer = ask_and_wait(server, i, &held);
 
         assert_int_equal(setsockopt(peer, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)), 0);
         raw_client_close(peer);
-        assert_lost(&held);
+        assert_lost(&held, i);
     }
     weir_http_server_release(server);
 }
@@ -806,7 +806,7 @@ TEST_EACH_HOST(http_server, keeps_half_closed_clients_if_told_to)
             &server),
         0);
     for (size_t i = 0; i < 2; i++) {
-        int peer = ask_and_wait(server, lines[i], &held);
+        int peer = ask_and_wait(server, i, &held);
 
         assert_int_equal(shutdown(peer, SHUT_WR), 0);
         host_turn(host, 3);
