@@ -717,9 +717,9 @@ TEST(http_server, survives_a_lack_of_memory)
 
 /* An exchange that is answered when the test says so. */
 struct held {
-    _Atomic(weir_http_exchange *) exchange;
     struct call_counter arrived;
     struct call_counter lost;
+    _Atomic(weir_http_exchange *) exchange;
 };
 
 static void count_lost(weir_http_exchange *exchange, void *user_data)
@@ -765,7 +765,7 @@ TEST_EACH_HOST(http_server, notices_that_a_client_closes)
         {"GET", "/", hold, &held}, {"POST", "/stream", hold, &held, true}, {0}};
     weir_http_server *server = start(host->group, table);
 
-    for (size_t i = 0; i < 2; i++) {
+    for (uint32_t i = 0; i < 2; i++) {
         raw_client_close(ask_and_wait(server, i, &held));
         assert_lost(&held, i);
     }
@@ -780,7 +780,7 @@ TEST_EACH_HOST(http_server, notices_that_a_client_resets_the_connection)
         {"GET", "/", hold, &held}, {"POST", "/stream", hold, &held, true}, {0}};
     weir_http_server *server = start(host->group, table);
 
-    for (size_t i = 0; i < 2; i++) {
+    for (uint32_t i = 0; i < 2; i++) {
         int peer = ask_and_wait(server, i, &held);
 
         assert_int_equal(setsockopt(peer, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)), 0);
@@ -805,7 +805,7 @@ TEST_EACH_HOST(http_server, keeps_half_closed_clients_if_told_to)
                                      .http1 = WEIR_HTTP1_OPTIONS(.keep_half_closed = true)),
             &server),
         0);
-    for (size_t i = 0; i < 2; i++) {
+    for (uint32_t i = 0; i < 2; i++) {
         int peer = ask_and_wait(server, i, &held);
 
         assert_int_equal(shutdown(peer, SHUT_WR), 0);
