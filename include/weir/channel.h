@@ -284,7 +284,9 @@ WEIR_API void weir_channel_disconnect(weir_channel *channel, weir_promise *done)
 
 /*
  * Writes a message; a flush sends it. On another thread a write does not wake the loop, a flush
- * does.
+ * does. A write without a promise that is lost for want of memory resets a stream, if the transport
+ * has a reset: the peer gets nothing that was written later, and no orderly end. Not with
+ * keep_open_on_error.
  * Thread: any.  Takes: msg.  Keeps: done.
  */
 WEIR_API void weir_channel_write(weir_channel *channel, weir_msg *msg, weir_promise *done);

@@ -303,7 +303,8 @@ WEIR_API void weir_fire_error(weir_ctx *ctx, int err, const char *detail);
 /* ---- outbound operations ---- */
 
 /*
- * Writes a message. It is queued and sent by the next flush.
+ * Writes a message. It is queued and sent by the next flush. For want of memory see
+ * weir_channel_write.
  * Thread: the handler's.  Takes: msg.  Keeps: done.
  */
 WEIR_API void weir_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done);

@@ -340,14 +340,13 @@ static int check_write(weir_channel *channel, const weir_msg *msg, int64_t cost)
 
 /*
  * A write is lost, and its writer cannot know: what follows must not be sent, or the peer would get
- * a stream with a gap. The error may reach the tail too late for that, behind remote handlers.
+ * a stream with a gap, nor an end of the stream, or it would take a part for the whole. The error
+ * may reach the tail too late for that, behind remote handlers.
  */
-static void stop_stream(weir_channel *channel)
+static bool stops_stream(const weir_channel *channel, const weir_promise *done, int err)
 {
-    if (weir__channel_phase(channel) != WEIR__OPEN || !weir__channel_resets_for_loss(channel))
-        return;
-    channel->flags |= WEIR__RESETS;
-    weir__channel_begin_closing(channel, -ENOMEM);
+    return err == -ENOMEM && done == NULL && weir__channel_phase(channel) == WEIR__OPEN &&
+           weir__channel_resets_for_loss(channel);
 }
 
 /* Names the message type that no encoder handled. */
@@ -355,7 +354,7 @@ static __attribute__((noinline, cold)) void reject_write(weir_channel *channel, 
                                                          weir_promise *done, int err)
 {
     const char *name = msg->type->name;
-    bool is_odd = err == -EPROTOTYPE;
+    bool is_odd = err == -EPROTOTYPE, stops = stops_stream(channel, done, err);
     char detail[160];
 
     if (is_odd)
@@ -363,9 +362,11 @@ static __attribute__((noinline, cold)) void reject_write(weir_channel *channel, 
                        "a %s channel cannot send a message of type %s: an encoder is missing",
                        channel->transport->name, name != NULL ? name : "(no name)");
     weir_msg_release(msg);
+    if (stops) /* before the report: a handler that closes sends nothing */
+        channel->flags |= WEIR__OUTPUT_STOPPED | WEIR__RESETS;
     report_write(channel, done, err, is_odd ? detail : NULL);
-    if (err == -ENOMEM && done == NULL)
-        stop_stream(channel);
+    if (stops)
+        weir__channel_begin_closing(channel, err);
 }
 
 #ifndef NDEBUG

@@ -49,7 +49,7 @@ static void send_rest(weir_channel *channel)
     if (weir__outbound_has_flushed(&channel->outbound) && !WEIR__PLANTED(HALF_CLOSE))
         weir__channel_resume_sending(channel);
     else if (weir__channel_phase(channel) == WEIR__OPEN &&
-             !weir__channel_has(channel, WEIR__OUTPUT_SHUT))
+             !weir__channel_has(channel, WEIR__OUTPUT_SHUT | WEIR__OUTPUT_STOPPED))
         shut_output(channel);
 }
 

@@ -655,8 +655,93 @@ TEST(outbound, releases_what_it_refuses_or_has_no_memory_for)
     test_memory_fail_at(0);
     assert_int_equal(weir_msg_refs(msg), 1);
     assert_int_equal(weir_channel_pending_bytes(tc.channel), 0);
-    assert_events(&tc.events, "a.write(x) a.error(ENOMEM) a.close FIN");
+    assert_events(&tc.events, "a.write(x) a.error(ENOMEM) a.close RESET CLOSE");
     weir_msg_release(msg);
+    tc_close(&tc);
+}
+
+/* Writes until there is no entry left to be used again. Returns how the last write has ended. */
+static int write_without_memory(struct test_channel *tc, bool has_promise)
+{
+    weir_promise *done = NULL;
+    weir_msg *msg;
+    bool has_failed;
+    int err = 0;
+
+    do {
+        msg = text_msg("x");
+        if (has_promise)
+            assert_int_equal(weir_promise_create(tc->stepper.executor, &done), 0);
+        test_memory_fail_at(1);
+        weir_channel_write(tc->channel, msg, done);
+        has_failed = test_memory_failed();
+        test_memory_fail_at(0);
+        if (has_failed && has_promise)
+            err = weir_promise_result(done);
+        weir_promise_release(done);
+    } while (!has_failed);
+    return err;
+}
+
+static void shut_on_error(weir_ctx *ctx, int err, const char *detail)
+{
+    (void)err;
+    (void)detail;
+    weir_shutdown_output(ctx, NULL);
+}
+
+static void close_on_error(weir_ctx *ctx, int err, const char *detail)
+{
+    (void)err;
+    (void)detail;
+    weir_write_and_flush(ctx, text_msg("sorry"), NULL);
+    weir_close(ctx, NULL);
+}
+
+/* Nobody but the error handlers knows that the stream has a gap: the peer gets neither what follows
+ * nor an end of the stream. */
+TEST(outbound, resets_the_stream_if_it_has_lost_a_write)
+{
+    static const weir_handler handlers[] = {{.name = "shuts", .error = shut_on_error},
+                                            {.name = "closes", .error = close_on_error}};
+    struct test_channel tc, other;
+
+    for (int i = 0; i < 2; i++) {
+        tc_open_started(&tc, NULL, NULL);
+        tc_open_started(&other, NULL, NULL);
+        assert_int_equal(weir_pipeline_add_last(tc.pipeline, &handlers[i], NULL), 0);
+        tc_write(&tc, "1", NULL);
+        weir_channel_flush(tc.channel);
+        (void)write_without_memory(&other, true); /* takes the entries */
+        (void)write_without_memory(&tc, false);
+        weir_channel_flush(tc.channel);
+        assert_sent(&tc, "1");
+        assert_int_equal(event_log_count(&tc.events, "FIN"), 0);
+        assert_int_equal(event_log_count(&tc.events, "RESET"), 1);
+        assert_false(weir_channel_is_open(tc.channel));
+        tc_close(&other);
+        tc_close(&tc);
+    }
+}
+
+TEST(outbound, goes_on_after_a_lost_write_if_its_writer_knows)
+{
+    struct test_channel tc;
+
+    tc_open_started(&tc, NULL, NULL);
+    assert_int_equal(write_without_memory(&tc, true), -ENOMEM);
+    weir_channel_flush(tc.channel);
+    assert_int_equal(weir_channel_pending_bytes(tc.channel), 0);
+    assert_true(weir_channel_is_open(tc.channel));
+    tc_close(&tc);
+
+    log_capture_start();
+    tc_open_started(&tc, NULL, WEIR_CHANNEL_OPTIONS(.keep_open_on_error = true));
+    (void)write_without_memory(&tc, false);
+    tc_write(&tc, "2", NULL);
+    weir_channel_flush(tc.channel);
+    assert_int_equal(weir_channel_pending_bytes(tc.channel), 0);
+    assert_true(weir_channel_is_open(tc.channel));
     tc_close(&tc);
 }
 

@@ -246,6 +246,13 @@ static void serve_request(weir_http_exchange *exchange, void *user_data)
     }
 }
 
+/* The client has no such hook: this end has no other. */
+static int init_origin(weir_channel *channel, void *user_data)
+{
+    (void)user_data;
+    return sim_watch(weir_channel_pipeline(channel));
+}
+
 static int serve_origin(void)
 {
     static const weir_http_route routes[] = {
@@ -254,6 +261,7 @@ static int serve_origin(void)
     weir_http_server *server = NULL;
     int err = weir_http_server_start(
         WEIR_HTTP_SERVER_OPTIONS(.address = "0.0.0.0:80", .routes = routes, .threads = 1,
+                                 .init_connection = init_origin,
                                  .http1 =
                                      WEIR_HTTP1_OPTIONS(.idle_timeout_ns = world.origin_idle_ns)),
         &server);
@@ -286,6 +294,13 @@ static int origin_main(void *arg)
 
 /* ---- the proxy ---- */
 
+static int init_proxied(weir_channel *channel, void *user_data)
+{
+    int err = sim_watch(weir_channel_pipeline(channel));
+
+    return err < 0 ? err : forward_init_connection(channel, user_data);
+}
+
 static int run_proxy(struct forwarder *forwarder, weir_group *boss, weir_group *workers)
 {
     const weir_http_route routes[] = {{.method = "*",
@@ -298,7 +313,7 @@ static int run_proxy(struct forwarder *forwarder, weir_group *boss, weir_group *
     weir_http_server *server = NULL;
     int err = weir_http_server_start(
         WEIR_HTTP_SERVER_OPTIONS(.address = "0.0.0.0:80", .routes = routes, .boss = boss,
-                                 .workers = workers, .init_connection = forward_init_connection,
+                                 .workers = workers, .init_connection = init_proxied,
                                  .http1 =
                                      WEIR_HTTP1_OPTIONS(.idle_timeout_ns = world.proxy_idle_ns)),
         &server);

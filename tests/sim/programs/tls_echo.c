@@ -146,11 +146,13 @@ static int init_session(weir_channel *channel, void *user_data)
 {
     const struct server *server = user_data;
     weir_pipeline *pipeline = weir_channel_pipeline(channel);
-    int err = weir_tls_add_with(pipeline, server->tls,
+    int err = sim_watch(pipeline);
+
+    if (err == 0)
+        err = weir_tls_add_with(pipeline, server->tls,
                                 WEIR_TLS_OPTIONS(.handshake_timeout_ns = weir_seconds(2),
                                                  .peer_close_timeout_ns = world.peer_close_ns,
                                                  .offload = server->offload));
-
     return err < 0 ? err : weir_pipeline_add_last(pipeline, &echo, NULL);
 }
 
@@ -359,10 +361,12 @@ static int init_client(weir_channel *channel, void *user_data)
     struct client *client = user_data;
     weir_pipeline *pipeline = weir_channel_pipeline(channel);
     weir_ctx *ctx;
-    int err = weir_tls_add_with(
-        pipeline, client->tls,
-        WEIR_TLS_OPTIONS(.server_name = NAME, .handshake_timeout_ns = weir_seconds(2)));
+    int err = sim_watch(pipeline);
 
+    if (err == 0)
+        err = weir_tls_add_with(
+            pipeline, client->tls,
+            WEIR_TLS_OPTIONS(.server_name = NAME, .handshake_timeout_ns = weir_seconds(2)));
     if (err == 0)
         err = weir_pipeline_add_last(pipeline, &client_handler, NULL);
     ctx = err == 0 ? weir_pipeline_find(pipeline, "client") : NULL;

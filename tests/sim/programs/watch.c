@@ -3,9 +3,12 @@
  * What is true of every stream: a handler next to the socket, at both ends.
  *
  *     bytes      an end has received no more than the other one has written, and all of it when the
- *                stream ends in order
+ *                stream ends in order. What a fault has taken is a reset, or known to the writer.
+ *                Only a kernel ends the streams of a process that was killed in order.
  *     marks      after a flush, is_writable agrees with the bytes that wait
  *     progress   bytes that were flushed arrive at an end that wants to read
+ *
+ * No fault excuses any of this. An end whose peer is not watched is checked for its marks only.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,16 +20,13 @@
 #define STALL_NS weir_seconds(90) /* TCP sends again once in a minute */
 #define LOOK_NS weir_seconds(1)
 
-/* Faults after which bytes may be lost, or late. */
-#define EXCUSES                                                               \
-    (SIM_SCARCITY | SIM_KIND(RESET) | SIM_KIND(DEATH) | SIM_KIND(PARTITION) | \
-     SIM_KIND(HOST_STOP) | SIM_KIND(CLOCK_STEP))
-
 struct end {
     weir_address local, remote;
+    const weir_sim_process *process;
     struct end *peer;
     uint64_t written, flushed, received;
     bool is_open, is_done; /* it writes no more */
+    bool has_left;         /* it reads no more */
     bool wants_input;
     uint64_t seen; /* `received` of the peer at `seen_ns` */
     int64_t seen_ns;
@@ -49,6 +49,12 @@ static struct end *end_of(weir_ctx *ctx)
     return *(struct end **)weir_ctx_state(ctx);
 }
 
+/* What one of the two processes still had to send or to read died with it. */
+static bool is_cut(const struct end *end)
+{
+    return end->process->is_dying || end->peer->process->is_dying;
+}
+
 /* ---- progress ---- */
 
 static void check_progress(struct end *end)
@@ -57,7 +63,7 @@ static void check_progress(struct end *end)
         end->flushed <= end->peer->received || end->seen != end->peer->received) {
         end->seen = end->peer != NULL ? end->peer->received : 0;
         end->seen_ns = weir_sim_now(weir__sim);
-    } else if (weir_sim_now(weir__sim) - end->seen_ns > STALL_NS && sim_faults(EXCUSES) == 0) {
+    } else if (weir_sim_now(weir__sim) - end->seen_ns > STALL_NS && !is_cut(end)) {
         weir_sim_fail(weir__sim, "a stream stands still: %llu of %llu bytes have arrived",
                       (unsigned long long)end->peer->received, (unsigned long long)end->flushed);
     }
@@ -96,7 +102,11 @@ static void on_active(weir_ctx *ctx)
 
     if (end_of(ctx) == NULL && end_count < ENDS_MAX) {
         end = &ends[end_count];
-        *end = (struct end){.is_open = true};
+        *end = (struct end){
+            .process = weir__sim_process(),
+            .is_open = true,
+            .has_left = !weir_channel_is_open(channel), /* by a listener of the connect */
+        };
         if (weir_channel_local_address(channel, &end->local) == 0 &&
             weir_channel_remote_address(channel, &end->remote) == 0) {
             end_count++;
@@ -107,10 +117,25 @@ static void on_active(weir_ctx *ctx)
     weir_fire_active(ctx);
 }
 
+/* If the peer's stream has ended in order, and this end has not turned away from it. */
+static void check_all_read(weir_ctx *ctx)
+{
+    const struct end *end = end_of(ctx);
+
+    if (end != NULL && end->peer != NULL && !end->has_left &&
+        weir_channel_has_peer_ended(weir_ctx_channel(ctx)) && end->received != end->peer->written &&
+        !is_cut(end))
+        weir_sim_fail(weir__sim, "%llu bytes were written, and %llu received before the end",
+                      (unsigned long long)end->peer->written, (unsigned long long)end->received);
+}
+
 static void on_inactive(weir_ctx *ctx)
 {
-    if (end_of(ctx) != NULL)
-        end_of(ctx)->is_open = false;
+    struct end *end = end_of(ctx);
+
+    check_all_read(ctx);
+    if (end != NULL)
+        end->is_open = false;
     weir_fire_inactive(ctx);
 }
 
@@ -138,22 +163,22 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
 
 static void on_event(weir_ctx *ctx, weir_msg *event)
 {
-    const struct end *end = end_of(ctx);
-
-    if (event == weir_event_input_closed() && end != NULL && end->peer != NULL &&
-        end->received != end->peer->written && sim_faults(EXCUSES) == 0)
-        weir_sim_fail(weir__sim, "%llu bytes were written, and %llu received before the end",
-                      (unsigned long long)end->peer->written, (unsigned long long)end->received);
+    if (event == weir_event_input_closed())
+        check_all_read(ctx);
     weir_fire_event(ctx, event);
 }
 
 static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
     struct end *end = end_of(ctx);
+    bool counts = end != NULL && !end->is_done && weir_channel_is_open(weir_ctx_channel(ctx));
+    uint64_t length = counts ? length_of(msg) : 0;
 
-    if (end != NULL && !end->is_done)
-        end->written += length_of(msg);
+    if (counts)
+        end->written += length;
     weir_write(ctx, msg, done);
+    if (counts && done != NULL && weir_promise_is_done(done) && weir_promise_result(done) < 0)
+        end->written -= length; /* its writer knows */
 }
 
 static void on_flush(weir_ctx *ctx)
@@ -188,7 +213,7 @@ static void on_shutdown_output(weir_ctx *ctx, weir_promise *done)
 static void on_close(weir_ctx *ctx, weir_promise *done)
 {
     if (end_of(ctx) != NULL)
-        end_of(ctx)->is_done = true;
+        end_of(ctx)->has_left = true;
     weir_close(ctx, done);
 }
 
@@ -221,7 +246,7 @@ int sim_watch(weir_pipeline *pipeline)
         err = weir_sim_check(weir__sim, check_all, NULL);
         has_check = err == 0;
     }
-    return err < 0 ? err : weir_pipeline_add_last(pipeline, &watch, NULL);
+    return err < 0 ? err : weir_pipeline_add_first(pipeline, &watch, NULL);
 }
 
 int sim_add(weir_channel *channel, const weir_handler *handler)

@@ -266,6 +266,13 @@ static void open_chat(weir_http_exchange *exchange, void *user_data)
                                          .deflate = world.deflates[0]));
 }
 
+/* The client has no such hook: this end has no other. */
+static int init_connection(weir_channel *channel, void *user_data)
+{
+    (void)user_data;
+    return sim_watch(weir_channel_pipeline(channel));
+}
+
 static int serve(void)
 {
     weir_channel_group *room = NULL;
@@ -277,9 +284,10 @@ static int serve(void)
             {.method = "GET", .path = "/chat", .handler = open_chat, .user_data = room},
             {.method = NULL}};
 
-        err = weir_http_server_start(
-            WEIR_HTTP_SERVER_OPTIONS(.address = "0.0.0.0:80", .routes = routes, .threads = 2),
-            &server);
+        err = weir_http_server_start(WEIR_HTTP_SERVER_OPTIONS(.address = "0.0.0.0:80",
+                                                              .routes = routes, .threads = 2,
+                                                              .init_connection = init_connection),
+                                     &server);
     }
     if (err == 0)
         err = weir_http_server_run(server);
