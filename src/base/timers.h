@@ -202,14 +202,17 @@ static inline int64_t weir__timers_next(weir__timers *timers)
 weir_timer_node *weir__timers_expire_due(weir__timers *timers, int64_t now_ns);
 
 /*
- * Without a due timer the position may lag: timers started meanwhile are in slots that are coarser
- * than necessary, and a short lag keeps those few.
+ * False if weir__timers_expire has nothing to do. Without a due timer the position may lag: timers
+ * started meanwhile are in slots that are coarser than necessary, and a short lag keeps those few.
  */
+static inline bool weir__timers_may_expire(const weir__timers *timers, int64_t now_ns)
+{
+    return now_ns >= timers->next_ns || now_ns - timers->position_ns >= WEIR__TIMERS_LAG_MAX_NS;
+}
+
 static inline weir_timer_node *weir__timers_expire(weir__timers *timers, int64_t now_ns)
 {
-    if (now_ns < timers->next_ns && now_ns - timers->position_ns < WEIR__TIMERS_LAG_MAX_NS)
-        return NULL;
-    return weir__timers_expire_due(timers, now_ns);
+    return weir__timers_may_expire(timers, now_ns) ? weir__timers_expire_due(timers, now_ns) : NULL;
 }
 
 /* Removes and returns any timer; NULL if there is none. */

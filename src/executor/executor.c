@@ -430,8 +430,9 @@ static unsigned run_due_timers(weir_executor *executor, unsigned batch)
     weir_timer *timer;
     unsigned count = 0;
 
-    while (count < batch && !is_past_timeout(executor) &&
-           (node = weir__timers_expire(&executor->timers, executor->turn.now_ns)) != NULL) {
+    while (count < batch && weir__timers_may_expire(&executor->timers, executor->turn.now_ns) &&
+           !is_past_timeout(executor) &&
+           (node = weir__timers_expire_due(&executor->timers, executor->turn.now_ns)) != NULL) {
         timer = WEIR_CONTAINER_OF(node, weir_timer, node);
         if (!weir__schedule_owns(timer))
             weir__executor_stats_count_call(executor, 0);

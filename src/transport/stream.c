@@ -122,12 +122,21 @@ static void on_receive_ended(weir__io_handle *handle, int err)
     weir__channel_input_ended(&stream_of_handle(handle)->base.channel, err);
 }
 
+static __attribute__((noinline)) void complete_last_read(weir__stream *stream)
+{
+    weir__channel_read_complete(&stream->base.channel);
+    watch_peer(stream);
+}
+
+/* A read that goes on can only be stopped by read_stop, which watches the peer itself. */
 static void on_read_complete(weir__io_handle *handle)
 {
     weir__stream *stream = stream_of_handle(handle);
 
-    weir__channel_read_complete(&stream->base.channel);
-    watch_peer(stream);
+    if ((handle->wants & WEIR__IO_RECEIVE) == 0)
+        complete_last_read(stream);
+    else
+        weir__channel_read_complete(&stream->base.channel);
 }
 
 /* The error of the socket; that of a hang-up without one if both sides have ended. */
