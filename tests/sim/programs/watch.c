@@ -117,7 +117,7 @@ static void on_active(weir_ctx *ctx)
     weir_fire_active(ctx);
 }
 
-/* If the peer's stream has ended in order, and this end has not turned away from it. */
+/* If the peer's stream has ended in order, and this end has not refused from it. */
 static void check_all_read(weir_ctx *ctx)
 {
     const struct end *end = end_of(ctx);
