@@ -488,74 +488,81 @@ TEST(http1_server, answers_pipelined_requests_together)
     weir_embedded_release(embedded);
 }
 
+#define MANY_RESPONSE (strlen(OK "\r\n") + 37 + 1)
+
+/* A client that takes a response only after weir_embedded_make_space. */
+static weir_embedded *open_slow_client(void)
+{
+    weir_embedded *embedded = NULL;
+
+    assert_int_equal(weir_embedded_create(
+                         WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.half_closure = true,
+                                                                               .high_mark = 4096,
+                                                                               .low_mark = 2048),
+                                               .socket_space = 1000),
+                         &embedded),
+                     0);
+    assert_int_equal(weir_http1_server_add(weir_embedded_pipeline(embedded), NULL), 0);
+    assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &hello, NULL), 0);
+    return embedded;
+}
+
+/* Receives a thousand requests at once, `times` times. */
+static void put_thousands(weir_embedded *embedded, int times)
+{
+    const size_t length = strlen(GET);
+    char *all = malloc(length * 1000);
+
+    assert_non_null(all);
+    for (size_t i = 0; i < 1000; i++)
+        memcpy(all + i * length, GET, length);
+    for (int i = 0; i < times; i++)
+        assert_int_equal(weir_embedded_write_inbound(embedded, feed_bytes(all, length * 1000)), 0);
+    free(all);
+}
+
+/* Makes space once and returns the bytes that were sent. */
+static size_t take_some(weir_embedded *embedded)
+{
+    size_t bytes = 0;
+    weir_msg *msg;
+
+    weir_embedded_make_space(embedded, 1000);
+    while ((msg = weir_embedded_read_outbound(embedded)) != NULL) {
+        bytes += weir_msg_size(msg);
+        weir_msg_release(msg);
+    }
+    return bytes;
+}
+
 /* A client that does not read its responses: no more requests are read, and then no more bytes. */
 TEST(http1_server, stops_reading_while_responses_wait_to_be_sent)
 {
-    const size_t length = strlen(GET);
-    weir_embedded *embedded = NULL;
-    char *all = malloc(length * 1000);
+    weir_embedded *embedded = open_slow_client();
     size_t bytes = 0;
-    weir_msg *msg;
 
-    assert_int_equal(weir_embedded_create(
-                         WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.half_closure = true,
-                                                                               .high_mark = 4096,
-                                                                               .low_mark = 2048),
-                                               .socket_space = 1000),
-                         &embedded),
-                     0);
-    assert_int_equal(weir_http1_server_add(weir_embedded_pipeline(embedded), NULL), 0);
-    assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &hello, NULL), 0);
-    for (size_t i = 0; i < 1000; i++)
-        memcpy(all + i * length, GET, length);
-    for (int i = 0; i < 20; i++)
-        assert_int_equal(weir_embedded_write_inbound(embedded, feed_bytes(all, length * 1000)), 0);
+    put_thousands(embedded, 20);
     assert_true(weir_channel_pending_bytes(weir_embedded_channel(embedded)) < 20000);
     for (int i = 0; i < 4000; i++) {
-        weir_embedded_make_space(embedded, 1000);
-        while ((msg = weir_embedded_read_outbound(embedded)) != NULL) {
-            bytes += weir_msg_size(msg);
-            weir_msg_release(msg);
-        }
+        bytes += take_some(embedded);
         assert_true(weir_channel_pending_bytes(weir_embedded_channel(embedded)) < 20000);
     }
-    assert_int_equal(bytes, 20000 * (strlen(OK "\r\n") + 37 + 1));
-    free(all);
+    assert_int_equal(bytes, 20000 * MANY_RESPONSE);
     weir_embedded_release(embedded);
 }
 
-/* It has sent all its requests, and ended its side; they were read before. */
+/* The client has sent all its requests and then ended its stream. */
 TEST(http1_server, answers_all_requests_of_a_client_that_has_ended_its_stream)
 {
-    const size_t length = strlen(GET);
-    weir_embedded *embedded = NULL;
-    char *all = malloc(length * 1000);
+    weir_embedded *embedded = open_slow_client();
     size_t bytes = 0;
-    weir_msg *msg;
 
-    assert_int_equal(weir_embedded_create(
-                         WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.half_closure = true,
-                                                                               .high_mark = 4096,
-                                                                               .low_mark = 2048),
-                                               .socket_space = 1000),
-                         &embedded),
-                     0);
-    assert_int_equal(weir_http1_server_add(weir_embedded_pipeline(embedded), NULL), 0);
-    assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &hello, NULL), 0);
-    for (size_t i = 0; i < 1000; i++)
-        memcpy(all + i * length, GET, length);
-    assert_int_equal(weir_embedded_write_inbound(embedded, feed_bytes(all, length * 1000)), 0);
+    put_thousands(embedded, 1);
     weir_embedded_end_input(embedded);
-    for (int i = 0; i < 200; i++) {
-        weir_embedded_make_space(embedded, 1000);
-        while ((msg = weir_embedded_read_outbound(embedded)) != NULL) {
-            bytes += weir_msg_size(msg);
-            weir_msg_release(msg);
-        }
-    }
-    assert_int_equal(bytes, 1000 * (strlen(OK "\r\n") + 37 + 1));
+    for (int i = 0; i < 200; i++)
+        bytes += take_some(embedded);
+    assert_int_equal(bytes, 1000 * MANY_RESPONSE);
     assert_false(is_open(embedded));
-    free(all);
     weir_embedded_release(embedded);
 }
 
