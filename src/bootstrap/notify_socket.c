@@ -67,7 +67,8 @@ static int sender_of(struct msghdr *message)
     return sender.pid;
 }
 
-/* What follows the beginning of the first line that begins so, or is that; NULL = there is none. */
+/* Returns the text after `begin` in the first line that starts with it, or that equals it if
+ * `whole`; NULL if there is no such line. */
 static const char *find_line(const char *text, const char *begin, bool whole)
 {
     size_t length = strlen(begin);

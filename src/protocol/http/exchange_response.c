@@ -116,7 +116,8 @@ static int64_t length_of(weir_msg *body)
     return WEIR_HTTP_UNKNOWN_LENGTH;
 }
 
-/* Of a 304: the filter that compresses asks what the content would be; the client is not told. */
+/* Removes the content's type and coding from a 304. With a compression filter they stay: the filter
+ * reads and removes them. */
 static void remove_content_fields(weir_http_exchange *exchange, weir_http_response *response)
 {
     weir_pipeline *pipeline = weir_channel_pipeline(weir_ctx_channel(exchange->ctx));

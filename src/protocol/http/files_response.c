@@ -338,7 +338,7 @@ static int send_content(const struct response *response, const weir__http_condit
     return err < 0 ? err : send_part(response, 200, 0, response->representation->size);
 }
 
-/* What the content would be is not sent (exchange_response.c). */
+/* The content fields are for the compression filter; exchange_response.c removes them otherwise. */
 static int not_modified(const struct response *response)
 {
     int err = add_content_fields(response, response->file->type);

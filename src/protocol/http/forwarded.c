@@ -219,8 +219,8 @@ static int add_via(const struct report *report, enum weir_http_version version, 
     return err < 0 ? err : set(report, WEIR_HTTP_VIA);
 }
 
-/* What the client has asked for: a trusted proxy knows it, other peers may have forged it. The
- * fields are set in any case: Connection may have named them. */
+/* Sets X-Forwarded-Proto and X-Forwarded-Host, unless a trusted proxy has set them: other peers may
+ * have forged them. They are always set again, because Connection may have named them. */
 static int add_origin(const struct report *report, weir_channel *channel, weir_span host,
                       const char *proto)
 {
