@@ -547,8 +547,6 @@ int weir_http_forward(weir_http_exchange *exchange, weir_http_client *client, co
     weir_http_exchange_on_lost(exchange, on_lost, f);
     if (f->streams_content)
         weir_http_exchange_on_content(exchange, on_content, f);
-    else
-        weir_http_exchange_read(exchange); /* up to the end, or a lost client is not noticed */
     if (err < 0)
         refuse_request(f, err);
     leave(f);
