@@ -172,7 +172,9 @@ typedef struct weir__http_connection {
     bool is_settling;     /* no request until the reads of the turn are delivered */
     weir_task settling;
     bool is_closed;
-    bool is_draining;
+    bool is_draining;      /* it will not be reused */
+    bool is_auto_read_off; /* by its call */
+    bool has_response;     /* any head has arrived for its call */
 } weir__http_connection;
 
 int weir__http_connection_add(weir_pipeline *pipeline, weir__http_origin *origin);
@@ -195,6 +197,41 @@ enum weir__http_call_phase {
     WEIR__HTTP_CALL_ENDED,
 };
 
+/* The request on the current connection. */
+enum weir__http_call_output {
+    WEIR__HTTP_CALL_NEW,       /* no part of it has been written, on any connection */
+    WEIR__HTTP_CALL_UNSENT,    /* on this connection */
+    WEIR__HTTP_CALL_EXPECTING, /* the head is written, the content waits for status 100 */
+    WEIR__HTTP_CALL_WRITING,
+    WEIR__HTTP_CALL_WRITTEN, /* up to its end */
+};
+
+enum weir__http_call_content {
+    WEIR__HTTP_CALL_KEPT, /* none, or one that can be repeated */
+    WEIR__HTTP_CALL_STREAMED,
+    WEIR__HTTP_CALL_BEGUN,   /* a piece is gone, so it cannot be repeated */
+    WEIR__HTTP_CALL_DROPPED, /* by a redirection */
+};
+
+enum weir__http_call_reading {
+    WEIR__HTTP_CALL_READS,
+    WEIR__HTTP_CALL_READS_ON_DEMAND,
+    WEIR__HTTP_CALL_DEMANDED, /* since the last event */
+};
+
+enum weir__http_call_protocol {
+    WEIR__HTTP_CALL_HTTP,
+    WEIR__HTTP_CALL_UPGRADES, /* status 101 is no error */
+    WEIR__HTTP_CALL_TUNNEL,   /* content and writes are bytes of another protocol */
+};
+
+/* Events wait until weir_http_client_send has returned. */
+enum weir__http_call_events {
+    WEIR__HTTP_CALL_EVENTS_AT_ONCE,
+    WEIR__HTTP_CALL_EVENTS_LATER,
+    WEIR__HTTP_CALL_WRITABLE_LATER, /* there is one */
+};
+
 struct weir_http_call {
     weir__refs refs;
     weir_http_client *client;
@@ -212,6 +249,16 @@ struct weir_http_call {
     weir_http_response *switched; /* 101, until its end: then the connection is a tunnel */
 
     enum weir__http_call_phase phase;
+    enum weir__http_call_output output;
+    enum weir__http_call_content streaming;
+    enum weir__http_call_reading reading;
+    enum weir__http_call_protocol protocol;
+    enum weir__http_call_events delivery;
+    bool takes_content; /* from weir_http_call_write; constant, as it is read on any thread */
+    bool is_idempotent;
+    bool has_jar_cookies;   /* the Cookie field is that of the jar */
+    bool lacked_connection; /* timed out while all connections of its origin were in use */
+    atomic_bool is_writable;
     weir__http_origin_key *key; /* until it has started */
     weir__http_origin *origin;
     weir_promise *acquiring;
@@ -221,26 +268,6 @@ struct weir_http_call {
     weir__http_connection *connection;
 
     weir__list pending; /* writes that wait for a connection, or for status 100 */
-    bool is_streaming;  /* as created */
-    bool streams;       /* there is content to come; a redirection may drop it */
-    bool reads_on_demand;
-    bool is_read_requested; /* since the last event */
-    bool is_auto_read_off;  /* of the connection */
-    bool is_idempotent;
-    bool lacked_connection; /* timed out while all connections of its origin were in use */
-    bool is_sent;           /* a part of a request, on any connection */
-    bool is_head_sent;      /* on this connection */
-    bool awaits_continue;
-    bool has_streamed;     /* a piece of streamed content is gone */
-    bool is_request_ended; /* written up to its end */
-    bool has_jar_cookies;  /* the Cookie field is that of the jar */
-    bool has_response;     /* any head has arrived */
-    bool upgrades;         /* status 101 is no error */
-    bool is_tunnel;        /* content and writes are bytes of another protocol */
-    bool closes;           /* the connection cannot be reused */
-    bool is_in_send;       /* weir_http_client_send has not returned */
-    bool owes_writable;    /* an event that has to wait for that */
-    atomic_bool is_writable;
     int retries;
     int redirects;
     int max_redirects;
@@ -295,6 +322,12 @@ void weir__http_call_finish(weir_http_call *call, int err, const char *detail);
 
 /* Requests the next piece of the response. */
 void weir__http_call_read_more(weir_http_call *call);
+
+/* Whether there is streamed content to come. */
+static inline bool weir__http_call_streams(const weir_http_call *call)
+{
+    return call->streaming == WEIR__HTTP_CALL_STREAMED || call->streaming == WEIR__HTTP_CALL_BEGUN;
+}
 
 /* Whether content can be written to the connection; the request has been written to its end. */
 bool weir__http_call_can_write(const weir_http_call *call);

@@ -7,6 +7,16 @@
  *                      |-- lost ----+----------'            |      a reused connection was closed
  *                      `-- REDIRECTING <--------------------'      after its content
  *
+ * Beside the phase, and each with a field of its own:
+ *
+ *      output     NEW, UNSENT -> EXPECTING -> WRITING -> WRITTEN EXPECTING only for 100-continue;
+ *                                                                UNSENT again by `attach`
+ *      streaming  KEPT; or STREAMED -> BEGUN, DROPPED            by a write, by a redirection;
+ *                                                                a tunnel is STREAMED
+ *      reading    READS; or ON_DEMAND <-> DEMANDED               by the application, by an event
+ *      protocol   HTTP; or UPGRADES -> TUNNEL                    by status 101
+ *      delivery   LATER -> WRITABLE_LATER; then AT_ONCE          when weir_http_client_send returns
+ *
  * The connection is the call's from `attach` to `detach`. Every path ends in `finish`, once. An
  * event of the application may cancel the call or end the client: after each one the call looks at
  * its phase again.
@@ -63,7 +73,7 @@ weir_executor *weir_http_call_executor(const weir_http_call *call)
 
 bool weir_http_call_is_sent(const weir_http_call *call)
 {
-    return call->is_sent;
+    return call->output != WEIR__HTTP_CALL_NEW;
 }
 
 const weir_http_headers *weir_http_call_trailers(const weir_http_call *call)
@@ -136,7 +146,7 @@ static void on_timer(weir_timer *timer)
         weir__http_call_fail(call, -ETIMEDOUT, "the call took too long");
     } else if (call->phase_at_ns > now_ns) {
         start_timer(call, now_ns);
-    } else if (call->awaits_continue && call->connection != NULL) {
+    } else if (call->output == WEIR__HTTP_CALL_EXPECTING && call->connection != NULL) {
         weir__http_call_send_content(call);
     } else {
         weir__http_call_fail(call, -ETIMEDOUT, "no progress in time");
@@ -160,7 +170,7 @@ void weir__http_call_detach(weir_http_call *call, bool is_reusable)
     weir__http_shard_count(call->shard, WEIR__HTTP_BUSY, -1);
     if (is_reusable && !connection->is_closed && !connection->is_draining &&
         weir__http_connection_settle(connection) == 0) {
-        if (call->is_auto_read_off)
+        if (connection->is_auto_read_off)
             weir_ctx_set_auto_read(connection->ctx, true); /* to notice that it is closed */
         weir_client_pool_return(call->origin->pool, channel, NULL);
     } else if (!connection->is_closed) {
@@ -206,7 +216,7 @@ void weir__http_call_finish(weir_http_call *call, int err, const char *detail)
     weir__list_remove(&call->link);
     weir__http_shard_count(call->shard, WEIR__HTTP_CALLS, -1);
     weir__http_shard_count(call->shard, err < 0 ? WEIR__HTTP_FAILED : WEIR__HTTP_SUCCEEDED, 1);
-    if (!call->is_in_send) {
+    if (call->delivery == WEIR__HTTP_CALL_EVENTS_AT_ONCE) {
         deliver_end(call, err, detail);
         return;
     }
@@ -258,12 +268,12 @@ void weir__http_call_fail(weir_http_call *call, int err, const char *detail)
 
 bool weir__http_call_can_write(const weir_http_call *call)
 {
-    return call->connection != NULL && call->is_head_sent && !call->awaits_continue;
+    return call->connection != NULL && call->output >= WEIR__HTTP_CALL_WRITING;
 }
 
 void weir__http_call_end_request(weir_http_call *call)
 {
-    call->is_request_ended = true;
+    call->output = WEIR__HTTP_CALL_WRITTEN;
     if (call->phase == WEIR__HTTP_CALL_SENDING) {
         call->phase = WEIR__HTTP_CALL_AWAITING;
         weir__http_call_limit_phase(call, call->client->options.head_timeout_ns);
@@ -293,17 +303,17 @@ static void write_whole(weir_http_call *call)
 static void update_writability(weir_http_call *call)
 {
     bool before = atomic_load_explicit(&call->is_writable, memory_order_relaxed);
-    bool is_writable = weir__http_call_can_write(call) && !call->is_request_ended &&
+    bool is_writable = call->connection != NULL && call->output == WEIR__HTTP_CALL_WRITING &&
                        weir_ctx_is_writable(call->connection->ctx);
 
     /* Relaxed: a hint for other threads. */
     atomic_store_explicit(&call->is_writable, is_writable, memory_order_relaxed);
     if (!is_writable || before || call->events == NULL || call->events->writable == NULL)
         return;
-    if (call->is_in_send)
-        call->owes_writable = true;
-    else
+    if (call->delivery == WEIR__HTTP_CALL_EVENTS_AT_ONCE)
         call->events->writable(call, call->user_data);
+    else
+        call->delivery = WEIR__HTTP_CALL_WRITABLE_LATER;
 }
 
 static void on_owed_writable(void *arg, int status)
@@ -317,8 +327,10 @@ static void on_owed_writable(void *arg, int status)
 
 void weir__http_call_end_send(weir_http_call *call)
 {
-    call->is_in_send = false;
-    if (!call->owes_writable || call->phase == WEIR__HTTP_CALL_ENDED)
+    bool owes_writable = call->delivery == WEIR__HTTP_CALL_WRITABLE_LATER;
+
+    call->delivery = WEIR__HTTP_CALL_EVENTS_AT_ONCE;
+    if (!owes_writable || call->phase == WEIR__HTTP_CALL_ENDED)
         return;
     weir_task_init(&call->task, on_owed_writable, weir_http_call_retain(call));
     if (weir_execute_task(call->shard->loop, &call->task) < 0)
@@ -329,8 +341,8 @@ void weir__http_call_send_content(weir_http_call *call)
 {
     weir__http_connection *connection = call->connection;
 
-    call->awaits_continue = false;
-    if (call->streams) {
+    call->output = WEIR__HTTP_CALL_WRITING;
+    if (weir__http_call_streams(call)) {
         weir__http_call_limit_phase(call, call->client->options.progress_timeout_ns);
         weir__http_call_write_pending(call);
     } else {
@@ -338,29 +350,26 @@ void weir__http_call_send_content(weir_http_call *call)
     }
     if (call->connection == connection)
         weir_flush(connection->ctx);
-    if (call->connection == connection && call->streams)
+    if (call->connection == connection && weir__http_call_streams(call))
         update_writability(call);
 }
 
 static void send_request(weir_http_call *call)
 {
     weir__http_connection *connection = call->connection;
-    bool has_content = call->streams || call->content != NULL;
-
-    call->phase = WEIR__HTTP_CALL_SENDING;
-    call->has_response = false;
-    call->is_request_ended = false;
-    call->is_head_sent = true;
-    call->is_sent = true;
-    call->awaits_continue =
+    bool has_content = weir__http_call_streams(call) || call->content != NULL;
+    bool expects =
         has_content && weir_http_headers_have_token(weir_http_request_headers(call->request),
                                                     WEIR_HTTP_EXPECT, "100-continue");
+
+    call->phase = WEIR__HTTP_CALL_SENDING;
+    call->output = expects ? WEIR__HTTP_CALL_EXPECTING : WEIR__HTTP_CALL_WRITING;
     if (connection->responses > 0)
         weir__http_shard_count(call->shard, WEIR__HTTP_REUSED, 1);
     weir_write(connection->ctx, weir_msg_retain(weir_http_request_msg(call->request)), NULL);
     if (call->connection != connection)
         return;
-    if (!call->awaits_continue) {
+    if (!expects) {
         weir__http_call_send_content(call);
         return;
     }
@@ -378,10 +387,11 @@ void weir__http_call_on_active(weir_http_call *call)
 void weir__http_call_on_writability(weir_http_call *call)
 {
     weir_http_call_retain(call);
-    if (call->streams && call->phase == WEIR__HTTP_CALL_SENDING)
-        weir__http_call_limit_phase(call, call->client->options.progress_timeout_ns);
-    if (call->streams)
+    if (weir__http_call_streams(call)) {
+        if (call->phase == WEIR__HTTP_CALL_SENDING)
+            weir__http_call_limit_phase(call, call->client->options.progress_timeout_ns);
         update_writability(call);
+    }
     weir_http_call_release(call);
 }
 
@@ -401,10 +411,11 @@ static void attach(weir_http_call *call, weir_channel *channel)
     }
     call->channel = weir_channel_retain(channel);
     call->connection = connection;
-    call->closes = false;
-    call->is_head_sent = false;
-    call->is_auto_read_off = false;
+    if (call->output != WEIR__HTTP_CALL_NEW)
+        call->output = WEIR__HTTP_CALL_UNSENT;
     connection->call = call;
+    connection->is_auto_read_off = false;
+    connection->has_response = false;
     weir__http_shard_count(call->shard, WEIR__HTTP_BUSY, 1);
     if (connection->is_active && !connection->is_settling)
         send_request(call);

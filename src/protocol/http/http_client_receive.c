@@ -34,32 +34,39 @@ static void on_informational(weir_http_call *call, weir_http_response *response)
         call->events->informational(call, response, call->user_data);
     if (call->connection == NULL)
         return;
-    if (call->awaits_continue && weir_http_response_status(response) == 100)
+    if (call->output == WEIR__HTTP_CALL_EXPECTING && weir_http_response_status(response) == 100)
         weir__http_call_send_content(call);
     else if (call->phase == WEIR__HTTP_CALL_AWAITING)
         weir__http_call_limit_phase(call, call->client->options.head_timeout_ns);
 }
 
+/* Before an event, on which the application may demand the next piece. */
+static void end_demand(weir_http_call *call)
+{
+    if (call->reading == WEIR__HTTP_CALL_DEMANDED)
+        call->reading = WEIR__HTTP_CALL_READS_ON_DEMAND;
+}
+
 /* After an event: an application that has requested the next piece at once costs nothing. */
 static void stop_reading(weir_http_call *call)
 {
-    if (!call->reads_on_demand || call->is_read_requested ||
+    if (call->reading != WEIR__HTTP_CALL_READS_ON_DEMAND ||
         call->phase != WEIR__HTTP_CALL_RECEIVING)
         return;
     call->phase_at_ns = WEIR_NEVER;
-    if (!call->is_auto_read_off)
+    if (!call->connection->is_auto_read_off)
         weir_ctx_set_auto_read(call->connection->ctx, false);
-    call->is_auto_read_off = true;
+    call->connection->is_auto_read_off = true;
 }
 
 void weir__http_call_read_more(weir_http_call *call)
 {
-    if (call->phase != WEIR__HTTP_CALL_RECEIVING || !call->reads_on_demand)
+    if (call->phase != WEIR__HTTP_CALL_RECEIVING || call->reading == WEIR__HTTP_CALL_READS)
         return;
-    call->is_read_requested = true;
-    if (!call->is_tunnel)
+    call->reading = WEIR__HTTP_CALL_DEMANDED;
+    if (call->protocol != WEIR__HTTP_CALL_TUNNEL)
         weir__http_call_limit_phase(call, call->client->options.progress_timeout_ns);
-    if (call->is_auto_read_off)
+    if (call->connection->is_auto_read_off)
         weir_request_read(call->connection->ctx);
 }
 
@@ -69,8 +76,11 @@ static void on_final(weir_http_call *call, weir_http_response *response)
 
     weir__http_cookies_receive(call, response);
     redirects = weir__http_redirect_check(call, response);
-    call->closes = call->awaits_continue || weir_http_response_closes(response);
-    call->awaits_continue = false;
+    if (call->connection != NULL &&
+        (call->output == WEIR__HTTP_CALL_EXPECTING || weir_http_response_closes(response)))
+        call->connection->is_draining = true;
+    if (call->output == WEIR__HTTP_CALL_EXPECTING)
+        call->output = WEIR__HTTP_CALL_WRITING;
     if (redirects < 0)
         return; /* it has failed */
     if (redirects > 0) {
@@ -79,8 +89,8 @@ static void on_final(weir_http_call *call, weir_http_response *response)
         return;
     }
     call->phase = WEIR__HTTP_CALL_RECEIVING;
-    call->is_read_requested = false;
-    if (!call->reads_on_demand)
+    end_demand(call);
+    if (call->reading == WEIR__HTTP_CALL_READS)
         weir__http_call_limit_phase(call, call->client->options.progress_timeout_ns);
     if (call->events != NULL && call->events->head != NULL)
         call->events->head(call, response, call->user_data);
@@ -97,10 +107,10 @@ static void switch_over(weir_http_call *call)
     call->switched = NULL;
     call->phase = WEIR__HTTP_CALL_RECEIVING;
     call->phase_at_ns = WEIR_NEVER;
-    call->is_tunnel = true;
-    call->streams = true;
-    call->is_request_ended = false;
-    call->is_read_requested = false;
+    call->protocol = WEIR__HTTP_CALL_TUNNEL;
+    call->streaming = WEIR__HTTP_CALL_STREAMED;
+    call->output = WEIR__HTTP_CALL_WRITING;
+    end_demand(call);
     if (call->events != NULL && call->events->head != NULL)
         call->events->head(call, response, call->user_data);
     weir_msg_release(weir_http_response_msg(response));
@@ -110,7 +120,7 @@ static void switch_over(weir_http_call *call)
 
 void weir__http_call_close_tunnel(weir_http_call *call)
 {
-    if (call->is_tunnel && call->connection != NULL)
+    if (call->protocol == WEIR__HTTP_CALL_TUNNEL && call->connection != NULL)
         weir_close(call->connection->ctx, NULL);
 }
 
@@ -119,10 +129,10 @@ void weir__http_call_on_head(weir_http_call *call, weir_http_response *response)
     int status = weir_http_response_status(response);
 
     weir_http_call_retain(call);
-    call->has_response = true;
-    if (!call->is_head_sent || call->phase >= WEIR__HTTP_CALL_RECEIVING)
+    call->connection->has_response = true;
+    if (call->output <= WEIR__HTTP_CALL_UNSENT || call->phase >= WEIR__HTTP_CALL_RECEIVING)
         weir__http_call_fail(call, WEIR_EMALFORMED, "a response that was not asked for");
-    else if (status == 101 && call->upgrades)
+    else if (status == 101 && call->protocol == WEIR__HTTP_CALL_UPGRADES)
         call->switched = weir_http_response_of(weir_msg_retain(weir_http_response_msg(response)));
     else if (status == 101)
         weir__http_call_fail(call, -ENOTSUP, "the server switches to another protocol");
@@ -145,8 +155,8 @@ static void discard(weir_http_call *call, weir_msg *msg)
 
 static void pass_content(weir_http_call *call, weir_msg *msg)
 {
-    call->is_read_requested = false;
-    if (!call->reads_on_demand && !call->is_tunnel)
+    end_demand(call);
+    if (call->reading == WEIR__HTTP_CALL_READS && call->protocol != WEIR__HTTP_CALL_TUNNEL)
         weir__http_call_note_progress(call);
     if (call->events != NULL && call->events->content != NULL)
         call->events->content(call, msg, call->user_data);
@@ -187,7 +197,7 @@ void weir__http_call_on_end(weir_http_call *call, weir_http_end *end)
         weir_msg_retain(weir_http_end_msg(end));
         call->trailers_end = end;
     }
-    weir__http_call_detach(call, call->is_request_ended && !call->closes);
+    weir__http_call_detach(call, call->output == WEIR__HTTP_CALL_WRITTEN);
     if (is_redirection)
         redirect(call);
     else
@@ -207,12 +217,12 @@ static bool is_closed_by_peer(int err)
  * such loss ends a connection that has served a call, so these need no limit. */
 static bool can_retry(const weir_http_call *call, int err)
 {
-    if (call->connection->responses == 0 || call->has_response)
+    if (call->connection->responses == 0 || call->connection->has_response)
         return false;
-    if (!call->is_head_sent)
+    if (call->output <= WEIR__HTTP_CALL_UNSENT)
         return true;
     return is_closed_by_peer(err) && call->retries < WEIR__HTTP_MAX_RETRIES &&
-           call->is_idempotent && !call->has_streamed;
+           call->is_idempotent && call->streaming != WEIR__HTTP_CALL_BEGUN;
 }
 
 void weir__http_call_on_lost(weir_http_call *call, int err, const char *detail)
@@ -221,13 +231,13 @@ void weir__http_call_on_lost(weir_http_call *call, int err, const char *detail)
 
     weir_http_call_retain(call);
     if (retries) {
-        call->retries += call->is_head_sent;
+        call->retries += call->output > WEIR__HTTP_CALL_UNSENT;
         weir__http_call_detach(call, false);
         call->phase = WEIR__HTTP_CALL_CONNECTING;
         weir__http_shard_count(call->shard, WEIR__HTTP_RETRIED, 1);
         weir__http_call_limit_phase(call, call->client->options.connect_timeout_ns);
         weir__http_call_acquire(call);
-    } else if (call->is_tunnel && err == WEIR_ECLOSED) {
+    } else if (call->protocol == WEIR__HTTP_CALL_TUNNEL && err == WEIR_ECLOSED) {
         weir__http_call_finish(call, 0, "");
     } else {
         weir__http_call_fail(call, err, detail);

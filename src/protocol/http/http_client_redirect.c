@@ -171,7 +171,7 @@ int weir__http_redirect_check(weir_http_call *call, const weir_http_response *re
         return 0;
     if (call->redirects >= call->max_redirects)
         return fail(call, -ELOOP, "too many redirections");
-    if (keeps_content && call->streams && call->has_streamed)
+    if (keeps_content && call->streaming == WEIR__HTTP_CALL_BEGUN)
         return fail(call, -ENOTSUP, "a redirection of streamed content, which cannot be repeated");
     weir_memory_free(call->location);
     call->location = NULL;
@@ -193,7 +193,8 @@ static void drop_content(weir_http_call *call)
     weir__http_call_drop_pending(call);
     weir_msg_release(call->content);
     call->content = NULL;
-    call->streams = false;
+    if (weir__http_call_streams(call))
+        call->streaming = WEIR__HTTP_CALL_DROPPED;
 }
 
 /* A GET with the fields of the request. */

@@ -74,9 +74,9 @@ void weir__http_call_drop_pending(weir_http_call *call)
 static void write_piece(weir_http_call *call, enum operation_kind kind, weir_msg *msg,
                         weir_promise *done)
 {
-    call->has_streamed = true;
-    if (kind == END && call->is_tunnel) {
-        call->is_request_ended = true;
+    call->streaming = WEIR__HTTP_CALL_BEGUN;
+    if (kind == END && call->protocol == WEIR__HTTP_CALL_TUNNEL) {
+        call->output = WEIR__HTTP_CALL_WRITTEN;
         weir_msg_release(msg);
         weir_shutdown_output(call->connection->ctx, done);
         return;
@@ -107,7 +107,8 @@ static int write_or_queue(weir_http_call *call, enum operation_kind kind, weir_m
     struct operation *operation;
     int err;
 
-    if (call->phase == WEIR__HTTP_CALL_ENDED || !call->streams || call->is_request_ended) {
+    if (call->phase == WEIR__HTTP_CALL_ENDED || !weir__http_call_streams(call) ||
+        call->output == WEIR__HTTP_CALL_WRITTEN) {
         /* A redirection may have dropped the content: then it is of no interest. */
         drop(msg, done, call->phase == WEIR__HTTP_CALL_ENDED ? WEIR_ECLOSED : 0);
         return 0;
@@ -211,7 +212,7 @@ void weir_http_call_read(weir_http_call *call)
 
 int weir_http_call_write(weir_http_call *call, weir_msg *msg, weir_promise *done)
 {
-    if (!call->is_streaming && !call->upgrades) {
+    if (!call->takes_content) {
         drop(msg, done, -EINVAL);
         return -EINVAL;
     }
@@ -222,7 +223,7 @@ int weir_http_call_end(weir_http_call *call, weir_http_end *end)
 {
     weir_msg *msg = end != NULL ? weir_http_end_msg(end) : weir_http_end_static();
 
-    if (!call->is_streaming && !call->upgrades) {
+    if (!call->takes_content) {
         weir_msg_release(msg);
         return -EINVAL;
     }
@@ -356,10 +357,13 @@ static int create(weir_http_client *client, weir_http_request *request, weir_msg
     call->content = content;
     call->events = options->events;
     call->user_data = options->user_data;
-    call->is_streaming = options->stream_content;
-    call->streams = options->stream_content;
-    call->reads_on_demand = options->read_on_demand;
-    call->upgrades = options->upgrades;
+    call->takes_content = options->stream_content || options->upgrades;
+    if (options->stream_content)
+        call->streaming = WEIR__HTTP_CALL_STREAMED;
+    if (options->read_on_demand)
+        call->reading = WEIR__HTTP_CALL_READS_ON_DEMAND;
+    if (options->upgrades)
+        call->protocol = WEIR__HTTP_CALL_UPGRADES;
     call->is_idempotent =
         options->is_idempotent || is_idempotent(weir_http_request_method(request));
     call->max_content = options->max_content > 0 ? options->max_content : UINT64_MAX;
@@ -396,7 +400,7 @@ static int start(weir_http_call *call)
     }
     if (call->shard->is_closed)
         return WEIR_ECLOSED;
-    call->is_in_send = true;
+    call->delivery = WEIR__HTTP_CALL_EVENTS_LATER;
     weir__http_call_start(call);
     weir__http_call_end_send(call);
     return 0;
