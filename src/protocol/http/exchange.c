@@ -47,8 +47,6 @@ int weir__http_exchange_create(struct weir__exchange_connection *connection,
     exchange->request = request;
     weir__http_headers_init(&exchange->headers, exchange->values, (uint8_t *)exchange->values);
     exchange->block = block;
-    exchange->is_pending = true;
-    exchange->is_head = weir_http_request_method(request) == WEIR_HTTP_METHOD_HEAD;
     connection->exchange = exchange;
     *ret_exchange = exchange;
     return 0;
@@ -123,8 +121,8 @@ void weir__http_exchange_settle(weir_http_exchange *exchange)
     uint32_t state = atomic_load_explicit(&exchange->state, memory_order_acquire);
 
     for (;;) {
-        if ((state & WEIR__EXCHANGE_USERS) == 1 && !exchange->is_dropped) {
-            exchange->is_dropped = true;
+        if ((state & WEIR__EXCHANGE_USERS) == 1 && exchange->use != WEIR__EXCHANGE_DROPPED) {
+            exchange->use = WEIR__EXCHANGE_DROPPED;
             weir__http_exchange_give_up(exchange);
             state = atomic_load_explicit(&exchange->state, memory_order_acquire);
         } else if (!exchange->is_shared) { /* "exchange" in src/base/refcount.h */
@@ -208,7 +206,7 @@ void weir_http_exchange_release(weir_http_exchange *exchange)
         assert((state & WEIR__EXCHANGE_USERS) > 0);
         next = state - 1;
         if ((next & WEIR__EXCHANGE_USERS) == 0)
-            next |= WEIR__EXCHANGE_DROPPED | WEIR__EXCHANGE_SCHEDULED;
+            next |= WEIR__EXCHANGE_RELEASED | WEIR__EXCHANGE_SCHEDULED;
     } while (!atomic_compare_exchange_weak_explicit(&exchange->state, &state, next,
                                                     memory_order_acq_rel, memory_order_relaxed));
     if ((next & WEIR__EXCHANGE_SCHEDULED) && !(state & WEIR__EXCHANGE_SCHEDULED))

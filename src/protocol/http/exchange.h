@@ -21,6 +21,15 @@
  * between. If the loop has ended, its channels are closed and the exchange is detached: then the
  * thread that could not post the task does its work.
  *
+ * States, each of them a field of its own:
+ *
+ *      phase   OPEN -> BEGUN -> ENDED             the response, claimed on any thread
+ *              OPEN ---------> ENDED
+ *      mode    COLLECT or STREAM -> DISCARD       when the response ends before the request
+ *      input   OPEN -> AWAITS_CONTINUE -> OPEN    by `expect`; by status 100 or a final one
+ *              either -> ENDED                    the end of the request
+ *      use     PENDING -> CALLED -> DROPPED       the handler; without users there are no callbacks
+ *
  * Order. `state` and `events` are changed in acq_rel order: a task sees everything that was written
  * before its bit was set. `phase` is claimed by compare-and-swap; only the winner touches the
  * response. `posted` is incremented before an operation is queued and decremented by the loop, and
@@ -43,7 +52,7 @@
 #define WEIR__EXCHANGE_SCHEDULED (1u << 20) /* to_loop is queued */
 #define WEIR__EXCHANGE_READ (1u << 21)      /* content was requested */
 #define WEIR__EXCHANGE_CHECK (1u << 22)     /* a callback was set */
-#define WEIR__EXCHANGE_DROPPED (1u << 23)   /* the last user is gone */
+#define WEIR__EXCHANGE_RELEASED (1u << 23)  /* the last user is gone */
 
 /* Of `events`: to be delivered to the thread of the route's handler, in this order. */
 enum weir__exchange_event {
@@ -66,6 +75,20 @@ enum weir__exchange_mode {
     WEIR__EXCHANGE_COLLECT, /* until it is complete; then the handler runs */
     WEIR__EXCHANGE_STREAM,  /* on demand; auto-read is off */
     WEIR__EXCHANGE_DISCARD, /* the response has ended, or will be an error */
+};
+
+/* The client's side of the connection. */
+enum weir__exchange_input {
+    WEIR__EXCHANGE_INPUT_OPEN,
+    WEIR__EXCHANGE_INPUT_AWAITS_CONTINUE, /* the client waits for status 100 */
+    WEIR__EXCHANGE_INPUT_ENDED,           /* the end of the request was received */
+};
+
+/* Its handler, or what else uses it. */
+enum weir__exchange_use {
+    WEIR__EXCHANGE_PENDING, /* one user is the handler's call, which is still to come */
+    WEIR__EXCHANGE_CALLED,
+    WEIR__EXCHANGE_DROPPED, /* no users are left: callbacks are not called any more */
 };
 
 /* A one-shot callback, set on any thread and taken by the handler's: whoever swaps the pointer owns
@@ -112,13 +135,10 @@ struct weir_http_exchange {
     struct weir__exchange_connection *connection; /* NULL = detached */
     uint64_t received; /* bytes of content; while discarding, since then */
     uint8_t mode;
-    bool is_pending;         /* one user is the handler's call, which is still to come */
+    uint8_t input;
+    uint8_t use;
     bool is_content_copied;  /* `content` is a copy, to append to */
-    bool is_dropped;         /* no users are left: callbacks are not called any more */
-    bool is_end_received;    /* of the request */
     bool is_last_delivered;  /* the last content callback */
-    bool is_continue_due;    /* the client waits for status 100 */
-    bool is_head;            /* the request is HEAD: no content is written */
     bool has_ended_response; /* up to its end */
     bool has_encoded_slash;  /* in the value of "{name*}"; without one, of any parameter */
 

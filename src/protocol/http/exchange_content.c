@@ -52,7 +52,7 @@ static void run(weir_http_exchange *exchange)
 {
     weir_group *group = atomic_load_explicit(&exchange->route->runs_on, memory_order_acquire);
 
-    exchange->is_pending = false;
+    exchange->use = WEIR__EXCHANGE_CALLED;
     if (group == NULL)
         weir__http_exchange_run(exchange);
     else
@@ -77,10 +77,10 @@ bool weir__http_content_is_long(const weir_http_exchange *exchange)
 {
     int64_t length = weir_http_request_content_length(exchange->request);
 
-    if (exchange->is_end_received)
+    if (exchange->input == WEIR__EXCHANGE_INPUT_ENDED)
         return false;
     /* A client that was not asked to continue may send its content or not. */
-    return exchange->is_continue_due ||
+    return exchange->input == WEIR__EXCHANGE_INPUT_AWAITS_CONTINUE ||
            (length >= 0 && (uint64_t)length - exchange->received > DISCARD_MAX);
 }
 
@@ -90,7 +90,8 @@ void weir__http_content_begin(weir_http_exchange *exchange)
 {
     int64_t length = weir_http_request_content_length(exchange->request);
 
-    exchange->is_continue_due = weir_http_request_expects_continue(exchange->request);
+    if (weir_http_request_expects_continue(exchange->request))
+        exchange->input = WEIR__EXCHANGE_INPUT_AWAITS_CONTINUE;
     exchange->mode =
         exchange->route->given.streaming ? WEIR__EXCHANGE_STREAM : WEIR__EXCHANGE_COLLECT;
     if (length > 0 && (uint64_t)length > max_content(exchange)) {
@@ -98,7 +99,7 @@ void weir__http_content_begin(weir_http_exchange *exchange)
     } else if (exchange->mode == WEIR__EXCHANGE_STREAM) {
         weir_ctx_set_auto_read(exchange->ctx, false);
         run(exchange);
-    } else if (exchange->is_continue_due) {
+    } else if (exchange->input == WEIR__EXCHANGE_INPUT_AWAITS_CONTINUE) {
         weir__http_exchange_continue(exchange);
     }
 }
@@ -227,7 +228,7 @@ void weir__http_content_end(weir_http_exchange *exchange)
 {
     weir_ctx *ctx = exchange->ctx;
 
-    exchange->is_end_received = true;
+    exchange->input = WEIR__EXCHANGE_INPUT_ENDED;
     if (exchange->mode == WEIR__EXCHANGE_COLLECT) {
         run(exchange);
     } else if (exchange->has_ended_response) {
@@ -240,7 +241,7 @@ void weir__http_content_end(weir_http_exchange *exchange)
 
 void weir__http_content_fail(weir_http_exchange *exchange, int err)
 {
-    if (exchange->mode == WEIR__EXCHANGE_STREAM && !exchange->is_end_received)
+    if (exchange->mode == WEIR__EXCHANGE_STREAM && exchange->input != WEIR__EXCHANGE_INPUT_ENDED)
         deliver_last(exchange, err);
 }
 
@@ -259,9 +260,9 @@ void weir__http_content_discard(weir_http_exchange *exchange)
 void weir__http_content_read(weir_http_exchange *exchange)
 {
     if (exchange->connection == NULL || exchange->mode != WEIR__EXCHANGE_STREAM ||
-        exchange->is_end_received)
+        exchange->input == WEIR__EXCHANGE_INPUT_ENDED)
         return;
-    if (exchange->is_continue_due)
+    if (exchange->input == WEIR__EXCHANGE_INPUT_AWAITS_CONTINUE)
         weir__http_exchange_continue(exchange);
     /* A piece that is still on its way to the handler is the answer to this request, too. */
     if (exchange->connection != NULL &&

@@ -199,8 +199,9 @@ static void on_request(struct weir__exchange_connection *connection, weir_http_r
     exchange->route = find_route(exchange, path, is_encoded);
     if (is_builtin(exchange->route) && weir_http_request_content_length(request) != 0) {
         /* The content is not read for it, except what is on its way. */
-        exchange->is_continue_due = weir_http_request_expects_continue(request);
-        exchange->is_pending = false;
+        if (weir_http_request_expects_continue(request))
+            exchange->input = WEIR__EXCHANGE_INPUT_AWAITS_CONTINUE;
+        exchange->use = WEIR__EXCHANGE_CALLED;
         weir__http_exchange_run(exchange);
     } else {
         weir__http_content_begin(exchange);

@@ -20,7 +20,7 @@
 static void on_loop(void *arg, int status)
 {
     const uint32_t bits = WEIR__EXCHANGE_SCHEDULED | WEIR__EXCHANGE_READ | WEIR__EXCHANGE_CHECK |
-                          WEIR__EXCHANGE_DROPPED;
+                          WEIR__EXCHANGE_RELEASED;
     weir_http_exchange *exchange = arg;
     uint32_t state = atomic_load_explicit(&exchange->state, memory_order_relaxed);
 
@@ -241,7 +241,7 @@ void weir__http_exchange_signal(weir_http_exchange *exchange, uint32_t events)
     uint32_t before;
     int err;
 
-    if (!exchange->is_shared || exchange->is_dropped)
+    if (!exchange->is_shared || exchange->use == WEIR__EXCHANGE_DROPPED)
         return; /* there is no user to be notified */
     before = atomic_fetch_or_explicit(&exchange->events, events | WEIR__EXCHANGE_EVENT_SCHEDULED,
                                       memory_order_acq_rel);

@@ -69,13 +69,20 @@ static void flush(weir_ctx *ctx)
         weir__http_exchange_flush(weir_ctx_state(ctx));
 }
 
+/* Status 100 must not follow a final one, nor another 100. */
+static void forget_continue(weir_http_exchange *exchange)
+{
+    if (exchange->input == WEIR__EXCHANGE_INPUT_AWAITS_CONTINUE)
+        exchange->input = WEIR__EXCHANGE_INPUT_OPEN;
+}
+
 static void write_head(weir_http_exchange *exchange, weir_http_response *response, int64_t length,
                        bool is_whole)
 {
     (void)weir_http_response_set_content_length(response, length);
     if (is_whole && weir__http_content_is_long(exchange))
         weir_http_response_set_closes(response, true);
-    exchange->is_continue_due = false; /* status 100 must not follow a final one */
+    forget_continue(exchange);
     weir_write(exchange->ctx, weir_http_response_msg(response), NULL);
 }
 
@@ -90,7 +97,7 @@ static void write_end(weir_http_exchange *exchange, weir_msg *end, weir_promise 
     exchange->has_ended_response = true;
     if (exchange->is_shared)
         weir__http_exchange_check(exchange);
-    if (exchange->is_end_received)
+    if (exchange->input == WEIR__EXCHANGE_INPUT_ENDED)
         weir__http_exchange_detach(exchange);
     weir_write(ctx, end, done);
     if (exchange->connection != NULL)
@@ -98,9 +105,14 @@ static void write_end(weir_http_exchange *exchange, weir_msg *end, weir_promise 
     flush(ctx);
 }
 
+static bool is_head(const weir_http_exchange *exchange)
+{
+    return exchange->request->method == WEIR_HTTP_METHOD_HEAD;
+}
+
 static bool has_no_content(const weir_http_exchange *exchange, int status)
 {
-    return exchange->is_head || status == 204 || status == 304;
+    return is_head(exchange) || status == 204 || status == 304;
 }
 
 static int64_t length_of(weir_msg *body)
@@ -196,7 +208,7 @@ static weir_http_response *complete_head(weir_http_exchange *exchange, weir_http
 
 static void write_piece(weir_http_exchange *exchange, const struct op *op)
 {
-    if (exchange->is_head) {
+    if (is_head(exchange)) {
         weir_msg_release(op->msg);
         if (op->done != NULL)
             (void)weir_promise_succeed(op->done, NULL);
@@ -426,8 +438,8 @@ WEIR__NO_STACK_PROTECTOR static bool answer(weir_http_exchange *exchange, int st
 
     if (exchange->is_shared || codec == NULL || exchange->connection == NULL || is_lost(exchange) ||
         phase_of(exchange) != WEIR__EXCHANGE_OPEN || exchange->headers.count > 0 ||
-        !exchange->is_end_received || content.length > ANSWER_MAX || content.length == 0 ||
-        status < 200 || status > 599 || status == 204 || status == 304)
+        exchange->input != WEIR__EXCHANGE_INPUT_ENDED || content.length > ANSWER_MAX ||
+        content.length == 0 || status < 200 || status > 599 || status == 204 || status == 304)
         return false;
     next = weir_ctx_next_writer(ctx);
     if (next == NULL || weir_ctx_handler(next) != codec->handler || !codec->answer(next, &given))
@@ -560,8 +572,8 @@ static void hold(weir_http_exchange *exchange)
 
 static void cancel_run(weir_http_exchange *exchange)
 {
-    if (exchange->is_pending) {
-        exchange->is_pending = false;
+    if (exchange->use == WEIR__EXCHANGE_PENDING) {
+        exchange->use = WEIR__EXCHANGE_CALLED;
         weir__http_exchange_settle(exchange);
     }
 }
@@ -625,7 +637,7 @@ void weir__http_exchange_continue(weir_http_exchange *exchange)
 {
     weir_http_response *response;
 
-    exchange->is_continue_due = false;
+    forget_continue(exchange);
     if (weir_http_response_create(100, &response) < 0)
         return; /* clients send their content after a while, nevertheless */
     weir_write(exchange->ctx, weir_http_response_msg(response), NULL);

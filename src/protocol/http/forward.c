@@ -28,6 +28,25 @@
 #define TUNNEL_TIMEOUT_NS weir_seconds(3600)
 #define METHOD_MAX 64 /* bytes; longer ones need memory */
 
+/* The content of the request. */
+enum content {
+    COLLECTED, /* or there is none: it can be sent again */
+    STREAMED,
+    TAKEN, /* a piece of it, which cannot be taken again */
+};
+
+enum reading {
+    NOT_READING,
+    READING,      /* weir_http_exchange_read is on the stack; */
+    READING_MORE, /* and more is wanted when it returns */
+};
+
+enum response {
+    EXPECTED,
+    BEGUN,
+    OVER, /* the forwarding has ended */
+};
+
 /* One exchange, until its last call has ended. */
 struct forwarding {
     weir_http_exchange *exchange; /* these: retained */
@@ -35,13 +54,10 @@ struct forwarding {
     weir_http_call *call;         /* NULL = none */
     weir__forward_tunnel *tunnel; /* after status 101; NULL = none */
     weir_http_forward_options options;
-    bool streams_content; /* of the request */
-    bool took_content;    /* a piece of it, which cannot be taken again */
-    bool is_reading;      /* content */
-    bool has_piece;       /* since the last read */
-    bool has_begun;       /* the response */
-    bool is_lost;         /* the client is gone, or was answered by others */
-    bool is_over;
+    enum content content;
+    enum reading reading;
+    enum response response;
+    bool is_lost;   /* the client is gone, or was answered by others */
     int own_err;    /* why the call was cancelled from here; 0 = it was not */
     unsigned users; /* functions that use this struct; the last one frees it */
 };
@@ -115,7 +131,7 @@ static int copy_headers(const struct forwarding *f, weir_http_headers *headers)
     if (err < 0)
         return err;
     weir_http_headers_remove_hop_by_hop(headers);
-    if (!weir_http_request_expects_continue(from) || !f->streams_content)
+    if (!weir_http_request_expects_continue(from) || f->content == COLLECTED)
         (void)weir_http_headers_remove(headers, WEIR_HTTP_EXPECT);
     if (wants_websocket(f))
         err = weir_http_headers_set_text(headers, WEIR_HTTP_UPGRADE, "websocket");
@@ -134,7 +150,7 @@ static int copy_request(const struct forwarding *f, weir_http_request **ret_requ
 
     if (err == 0)
         err = copy_headers(f, weir_http_request_headers(request));
-    if (err == 0 && f->streams_content)
+    if (err == 0 && f->content != COLLECTED)
         err = weir_http_request_set_content_length(
             request, weir_http_request_content_length(f->exchange->request));
     if (err == 0 && events != NULL && events->request != NULL)
@@ -150,7 +166,7 @@ static weir_msg *collected_content(const struct forwarding *f)
 {
     weir_buf *content = f->exchange->content;
 
-    return f->streams_content || content == NULL || weir_buf_readable(content) == 0
+    return f->content != COLLECTED || content == NULL || weir_buf_readable(content) == 0
                ? NULL
                : weir_buf_msg(weir_buf_retain(content));
 }
@@ -165,7 +181,7 @@ static int send_to(struct forwarding *f, const char *origin)
     return weir_http_client_send(
         f->client, request, collected_content(f),
         WEIR_HTTP_CALL_OPTIONS(.events = &call_events, .user_data = f, .origin = origin,
-                               .stream_content = f->streams_content, .read_on_demand = true,
+                               .stream_content = f->content != COLLECTED, .read_on_demand = true,
                                .max_redirects = WEIR_OFF, .upgrades = wants_websocket(f)),
         &f->call);
 }
@@ -180,7 +196,7 @@ static void enter(struct forwarding *f)
 
 static void leave(struct forwarding *f)
 {
-    if (--f->users > 0 || !f->is_over)
+    if (--f->users > 0 || f->response != OVER)
         return;
     weir_http_client_release(f->client);
     weir_http_exchange_release(f->exchange);
@@ -208,7 +224,7 @@ static void end(struct forwarding *f, int err, const char *detail)
 {
     const weir_http_forward_events *events = f->options.events;
 
-    f->is_over = true;
+    f->response = OVER;
     weir_http_exchange_on_lost(f->exchange, NULL, NULL);
     weir_http_exchange_on_writable(f->exchange, NULL, NULL);
     f->exchange->content_fn = NULL;
@@ -251,7 +267,7 @@ static struct refusal refusal_of(int err, bool lacked_connection)
 
 static void answer(struct forwarding *f, struct refusal refusal, int err, const char *detail)
 {
-    if (f->has_begun)
+    if (f->response == BEGUN)
         weir_http_exchange_abort(f->exchange);
     else if (!f->is_lost)
         (void)weir_http_respond_error(f->exchange, refusal.status, refusal.detail);
@@ -275,7 +291,7 @@ static void refuse_request(struct forwarding *f, int err)
 /* True if the request may be sent to another origin. */
 static bool can_repeat(const struct forwarding *f, const weir_http_call *call)
 {
-    if (f->has_begun || f->is_lost || f->took_content || f->own_err < 0)
+    if (f->response != EXPECTED || f->is_lost || f->content == TAKEN || f->own_err < 0)
         return false;
     return !weir_http_call_is_sent(call) || call->is_idempotent;
 }
@@ -306,25 +322,26 @@ static bool wants_content(const struct forwarding *f)
 /* A read may call on_content before it returns: the loop keeps the stack flat. */
 static void read_content(struct forwarding *f)
 {
-    if (f->is_reading)
+    if (f->reading != NOT_READING) {
+        f->reading = READING_MORE;
         return;
+    }
     enter(f);
-    f->is_reading = true;
     do {
-        f->has_piece = false;
+        f->reading = READING;
         weir_http_exchange_read(f->exchange);
-    } while (f->has_piece && wants_content(f));
-    f->is_reading = false;
+    } while (f->reading == READING_MORE && wants_content(f));
+    f->reading = NOT_READING;
     leave(f);
 }
 
 static void on_content(weir_http_exchange *exchange, weir_msg *msg, int err, void *user_data)
 {
     struct forwarding *f = user_data;
+    bool has_piece = msg != NULL;
 
     enter(f);
-    f->took_content = true;
-    f->has_piece = msg != NULL;
+    f->content = TAKEN;
     if (f->call == NULL)
         weir_msg_release(msg);
     else if (msg != NULL)
@@ -333,7 +350,7 @@ static void on_content(weir_http_exchange *exchange, weir_msg *msg, int err, voi
         (void)weir_http_call_end(f->call, NULL);
     else if (err != WEIR_ECANCELED) /* the client is gone, or has sent too much */
         on_lost(exchange, f);
-    if (f->has_piece && wants_content(f))
+    if (has_piece && wants_content(f))
         read_content(f);
     leave(f);
 }
@@ -419,10 +436,11 @@ static void on_head(weir_http_call *call, weir_http_response *response, void *us
 
     enter(f);
     err = begin_response(f, response);
-    f->has_begun = err == 0;
     if (err < 0)
         cancel(f, err);
-    else if (f->tunnel == NULL)
+    else if (f->response == EXPECTED)
+        f->response = BEGUN;
+    if (err == 0 && f->tunnel == NULL)
         weir_http_call_read(call);
     leave(f);
 }
@@ -533,19 +551,20 @@ int weir_http_forward(weir_http_exchange *exchange, weir_http_client *client, co
         f->options.via = "weir";
     if (options.tunnel_timeout_ns == 0)
         f->options.tunnel_timeout_ns = TUNNEL_TIMEOUT_NS;
-    f->streams_content = exchange->route->given.streaming &&
-                         weir_http_request_content_length(exchange->request) != 0;
+    if (exchange->route->given.streaming &&
+        weir_http_request_content_length(exchange->request) != 0)
+        f->content = STREAMED;
     f->exchange = weir_http_exchange_retain(exchange);
     (void)weir_http_client_retain(client);
     enter(f);
     err = send_to(f, origin);
     if (err == -EINVAL || err == -EPROTONOSUPPORT) { /* the origin */
-        f->is_over = true;
+        f->response = OVER;
         leave(f);
         return err;
     }
     weir_http_exchange_on_lost(exchange, on_lost, f);
-    if (f->streams_content)
+    if (f->content != COLLECTED)
         weir_http_exchange_on_content(exchange, on_content, f);
     if (err < 0)
         refuse_request(f, err);
