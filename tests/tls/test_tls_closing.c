@@ -434,7 +434,7 @@ TEST(tls_closing, does_not_wait_if_close_notify_cannot_be_sent)
     struct tls_pair pair;
 
     open_pair(&pair, &(const struct tls_pair_options){.client = patient()});
-    tls_side_state(&pair.client)->session->is_close_sent = true;
+    tls_side_state(&pair.client)->session->stage = WEIR__OPENSSL_CLOSE_SENT;
     close_channel(&pair.client, "close");
     assert_events(&pair.client.events, "close=ok inactive");
     tls_pair_close(&pair);

@@ -35,7 +35,7 @@ static int stop_flood(weir__openssl_session *self, BIO *bio, char *ret_bytes)
 {
     static const char invalid[SSL3_RT_HEADER_LENGTH] = {'\xff', 3, 3, 0, 1};
 
-    if (!self->is_rejecting_flood)
+    if (self->stage != WEIR__OPENSSL_REJECTING)
         return starve(self, bio);
     memcpy(ret_bytes, invalid, sizeof(invalid));
     return (int)sizeof(invalid);

@@ -209,7 +209,7 @@ static bool is_out_of_memory(const weir__openssl_session *session, unsigned long
 
 int weir__openssl_session_fail_by_queue(weir__openssl_session *session)
 {
-    unsigned long error = take_error(session->is_established);
+    unsigned long error = take_error(session->stage != WEIR__OPENSSL_HANDSHAKE);
     int alert;
 
     if (session->io_err < 0)
@@ -246,6 +246,7 @@ void weir__openssl_error_on_info(const SSL *ssl, int where, int value)
     session = weir__openssl_session_of(ssl);
     if ((where & SSL_CB_WRITE) != 0 && level == SSL3_AL_FATAL)
         session->alert_sent = (int16_t)alert;
-    if ((where & SSL_CB_READ) != 0 && session->is_established && is_close_notify(ssl, level, alert))
+    if ((where & SSL_CB_READ) != 0 && session->stage != WEIR__OPENSSL_HANDSHAKE &&
+        is_close_notify(ssl, level, alert))
         session->has_close_notify = true;
 }

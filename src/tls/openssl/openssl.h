@@ -75,6 +75,15 @@ enum weir__openssl_hello_state {
     WEIR__OPENSSL_HELLO_REJECTED,
 };
 
+/* HANDSHAKE -> OPEN -> CLOSE_SENT; from either of these, -> REJECTING, after which it fails. The
+ * peer's close_notify is another question. */
+enum weir__openssl_stage {
+    WEIR__OPENSSL_HANDSHAKE,
+    WEIR__OPENSSL_OPEN,
+    WEIR__OPENSSL_CLOSE_SENT, /* our close_notify */
+    WEIR__OPENSSL_REJECTING,  /* a flood of records: OpenSSL is made to send an alert */
+};
+
 /* The first bytes of the peer are remembered, to name what it speaks if not TLS. */
 #define WEIR__OPENSSL_FIRST_MAX 5
 
@@ -98,16 +107,14 @@ typedef struct weir__openssl_session {
     int io_err;                 /* an error of our own in the BIO */
     int16_t alert_sent;         /* a fatal one, or WEIR__OPENSSL_NO_ALERT */
     uint32_t dataless;          /* cost of records without data, see WEIR__OPENSSL_DATALESS_MAX */
+    enum weir__openssl_stage stage;
     enum weir__openssl_hello_state hello_state;
     uint8_t first[WEIR__OPENSSL_FIRST_MAX];
     uint8_t first_length;
-    bool is_address;         /* server_name is one */
-    bool is_established;     /* the handshake is complete */
-    bool is_close_sent;      /* our close_notify */
-    bool has_close_notify;   /* the peer's, after the handshake */
-    bool has_rest;           /* OpenSSL holds plain bytes, for which there was no room */
-    bool is_starved;         /* the last call of the BIO found nothing to read */
-    bool is_rejecting_flood; /* OpenSSL is made to send an alert */
+    bool is_address;       /* server_name is one */
+    bool has_close_notify; /* the peer's, after the handshake */
+    bool has_rest;         /* OpenSSL holds plain bytes, for which there was no room */
+    bool is_starved;       /* the last call of the BIO found nothing to read */
 } weir__openssl_session;
 
 /* Random bytes for secrets. Fails: -ENOMEM, WEIR_ETLS. */

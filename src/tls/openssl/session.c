@@ -38,7 +38,7 @@ static void on_message(int is_written, int version, int type, const void *bytes,
     (void)bytes;
     (void)length;
     (void)ssl;
-    if (is_written != 0 || self == NULL || !self->is_established)
+    if (is_written != 0 || self == NULL || self->stage == WEIR__OPENSSL_HANDSHAKE)
         return;
     if (type == SSL3_RT_HEADER)
         self->dataless++;
@@ -82,7 +82,7 @@ void weir__openssl_session_prepare(weir__openssl_context *context)
  */
 void weir__openssl_session_release(weir__openssl_session *self)
 {
-    if (self->ssl != NULL && self->is_established && self->failed == 0)
+    if (self->ssl != NULL && self->stage != WEIR__OPENSSL_HANDSHAKE && self->failed == 0)
         SSL_set_shutdown(self->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN); /* see above */
     SSL_free(self->ssl);
     weir__openssl_context_release(self->context);
@@ -208,7 +208,8 @@ static int finish_handshake(weir__openssl_session *self)
 {
     if (!weir__openssl_verify_has_certificate(self))
         return weir__openssl_session_fail(self, WEIR_EUNTRUSTED, "the peer sent no certificate");
-    self->is_established = self->is_between_records = true;
+    self->stage = WEIR__OPENSSL_OPEN;
+    self->is_between_records = true;
     weir_memory_free(self->server_name);
     weir_memory_free(self->hello);
     self->server_name = NULL;
@@ -246,7 +247,7 @@ static int reject_flood(weir__openssl_session *self)
     size_t length;
 
     if (SSL_version(self->ssl) >= TLS1_3_VERSION) {
-        self->is_rejecting_flood = true;
+        self->stage = WEIR__OPENSSL_REJECTING;
         (void)SSL_read_ex(self->ssl, &byte, sizeof(byte), &length);
         ERR_clear_error();
     }
@@ -317,7 +318,7 @@ int weir__openssl_session_open(weir__openssl_session *self, weir__openssl_io *io
 {
     int result;
 
-    assert(self->is_established && weir_buf_writable(plain) > 0);
+    assert(self->stage != WEIR__OPENSSL_HANDSHAKE && weir_buf_writable(plain) > 0);
     if (self->failed < 0)
         return self->failed;
     if (self->has_close_notify)
@@ -345,7 +346,7 @@ WEIR__NO_STACK_PROTECTOR int weir__openssl_session_seal(weir__openssl_session *s
     size_t taken;
     int err = 0;
 
-    assert(self->is_established && length > 0);
+    assert(self->stage != WEIR__OPENSSL_HANDSHAKE && length > 0);
     assert(!self->is_blocked); /* OpenSSL would want to read first */
     if (self->failed < 0)
         return self->failed;
@@ -358,9 +359,9 @@ WEIR__NO_STACK_PROTECTOR int weir__openssl_session_seal(weir__openssl_session *s
 
 void weir__openssl_session_close(weir__openssl_session *self, weir__openssl_io *io)
 {
-    if (!self->is_established || self->is_close_sent || self->failed < 0)
+    if (self->stage != WEIR__OPENSSL_OPEN || self->failed < 0)
         return;
-    self->is_close_sent = true;
+    self->stage = WEIR__OPENSSL_CLOSE_SENT;
     self->io = io;
     if (SSL_shutdown(self->ssl) < 0)
         ERR_clear_error(); /* the peer still sees the stream end */
