@@ -84,9 +84,9 @@ void weir__ws_send_close(weir_ctx *ctx, weir__ws *ws, unsigned code, const char 
     uint8_t payload[WEIR__WS_CONTROL_MAX] = {(uint8_t)(code >> 8), (uint8_t)code};
     size_t length = 0;
 
-    if (ws->has_sent_close)
+    if (ws->output == WEIR__WS_OUTPUT_CLOSED)
         return;
-    ws->has_sent_close = true;
+    ws->output = WEIR__WS_OUTPUT_CLOSED;
     if (reason != NULL) {
         length = strnlen(reason, REASON_MAX);
         memcpy(payload + 2, reason, length);
@@ -101,10 +101,11 @@ void weir__ws_send_close(weir_ctx *ctx, weir__ws *ws, unsigned code, const char 
 void weir__ws_end(weir_ctx *ctx, weir__ws *ws)
 {
     weir_promise *done = ws->close_done;
+    bool was_closing = ws->ending == WEIR__WS_ENDING_CLOSING;
 
-    ws->is_ended = true;
+    ws->ending = WEIR__WS_ENDING_ENDED;
     ws->close_done = NULL;
-    if (!ws->is_closing || !weir_timer_is_running(&ws->timer)) /* one timeout for all of it */
+    if (!was_closing || !weir_timer_is_running(&ws->timer)) /* one timeout for all of it */
         weir__ws_watch_closing(ctx, ws);
     weir_close(ctx, done);
     weir_promise_release(done);
@@ -113,7 +114,7 @@ void weir__ws_end(weir_ctx *ctx, weir__ws *ws)
 void weir__ws_fail(weir_ctx *ctx, weir__ws *ws, unsigned code, const char *detail)
 {
     weir__debug("websocket", weir_ctx_name(ctx), "closed with %u: %s", code, detail);
-    ws->is_deaf = true;
+    weir__ws_go_deaf(ws);
     weir__ws_forget_incoming(ws);
     weir__ws_send_close(ctx, ws, code, detail);
     if (!weir_ctx_is_removed(ctx))
@@ -143,16 +144,15 @@ void weir__ws_receive_close(weir_ctx *ctx, weir__ws *ws, weir_span payload)
             return;
         }
     }
-    ws->has_received_close = true;
-    ws->is_deaf = true;
+    ws->input = WEIR__WS_INPUT_CLOSED;
     weir__ws_forget_incoming(ws);
     weir__ws_send_close(ctx, ws, code, NULL);
     fire_closed(ctx, ws, code, reason);
-    if (weir_ctx_is_removed(ctx) || ws->is_ended)
+    if (weir_ctx_is_removed(ctx) || ws->ending == WEIR__WS_ENDING_ENDED)
         return;
     if (!ws->is_client)
         weir__ws_end(ctx, ws);
-    else if (!ws->is_closing)
+    else if (ws->ending != WEIR__WS_ENDING_CLOSING)
         weir__ws_watch_closing(ctx, ws);
 }
 
@@ -309,16 +309,18 @@ void weir__ws_on_close(weir_ctx *ctx, weir_promise *done)
 {
     weir__ws *ws = weir_ctx_state(ctx);
 
-    if (ws->is_ended || !ws->is_open || ws->has_received_close) {
+    if (ws->ending == WEIR__WS_ENDING_ENDED || !ws->is_open || ws->input == WEIR__WS_INPUT_CLOSED) {
         weir_close(ctx, done);
         return;
     }
-    weir__ws_send_close(ctx, ws, ws->is_draining ? WEIR_WS_GOING_AWAY : WEIR_WS_NORMAL, NULL);
+    weir__ws_send_close(
+        ctx, ws, ws->ending == WEIR__WS_ENDING_DRAINING ? WEIR_WS_GOING_AWAY : WEIR_WS_NORMAL,
+        NULL);
     if (!hold(ws, done)) {
         weir__ws_end(ctx, ws);
         weir_close(ctx, done);
-    } else if (!ws->is_closing) {
-        ws->is_closing = true;
+    } else if (ws->ending != WEIR__WS_ENDING_CLOSING) {
+        ws->ending = WEIR__WS_ENDING_CLOSING;
         weir__ws_watch_closing(ctx, ws);
         await_answer(ctx);
     }
@@ -328,7 +330,8 @@ void weir__ws_on_draining(weir_ctx *ctx)
 {
     weir__ws *ws = weir_ctx_state(ctx);
 
-    ws->is_draining = true;
+    if (ws->ending == WEIR__WS_ENDING_NONE)
+        ws->ending = WEIR__WS_ENDING_DRAINING;
     weir_fire_draining(ctx);
     if (!weir_ctx_is_removed(ctx))
         weir__ws_on_close(ctx, NULL);

@@ -166,7 +166,7 @@ static int fail_open(weir_pipeline *pipeline, int err)
     weir_ctx *ctx = weir_pipeline_find_handler(pipeline, &weir__ws_handler.handler);
 
     if (ctx != NULL)
-        ws_of(ctx)->is_deaf = true;
+        weir__ws_go_deaf(ws_of(ctx));
     return err;
 }
 
@@ -250,8 +250,8 @@ static int decode_last(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
 
     (void)in;
     (void)ret_msg;
-    ws->is_deaf = true;
-    if (!ws->is_ended)
+    weir__ws_go_deaf(ws);
+    if (ws->ending != WEIR__WS_ENDING_ENDED)
         weir__ws_end(ctx, ws);
     return 0;
 }
@@ -262,14 +262,15 @@ static bool is_urgent(weir_ctx *ctx)
 {
     const weir__ws *ws = ws_of(ctx);
 
-    return (ws->is_closing || ws->has_received_close) && !ws->is_ended;
+    return ws->ending == WEIR__WS_ENDING_CLOSING ||
+           (ws->input == WEIR__WS_INPUT_CLOSED && ws->ending != WEIR__WS_ENDING_ENDED);
 }
 
 static void on_inactive(weir_ctx *ctx)
 {
     weir__ws *ws = ws_of(ctx);
 
-    ws->is_deaf = true;
+    weir__ws_go_deaf(ws);
     weir__ws_forget_incoming(ws);
     weir__ws_lose(ctx, ws);
     weir_decoder_inactive(ctx);

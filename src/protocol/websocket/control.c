@@ -20,7 +20,7 @@ void weir__ws_answer_ping(weir_ctx *ctx, weir__ws *ws, weir_span payload)
 {
     weir_buf *pong;
 
-    if (ws->has_sent_close)
+    if (ws->output == WEIR__WS_OUTPUT_CLOSED)
         return;
     if (ws->pong == NULL && weir_ctx_is_writable(ctx)) {
         if (weir__ws_write_control(ctx, ws, WEIR__WS_PONG, payload) == 0)
@@ -82,7 +82,7 @@ static void on_tick(weir_ctx *ctx, weir_timer *timer)
     if (ws->silent_ticks == TICKS &&
         weir__ws_write_control(ctx, ws, WEIR__WS_PING, weir_span_of(NULL, 0)) == 0)
         weir__ws_flush(ctx, ws);
-    if (!weir_ctx_is_removed(ctx) && !ws->has_sent_close)
+    if (!weir_ctx_is_removed(ctx) && ws->output != WEIR__WS_OUTPUT_CLOSED)
         weir__ws_watch_peer(ctx, ws);
 }
 
@@ -103,7 +103,8 @@ static void on_close_timeout(weir_ctx *ctx, weir_timer *timer)
     (void)timer;
     if (is_receiving(ctx, ws)) {
         weir__ws_watch_closing(ctx, ws);
-    } else if (weir_channel_pending_bytes(weir_ctx_channel(ctx)) > 0 || ws->is_ended) {
+    } else if (weir_channel_pending_bytes(weir_ctx_channel(ctx)) > 0 ||
+               ws->ending == WEIR__WS_ENDING_ENDED) {
         weir__debug("websocket", weir_ctx_name(ctx), "the peer does not receive or close: reset");
         weir_channel_abort(weir_ctx_channel(ctx), NULL);
     } else {
@@ -118,6 +119,6 @@ void weir__ws_watch_closing(weir_ctx *ctx, weir__ws *ws)
     if (ws->close_timeout_ns == WEIR_NEVER)
         (void)weir_timer_stop(&ws->timer);
     else if (weir_ctx_timer_start(ctx, &ws->timer, ws->close_timeout_ns, on_close_timeout) < 0 &&
-             !ws->is_ended)
+             ws->ending != WEIR__WS_ENDING_ENDED)
         weir__ws_end(ctx, ws);
 }

@@ -244,7 +244,7 @@ static int decode_control(weir_ctx *ctx, weir__ws *ws, weir_buf *in,
         weir__ws_mask(bytes, length, header->key, 0);
     if (header->opcode == WEIR__WS_CLOSE) {
         weir__ws_receive_close(ctx, ws, weir_span_of(bytes, length));
-        if (ws->is_deaf)
+        if (ws->input != WEIR__WS_INPUT_OPEN)
             (void)weir_buf_skip(in, weir_buf_readable(in));
         return 0;
     }
@@ -464,7 +464,7 @@ static __attribute__((noinline)) int decode_frame(weir_ctx *ctx, weir__ws *ws, w
     struct frame_header header;
     int result;
 
-    if (ws->is_deaf) {
+    if (ws->input != WEIR__WS_INPUT_OPEN) {
         (void)weir_buf_skip(in, weir_buf_readable(in));
         return 1;
     }
@@ -487,7 +487,7 @@ WEIR__NO_STACK_PROTECTOR int weir__ws_decode(weir_ctx *ctx, weir_buf *in, weir_m
 {
     weir__ws *ws = weir_ctx_state(ctx);
 
-    if (!ws->is_deaf && is_short(ws, in))
+    if (ws->input == WEIR__WS_INPUT_OPEN && is_short(ws, in))
         return decode_short(ctx, ws, in, ret_msg);
     return decode_frame(ctx, ws, in, ret_msg);
 }

@@ -155,18 +155,18 @@ static int begin_frame(weir__ws *ws, const weir_ws_message *message, uint8_t *re
     *ret_first = first;
     if (message->type > WEIR_WS_BINARY)
         return 0;
-    if (message->is_first == ws->is_writing)
+    if (message->is_first == (ws->output == WEIR__WS_OUTPUT_WITHIN))
         return -EINVAL;
     if (message->is_first && message->is_last && ws->deflate == NULL)
         return 0;
     if (message->is_first && !message->is_last)
-        ws->is_writing = true;
+        ws->output = WEIR__WS_OUTPUT_WITHIN;
     if (message->is_first)
         ws->is_compressing = compresses(ws, message);
     if (!message->is_last)
         first &= ~WEIR__WS_FIN;
     else
-        ws->is_writing = false;
+        ws->output = WEIR__WS_OUTPUT_BETWEEN;
     if (!message->is_first)
         first &= WEIR__WS_FIN;
     else if (ws->is_compressing)
@@ -230,9 +230,9 @@ static __attribute__((noinline)) void refuse_message(weir_ctx *ctx, const weir__
                                                      weir_ws_message *message, weir_promise *done)
 {
     weir_msg_release(&message->msg);
-    if (ws->has_sent_close)
+    if (ws->output == WEIR__WS_OUTPUT_CLOSED)
         weir_ctx_report(ctx, done, WEIR_ECLOSED, "the WebSocket is closing");
-    else if (ws->is_writing)
+    else if (ws->output == WEIR__WS_OUTPUT_WITHIN)
         weir_ctx_report(ctx, done, -EINVAL, "a WebSocket message inside another one");
     else
         weir_ctx_report(ctx, done, -EINVAL, "a part of a WebSocket message without a first one");
@@ -271,7 +271,7 @@ WEIR__NO_STACK_PROTECTOR static void write_message(weir_ctx *ctx, weir__ws *ws,
         weir_msg_release(&message->msg);
         return;
     }
-    if (ws->has_sent_close || begin_frame(ws, message, &first) < 0) {
+    if (ws->output == WEIR__WS_OUTPUT_CLOSED || begin_frame(ws, message, &first) < 0) {
         refuse_message(ctx, ws, message, done);
         return;
     }

@@ -13,6 +13,16 @@
  *      handshake.c deflate.c mask.c sha1.c
  *
  * Everything runs on the channel's loop.
+ *
+ * States, each of them a field of its own:
+ *
+ *      input    OPEN -> CLOSED             the peer's close frame
+ *               OPEN -> DEAF               an error of the peer's, the end of its stream
+ *      output   BETWEEN <-> WITHIN         parts of a message
+ *               either -> CLOSED           our close frame: nothing may be written any more
+ *      ending   NONE -> DRAINING           the group ends
+ *               either -> CLOSING          weir_close: the channel closes after the handshake
+ *               any -> ENDED               weir_close was passed on
  */
 #ifndef WEIR_PROTOCOL_WEBSOCKET_WEBSOCKET_H
 #define WEIR_PROTOCOL_WEBSOCKET_WEBSOCKET_H
@@ -92,6 +102,25 @@ typedef struct weir__ws_incoming {
     bool has_begun; /* its first part was passed on */
 } weir__ws_incoming;
 
+enum weir__ws_input {
+    WEIR__WS_INPUT_OPEN,
+    WEIR__WS_INPUT_DEAF,   /* further input is discarded; */
+    WEIR__WS_INPUT_CLOSED, /* this, too: nothing is expected any more */
+};
+
+enum weir__ws_output {
+    WEIR__WS_OUTPUT_BETWEEN,
+    WEIR__WS_OUTPUT_WITHIN, /* a message: a part was written, and the last one was not */
+    WEIR__WS_OUTPUT_CLOSED,
+};
+
+enum weir__ws_ending {
+    WEIR__WS_ENDING_NONE,
+    WEIR__WS_ENDING_DRAINING,
+    WEIR__WS_ENDING_CLOSING,
+    WEIR__WS_ENDING_ENDED,
+};
+
 /* Small, because a server has many idle connections. */
 typedef struct weir__ws {
     weir_decoder_state decoder; /* first */
@@ -110,18 +139,13 @@ typedef struct weir__ws {
     bool streams;
     bool passes_control;
 
-    bool is_open;            /* weir_ws_opened was fired, weir_ws_closed was not */
-    bool is_deaf;            /* further input is discarded */
-    bool is_closing;         /* weir_close was called: the channel closes after the handshake */
-    bool is_ended;           /* weir_close was passed on */
-    bool has_sent_close;     /* nothing may be written any more */
-    bool has_received_close; /* nothing is expected any more */
-    bool is_draining;
+    bool is_open;        /* weir_ws_opened was fired, weir_ws_closed was not */
+    bool is_compressing; /* the message that is being written */
+    uint8_t input;
+    uint8_t output;
+    uint8_t ending;
     bool is_reading;  /* between `read` and `read_complete`: flushes wait */
     bool needs_flush; /* at the read_complete */
-
-    bool is_writing;     /* a part was written, and the last one was not */
-    bool is_compressing; /* its message */
 
     /* Timeouts; see control.c. */
     bool has_heard;       /* from the peer since the last tick */
@@ -129,6 +153,13 @@ typedef struct weir__ws {
     int64_t sent_seen;    /* bytes sent at the last tick */
     weir_timer timer;
 } weir__ws;
+
+/* Discards further input; that the peer has closed is not forgotten. */
+static inline void weir__ws_go_deaf(weir__ws *ws)
+{
+    if (ws->input == WEIR__WS_INPUT_OPEN)
+        ws->input = WEIR__WS_INPUT_DEAF;
+}
 
 /* Counts a received or sent message, or a part of one; `messages` is a counter of a server. */
 static inline void weir__ws_count(const weir__ws *ws, enum weir__http_counter messages,
