@@ -10,7 +10,10 @@ tools/mutants/<layer>.txt is a list of mutants:
     mutant NAME              the mistake, in a few words joined by hyphens
     file PATH
     tests NAME...            the ctest names that should fail, or
-    check NAME...            the tools/check_NAME.py that should fail; gets the build folder
+    check NAME...            the tools/check_NAME.py that should fail; gets the build folder, or
+    sim PROGRAM FROM-TO BACKEND [WORDS]
+                             the program of tests/sim/programs that should fail with one of these
+                             seeds; the failure contains the words. Run by tests/sim/planted.py.
     preset NAME              asan if absent; release, tsan
     -OLD LINE                one to five lines, as they stand in the file, exactly once
     +NEW LINE                any number; none deletes the old ones
@@ -52,6 +55,7 @@ class Mutant:
     file: str = ""
     tests: list = dataclasses.field(default_factory=list)
     checks: list = dataclasses.field(default_factory=list)
+    sim: list = dataclasses.field(default_factory=list)
     preset: str = "asan"
     old: list = dataclasses.field(default_factory=list)
     new: list = dataclasses.field(default_factory=list)
@@ -81,8 +85,12 @@ def read_list(path):
             mutants[-1].tests = rest.split()
         elif word == "check":
             mutants[-1].checks = rest.split()
+        elif word == "sim":
+            mutants[-1].sim = rest.split(maxsplit=3)
         else:
-            sys.exit(f"{path.name}:{number}: expected mutant, file, tests, check, preset, - or +")
+            sys.exit(
+                f"{path.name}:{number}: expected mutant, file, tests, check, sim, preset, - or +"
+            )
     return mutants
 
 
@@ -110,8 +118,10 @@ def mutated(mutant, text):
 def fault_of(mutant):
     """The problem with a mutant's entry, or None."""
     path = ROOT / mutant.file
-    if not mutant.tests and not mutant.checks:
+    if not mutant.tests and not mutant.checks and not mutant.sim:
         return "names no test"
+    if mutant.sim and not (ROOT / f"tests/sim/programs/{mutant.sim[0]}.c").is_file():
+        return f"there is no simulated program {mutant.sim[0]}"
     for test in mutant.tests:
         layer, _, noun = test.rpartition("/")
         if not (ROOT / f"tests/{layer}/test_{noun}.c").is_file():
@@ -353,6 +363,9 @@ def main():
         print("\n".join(m.name for m in mutants))
     if options.list or options.check:
         return 0
+    mutants = [m for m in mutants if not m.sim]
+    if not mutants:
+        sys.exit("these mistakes are run by ./dev test sim/planted")
     return run_all(mutants, options.jobs)
 
 

@@ -16,7 +16,6 @@
 #include <weir/error.h>
 
 #include "base/memory.h"
-#include "base/planted.h"
 #include "bootstrap/client_pool.h"
 #include "executor/executor.h"
 #include "executor/promise.h"
@@ -149,7 +148,7 @@ static bool is_healthy(weir__pooled *pooled)
 {
     const weir_client_pool_options *options = &pooled->pool->options;
 
-    return (weir_channel_is_active(pooled->channel) || WEIR__PLANTED(POOL_CLOSED)) &&
+    return weir_channel_is_active(pooled->channel) &&
            (options->healthy == NULL || options->healthy(pooled->channel, options->user_data));
 }
 
@@ -228,8 +227,6 @@ static void on_closed(weir_promise *promise, void *arg)
     bool is_last;
 
     (void)promise;
-    if (WEIR__PLANTED(POOL_CLOSED) && pooled->state == WEIR__POOLED_IDLE)
-        return;
     weir__refs_retain(&pool->refs);
     weir__mutex_lock(&pool->lock);
     is_last = leave(pooled);
@@ -327,8 +324,7 @@ static int connect_one(weir_client_pool *pool)
         return -ENOMEM;
     err = weir_client_connect(pool->client, &connecting);
     if (err < 0) {
-        if (!WEIR__PLANTED(POOL_NO_MEMORY))
-            weir__free(pooled);
+        weir__free(pooled);
         return err;
     }
     weir__refs_retain(&pool->refs);

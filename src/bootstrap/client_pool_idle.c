@@ -5,7 +5,6 @@
  */
 #include "bootstrap/client_pool.h"
 
-#include "base/planted.h"
 #include "executor/executor.h"
 
 static weir__pooled *of_link(weir__list *link)
@@ -87,7 +86,7 @@ weir__pooled *weir__client_pool_take_idle(weir_client_pool *pool, enum weir__poo
 
         weir__list_remove(&pooled->link);
         pool->idle_count--;
-        if (weir_channel_is_active(pooled->channel) || WEIR__PLANTED(POOL_CLOSED)) {
+        if (weir_channel_is_active(pooled->channel)) {
             pooled->state = state;
             return pooled;
         }

@@ -12,7 +12,6 @@
 #include <weir/error.h>
 
 #include "base/memory.h"
-#include "base/planted.h"
 #include "channel/channel_stats.h"
 
 struct cancel_watch {
@@ -89,8 +88,7 @@ static void fail_attempt(weir_channel *channel, int err, const char *detail)
     weir__stats_count(channel, WEIR__STAT_CONNECTS_FAILED, 1);
     weir__stats_error(channel, err);
     weir__channel_report(channel, done, err, detail);
-    if (!WEIR__PLANTED(CONNECT_RELEASE))
-        weir_promise_release(done);
+    weir_promise_release(done);
 }
 
 void weir__channel_stop_connecting(weir_channel *channel, int err)

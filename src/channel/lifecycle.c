@@ -42,7 +42,6 @@
 
 #include "base/log.h"
 #include "base/log_limit.h"
-#include "base/planted.h"
 #include "channel/channel_stats.h"
 #include "channel/closing.h"
 #include "channel/offload_blocking.h"
@@ -544,7 +543,7 @@ void weir__channel_drain(weir_channel *channel)
         weir__channel_has(channel, WEIR__FIRED_DRAINING))
         return;
     channel->flags |= WEIR__FIRED_DRAINING;
-    if (channel->transport->accepts || !waits || WEIR__PLANTED(DRAIN))
+    if (channel->transport->accepts || !waits)
         weir_close(head_tail, NULL);
     else
         weir_fire_draining(head_tail);

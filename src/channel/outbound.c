@@ -32,7 +32,6 @@
 #include "base/log.h"
 #include "base/log_limit.h"
 #include "base/no_stack_protector.h"
-#include "base/planted.h"
 #include "buffer/buf.h"
 #include "channel/channel.h"
 #include "channel/channel_stats.h"
@@ -205,8 +204,7 @@ static bool is_over_mark(const weir_channel *channel)
 /* After the bytes have decreased. */
 static inline void check_low_mark(weir_channel *channel)
 {
-    if (UNLIKELY(is_over_mark(channel)) && weir__outbound_bytes(channel) < low_mark_of(channel) &&
-        !WEIR__PLANTED(LOW_MARK))
+    if (UNLIKELY(is_over_mark(channel)) && weir__outbound_bytes(channel) < low_mark_of(channel))
         set_over_mark(channel, false);
 }
 

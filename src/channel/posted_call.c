@@ -10,7 +10,6 @@
 
 #include <weir/error.h>
 
-#include "base/planted.h"
 #include "channel/channel.h"
 #include "channel/node_pool.h"
 
@@ -54,26 +53,6 @@ static void on_call(void *arg, int status)
     finish(call, status < 0 ? status : err);
 }
 
-/* A planted mistake: a write to a channel without a loop waits until another call was made. */
-static void on_call_out_of_order(void *arg, int status)
-{
-    static weir__posted_call *late;
-    weir__posted_call *call = arg, *next = NULL;
-
-    if (late == NULL && status == 0 && call->arg != NULL && call->done == NULL &&
-        weir_channel_is_active(call->channel) && !weir_channel_is_registered(call->channel)) {
-        late = call;
-        return;
-    }
-    if (late != NULL && weir_channel_is_registered(late->channel)) {
-        next = late;
-        late = NULL;
-    }
-    on_call(call, status);
-    if (next != NULL)
-        on_call(next, status);
-}
-
 int weir__posted_call_post(weir_channel *channel, const weir__posted_call *call, bool lazily)
 {
     weir__posted_call *node = weir__node_alloc();
@@ -83,7 +62,7 @@ int weir__posted_call_post(weir_channel *channel, const weir__posted_call *call,
     if (node == NULL)
         return -ENOMEM;
     *node = *call;
-    weir_task_init(&node->task, WEIR__PLANTED(OVERTAKEN) ? on_call_out_of_order : on_call, node);
+    weir_task_init(&node->task, on_call, node);
     node->channel = weir_channel_retain(channel);
     if (node->done != NULL)
         weir_promise_retain(node->done);

@@ -15,7 +15,6 @@
 #include <weir/error.h>
 #include <weir/handler.h>
 
-#include "base/planted.h"
 #include "channel/channel_stats.h"
 
 /* ---- shutting down the output ---- */
@@ -44,9 +43,7 @@ static void shut_output(weir_channel *channel)
 static void send_rest(weir_channel *channel)
 {
     weir__outbound_flush(channel);
-    if (WEIR__PLANTED(LOST_TAIL) && !weir__channel_has(channel, WEIR__OUTPUT_LENT))
-        weir__outbound_fail_flushed(channel, WEIR_ECLOSED, NULL);
-    if (weir__outbound_has_flushed(&channel->outbound) && !WEIR__PLANTED(HALF_CLOSE))
+    if (weir__outbound_has_flushed(&channel->outbound))
         weir__channel_resume_sending(channel);
     else if (weir__channel_phase(channel) == WEIR__OPEN &&
              !weir__channel_has(channel, WEIR__OUTPUT_SHUT | WEIR__OUTPUT_STOPPED))
@@ -215,9 +212,7 @@ void weir__channel_maybe_writable(weir_channel *channel)
 void weir__channel_writable(weir_channel *channel, int err)
 {
     channel->flags &= ~(uint32_t)(WEIR__OUTPUT_FULL | WEIR__OUTPUT_LENT);
-    if (err == 0 && WEIR__PLANTED(NOT_RESUMED))
-        channel->flags |= WEIR__OUTPUT_FULL;
-    else if (err == 0)
+    if (err == 0)
         weir__channel_resume_sending(channel);
     else if (weir__channel_phase(channel) < WEIR__CLOSING)
         fail_output(channel, err);

@@ -22,7 +22,6 @@
 #include "base/histogram.h"
 #include "base/list.h"
 #include "base/metric.h"
-#include "base/planted.h"
 #include "base/queue.h"
 #include "base/refcount.h"
 #include "base/sharded_counters.h"
@@ -472,7 +471,7 @@ static inline bool weir__executor_is_notified(const weir_executor *executor, int
 static inline bool weir__executor_publish_deadline(weir_executor *executor, int64_t deadline_ns)
 {
     atomic_store_explicit(&executor->next_wakeup, deadline_ns, memory_order_seq_cst);
-    return WEIR__PLANTED(LOST_WAKEUP) || !weir__executor_is_notified(executor, deadline_ns);
+    return !weir__executor_is_notified(executor, deadline_ns);
 }
 
 /* True if a task of the immediate executor runs on the calling thread (immediate.c). */

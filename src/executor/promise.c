@@ -41,7 +41,6 @@
 #include "base/block_cache.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/planted.h"
 #include "base/refcount.h"
 #include "executor/executor.h"
 #include "os/futex.h"
@@ -495,8 +494,6 @@ int weir_promise_cancel(weir_promise *promise)
     publish(promise);
     if (promise->on_cancel != NULL)
         promise->on_cancel(promise);
-    if (WEIR__PLANTED(CANCEL_RELEASE))
-        weir_promise_release(promise);
     weir_promise_release(promise);
     return 0;
 }

@@ -17,7 +17,6 @@
 
 #include <weir/error.h>
 
-#include "base/planted.h"
 #include "executor/executor.h"
 #include "executor/promise.h"
 
@@ -95,9 +94,6 @@ static void run_repeated(struct scheduled *scheduled)
     if (scheduled->repeat == FIXED_DELAY)
         scheduled->at_ns = weir__executor_now(executor_of(scheduled));
     scheduled->at_ns = weir__deadline(scheduled->at_ns, scheduled->period_ns);
-    if (WEIR__PLANTED(TIMER_REARM) &&
-        scheduled->at_ns <= weir__executor_now(executor_of(scheduled)))
-        return;
     start_timer(scheduled);
 }
 

@@ -21,7 +21,6 @@
 
 #include "base/memory.h"
 #include "base/no_stack_protector.h"
-#include "base/planted.h"
 #include "executor/executor.h"
 #include "os/clock.h"
 #include "os/system.h"
@@ -274,7 +273,7 @@ static __attribute__((noinline)) bool receive_nothing(weir__io_handle *handle,
                                                       const weir__io_block *block, int err)
 {
     handle->io->memory.free(handle->io->memory.arg, block);
-    if (err == -EINTR && !WEIR__PLANTED(INTERRUPTED_RECEIVE))
+    if (err == -EINTR)
         return true;
     if (err == -EAGAIN)
         return drained(handle, reading);

@@ -10,7 +10,6 @@
 #include <weir/error.h>
 
 #include "base/no_stack_protector.h"
-#include "base/planted.h"
 #include "executor/executor.h"
 #include "loop/readiness.h"
 #include "os/system.h"
@@ -136,8 +135,6 @@ static __attribute__((noinline)) ssize_t send_rest(weir__io_handle *handle,
         return send_vector(handle, part, 1);
     if (sent < 0 && errno != EAGAIN)
         return -errno;
-    if (WEIR__PLANTED(PARTIAL_SEND) && sent > 0)
-        return (ssize_t)part->iov_len;
     return stop_sending(handle, sent > 0 ? sent : 0, 0);
 }
 

@@ -12,7 +12,6 @@
 #include <limits.h>
 
 #include "base/memory.h"
-#include "base/planted.h"
 #include "loop/uring.h"
 
 /* ---- the queue of undelivered events ---- */
@@ -192,8 +191,7 @@ static void enqueue(weir__io_handle *handle, const weir__uring_event *event)
 {
     bool is_draining = weir__uring_of(handle->io)->is_draining;
 
-    if (!WEIR__PLANTED(RING_UNBOUNDED))
-        disarm(handle);
+    disarm(handle);
     if (append(handle, event) == 0) {
         if (is_draining)
             weir__uring_defer_delivery(handle);

@@ -22,7 +22,6 @@
 
 #include "base/log.h"
 #include "base/log_limit.h"
-#include "base/planted.h"
 #include "channel/channel_stats.h"
 #include "loop/loop.h"
 #include "os/descriptor.h"
@@ -120,8 +119,7 @@ static void accept_failed(weir__listener *listener, int err)
     char place[WEIR_ADDRESS_TEXT_SIZE];
     weir__log_note note;
 
-    if (!WEIR__PLANTED(ACCEPT_BACKOFF))
-        pause_accepting(listener);
+    pause_accepting(listener);
     weir__stats_count(&listener->channel, WEIR__STAT_TURNED_AWAY, count);
     if (weir__log_admit(&limit, WEIR_LOG_WARN, &note))
         weir__warn("listener", place_of(listener, place, sizeof(place)),

@@ -5,11 +5,11 @@ seeds of a program; prints the seed.
 import pathlib
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "sim/planted"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "sim"))
 sys.dont_write_bytecode = True
 
 import planted  # noqa: E402
 
 if __name__ == "__main__":
-    sim = pathlib.Path(sys.argv[1]) / "sim-planted"
-    sys.exit(planted.main(str(sim), *(sys.argv[2:] or ["20000"])))
+    build = pathlib.Path(sys.argv[1]).parent
+    sys.exit(planted.main(str(build), *(sys.argv[2:] or ["20000"])))

@@ -13,13 +13,6 @@
 #include "sim/programs/parts.h"
 #include "sim/programs/runner.h"
 
-#ifdef WEIR_PLANTED
-#include "sim/planted/planted.h"
-#else
-#define planted_select(name) false
-#define planted_list() (void)0
-#endif
-
 #define TIMEOUT_S 30
 
 static const char usage[] =
@@ -198,8 +191,6 @@ static void read_option(const char *option, const char *value, sim_command *comm
         command->backend = read_backend(value);
     } else if (strcmp(option, "--only") == 0) {
         read_faults(value, command);
-    } else if (strcmp(option, "--planted") == 0 && planted_select(value)) {
-        command->planted = value;
     } else {
         reject("unknown option or value", option);
     }
@@ -347,10 +338,6 @@ int main(int argc, char **argv)
     weir_log_set(on_log, NULL);
     if (strcmp(name, "--list") == 0) {
         list_programs();
-        return 0;
-    }
-    if (strcmp(name, "--list-planted") == 0) {
-        planted_list();
         return 0;
     }
     for (int i = strcmp(name, "--regressions") == 0 ? 3 : 2; i < argc; i++)

@@ -41,8 +41,6 @@ static void print_command(const char *title, const char *prefix, const sim_progr
            (unsigned long long)seed);
     if (command->backend != SIM_BOTH)
         printf(" --backend %s", command->backend == SIM_URING ? "uring" : "readiness");
-    if (command->planted != NULL)
-        printf(" --planted %s", command->planted);
     if (reduced != NULL) {
         printf(" --only ");
         for (size_t i = 0; i < reduced->fault_count; i++)

@@ -34,7 +34,6 @@ typedef struct sim_command {
     unsigned jobs;                 /* worker processes; 0: one per core */
     unsigned timeout;              /* real seconds that a world may take */
     enum sim_backend backend;
-    const char *planted;
     weir_sim_fault_event *only; /* --only; NULL: all faults */
     size_t only_count;
 } sim_command;
