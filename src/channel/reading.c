@@ -18,7 +18,7 @@
 #include <weir/error.h>
 #include <weir/handler.h>
 
-#include "channel/mailbox.h"
+#include "channel/segment_mailbox.h"
 
 /* ---- starting and stopping ---- */
 
@@ -69,7 +69,7 @@ void weir__channel_update_auto_read(weir_channel *channel)
 {
     bool on = weir_channel_auto_read(channel);
 
-    if (weir__channel_has(channel, WEIR__INPUT_THROTTLED) && weir__mailbox_may_read(channel))
+    if (weir__channel_has(channel, WEIR__INPUT_THROTTLED) && weir__inbox_may_read(channel))
         channel->flags &= ~(uint32_t)WEIR__INPUT_THROTTLED;
     if (on && needs_request(channel)) {
         channel->flags |= WEIR__AUTO_READING;

@@ -182,8 +182,8 @@ static weir__segment *segment_create(weir_channel *channel, weir_executor *execu
         return NULL;
     segment->channel = channel;
     segment->executor = executor;
-    weir__mailbox_init(&segment->inbox, channel, executor, run_inbox, segment);
-    weir__mailbox_init(&segment->outbox, channel, NULL, run_outbox, segment);
+    weir__inbox_init(&segment->inbox, channel, executor, run_inbox, segment);
+    weir__inbox_init(&segment->outbox, channel, NULL, run_outbox, segment);
     weir__list_init(&segment->members);
     weir__list_init(&segment->splits);
     return segment;
@@ -191,8 +191,8 @@ static weir__segment *segment_create(weir_channel *channel, weir_executor *execu
 
 static void segment_destroy(weir__segment *segment)
 {
-    weir__mailbox_deinit(&segment->inbox);
-    weir__mailbox_deinit(&segment->outbox);
+    weir__inbox_deinit(&segment->inbox);
+    weir__inbox_deinit(&segment->outbox);
     weir__free(segment);
 }
 
@@ -222,7 +222,7 @@ static void announce(weir__segment *segment)
         remote = weir__remote_of(ctx);
         if (remote->was_added && remote->added.slot == 0) {
             remote->after = after;
-            weir__mailbox_push(&segment->inbox, &remote->added, ADDED);
+            weir__inbox_push(&segment->inbox, &remote->added, ADDED);
         }
         if (is_member(ctx))
             after = remote;
@@ -250,10 +250,10 @@ static int split(weir__segment *segment, weir_ctx *prev, weir_ctx *ctx)
     assert(segment->open > 0 && part->open > 0);
     if (part->split_at != NULL) {
         part->is_sealed = true;
-        weir__mailbox_stop(&part->inbox);
-        weir__mailbox_stop(&part->outbox);
+        weir__inbox_stop(&part->inbox);
+        weir__inbox_stop(&part->outbox);
         weir__list_append(&segment->splits, &part->split_link);
-        weir__mailbox_push(&segment->inbox, &part->split, SPLIT);
+        weir__inbox_push(&segment->inbox, &part->split, SPLIT);
     }
     return 0;
 }
@@ -378,8 +378,8 @@ void weir__remote_remove(weir_ctx *ctx)
         return;
     announce(segment);
     remote->is_leaving = true;
-    weir__mailbox_push(&segment->inbox, &remote->removed,
-                       --segment->open > 0 ? REMOVED : REMOVED | WEIR__MAIL_FLUSHES);
+    weir__inbox_push(&segment->inbox, &remote->removed,
+                     --segment->open > 0 ? REMOVED : REMOVED | WEIR__MAIL_FLUSHES);
 }
 
 bool weir__remote_sweep(weir_ctx *ctx)
@@ -395,7 +395,7 @@ bool weir__remote_sweep(weir_ctx *ctx)
     if (!atomic_load_explicit(&remote->is_gone, memory_order_acquire))
         return false;
     /* The last one waits for the outbox: run_outbox asks for another sweep. */
-    return segment->first != segment->last || !weir__mailbox_is_posted(&segment->outbox);
+    return segment->first != segment->last || !weir__inbox_is_posted(&segment->outbox);
 }
 
 /* ---- to the handlers ---- */
@@ -405,8 +405,8 @@ void weir__remote_enter(weir_ctx *ctx, const weir__event *event)
     weir__segment *segment = weir__remote_of(ctx)->segment;
 
     announce(segment);
-    if (event->slot != WEIR__REQUEST_READ || !weir__mailbox_answers(&segment->outbox, event))
-        weir__mailbox_push_event(&segment->inbox, event);
+    if (event->slot != WEIR__REQUEST_READ || !weir__inbox_answers(&segment->outbox, event))
+        weir__inbox_push_event(&segment->inbox, event);
 }
 
 void weir__remote_end(weir_ctx *ctx)
@@ -414,7 +414,7 @@ void weir__remote_end(weir_ctx *ctx)
     weir__segment *segment = weir__remote_of(ctx)->segment;
 
     announce(segment);
-    weir__mailbox_push(&segment->inbox, NULL, WEIR__MAIL_ENDED);
+    weir__inbox_push(&segment->inbox, NULL, WEIR__MAIL_ENDED);
 }
 
 /* Calls the next member that has the slot; behind the last one the event leaves the segment. */
@@ -433,8 +433,8 @@ static void pass_member(weir__segment *segment, const weir__list *link, const we
             return;
         }
     }
-    if (event->slot != WEIR__REQUEST_READ || !weir__mailbox_answers(&segment->inbox, event))
-        weir__mailbox_push_event(&segment->outbox, event);
+    if (event->slot != WEIR__REQUEST_READ || !weir__inbox_answers(&segment->inbox, event))
+        weir__inbox_push_event(&segment->outbox, event);
 }
 
 static void add_member(weir__segment *segment, weir__remote *remote)
@@ -477,7 +477,7 @@ static void remove_member(weir__segment *segment, weir__remote *remote, bool is_
     weir__list_remove(&remote->link);
     remote->home = NULL;
     if (is_last)
-        weir__mailbox_close(&segment->inbox, &segment->outbox);
+        weir__inbox_close(&segment->inbox, &segment->outbox);
     if (!weir__ctx_has_offloads(ctx))
         weir__remote_let_free(ctx);
 }
@@ -492,12 +492,12 @@ static void move_members(weir__segment *segment, weir__segment *part)
         weir__list_append(&part->members, link);
         WEIR_CONTAINER_OF(link, weir__remote, link)->home = part;
     }
-    weir__mailbox_push(&segment->outbox, &part->split, SPLIT | WEIR__MAIL_FLUSHES);
-    weir__mailbox_start(&part->inbox);
+    weir__inbox_push(&segment->outbox, &part->split, SPLIT | WEIR__MAIL_FLUSHES);
+    weir__inbox_start(&part->inbox);
 }
 
 /* Returns false if the inbox is closed: then the loop may have freed the segment. */
-static bool deliver(weir__segment *segment, weir__mail *node, uint32_t slot)
+static bool deliver(weir__segment *segment, weir__inmail *node, uint32_t slot)
 {
     weir__event event;
 
@@ -508,16 +508,16 @@ static bool deliver(weir__segment *segment, weir__mail *node, uint32_t slot)
     } else if (slot == SPLIT) {
         move_members(segment, WEIR_CONTAINER_OF(node, weir__segment, split));
     } else if (slot == WEIR__MAIL_ENDED) {
-        weir__mailbox_push(&segment->outbox, NULL, WEIR__MAIL_ENDED);
+        weir__inbox_push(&segment->outbox, NULL, WEIR__MAIL_ENDED);
     } else {
-        event = weir__mail_event(node, slot);
+        event = weir__inmail_event(node, slot);
         if (slot == WEIR__MAIL_DISCARDED)
             weir_msg_release(event.msg);
         else
             pass_member(segment, &segment->members, &event);
         if (node != NULL) {
-            weir__mail_uncount(node, segment->channel);
-            weir__mail_free(node);
+            weir__inmail_uncount(node, segment->channel);
+            weir__inmail_free(node);
         }
     }
     return slot != (REMOVED | WEIR__MAIL_FLUSHES);
@@ -527,18 +527,18 @@ static void run_inbox(void *arg, int status)
 {
     weir__segment *segment = arg;
     weir_channel *channel = segment->channel;
-    weir__mail *node;
+    weir__inmail *node;
     uint32_t slot;
 
     (void)status; /* cancelled tasks run, too: no event may be lost */
     for (int i = 0; i < BATCH; i++) {
-        slot = weir__mailbox_take(&segment->inbox, &node);
+        slot = weir__inbox_take(&segment->inbox, &node);
         if (slot == 0 || !deliver(segment, node, slot)) {
             weir_channel_release(channel);
             return;
         }
     }
-    weir__mailbox_repost(&segment->inbox);
+    weir__inbox_repost(&segment->inbox);
 }
 
 /* ---- from the handlers ---- */
@@ -574,7 +574,7 @@ static weir_ctx *exit_of(weir__segment *segment, bool is_inbound)
     return segment->last;
 }
 
-static void pass_on(weir__segment *segment, weir__mail *node, uint32_t slot)
+static void pass_on(weir__segment *segment, weir__inmail *node, uint32_t slot)
 {
     weir__segment *part;
     weir__event event;
@@ -582,13 +582,13 @@ static void pass_on(weir__segment *segment, weir__mail *node, uint32_t slot)
     if ((slot & SPLIT) != 0) {
         part = WEIR_CONTAINER_OF(node, weir__segment, split);
         weir__list_remove(&part->split_link);
-        weir__mailbox_start(&part->outbox);
+        weir__inbox_start(&part->outbox);
     } else if (slot == WEIR__MAIL_ENDED) {
         weir__pipeline_teardown_after(exit_of(segment, true));
     } else {
-        event = weir__mail_event(node, slot);
+        event = weir__inmail_event(node, slot);
         if (node != NULL)
-            weir__mail_uncount(node, segment->channel);
+            weir__inmail_uncount(node, segment->channel);
         if (slot == WEIR__CLOSE && !weir__channel_is(segment->channel, WEIR__IS_REGISTERED))
             segment->channel->flags |= WEIR__CLOSES_BETWEEN;
         if (slot == WEIR__MAIL_DISCARDED)
@@ -596,7 +596,7 @@ static void pass_on(weir__segment *segment, weir__mail *node, uint32_t slot)
         else
             weir__pass(exit_of(segment, event.slot < WEIR__BIND), &event);
         if (node != NULL)
-            weir__mail_free(node);
+            weir__inmail_free(node);
     }
 }
 
@@ -611,12 +611,12 @@ static void run_outbox(void *arg, int status)
     weir__segment *segment = arg;
     weir_channel *channel = segment->channel;
     weir__subject subject;
-    weir__mail *node;
+    weir__inmail *node;
     uint32_t slot;
 
     (void)status;
     for (int i = 0; i < BATCH && !has_moved(channel); i++) {
-        slot = weir__mailbox_take(&segment->outbox, &node);
+        slot = weir__inbox_take(&segment->outbox, &node);
         if (slot == 0) {
             if (segment->open == 0)
                 weir__channel_defer(channel, WEIR__DEFERRED_SWEEP);
@@ -627,5 +627,5 @@ static void run_outbox(void *arg, int status)
         pass_on(segment, node, slot);
         weir__channel_leave(&subject);
     }
-    weir__mailbox_repost(&segment->outbox);
+    weir__inbox_repost(&segment->outbox);
 }

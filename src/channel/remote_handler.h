@@ -22,13 +22,13 @@
 #include "base/list.h"
 #include "channel/ctx.h"
 #include "channel/invoke.h"
-#include "channel/mailbox.h"
+#include "channel/segment_mailbox.h"
 
 typedef struct weir__segment {
     weir_channel *channel;
     weir_executor *executor;
-    weir__mailbox inbox;
-    weir__mailbox outbox;
+    weir__inbox inbox;
+    weir__inbox outbox;
 
     /* The executor's. */
     weir__list members; /* of weir__remote.link */
@@ -43,7 +43,7 @@ typedef struct weir__segment {
 
     /* Of a segment that was split off. */
     weir__list split_link;
-    weir__mail split;
+    weir__inmail split;
     struct weir__remote *split_at; /* the first member to move */
 } weir__segment;
 
@@ -74,9 +74,9 @@ typedef struct weir__remote {
     atomic_bool is_gone; /* the executor does not touch the context any more */
 
     /* Written by the loop before it pushes the node. */
-    weir__mail added;           /* its slot is 0 before */
+    weir__inmail added;         /* its slot is 0 before */
     struct weir__remote *after; /* the member that it follows; NULL = none */
-    weir__mail removed;
+    weir__inmail removed;
 } weir__remote;
 
 /* Finds that of a context that was moved. */

@@ -611,6 +611,17 @@ int weir__executor_post_after_turn(weir_executor *executor, weir_task *task)
     return 0;
 }
 
+int weir__executor_post_first(weir_executor *executor, weir_task *task)
+{
+    weir__chain front = {&task->node, &task->node};
+
+    if (weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN)
+        return WEIR_EREJECTED;
+    weir__chain_prepend(&executor->turn.ready, &front);
+    weir__counter_add(executor->stats.taken, 1);
+    return 0;
+}
+
 /* Appends the carried task to the tail. */
 static void on_tail_carrier(void *arg, int status)
 {

@@ -313,6 +313,9 @@ int weir__executor_post(weir_executor *executor, weir_task *task, int64_t when_n
 /* Queues a tail task, ignoring max_pending. Only on the executor's thread. */
 int weir__executor_post_after_turn(weir_executor *executor, weir_task *task);
 
+/* Queues a task before all others, ignoring max_pending. Only on the executor's thread. */
+int weir__executor_post_first(weir_executor *executor, weir_task *task);
+
 /* Like weir_execute, but does not call the rejection policy. */
 int weir__executor_try_execute(weir_executor *executor, weir_task_fn *fn, void *arg,
                                int64_t when_ns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "channel/mailbox.h"
+#include "channel/segment_mailbox.h"
 
 #include <errno.h>
 
@@ -27,7 +27,7 @@ static const uint32_t fixed_slots[WEIR__MAIL_FIXED] = {
 
 /* An event with contents. */
 struct event_node {
-    weir__mail node;
+    weir__inmail node;
     int err;
     weir_msg *msg;
     weir_promise *done;
@@ -37,7 +37,7 @@ struct event_node {
 
 _Static_assert(sizeof(struct event_node) <= WEIR__NODE_SIZE, "an event_node is a node");
 
-static struct event_node *contents_of(weir__mail *node)
+static struct event_node *contents_of(weir__inmail *node)
 {
     return WEIR_CONTAINER_OF(node, struct event_node, node);
 }
@@ -49,7 +49,7 @@ static int64_t low_mark(const weir_channel *channel)
     return atomic_load_explicit(&weir__channel_config(channel)->low_mark, memory_order_relaxed);
 }
 
-bool weir__mailbox_may_read(const weir_channel *channel)
+bool weir__inbox_may_read(const weir_channel *channel)
 {
     const weir__channel_extra *extra = weir__channel_extra_if_any(channel);
 
@@ -75,7 +75,7 @@ static int count(weir_channel *channel, const struct event_node *node)
 }
 
 /* The thread that crosses the low mark wakes the loop, which may have paused reading. */
-void weir__mail_uncount(weir__mail *node, weir_channel *channel)
+void weir__inmail_uncount(weir__inmail *node, weir_channel *channel)
 {
     weir__channel_extra *extra = weir__channel_extra_if_any(channel);
     int64_t bytes = contents_of(node)->bytes, before, low = low_mark(channel);
@@ -134,7 +134,7 @@ static int event_node_create(weir_channel *channel, const weir__event *event,
     return 0;
 }
 
-weir__event weir__mail_event(weir__mail *node, uint32_t slot)
+weir__event weir__inmail_event(weir__inmail *node, uint32_t slot)
 {
     weir__event event = {.slot = slot & ~(uint32_t)WEIR__MAIL_AUTO,
                          .is_auto = (slot & WEIR__MAIL_AUTO) != 0};
@@ -157,7 +157,7 @@ weir__event weir__mail_event(weir__mail *node, uint32_t slot)
     return event;
 }
 
-void weir__mail_free(weir__mail *node)
+void weir__inmail_free(weir__inmail *node)
 {
     struct event_node *contents = contents_of(node);
 
@@ -168,8 +168,8 @@ void weir__mail_free(weir__mail *node)
 
 /* ---- mailboxes ---- */
 
-void weir__mailbox_init(weir__mailbox *box, weir_channel *channel, weir_executor *executor,
-                        weir_task_fn *run, void *arg)
+void weir__inbox_init(weir__inbox *box, weir_channel *channel, weir_executor *executor,
+                      weir_task_fn *run, void *arg)
 {
     box->channel = channel;
     box->executor = executor;
@@ -183,19 +183,19 @@ void weir__mailbox_init(weir__mailbox *box, weir_channel *channel, weir_executor
     }
 }
 
-void weir__mailbox_deinit(weir__mailbox *box)
+void weir__inbox_deinit(weir__inbox *box)
 {
     assert(weir__list_is_empty(&box->nodes));
     weir__mutex_deinit(&box->lock);
 }
 
-static bool is_queued(const weir__mail *node)
+static bool is_queued(const weir__inmail *node)
 {
     return !weir__list_is_empty(&node->link);
 }
 
 /* Both are queued. */
-static bool is_behind(const weir__mail *node, const weir__mail *other, const weir__mailbox *box)
+static bool is_behind(const weir__inmail *node, const weir__inmail *other, const weir__inbox *box)
 {
     const weir__list *link = other->link.next;
 
@@ -209,9 +209,9 @@ static bool is_behind(const weir__mail *node, const weir__mail *other, const wei
  * then: begin, end, begin; or end, begin, end. An end and the beginning after it cancel each other:
  * what is left is the first beginning, with all that came after it, or the last end.
  */
-static void append_fixed_locked(weir__mailbox *box, uint32_t slot)
+static void append_fixed_locked(weir__inbox *box, uint32_t slot)
 {
-    weir__mail *node, *opposite;
+    weir__inmail *node, *opposite;
     unsigned i = 0;
 
     while ((fixed_slots[i] & slot) == 0)
@@ -231,7 +231,7 @@ static void append_fixed_locked(weir__mailbox *box, uint32_t slot)
 }
 
 /* `node` is NULL for an event without contents. */
-static void append_locked(weir__mailbox *box, weir__mail *node, uint32_t slot)
+static void append_locked(weir__inbox *box, weir__inmail *node, uint32_t slot)
 {
     if ((slot & (WEIR__ACTIVE | WEIR__INACTIVE)) != 0)
         box->has_ended = slot == WEIR__INACTIVE;
@@ -252,14 +252,14 @@ static void on_retry(void *arg, int status)
 {
     (void)status;
     weir__thread_sleep(RETRY_NS);
-    weir__mailbox_repost(arg);
+    weir__inbox_repost(arg);
 }
 
 /*
  * An executor that has ended refuses the task: then the global one runs it. One whose thread cannot
  * be started, for want of memory, is asked again later.
  */
-void weir__mailbox_repost(weir__mailbox *box)
+void weir__inbox_repost(weir__inbox *box)
 {
     weir_channel *channel = weir_channel_retain(box->channel); /* the task may end at once */
     weir_executor *executor =
@@ -277,7 +277,7 @@ void weir__mailbox_repost(weir__mailbox *box)
 }
 
 /* True if the caller has to start the mailbox when it has unlocked it. */
-static bool claim_locked(weir__mailbox *box)
+static bool claim_locked(weir__inbox *box)
 {
     bool was_posted = box->is_posted;
 
@@ -285,18 +285,18 @@ static bool claim_locked(weir__mailbox *box)
     return !was_posted;
 }
 
-void weir__mailbox_start(weir__mailbox *box)
+void weir__inbox_start(weir__inbox *box)
 {
     weir_channel_retain(box->channel);
-    weir__mailbox_repost(box);
+    weir__inbox_repost(box);
 }
 
-void weir__mailbox_stop(weir__mailbox *box)
+void weir__inbox_stop(weir__inbox *box)
 {
     box->is_posted = true;
 }
 
-bool weir__mailbox_is_posted(weir__mailbox *box)
+bool weir__inbox_is_posted(weir__inbox *box)
 {
     bool is_posted;
 
@@ -306,38 +306,38 @@ bool weir__mailbox_is_posted(weir__mailbox *box)
     return is_posted;
 }
 
-void weir__mailbox_push(weir__mailbox *box, weir__mail *node, uint32_t slot)
+void weir__inbox_push(weir__inbox *box, weir__inmail *node, uint32_t slot)
 {
-    weir__mailbox *moved_to;
+    weir__inbox *moved_to;
     bool is_claimed;
 
     weir__mutex_lock(&box->lock);
     moved_to = box->moved_to;
     if (moved_to != NULL) {
         weir__mutex_unlock(&box->lock);
-        weir__mailbox_push(moved_to, node, slot);
+        weir__inbox_push(moved_to, node, slot);
         return;
     }
     append_locked(box, node, slot);
     is_claimed = claim_locked(box);
     weir__mutex_unlock(&box->lock);
     if (is_claimed)
-        weir__mailbox_start(box);
+        weir__inbox_start(box);
 }
 
 /* An event that cannot be pushed is lost. If that is for want of memory the channel is aborted. */
-void weir__mailbox_push_event(weir__mailbox *box, const weir__event *event)
+void weir__inbox_push_event(weir__inbox *box, const weir__event *event)
 {
     struct event_node *node;
     int err;
 
     if ((event->slot & FIXED_SLOTS) != 0) {
-        weir__mailbox_push(box, NULL, event->slot | (event->is_auto ? WEIR__MAIL_AUTO : 0u));
+        weir__inbox_push(box, NULL, event->slot | (event->is_auto ? WEIR__MAIL_AUTO : 0u));
         return;
     }
     err = event_node_create(box->channel, event, &node);
     if (err == 0) {
-        weir__mailbox_push(box, &node->node, event->slot);
+        weir__inbox_push(box, &node->node, event->slot);
         return;
     }
     weir_msg_release(event->msg);
@@ -349,12 +349,12 @@ void weir__mailbox_push_event(weir__mailbox *box, const weir__event *event)
         weir__channel_defer(box->channel, WEIR__DEFERRED_ABORT);
 }
 
-static weir__mail *first_message_locked(weir__mailbox *box)
+static weir__inmail *first_message_locked(weir__inbox *box)
 {
-    weir__mail *node;
+    weir__inmail *node;
 
     for (weir__list *link = box->nodes.next; link != &box->nodes; link = link->next) {
-        node = WEIR_CONTAINER_OF(link, weir__mail, link);
+        node = WEIR_CONTAINER_OF(link, weir__inmail, link);
         if (node->slot == WEIR__READ)
             return node;
     }
@@ -362,7 +362,7 @@ static weir__mail *first_message_locked(weir__mailbox *box)
 }
 
 /* True if the node may not overtake a message. */
-static bool stays_behind(weir__mail *node)
+static bool stays_behind(weir__inmail *node)
 {
     const weir_msg *msg;
 
@@ -373,13 +373,13 @@ static bool stays_behind(weir__mail *node)
 }
 
 /* The first node that need not wait: any in front of `waiting`, and some behind it. */
-static weir__mail *first_free_locked(weir__mailbox *box, const weir__mail *waiting)
+static weir__inmail *first_free_locked(weir__inbox *box, const weir__inmail *waiting)
 {
     bool is_waiting = false;
-    weir__mail *node;
+    weir__inmail *node;
 
     for (weir__list *link = box->nodes.next; link != &box->nodes; link = link->next) {
-        node = WEIR_CONTAINER_OF(link, weir__mail, link);
+        node = WEIR_CONTAINER_OF(link, weir__inmail, link);
         is_waiting = is_waiting || node == waiting;
         if (!is_waiting || !stays_behind(node))
             return node;
@@ -388,9 +388,9 @@ static weir__mail *first_free_locked(weir__mailbox *box, const weir__mail *waiti
 }
 
 /* The slot is read under the lock: an event without contents may be pushed again at once. */
-uint32_t weir__mailbox_take(weir__mailbox *box, weir__mail **ret_node)
+uint32_t weir__inbox_take(weir__inbox *box, weir__inmail **ret_node)
 {
-    weir__mail *waiting = NULL, *node;
+    weir__inmail *waiting = NULL, *node;
     uint32_t slot = 0;
 
     *ret_node = NULL;
@@ -421,7 +421,7 @@ uint32_t weir__mailbox_take(weir__mailbox *box, weir__mail **ret_node)
     return slot;
 }
 
-bool weir__mailbox_answers(weir__mailbox *box, const weir__event *event)
+bool weir__inbox_answers(weir__inbox *box, const weir__event *event)
 {
     bool asks = !event->is_auto && !weir_channel_auto_read(box->channel), has_some, is_claimed;
 
@@ -432,13 +432,13 @@ bool weir__mailbox_answers(weir__mailbox *box, const weir__event *event)
     is_claimed = has_some && claim_locked(box);
     weir__mutex_unlock(&box->lock);
     if (is_claimed)
-        weir__mailbox_start(box);
+        weir__inbox_start(box);
     return has_some && asks;
 }
 
-void weir__mailbox_close(weir__mailbox *box, weir__mailbox *to)
+void weir__inbox_close(weir__inbox *box, weir__inbox *to)
 {
-    weir__mail *node;
+    weir__inmail *node;
     weir__list *link;
     bool is_claimed;
 
@@ -446,7 +446,7 @@ void weir__mailbox_close(weir__mailbox *box, weir__mailbox *to)
     weir__mutex_lock(&to->lock);
     box->moved_to = to;
     while ((link = weir__list_pop(&box->nodes)) != NULL) {
-        node = WEIR_CONTAINER_OF(link, weir__mail, link);
+        node = WEIR_CONTAINER_OF(link, weir__inmail, link);
         append_locked(to, node->is_fixed ? NULL : node, node->slot);
     }
     to->flushing++;
@@ -454,5 +454,5 @@ void weir__mailbox_close(weir__mailbox *box, weir__mailbox *to)
     weir__mutex_unlock(&to->lock);
     weir__mutex_unlock(&box->lock);
     if (is_claimed)
-        weir__mailbox_start(to);
+        weir__inbox_start(to);
 }

@@ -38,13 +38,13 @@ enum {
 
 #define WEIR__MAIL_FIXED 10
 
-typedef struct weir__mail {
+typedef struct weir__inmail {
     weir__list link;
     uint32_t slot;
     bool is_fixed; /* part of the mailbox: an event without contents */
-} weir__mail;
+} weir__inmail;
 
-typedef struct weir__mailbox {
+typedef struct weir__inbox {
     weir_channel *channel;
     weir_executor *executor; /* NULL: the channel's loop */
     weir_task task;
@@ -52,36 +52,36 @@ typedef struct weir__mailbox {
 
     weir__mutex lock; /* guards the rest */
     weir__list nodes;
-    bool is_posted;                 /* the task is posted or runs, or the mailbox is stopped */
-    struct weir__mailbox *moved_to; /* it is closed: push there */
-    bool is_asked;                  /* a message was requested and has not passed */
-    bool has_passed;                /* a message has, since the last read_complete */
-    bool has_ended;                 /* the channel is inactive */
-    bool is_discarding;             /* then, after a message was: none behind it passes */
-    unsigned flushing;              /* nodes with FLUSHES: no message waits */
-    weir__mail fixed[WEIR__MAIL_FIXED];
-} weir__mailbox;
+    bool is_posted;               /* the task is posted or runs, or the mailbox is stopped */
+    struct weir__inbox *moved_to; /* it is closed: push there */
+    bool is_asked;                /* a message was requested and has not passed */
+    bool has_passed;              /* a message has, since the last read_complete */
+    bool has_ended;               /* the channel is inactive */
+    bool is_discarding;           /* then, after a message was: none behind it passes */
+    unsigned flushing;            /* nodes with FLUSHES: no message waits */
+    weir__inmail fixed[WEIR__MAIL_FIXED];
+} weir__inbox;
 
 /* `run` is called with the segment that the mailbox is part of. */
-void weir__mailbox_init(weir__mailbox *box, weir_channel *channel, weir_executor *executor,
-                        weir_task_fn *run, void *arg);
-void weir__mailbox_deinit(weir__mailbox *box);
+void weir__inbox_init(weir__inbox *box, weir_channel *channel, weir_executor *executor,
+                      weir_task_fn *run, void *arg);
+void weir__inbox_deinit(weir__inbox *box);
 
 /* Stops a mailbox that nothing was pushed to: its task is not posted before it is started. */
-void weir__mailbox_stop(weir__mailbox *box);
-void weir__mailbox_start(weir__mailbox *box);
+void weir__inbox_stop(weir__inbox *box);
+void weir__inbox_start(weir__inbox *box);
 
 /* Pushes a node of the caller's, and sets its slot; NULL for an event without contents. */
-void weir__mailbox_push(weir__mailbox *box, weir__mail *node, uint32_t slot);
+void weir__inbox_push(weir__inbox *box, weir__inmail *node, uint32_t slot);
 
 /* Pushes a copy of an event. Takes what the event carries. */
-void weir__mailbox_push_event(weir__mailbox *box, const weir__event *event);
+void weir__inbox_push_event(weir__inbox *box, const weir__event *event);
 
 /* A request to read passes the mailbox. Returns true if a message that waits there answers it. */
-bool weir__mailbox_answers(weir__mailbox *box, const weir__event *event);
+bool weir__inbox_answers(weir__inbox *box, const weir__event *event);
 
 /* True if the task is posted or runs. */
-bool weir__mailbox_is_posted(weir__mailbox *box);
+bool weir__inbox_is_posted(weir__inbox *box);
 
 /* ---- for the task ---- */
 
@@ -90,23 +90,23 @@ bool weir__mailbox_is_posted(weir__mailbox *box);
  * without contents. Returns 0 if there is none: then the task has ended, and has to release the
  * channel.
  */
-uint32_t weir__mailbox_take(weir__mailbox *box, weir__mail **ret_node);
+uint32_t weir__inbox_take(weir__inbox *box, weir__inmail **ret_node);
 
 /* Posts the task again. */
-void weir__mailbox_repost(weir__mailbox *box);
+void weir__inbox_repost(weir__inbox *box);
 
 /* Moves what is left to another mailbox, which all that is pushed later goes to as well, and lets
  * the messages there pass. Ends the task. */
-void weir__mailbox_close(weir__mailbox *box, weir__mailbox *to);
+void weir__inbox_close(weir__inbox *box, weir__inbox *to);
 
 /* The event of a node that was taken, and its end: takes its bytes off, frees the node. */
-weir__event weir__mail_event(weir__mail *node, uint32_t slot);
-void weir__mail_uncount(weir__mail *node, weir_channel *channel);
-void weir__mail_free(weir__mail *node);
+weir__event weir__inmail_event(weir__inmail *node, uint32_t slot);
+void weir__inmail_uncount(weir__inmail *node, weir_channel *channel);
+void weir__inmail_free(weir__inmail *node);
 
 /* ---- on the loop ---- */
 
 /* True if the bytes in the mailboxes of the channel are below the low mark. */
-bool weir__mailbox_may_read(const weir_channel *channel);
+bool weir__inbox_may_read(const weir_channel *channel);
 
 #endif

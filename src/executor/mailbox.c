@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One word holds the newest mail, the flags that were set after it, and BUSY. Mails form a stack,
+ * as in base/queue.h.
+ *
+ *      0                       empty
+ *      BUSY                    taken: the runner has the rest
+ *      BUSY, mail or flags     the task is under way, or the runner will look again
+ *
+ *      post     CAS: the mail gets the word's flags and mail; the word gets the mail, without flags
+ *      set      or
+ *      take     exchange for BUSY, by the runner
+ *      end      CAS of BUSY for 0, by the runner; if that fails the task is queued again
+ *
+ * The token. The thread that changes the word from 0 gets the token: it queues the task, the task
+ * runs the mailbox, and the end returns the token. So there is one token at most, and with it one
+ * task and one runner: `task`, `rest` and `rest_flags` belong to the token. A thread that finds the
+ * word not 0 does nothing more: the runner takes its mail later, because the end fails while the
+ * word is not just BUSY. weir__mailbox_hold takes the token without a task.
+ *
+ * The owner. The token has a reference to the owner. The thread that queues the task has a
+ * reference besides: the task may run, and release the token's, before the executor was woken.
+ *
+ * Memory order. A change of the word is a release, and continues the release sequence of those
+ * before it; the take is an acquire. So the runner sees what was written before each mail was
+ * posted and each flag was set. The end is a release and the change from 0 an acquire, so that a
+ * runner on another thread sees what the one before it wrote. The task is queued, and the thread
+ * woken, as any other: executor.c.
+ *
+ * The rest. After BATCH steps the runner lets the executor look at its budget, so that I/O and
+ * timers have their turn. Its task then comes before all others of the queue: a thread may have
+ * posted a mail, then submitted a task, and the mail comes first.
+ */
+#include "executor/mailbox.h"
+
+#include <assert.h>
+
+#include <weir/error.h>
+
+#include "base/log.h"
+#include "base/queue.h"
+#include "executor/executor.h"
+
+#define BUSY (UINT64_C(1) << 18)
+#define BATCH 16 /* steps; a turn looks at the time after some tasks only */
+#define RETRY_NS weir_ms(1)
+
+_Static_assert(BUSY == WEIR__MAILBOX_FLAGS + UINT64_C(1), "BUSY is not a flag of owners");
+_Static_assert(BUSY <= WEIR__QUEUE_COUNT_MAX, "BUSY does not overlap the address of a mail");
+
+static void on_task(void *arg, int status);
+
+static uint32_t flags_of(uint64_t word)
+{
+    return (uint32_t)word & WEIR__MAILBOX_FLAGS;
+}
+
+/* ---- queueing the task: with the token, and another reference to the owner ---- */
+
+/* The only thread that is sure to exist waits. */
+static void on_retry(void *arg, int status)
+{
+    weir__thread_sleep(RETRY_NS);
+    on_task(arg, status);
+}
+
+/* True if another thread is the one to run the mailbox. */
+static bool is_elsewhere(const weir_executor *executor)
+{
+    return executor != NULL && !weir__in_executor(executor) &&
+           weir__executor_state(executor) < WEIR_EXECUTOR_SHUTDOWN;
+}
+
+/* The executor does not take the task. */
+static void queue_elsewhere(weir__mailbox *box, const weir_executor *executor)
+{
+    if (box->type->insists && is_elsewhere(executor))
+        box->task.fn = on_retry;
+    if (weir__executor_post(weir_executor_global(), &box->task, WEIR__NOW) == 0)
+        return;
+    weir__error_limited(box->type->name, "-",
+                        "no executor takes a call from another thread: running it here");
+    on_task(box, WEIR_EREJECTED);
+}
+
+static void queue_task(weir__mailbox *box)
+{
+    weir_executor *executor = box->type->executor(box);
+
+    weir_task_init(&box->task, on_task, box);
+    if (executor == NULL || weir__executor_post(executor, &box->task, WEIR__NOW) < 0)
+        queue_elsewhere(box, executor);
+}
+
+/* For the rest, or for what was posted during the run: then the word is not just BUSY. */
+static void queue_again(weir__mailbox *box, uint64_t word)
+{
+    weir_executor *executor = box->type->executor(box);
+    bool is_tail = word != BUSY && (word & ~(BUSY | box->type->tail_flags)) == 0;
+    bool is_queued = false;
+
+    box->type->retain(box);
+    weir_task_init(&box->task, on_task, box);
+    if (executor != NULL && weir__executor_is_consumer(executor))
+        is_queued = is_tail ? weir__executor_post_after_turn(executor, &box->task) == 0
+                            : weir__executor_post_first(executor, &box->task) == 0;
+    if (!is_queued)
+        queue_task(box);
+    box->type->release(box);
+}
+
+/* ---- running: with the token ---- */
+
+static void take_all(weir__mailbox *box)
+{
+    uint64_t word = atomic_exchange_explicit(&box->word, BUSY, memory_order_acquire);
+    weir_queue_node *node = weir__queue_node(word), *next;
+
+    box->rest_flags = flags_of(word);
+    for (; node != NULL; node = next) {
+        next = node->next;
+        node->next = box->rest;
+        box->rest = node;
+    }
+}
+
+/* Runs one mail, or the flags that were set in front of it. Returns false if nothing is left. */
+static bool run_next(weir__mailbox *box, int status)
+{
+    weir__mail *mail = NULL;
+    uint32_t *flags = &box->rest_flags, now;
+
+    if (box->rest != NULL) {
+        mail = WEIR_CONTAINER_OF(box->rest, weir__mail, node);
+        flags = &mail->before;
+    }
+    now = *flags;
+    if (now != 0) {
+        *flags = 0;
+        box->type->run(box, now, status);
+    } else if (mail != NULL) {
+        box->rest = mail->node.next;
+        mail->fn(box, mail, status);
+    }
+    return now != 0 || mail != NULL;
+}
+
+static bool has_rest(const weir__mailbox *box)
+{
+    return box->rest != NULL || box->rest_flags != 0;
+}
+
+/* Returns the token, unless something is left. */
+static void end_run(weir__mailbox *box)
+{
+    uint64_t word = BUSY;
+
+    if (!has_rest(box) && atomic_compare_exchange_strong_explicit(
+                              &box->word, &word, 0, memory_order_acq_rel, memory_order_relaxed))
+        box->type->release(box);
+    else
+        queue_again(box, word);
+}
+
+static void run_batch(weir__mailbox *box, int status)
+{
+    unsigned steps = 0;
+
+    if (!has_rest(box))
+        take_all(box);
+    while (steps++ < BATCH && run_next(box, status))
+        if (is_elsewhere(box->type->executor(box)))
+            break;
+    end_run(box);
+}
+
+/* Runs also if the task is cancelled: this is the executor's thread. */
+static void on_task(void *arg, int status)
+{
+    weir__mailbox *box = arg;
+    weir_executor *executor = box->type->executor(box);
+
+    if (is_elsewhere(executor)) {
+        box->type->retain(box);
+        weir_task_init(&box->task, on_task, box);
+        status = weir__executor_post(executor, &box->task, WEIR__NOW);
+        if (status < 0 && box->type->insists) {
+            queue_elsewhere(box, executor);
+            status = 0;
+        }
+        box->type->release(box);
+        if (status == 0)
+            return;
+    } else if (executor != NULL && !weir__in_executor(executor)) {
+        status = WEIR_EREJECTED;
+    }
+    run_batch(box, status);
+}
+
+/* ---- any thread ---- */
+
+void weir__mailbox_init(weir__mailbox *box, const weir__mailbox_type *type)
+{
+    atomic_init(&box->word, 0);
+    box->type = type;
+    box->rest = NULL;
+    box->rest_flags = 0;
+}
+
+/* The word was `before` until the caller changed it: if it was 0 the caller has the token. */
+static inline void start_if_empty(weir__mailbox *box, uint64_t before)
+{
+    if (before != 0)
+        return;
+    box->type->retain(box);
+    queue_task(box);
+}
+
+void weir__mailbox_post(weir__mailbox *box, weir__mail *mail)
+{
+    uint64_t word = atomic_load_explicit(&box->word, memory_order_relaxed), posted;
+
+    assert(weir__queue_may_hold(&mail->node));
+    posted = weir__queue_pack(&mail->node, BUSY);
+    do {
+        mail->node.next = weir__queue_node(word);
+        mail->before = flags_of(word);
+    } while (!atomic_compare_exchange_weak_explicit(&box->word, &word, posted, memory_order_acq_rel,
+                                                    memory_order_relaxed));
+    start_if_empty(box, word);
+}
+
+void weir__mailbox_set(weir__mailbox *box, uint32_t flags)
+{
+    uint64_t word;
+
+    assert(flags != 0 && (flags & ~WEIR__MAILBOX_FLAGS) == 0);
+    word = atomic_fetch_or_explicit(&box->word, flags | BUSY, memory_order_acq_rel);
+    start_if_empty(box, word);
+}
+
+void weir__mailbox_toggle(weir__mailbox *box, uint32_t flag, uint32_t opposite)
+{
+    uint64_t word = atomic_load_explicit(&box->word, memory_order_relaxed), toggled;
+
+    do {
+        toggled = (word & opposite) != 0 ? word & ~(uint64_t)opposite : word | flag | BUSY;
+    } while (!atomic_compare_exchange_weak_explicit(&box->word, &word, toggled,
+                                                    memory_order_acq_rel, memory_order_relaxed));
+    start_if_empty(box, word);
+}
+
+bool weir__mailbox_hold(weir__mailbox *box)
+{
+    uint64_t word = 0;
+
+    if (!atomic_compare_exchange_strong_explicit(&box->word, &word, BUSY, memory_order_acq_rel,
+                                                 memory_order_relaxed))
+        return false;
+    box->type->retain(box);
+    return true;
+}
+
+void weir__mailbox_resume(weir__mailbox *box)
+{
+    end_run(box);
+}
