@@ -47,7 +47,7 @@ static weir_executor *executor_of(const struct scheduled *scheduled)
 
 static void call(struct scheduled *scheduled, int status)
 {
-    weir__executor_stats_count_call(executor_of(scheduled), status);
+    weir__executor_stats_count_timer(executor_of(scheduled), status);
     scheduled->fn(scheduled->arg, status);
 }
 
