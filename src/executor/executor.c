@@ -35,8 +35,6 @@
 #include <weir/error.h>
 
 #include "base/turn_hooks.h"
-#include "executor/schedule.h"
-#include "executor/timer.h"
 #include "os/futex.h"
 #include "os/virtual_os.h"
 

@@ -27,7 +27,6 @@
 #include "base/sharded_counters.h"
 #include "base/timers.h"
 #include "executor/executor_thread.h"
-#include "executor/leases.h"
 #include "executor/member.h"
 #include "executor/running_loops.h"
 #include "executor/task.h"
@@ -252,7 +251,11 @@ struct weir_executor {
     _Atomic clockid_t cpu_clock;
 
     weir__members members;
-    weir__lease lease;
+    struct {
+        struct weir_group *group; /* that grows: a reference to its memory; or NULL */
+        weir__list link;          /* among the idle members */
+        uint64_t count;
+    } lease; /* guarded by the lock of the group: group.c */
     weir__running_loop running_loop;
     weir_clock_observer observer;
     weir__refs refs;        /* keep the memory; weak references are in `refs` alone */
@@ -307,6 +310,35 @@ void weir__executor_run_hooks(weir_executor *executor, bool last_call);
 
 /* Calls the type's `end`. */
 void weir__executor_stop_type(weir_executor *executor);
+
+/*
+ * How long after the deadline of a shutdown a thread is given up. 100 ms; a variable for the tests,
+ * where a thread may have to wait longer for a CPU. Any thread may set it.
+ */
+extern _Atomic int64_t weir__shutdown_grace_ns;
+
+/* ---- leases (group.c): no effect on an executor whose group does not grow ---- */
+
+/* Any thread: keeps the executor in use. It exists, so the bound of the group does not apply. */
+void weir__executor_lease(weir_executor *executor);
+void weir__executor_unlease(weir_executor *executor);
+
+/* The executor is about to be freed. */
+void weir__executor_leave_group(weir_executor *executor);
+
+/* ---- timers (timer.c, schedule.c) ---- */
+
+/* Like weir_timer_start, with the timer's own function; also for the timers of handlers. */
+int weir__timer_start(weir_executor *executor, weir_timer *timer, int64_t delay_ns);
+
+/* The executor's thread: the time that a running timer has left, by the executor's clock. */
+int64_t weir__timer_left(const weir_timer *timer);
+
+/* True if the timer is that of a scheduled task, not one in the user's memory. */
+bool weir__schedule_owns(const weir_timer *timer);
+
+/* The executor has removed the timer without running it: cancels the scheduled task. */
+void weir__schedule_cancelled(weir_timer *timer);
 
 /* ---- running (executor.c) ---- */
 

@@ -38,7 +38,6 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "executor/promise.h"
-#include "executor/shutdown_grace.h"
 #include "os/pages.h"
 #include "os/virtual_os.h"
 
@@ -221,7 +220,7 @@ static void destroy(weir_executor *executor)
     (void)weir_promise_fail(executor->lifecycle.termination, WEIR_EABANDONED, NULL);
     weir_promise_release(executor->lifecycle.termination);
     weir__executor_threads_abandon(executor->lifecycle.threads);
-    weir__leases_remove(executor);
+    weir__executor_leave_group(executor);
     free_memory(executor);
 }
 

@@ -11,8 +11,6 @@
  * the function has been called for the last time; later events find it set and do nothing. The
  * schedule holds a reference to the promise until then, and so does each posted task.
  */
-#include "executor/schedule.h"
-
 #include <errno.h>
 
 #include <weir/error.h>

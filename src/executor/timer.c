@@ -2,13 +2,11 @@
 /*
  * Timers in the caller's memory: checks in front of base/timers.c.
  */
-#include "executor/timer.h"
+#include "executor/executor.h"
 
 #include <errno.h>
 
 #include <weir/error.h>
-
-#include "executor/executor.h"
 
 #define LONG_NS weir_ms(100)
 #define INLINE inline __attribute__((always_inline)) /* makes a start one function */
