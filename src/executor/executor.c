@@ -322,7 +322,7 @@ int weir_execute_after_turn(weir_executor *executor, weir_task_fn *fn, void *arg
 /* ---- the turn ---- */
 
 /* Returns false if the task is not to be called yet: a tail task, on its way through the queue. */
-static COLD bool may_call_flagged(weir_executor *executor, weir_task *task, int status)
+static bool may_call_flagged(weir_executor *executor, weir_task *task, int status)
 {
     if ((task->reserved & WEIR__TASK_TAIL) != 0 && status == 0) {
         task->reserved &= ~WEIR__TASK_TAIL;
@@ -337,7 +337,7 @@ static COLD bool may_call_flagged(weir_executor *executor, weir_task *task, int 
     return true;
 }
 
-static INLINE void call(weir_executor *executor, weir_task *task, int status)
+static inline void call(weir_executor *executor, weir_task *task, int status)
 {
     weir_task_fn *fn = task->fn;
     void *arg = task->arg;
@@ -356,7 +356,7 @@ static INLINE void call(weir_executor *executor, weir_task *task, int status)
  * them for the cache line of the newest task. So if it has just taken a few and finds more, it
  * pauses briefly and then takes many. A consumer that finds none goes to sleep at once.
  */
-static __attribute__((noinline)) weir_queue_node *take_next(weir_executor *executor)
+static weir_queue_node *take_next(weir_executor *executor)
 {
     if (weir__queue_is_empty(&executor->queue))
         return NULL;
@@ -367,7 +367,7 @@ static __attribute__((noinline)) weir_queue_node *take_next(weir_executor *execu
     return weir__chain_pop(&executor->turn.ready);
 }
 
-static INLINE weir_task *next_task(weir_executor *executor)
+static inline weir_task *next_task(weir_executor *executor)
 {
     weir_queue_node *node = weir__chain_pop(&executor->turn.ready);
 
@@ -413,7 +413,7 @@ static void fire_timer(weir_executor *executor, weir_timer *timer)
         fire_handler_timer(executor, timer);
 }
 
-static COLD bool time_is_up(weir_executor *executor)
+static bool time_is_up(weir_executor *executor)
 {
     return update_time(executor) >= executor->lifecycle.timeout_at_ns;
 }
@@ -487,7 +487,7 @@ static bool budget_is_spent(const weir_executor *executor, int64_t budget_ns, un
  * moment and the look make it longer than it would be. The thread alone does this, so that it costs
  * a producer nothing, and a loop that nobody submits to is measured as well.
  */
-static COLD void sample_queue_latency(weir_executor *executor)
+static void sample_queue_latency(weir_executor *executor)
 {
     if (executor->turn.sample.behind == NOBODY_YET)
         executor->turn.sample.behind =
@@ -506,7 +506,7 @@ static COLD void sample_queue_latency(weir_executor *executor)
  * end: to the call that woke the thread, which then may be slow to get a CPU, or to the I/O or
  * timer that did. No task is before it. A wake-up that was not timed gives no sample.
  */
-COLD void weir__executor_move_sample(weir_executor *executor, int64_t woken_ns)
+void weir__executor_move_sample(weir_executor *executor, int64_t woken_ns)
 {
     executor->turn.sample.behind = woken_ns == WEIR__WOKEN_UNTIMED ? NOBODY_YET : 0;
     if (woken_ns > 0)

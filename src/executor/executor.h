@@ -582,8 +582,7 @@ static inline void weir__executor_stats_turn(weir_executor *executor)
     uint64_t turns = atomic_load_explicit(&executor->stats.turns, memory_order_relaxed) + 1;
 
     atomic_store_explicit(&executor->stats.turns, turns, memory_order_relaxed);
-    if (__builtin_expect(
-            turns >= atomic_load_explicit(&executor->stats.sample_at, memory_order_relaxed), 0))
+    if (turns >= atomic_load_explicit(&executor->stats.sample_at, memory_order_relaxed))
         weir__executor_stats_sample_turn(executor);
     atomic_store_explicit(&executor->stats.timers, weir__timers_count(&executor->timers),
                           memory_order_relaxed);

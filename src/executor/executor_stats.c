@@ -73,7 +73,7 @@ static int64_t now_unless_ended(const weir_executor *executor)
  * The last clock read of a turn follows its I/O and its tasks. Only that of a blocked turn must
  * include what came later.
  */
-__attribute__((cold)) void weir__executor_stats_sample_turn(weir_executor *executor)
+void weir__executor_stats_sample_turn(weir_executor *executor)
 {
     uint64_t turns = read_counter(&executor->stats.turns);
     bool is_blocked = read_counter(&executor->stats.sample_at) == 0;
