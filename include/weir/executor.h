@@ -141,7 +141,7 @@ typedef struct weir_executor_stats {
     uint64_t wakeups_saved;                  /* submissions from other threads that needed none */
     int64_t active_ns;                       /* time spent awake */
     double utilisation;                      /* as weir_executor_utilisation */
-    weir_histogram_summary queue_latency_ns; /* submission to run; samples about 1 in 64 */
+    weir_histogram_summary queue_latency_ns; /* wait of a task; up to 1,000 samples per s */
     weir_histogram_summary run_time_ns;      /* of one task; samples about 1 in 64 */
     uint64_t reserved[8];
 } weir_executor_stats;

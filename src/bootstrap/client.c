@@ -42,7 +42,7 @@ struct race {
     weir_task give_up;
     weir_timer timer; /* until the next attempt */
     weir_executor *loop;
-    bool has_lease; /* on the loop, for attempts still to come (executor/leases.h) */
+    bool has_lease; /* on the loop, for attempts still to come (executor/group.c) */
     int64_t delay_ns;
     weir_address local; /* length 0 = any */
     size_t started;

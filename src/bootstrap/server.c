@@ -24,7 +24,6 @@
 #include "bootstrap/transport_for.h"
 #include "channel/attribute.h"
 #include "executor/group.h"
-#include "executor/leases.h"
 #include "os/thread.h"
 
 /* ---- lifecycle ---- */

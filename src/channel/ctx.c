@@ -16,7 +16,7 @@
 #include "channel/channel.h"
 #include "channel/node_pool.h"
 #include "channel/remote_handler.h"
-#include "executor/timer.h"
+#include "executor/executor.h"
 
 /* Bytes that a handler has queued. */
 struct weir__pending_bytes {

@@ -52,7 +52,7 @@ static bool claim(weir_channel *channel, weir_executor *loop)
 }
 
 /*
- * The loop is leased (executor/leases.h) from the moment of the request, so that no other channel
+ * The loop is leased (executor/group.c) from the moment of the request, so that no other channel
  * gets it meanwhile. From here on the channel's membership replaces the lease, or the loop is not
  * needed. The channel keeps the memory of each loop that it was given.
  */

@@ -35,25 +35,25 @@
 #include <weir/error.h>
 
 #include "base/turn_hooks.h"
-#include "executor/schedule.h"
-#include "executor/timer.h"
 #include "os/futex.h"
 #include "os/virtual_os.h"
 
 #define TURN_TASKS_MAX 65536 /* bounds a turn when the clock does not advance */
-#define PROBE_EVERY 64       /* submissions of a thread */
-#define CATCH_UP_BATCH 128   /* a consumer that takes fewer tasks at a time ... */
-#define CATCH_UP_PAUSES 40   /* ... pauses this often */
-
-#define THREAD_LOCAL _Thread_local __attribute__((tls_model("initial-exec")))
+#define SAMPLE_EVERY_NS weir_ms(1)
+#define WAKEUPS_PER_SAMPLE 8
+#define NOBODY_YET UINT64_MAX /* no look at the queue after the moment of the sample */
+#define CATCH_UP_BATCH 128    /* a consumer that takes fewer tasks at a time ... */
+#define CATCH_UP_PAUSES 40    /* ... pauses this often */
 
 #define INLINE inline __attribute__((always_inline)) /* makes the path of a task one function */
 #define COLD __attribute__((noinline, cold))
 
-_Thread_local weir_executor *weir__current;
-_Thread_local unsigned weir__loop_depth;
-static THREAD_LOCAL unsigned submissions;
-_Thread_local uintptr_t weir__fiber;
+/* The definitions repeat the model: gcc would take that of a shared library in this file. */
+#define THREAD_LOCAL _Thread_local __attribute__((tls_model("initial-exec")))
+
+THREAD_LOCAL weir_executor *weir__current;
+THREAD_LOCAL unsigned weir__loop_depth;
+THREAD_LOCAL uintptr_t weir__fiber;
 
 weir_executor *weir_executor_current(void)
 {
@@ -67,6 +67,21 @@ bool weir_in_executor(const weir_executor *executor)
 
 /* ---- submitting ---- */
 
+/*
+ * Tells the thread when it was woken up, for a part of the wake-ups. Only by the system's clock:
+ * another may have been destroyed by a thread that saw the task first. A slow producer may write
+ * this during the next sleep, which it then ends.
+ */
+static void note_wakeup(weir_executor *executor, uint64_t number)
+{
+    bool is_sample =
+        number % WAKEUPS_PER_SAMPLE == 0 && executor->options.clock == &weir__monotonic_clock;
+
+    atomic_store_explicit(&executor->woken_ns,
+                          is_sample ? weir__monotonic_now() : WEIR__WOKEN_UNTIMED,
+                          memory_order_relaxed);
+}
+
 void weir__executor_wake(weir_executor *executor)
 {
     if (atomic_load_explicit(&executor->next_wakeup, memory_order_seq_cst) == WEIR__AWAKE)
@@ -74,7 +89,8 @@ void weir__executor_wake(weir_executor *executor)
     if (atomic_exchange_explicit(&executor->next_wakeup, WEIR__AWAKE, memory_order_seq_cst) ==
         WEIR__AWAKE)
         return;
-    atomic_fetch_add_explicit(&executor->wakeups_made, 1, memory_order_relaxed);
+    note_wakeup(executor,
+                atomic_fetch_add_explicit(&executor->wakeups_made, 1, memory_order_relaxed));
     executor->type->wake(executor);
 }
 
@@ -87,95 +103,105 @@ static void take_queue(weir_executor *executor)
     weir__counter_add(executor->stats.submitted, count);
 }
 
+static void append(weir__chain *chain, weir_executor *executor, weir_task *task)
+{
+    weir__chain_append(chain, &task->node);
+    weir__counter_add(executor->stats.taken, 1);
+}
+
+int weir__executor_post_after_turn(weir_executor *executor, weir_task *task)
+{
+    if (weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN)
+        return WEIR_EREJECTED;
+    append(&executor->turn.tail, executor, task);
+    return 0;
+}
+
+/* The queue is taken so that the task does not come before those in it again and again. */
+int weir__executor_post_first(weir_executor *executor, weir_task *task, weir_queue_node *after)
+{
+    if (weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN)
+        return WEIR_EREJECTED;
+    if (executor->turn.ready.first == NULL)
+        take_queue(executor);
+    weir__chain_insert(&executor->turn.ready, after, &task->node);
+    weir__counter_add(executor->stats.taken, 1);
+    return 0;
+}
+
+static int post_own(weir_executor *executor, weir_task *task)
+{
+    if ((task->reserved & WEIR__TASK_TAIL) != 0) {
+        task->reserved &= ~WEIR__TASK_TAIL;
+        return weir__executor_post_after_turn(executor, task);
+    }
+    if (weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN)
+        return WEIR_EREJECTED;
+    if (!weir__queue_is_empty(&executor->queue))
+        take_queue(executor);
+    append(&executor->turn.ready, executor, task);
+    return 0;
+}
+
+enum posted {
+    QUEUED,
+    QUEUED_ASLEEP, /* the executor has to be woken up */
+    NOT_QUEUED,
+};
+
 /*
- * The queue was closed: the executor has no queue, has to be started, or accepts no more tasks. A
- * started thread may already sleep when the task is pushed: wake it even for a lazy task.
+ * The usual case of weir__executor_post: the current executor is not behind with its queue, or the
+ * queue of another is open. A loop whose task runs another executor is not the current one: its
+ * thread pushes as others do.
  */
-static int post_to_closed(weir_executor *executor, weir_task *task)
+static INLINE enum posted fast_post(weir_executor *executor, weir_task *task, int64_t when_ns)
+{
+    if (weir__current == executor) {
+        if (weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN ||
+            !weir__queue_is_empty(&executor->queue))
+            return NOT_QUEUED;
+        append(&executor->turn.ready, executor, task);
+        return QUEUED;
+    }
+    if (!weir__queue_push(&executor->queue, &task->node))
+        return NOT_QUEUED;
+    return when_ns < atomic_load_explicit(&executor->next_wakeup, memory_order_seq_cst)
+               ? QUEUED_ASLEEP
+               : QUEUED;
+}
+
+/*
+ * A closed queue: the executor has none, has to be started, or accepts no more tasks. A started
+ * thread may already sleep when the task is pushed: wake it even for a lazy task.
+ */
+int weir__executor_post(weir_executor *executor, weir_task *task, int64_t when_ns)
 {
     int err;
 
+    if (weir__executor_is_consumer(executor))
+        return post_own(executor, task);
     if (executor->type->run_inline != NULL) {
         executor->type->run_inline(executor, task);
         return 0;
     }
-    do {
+    while (!weir__queue_push(&executor->queue, &task->node)) {
         err = weir__executor_open(executor);
         if (err < 0)
             return err;
-    } while (!weir__queue_push(&executor->queue, &task->node));
-    weir__executor_wake(executor);
-    return 0;
-}
-
-static void append(weir_executor *executor, weir_task *task)
-{
-    weir__chain_append(&executor->turn.ready, &task->node);
-    weir__counter_add(executor->stats.taken, 1);
-}
-
-/* Queues a task that post_now has left. */
-static COLD int post_otherwise(weir_executor *executor, weir_task *task)
-{
-    if (!weir__executor_is_consumer(executor))
-        return post_to_closed(executor, task);
-    if (weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN)
-        return WEIR_EREJECTED;
-    take_queue(executor);
-    append(executor, task);
-    return 0;
-}
-
-/* Queues a task. Returns false, without effect, in the cases of post_otherwise. */
-static INLINE bool post_now(weir_executor *executor, weir_task *task, int64_t when_ns)
-{
-    if (weir__executor_is_consumer(executor)) {
-        if (weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN ||
-            !weir__queue_is_empty(&executor->queue))
-            return false;
-        append(executor, task);
-        return true;
+        when_ns = WEIR__NOW;
     }
-    if (!weir__queue_push(&executor->queue, &task->node))
-        return false;
     if (when_ns < atomic_load_explicit(&executor->next_wakeup, memory_order_seq_cst))
         weir__executor_wake(executor);
-    return true;
-}
-
-static INLINE int post(weir_executor *executor, weir_task *task, int64_t when_ns)
-{
-    return post_now(executor, task, when_ns) ? 0 : post_otherwise(executor, task);
-}
-
-int weir__executor_post(weir_executor *executor, weir_task *task, int64_t when_ns)
-{
-    return post(executor, task, when_ns);
-}
-
-/* Sends the probe ahead of a task, unless it is in flight. Acquire pairs with the release in
- * on_probe. */
-static COLD void send_probe(weir_executor *executor)
-{
-    int64_t none = 0, now_ns;
-
-    if (executor->type->run_inline != NULL ||
-        weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN)
-        return;
-    now_ns = weir__executor_now(executor) + 1;
-    if (!atomic_compare_exchange_strong_explicit(&executor->probe.submitted_ns, &none, now_ns,
-                                                 memory_order_acquire, memory_order_relaxed))
-        return;
-    executor->probe.from_outside = !weir__executor_is_consumer(executor);
-    if (weir__executor_post(executor, &executor->probe.task, WEIR__LAZY) < 0)
-        atomic_store_explicit(&executor->probe.submitted_ns, 0, memory_order_release);
+    return 0;
 }
 
 /* Compare and exchange, so that the bound is never exceeded. */
-static COLD int admit(weir_executor *executor, weir_task *task)
+static int admit(weir_executor *executor, weir_task *task)
 {
     int64_t count = atomic_load_explicit(&executor->admitted, memory_order_relaxed);
 
+    if (executor->options.max_pending == 0)
+        return 0;
     do {
         if (count >= executor->options.max_pending)
             return WEIR_EFULL;
@@ -185,7 +211,7 @@ static COLD int admit(weir_executor *executor, weir_task *task)
     return 0;
 }
 
-static COLD void unadmit(weir_executor *executor, weir_task *task)
+static void unadmit(weir_executor *executor, weir_task *task)
 {
     if ((task->reserved & WEIR__TASK_ADMITTED) == 0)
         return;
@@ -193,102 +219,81 @@ static COLD void unadmit(weir_executor *executor, weir_task *task)
     atomic_fetch_sub_explicit(&executor->admitted, 1, memory_order_relaxed);
 }
 
-/* Counts a submission. Returns true if it is neither bounded nor has to send the probe. */
-static INLINE bool count_submission(const weir_executor *executor)
+/* Frees a pooled task if it fails. */
+static int submit(weir_executor *executor, weir_task *task, int64_t when_ns)
 {
-    return ++submissions % PROBE_EVERY != 0 && executor->options.max_pending == 0;
-}
+    int err = admit(executor, task);
 
-/* The submission was counted. */
-static COLD int submit(weir_executor *executor, weir_task *task, int64_t when_ns)
-{
-    bool bounded = executor->options.max_pending > 0;
-    int err;
-
-    if (bounded && admit(executor, task) < 0)
-        return WEIR_EFULL;
-    if (submissions % PROBE_EVERY == 0 && when_ns == WEIR__NOW)
-        send_probe(executor);
-    err = post(executor, task, when_ns);
-    if (err < 0 && bounded)
-        unadmit(executor, task);
+    if (err == 0)
+        err = weir__executor_post(executor, task, when_ns);
+    if (err == 0)
+        return 0;
+    unadmit(executor, task);
+    if (task->reserved != 0)
+        weir__task_free_own(task);
     return err;
 }
 
-static COLD int rejected(weir_executor *executor, weir_task_fn *fn, void *arg, int err)
+static COLD int submit_or_reject(weir_executor *executor, weir_task *task, int64_t when_ns)
 {
+    weir_task_fn *fn = task->fn;
+    void *arg = task->arg;
+    int err = submit(executor, task, when_ns);
+
     if (err != WEIR_EFULL && err != WEIR_EREJECTED)
         return err;
     return executor->options.rejected(executor, fn, arg, err, executor->options.rejected_data);
 }
 
-static COLD int execute_unusual(weir_executor *executor, weir_task_fn *fn, void *arg,
-                                int64_t when_ns)
-{
-    weir_task *task = weir__task_alloc(fn, arg);
-    int err = task != NULL ? submit(executor, task, when_ns) : -ENOMEM;
-
-    if (task != NULL && err < 0)
-        weir__task_free_own(task);
-    return err;
-}
-
 int weir__executor_try_execute(weir_executor *executor, weir_task_fn *fn, void *arg,
                                int64_t when_ns)
 {
-    (void)count_submission(executor);
-    return execute_unusual(executor, fn, arg, when_ns);
+    weir_task *task = weir__task_alloc(fn, arg);
+
+    return task != NULL ? submit(executor, task, when_ns) : -ENOMEM;
 }
 
-static COLD int execute_or_reject(weir_executor *executor, weir_task_fn *fn, void *arg,
-                                  int64_t when_ns)
+static COLD int alloc_and_submit(weir_executor *executor, weir_task_fn *fn, void *arg,
+                                 int64_t when_ns)
 {
-    int err = execute_unusual(executor, fn, arg, when_ns);
+    weir_task *task = weir__task_alloc(fn, arg);
 
-    return err < 0 ? rejected(executor, fn, arg, err) : 0;
+    return task != NULL ? submit_or_reject(executor, task, when_ns) : -ENOMEM;
 }
 
-static COLD int post_or_reject(weir_executor *executor, weir_task *task)
+static COLD int wake(weir_executor *executor)
 {
-    weir_task_fn *fn = task->fn;
-    void *arg = task->arg;
-    int err = post_otherwise(executor, task);
-
-    if (err == 0)
-        return 0;
-    if (task->reserved != 0)
-        weir__task_free_own(task);
-    return rejected(executor, fn, arg, err);
+    weir__executor_wake(executor);
+    return 0;
 }
 
-static COLD int submit_or_reject(weir_executor *executor, weir_task *task, int64_t when_ns)
+/* Calls nothing that returns here, so that it saves no registers. */
+static INLINE int execute_task(weir_executor *executor, weir_task *task, int64_t when_ns)
 {
-    int err = submit(executor, task, when_ns);
+    enum posted posted = NOT_QUEUED;
 
-    return err < 0 ? rejected(executor, task->fn, task->arg, err) : 0;
+    if (executor->options.max_pending == 0)
+        posted = fast_post(executor, task, when_ns);
+    if (posted == NOT_QUEUED)
+        return submit_or_reject(executor, task, when_ns);
+    return posted == QUEUED ? 0 : wake(executor);
 }
 
-/* The usual way calls nothing that returns here, so that it saves no registers. */
 static INLINE int execute(weir_executor *executor, weir_task_fn *fn, void *arg, int64_t when_ns)
 {
-    weir_task *task;
-
     if (executor == NULL || fn == NULL)
         return -EINVAL;
-    if (!count_submission(executor) || !weir__task_is_at_hand())
-        return execute_or_reject(executor, fn, arg, when_ns);
-    task = weir__task_take(weir__task_pool_own, fn, arg);
-    return post_now(executor, task, when_ns) ? 0 : post_or_reject(executor, task);
+    if (!weir__task_is_at_hand())
+        return alloc_and_submit(executor, fn, arg, when_ns);
+    return execute_task(executor, weir__task_take(weir__task_pool_own, fn, arg), when_ns);
 }
 
-static INLINE int execute_task(weir_executor *executor, weir_task *task, int64_t when_ns)
+static INLINE int execute_own(weir_executor *executor, weir_task *task, int64_t when_ns)
 {
     if (executor == NULL || task == NULL || task->fn == NULL)
         return -EINVAL;
     task->reserved = 0;
-    if (!count_submission(executor))
-        return submit_or_reject(executor, task, when_ns);
-    return post_now(executor, task, when_ns) ? 0 : post_or_reject(executor, task);
+    return execute_task(executor, task, when_ns);
 }
 
 int weir_execute(weir_executor *executor, weir_task_fn *fn, void *arg)
@@ -303,33 +308,56 @@ int weir_execute_lazy(weir_executor *executor, weir_task_fn *fn, void *arg)
 
 int weir_execute_task(weir_executor *executor, weir_task *task)
 {
-    return execute_task(executor, task, WEIR__NOW);
+    return execute_own(executor, task, WEIR__NOW);
 }
 
 int weir_execute_task_lazy(weir_executor *executor, weir_task *task)
 {
-    return execute_task(executor, task, WEIR__LAZY);
+    return execute_own(executor, task, WEIR__LAZY);
+}
+
+int weir_execute_after_turn(weir_executor *executor, weir_task_fn *fn, void *arg)
+{
+    weir_task *task;
+
+    if (executor == NULL || fn == NULL)
+        return -EINVAL;
+    if (executor->type->run_inline != NULL)
+        return -ENOTSUP;
+    task = weir__task_alloc(fn, arg);
+    if (task == NULL)
+        return -ENOMEM;
+    task->reserved |= WEIR__TASK_TAIL;
+    return submit_or_reject(executor, task, WEIR__NOW);
 }
 
 /* ---- the turn ---- */
 
-static COLD void count_flagged(weir_executor *executor, weir_task *task, int status)
+/* Returns false if the task is not to be called yet: a tail task, on its way through the queue. */
+static bool may_call_flagged(weir_executor *executor, weir_task *task, int status)
 {
-    if ((task->reserved & WEIR__TASK_UNCOUNTED) == 0)
-        weir__executor_stats_count_call(executor, status);
+    if ((task->reserved & WEIR__TASK_TAIL) != 0 && status == 0) {
+        task->reserved &= ~WEIR__TASK_TAIL;
+        weir__chain_append(&executor->turn.tail, &task->node);
+        return false;
+    }
+    if ((task->reserved & WEIR__TASK_UNCOUNTED) != 0)
+        weir__counter_add(executor->stats.uncounted, 1);
+    else
+        weir__executor_stats_count_task(executor, status);
     unadmit(executor, task);
+    return true;
 }
 
-static INLINE void call(weir_executor *executor, weir_task *task, int status)
+static inline void call(weir_executor *executor, weir_task *task, int status)
 {
     weir_task_fn *fn = task->fn;
     void *arg = task->arg;
 
-    weir__counter_add(executor->stats.popped, 1);
-    if ((task->reserved & WEIR__TASK_FLAGS) != 0)
-        count_flagged(executor, task, status);
-    else
-        weir__executor_stats_count_call(executor, status);
+    if ((task->reserved & WEIR__TASK_FLAGS) == 0)
+        weir__executor_stats_count_task(executor, status);
+    else if (!may_call_flagged(executor, task, status))
+        return;
     if (task->reserved > WEIR__TASK_FLAGS)
         weir__task_free(&executor->turn.returns, task);
     fn(arg, status); /* the task may be freed from here on */
@@ -340,17 +368,23 @@ static INLINE void call(weir_executor *executor, weir_task *task, int status)
  * them for the cache line of the newest task. So if it has just taken a few and finds more, it
  * pauses briefly and then takes many. A consumer that finds none goes to sleep at once.
  */
-static weir_task *next_task(weir_executor *executor)
+static weir_queue_node *take_next(weir_executor *executor)
+{
+    if (weir__queue_is_empty(&executor->queue))
+        return NULL;
+    if (executor->turn.last_taken > 0 && executor->turn.last_taken < CATCH_UP_BATCH)
+        for (int i = 0; i < CATCH_UP_PAUSES; i++)
+            weir__cpu_relax();
+    take_queue(executor);
+    return weir__chain_pop(&executor->turn.ready);
+}
+
+static inline weir_task *next_task(weir_executor *executor)
 {
     weir_queue_node *node = weir__chain_pop(&executor->turn.ready);
 
-    if (node == NULL && !weir__queue_is_empty(&executor->queue)) {
-        if (executor->turn.last_taken > 0 && executor->turn.last_taken < CATCH_UP_BATCH)
-            for (int i = 0; i < CATCH_UP_PAUSES; i++)
-                weir__cpu_relax();
-        take_queue(executor);
-        node = weir__chain_pop(&executor->turn.ready);
-    }
+    if (node == NULL)
+        node = take_next(executor);
     return node != NULL ? WEIR_CONTAINER_OF(node, weir_task, node) : NULL;
 }
 
@@ -391,14 +425,18 @@ static void fire_timer(weir_executor *executor, weir_timer *timer)
         fire_handler_timer(executor, timer);
 }
 
+static bool time_is_up(weir_executor *executor)
+{
+    return update_time(executor) >= executor->lifecycle.timeout_at_ns;
+}
+
 /*
  * The time of a shutdown is over, which may have begun in this turn. `timeout_at_ns` is set before
  * the state, and not changed afterwards.
  */
-static INLINE bool is_past_timeout(weir_executor *executor)
+static inline bool is_past_timeout(weir_executor *executor)
 {
-    return weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTTING_DOWN &&
-           update_time(executor) >= executor->lifecycle.timeout_at_ns;
+    return weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTTING_DOWN && time_is_up(executor);
 }
 
 /* Runs up to `batch` tasks and measures the first. */
@@ -435,7 +473,7 @@ static unsigned run_due_timers(weir_executor *executor, unsigned batch)
            (node = weir__timers_expire_due(&executor->timers, executor->turn.now_ns)) != NULL) {
         timer = WEIR_CONTAINER_OF(node, weir_timer, node);
         if (!weir__schedule_owns(timer))
-            weir__executor_stats_count_call(executor, 0);
+            weir__executor_stats_count_timer(executor, 0);
         fire_timer(executor, timer);
         count++;
     }
@@ -452,6 +490,44 @@ static bool budget_is_spent(const weir_executor *executor, int64_t budget_ns, un
     return !executor->type->threadless && weir__executor_state(executor) != executor->turn.state;
 }
 
+/* ---- the queue latency ---- */
+
+/*
+ * The time that a task would wait that is submitted at a moment which the executor does not choose:
+ * a millisecond after the last sample. The first look at the queue after that moment counts the
+ * tasks that have arrived; when they have run, the wait is over. Those that arrived between the
+ * moment and the look make it longer than it would be. The thread alone does this, so that it costs
+ * a producer nothing, and a loop that nobody submits to is measured as well.
+ */
+static void sample_queue_latency(weir_executor *executor)
+{
+    if (executor->turn.sample.behind == NOBODY_YET)
+        executor->turn.sample.behind =
+            atomic_load_explicit(&executor->stats.taken, memory_order_relaxed) +
+            weir__queue_count(&executor->queue);
+    if (weir__executor_stats_popped(executor) < executor->turn.sample.behind)
+        return;
+    weir__histogram_record(&executor->stats.queue_latency,
+                           executor->turn.now_ns - executor->turn.sample.at_ns);
+    executor->turn.sample.behind = NOBODY_YET;
+    executor->turn.sample.at_ns = weir__deadline(executor->turn.now_ns, SAMPLE_EVERY_NS);
+}
+
+/*
+ * Nothing waits while the thread sleeps or polls for work. So a moment of that time moves to its
+ * end: to the call that woke the thread, which then may be slow to get a CPU, or to the I/O or
+ * timer that did. No task is before it. A wake-up that was not timed gives no sample.
+ */
+void weir__executor_move_sample(weir_executor *executor, int64_t woken_ns)
+{
+    executor->turn.sample.behind = woken_ns == WEIR__WOKEN_UNTIMED ? NOBODY_YET : 0;
+    if (woken_ns > 0)
+        executor->turn.sample.at_ns = woken_ns;
+    else
+        executor->turn.sample.at_ns = weir__deadline(
+            executor->turn.now_ns, woken_ns == WEIR__WOKEN_UNTIMED ? SAMPLE_EVERY_NS : 0);
+}
+
 static void run_tasks(weir_executor *executor, int64_t budget_ns)
 {
     int64_t end_ns = weir__deadline(executor->turn.now_ns, budget_ns);
@@ -459,6 +535,8 @@ static void run_tasks(weir_executor *executor, int64_t budget_ns)
 
     do {
         count = run_due_timers(executor, batch);
+        if (executor->turn.now_ns >= executor->turn.sample.at_ns)
+            sample_queue_latency(executor);
         count += run_batch(executor, batch);
         total += count;
     } while (count > 0 && executor->turn.now_ns < end_ns && !is_past_timeout(executor) &&
@@ -551,6 +629,8 @@ static void wait_for_work(weir_executor *executor, int64_t limit_ns)
         begin_turn(executor);
     if (limit_ns == 0)
         weir__executor_stats_awake(executor);
+    else if (deadline_ns > 0 && executor->turn.now_ns > executor->turn.sample.at_ns)
+        weir__executor_move_sample(executor, 0);
 }
 
 void weir__executor_turn(weir_executor *executor, int64_t limit_ns, int64_t budget_ns)
@@ -573,7 +653,7 @@ void weir__executor_turn(weir_executor *executor, int64_t limit_ns, int64_t budg
 
 uint64_t weir__executor_drain(weir_executor *executor, int status)
 {
-    uint64_t before = atomic_load_explicit(&executor->stats.cancelled, memory_order_relaxed);
+    uint64_t before = weir__executor_stats_cancelled(executor);
     weir_queue_node *node;
 
     while (executor->turn.ready.first != NULL || executor->turn.tail.first != NULL) {
@@ -582,7 +662,7 @@ uint64_t weir__executor_drain(weir_executor *executor, int status)
         run_tail(executor, status);
     }
     weir__task_flush(&executor->turn.returns);
-    return atomic_load_explicit(&executor->stats.cancelled, memory_order_relaxed) - before;
+    return weir__executor_stats_cancelled(executor) - before;
 }
 
 void weir__executor_cancel_timers(weir_executor *executor)
@@ -598,91 +678,6 @@ void weir__executor_cancel_timers(weir_executor *executor)
     }
     atomic_store_explicit(&executor->stats.timers, weir__timers_count(&executor->timers),
                           memory_order_relaxed);
-}
-
-/* ---- tail tasks ---- */
-
-int weir__executor_post_after_turn(weir_executor *executor, weir_task *task)
-{
-    if (weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN)
-        return WEIR_EREJECTED;
-    weir__chain_append(&executor->turn.tail, &task->node);
-    weir__counter_add(executor->stats.taken, 1);
-    return 0;
-}
-
-int weir__executor_post_first(weir_executor *executor, weir_task *task)
-{
-    weir__chain front = {&task->node, &task->node};
-
-    if (weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN)
-        return WEIR_EREJECTED;
-    weir__chain_prepend(&executor->turn.ready, &front);
-    weir__counter_add(executor->stats.taken, 1);
-    return 0;
-}
-
-/* Appends the carried task to the tail. */
-static void on_tail_carrier(void *arg, int status)
-{
-    weir_executor *executor = weir__current;
-    weir_task *task = arg;
-
-    weir__counter_add(executor->stats.taken, 1);
-    if (status < 0)
-        call(executor, task, status);
-    else
-        weir__chain_append(&executor->turn.tail, &task->node);
-}
-
-/* Queues a tail task from another thread: an uncounted task carries it to the tail. */
-static int carry_to_tail(weir_executor *executor, weir_task *task)
-{
-    weir_task *carrier = weir__task_alloc(on_tail_carrier, task);
-    int err;
-
-    if (carrier == NULL)
-        return -ENOMEM;
-    carrier->reserved |= WEIR__TASK_UNCOUNTED;
-    err = post(executor, carrier, WEIR__NOW);
-    if (err < 0)
-        weir__task_free_own(carrier);
-    return err;
-}
-
-static int submit_tail(weir_executor *executor, weir_task *task)
-{
-    bool bounded = executor->options.max_pending > 0;
-    int err;
-
-    if (bounded && admit(executor, task) < 0)
-        return WEIR_EFULL;
-    if (weir__executor_is_consumer(executor))
-        err = weir__executor_post_after_turn(executor, task);
-    else
-        err = carry_to_tail(executor, task);
-    if (err < 0 && bounded)
-        unadmit(executor, task);
-    return err;
-}
-
-int weir_execute_after_turn(weir_executor *executor, weir_task_fn *fn, void *arg)
-{
-    weir_task *task;
-    int err;
-
-    if (executor == NULL || fn == NULL)
-        return -EINVAL;
-    if (executor->type->run_inline != NULL)
-        return -ENOTSUP;
-    task = weir__task_alloc(fn, arg);
-    if (task == NULL)
-        return -ENOMEM;
-    err = submit_tail(executor, task);
-    if (err == 0)
-        return 0;
-    weir__task_free_own(task);
-    return rejected(executor, fn, arg, err);
 }
 
 /* ---- the plain executor: sleeps on a futex ---- */

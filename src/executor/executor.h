@@ -27,7 +27,6 @@
 #include "base/sharded_counters.h"
 #include "base/timers.h"
 #include "executor/executor_thread.h"
-#include "executor/leases.h"
 #include "executor/member.h"
 #include "executor/running_loops.h"
 #include "executor/task.h"
@@ -40,6 +39,9 @@
 /* `when` of a submission: wakes an executor that would sleep beyond it. */
 #define WEIR__NOW INT64_C(0)
 #define WEIR__LAZY WEIR_NEVER
+
+/* A value of woken_ns that is not a time: this wake-up gives no sample of the queue latency. */
+#define WEIR__WOKEN_UNTIMED INT64_C(-1)
 
 /* The turn has the budget that the type returns. */
 #define WEIR__TYPE_BUDGET INT64_MIN
@@ -175,6 +177,7 @@ struct weir_executor {
     alignas(64) _Atomic int64_t next_wakeup;
     _Atomic uint32_t token; /* futex of a plain executor: 1 = woken */
     _Atomic uint64_t wakeups_made;
+    _Atomic int64_t woken_ns; /* when a thread ended this sleep; 0: none did */
 
     /* Accessed by the consumer only. */
     alignas(64) struct {
@@ -187,17 +190,23 @@ struct weir_executor {
         int64_t window_ns;
         int64_t window_active_ns;
         unsigned batch; /* tasks between two clock reads */
+        struct {        /* of the queue latency: sample_queue_latency in executor.c */
+            int64_t at_ns;
+            uint64_t behind; /* the number of tasks, since the creation, that run before it */
+        } sample;
         _Atomic(weir__subject *) subject;
     } turn;
 
     /* Written by the consumer, read by any thread: executor_stats.c. */
     struct {
         _Atomic uint64_t taken;     /* tasks that the consumer took from the queue or submitted */
-        _Atomic uint64_t popped;    /* tasks that it has called */
         _Atomic uint64_t submitted; /* tasks of `taken` that came from other threads */
-        _Atomic uint64_t run;       /* tasks and timers called with status 0 */
-        _Atomic uint64_t cancelled; /* tasks and timers called with WEIR_ECANCELED */
-        _Atomic uint64_t events;    /* I/O events dispatched, or batches of them */
+        _Atomic uint64_t run;       /* tasks called with status 0 */
+        _Atomic uint64_t cancelled; /* tasks called with WEIR_ECANCELED */
+        _Atomic uint64_t uncounted; /* internal tasks called */
+        _Atomic uint64_t timers_run;
+        _Atomic uint64_t timers_cancelled;
+        _Atomic uint64_t events; /* I/O events dispatched, or batches of them */
         _Atomic uint64_t timers;
         _Atomic uint64_t turns;
         _Atomic int64_t turn_began;      /* the time after the wait */
@@ -217,13 +226,6 @@ struct weir_executor {
     /* Its share of the process-wide counters. Not used by `run_inline` types: many threads run
      * their tasks. */
     weir__counter_shard shard;
-
-    /* A task sent along with every 64th submission, which measures the queue latency. */
-    struct {
-        weir_task task;
-        bool from_outside;            /* submitted by another thread */
-        _Atomic int64_t submitted_ns; /* time of submission + 1; 0: not in flight */
-    } probe;
 
     /* Guarded by `lock`, except where noted. */
     struct {
@@ -249,7 +251,11 @@ struct weir_executor {
     _Atomic clockid_t cpu_clock;
 
     weir__members members;
-    weir__lease lease;
+    struct {
+        struct weir_group *group; /* that grows: a reference to its memory; or NULL */
+        weir__list link;          /* among the idle members */
+        uint64_t count;
+    } lease; /* guarded by the lock of the group: group.c */
     weir__running_loop running_loop;
     weir_clock_observer observer;
     weir__refs refs;        /* keep the memory; weak references are in `refs` alone */
@@ -304,6 +310,35 @@ void weir__executor_run_hooks(weir_executor *executor, bool last_call);
 
 /* Calls the type's `end`. */
 void weir__executor_stop_type(weir_executor *executor);
+
+/*
+ * How long after the deadline of a shutdown a thread is given up. 100 ms; a variable for the tests,
+ * where a thread may have to wait longer for a CPU. Any thread may set it.
+ */
+extern _Atomic int64_t weir__shutdown_grace_ns;
+
+/* ---- leases (group.c): no effect on an executor whose group does not grow ---- */
+
+/* Any thread: keeps the executor in use. It exists, so the bound of the group does not apply. */
+void weir__executor_lease(weir_executor *executor);
+void weir__executor_unlease(weir_executor *executor);
+
+/* The executor is about to be freed. */
+void weir__executor_leave_group(weir_executor *executor);
+
+/* ---- timers (timer.c, schedule.c) ---- */
+
+/* Like weir_timer_start, with the timer's own function; also for the timers of handlers. */
+int weir__timer_start(weir_executor *executor, weir_timer *timer, int64_t delay_ns);
+
+/* The executor's thread: the time that a running timer has left, by the executor's clock. */
+int64_t weir__timer_left(const weir_timer *timer);
+
+/* True if the timer is that of a scheduled task, not one in the user's memory. */
+bool weir__schedule_owns(const weir_timer *timer);
+
+/* The executor has removed the timer without running it: cancels the scheduled task. */
+void weir__schedule_cancelled(weir_timer *timer);
 
 /* ---- running (executor.c) ---- */
 
@@ -520,11 +555,19 @@ static inline void weir__executor_stats_asleep(weir_executor *executor)
     atomic_store_explicit(&executor->stats.active,
                           weir__executor_stats_active(executor, executor->turn.now_ns),
                           memory_order_release);
+    atomic_store_explicit(&executor->woken_ns, 0, memory_order_relaxed);
 }
+
+/* Cold: moves the next sample of the queue latency out of a sleep. */
+void weir__executor_move_sample(weir_executor *executor, int64_t woken_ns);
 
 static inline void weir__executor_stats_awake(weir_executor *executor)
 {
+    int64_t woken_ns = atomic_load_explicit(&executor->woken_ns, memory_order_relaxed);
     int64_t now_ns = executor->turn.now_ns;
+
+    if (woken_ns > 0 || now_ns > executor->turn.sample.at_ns)
+        weir__executor_move_sample(executor, woken_ns);
 
     if (now_ns - executor->turn.window_ns >= 2 * WEIR__STATS_WINDOW_NS)
         weir__executor_stats_skip_window(executor);
@@ -542,8 +585,7 @@ static inline void weir__executor_stats_turn(weir_executor *executor)
     uint64_t turns = atomic_load_explicit(&executor->stats.turns, memory_order_relaxed) + 1;
 
     atomic_store_explicit(&executor->stats.turns, turns, memory_order_relaxed);
-    if (__builtin_expect(
-            turns >= atomic_load_explicit(&executor->stats.sample_at, memory_order_relaxed), 0))
+    if (turns >= atomic_load_explicit(&executor->stats.sample_at, memory_order_relaxed))
         weir__executor_stats_sample_turn(executor);
     atomic_store_explicit(&executor->stats.timers, weir__timers_count(&executor->timers),
                           memory_order_relaxed);
@@ -554,8 +596,8 @@ static inline void weir__executor_stats_turn(weir_executor *executor)
 /* Any thread: the same, and the time of the reading; 0 if the executor has terminated. */
 int64_t weir__executor_stats_read_active(const weir_executor *executor, int64_t *ret_now_ns);
 
-/* The executor's thread: counts a call of a task or timer with this status. */
-static inline void weir__executor_stats_count_call(weir_executor *executor, int status)
+/* The executor's thread: counts a call with this status, before it is made. */
+static inline void weir__executor_stats_count_task(weir_executor *executor, int status)
 {
     if (status == 0)
         weir__counter_add(executor->stats.run, 1);
@@ -563,11 +605,38 @@ static inline void weir__executor_stats_count_call(weir_executor *executor, int 
         weir__counter_add(executor->stats.cancelled, 1);
 }
 
-/* The number of calls and I/O events so far. */
-static inline uint64_t weir__executor_stats_calls(const weir_executor *executor)
+static inline void weir__executor_stats_count_timer(weir_executor *executor, int status)
+{
+    if (status == 0)
+        weir__counter_add(executor->stats.timers_run, 1);
+    else
+        weir__counter_add(executor->stats.timers_cancelled, 1);
+}
+
+static inline uint64_t weir__executor_stats_run(const weir_executor *executor)
+{
+    return atomic_load_explicit(&executor->stats.run, memory_order_relaxed) +
+           atomic_load_explicit(&executor->stats.timers_run, memory_order_relaxed);
+}
+
+static inline uint64_t weir__executor_stats_cancelled(const weir_executor *executor)
+{
+    return atomic_load_explicit(&executor->stats.cancelled, memory_order_relaxed) +
+           atomic_load_explicit(&executor->stats.timers_cancelled, memory_order_relaxed);
+}
+
+/* The number of tasks called so far. */
+static inline uint64_t weir__executor_stats_popped(const weir_executor *executor)
 {
     return atomic_load_explicit(&executor->stats.run, memory_order_relaxed) +
            atomic_load_explicit(&executor->stats.cancelled, memory_order_relaxed) +
+           atomic_load_explicit(&executor->stats.uncounted, memory_order_relaxed);
+}
+
+/* The number of calls and I/O events so far. */
+static inline uint64_t weir__executor_stats_calls(const weir_executor *executor)
+{
+    return weir__executor_stats_run(executor) + weir__executor_stats_cancelled(executor) +
            atomic_load_explicit(&executor->stats.events, memory_order_relaxed);
 }
 

@@ -45,7 +45,7 @@ weir_executor *weir__executor_array_at_slow(const weir__executor_array *array, s
 static inline weir_executor *weir__executor_array_at(const weir__executor_array *array,
                                                      size_t index)
 {
-    if (__builtin_expect(index >= array->first, 0))
+    if (index >= array->first)
         return weir__executor_array_at_slow(array, index);
     return atomic_load_explicit(&array->blocks[0][index], memory_order_acquire);
 }

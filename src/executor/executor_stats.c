@@ -73,7 +73,7 @@ static int64_t now_unless_ended(const weir_executor *executor)
  * The last clock read of a turn follows its I/O and its tasks. Only that of a blocked turn must
  * include what came later.
  */
-__attribute__((cold)) void weir__executor_stats_sample_turn(weir_executor *executor)
+void weir__executor_stats_sample_turn(weir_executor *executor)
 {
     uint64_t turns = read_counter(&executor->stats.turns);
     bool is_blocked = read_counter(&executor->stats.sample_at) == 0;
@@ -137,7 +137,7 @@ WEIR__NO_STACK_PROTECTOR double weir_executor_utilisation(const weir_executor *e
 
 /*
  * Never more than the number of tasks that were pending when the queue was read, because `taken` is
- * read before the queue and `popped` after it. It is too low by the tasks that were popped between
+ * read before the queue and the calls after it. It is too low by the tasks that were called between
  * the loads, for example while this thread was preempted.
  *
  * Acquire: keeps the loads in this order.
@@ -146,11 +146,9 @@ uint64_t weir_executor_pending(const weir_executor *executor)
 {
     uint64_t taken = atomic_load_explicit(&executor->stats.taken, memory_order_acquire);
     uint64_t arrived = taken + weir__queue_count(&executor->queue);
-    uint64_t popped = read_counter(&executor->stats.popped);
-    uint64_t pending = arrived > popped ? arrived - popped : 0;
-    bool probed = atomic_load_explicit(&executor->probe.submitted_ns, memory_order_relaxed) != 0;
+    uint64_t popped = weir__executor_stats_popped(executor);
 
-    return pending - (probed && pending > 0);
+    return arrived > popped ? arrived - popped : 0;
 }
 
 static uint64_t wakeups_saved(const weir_executor *executor)
@@ -169,8 +167,8 @@ void weir_executor_read_stats(const weir_executor *executor, weir_executor_stats
     ret_stats->state = weir_executor_state(executor);
     ret_stats->pending = weir_executor_pending(executor);
     ret_stats->timers = read_counter(&executor->stats.timers);
-    ret_stats->tasks_run = read_counter(&executor->stats.run);
-    ret_stats->tasks_cancelled = read_counter(&executor->stats.cancelled);
+    ret_stats->tasks_run = weir__executor_stats_run(executor);
+    ret_stats->tasks_cancelled = weir__executor_stats_cancelled(executor);
     ret_stats->turns = read_counter(&executor->stats.turns);
     ret_stats->wakeups_made = read_counter(&executor->wakeups_made);
     ret_stats->wakeups_saved = wakeups_saved(executor);
@@ -189,7 +187,7 @@ static int64_t metric_pending(void *executor)
 
 static int64_t metric_tasks_run(void *executor)
 {
-    return (int64_t)read_counter(&((const weir_executor *)executor)->stats.run);
+    return (int64_t)weir__executor_stats_run(executor);
 }
 
 static int64_t metric_wakeups(void *executor)

@@ -3,22 +3,35 @@
  * A group: its members, its chooser, its end.
  *
  * Two reference counts. `users` are the references of users: releasing the last one shuts the group
- * down. `refs` keep the memory: one for all users, and one for each member that has not terminated,
- * because its end is reported to the group.
+ * down. `refs` keep the memory: one for all users, one for each member that has not terminated,
+ * because its end is reported to the group, and one for each member of a growing group.
  *
- * A growing group has leases instead of a chooser, and creates a member when none is idle. Until it
- * is shut down it counts itself as running, so that it does not terminate when all members have.
- * Members are created one at a time, under `members_lock`, and not after `closed`: the thread that
- * sets `closed` sees them all.
+ * A growing group leases its members instead of choosing one, and creates a member when none is
+ * idle.
+ *
+ *      weir__group_lease_next --> leased --the leases drop to 0--> idle --lease--> leased
+ *
+ * A member is leased by each channel or watch on it, and for one that is about to come. The member
+ * that became idle last is leased first, because its thread is most likely still running. The count
+ * of leases and the list of idle members change in one critical section. So a member is in the list
+ * only while its count is 0, and leasing it makes the count 1 before another thread sees it: a
+ * channel on its way to a member does not race with the last one leaving it.
+ *
+ * Until it is shut down a growing group counts itself as running, so that it does not terminate
+ * when all members have. Members are created one at a time, under `lock`, and not after `closed`:
+ * the thread that sets `closed` sees them all.
  *
  * A member of a growing group that has been idle for a minute retires: its last thread removes it
- * from the leases and from the array, under their locks, shuts it down and releases it. So before
- * `closed`, an otherwise unreferenced member may be used only under `members_lock`; after `closed`
- * none retires. The first member never retires. The group waits for the threads of retired members.
+ * from the list and from the array, shuts it down and releases it. So before `closed`, an otherwise
+ * unreferenced member may be used only under `lock`; after `closed` none retires. The first member
+ * never retires. The group waits for the threads of retired members.
  */
 #include "executor/group.h"
 
 #include <errno.h>
+#include <stdalign.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,13 +42,12 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "executor/executor_array.h"
-#include "executor/executor_factory.h"
-#include "executor/leases.h"
 #include "executor/promise.h"
 
 #define RELEASE_TIMEOUT_NS weir_seconds(15)
 #define IDLE_NS weir_seconds(60) /* of a thread without a channel, before it ends */
 #define FIRST_BLOCK 16
+#define TASK_CAP_NS weir_ms(10)
 
 struct weir_group {
     const weir_chooser *chooser;
@@ -46,12 +58,24 @@ struct weir_group {
     _Atomic size_t running; /* members that have not terminated */
     _Atomic int first_err;
     weir__executor_array members;
-    weir__executor_factory factory;
 
-    weir__leases *leases; /* NULL: does not grow */
-    weir__mutex members_lock;
-    bool closed;                    /* guarded by members_lock */
-    weir__executor_thread *retired; /* threads of retired members; guarded by members_lock */
+    /* Of each member, which differ only in their name and CPU. */
+    const weir__executor_type *type;
+    weir__executor_options options;
+    char name[11];
+    bool pin;
+    const int *cpus;
+    size_t cpu_count;
+    void *copies; /* of a growing group, of what `options` and `cpus` point to */
+
+    bool grows;
+    weir__mutex lock; /* guards the following, and changes of `members` */
+    bool closed;
+    weir__list idle;   /* latest first */
+    size_t max_leased; /* 0: no bound */
+    size_t leased;
+    uint64_t refused;
+    weir__executor_thread *retired; /* threads of retired members */
 };
 
 /* ---- creation ---- */
@@ -77,10 +101,9 @@ static void group_weak_release(weir_group *group)
     weir_promise_release(group->termination);
     weir__free(group->chooser_state);
     weir__executor_array_deinit(&group->members);
-    weir__executor_factory_deinit(&group->factory);
-    weir__leases_release(group->leases);
+    weir__free(group->copies);
     weir__executor_threads_abandon(group->retired);
-    weir__mutex_deinit(&group->members_lock);
+    weir__mutex_deinit(&group->lock);
     weir__free(group);
 }
 
@@ -114,43 +137,42 @@ static void on_member_ended(weir_executor *member, int err, void *arg)
     remove_running(arg, err);
 }
 
-/* False if the group is shutting down, and ends the member like the others. */
-static bool remove_member(weir_group *group, weir_executor *member)
+static bool takes_tasks(const weir_executor *executor)
 {
-    weir__executor_thread *threads;
-    bool removed;
-
-    weir__mutex_lock(&group->members_lock);
-    removed = !group->closed;
-    if (removed) {
-        weir__executor_array_remove(&group->members, member);
-        weir__executor_threads_reap(&group->retired);
-        threads = weir__executor_take_threads(member);
-        while (threads != NULL) {
-            weir__executor_thread *thread = threads;
-
-            threads = thread->next;
-            thread->next = group->retired;
-            group->retired = thread;
-        }
-    }
-    weir__mutex_unlock(&group->members_lock);
-    return removed;
+    return weir__executor_state(executor) < WEIR_EXECUTOR_SHUTTING_DOWN;
 }
 
-/* Called by the thread that suspended the member and still references it. The group may have been
- * freed, unless weir__leases_retire returns true. */
+/* The caller holds the lock. */
+static void retire(weir_group *group, weir_executor *member)
+{
+    weir__executor_thread *thread, *threads = weir__executor_take_threads(member);
+
+    weir__list_remove(&member->lease.link);
+    weir__executor_array_remove(&group->members, member);
+    weir__executor_threads_reap(&group->retired);
+    while ((thread = threads) != NULL) {
+        threads = thread->next;
+        thread->next = group->retired;
+        group->retired = thread;
+    }
+}
+
+/* Called by the thread that suspended the member and still references it. */
 static void on_member_idle(weir_executor *member, void *arg)
 {
     weir_group *group = arg;
+    bool retires;
 
-    if (!weir__leases_retire(member, &group->refs))
+    weir__mutex_lock(&group->lock);
+    retires = !group->closed && member->lease.count == 0 && takes_tasks(member) &&
+              weir__executor_is_unreferenced(member);
+    if (retires)
+        retire(group, member);
+    weir__mutex_unlock(&group->lock);
+    if (!retires)
         return;
-    if (remove_member(group, member)) {
-        (void)weir_executor_shutdown(member, 0, 0);
-        weir_executor_release(member); /* the group's */
-    }
-    group_weak_release(group);
+    (void)weir_executor_shutdown(member, 0, 0);
+    weir_executor_release(member); /* the group's */
 }
 
 /* Compares only the group's address: the promise may outlive the group. */
@@ -161,23 +183,40 @@ static bool is_member_thread(const void *group)
     return current != NULL && current->options.on_terminated_arg == group;
 }
 
-static int create_member(weir_group *group, bool leased, weir_executor **ret_member)
+static int cpu_of(const weir_group *group, size_t index)
 {
-    weir_executor *member;
+    if (!group->pin)
+        return -1;
+    if (group->cpus != NULL)
+        return group->cpus[index % group->cpu_count];
+    return weir__cpu_nth((unsigned)index);
+}
+
+/* A member of a growing group is neither leased nor idle. */
+static int create_member(weir_group *group, weir_executor **ret_member)
+{
+    size_t index = weir__executor_array_count(&group->members);
+    weir__executor_options options = group->options;
     int err = weir__executor_array_reserve(&group->members);
+    char name[32];
 
     weir__executor_threads_reap(&group->retired);
 
+    (void)snprintf(name, sizeof(name), "%s-%zu", group->name, index + 1);
+    options.name = name;
+    options.group = group->name;
+    options.cpu = cpu_of(group, index);
     if (err == 0)
-        err = weir__executor_factory_create(&group->factory,
-                                            weir__executor_array_count(&group->members), &member);
+        err = weir__executor_create(group->type, &options, ret_member);
     if (err < 0)
         return err;
-    if (group->leases != NULL)
-        weir__leases_add(group->leases, member, leased);
+    weir__list_init(&(*ret_member)->lease.link);
+    if (group->grows) {
+        weir__refs_retain(&group->refs);
+        (*ret_member)->lease.group = group;
+    }
     add_running(group);
-    weir__executor_array_append(&group->members, member);
-    *ret_member = member;
+    weir__executor_array_append(&group->members, *ret_member);
     return 0;
 }
 
@@ -205,13 +244,12 @@ static bool stop_growing(weir_group *group)
 {
     bool was_closed;
 
-    if (group->leases == NULL)
+    if (!group->grows)
         return false;
-    weir__mutex_lock(&group->members_lock);
+    weir__mutex_lock(&group->lock);
     was_closed = group->closed;
     group->closed = true;
-    weir__mutex_unlock(&group->members_lock);
-    weir__leases_close(group->leases);
+    weir__mutex_unlock(&group->lock);
     return !was_closed;
 }
 
@@ -251,15 +289,57 @@ static void end_members(weir_group *group)
         weir_executor_release(weir_group_at(group, i));
 }
 
+static bool are_cpus(const int *cpus, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (cpus[i] < 0)
+            return false;
+    return count > 0;
+}
+
 static int validate(const weir_group_options *options)
 {
+    if (options->cpus != NULL && !are_cpus(options->cpus, options->cpu_count))
+        return weir__options_reject("group", options->name,
+                                    ".cpus is empty or has a negative entry");
+    if (options->thread_factory != NULL && options->thread_factory->start == NULL)
+        return weir__options_reject("group", options->name, ".thread_factory has no `start`");
     if (options->chooser != NULL && options->chooser->next == NULL)
         return weir__options_reject("group", options->name, ".chooser has no `next`");
     if (options->chooser != NULL && options->autoscale != NULL)
         return weir__options_reject("group", options->name,
                                     ".chooser and .autoscale are mutually exclusive");
     return weir__options_check("group", options->name, WEIR__OPTION_FROM(options, threads, 0),
-                               WEIR__OPTION_FROM(options, max_channels, 0));
+                               WEIR__OPTION_FROM(options, max_channels, 0),
+                               WEIR__OPTION_FROM(options, max_pending, 0),
+                               WEIR__OPTION_FROM(options, task_cap_ns, WEIR_OFF));
+}
+
+/* Borrows what the options point to. */
+static void set_options(weir_group *group, const weir__executor_type *type,
+                        const void *type_options, const weir_group_options *options)
+{
+    group->type = type;
+    group->pin = options->pin;
+    group->cpus = options->cpus;
+    group->cpu_count = options->cpu_count;
+    group->options = (weir__executor_options){
+        .clock = options->clock != NULL ? options->clock : weir_clock_monotonic(),
+        .max_pending = weir__queue_bound(options->max_pending),
+        .rejected = options->rejected != NULL ? options->rejected : weir_reject,
+        .rejected_data = options->rejected_data,
+        .task_cap_ns = options->task_cap_ns == 0  ? TASK_CAP_NS
+                       : options->task_cap_ns > 0 ? options->task_cap_ns
+                                                  : WEIR_NEVER,
+        .idle_ns = WEIR_NEVER,
+        .type_options = type_options,
+        .on_terminated = on_member_ended,
+        .on_terminated_arg = group,
+    };
+    if (options->thread_factory != NULL)
+        group->options.thread_factory = *options->thread_factory;
+    (void)snprintf(group->name, sizeof(group->name), "%s",
+                   options->name != NULL ? options->name : "weir");
 }
 
 /* Creates a group without members. */
@@ -274,12 +354,10 @@ static int create_empty(const weir__executor_type *type, const void *type_option
         return err < 0 ? err : -ENOMEM;
     weir__refs_init(&group->refs);
     weir__refs_init(&group->users);
-    weir__mutex_init(&group->members_lock);
-    err = weir__executor_factory_init(&group->factory, type, type_options, options);
-    group->factory.options.on_terminated = on_member_ended;
-    group->factory.options.on_terminated_arg = group;
-    if (err == 0)
-        err = weir__executor_array_init(&group->members, first_block);
+    weir__mutex_init(&group->lock);
+    weir__list_init(&group->idle);
+    set_options(group, type, type_options, options);
+    err = weir__executor_array_init(&group->members, first_block);
     if (err == 0)
         err = weir_promise_create(NULL, &group->termination);
     if (err < 0) {
@@ -302,7 +380,7 @@ int weir__group_create(const weir__executor_type *type, const void *type_options
     if (err < 0)
         return err;
     for (size_t i = 0; i < threads && err == 0; i++)
-        err = create_member(group, false, &member);
+        err = create_member(group, &member);
     if (err == 0)
         err = create_chooser(group, options);
     if (err < 0) {
@@ -324,25 +402,51 @@ static weir_executor *no_next(void *state, weir_group *group)
 
 static const weir_chooser no_chooser = {.name = "none", .next = no_next};
 
+/* Copies what was borrowed: members are created later. */
+static int copy_options(weir_group *group, size_t type_options_size)
+{
+    size_t cpus_size = group->cpus != NULL ? group->cpu_count * sizeof(int) : 0;
+    size_t cpus_at = (type_options_size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
+    char *copies = weir__alloc(cpus_at + cpus_size + 1);
+
+    if (copies == NULL)
+        return -ENOMEM;
+    if (type_options_size > 0)
+        group->options.type_options =
+            memcpy(copies, group->options.type_options, type_options_size);
+    if (cpus_size > 0)
+        group->cpus = memcpy(copies + cpus_at, group->cpus, cpus_size);
+    group->copies = copies;
+    return 0;
+}
+
+/* Latest first. */
+static void make_idle(weir_group *group, weir_executor *member)
+{
+    weir__list_append(group->idle.next, &member->lease.link);
+}
+
 /* Creates the first member at once, so that errors of the system fail the creation of the group. */
 static int init_growing(weir_group *group, size_t type_options_size,
                         const weir_group_options *options)
 {
     weir_executor *member;
-    int err = weir__executor_factory_copy_options(&group->factory, type_options_size);
+    int err = copy_options(group, type_options_size);
 
     if (err < 0)
         return err;
+    group->grows = true;
     group->chooser = &no_chooser;
-    group->factory.options.idle_ns = IDLE_NS;
-    group->factory.options.in_pages = true;
-    group->leases = weir__leases_create((size_t)options->max_channels);
-    if (group->leases == NULL)
-        return -ENOMEM;
-    err = create_member(group, false, &member);
-    group->factory.options.on_idle = on_member_idle; /* for all but the first */
-    group->factory.options.on_idle_arg = group;
-    return err;
+    group->max_leased = (size_t)options->max_channels;
+    group->options.idle_ns = IDLE_NS;
+    group->options.in_pages = true;
+    err = create_member(group, &member);
+    if (err < 0)
+        return err;
+    make_idle(group, member);
+    group->options.on_idle = on_member_idle; /* for all but the first */
+    group->options.on_idle_arg = group;
+    return 0;
 }
 
 int weir__group_create_growing(const weir__executor_type *type, const void *type_options,
@@ -408,12 +512,12 @@ weir_executor *weir_group_at(const weir_group *group, size_t index)
 
 static void lock_members(const weir_group *group)
 {
-    weir__mutex_lock(&((weir_group *)(uintptr_t)group)->members_lock);
+    weir__mutex_lock(&((weir_group *)(uintptr_t)group)->lock);
 }
 
 static void unlock_members(const weir_group *group)
 {
-    weir__mutex_unlock(&((weir_group *)(uintptr_t)group)->members_lock);
+    weir__mutex_unlock(&((weir_group *)(uintptr_t)group)->lock);
 }
 
 weir_executor *weir__group_weak_retain_at(const weir_group *group, size_t index)
@@ -430,43 +534,110 @@ weir_executor *weir__group_weak_retain_at(const weir_group *group, size_t index)
 
 bool weir__group_grows(const weir_group *group)
 {
-    return group->leases != NULL;
+    return group->grows;
 }
 
 const char *weir__group_name(const weir_group *group)
 {
-    return group->factory.name;
+    return group->name;
 }
 
-static int grow(weir_group *group, weir_executor **ret_executor)
-{
-    int err;
+/* ---- leases ---- */
 
-    weir__mutex_lock(&group->members_lock);
-    err = group->closed ? WEIR_EREJECTED : create_member(group, true, ret_executor);
-    weir__mutex_unlock(&group->members_lock);
+/* Skips members that were shut down individually. */
+static weir_executor *pop_idle(weir_group *group)
+{
+    weir__list *link;
+
+    while ((link = weir__list_pop(&group->idle)) != NULL) {
+        weir_executor *member = WEIR_CONTAINER_OF(link, weir_executor, lease.link);
+
+        if (takes_tasks(member))
+            return member;
+    }
+    return NULL;
+}
+
+/* The caller holds the lock. */
+static int lease_member(weir_group *group, weir_executor **ret_member)
+{
+    int err = 0;
+
+    if (group->closed)
+        return WEIR_EREJECTED;
+    if (group->max_leased > 0 && group->leased >= group->max_leased) {
+        group->refused++;
+        return WEIR_ETOOMANY;
+    }
+    *ret_member = pop_idle(group);
+    if (*ret_member == NULL)
+        err = create_member(group, ret_member);
     if (err < 0)
-        weir__leases_cancel(group->leases);
-    return err;
+        return err;
+    (*ret_member)->lease.count = 1;
+    group->leased++;
+    return 0;
 }
 
 int weir__group_lease_next(weir_group *group, weir_executor **ret_executor)
 {
-    weir_executor *idle;
+    weir_executor *member;
     int err;
 
-    if (group->leases == NULL) {
+    if (!group->grows) {
         *ret_executor = weir_group_next(group);
         return 0;
     }
-    err = weir__leases_acquire(group->leases, &idle);
-    if (err < 0)
-        return err;
-    if (idle == NULL)
-        return grow(group, ret_executor);
-    *ret_executor = idle;
-    return 0;
+    weir__mutex_lock(&group->lock);
+    err = lease_member(group, &member);
+    weir__mutex_unlock(&group->lock);
+    if (err == 0)
+        *ret_executor = member;
+    return err;
 }
+
+void weir__executor_lease(weir_executor *executor)
+{
+    weir_group *group = executor->lease.group;
+
+    if (group == NULL)
+        return;
+    weir__mutex_lock(&group->lock);
+    if (executor->lease.count++ == 0) {
+        group->leased++;
+        weir__list_remove(&executor->lease.link);
+    }
+    weir__mutex_unlock(&group->lock);
+}
+
+void weir__executor_unlease(weir_executor *executor)
+{
+    weir_group *group = executor->lease.group;
+
+    if (group == NULL)
+        return;
+    weir__mutex_lock(&group->lock);
+    if (--executor->lease.count == 0) {
+        group->leased--;
+        if (takes_tasks(executor))
+            make_idle(group, executor);
+    }
+    weir__mutex_unlock(&group->lock);
+}
+
+void weir__executor_leave_group(weir_executor *executor)
+{
+    weir_group *group = executor->lease.group;
+
+    if (group == NULL)
+        return;
+    weir__mutex_lock(&group->lock);
+    weir__list_remove(&executor->lease.link);
+    weir__mutex_unlock(&group->lock);
+    group_weak_release(group);
+}
+
+/* ---- calls to the next member ---- */
 
 void *weir__group_chooser_state(weir_group *group)
 {
@@ -537,9 +708,10 @@ void weir_group_read_stats(const weir_group *group, weir_group_stats *ret_stats)
         stats.threads += has_thread(member);
         stats.active += weir__executor_handles(member) > 0;
     }
+    if (group->grows)
+        stats.active = group->leased;
+    stats.refused = group->refused;
     unlock_members(group);
-    if (group->leases != NULL)
-        weir__leases_read_stats(group->leases, &stats.active, &stats.refused);
     stats.idle = stats.executors > stats.active ? stats.executors - stats.active : 0;
     *ret_stats = stats;
 }

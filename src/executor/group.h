@@ -29,9 +29,9 @@ bool weir__group_grows(const weir_group *group);
 const char *weir__group_name(const weir_group *group);
 
 /*
- * Returns an executor for a channel: the next one, or, in a growing group, a leased one
- * (executor/leases.h), until weir__executor_unlease. Fails: WEIR_ETOOMANY, WEIR_EREJECTED (shutting
- * down), and with the errors of its creation.
+ * Returns an executor for a channel: the next one, or, in a growing group, a leased one, until
+ * weir__executor_unlease. Fails: WEIR_ETOOMANY, WEIR_EREJECTED (shutting down), and with the errors
+ * of its creation.
  */
 int weir__group_lease_next(weir_group *group, weir_executor **ret_executor);
 

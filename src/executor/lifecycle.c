@@ -38,7 +38,6 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "executor/promise.h"
-#include "executor/shutdown_grace.h"
 #include "os/pages.h"
 #include "os/virtual_os.h"
 
@@ -74,19 +73,6 @@ static void on_clock_moved(weir_clock_observer *observer)
         weir__executor_wake(executor);
 }
 
-static void on_probe(void *arg, int status)
-{
-    weir_executor *executor = arg;
-    int64_t since_ns = atomic_load_explicit(&executor->probe.submitted_ns, memory_order_relaxed);
-
-    if (status == 0)
-        weir__histogram_record(&executor->stats.queue_latency,
-                               weir__executor_now(executor) + 1 - since_ns);
-    if (executor->probe.from_outside)
-        weir__counter_add(executor->stats.submitted, (uint64_t)-1); /* the probe does not count */
-    atomic_store_explicit(&executor->probe.submitted_ns, 0, memory_order_release);
-}
-
 void weir__executor_init(weir_executor *executor, const weir__executor_type *type,
                          const weir__executor_options *options)
 {
@@ -99,8 +85,7 @@ void weir__executor_init(weir_executor *executor, const weir__executor_type *typ
     atomic_init(&executor->next_wakeup, WEIR__AWAKE);
     executor->turn.now_ns = weir__executor_now(executor);
     executor->turn.batch = 64;
-    weir_task_init(&executor->probe.task, on_probe, executor);
-    executor->probe.task.reserved = WEIR__TASK_UNCOUNTED;
+    weir__executor_move_sample(executor, WEIR__WOKEN_UNTIMED);
     weir__mutex_init(&executor->lifecycle.lock);
     weir__list_init(&executor->lifecycle.hooks);
     weir__members_init(&executor->members);
@@ -235,7 +220,7 @@ static void destroy(weir_executor *executor)
     (void)weir_promise_fail(executor->lifecycle.termination, WEIR_EABANDONED, NULL);
     weir_promise_release(executor->lifecycle.termination);
     weir__executor_threads_abandon(executor->lifecycle.threads);
-    weir__leases_remove(executor);
+    weir__executor_leave_group(executor);
     free_memory(executor);
 }
 
@@ -359,7 +344,7 @@ void weir__executor_terminate(weir_executor *executor, int err)
     if (weir__os_is_virtual())
         weir__virtual_os_set->executor_ended(
             executor->name, atomic_load_explicit(&executor->stats.taken, memory_order_relaxed),
-            atomic_load_explicit(&executor->stats.popped, memory_order_relaxed));
+            weir__executor_stats_popped(executor));
     /* From here on the clock may be destroyed: weak references may keep the executor for longer. */
     weir__executor_stats_deinit(executor);
     weir__clock_unsubscribe(executor->options.clock, &executor->observer);
@@ -393,7 +378,7 @@ static void close_and_drain(weir_executor *executor, int status)
 /* Only tasks that ran count as activity, not cancelled ones. */
 static void note_activity(weir_executor *executor, int64_t now_ns)
 {
-    uint64_t run = atomic_load_explicit(&executor->stats.run, memory_order_relaxed);
+    uint64_t run = weir__executor_stats_run(executor);
 
     if (run == executor->lifecycle.last_run)
         return;

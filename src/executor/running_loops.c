@@ -156,7 +156,7 @@ void weir__running_loops_ring(void)
         weir__futex_wake(&weir__running_loops_alarm, 1);
 }
 
-__attribute__((cold)) void weir__running_loop_ring(const weir_executor *executor)
+void weir__running_loop_ring(const weir_executor *executor)
 {
     if (executor->type->is_loop)
         weir__running_loops_ring();

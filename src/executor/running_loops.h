@@ -65,8 +65,7 @@ static inline void weir__running_loop_woke_up(const weir_executor *executor)
 {
     /* The compiler keeps the order; the processor's is up to the barrier of set_alarm. */
     atomic_signal_fence(memory_order_seq_cst);
-    if (__builtin_expect(
-            atomic_load_explicit(&weir__running_loops_alarm, memory_order_relaxed) != 0, false))
+    if (atomic_load_explicit(&weir__running_loops_alarm, memory_order_relaxed) != 0)
         weir__running_loop_ring(executor);
 }
 

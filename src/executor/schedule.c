@@ -11,8 +11,6 @@
  * the function has been called for the last time; later events find it set and do nothing. The
  * schedule holds a reference to the promise until then, and so does each posted task.
  */
-#include "executor/schedule.h"
-
 #include <errno.h>
 
 #include <weir/error.h>
@@ -47,7 +45,7 @@ static weir_executor *executor_of(const struct scheduled *scheduled)
 
 static void call(struct scheduled *scheduled, int status)
 {
-    weir__executor_stats_count_call(executor_of(scheduled), status);
+    weir__executor_stats_count_timer(executor_of(scheduled), status);
     scheduled->fn(scheduled->arg, status);
 }
 

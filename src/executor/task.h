@@ -20,7 +20,8 @@
 #define WEIR__TASK_ADMITTED UINT64_C(1)  /* counts against max_pending */
 #define WEIR__TASK_UNPOOLED UINT64_C(2)  /* allocated separately: the pool is at its limit */
 #define WEIR__TASK_UNCOUNTED UINT64_C(4) /* internal: not counted as run or cancelled */
-#define WEIR__TASK_FLAGS UINT64_C(7)
+#define WEIR__TASK_TAIL UINT64_C(8)      /* runs after the tasks of its turn */
+#define WEIR__TASK_FLAGS UINT64_C(15)
 
 typedef struct weir__task_slab weir__task_slab;
 

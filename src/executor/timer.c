@@ -2,17 +2,13 @@
 /*
  * Timers in the caller's memory: checks in front of base/timers.c.
  */
-#include "executor/timer.h"
+#include "executor/executor.h"
 
 #include <errno.h>
 
 #include <weir/error.h>
 
-#include "executor/executor.h"
-
 #define LONG_NS weir_ms(100)
-#define INLINE inline __attribute__((always_inline)) /* makes a start one function */
-#define COLD __attribute__((noinline, cold))
 
 _Static_assert(sizeof(weir_timer) <= 64, "a timer is at most one line of the cache");
 
@@ -23,14 +19,14 @@ static int start_now(weir_executor *executor, weir_timer *timer, int64_t delay_n
     return 0;
 }
 
-static COLD int check_not_current(const weir_executor *executor)
+static int check_not_current(const weir_executor *executor)
 {
     if (executor->type->run_inline != NULL)
         return -ENOTSUP;
     return weir__in_executor(executor) ? 0 : WEIR_EWRONGTHREAD;
 }
 
-static INLINE int check_start(const weir_executor *executor, const weir_timer *timer)
+static inline int check_start(const weir_executor *executor, const weir_timer *timer)
 {
     int err = executor != weir__current ? check_not_current(executor) : 0;
 
@@ -47,7 +43,7 @@ static INLINE int check_start(const weir_executor *executor, const weir_timer *t
  * that, so the timer is late by at most the duration of the batch. Reading a manual clock is cheap,
  * so there the start is exact.
  */
-static INLINE int start(weir_executor *executor, weir_timer *timer, int64_t delay_ns,
+static inline int start(weir_executor *executor, weir_timer *timer, int64_t delay_ns,
                         weir_timer_fn *fn)
 {
     int err = check_start(executor, timer);
@@ -97,7 +93,7 @@ int64_t weir__timer_left(const weir_timer *timer)
     return at_ns > now_ns ? at_ns - now_ns : 0;
 }
 
-static COLD int stop_not_current(weir_timer *timer)
+static int stop_not_current(weir_timer *timer)
 {
     if (!weir__in_executor(timer->executor))
         return WEIR_EWRONGTHREAD;

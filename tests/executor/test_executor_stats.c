@@ -21,7 +21,7 @@
 #include "support/memory.h"
 #include "support/test.h"
 
-#define PROBE_EVERY 64 /* submissions of a thread */
+#define BATCH 64
 
 static weir_executor_stats read_stats(const weir_executor *executor)
 {
@@ -97,11 +97,11 @@ TEST(executor_stats, count_what_is_pending)
 {
     struct stepper stepper = stepper_open();
 
-    for (int count = 1; count <= 3 * PROBE_EVERY; count++) {
+    for (int count = 1; count <= 3 * BATCH; count++) {
         execute(stepper.executor, 1);
         assert_int_equal(weir_executor_pending(stepper.executor), count);
     }
-    assert_int_equal(read_stats(stepper.executor).pending, 3 * PROBE_EVERY);
+    assert_int_equal(read_stats(stepper.executor).pending, 3 * BATCH);
     stepper_run(&stepper);
     assert_int_equal(weir_executor_pending(stepper.executor), 0);
     stepper_close(&stepper);
@@ -157,14 +157,14 @@ TEST(executor_stats, count_what_was_run)
     struct stepper stepper = stepper_open();
     weir_timer timer = {.fn = NULL};
 
-    execute(stepper.executor, 5 * PROBE_EVERY);
+    execute(stepper.executor, 5 * BATCH);
     stepper_run(&stepper);
-    assert_int_equal(read_stats(stepper.executor).tasks_run, 5 * PROBE_EVERY);
+    assert_int_equal(read_stats(stepper.executor).tasks_run, 5 * BATCH);
 
     assert_int_equal(weir_timer_start(stepper.executor, &timer, 1, on_letter_timer), 0);
     assert_int_equal(weir_schedule(stepper.executor, 1, do_nothing, NULL, NULL), 0);
     stepper_advance(&stepper, 1);
-    assert_int_equal(read_stats(stepper.executor).tasks_run, 5 * PROBE_EVERY + 2);
+    assert_int_equal(read_stats(stepper.executor).tasks_run, 5 * BATCH + 2);
     assert_int_equal(read_stats(stepper.executor).tasks_cancelled, 0);
     stepper_close(&stepper);
 }
@@ -188,11 +188,11 @@ TEST(executor_stats, count_what_was_cancelled_apart_from_what_was_run)
 
     assert_int_equal(weir_schedule(executor, 10, do_nothing, NULL, NULL), 0);
     assert_int_equal(weir_timer_start(executor, &timer, 10, on_letter_timer), 0);
-    execute(executor, PROBE_EVERY);
+    execute(executor, BATCH);
     assert_int_equal(weir_executor_shutdown(executor, 0, 0), 0);
     (void)weir_manual_run_once(executor, 0, -1);
     assert_int_equal(read_stats(executor).tasks_run, 4);
-    assert_int_equal(read_stats(executor).tasks_cancelled, 2 + 1 + PROBE_EVERY);
+    assert_int_equal(read_stats(executor).tasks_cancelled, 2 + 1 + BATCH);
     assert_int_equal(read_stats(executor).pending, 0);
     assert_int_equal(read_stats(executor).timers, 0);
     weir_promise_release(once);
@@ -255,21 +255,89 @@ TEST(executor_stats, count_turns)
 
 /* ---- samples ---- */
 
-TEST(executor_stats, sample_how_long_tasks_wait)
+static void execute_timed(struct timed_work *timed_work, int count)
+{
+    for (int i = 0; i < count; i++)
+        assert_int_equal(weir_execute(timed_work->stepper->executor, do_timed_work, timed_work), 0);
+}
+
+static void assert_one_wait(const weir_executor *executor, int64_t took_ns)
+{
+    weir_histogram_summary latency = read_stats(executor).queue_latency_ns;
+
+    assert_int_equal(latency.count, 1);
+    assert_int_equal(latency.min, took_ns);
+}
+
+/* A task that is submitted a millisecond after the start runs after those that were queued. */
+TEST(executor_stats, sample_how_long_a_task_would_wait)
 {
     struct stepper stepper = stepper_open();
-    weir_histogram_summary latency;
+    struct timed_work timed_work = {&stepper, weir_ms(2)};
 
-    for (int i = 0; i < 4; i++) {
-        execute(stepper.executor, PROBE_EVERY);
-        stepper_advance(&stepper, 5000);
-    }
-    latency = read_stats(stepper.executor).queue_latency_ns;
-    assert_int_equal(latency.count, 4);
-    assert_int_equal(latency.min, 5000);
-    assert_int_equal(latency.max, 5000);
-    assert_int_equal(latency.sum, 4 * 5000);
+    execute_timed(&timed_work, 3 * BATCH);
+    stepper_run(&stepper);
+    assert_one_wait(stepper.executor, weir_ms(2) * 3 * BATCH - weir_ms(1));
     stepper_close(&stepper);
+}
+
+TEST(executor_stats, sample_no_wait_more_often_than_each_millisecond)
+{
+    struct stepper stepper = stepper_open();
+    struct timed_work timed_work = {&stepper, weir_us(10)};
+
+    execute_timed(&timed_work, 10 * BATCH); /* 6.4 ms, each batch is shorter than one */
+    stepper_run(&stepper);
+    assert_one_wait(stepper.executor, 10 * BATCH * weir_us(10) - weir_ms(1));
+
+    execute_timed(&timed_work, BATCH);
+    stepper_run(&stepper);
+    assert_one_wait(stepper.executor, 10 * BATCH * weir_us(10) - weir_ms(1));
+    stepper_close(&stepper);
+}
+
+struct blocking_timer {
+    weir_timer timer;
+    struct stepper stepper;
+};
+
+static void block_a_while(weir_timer *timer)
+{
+    struct blocking_timer *blocking = WEIR_CONTAINER_OF(timer, struct blocking_timer, timer);
+
+    assert_int_equal(weir_manual_clock_advance(blocking->stepper.clock, weir_ms(7)), 0);
+}
+
+TEST(executor_stats, sample_what_a_task_waits_for_timers_and_no_sleep)
+{
+    struct blocking_timer blocking = {.stepper = stepper_open()};
+    struct stepper *stepper = &blocking.stepper;
+
+    assert_int_equal(
+        weir_timer_start(stepper->executor, &blocking.timer, weir_ms(50), block_a_while), 0);
+    stepper_advance(stepper, weir_ms(50));
+    assert_one_wait(stepper->executor, weir_ms(7));
+    stepper_close(stepper);
+}
+
+/* Every eighth wake-up is timed. The wait begins with it, not with the sleep. */
+TEST(executor_stats, sample_how_long_a_thread_takes_to_wake_up)
+{
+    struct call_counter counter = {0};
+    struct single_executor single = single_executor_open(NULL);
+    weir_executor_stats stats = {0};
+    int64_t began_ns = weir__monotonic_now();
+
+    for (unsigned i = 1; stats.wakeups_made < 17; i++) {
+        assert_int_equal(weir_execute(single.executor, call_counter_task, &counter), 0);
+        assert_true(call_counter_await(&counter, i));
+        assert_true(single_executor_await_sleep(&single, WEIR_NEVER));
+        stats = single_executor_stats(&single);
+    }
+    assert_in_range(stats.queue_latency_ns.count, 2, 17);
+    assert_true(stats.queue_latency_ns.max > 0);
+    assert_true(stats.queue_latency_ns.sum <= weir__monotonic_now() - began_ns);
+    single_executor_close(&single);
 }
 
 TEST(executor_stats, sample_how_long_tasks_run)
@@ -422,15 +490,15 @@ TEST(executor_stats, count_wake_ups_made_and_saved)
 
     assert_int_equal(weir_execute(single.executor, gate_task, &gate), 0); /* wakes it */
     assert_true(gate_await_arrivals(&gate, 1));
-    for (int i = 0; i < 2 * PROBE_EVERY; i++) /* it is awake */
+    for (int i = 0; i < 2 * BATCH; i++) /* it is awake */
         assert_int_equal(weir_execute(single.executor, call_counter_task, &counter), 0);
     gate_open(&gate);
-    assert_true(call_counter_await(&counter, 1 + 2 * PROBE_EVERY));
+    assert_true(call_counter_await(&counter, 1 + 2 * BATCH));
     assert_true(single_executor_await_sleep(&single, WEIR_NEVER));
     after = single_executor_stats(&single);
     assert_int_equal(after.wakeups_made - before.wakeups_made, 1);
-    assert_int_equal(after.wakeups_saved - before.wakeups_saved, 2 * PROBE_EVERY);
-    assert_int_equal(after.tasks_run - before.tasks_run, 1 + 2 * PROBE_EVERY);
+    assert_int_equal(after.wakeups_saved - before.wakeups_saved, 2 * BATCH);
+    assert_int_equal(after.tasks_run - before.tasks_run, 1 + 2 * BATCH);
 
     assert_int_equal(weir_execute_lazy(single.executor, call_counter_task, &counter), 0);
     assert_int_equal(single_executor_stats(&single).wakeups_made, after.wakeups_made);
@@ -459,11 +527,11 @@ TEST(executor_stats, are_in_the_metric_registry)
 
     for (int i = 0; i < 30; i++)
         work_and_sleep(&stepper, weir_ms(50), weir_ms(50));
-    execute(executor, 2 * PROBE_EVERY);
-    assert_int_equal(read_metric(executor, "pending").value, 2 * PROBE_EVERY);
+    execute(executor, 2 * BATCH);
+    assert_int_equal(read_metric(executor, "pending").value, 2 * BATCH);
     assert_int_equal(read_metric(executor, "pending").kind, WEIR_METRIC_GAUGE);
     stepper_run(&stepper);
-    assert_int_equal(read_metric(executor, "tasks_run").value, 30 + 2 * PROBE_EVERY);
+    assert_int_equal(read_metric(executor, "tasks_run").value, 30 + 2 * BATCH);
     assert_int_equal(read_metric(executor, "tasks_run").kind, WEIR_METRIC_COUNTER);
     assert_int_equal(read_metric(executor, "wakeups").value, read_stats(executor).wakeups_made);
     assert_int_equal(read_metric(executor, "wakeups").kind, WEIR_METRIC_COUNTER);

@@ -473,7 +473,7 @@ static void see_metric(const weir_metric_value *value, void *user_data)
     ++*(int *)user_data;
 }
 
-/* Calls that would read the clock of a running executor: every 64th submission does. */
+/* Calls that read the clock of a running executor. */
 static void use_an_ended(weir_executor *executor)
 {
     weir_executor_stats stats;

@@ -667,7 +667,7 @@ static uint32_t tasks_beside_io(const struct host *host, int io_ratio, int64_t c
     return count;
 }
 
-/* The clock is looked at every 64 tasks, a probe among them now and then. */
+/* The clock is looked at every 64 tasks. */
 static void check_share(const struct host *host, int io_ratio, int64_t cap_ns, uint32_t batches)
 {
     assert_in_range(tasks_beside_io(host, io_ratio, cap_ns), 64 * batches - 8, 64 * batches);

@@ -451,7 +451,7 @@ function showHello() {
 const charts = [
   {title: "HTTP requests", name: "http.request_ns", read: () => counts(current.histograms["http.request_ns"]?.buckets),
     hint: "from the head of the request to the end of the response"},
-  {title: "Time in the queue", name: "queue", hint: "of every 64th task",
+  {title: "Time in the queue", name: "queue", hint: "how long a task would wait, up to 1,000 samples per second",
     read: () => current.loops.reduce((all, loop) => counts(loop.queue, all), counts(null))},
   {title: "Turns of loops", name: "turns", hint: "since the page was opened",
     read: () => loopsOf(current).reduce((all, loop) => counts(loop.turn_ns, all), counts(null))},

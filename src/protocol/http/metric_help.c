@@ -33,7 +33,7 @@ static const struct row {
     {"channels.unwritable", "Times that unsent bytes exceeded the high water mark of a channel."},
     {"channels.writes_failed", "Messages that could not be sent."},
     {"executor.pending", "Tasks that wait for the executor."},
-    {"executor.queue_latency_ns", "Time from the submission of a task to its call; every 64th."},
+    {"executor.queue_latency_ns", "Time that a task waits for its call; sampled."},
     {"executor.run_time_ns", "Run time of tasks; batches of short ones are averaged."},
     {"executor.tasks_run", "Tasks and timers called."},
     {"executor.timers", "Timers that run."},

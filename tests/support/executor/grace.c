@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/executor/grace.h"
 
-#include "executor/shutdown_grace.h"
+#include "executor/executor.h"
 #include "support/timeout.h"
 
 static int64_t as_ever_ns;
