@@ -611,13 +611,14 @@ int weir__executor_post_after_turn(weir_executor *executor, weir_task *task)
     return 0;
 }
 
-int weir__executor_post_first(weir_executor *executor, weir_task *task)
+/* The queue is taken so that the task does not come before those in it again and again. */
+int weir__executor_post_first(weir_executor *executor, weir_task *task, weir_queue_node *after)
 {
-    weir__chain front = {&task->node, &task->node};
-
     if (weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN)
         return WEIR_EREJECTED;
-    weir__chain_prepend(&executor->turn.ready, &front);
+    if (executor->turn.ready.first == NULL)
+        take_queue(executor);
+    weir__chain_insert(&executor->turn.ready, after, &task->node);
     weir__counter_add(executor->stats.taken, 1);
     return 0;
 }
