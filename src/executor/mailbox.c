@@ -134,13 +134,14 @@ static bool end_run(weir__mailbox *box, uint64_t *ret_word)
 
 static bool run_batch(weir__mailbox *box, int status, uint64_t *ret_word)
 {
+    const weir_executor *executor = box->type->executor(box);
     unsigned steps = 0;
 
     if (!has_rest(box))
         take_all(box);
     while (steps++ < BATCH && run_next(box, status))
-        if (is_elsewhere(box, box->type->executor(box)))
-            break;
+        if (box->type->executor(box) != executor)
+            break; /* the status is of this one */
     return end_run(box, ret_word);
 }
 

@@ -383,6 +383,29 @@ TEST(mailbox, follows_its_owner_to_another_executor)
     single_executor_close(&to);
 }
 
+TEST(mailbox, gets_an_error_if_its_owner_moves_to_an_executor_that_has_ended)
+{
+    struct manual_fixture from;
+    struct single_executor to = single_executor_open(NULL);
+    struct owner owner;
+    struct letter letters[2];
+
+    manual_fixture_open(&from);
+    single_executor_end(&to);
+    open_owner(&owner, from.executor);
+    destination = to.executor;
+    letters[0] = (struct letter){.mail.fn = on_letter, .name = 'a', .fn = move_owner};
+    weir__mailbox_post(&owner.box, &letters[0].mail);
+    post(&owner, &letters[1], 'b');
+    manual_fixture_run(&from);
+    global_executor_stop();
+    assert_string_equal(owner.steps, "ab");
+    assert_int_equal(owner.status, WEIR_EREJECTED);
+    close_owner(&owner);
+    manual_fixture_close(&from);
+    single_executor_close(&to);
+}
+
 TEST(mailbox, is_cancelled_by_an_executor_that_ends)
 {
     struct manual_fixture manual;

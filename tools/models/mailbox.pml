@@ -106,7 +106,7 @@ bool flag_ran[PRODUCERS];
 bool is_blocked;
 byte runners;
 byte last; /* the executor whose last thread has run the mailbox, which has not been empty since */
-#define has_ended(executor) (state[executor] == TERMINATED || (!INSISTS && state[executor] == SHUTDOWN))
+#define has_ended(executor) (state[executor] >= (INSISTS -> TERMINATED : SHUTDOWN))
 
 inline in_memory()
 {
@@ -278,7 +278,7 @@ inline end_run()
 
 inline run_batch()
 {
-    d_step { assert(runners == 0) /* P3 */; runners++; steps = 0; found = true };
+    d_step { assert(runners == 0) /* P3 */; runners++; steps = 0; found = true; began_on = runs_on };
     in_memory();
     if
     :: rest == 0 && rest_flags == 0 -> take_all()
@@ -289,12 +289,12 @@ inline run_batch()
        run_next();
        steps++;
        if
-       :: is_elsewhere -> break
+       :: runs_on != began_on -> break
        :: else
        fi
     :: else -> break
     od;
-    atomic { runners--; steps = 0; found = false };
+    atomic { runners--; steps = 0; found = false; began_on = 0 };
     end_run()
 }
 
@@ -331,7 +331,7 @@ inline on_task()
 
 proctype executor(byte me)
 {
-    byte mail, other, steps, target;
+    byte mail, other, steps, began_on, target;
     bool found, over, taken, excused, was_empty;
 
 end:
@@ -388,7 +388,7 @@ inline toggle(which, opposite)
 
 proctype producer(byte number)
 {
-    byte mail, other, steps, target, me = NO_EXECUTOR;
+    byte mail, other, steps, began_on, target, me = NO_EXECUTOR;
     bool found, over, taken, excused, was_empty;
 
     post(MAIL(number));
@@ -399,7 +399,7 @@ proctype producer(byte number)
 
 proctype toggler()
 {
-    byte mail, other, steps, target, me = NO_EXECUTOR;
+    byte mail, other, steps, began_on, target, me = NO_EXECUTOR;
     bool found, over, taken, excused, was_empty;
 
     toggle(BLOCK, UNBLOCK);
@@ -409,7 +409,7 @@ proctype toggler()
 
 proctype holder()
 {
-    byte mail, other, steps, target, me = NO_EXECUTOR;
+    byte mail, other, steps, began_on, target, me = NO_EXECUTOR;
     bool found, over, taken, excused, was_empty;
 
     if
