@@ -83,6 +83,18 @@ static inline void weir__chain_prepend(weir__chain *chain, const weir__chain *fr
     chain->first = front->first;
 }
 
+/* Inserts a node after another one of the chain, or before all if that is NULL. */
+static inline void weir__chain_insert(weir__chain *chain, weir_queue_node *after,
+                                      weir_queue_node *node)
+{
+    weir_queue_node **link = after != NULL ? &after->next : &chain->first;
+
+    node->next = *link;
+    *link = node;
+    if (node->next == NULL)
+        chain->last = node;
+}
+
 static inline uint64_t weir__queue_pack(const weir_queue_node *node, uint64_t count)
 {
     return (uint64_t)(uintptr_t)node << (WEIR__QUEUE_COUNT_BITS - 3) | count;

@@ -348,8 +348,9 @@ int weir__executor_post(weir_executor *executor, weir_task *task, int64_t when_n
 /* Queues a tail task, ignoring max_pending. Only on the executor's thread. */
 int weir__executor_post_after_turn(weir_executor *executor, weir_task *task);
 
-/* Queues a task before all others, ignoring max_pending. Only on the executor's thread. */
-int weir__executor_post_first(weir_executor *executor, weir_task *task);
+/* Queues a task after this one that is ready, or before all others if `after` is NULL, ignoring
+ * max_pending. Only on the executor's thread. */
+int weir__executor_post_first(weir_executor *executor, weir_task *task, weir_queue_node *after);
 
 /* Like weir_execute, but does not call the rejection policy. */
 int weir__executor_try_execute(weir_executor *executor, weir_task_fn *fn, void *arg,
@@ -377,6 +378,12 @@ static inline bool weir__executor_has_tasks(const weir_executor *executor)
 {
     return executor->turn.ready.first != NULL || executor->turn.tail.first != NULL ||
            !weir__queue_is_empty(&executor->queue);
+}
+
+/* The executor's thread: the last task that is ready, or NULL. */
+static inline weir_queue_node *weir__executor_last_ready(const weir_executor *executor)
+{
+    return executor->turn.ready.first != NULL ? executor->turn.ready.last : NULL;
 }
 
 static inline uint64_t weir__executor_handles(const weir_executor *executor)

@@ -713,9 +713,9 @@ int weir__executor_open(weir_executor *executor)
     unlock(executor);
     if (state >= WEIR_EXECUTOR_SHUTDOWN)
         return WEIR_EREJECTED;
-    if (err < 0)
-        weir__error("executor", executor->name, "cannot start its thread: %s",
-                    weir_error_text(err));
+    if (err < 0) /* mailboxes ask again and again */
+        weir__error_limited("executor", executor->name, "cannot start its thread: %s",
+                            weir_error_text(err));
     return err;
 }
 

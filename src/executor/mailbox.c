@@ -30,6 +30,14 @@
  * The rest. After BATCH steps the runner lets the executor look at its budget, so that I/O and
  * timers have their turn. Its task then comes before all others of the queue: a thread may have
  * posted a mail, then submitted a task, and the mail comes first.
+ *
+ * The next round. What was posted during the run comes after the tasks that were ready at the take:
+ * they were submitted before it was posted. `mark` is the last of them. So a mailbox that is never
+ * empty does not keep other tasks of its executor from running. The mark stays in the executor's
+ * list until it is used: what is put before it is only this task, and those of other mailboxes.
+ *
+ * The end of the executor. Its thread takes no task any more, but still runs what is left. It runs
+ * the mailbox until it is empty, because the rest would go to the global executor, beside it.
  */
 #include "executor/mailbox.h"
 
@@ -55,69 +63,32 @@ static uint32_t flags_of(uint64_t word)
     return (uint32_t)word & WEIR__MAILBOX_FLAGS;
 }
 
-/* ---- queueing the task: with the token, and another reference to the owner ---- */
-
-/* The only thread that is sure to exist waits. */
-static void on_retry(void *arg, int status)
-{
-    weir__thread_sleep(RETRY_NS);
-    on_task(arg, status);
-}
-
 /* True if another thread is the one to run the mailbox. */
-static bool is_elsewhere(const weir_executor *executor)
+static bool is_elsewhere(const weir__mailbox *box, const weir_executor *executor)
 {
-    return executor != NULL && !weir__in_executor(executor) &&
-           weir__executor_state(executor) < WEIR_EXECUTOR_SHUTDOWN;
+    uint32_t end = box->type->insists ? WEIR_EXECUTOR_TERMINATED : WEIR_EXECUTOR_SHUTDOWN;
+
+    return executor != NULL && !weir__in_executor(executor) && weir__executor_state(executor) < end;
 }
 
-/* The executor does not take the task. */
-static void queue_elsewhere(weir__mailbox *box, const weir_executor *executor)
+/* True if the executor takes no more tasks, and this thread still runs those that are left. */
+static bool is_last_thread(const weir_executor *executor)
 {
-    if (box->type->insists && is_elsewhere(executor))
-        box->task.fn = on_retry;
-    if (weir__executor_post(weir_executor_global(), &box->task, WEIR__NOW) == 0)
-        return;
-    weir__error_limited(box->type->name, "-",
-                        "no executor takes a call from another thread: running it here");
-    on_task(box, WEIR_EREJECTED);
-}
-
-static void queue_task(weir__mailbox *box)
-{
-    weir_executor *executor = box->type->executor(box);
-
-    weir_task_init(&box->task, on_task, box);
-    if (executor == NULL || weir__executor_post(executor, &box->task, WEIR__NOW) < 0)
-        queue_elsewhere(box, executor);
-}
-
-/* For the rest, or for what was posted during the run: then the word is not just BUSY. */
-static void queue_again(weir__mailbox *box, uint64_t word)
-{
-    weir_executor *executor = box->type->executor(box);
-    bool is_tail = word != BUSY && (word & ~(BUSY | box->type->tail_flags)) == 0;
-    bool is_queued = false;
-
-    box->type->retain(box);
-    weir_task_init(&box->task, on_task, box);
-    if (executor != NULL && weir__executor_is_consumer(executor))
-        is_queued = is_tail ? weir__executor_post_after_turn(executor, &box->task) == 0
-                            : weir__executor_post_first(executor, &box->task) == 0;
-    if (!is_queued)
-        queue_task(box);
-    box->type->release(box);
+    return executor != NULL && weir__executor_is_consumer(executor) &&
+           weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN;
 }
 
 /* ---- running: with the token ---- */
 
 static void take_all(weir__mailbox *box)
 {
-    uint64_t word = atomic_exchange_explicit(&box->word, BUSY, memory_order_acquire);
-    weir_queue_node *node = weir__queue_node(word), *next;
+    uint64_t word;
+    weir_queue_node *node, *next;
 
+    box->mark = weir__current != NULL ? weir__executor_last_ready(weir__current) : NULL;
+    word = atomic_exchange_explicit(&box->word, BUSY, memory_order_acquire);
     box->rest_flags = flags_of(word);
-    for (; node != NULL; node = next) {
+    for (node = weir__queue_node(word); node != NULL; node = next) {
         next = node->next;
         node->next = box->rest;
         box->rest = node;
@@ -150,28 +121,86 @@ static bool has_rest(const weir__mailbox *box)
     return box->rest != NULL || box->rest_flags != 0;
 }
 
-/* Returns the token, unless something is left. */
-static void end_run(weir__mailbox *box)
+/* Returns the token, unless something is left. *ret_word is BUSY if that is the rest. */
+static bool end_run(weir__mailbox *box, uint64_t *ret_word)
 {
-    uint64_t word = BUSY;
-
-    if (!has_rest(box) && atomic_compare_exchange_strong_explicit(
-                              &box->word, &word, 0, memory_order_acq_rel, memory_order_relaxed))
-        box->type->release(box);
-    else
-        queue_again(box, word);
+    *ret_word = BUSY;
+    if (has_rest(box) || !atomic_compare_exchange_strong_explicit(
+                             &box->word, ret_word, 0, memory_order_acq_rel, memory_order_relaxed))
+        return false;
+    box->type->release(box);
+    return true;
 }
 
-static void run_batch(weir__mailbox *box, int status)
+static bool run_batch(weir__mailbox *box, int status, uint64_t *ret_word)
 {
+    const weir_executor *executor = box->type->executor(box);
     unsigned steps = 0;
 
     if (!has_rest(box))
         take_all(box);
     while (steps++ < BATCH && run_next(box, status))
-        if (is_elsewhere(box->type->executor(box)))
-            break;
-    end_run(box);
+        if (box->type->executor(box) != executor)
+            break; /* the status is of this one */
+    return end_run(box, ret_word);
+}
+
+/* ---- queueing the task: with the token, and another reference to the owner ---- */
+
+static void on_task(void *arg, int status);
+
+/* The only thread that is sure to exist waits. */
+static void on_retry(void *arg, int status)
+{
+    weir__thread_sleep(RETRY_NS);
+    on_task(arg, status);
+}
+
+/* Returns false if no executor takes the task. */
+static bool queue_task(weir__mailbox *box)
+{
+    weir_executor *executor = box->type->executor(box);
+
+    box->mark = NULL;
+    weir_task_init(&box->task, on_task, box);
+    if (executor != NULL && weir__executor_post(executor, &box->task, WEIR__NOW) == 0)
+        return true;
+    if (box->type->insists && is_elsewhere(box, executor))
+        box->task.fn = on_retry;
+    return weir__executor_post(weir_executor_global(), &box->task, WEIR__NOW) == 0;
+}
+
+/* If no executor takes the task, this thread runs the mailbox, and asks again after each batch. */
+static void start(weir__mailbox *box)
+{
+    bool is_over = false;
+    uint64_t word;
+
+    while (!is_over && !queue_task(box)) {
+        weir__error_limited(box->type->name, "-", "no executor takes a call from another thread");
+        if (box->task.fn == on_retry)
+            weir__thread_sleep(RETRY_NS);
+        else
+            is_over = run_batch(box, WEIR_EREJECTED, &word);
+    }
+}
+
+/* For the rest, or for what was posted during the run: then the word is not just BUSY. */
+static void queue_again(weir__mailbox *box, uint64_t word)
+{
+    weir_executor *executor = box->type->executor(box);
+    bool is_tail = word != BUSY && (word & ~(BUSY | box->type->tail_flags)) == 0;
+    weir_queue_node *mark = word != BUSY ? box->mark : NULL;
+    bool is_queued = false;
+
+    box->type->retain(box);
+    weir_task_init(&box->task, on_task, box);
+    if (executor != NULL && executor == weir__current && weir__executor_is_consumer(executor))
+        is_queued = is_tail ? weir__executor_post_after_turn(executor, &box->task) == 0
+                            : weir__executor_post_first(executor, &box->task, mark) == 0;
+    if (!is_queued)
+        start(box);
+    box->type->release(box);
 }
 
 /* Runs also if the task is cancelled: this is the executor's thread. */
@@ -179,13 +208,15 @@ static void on_task(void *arg, int status)
 {
     weir__mailbox *box = arg;
     weir_executor *executor = box->type->executor(box);
+    uint64_t word;
 
-    if (is_elsewhere(executor)) {
+    if (is_elsewhere(box, executor)) {
         box->type->retain(box);
+        box->mark = NULL;
         weir_task_init(&box->task, on_task, box);
         status = weir__executor_post(executor, &box->task, WEIR__NOW);
         if (status < 0 && box->type->insists) {
-            queue_elsewhere(box, executor);
+            start(box);
             status = 0;
         }
         box->type->release(box);
@@ -194,7 +225,11 @@ static void on_task(void *arg, int status)
     } else if (executor != NULL && !weir__in_executor(executor)) {
         status = WEIR_EREJECTED;
     }
-    run_batch(box, status);
+    while (!run_batch(box, status, &word))
+        if (!is_last_thread(box->type->executor(box))) {
+            queue_again(box, word);
+            return;
+        }
 }
 
 /* ---- any thread ---- */
@@ -203,7 +238,7 @@ void weir__mailbox_init(weir__mailbox *box, const weir__mailbox_type *type)
 {
     atomic_init(&box->word, 0);
     box->type = type;
-    box->rest = NULL;
+    box->mark = box->rest = NULL;
     box->rest_flags = 0;
 }
 
@@ -213,7 +248,7 @@ static inline void start_if_empty(weir__mailbox *box, uint64_t before)
     if (before != 0)
         return;
     box->type->retain(box);
-    queue_task(box);
+    start(box);
 }
 
 void weir__mailbox_post(weir__mailbox *box, weir__mail *mail)
@@ -258,10 +293,14 @@ bool weir__mailbox_hold(weir__mailbox *box)
                                                  memory_order_relaxed))
         return false;
     box->type->retain(box);
+    box->mark = NULL; /* that of the last run has gone */
     return true;
 }
 
 void weir__mailbox_resume(weir__mailbox *box)
 {
-    end_run(box);
+    uint64_t word;
+
+    if (!end_run(box, &word))
+        queue_again(box, word);
 }

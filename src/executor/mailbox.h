@@ -14,14 +14,17 @@
  *   - Exactly once. Every mail and every flag runs. Posting never fails: the bound of the
  *     executor's queue does not apply, and neither posting nor setting needs memory.
  *   - One runner. Nothing of a mailbox runs beside anything else of it. If the owner moves to
- *     another executor, what is left follows it.
- *   - The end. If the executor has ended, or its thread cannot be started, the global executor runs
- *     the mailbox instead, with an error as the status. If even that takes no task, for want of
- *     memory, the current thread does.
+ *     another executor, what is left follows it. It moves on the thread of the executor it had.
+ *   - The end. The last thread of an executor runs what is left in it. If the executor takes no
+ *     more tasks, or its thread cannot be started, the global executor runs the mailbox instead,
+ *     with an error as the status. If even that takes no task, for want of memory, the current
+ *     thread does. A function that gets an error must not post or set again without end.
  *   - Lifetime. The mailbox retains its owner while anything is in it. The thread that posts has a
  *     reference to the owner, or is its executor's, until the call returns.
  *   - Tasks. What a thread posts to a mailbox runs before a task that it submits to the executor
- *     afterwards, unless another thread was interrupted while it posted the first mail to it.
+ *     afterwards, unless the mailbox is held, or has a tail flag, or its owner moves, or another
+ *     thread was interrupted while it posted the first mail to it. Tasks that were submitted before
+ *     are not kept waiting for more than what was posted by then.
  *
  * Users: docs/internals/threads.md lists them. The functions are exported for libweir-http, and are
  * not part of the public API.
@@ -57,7 +60,8 @@ struct weir__mail {
 typedef struct weir__mailbox_type {
     const char *name; /* of the layer, for the log */
 
-    /* Any thread: the owner's executor, in memory as long as the owner. NULL: the global one. */
+    /* Any thread: the owner's executor. It stays in memory as long as the owner, also when the
+     * owner has moved on. NULL: the global one. */
     weir_executor *(*executor)(const weir__mailbox *box);
 
     /* Any thread. */
@@ -67,12 +71,12 @@ typedef struct weir__mailbox_type {
     /* As weir__mail_fn, for flags. May be NULL if none is set. */
     void (*run)(weir__mailbox *box, uint32_t flags, int status);
 
-    /* Flags that let I/O have its turn first if they are set by the executor and nothing else is
-     * in the mailbox. */
+    /* Flags that let I/O have its turn first if they are set while the mailbox runs, and nothing
+     * else is. */
     uint32_t tail_flags;
 
-    /* Nothing but the executor may run the mailbox until it has ended: while its thread cannot be
-     * started it is asked again. */
+    /* Nothing but the executor may run the mailbox until its thread has ended for good. While the
+     * thread cannot be started the executor is asked again. */
     bool insists;
 } weir__mailbox_type;
 
@@ -83,6 +87,7 @@ struct weir__mailbox {
 
     /* The runner's: what it has taken and not run yet. */
     weir_queue_node *rest; /* oldest first */
+    weir_queue_node *mark; /* of the executor: the last task that was ready at the take, or NULL */
     uint32_t rest_flags;   /* set after the newest mail of `rest` */
 };
 

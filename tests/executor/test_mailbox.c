@@ -11,10 +11,15 @@
 #include <weir/error.h>
 
 #include "executor/executor.h"
+#include "os/thread.h"
+#include "support/executor/call_counter.h"
 #include "support/executor/gate.h"
 #include "support/executor/global_executor.h"
+#include "support/executor/log_capture.h"
 #include "support/executor/manual_fixture.h"
 #include "support/executor/single_executor.h"
+#include "support/executor/thread_factory.h"
+#include "support/memory.h"
 #include "support/test.h"
 
 #define STEPS_MAX 4096
@@ -83,6 +88,15 @@ static void run_flags(weir__mailbox *box, uint32_t flags, int status)
         owner->on_flags(owner, flags);
 }
 
+static const weir__mailbox_type insisting_type = {
+    .name = "test",
+    .executor = executor_of,
+    .retain = retain,
+    .release = release,
+    .run = run_flags,
+    .insists = true,
+};
+
 static const weir__mailbox_type type = {
     .name = "test",
     .executor = executor_of,
@@ -106,6 +120,12 @@ static void open_owner(struct owner *owner, weir_executor *executor)
     memset(owner, 0, sizeof(*owner));
     owner->executor = executor;
     weir__mailbox_init(&owner->box, &type);
+}
+
+static void open_insisting_owner(struct owner *owner, weir_executor *executor)
+{
+    open_owner(owner, executor);
+    weir__mailbox_init(&owner->box, &insisting_type);
 }
 
 static void close_owner(struct owner *owner)
@@ -214,6 +234,54 @@ TEST(mailbox, runs_what_is_posted_while_it_runs)
     manual_fixture_close(&manual);
 }
 
+static void post_until_noted(struct owner *owner)
+{
+    static struct letter again;
+
+    if (owner->count >= 1000 || strchr(owner->steps, '.') != NULL)
+        return;
+    again = (struct letter){.mail.fn = on_letter, .name = 'a', .fn = post_until_noted};
+    weir__mailbox_post(&owner->box, &again.mail);
+}
+
+/* A mailbox that is never empty is not the only one to run. */
+TEST(mailbox, does_not_keep_tasks_waiting)
+{
+    struct manual_fixture manual;
+    struct owner owner;
+
+    manual_fixture_open(&manual);
+    open_owner(&owner, manual.executor);
+    post_until_noted(&owner);
+    assert_int_equal(weir_execute(manual.executor, note, &owner), 0);
+    manual_fixture_run(&manual);
+    assert_string_equal(owner.steps, "a.a");
+    close_owner(&owner);
+    manual_fixture_close(&manual);
+}
+
+static void post_more_then_submit(struct owner *owner)
+{
+    post_more(owner);
+    assert_int_equal(weir_execute(owner->executor, note, owner), 0);
+}
+
+TEST(mailbox, comes_before_tasks_that_it_submits_itself_later)
+{
+    struct manual_fixture manual;
+    struct owner owner;
+    struct letter letter;
+
+    manual_fixture_open(&manual);
+    open_owner(&owner, manual.executor);
+    letter = (struct letter){.mail.fn = on_letter, .name = 'a', .fn = post_more_then_submit};
+    weir__mailbox_post(&owner.box, &letter.mail);
+    manual_fixture_run(&manual);
+    assert_string_equal(owner.steps, "am.");
+    close_owner(&owner);
+    manual_fixture_close(&manual);
+}
+
 static void set_tail_once(struct owner *owner, uint32_t flags)
 {
     if (flags & RED)
@@ -315,6 +383,29 @@ TEST(mailbox, follows_its_owner_to_another_executor)
     single_executor_close(&to);
 }
 
+TEST(mailbox, gets_an_error_if_its_owner_moves_to_an_executor_that_has_ended)
+{
+    struct manual_fixture from;
+    struct single_executor to = single_executor_open(NULL);
+    struct owner owner;
+    struct letter letters[2];
+
+    manual_fixture_open(&from);
+    single_executor_end(&to);
+    open_owner(&owner, from.executor);
+    destination = to.executor;
+    letters[0] = (struct letter){.mail.fn = on_letter, .name = 'a', .fn = move_owner};
+    weir__mailbox_post(&owner.box, &letters[0].mail);
+    post(&owner, &letters[1], 'b');
+    manual_fixture_run(&from);
+    global_executor_stop();
+    assert_string_equal(owner.steps, "ab");
+    assert_int_equal(owner.status, WEIR_EREJECTED);
+    close_owner(&owner);
+    manual_fixture_close(&from);
+    single_executor_close(&to);
+}
+
 TEST(mailbox, is_cancelled_by_an_executor_that_ends)
 {
     struct manual_fixture manual;
@@ -346,4 +437,102 @@ TEST(mailbox, is_run_by_the_global_executor_after_the_end_of_its_own)
     assert_int_equal(owner.status, WEIR_EREJECTED);
     close_owner(&owner);
     single_executor_close(&single);
+}
+
+/* The last thread of an executor runs all that is left: nothing of it goes to the global one. */
+TEST(mailbox, is_run_to_the_end_by_the_last_thread)
+{
+    struct manual_fixture manual;
+    struct owner owner;
+    struct letter letters[40];
+
+    manual_fixture_open(&manual);
+    open_owner(&owner, manual.executor);
+    for (int i = 0; i < 40; i++)
+        post(&owner, &letters[i], 'a');
+    weir_executor_release(manual.executor);
+    assert_int_equal(owner.count, 40);
+    assert_int_equal(owner.status, WEIR_ECANCELED);
+    weir_manual_clock_release(manual.clock);
+    close_owner(&owner);
+}
+
+/* A task that is cancelled, and takes its time. */
+static void wait_in_drain(void *arg, int status)
+{
+    (void)status;
+    gate_task(arg, 0);
+}
+
+static void release_executor(void *arg)
+{
+    weir_executor_release(arg);
+}
+
+TEST(mailbox, insists_until_the_last_thread_has_ended)
+{
+    struct manual_fixture manual;
+    struct owner owner;
+    struct letter letter;
+    struct gate gate = {0};
+    struct call_counter passed = {0};
+    weir__thread thread;
+
+    manual_fixture_open(&manual);
+    open_insisting_owner(&owner, manual.executor);
+    weir__executor_weak_retain(manual.executor);
+    assert_int_equal(weir_execute(manual.executor, wait_in_drain, &gate), 0);
+    assert_int_equal(weir__thread_start("last", release_executor, manual.executor, &thread), 0);
+    assert_true(gate_await_arrivals(&gate, 1));
+    post(&owner, &letter, 'a');
+    assert_int_equal(weir_execute(weir_executor_global(), call_counter_task, &passed), 0);
+    assert_true(call_counter_await(&passed, 1));
+    assert_int_equal(owner.count, 0);
+    gate_open(&gate);
+    weir__thread_join(&thread);
+    global_executor_stop();
+    assert_string_equal(owner.steps, "a");
+    assert_int_equal(owner.status, WEIR_EREJECTED);
+    weir_manual_clock_release(manual.clock);
+    close_owner(&owner);
+    weir__executor_weak_release(manual.executor);
+}
+
+/* ---- no thread, no memory ---- */
+
+struct repeated {
+    weir__mail mail;
+    int left;
+};
+
+static void repeat(weir__mailbox *box, weir__mail *mail, int status)
+{
+    struct repeated *repeated = WEIR_CONTAINER_OF(mail, struct repeated, mail);
+
+    owner_of(box)->status = status;
+    if (--repeated->left > 0)
+        weir__mailbox_post(box, mail);
+}
+
+TEST(mailbox, needs_no_stack_where_no_executor_takes_it)
+{
+    struct thread_factory_fixture fixture;
+    struct single_executor single;
+    struct owner owner;
+    struct repeated repeated = {.mail.fn = repeat, .left = 1000000};
+
+    log_capture_start();
+    global_executor_stop();
+    thread_factory_open(&fixture);
+    fixture.answer = -EAGAIN;
+    single = single_executor_open(WEIR_GROUP_OPTIONS(.thread_factory = &fixture.factory));
+    open_owner(&owner, single.executor);
+    test_memory_fail_all(true);
+    weir__mailbox_post(&owner.box, &repeated.mail);
+    test_memory_fail_all(false);
+    assert_int_equal(repeated.left, 0);
+    assert_int_equal(owner.status, WEIR_EREJECTED);
+    close_owner(&owner);
+    single_executor_close(&single);
+    thread_factory_close(&fixture);
 }
