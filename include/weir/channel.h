@@ -101,9 +101,10 @@ typedef struct weir_channel_options {
                                       A full TCP peer acknowledges in steps of a sixteenth of its
                                       receive buffer, some 400 KB on Linux: it must have the time to
                                       read that */
-    bool report_hangup; /* stream sockets: while nothing is read, the peer is watched. If it ends
-                           its stream, weir_event_hangup is fired; if it resets the connection, the
-                           channel is closed, and what was not read is lost */
+    bool report_hangup; /* stream sockets and in-process channels: while nothing is read, the peer
+                           is watched. If it ends its stream, weir_event_hangup is fired; if it
+                           resets the connection, the channel is closed, and what was not read is
+                           lost */
     const char *alpn;   /* the protocols that the handlers behind TLS speak, comma-separated, the
                            preferred first: those of a TLS context without .alpn; one with others is
                            rejected. Must live as long as the channel; default: any */

@@ -75,9 +75,10 @@ typedef struct weir_http_forward_options {
  * X-Forwarded-For and Via, behind all that they have, in one line; a Forwarded that is malformed is
  * replaced. X-Forwarded-Proto and X-Forwarded-Host are set, unless a trusted proxy of the server
  * has set them. A client that waits for status 100 gets it when the origin asks for the content, or
- * after a second; other responses of status 1xx are passed on, as are the trailers of the response.
- * A request to upgrade to "websocket" is passed on, and after status 101 the bytes of both sides;
- * other protocols are not offered to the origin.
+ * after a second; other responses of status 1xx are passed on, as are trailers, except those that
+ * Connection names or that would forge an address, and those of a request whose content was
+ * collected. A request to upgrade to "websocket" is passed on, and after status 101 the bytes of
+ * both sides; other protocols are not offered to the origin.
  *
  * The client gets 502 if the origin cannot be reached, breaks off or sends what is no valid
  * response; 504 if it takes longer than the timeouts of `client`; 503 if there is no connection,

@@ -142,6 +142,14 @@ WEIR_API weir_span weir_http_exchange_query(weir_http_exchange *exchange, const 
 WEIR_API weir_buf *weir_http_exchange_content(const weir_http_exchange *exchange);
 
 /*
+ * The trailers of the request, borrowed; NULL if there are none, and in a streaming route until the
+ * last call of its content function. Fields about framing, routing, authentication, content and
+ * forwarding are not among them.
+ * Thread: the handler's.
+ */
+WEIR_API const weir_http_headers *weir_http_exchange_trailers(const weir_http_exchange *exchange);
+
+/*
  * The connection's channel, borrowed until the exchange is released; and the path of the route that
  * matched.
  * Thread: any.

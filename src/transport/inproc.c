@@ -51,7 +51,8 @@ struct inproc {
     bool is_flushing;        /* or sending */
     bool waits_for_room;     /* for flushed messages */
     bool end_is_due;         /* the end of the peer was seen, */
-    bool has_ended;          /* and reported */
+    bool has_ended;          /* and reported, */
+    bool hung_up;            /* or, while nothing is read, reported as a hang-up */
     weir__msg_queue taken;   /* from the link, not yet delivered */
     int64_t delivered_bytes; /* delivered, but not yet returned to the link as room */
 };
@@ -276,9 +277,15 @@ static void inproc_read_start(weir_channel *channel, bool once)
     expect(self);
 }
 
+/* The end of a peer that has left before this channel had a loop was not notified. */
 static void inproc_read_stop(weir_channel *channel)
 {
-    inproc_of(channel)->reads = false;
+    struct inproc *self = inproc_of(channel);
+
+    self->reads = false;
+    if (weir__channel_options(channel)->report_hangup && self->link != NULL &&
+        weir__inproc_link_is_over(self->link, self->side))
+        weir__channel_defer(channel, WEIR__DEFERRED_TRANSPORT);
 }
 
 /* The size of the next buffer; SIZE_MAX if there is none. */
@@ -344,13 +351,19 @@ static void make_room(struct inproc *self)
 
 /* When the end is first seen, the peer's own handlers may not have been notified: waits one task.
  */
+static bool waits_for_peer(struct inproc *self)
+{
+    if (self->end_is_due)
+        return false;
+    self->end_is_due = true;
+    weir__channel_defer(&self->channel, WEIR__DEFERRED_TRANSPORT);
+    return true;
+}
+
 static void report_end(struct inproc *self)
 {
-    if (!self->end_is_due) {
-        self->end_is_due = true;
-        weir__channel_defer(&self->channel, WEIR__DEFERRED_TRANSPORT);
+    if (waits_for_peer(self))
         return;
-    }
     self->has_ended = true;
     self->reads = false;
     weir__channel_input_ended(&self->channel,
@@ -390,6 +403,21 @@ static void pump(struct inproc *self)
     deliver_messages(self);
     self->is_pumping = false;
     expect(self);
+}
+
+/* The end of the peer's stream is reported once, a reset always. */
+static void look_at_peer(struct inproc *self)
+{
+    bool is_cut;
+
+    if (!weir__channel_options(&self->channel)->report_hangup || !self->is_attached ||
+        !self->is_active || self->reads || !weir__inproc_link_is_over(self->link, self->side) ||
+        waits_for_peer(self))
+        return;
+    is_cut = weir__inproc_link_is_cut(self->link, self->side);
+    if (is_cut || !(self->hung_up || self->has_ended))
+        weir__channel_hung_up(&self->channel, is_cut ? -ECONNRESET : 0);
+    self->hung_up = true;
 }
 
 static int inproc_shut_input(weir_channel *channel)
@@ -505,6 +533,7 @@ static void inproc_deferred(weir_channel *channel)
     if (self->is_attached && self->waits_for_room)
         look_at_room(self);
     pump(self);
+    look_at_peer(self);
 }
 
 static int inproc_configure(weir_channel *channel)

@@ -236,10 +236,19 @@ weir_channel *weir__inproc_link_shut_output(weir__inproc_link *link, weir__side 
 
     weir__mutex_lock(&link->lock);
     to->is_over = true;
-    notified = to->reader_waits ? retain_attached(to) : NULL;
-    to->reader_waits = false;
+    notified = retain_attached(to);
     weir__mutex_unlock(&link->lock);
     return notified;
+}
+
+bool weir__inproc_link_is_over(weir__inproc_link *link, weir__side side)
+{
+    bool is_over;
+
+    weir__mutex_lock(&link->lock);
+    is_over = end_of(link, side)->is_over;
+    weir__mutex_unlock(&link->lock);
+    return is_over;
 }
 
 weir_channel *weir__inproc_link_shut_input(weir__inproc_link *link, weir__side side)

@@ -105,6 +105,9 @@ bool weir__inproc_link_wait(weir__inproc_link *link, weir__side side);
 weir_channel *weir__inproc_link_shut_output(weir__inproc_link *link, weir__side side);
 weir_channel *weir__inproc_link_shut_input(weir__inproc_link *link, weir__side side);
 
+/* True if the other end has shut its output, or is closed. Messages may be left. */
+bool weir__inproc_link_is_over(weir__inproc_link *link, weir__side side);
+
 /* This end closes with unsent messages: the other end sees a reset. */
 void weir__inproc_link_cut(weir__inproc_link *link, weir__side side);
 

@@ -88,6 +88,8 @@ static void free_exchange(weir_http_exchange *exchange)
     }
     weir__http_headers_deinit(&exchange->headers);
     weir_buf_release(exchange->content);
+    if (exchange->end != NULL)
+        weir_msg_release(weir_http_end_msg(exchange->end));
     if (exchange->is_shared) {
         weir_msg_release(atomic_load_explicit(&exchange->piece, memory_order_relaxed));
         weir__exchange_callback_slot_deinit(&exchange->on_lost);

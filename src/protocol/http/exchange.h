@@ -150,6 +150,7 @@ struct weir_http_exchange {
     weir_http_request *request;
     weir_http_headers headers;           /* of the response, until it is begun */
     weir_buf *content;                   /* collected; NULL = none */
+    weir_http_end *end;                  /* of the request, if it has trailers; NULL */
     weir_buf *block;                     /* its memory; NULL = in the request's */
     struct weir__exchange_text *decoded; /* values of the query string; the handler's thread */
     weir_http_content_fn *content_fn;
@@ -241,9 +242,9 @@ void weir__exchange_callback_slot_deinit(struct weir__exchange_callback_slot *sl
 /* On the loop: begins with the content of a request whose route is set. */
 void weir__http_content_begin(weir_http_exchange *exchange);
 
-/* On the loop. Takes the message. */
+/* On the loop. Take the message, the latter an end. */
 void weir__http_content_piece(weir_http_exchange *exchange, weir_msg *msg);
-void weir__http_content_end(weir_http_exchange *exchange);
+void weir__http_content_end(weir_http_exchange *exchange, weir_msg *msg);
 
 /* On the loop: the rest of the content will not be delivered. */
 void weir__http_content_fail(weir_http_exchange *exchange, int err);

@@ -224,11 +224,16 @@ static void deliver_last(weir_http_exchange *exchange, int err)
         exchange->content_fn(exchange, NULL, 0, exchange->content_user_data);
 }
 
-void weir__http_content_end(weir_http_exchange *exchange)
+void weir__http_content_end(weir_http_exchange *exchange, weir_msg *msg)
 {
+    weir_http_end *end = weir_http_end_of(msg);
     weir_ctx *ctx = exchange->ctx;
 
     exchange->input = WEIR__EXCHANGE_INPUT_ENDED;
+    if (weir_http_end_trailers(end) != NULL)
+        exchange->end = end;
+    else
+        weir_msg_release(msg);
     if (exchange->mode == WEIR__EXCHANGE_COLLECT) {
         run(exchange);
     } else if (exchange->has_ended_response) {
@@ -269,6 +274,11 @@ void weir__http_content_read(weir_http_exchange *exchange)
         (exchange->executor == NULL ||
          atomic_load_explicit(&exchange->piece, memory_order_acquire) == NULL))
         weir_request_read(exchange->ctx);
+}
+
+const weir_http_headers *weir_http_exchange_trailers(const weir_http_exchange *exchange)
+{
+    return exchange->end != NULL ? weir_http_end_trailers(exchange->end) : NULL;
 }
 
 weir_buf *weir_http_exchange_content(const weir_http_exchange *exchange)

@@ -218,9 +218,10 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
     if (request != NULL) {
         on_request(connection, request);
     } else if (weir_http_end_of(msg) != NULL) {
-        weir_msg_release(msg);
         if (connection->exchange != NULL)
-            weir__http_content_end(connection->exchange);
+            weir__http_content_end(connection->exchange, msg);
+        else
+            weir_msg_release(msg);
     } else if (connection->upgrade.init != NULL) { /* of the next protocol */
         weir__http_upgrade_finish(ctx);
         weir_fire_read(ctx, msg);

@@ -53,6 +53,7 @@ struct forwarding {
     weir_http_client *client;
     weir_http_call *call;         /* NULL = none */
     weir__forward_tunnel *tunnel; /* after status 101; NULL = none */
+    weir_http_response *head;     /* of the origin, if it has Connection; NULL */
     weir_http_forward_options options;
     enum content content;
     enum reading reading;
@@ -198,6 +199,8 @@ static void leave(struct forwarding *f)
 {
     if (--f->users > 0 || f->response != OVER)
         return;
+    if (f->head != NULL)
+        weir_msg_release(weir_http_response_msg(f->head));
     weir_http_client_release(f->client);
     weir_http_exchange_release(f->exchange);
     weir_memory_free(f);
@@ -312,6 +315,30 @@ static bool try_next(struct forwarding *f, int err, const char *detail)
     return true;
 }
 
+/* ---- trailers ---- */
+
+/* What can be passed on of the trailers behind a head; NULL if there are none, or no memory for
+ * them. The codec has dropped those that deceive. X-Forwarded-Host does so behind proxies. */
+static weir_http_end *copy_trailers(const weir_http_headers *head,
+                                    const weir_http_headers *trailers)
+{
+    weir_http_end *copy;
+    weir_http_headers *to;
+
+    if (trailers == NULL || weir_http_end_create(&copy) < 0)
+        return NULL;
+    to = weir_http_end_trailers(copy);
+    if (weir_http_headers_append(to, trailers) < 0) {
+        weir_msg_release(weir_http_end_msg(copy));
+        return NULL;
+    }
+    weir_http_headers_remove_hop_by_hop(to);
+    if (head != NULL)
+        weir__http_headers_remove_named_by(to, head);
+    (void)weir_http_headers_remove_named(to, "X-Forwarded-Host");
+    return copy;
+}
+
 /* ---- the content of the request ---- */
 
 static bool wants_content(const struct forwarding *f)
@@ -335,6 +362,14 @@ static void read_content(struct forwarding *f)
     leave(f);
 }
 
+static void end_request(struct forwarding *f)
+{
+    const weir_http_headers *head = weir_http_request_headers(f->exchange->request);
+
+    (void)weir_http_call_end(f->call,
+                             copy_trailers(head, weir_http_exchange_trailers(f->exchange)));
+}
+
 static void on_content(weir_http_exchange *exchange, weir_msg *msg, int err, void *user_data)
 {
     struct forwarding *f = user_data;
@@ -347,7 +382,7 @@ static void on_content(weir_http_exchange *exchange, weir_msg *msg, int err, voi
     else if (msg != NULL)
         (void)weir_http_call_write(f->call, msg, NULL);
     else if (err == 0)
-        (void)weir_http_call_end(f->call, NULL);
+        end_request(f);
     else if (err != WEIR_ECANCELED) /* the client is gone, or has sent too much */
         on_lost(exchange, f);
     if (has_piece && wants_content(f))
@@ -435,6 +470,9 @@ static void on_head(weir_http_call *call, weir_http_response *response, void *us
     int err;
 
     enter(f);
+    if (weir_http_headers_get(weir_http_response_headers(response), WEIR_HTTP_CONNECTION).data !=
+        NULL)
+        f->head = weir_http_response_of(weir_msg_retain(weir_http_response_msg(response)));
     err = begin_response(f, response);
     if (err < 0)
         cancel(f, err);
@@ -474,17 +512,11 @@ static void on_piece(weir_http_call *call, weir_msg *msg, void *user_data)
     leave(f);
 }
 
-/* With the trailers; without memory for them, without. */
 static void end_response(struct forwarding *f, const weir_http_headers *trailers)
 {
-    weir_http_end *copy = NULL;
+    const weir_http_headers *head = f->head != NULL ? weir_http_response_headers(f->head) : NULL;
 
-    if (trailers != NULL && weir_http_end_create(&copy) == 0 &&
-        weir_http_headers_append(weir_http_end_trailers(copy), trailers) < 0) {
-        weir_msg_release(weir_http_end_msg(copy));
-        copy = NULL;
-    }
-    (void)weir_http_exchange_end(f->exchange, copy);
+    (void)weir_http_exchange_end(f->exchange, copy_trailers(head, trailers));
 }
 
 static void on_end(weir_http_call *call, int err, const char *detail, void *user_data)

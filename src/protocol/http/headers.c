@@ -356,6 +356,15 @@ void weir_http_headers_remove_hop_by_hop(weir_http_headers *headers)
         (void)weir_http_headers_remove(headers, always[i]);
 }
 
+void weir__http_headers_remove_named_by(weir_http_headers *trailers, const weir_http_headers *head)
+{
+    weir_span list;
+    size_t index = 0;
+
+    while (weir_http_headers_next(head, WEIR_HTTP_CONNECTION, &index, &list))
+        remove_listed(trailers, list);
+}
+
 /* Fields that were received or added are valid: they are not checked again. */
 int weir_http_headers_append(weir_http_headers *headers, const weir_http_headers *from)
 {

@@ -112,6 +112,9 @@ static inline int weir__http_headers_push(weir_http_headers *headers, weir__http
     return 0;
 }
 
+/* Removes from trailers the fields that Connection in their head names (RFC 9110 7.6.1). */
+void weir__http_headers_remove_named_by(weir_http_headers *trailers, const weir_http_headers *head);
+
 /* Copies text into the area; unchecked. Fails with -ENOMEM. */
 int weir__http_headers_add_bytes(weir_http_headers *headers, weir_span text, uint32_t *ret_offset);
 

@@ -347,6 +347,7 @@ static bool is_allowed_in_trailers(enum weir_http_name name)
     case WEIR_HTTP_CONTENT_TYPE:
     case WEIR_HTTP_COOKIE:
     case WEIR_HTTP_EXPECT:
+    case WEIR_HTTP_FORWARDED:
     case WEIR_HTTP_HOST:
     case WEIR_HTTP_KEEP_ALIVE:
     case WEIR_HTTP_PROXY_AUTHENTICATE:
@@ -358,7 +359,10 @@ static bool is_allowed_in_trailers(enum weir_http_name name)
     case WEIR_HTTP_TRAILER:
     case WEIR_HTTP_TRANSFER_ENCODING:
     case WEIR_HTTP_UPGRADE:
+    case WEIR_HTTP_VIA:
     case WEIR_HTTP_WWW_AUTHENTICATE:
+    case WEIR_HTTP_X_FORWARDED_FOR:
+    case WEIR_HTTP_X_FORWARDED_PROTO:
         return false;
     default:
         return true;

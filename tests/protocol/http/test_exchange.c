@@ -22,6 +22,7 @@ struct seen {
     int err[4];
     int calls;
     char text[512]; /* content; "." for the end, "!" for an error */
+    const weir_http_headers *trailers;
     int last_err;
     int lost;
     int writable;
@@ -499,6 +500,7 @@ static void on_content(weir_http_exchange *exchange, weir_msg *msg, int err, voi
                  (int)weir_buf_readable(buf), (const char *)weir_buf_bytes(buf));
     else
         snprintf(seen->text + length, sizeof(seen->text) - length, err < 0 ? "!" : ".");
+    seen->trailers = weir_http_exchange_trailers(exchange);
     seen->last_err = err;
     weir_msg_release(msg);
 }
@@ -550,6 +552,78 @@ TEST(exchange, streams_content_on_demand)
         assert_exchange_sent(embedded, "200(2) | ok | end");
         release(&seen);
     }
+    weir_embedded_release(embedded);
+}
+
+static void put_trailers(weir_embedded *embedded, const char *value)
+{
+    weir_http_end *end = NULL;
+
+    assert_int_equal(weir_http_end_create(&end), 0);
+    assert_int_equal(weir_http_headers_add_text(weir_http_end_trailers(end), WEIR_HTTP_ETAG, value),
+                     0);
+    assert_int_equal(weir_embedded_write_inbound(embedded, weir_http_end_msg(end)), 0);
+}
+
+static void keep_trailers(weir_http_exchange *exchange, void *user_data)
+{
+    struct seen *seen = user_data;
+
+    keep(exchange, seen);
+    seen->trailers = weir_http_exchange_trailers(exchange);
+}
+
+static void assert_etag(const struct seen *seen, const char *value)
+{
+    assert_non_null(seen->trailers);
+    assert_true(weir_span_equal(weir_http_headers_get(seen->trailers, WEIR_HTTP_ETAG),
+                                weir_span_of_text(value)));
+}
+
+TEST(exchange, has_trailers_when_its_content_has_ended)
+{
+    struct seen seen = {0};
+    const weir_http_route routes[] = {
+        {"POST", "/", stream, &seen, .streaming = true}, {"POST", "/a", keep_trailers, &seen}, {0}};
+    weir_embedded *embedded = exchange_open(routes);
+
+    exchange_put_head(embedded, "POST", "/", -1, false);
+    exchange_put_content(embedded, "abc");
+    put_trailers(embedded, "one");
+    weir_http_exchange_read(seen.exchange);
+    weir_embedded_run(embedded);
+    assert_string_equal(seen.text, "abc");
+    assert_null(seen.trailers);
+    weir_http_exchange_read(seen.exchange);
+    weir_embedded_run(embedded);
+    assert_string_equal(seen.text, "abc.");
+    assert_etag(&seen, "one");
+    assert_int_equal(weir_http_respond(seen.exchange, 200, NULL), 0);
+    assert_etag(&seen, "one"); /* while it is retained */
+    release(&seen);
+    for (int round = 0; round < 2; round++) {
+        exchange_put_head(embedded, "POST", "/a", -1, false);
+        exchange_put_content(embedded, "abc");
+        if (round == 0)
+            put_trailers(embedded, "two");
+        else
+            exchange_put_end(embedded);
+        if (round == 0)
+            assert_etag(&seen, "two");
+        else
+            assert_null(seen.trailers);
+        assert_int_equal(weir_http_respond(seen.exchange, 200, NULL), 0);
+        release(&seen);
+    }
+    assert_exchange_sent(embedded, "200 | end | 200 | end | 200 | end");
+    exchange_put_head(embedded, "POST", "/a", -1, false);
+    put_trailers(embedded, "three"); /* whose exchange is never answered */
+    release(&seen);
+    exchange_put_head(embedded, "POST", "/", -1, false);
+    assert_int_equal(weir_http_respond(seen.exchange, 200, NULL), 0);
+    release(&seen);
+    put_trailers(embedded, "four"); /* of a request that is discarded */
+    assert_exchange_sent(embedded, "500(22) | Internal Server Error\n | end | 200 | end");
     weir_embedded_release(embedded);
 }
 

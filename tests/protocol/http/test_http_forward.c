@@ -206,6 +206,31 @@ TEST_EACH_LOOP(http_forward, passes_heads_and_content_both_ways)
     close_proxy(&proxy);
 }
 
+/* Without those that are for one connection only, or that would deceive the other side. */
+TEST_EACH_LOOP(http_forward, passes_trailers_both_ways)
+{
+#define TRAILERS(sum)                                                                          \
+    "X-Hop: 1\r\nX-Sum: " sum "\r\nForwarded: for=6.6.6.6\r\nX-Forwarded-Host: forged\r\n"     \
+    "X-Forwarded-For: 6.6.6.6\r\nX-Forwarded-Proto: forged\r\nVia: forged\r\nHost: forged\r\n" \
+    "Authorization: forged\r\nConnection: X-Sum\r\n\r\n"
+    struct proxy proxy = {.err = 0};
+    char answer[HTTP_CALL_SIZE];
+    const char *seen;
+
+    open_proxy(&proxy, host, NULL,
+               REPLIES({.text = "HTTP/1.1 200 OK\r\nConnection: X-Hop\r\n"
+                                "Transfer-Encoding: chunked\r\n\r\n"
+                                "5\r\nhello\r\n0\r\n" TRAILERS("42")}));
+    seen = ask(&proxy,
+               HTTP_CALL("POST /") "Connection: close, X-Hop\r\nTransfer-Encoding: chunked\r\n\r\n"
+                                   "3\r\nabc\r\n0\r\n" TRAILERS("43"),
+               answer);
+    assert_contains(seen, "3\r\nabc\r\n0\r\nX-Sum: 43\r\n\r\n");
+    assert_contains(answer, "5\r\nhello\r\n0\r\nX-Sum: 42\r\n\r\n");
+    close_proxy(&proxy);
+#undef TRAILERS
+}
+
 TEST_EACH_LOOP(http_forward, asks_the_origin_for_paths)
 {
     static const char *const rows[][2] = {

@@ -227,6 +227,18 @@ static void read_more(weir_http_exchange *exchange, void *user_data)
     weir_http_exchange_read(exchange);
 }
 
+/* The trailers of the request, as an end; NULL if there are none. */
+static weir_http_end *copy_trailers(const weir_http_exchange *exchange)
+{
+    const weir_http_headers *from = weir_http_exchange_trailers(exchange);
+    weir_http_end *end;
+
+    if (from == NULL || weir_http_end_create(&end) != 0)
+        return NULL;
+    (void)weir_http_headers_append(weir_http_end_trailers(end), from);
+    return end;
+}
+
 static void on_echo_content(weir_http_exchange *exchange, weir_msg *msg, int err, void *user_data)
 {
     (void)user_data;
@@ -235,7 +247,7 @@ static void on_echo_content(weir_http_exchange *exchange, weir_msg *msg, int err
             exchange, 200, weir_http_request_content_length(weir_http_exchange_request(exchange)));
     if (msg == NULL) {
         if (err == 0)
-            (void)weir_http_exchange_end(exchange, NULL);
+            (void)weir_http_exchange_end(exchange, copy_trailers(exchange));
         weir_http_exchange_release(exchange);
         return;
     }

@@ -77,6 +77,14 @@ async function checkContinue(agent) {
 async function checkTrailersAndHead(agent) {
     const {trailers} = await fetch({path: '/trailers'}, undefined, agent);
     assert.deepStrictEqual({...trailers}, {'x-checksum': 'abc'});
+    const chunked = {method: 'POST', path: '/echo', headers: {'Transfer-Encoding': 'chunked'}};
+    const echoed = await fetch(chunked, (request) => {
+        request.write('content');
+        request.addTrailers({'X-Sum': '42'});
+        request.end();
+    }, agent);
+    assert.strictEqual(echoed.body.toString(), 'content');
+    assert.deepStrictEqual({...echoed.trailers}, {'x-sum': '42'});
     const {headers, body} = await fetch({method: 'HEAD', path: '/text'}, undefined, agent);
     assert.deepStrictEqual([headers['content-length'], body.length], ['102400', 0]);
 }

@@ -61,8 +61,9 @@ static size_t request_length(struct session *session, bool at_head)
     field = strcasestr(session->bytes, "\r\ntransfer-encoding: chunked");
     if (field == NULL || field > end)
         return head;
-    end = memmem(session->bytes + head - 2, session->length - head + 2, "\r\n0\r\n\r\n", 7);
-    return end != NULL ? (size_t)(end + 7 - session->bytes) : 0;
+    end = memmem(session->bytes + head - 2, session->length - head + 2, "\r\n0\r\n", 5);
+    end = end != NULL ? strstr(end + 3, "\r\n\r\n") : NULL; /* behind trailers */
+    return end != NULL ? (size_t)(end + 4 - session->bytes) : 0;
 }
 
 static void send_reply(weir_ctx *ctx, const struct scripted_reply *reply)
