@@ -205,6 +205,8 @@ struct weir__io_handle {
     bool last_send : 1;    /* the current send is the last: the end of the stream follows at once */
     bool edge : 1;         /* of the backend's type: an event is reported once */
     uint8_t batch : 7;     /* private to the backend; datagrams: size of the next batch */
+    bool exclusive : 1;    /* a listening socket that several loops accept from: a connection wakes
+                              one that waits; set by the owner before it attaches the handle */
     uint8_t reads; /* maximum of accepts, receives or datagrams per turn; the owner may set it */
     uint16_t poll_events; /* events that the owner polls for */
 
@@ -246,9 +248,10 @@ typedef struct weir__io_options {
 
 struct weir__io_type {
     const char *name;
-    size_t size; /* of the backend struct, whose first member is the weir__io */
-    bool edge;   /* edge-triggered: an event is reported once, and unread data must be remembered
-                    (readiness.c) */
+    size_t size;    /* of the backend struct, whose first member is the weir__io */
+    bool edge;      /* edge-triggered: an event is reported once, and unread data must be remembered
+                       (readiness.c) */
+    bool wakes_one; /* can wait for `exclusive` handles; others would wake every loop */
 
     /*
      * Any thread, before `begin`. Creates the kernel object but starts nothing. On an error, writes

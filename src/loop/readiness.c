@@ -572,9 +572,12 @@ void weir__readiness_accept_start(weir__io_handle *handle)
         start_reading(handle, WEIR__IO_ACCEPT);
 }
 
+/* An exclusive handle that is not wanted must not take wake-ups from other loops. */
 void weir__readiness_accept_stop(weir__io_handle *handle)
 {
     handle->wants &= (uint8_t)~WEIR__IO_ACCEPT;
+    if (handle->exclusive && weir__io_is_attached(handle))
+        handle->io->type->arm(handle);
 }
 
 /* ---- connecting ---- */

@@ -12,10 +12,15 @@
  *     for POLLIN, POLLPRI and POLLRDBAND whenever data arrives, and never has the state POLLRDBAND:
  *     so POLLPRI with POLLRDBAND means nothing, and POLLPRI without it means urgent data.
  *   - POLLPRI alone does not wake a poll. POLLRDBAND does.
+ *
+ * An exclusive handle, a listening socket of several loops, has one-shot polls: a connection ends
+ * the first of those that wait, so a ring that is busy with it is not woken for the next one. The
+ * poll that follows checks the state, and is the last of those that wait.
  */
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
+#include <sys/epoll.h>
 
 #include "base/no_stack_protector.h"
 #include "loop/readiness.h"
@@ -34,7 +39,9 @@ static void start(weir__io_handle *handle, enum weir__uring_op op, unsigned even
 
     if (sqe == NULL)
         return;
-    if (again)
+    if (handle->exclusive)
+        io_uring_prep_poll_add(sqe, handle->descriptor, POLLIN | EPOLLEXCLUSIVE);
+    else if (again)
         io_uring_prep_poll_multishot(sqe, handle->descriptor, events);
     else
         io_uring_prep_poll_add(sqe, handle->descriptor, events);

@@ -10,6 +10,10 @@
  * clients would wait. So the listener keeps a spare descriptor: it closes that for a moment,
  * accepts the waiting clients, and closes them. Then it pauses.
  *
+ * Several loops accept from one socket by a listener each, with a duplicate of its descriptor.
+ * Their handles are exclusive: a connection wakes one of the loops that wait. The file of a Unix
+ * socket belongs to the first of them, which was bound.
+ *
  * A socket that the backend has lost, because it was rebuilt or could not watch it, is detached,
  * and attached again after a delay: one failure does not end a server.
  */
@@ -19,6 +23,7 @@
 #include <sys/eventfd.h>
 
 #include <weir/error.h>
+#include <weir/transport.h>
 
 #include "base/log.h"
 #include "base/log_limit.h"
@@ -228,6 +233,39 @@ int weir__listener_create(const weir__transport *transport, const weir__transpor
     listener->child_config = child_config;
     listener->reserve = -1;
     weir__backoff_init(&listener->backoff);
+    return 0;
+}
+
+bool weir__listener_can_share(const weir_channel *channel)
+{
+    return channel->transport->attach == weir__listener_attach;
+}
+
+int weir__listener_create_sharing(weir_channel *first, const weir_channel_options *options,
+                                  const weir_channel_options *child_options,
+                                  weir_channel **ret_channel)
+{
+    int err = weir__listener_create(first->transport, listener_of(first)->child, options,
+                                    child_options, ret_channel);
+
+    if (err < 0)
+        return err;
+    listener_of(first)->handle.exclusive = true;
+    listener_of(*ret_channel)->handle.exclusive = true;
+    return 0;
+}
+
+/* The options of the socket were set when it was bound. */
+int weir__listener_share(weir_channel *channel, weir_channel *first)
+{
+    weir__listener *listener = listener_of(channel);
+    int descriptor, err = weir_channel_duplicate_descriptor(first, &descriptor);
+
+    if (err < 0)
+        return err;
+    listener->handle.descriptor = descriptor;
+    listener->listens = true;
+    open_reserve(listener);
     return 0;
 }
 

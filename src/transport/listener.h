@@ -29,6 +29,17 @@ int weir__listener_create(const weir__transport *transport, const weir__transpor
                           const weir_channel_options *options,
                           const weir_channel_options *child_options, weir_channel **ret_channel);
 
+/*
+ * Several loops accept from one socket: `first` is bound, or has adopted it, and a listener for
+ * each of the other loops shares it. All are created before the first one is registered; `share`
+ * gives a listener the socket, before it is registered. False if the transport cannot share.
+ */
+bool weir__listener_can_share(const weir_channel *channel);
+int weir__listener_create_sharing(weir_channel *first, const weir_channel_options *options,
+                                  const weir_channel_options *child_options,
+                                  weir_channel **ret_channel);
+int weir__listener_share(weir_channel *channel, weir_channel *first);
+
 /* Any thread: close does not remove the file. */
 void weir__listener_disable_unlink(weir_channel *channel);
 
