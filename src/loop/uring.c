@@ -223,6 +223,7 @@ static int attach(weir__io_handle *handle)
     handle->uring_mode = WEIR__URING_BY_POLL;
     handle->uring_is_reading = false;
     handle->uring_edges = false;
+    handle->uring_polls = 0;
     handle->undelivered = NULL;
     return 0;
 }

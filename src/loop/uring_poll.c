@@ -13,6 +13,9 @@
  *     so POLLPRI with POLLRDBAND means nothing, and POLLPRI without it means urgent data.
  *   - POLLPRI alone does not wake a poll. POLLRDBAND does.
  *
+ * The first two polls for data are one-shot: a connection for one request then closes with no poll in
+ * flight, which would have to be cancelled, and the loop to enter the kernel once more.
+ *
  * An exclusive handle, a listening socket of several loops, has one-shot polls: a connection ends
  * the first of those that wait, so a ring that is busy with it is not woken for the next one. The
  * poll that follows checks the state, and is the last of those that wait.
@@ -27,6 +30,7 @@
 #include "loop/uring.h"
 #include "os/system.h"
 
+#define ONE_SHOT_POLLS 2
 #define URGENT (POLLPRI | POLLRDBAND)
 #define READ_EVENTS (POLLIN | POLLRDHUP | URGENT)
 #define WRITE_EVENTS (POLLOUT | POLLERR | POLLHUP)
@@ -48,10 +52,19 @@ static void start(weir__io_handle *handle, enum weir__uring_op op, unsigned even
     handle->armed |= (uint16_t)events;
 }
 
+/* The first polls of a handle are one-shot. */
+static bool is_fresh(weir__io_handle *handle)
+{
+    if (handle->uring_polls == ONE_SHOT_POLLS || handle->uring_edges)
+        return false;
+    handle->uring_polls++;
+    return true;
+}
+
 void weir__uring_poll_readable(weir__io_handle *handle)
 {
     if (!weir__uring_is_in_flight(handle, WEIR__URING_POLL))
-        start(handle, WEIR__URING_POLL, READ_EVENTS, true);
+        start(handle, WEIR__URING_POLL, READ_EVENTS, !is_fresh(handle));
     else if ((handle->armed & POLLIN) == 0) /* the owner's, which has stopped polling */
         weir__uring_cancel(handle, WEIR__URING_POLL);
 }

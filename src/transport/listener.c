@@ -228,6 +228,7 @@ int weir__listener_create(const weir__transport *transport, const weir__transpor
     }
     listener = listener_of(*ret_channel);
     weir__io_handle_init(&listener->handle, -1, &owner);
+    listener->handle.exclusive = true;
     (void)weir__listener_configure(*ret_channel);
     listener->child = child;
     listener->child_config = child_config;
@@ -245,14 +246,8 @@ int weir__listener_create_sharing(weir_channel *first, const weir_channel_option
                                   const weir_channel_options *child_options,
                                   weir_channel **ret_channel)
 {
-    int err = weir__listener_create(first->transport, listener_of(first)->child, options,
-                                    child_options, ret_channel);
-
-    if (err < 0)
-        return err;
-    listener_of(first)->handle.exclusive = true;
-    listener_of(*ret_channel)->handle.exclusive = true;
-    return 0;
+    return weir__listener_create(first->transport, listener_of(first)->child, options,
+                                 child_options, ret_channel);
 }
 
 /* The options of the socket were set when it was bound. */
