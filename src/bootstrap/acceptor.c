@@ -11,9 +11,8 @@
  * connections on their way. The numbers are read from other threads and may be late: a connection
  * is then kept or handed over that should not have been, and the next ones make up for it.
  *
- * A loop whose connections last less than WINDOW_NS on average (more were accepted in that time
- * than are there) may have some more than others: to hand them over would cost more than it is
- * worth.
+ * A loop whose connections last less than WINDOW_NS on average (it has kept more in that time than
+ * are there) may have some more than others: to hand them over would cost more than it is worth.
  */
 #include <weir/error.h>
 #include <weir/group.h>
@@ -29,16 +28,16 @@
 #define WINDOW_NS weir_ms(100)
 #define SHARE_PART 16  /* a loop may have this part more than another, */
 #define SHORT_LIVED 16 /* and so many more if they are short-lived */
-#define KEPT_MAX 16    /* connections kept before the loops are compared again */
+#define TRUSTED_MAX 16 /* connections kept before the loops are compared again */
 
 struct acceptor {
     weir_server *server;
     bool shares; /* with other loops; the rest is for this case */
     int64_t window_ns;
-    uint64_t accepted; /* since then */
-    uint64_t accepted_before;
-    uint64_t limit; /* a loop with so many keeps the next one, */
-    unsigned kept;  /* so often */
+    uint64_t kept; /* connections since then */
+    uint64_t kept_before;
+    uint64_t limit;   /* a loop with so many keeps the next one, */
+    unsigned trusted; /* so often */
 };
 
 static int init(void *state, const void *options)
@@ -73,16 +72,16 @@ static int prepare(weir_server *server, weir_channel *child)
                                          server->user_data);
 }
 
-static void count_accepted(struct acceptor *self, int64_t now_ns)
+static void count_kept(struct acceptor *self, int64_t now_ns)
 {
     int64_t length_ns = now_ns - self->window_ns;
 
     if (length_ns >= WINDOW_NS) {
-        self->accepted_before = length_ns < 2 * WINDOW_NS ? self->accepted : 0;
-        self->accepted = 0;
+        self->kept_before = length_ns < 2 * WINDOW_NS ? self->kept : 0;
+        self->kept = 0;
         self->window_ns = now_ns;
     }
-    self->accepted++;
+    self->kept++;
 }
 
 static uint64_t load_of(const weir_executor *loop)
@@ -108,22 +107,22 @@ static weir_executor *compare(struct acceptor *self, weir_executor *here, uint64
         best = loop;
     }
     self->limit = least + least / SHARE_PART;
-    if (self->accepted > own || self->accepted_before > own)
+    if (self->kept > own || self->kept_before > own)
         self->limit += SHORT_LIVED;
-    self->kept = 0;
+    self->trusted = 0;
     return own > self->limit ? best : here;
 }
 
 static weir_executor *choose_loop(struct acceptor *self, weir_executor *here)
 {
     uint64_t own = load_of(here);
+    weir_executor *loop = here;
 
-    count_accepted(self, weir__executor_now(here));
-    if (own <= self->limit && self->kept < KEPT_MAX) {
-        self->kept++;
-        return here;
-    }
-    return compare(self, here, own);
+    if (own > self->limit || self->trusted++ == TRUSTED_MAX)
+        loop = compare(self, here, own);
+    if (loop == here)
+        count_kept(self, weir__executor_now(here));
+    return loop;
 }
 
 static void register_child(struct acceptor *self, weir_executor *here, weir_channel *child)

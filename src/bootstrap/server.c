@@ -283,6 +283,32 @@ static bool can_share(const weir_server *server, const weir__listening *listenin
            count_acceptors(server, listening) == 1;
 }
 
+static void on_look(void *arg, int status)
+{
+    weir_channel *channel = arg;
+
+    if (status == 0 && weir__channel_in_loop(channel))
+        weir__listener_look(channel);
+    weir_channel_release(channel);
+}
+
+/* On the loop of a listener that has stopped: the others of its socket look. */
+static void on_left(void *arg)
+{
+    const weir__listening *self = arg;
+    weir_server *server = self->server;
+
+    for (size_t i = 0; i < server->count; i++) {
+        const weir__listening *other = &server->listeners[i];
+        weir_executor *loop = weir_channel_executor(other->channel);
+
+        if (other == self || other->shares != self->shares || loop == NULL)
+            continue;
+        if (weir_execute(loop, on_look, weir_channel_retain(other->channel)) < 0)
+            weir_channel_release(other->channel);
+    }
+}
+
 static int add_one_sharing(weir_server *server, const weir_server_options *options,
                            weir__listening *first, size_t acceptor)
 {
@@ -296,6 +322,7 @@ static int add_one_sharing(weir_server *server, const weir_server_options *optio
     listening->acceptor = acceptor;
     listening->index = first->index;
     listening->address = first->address;
+    weir__listener_set_left(listening->channel, on_left, listening);
     return add_channel(server, options);
 }
 
@@ -310,6 +337,7 @@ static int add_sharing(weir_server *server, const weir_server_options *options)
         if (!can_share(server, first))
             continue;
         first->shares = first;
+        weir__listener_set_left(first->channel, on_left, first);
         for (size_t loop = 1; loop < server->loops_per_socket && err == 0; loop++)
             err = add_one_sharing(server, options, first, loop);
     }

@@ -358,7 +358,7 @@ int weir__io_attach(weir__io *io, weir__io_handle *handle)
     handle->wants = 0;
     handle->armed = 0;
     handle->unread = false;
-    handle->edge = io->type->edge && !handle->exclusive; /* its polls check the state first */
+    handle->edge = io->type->edge;
     handle->slot = 0;
     err = io->type->attach != NULL ? io->type->attach(handle) : 0;
     if (err < 0) {

@@ -203,7 +203,7 @@ struct weir__io_handle {
                               (close-on-exec); other sockets discard them */
     bool exact_window : 1; /* no read may exceed the window; otherwise up to WEIR__IO_SMALL */
     bool last_send : 1;    /* the current send is the last: the end of the stream follows at once */
-    bool edge : 1;         /* of the backend's type: an event is reported once */
+    bool edge : 1;         /* of the backend's type, but for listeners: an event is reported once */
     uint8_t batch : 7;     /* private to the backend: size of the next batch of datagrams, or the
                               connections that are expected in a turn */
     bool exclusive : 1;    /* a listening socket that several loops accept from: a connection wakes
@@ -221,7 +221,7 @@ struct weir__io_handle {
     uint8_t full_reads;        /* uring: reads of that turn that filled a buffer of the ring */
     uint8_t uring_mode : 2;    /* uring: how it reads, enum weir__uring_mode */
     bool uring_is_reading : 1; /* uring: something was received: read_complete follows */
-    uint8_t uring_polls : 2; /* uring: one-shot polls for data so far, see uring_poll.c */
+    uint8_t uring_polls : 2;   /* uring: one-shot polls for data so far, see uring_poll.c */
     bool uring_edges : 1; /* uring: one-shot polls complete without a wanted event: use multishot */
     void *undelivered;    /* uring: queue of events not delivered yet */
 };

@@ -598,6 +598,7 @@ void weir__readiness_accept_start(weir__io_handle *handle)
 {
     if (!weir__io_is_attached(handle))
         return;
+    handle->edge = false; /* also a ring checks the state first */
     if (handle->batch == 0)
         handle->batch = 1;
     start_reading(handle, WEIR__IO_ACCEPT);

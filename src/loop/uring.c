@@ -71,8 +71,10 @@ void weir__uring_arm(weir__io_handle *handle)
 
     if (weir__uring_of(handle->io)->is_draining)
         return;
-    if (wanted == 0 && handle->exclusive)
+    if (wanted == 0 && handle->exclusive && weir__uring_is_in_flight(handle, WEIR__URING_POLL)) {
         weir__uring_cancel(handle, WEIR__URING_POLL);
+        (void)weir__uring_submit(weir__uring_of(handle->io)); /* no connection wakes it any more */
+    }
     if (wanted != 0 && (handle->wants & WEIR__IO_POLL) != 0) {
         weir__uring_poll_for_owner(handle, handle->poll_events | POLLERR | POLLHUP);
         wanted &= (handle->wants & WEIR__IO_SEND) != 0 ? POLLOUT : 0;

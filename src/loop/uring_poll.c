@@ -13,12 +13,12 @@
  *     so POLLPRI with POLLRDBAND means nothing, and POLLPRI without it means urgent data.
  *   - POLLPRI alone does not wake a poll. POLLRDBAND does.
  *
- * The first two polls for data are one-shot: a connection for one request then closes with no poll in
- * flight, which would have to be cancelled, and the loop to enter the kernel once more.
- *
- * An exclusive handle, a listening socket of several loops, has one-shot polls: a connection ends
- * the first of those that wait, so a ring that is busy with it is not woken for the next one. The
- * poll that follows checks the state, and is the last of those that wait.
+ * One-shot are also
+ *   - the first two polls of a handle for data: a connection for one request then closes with no
+ *     poll in flight, which would have to be cancelled, and the loop to enter the kernel once more;
+ *   - those of listening sockets, so that a turn need not accept until nothing is left. If they are
+ *     exclusive, a connection ends the first of the polls of several rings. The next poll of that
+ *     ring is the last, and a ring that is busy with a connection is not woken for another one.
  */
 #include <assert.h>
 #include <errno.h>
@@ -44,18 +44,19 @@ static void start(weir__io_handle *handle, enum weir__uring_op op, unsigned even
     if (sqe == NULL)
         return;
     if (handle->exclusive)
-        io_uring_prep_poll_add(sqe, handle->descriptor, POLLIN | EPOLLEXCLUSIVE);
-    else if (again)
+        events |= EPOLLEXCLUSIVE;
+    if (again)
         io_uring_prep_poll_multishot(sqe, handle->descriptor, events);
     else
         io_uring_prep_poll_add(sqe, handle->descriptor, events);
     handle->armed |= (uint16_t)events;
 }
 
-/* The first polls of a handle are one-shot. */
-static bool is_fresh(weir__io_handle *handle)
+static bool polls_once(weir__io_handle *handle)
 {
-    if (handle->uring_polls == ONE_SHOT_POLLS || handle->uring_edges)
+    if ((handle->wants & WEIR__IO_ACCEPT) != 0)
+        return true;
+    if (handle->uring_polls >= ONE_SHOT_POLLS || handle->uring_edges)
         return false;
     handle->uring_polls++;
     return true;
@@ -64,7 +65,7 @@ static bool is_fresh(weir__io_handle *handle)
 void weir__uring_poll_readable(weir__io_handle *handle)
 {
     if (!weir__uring_is_in_flight(handle, WEIR__URING_POLL))
-        start(handle, WEIR__URING_POLL, READ_EVENTS, !is_fresh(handle));
+        start(handle, WEIR__URING_POLL, READ_EVENTS, !polls_once(handle));
     else if ((handle->armed & POLLIN) == 0) /* the owner's, which has stopped polling */
         weir__uring_cancel(handle, WEIR__URING_POLL);
 }
