@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Setting: threads=N, 1 by default.
+ *
  * An echo server on epoll with nothing else in it: level-triggered, one receive into one hot
  * buffer, one send. What the socket does not take is kept, and nothing is read until it has gone.
  */
@@ -15,11 +17,11 @@
 
 enum { WINDOW = 128 * 1024 };
 
-static alignas(4096) char window[WINDOW];
+static _Thread_local alignas(4096) char window[WINDOW];
 
 static void server_configure(bench_round *round)
 {
-    (void)round;
+    watched_threads = bench_setting(round, "threads", 1);
 }
 
 static void hang_up(int descriptor)

@@ -4,9 +4,20 @@
  * and registers it with its loop. A channel for which that fails is closed. Errors of the listener
  * do not close it: they concern single connections. On datagram channels, which accept nothing, the
  * handler only notes the close.
+ *
+ * If all loops accept from one socket, a connection stays on the loop that accepted it, unless that
+ * has clearly more than its share: its handles and queued tasks are compared with those of the loop
+ * that has the fewest, to which the connection is handed over. Queued tasks are load, and include
+ * connections on their way. The numbers are read from other threads and may be late: a connection
+ * is then kept or handed over that should not have been, and the next ones make up for it.
+ *
+ * A loop whose connections last less than WINDOW_NS on average (it has kept more in that time than
+ * are there) may have some more than others: to hand them over would cost more than it is worth.
  */
 #include <weir/error.h>
+#include <weir/group.h>
 #include <weir/pipeline.h>
+#include <weir/timer.h>
 
 #include "base/log.h"
 #include "base/log_limit.h"
@@ -14,15 +25,27 @@
 #include "channel/attribute.h"
 #include "channel/channel.h"
 
+#define WINDOW_NS weir_ms(100)
+#define SHARE_PART 16  /* a loop may have this part more than another, */
+#define SHORT_LIVED 16 /* and so many more if they are short-lived */
+#define TRUSTED_MAX 16 /* connections kept before the loops are compared again */
+
 struct acceptor {
     weir_server *server;
+    bool shares; /* with other loops; the rest is for this case */
+    int64_t window_ns;
+    uint64_t kept; /* connections since then */
+    uint64_t kept_before;
+    uint64_t limit;   /* a loop with so many keeps the next one, */
+    unsigned trusted; /* so often */
 };
 
 static int init(void *state, const void *options)
 {
-    weir_server *server = (weir_server *)(uintptr_t)options; /* passed by weir__acceptor_add */
+    const weir__listening *listening = options;
 
-    ((struct acceptor *)state)->server = weir_server_retain(server);
+    *(struct acceptor *)state = (struct acceptor){.server = weir_server_retain(listening->server),
+                                                  .shares = listening->shares != NULL};
     return 0;
 }
 
@@ -49,6 +72,69 @@ static int prepare(weir_server *server, weir_channel *child)
                                          server->user_data);
 }
 
+static void count_kept(struct acceptor *self, int64_t now_ns)
+{
+    int64_t length_ns = now_ns - self->window_ns;
+
+    if (length_ns >= WINDOW_NS) {
+        self->kept_before = length_ns < 2 * WINDOW_NS ? self->kept : 0;
+        self->kept = 0;
+        self->window_ns = now_ns;
+    }
+    self->kept++;
+}
+
+static uint64_t load_of(const weir_executor *loop)
+{
+    return weir__executor_handles(loop) + weir_executor_pending(loop);
+}
+
+/* The loop with the least load, or `here` if that has not clearly more. */
+static weir_executor *compare(struct acceptor *self, weir_executor *here, uint64_t own)
+{
+    const weir_group *group = self->server->workers;
+    size_t count = weir_group_count(group);
+    uint64_t least = own, load;
+    weir_executor *best = here;
+
+    for (size_t i = 0; i < count; i++) {
+        weir_executor *loop = weir_group_at(group, i);
+
+        load = load_of(loop);
+        if (load >= least || weir__executor_state(loop) >= WEIR_EXECUTOR_SHUTTING_DOWN)
+            continue;
+        least = load;
+        best = loop;
+    }
+    self->limit = least + least / SHARE_PART;
+    if (self->kept > own || self->kept_before > own)
+        self->limit += SHORT_LIVED;
+    self->trusted = 0;
+    return own > self->limit ? best : here;
+}
+
+static weir_executor *choose_loop(struct acceptor *self, weir_executor *here)
+{
+    uint64_t own = load_of(here);
+    weir_executor *loop = here;
+
+    if (own > self->limit || self->trusted++ == TRUSTED_MAX)
+        loop = compare(self, here, own);
+    if (loop == here)
+        count_kept(self, weir__executor_now(here));
+    return loop;
+}
+
+static void register_child(struct acceptor *self, weir_executor *here, weir_channel *child)
+{
+    if (self->server->stays)
+        weir_channel_register(child, here, NULL);
+    else if (self->shares)
+        weir_channel_register(child, choose_loop(self, here), NULL);
+    else
+        weir_group_register(self->server->workers, child, NULL);
+}
+
 static void log_failure(weir_channel *child, int err)
 {
     static weir__log_limit limit;
@@ -62,7 +148,8 @@ static void log_failure(weir_channel *child, int err)
 
 static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
-    weir_server *server = ((struct acceptor *)weir_ctx_state(ctx))->server;
+    struct acceptor *self = weir_ctx_state(ctx);
+    weir_server *server = self->server;
     weir_channel *child = weir_channel_of(msg);
     int err;
 
@@ -74,10 +161,8 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
     if (err < 0) {
         log_failure(child, err);
         weir_channel_abort(child, NULL);
-    } else if (server->stays) {
-        weir_channel_register(child, weir_ctx_executor(ctx), NULL);
     } else {
-        weir_group_register(server->workers, child, NULL);
+        register_child(self, weir_ctx_executor(ctx), child);
     }
     weir_msg_release(msg);
 }
@@ -110,7 +195,7 @@ static const weir_handler acceptor = {
     .error = on_error,
 };
 
-int weir__acceptor_add(weir_channel *listener, weir_server *server)
+int weir__acceptor_add(const weir__listening *listening)
 {
-    return weir_pipeline_add_last(weir_channel_pipeline(listener), &acceptor, server);
+    return weir_pipeline_add_last(weir_channel_pipeline(listening->channel), &acceptor, listening);
 }

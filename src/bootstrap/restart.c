@@ -356,7 +356,7 @@ static void close_all(const int *descriptors, size_t count)
 
 static int duplicate_all(weir_server *server, int *ret_descriptors)
 {
-    for (size_t i = 0; i < server->count; i++) {
+    for (size_t i = 0; i < server->own_count; i++) {
         int err =
             weir_channel_duplicate_descriptor(server->listeners[i].channel, &ret_descriptors[i]);
 
@@ -400,7 +400,7 @@ static int spawn_in(struct restart *restart, const weir_restart_options *options
         err = weir_child_spawn(restart->loop,
                                WEIR_CHILD_OPTIONS(.argv = options->argv, .env = env.entries,
                                                   .descriptors = descriptors,
-                                                  .descriptor_count = restart->server->count,
+                                                  .descriptor_count = restart->server->own_count,
                                                   .export_listen_fds = true, .exited = on_exited,
                                                   .user_data = restart),
                                &restart->child);
@@ -412,7 +412,7 @@ static int spawn_in(struct restart *restart, const weir_restart_options *options
 
 static int spawn(struct restart *restart, const weir_restart_options *options, const char *entry)
 {
-    size_t count = restart->server->count;
+    size_t count = restart->server->own_count;
     int *descriptors = weir__alloc(count * sizeof(*descriptors));
     int err = descriptors != NULL ? duplicate_all(restart->server, descriptors) : -ENOMEM;
 

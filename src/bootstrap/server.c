@@ -5,6 +5,10 @@
  * which starts the next. So the first acceptor of an address determines the port for the others,
  * and when a listener cannot be bound only those before it have to be closed.
  *
+ * Without a boss every loop of the workers accepts from the one socket of each address: a loop has
+ * a listener that is bound, and the others have listeners that share its socket. They are the last
+ * of the array.
+ *
  *      bind_next -> on_bound -> bind_next -> ... -> succeed
  *                      `-> fail -> close_last -> on_closed -> close_last -> ... -> report_failure
  */
@@ -24,7 +28,9 @@
 #include "bootstrap/transport_for.h"
 #include "channel/attribute.h"
 #include "executor/group.h"
+#include "loop/loop.h"
 #include "os/thread.h"
+#include "transport/listener.h"
 
 /* ---- lifecycle ---- */
 
@@ -86,10 +92,30 @@ void weir__server_mark(weir_server *server, uint32_t mark)
 
 /* ---- creation ---- */
 
+/* The number of loops that accept from the socket of a listener. */
+static size_t loops_per_socket(const weir_server_options *options)
+{
+    size_t count = options->loop == NULL ? weir_group_count(options->workers) : 1;
+
+    if (options->loop != NULL || options->boss != options->workers || options->acceptors > 0 ||
+        options->kind == WEIR_KIND_DATAGRAM || weir__group_grows(options->workers) ||
+        weir__group_has_own_chooser(options->workers))
+        return 1;
+    for (size_t i = 0; i < count; i++) {
+        const weir__io *io = weir__loop_io(weir_group_at(options->workers, i));
+
+        if (io == NULL || !io->type->wakes_one)
+            return 1;
+    }
+    return count;
+}
+
 static int create_server(const weir_server_options *options, weir_server **ret_server)
 {
-    size_t room =
+    size_t loops = loops_per_socket(options);
+    size_t own =
         options->adopt_count + weir__server_addresses(options) * weir__server_acceptors(options);
+    size_t room = own * loops;
     size_t attributes_size = options->child_attribute_count * sizeof(*options->child_attributes);
     weir_server *server = weir__zalloc(sizeof(*server) + room * sizeof(*server->listeners));
 
@@ -114,6 +140,7 @@ static int create_server(const weir_server_options *options, weir_server **ret_s
     }
     server->kind = options->kind;
     server->acceptors = weir__server_acceptors(options);
+    server->loops_per_socket = loops;
     server->init_child = options->init_child;
     server->init_server = options->init_server;
     server->user_data = options->user_data;
@@ -128,10 +155,11 @@ static int create_server(const weir_server_options *options, weir_server **ret_s
 /* On the listener's loop: the user's handlers come before the acceptor. */
 static int init_listener(weir_channel *channel, void *user_data)
 {
-    weir_server *server = user_data;
+    const weir__listening *listening = user_data;
+    const weir_server *server = listening->server;
     int err = server->init_server != NULL ? server->init_server(channel, server->user_data) : 0;
 
-    return err < 0 ? err : weir__acceptor_add(channel, server);
+    return err < 0 ? err : weir__acceptor_add(listening);
 }
 
 static int check_executors(const weir_channel *channel, const weir_server_options *options)
@@ -160,7 +188,7 @@ static size_t next_index(const weir_server *server, const weir__listening *liste
 /* The value is the index of the address + 1. */
 static const weir_attribute address_index = {.name = "server address"};
 
-static int add_listener(weir_server *server, const weir_server_options *options, size_t acceptor)
+static int add_channel(weir_server *server, const weir_server_options *options)
 {
     weir__listening *listening = &server->listeners[server->count++];
     weir_channel *channel = listening->channel;
@@ -168,16 +196,24 @@ static int add_listener(weir_server *server, const weir_server_options *options,
     int err = check_executors(channel, options);
 
     listening->server = server;
-    listening->acceptor = acceptor;
-    listening->index = next_index(server, listening);
     index.value = (void *)(listening->index + 1);
     if (err == 0)
         err = weir__attributes_lend(channel, &index, 1);
     if (err == 0)
         err = weir__attributes_lend(channel, options->attributes, options->attribute_count);
     if (err == 0)
-        err = weir_pipeline_add_initializer(weir_channel_pipeline(channel), init_listener, server);
+        err =
+            weir_pipeline_add_initializer(weir_channel_pipeline(channel), init_listener, listening);
     return err;
+}
+
+static int add_listener(weir_server *server, const weir_server_options *options, size_t acceptor)
+{
+    weir__listening *listening = &server->listeners[server->count];
+
+    listening->acceptor = acceptor;
+    listening->index = next_index(server, listening);
+    return add_channel(server, options);
 }
 
 static int create_listener(weir_server *server, const weir_server_options *options,
@@ -222,6 +258,7 @@ static int add_listeners(weir_server *server, const weir_server_options *options
         if (err == 0)
             err = add_listener(server, options, i % acceptors);
     }
+    server->own_count = server->count;
     return err;
 }
 
@@ -232,10 +269,78 @@ static size_t count_acceptors(const weir_server *server, const weir__listening *
 
     if (!listening->is_adopted)
         return server->acceptors;
-    for (size_t i = 0; i < server->count; i++)
+    for (size_t i = 0; i < server->own_count; i++)
         count += server->listeners[i].is_adopted &&
                  weir_address_equal(&server->listeners[i].address, &listening->address);
     return count;
+}
+
+/* Adopted sockets that share an address by SO_REUSEPORT are as many as there should be. */
+static bool can_share(const weir_server *server, const weir__listening *listening)
+{
+    return server->loops_per_socket > 1 && weir__listener_can_share(listening->channel) &&
+           count_acceptors(server, listening) == 1;
+}
+
+static void on_look(void *arg, int status)
+{
+    weir_channel *channel = arg;
+
+    if (status == 0 && weir__channel_in_loop(channel))
+        weir__listener_look(channel);
+    weir_channel_release(channel);
+}
+
+/* On the loop of a listener that has stopped: the others of its socket look. */
+static void on_left(void *arg)
+{
+    const weir__listening *self = arg;
+    weir_server *server = self->server;
+
+    for (size_t i = 0; i < server->count; i++) {
+        const weir__listening *other = &server->listeners[i];
+        weir_executor *loop = weir_channel_executor(other->channel);
+
+        if (other == self || other->shares != self->shares || loop == NULL)
+            continue;
+        if (weir_execute(loop, on_look, weir_channel_retain(other->channel)) < 0)
+            weir_channel_release(other->channel);
+    }
+}
+
+static int add_one_sharing(weir_server *server, const weir_server_options *options,
+                           weir__listening *first, size_t acceptor)
+{
+    weir__listening *listening = &server->listeners[server->count];
+    int err = weir__listener_create_sharing(first->channel, options->options,
+                                            options->child_options, &listening->channel);
+
+    if (err < 0)
+        return err;
+    listening->shares = first;
+    listening->acceptor = acceptor;
+    listening->index = first->index;
+    listening->address = first->address;
+    weir__listener_set_left(listening->channel, on_left, listening);
+    return add_channel(server, options);
+}
+
+/* The listeners of the other loops. */
+static int add_sharing(weir_server *server, const weir_server_options *options)
+{
+    int err = 0;
+
+    for (size_t i = 0; i < server->own_count; i++) {
+        weir__listening *first = &server->listeners[i];
+
+        if (!can_share(server, first))
+            continue;
+        first->shares = first;
+        weir__listener_set_left(first->channel, on_left, first);
+        for (size_t loop = 1; loop < server->loops_per_socket && err == 0; loop++)
+            err = add_one_sharing(server, options, first, loop);
+    }
+    return err;
 }
 
 /* If every loop of the group accepts on each address, the kernel has already chosen the loop. */
@@ -262,6 +367,8 @@ static int create(const weir_server_options *options, weir_server **ret_server)
         return err;
     }
     err = add_listeners(server, options);
+    if (err == 0)
+        err = add_sharing(server, options);
     if (err < 0) {
         weir_server_release(server);
         return err;
@@ -363,7 +470,7 @@ static int share_port(weir__listening *listening)
         return err;
     weir_address_set_port(&listening->address, weir_address_port(&local));
     for (weir__listening *other = listening + 1;
-         other < &listening->server->listeners[listening->server->count] && other->acceptor > 0;
+         other < &listening->server->listeners[listening->server->own_count] && other->acceptor > 0;
          other++)
         weir_address_set_port(&other->address, weir_address_port(&local));
     return 0;
@@ -394,7 +501,10 @@ static void on_bound(weir_promise *bound, void *arg)
         succeed(server);
 }
 
-/* Acceptors of one address are spread over the loops; a single listener goes to the next one. */
+/*
+ * Acceptors of one address are spread over the loops; a single listener goes to the next one. Those
+ * that share a socket begin at another loop for each socket: the kernel prefers the first.
+ */
 static int take_loop(const weir__listening *listening, weir_executor **ret_loop)
 {
     const weir_server *server = listening->server;
@@ -402,6 +512,13 @@ static int take_loop(const weir__listening *listening, weir_executor **ret_loop)
     if (server->loop != NULL) {
         *ret_loop = server->loop;
         weir__executor_lease(server->loop);
+        return 0;
+    }
+    if (listening->shares != NULL) {
+        size_t socket = (size_t)(listening->shares - server->listeners);
+
+        *ret_loop =
+            weir_group_at(server->boss, (socket + listening->acceptor) % server->loops_per_socket);
         return 0;
     }
     if (server->acceptors == 1 || weir__group_grows(server->boss))
@@ -413,15 +530,21 @@ static int take_loop(const weir__listening *listening, weir_executor **ret_loop)
 /* The loop registers first, then binds; a channel that cannot be registered fails to bind. */
 static int bind_on(weir__listening *listening, weir_executor *loop)
 {
+    bool gets_socket = listening->shares != NULL && listening->shares != listening;
+    bool listens = listening->is_adopted || gets_socket;
     weir_promise *bound;
-    int err = weir_promise_create(loop, &bound);
+    int err = 0;
 
+    if (gets_socket)
+        err = weir__listener_share(listening->channel, listening->shares->channel);
+    if (err == 0)
+        err = weir_promise_create(loop, &bound);
     if (err < 0)
         return err;
     listening->listener = (weir_listener){.fn = on_bound, .user_data = listening};
     weir_promise_listen(bound, &listening->listener);
-    weir_channel_register(listening->channel, loop, listening->is_adopted ? bound : NULL);
-    if (!listening->is_adopted)
+    weir_channel_register(listening->channel, loop, listens ? bound : NULL);
+    if (!listens)
         weir_channel_bind(listening->channel, &listening->address, bound);
     weir_promise_release(bound);
     return 0;

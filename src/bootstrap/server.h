@@ -25,6 +25,8 @@ typedef struct weir__listening {
     weir_server *server;
     weir_channel *channel; /* owned */
     weir_address address;
+    struct weir__listening *shares; /* accepts from the socket of that one, as other loops do; the
+                                       first of them is itself; NULL = no other loop does */
     size_t acceptor; /* its index among those of its address; 0 determines the port */
     size_t index;    /* that of its address; see weir_server_address_index */
     bool is_adopted; /* already listens */
@@ -37,8 +39,9 @@ struct weir_server {
     weir_group *workers;
     weir_executor *loop; /* weak reference; NULL = groups */
     enum weir_kind kind;
-    size_t acceptors; /* per address */
-    bool stays;       /* connections stay on the loop that accepted them */
+    size_t acceptors;        /* per address */
+    size_t loops_per_socket; /* without a boss: those that accept from each socket */
+    bool stays;              /* connections stay on the loop that accepted them */
     weir_init_fn *init_child;
     weir_init_fn *init_server;
     void *user_data;
@@ -65,6 +68,7 @@ struct weir_server {
     _Atomic bool is_stopping; /* by weir_server_stop: may no longer be replaced */
     _Atomic bool is_aborting; /* connections that remain while stopping are aborted */
     size_t count;
+    size_t own_count; /* the first ones, which have a socket; the others share one */
     weir__listening listeners[];
 };
 
@@ -143,6 +147,6 @@ void weir__inherited_fds_close(const weir_server_options *options, size_t first)
 /* ---- acceptor.c ---- */
 
 /* Adds the handler that sets up accepted connections. On the listener's loop. */
-int weir__acceptor_add(weir_channel *listener, weir_server *server);
+int weir__acceptor_add(const weir__listening *listening);
 
 #endif

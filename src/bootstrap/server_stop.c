@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stopping a server: listeners first, so that no connection arrives any more and every accepted one
- * has its loop; then the workers, which drain (executor/lifecycle.c, loop/loop.c), then the boss;
- * or the server's own loop.
+ * Stopping a server: listeners first, which accept once more what is in the backlog, so that no
+ * connection arrives any more and every accepted one has its loop; then the workers, which drain
+ * (executor/lifecycle.c, loop/loop.c), then the boss; or the server's own loop.
  */
 #include <errno.h>
 
@@ -12,10 +12,12 @@
 
 #include "base/log.h"
 #include "bootstrap/server.h"
+#include "channel/channel.h"
 #include "executor/executor.h"
 #include "executor/group.h"
 #include "executor/promise.h"
 #include "os/clock.h"
+#include "transport/listener.h"
 
 /* The group itself reports a thread that misses the deadline; this is for when even that report
  * does not arrive. */
@@ -96,16 +98,41 @@ int weir__server_await(weir_server *server, weir_promise *promise, int64_t timeo
 
 /* ---- listeners ---- */
 
+/* On the listener's loop. */
+static void on_accept_waiting(void *arg, int status)
+{
+    weir_channel *listener = arg;
+
+    if (status == 0 && weir__channel_in_loop(listener))
+        weir__listener_accept_waiting(listener);
+    weir_channel_release(listener);
+}
+
 /*
- * Deregisters a listener first: connections that the kernel has already accepted for it, as
- * io_uring does in advance, are delivered before it leaves its loop; a close would reset them.
+ * Accepts what is in the backlog: the close of the last descriptor of the socket resets it. Not if
+ * another process has the socket: that one accepts.
  */
+static void accept_waiting(weir_server *server, weir_channel *listener)
+{
+    weir_executor *loop = weir_channel_executor(listener);
+
+    /* Relaxed, as in weir__server_stop. */
+    if (loop == NULL || !weir__listener_can_share(listener) ||
+        atomic_load_explicit(&server->is_replaced, memory_order_relaxed))
+        return;
+    if (weir_execute(loop, on_accept_waiting, weir_channel_retain(listener)) < 0)
+        weir_channel_release(listener);
+}
+
+/* Deregisters a listener first: so every accepted connection has its loop when the listener has
+ * been closed. The task comes before. */
 static void stop_accepting(weir_server *server, weir_channel *listener, int64_t deadline_ns)
 {
     weir_promise *left;
 
     if (weir_promise_create(NULL, &left) < 0)
         return; /* it is closed nevertheless */
+    accept_waiting(server, listener);
     weir_channel_deregister(listener, left);
     (void)weir__server_await(server, left, left_until(deadline_ns));
     weir_promise_release(left);

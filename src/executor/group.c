@@ -52,7 +52,8 @@
 struct weir_group {
     const weir_chooser *chooser;
     void *chooser_state;
-    weir__refs refs; /* not first, where free() writes: see weir__refs_release */
+    bool has_own_chooser; /* given by the options, not the default */
+    weir__refs refs;      /* not first, where free() writes: see weir__refs_release */
     weir__refs users;
     weir_promise *termination;
     _Atomic size_t running; /* members that have not terminated */
@@ -225,6 +226,7 @@ static int create_chooser(weir_group *group, const weir_group_options *options)
     const void *chooser_options = options->chooser_options;
 
     group->chooser = options->chooser != NULL ? options->chooser : weir_chooser_round_robin();
+    group->has_own_chooser = options->chooser != NULL || options->autoscale != NULL;
     if (options->autoscale != NULL) {
         group->chooser = &weir__chooser_autoscale;
         chooser_options = options->autoscale;
@@ -535,6 +537,11 @@ weir_executor *weir__group_weak_retain_at(const weir_group *group, size_t index)
 bool weir__group_grows(const weir_group *group)
 {
     return group->grows;
+}
+
+bool weir__group_has_own_chooser(const weir_group *group)
+{
+    return group->has_own_chooser;
 }
 
 const char *weir__group_name(const weir_group *group)

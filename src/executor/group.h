@@ -25,6 +25,9 @@ int weir__group_create_growing(const weir__executor_type *type, const void *type
                                weir_group **ret_group);
 bool weir__group_grows(const weir_group *group);
 
+/* True if the user has chosen how it distributes channels: by a chooser, or by .autoscale. */
+bool weir__group_has_own_chooser(const weir_group *group);
+
 /* The name that it was created with, or "weir". */
 const char *weir__group_name(const weir_group *group);
 

@@ -6,6 +6,11 @@
  * interest is removed when one of its events arrives, not before. Errors and hang-ups cannot be
  * masked, so a handle that wants nothing is then removed from the set.
  *
+ * An exclusive handle (EPOLLEXCLUSIVE) wakes only one of the loops that sleep in epoll_wait, and
+ * none that is busy; a loop that is busy finds the connection in its next turn, if no other has
+ * accepted it by then. The kernel does not modify such an entry: it is removed and added again,
+ * and removed as soon as it is unwanted, or it would take wake-ups from the other loops.
+ *
  * The eventfd is edge-triggered and never read: each write causes one event and costs one call.
  */
 #include <errno.h>
@@ -58,6 +63,18 @@ static int control(struct epoll *self, int operation, int descriptor, unsigned e
     return weir__sys.epoll_ctl(self->descriptor, operation, descriptor, &event) < 0 ? -errno : 0;
 }
 
+static int control_exclusive(struct epoll *self, weir__io_handle *handle, unsigned wanted)
+{
+    int err = 0;
+
+    if (handle->slot != 0)
+        err = control(self, EPOLL_CTL_DEL, handle->descriptor, 0, handle);
+    handle->slot = 0;
+    if (err < 0 || wanted == 0)
+        return err;
+    return control(self, EPOLL_CTL_ADD, handle->descriptor, wanted | EPOLLEXCLUSIVE, handle);
+}
+
 static void epoll_arm(weir__io_handle *handle)
 {
     struct epoll *self = epoll_of(handle->io);
@@ -67,13 +84,14 @@ static void epoll_arm(weir__io_handle *handle)
 
     if (wanted == handle->armed || self->descriptor < 0)
         return;
-    err = control(self, operation, handle->descriptor, wanted, handle);
+    err = handle->exclusive ? control_exclusive(self, handle, wanted)
+                            : control(self, operation, handle->descriptor, wanted, handle);
     if (err < 0) {
         weir__io_fail(handle, err);
         return;
     }
     handle->armed = (uint16_t)wanted;
-    handle->slot = 1;
+    handle->slot = wanted != 0 || !handle->exclusive;
 }
 
 /*
@@ -306,6 +324,7 @@ static bool epoll_dispatch(weir__io *io, int64_t until_ns)
 
 const weir__io_type weir__io_epoll = {
     .name = "epoll",
+    .wakes_one = true,
     .size = sizeof(struct epoll),
     .open = epoll_open,
     .close = epoll_close,

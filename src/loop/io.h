@@ -203,8 +203,11 @@ struct weir__io_handle {
                               (close-on-exec); other sockets discard them */
     bool exact_window : 1; /* no read may exceed the window; otherwise up to WEIR__IO_SMALL */
     bool last_send : 1;    /* the current send is the last: the end of the stream follows at once */
-    bool edge : 1;         /* of the backend's type: an event is reported once */
-    uint8_t batch : 7;     /* private to the backend; datagrams: size of the next batch */
+    bool edge : 1;         /* of the backend's type, but for listeners: an event is reported once */
+    uint8_t batch : 7;     /* private to the backend: size of the next batch of datagrams, or the
+                              connections that are expected in a turn */
+    bool exclusive : 1;    /* a listening socket that several loops accept from: a connection wakes
+                              one that waits; set by the owner before it attaches the handle */
     uint8_t reads; /* maximum of accepts, receives or datagrams per turn; the owner may set it */
     uint16_t poll_events; /* events that the owner polls for */
 
@@ -218,6 +221,7 @@ struct weir__io_handle {
     uint8_t full_reads;        /* uring: reads of that turn that filled a buffer of the ring */
     uint8_t uring_mode : 2;    /* uring: how it reads, enum weir__uring_mode */
     bool uring_is_reading : 1; /* uring: something was received: read_complete follows */
+    uint8_t uring_polls : 2;   /* uring: one-shot polls for data so far, see uring_poll.c */
     bool uring_edges : 1; /* uring: one-shot polls complete without a wanted event: use multishot */
     void *undelivered;    /* uring: queue of events not delivered yet */
 };
@@ -246,9 +250,10 @@ typedef struct weir__io_options {
 
 struct weir__io_type {
     const char *name;
-    size_t size; /* of the backend struct, whose first member is the weir__io */
-    bool edge;   /* edge-triggered: an event is reported once, and unread data must be remembered
-                    (readiness.c) */
+    size_t size;    /* of the backend struct, whose first member is the weir__io */
+    bool edge;      /* edge-triggered: an event is reported once, and unread data must be remembered
+                       (readiness.c) */
+    bool wakes_one; /* can wait for `exclusive` handles; others would wake every loop */
 
     /*
      * Any thread, before `begin`. Creates the kernel object but starts nothing. On an error, writes

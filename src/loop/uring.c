@@ -34,8 +34,8 @@
  * cancels all operations at once and queues what they bring.
  *
  * The ring also connects, except Unix sockets. It does not accept: a multishot accept empties the
- * backlog, and connections that nobody serves would wait here, beyond every limit; and of several
- * rings that accept from one socket, the kernel wakes only one.
+ * backlog, and connections that nobody serves would wait here, beyond every limit. Several rings
+ * that accept from one socket poll it in turn (uring_poll.c).
  */
 #include "loop/uring.h"
 
@@ -71,6 +71,10 @@ void weir__uring_arm(weir__io_handle *handle)
 
     if (weir__uring_of(handle->io)->is_draining)
         return;
+    if (wanted == 0 && handle->exclusive && weir__uring_is_in_flight(handle, WEIR__URING_POLL)) {
+        weir__uring_cancel(handle, WEIR__URING_POLL);
+        (void)weir__uring_submit(weir__uring_of(handle->io)); /* no connection wakes it any more */
+    }
     if (wanted != 0 && (handle->wants & WEIR__IO_POLL) != 0) {
         weir__uring_poll_for_owner(handle, handle->poll_events | POLLERR | POLLHUP);
         wanted &= (handle->wants & WEIR__IO_SEND) != 0 ? POLLOUT : 0;
@@ -221,6 +225,7 @@ static int attach(weir__io_handle *handle)
     handle->uring_mode = WEIR__URING_BY_POLL;
     handle->uring_is_reading = false;
     handle->uring_edges = false;
+    handle->uring_polls = 0;
     handle->undelivered = NULL;
     return 0;
 }
@@ -299,6 +304,7 @@ const weir__io_type weir__io_uring = {
     .name = "io_uring",
     .size = sizeof(weir__uring),
     .edge = true,
+    .wakes_one = true,
     .open = weir__uring_open,
     .begin = weir__uring_begin,
     .close = weir__uring_close,

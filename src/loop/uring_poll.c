@@ -12,16 +12,25 @@
  *     for POLLIN, POLLPRI and POLLRDBAND whenever data arrives, and never has the state POLLRDBAND:
  *     so POLLPRI with POLLRDBAND means nothing, and POLLPRI without it means urgent data.
  *   - POLLPRI alone does not wake a poll. POLLRDBAND does.
+ *
+ * One-shot are also
+ *   - the first two polls of a handle for data: a connection for one request then closes with no
+ *     poll in flight, which would have to be cancelled, and the loop to enter the kernel once more;
+ *   - those of listening sockets, so that a turn need not accept until nothing is left. If they are
+ *     exclusive, a connection ends the first of the polls of several rings. The next poll of that
+ *     ring is the last, and a ring that is busy with a connection is not woken for another one.
  */
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
+#include <sys/epoll.h>
 
 #include "base/no_stack_protector.h"
 #include "loop/readiness.h"
 #include "loop/uring.h"
 #include "os/system.h"
 
+#define ONE_SHOT_POLLS 2
 #define URGENT (POLLPRI | POLLRDBAND)
 #define READ_EVENTS (POLLIN | POLLRDHUP | URGENT)
 #define WRITE_EVENTS (POLLOUT | POLLERR | POLLHUP)
@@ -34,6 +43,8 @@ static void start(weir__io_handle *handle, enum weir__uring_op op, unsigned even
 
     if (sqe == NULL)
         return;
+    if (handle->exclusive)
+        events |= EPOLLEXCLUSIVE;
     if (again)
         io_uring_prep_poll_multishot(sqe, handle->descriptor, events);
     else
@@ -41,10 +52,20 @@ static void start(weir__io_handle *handle, enum weir__uring_op op, unsigned even
     handle->armed |= (uint16_t)events;
 }
 
+static bool polls_once(weir__io_handle *handle)
+{
+    if ((handle->wants & WEIR__IO_ACCEPT) != 0)
+        return true;
+    if (handle->uring_polls >= ONE_SHOT_POLLS || handle->uring_edges)
+        return false;
+    handle->uring_polls++;
+    return true;
+}
+
 void weir__uring_poll_readable(weir__io_handle *handle)
 {
     if (!weir__uring_is_in_flight(handle, WEIR__URING_POLL))
-        start(handle, WEIR__URING_POLL, READ_EVENTS, true);
+        start(handle, WEIR__URING_POLL, READ_EVENTS, !polls_once(handle));
     else if ((handle->armed & POLLIN) == 0) /* the owner's, which has stopped polling */
         weir__uring_cancel(handle, WEIR__URING_POLL);
 }

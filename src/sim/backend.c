@@ -7,6 +7,9 @@
  *
  * A descriptor that becomes ready is appended to the list of its backend. It stays there as long as
  * the handle wants what it is ready for.
+ *
+ * Exclusive handles are those of EPOLLEXCLUSIVE: a change wakes the first whose loop sleeps, and
+ * until then those whose loops are busy.
  */
 #include <errno.h>
 #include <poll.h>
@@ -45,16 +48,17 @@ static void wake(weir__sim_io *self)
         weir__sim_wake_fiber(self->waiter);
 }
 
-void weir__sim_io_ready(weir__sim_descriptor *descriptor)
+bool weir__sim_io_ready(weir__sim_descriptor *descriptor)
 {
     weir__sim_io *self = descriptor->io;
 
     if (descriptor->handle->armed == 0 || !weir__list_is_empty(&descriptor->ready_link) ||
         events_of(descriptor) == 0)
-        return;
+        return false;
     weir__list_append(&self->ready, &descriptor->ready_link);
     self->ready_count++;
     wake(self);
+    return descriptor->handle->exclusive && self->waiter != NULL;
 }
 
 void weir__sim_io_wake(weir__sim_io *self)
@@ -102,7 +106,7 @@ static void sim_arm(weir__io_handle *handle)
 
     handle->armed = (uint16_t)weir__sim->seams->wanted(handle);
     if (descriptor != NULL && descriptor->handle == handle)
-        weir__sim_io_ready(descriptor);
+        (void)weir__sim_io_ready(descriptor);
 }
 
 /* ---- the backend ---- */
@@ -196,6 +200,7 @@ static int sim_rebuild(weir__io *io)
 /* The other operations are those of weir__seams.readiness: see weir__sim_backend. */
 static weir__io_type type = {
     .name = "sim",
+    .wakes_one = true,
     .size = sizeof(weir__sim_io),
     .open = sim_open,
     .close = sim_close,

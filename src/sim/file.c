@@ -151,23 +151,28 @@ unsigned weir__sim_descriptor_poll(weir__sim_descriptor *descriptor)
                                : descriptor->file->type->poll(descriptor->file);
 }
 
-static void wake_watches(weir__sim_descriptor *descriptor, unsigned events)
+/* True if an exclusive one has taken the wake-up. */
+static bool wake_watches(weir__sim_descriptor *descriptor, unsigned events, bool is_taken)
 {
     weir_list_foreach (link, &descriptor->watches) {
         weir__sim_watch *watch = WEIR_CONTAINER_OF(link, weir__sim_watch, link);
 
-        watch->fn(watch, events);
+        if (!watch->is_exclusive || !is_taken)
+            is_taken |= watch->fn(watch, events) && watch->is_exclusive;
     }
+    return is_taken;
 }
 
 void weir__sim_file_woken(weir__sim_file *file, unsigned events)
 {
+    bool is_taken = false;
+
     weir_list_foreach (link, &file->descriptors) {
         weir__sim_descriptor *descriptor = WEIR_CONTAINER_OF(link, weir__sim_descriptor, link);
 
-        if (descriptor->handle != NULL)
-            weir__sim_io_ready(descriptor);
-        wake_watches(descriptor, events);
+        if (descriptor->handle != NULL && (!descriptor->handle->exclusive || !is_taken))
+            is_taken |= weir__sim_io_ready(descriptor);
+        is_taken = wake_watches(descriptor, events, is_taken);
     }
 }
 
@@ -179,7 +184,8 @@ void weir__sim_file_changed(weir__sim_file *file)
 void weir__sim_file_short_read(weir__sim_file *file)
 {
     weir_list_foreach (link, &file->descriptors)
-        wake_watches(WEIR_CONTAINER_OF(link, weir__sim_descriptor, link), WEIR__SIM_DATA);
+        (void)wake_watches(WEIR_CONTAINER_OF(link, weir__sim_descriptor, link), WEIR__SIM_DATA,
+                           false);
 }
 
 /* ---- references ---- */
@@ -225,7 +231,7 @@ int weir__sim_file_close(int number)
 
         weir__list_remove(&watch->link);
         watch->descriptor = NULL;
-        watch->fn(watch, 0);
+        (void)watch->fn(watch, 0);
     }
     weir__list_remove(&descriptor->link);
     descriptor->process->descriptors--;

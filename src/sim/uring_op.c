@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 
 #include "sim/uring.h"
 
@@ -74,7 +75,7 @@ static unsigned state_of(const struct op *op)
 }
 
 /* The loop closes a descriptor when no operation uses it any more. */
-static void on_woken(weir__sim_watch *watch, unsigned events)
+static bool on_woken(weir__sim_watch *watch, unsigned events)
 {
     struct op *op = WEIR_CONTAINER_OF(watch, struct op, watch);
     bool is_work = !weir__list_is_empty(&op->work_link);
@@ -85,12 +86,13 @@ static void on_woken(weir__sim_watch *watch, unsigned events)
         op->is_cancelled = true;
     } else if ((events != 0 && (events & op->interest) == 0) ||
                ((events & POLLIN) == 0 && state_of(op) == 0)) {
-        return;
+        return false;
     }
     op->woken = 0; /* after several wakes it looks */
     if (!is_work && weir__sim_kernel_of_world.reports_wakes)
         op->woken = events & op->interest;
     queue(op);
+    return !is_work;
 }
 
 /* ---- polls ---- */
@@ -328,7 +330,8 @@ static void start(weir__sim_uring *ring, const struct io_uring_sqe *sqe)
     switch (sqe->opcode) {
     case IORING_OP_POLL_ADD:
         op->is_multishot = (sqe->len & IORING_POLL_ADD_MULTI) != 0;
-        op->interest = poll_events(sqe);
+        op->interest = poll_events(sqe) & ~EPOLLEXCLUSIVE;
+        op->watch.is_exclusive = (poll_events(sqe) & EPOLLEXCLUSIVE) != 0;
         start_poll(op);
         break;
     case IORING_OP_RECV:

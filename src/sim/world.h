@@ -339,12 +339,15 @@ struct weir__sim_descriptor {
 
 /*
  * An entry in the wait queue of a descriptor. `fn` is called when the descriptor is woken for some
- * events, 0: its state has changed. `descriptor` is NULL then if it closes.
+ * events, 0: its state has changed. `descriptor` is NULL then if it closes. It returns true if it
+ * has something to do, which it did not have before: the other exclusive entries are not called
+ * then.
  */
 struct weir__sim_watch {
     weir__list link;
     weir__sim_descriptor *descriptor;
-    void (*fn)(weir__sim_watch *watch, unsigned events);
+    bool (*fn)(weir__sim_watch *watch, unsigned events);
+    bool is_exclusive;
 };
 
 /* Gives the file a descriptor, which counts for the calling process. Fails with -EMFILE, -ENOMEM.
@@ -392,7 +395,9 @@ void weir__sim_eventfd_set_io(int descriptor, weir__sim_io *io);
 /* ---- the backend ---- */
 
 const weir__io_type *weir__sim_backend(enum weir_io io);
-void weir__sim_io_ready(weir__sim_descriptor *descriptor);  /* if the handle waits for its events */
+
+/* If the handle waits for its events. True if it is exclusive and wakes its loop. */
+bool weir__sim_io_ready(weir__sim_descriptor *descriptor);
 void weir__sim_io_forget(weir__sim_descriptor *descriptor); /* it closes */
 void weir__sim_io_wake(weir__sim_io *io);                   /* by its eventfd */
 

@@ -10,20 +10,30 @@
  * clients would wait. So the listener keeps a spare descriptor: it closes that for a moment,
  * accepts the waiting clients, and closes them. Then it pauses.
  *
+ * Several loops accept from one socket by a listener each, with a duplicate of its descriptor.
+ * Their handles are exclusive: a connection wakes one of the loops that wait. If that one stops
+ * accepting before it has accepted the connection, no other loop would know of it: so it reports
+ * what it leaves (weir__listener_set_left), and the others look. The file of a Unix socket belongs
+ * to the first of the listeners, which was bound. A listener that is alone is not exclusive: its
+ * socket may be that of other processes, and one that was stopped would take its wake-ups.
+ *
  * A socket that the backend has lost, because it was rebuilt or could not watch it, is detached,
  * and attached again after a delay: one failure does not end a server.
  */
 #include "transport/listener.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <sys/eventfd.h>
 
 #include <weir/error.h>
+#include <weir/transport.h>
 
 #include "base/log.h"
 #include "base/log_limit.h"
 #include "channel/channel_stats.h"
 #include "loop/loop.h"
+#include "loop/readiness.h"
 #include "os/descriptor.h"
 #include "os/system.h"
 #include "transport/socket.h"
@@ -110,6 +120,19 @@ static const char *place_of(const weir__listener *listener, char *buffer, size_t
     if (weir__socket_local_address(listener->handle.descriptor, &local) < 0)
         return "-";
     return weir_address_format(&local, buffer, size);
+}
+
+/* Connections that wait now may have woken no other listener; later ones do not wake this one. */
+static void stop_accepting(weir__listener *listener)
+{
+    struct pollfd poll = {.fd = listener->handle.descriptor, .events = POLLIN};
+
+    if (!weir__io_is_attached(&listener->handle))
+        return;
+    weir__io_accept_stop(&listener->handle);
+    if (listener->left != NULL && listener->reads &&
+        weir__sys.ppoll(&poll, 1, &(struct timespec){0}, NULL) > 0)
+        listener->left(listener->left_arg);
 }
 
 static void accept_failed(weir__listener *listener, int err)
@@ -231,6 +254,39 @@ int weir__listener_create(const weir__transport *transport, const weir__transpor
     return 0;
 }
 
+bool weir__listener_can_share(const weir_channel *channel)
+{
+    return channel->transport->attach == weir__listener_attach;
+}
+
+int weir__listener_create_sharing(weir_channel *first, const weir_channel_options *options,
+                                  const weir_channel_options *child_options,
+                                  weir_channel **ret_channel)
+{
+    int err = weir__listener_create(first->transport, listener_of(first)->child, options,
+                                    child_options, ret_channel);
+
+    if (err < 0)
+        return err;
+    listener_of(first)->handle.exclusive = true;
+    listener_of(*ret_channel)->handle.exclusive = true;
+    return 0;
+}
+
+/* The options of the socket were set when it was bound. */
+int weir__listener_share(weir_channel *channel, weir_channel *first)
+{
+    weir__listener *listener = listener_of(channel);
+    int descriptor, err = weir_channel_duplicate_descriptor(first, &descriptor);
+
+    if (err < 0)
+        return err;
+    listener->handle.descriptor = descriptor;
+    listener->listens = true;
+    open_reserve(listener);
+    return 0;
+}
+
 int weir__listener_configure(weir_channel *channel)
 {
     listener_of(channel)->handle.reads = weir__reads_per_turn(weir__channel_options(channel));
@@ -260,6 +316,7 @@ bool weir__listener_detach(weir_channel *channel)
     listener->lost = false;
     if (listener->handle.io == NULL)
         return true;
+    stop_accepting(listener);
     weir__io_detach(&listener->handle);
     return false;
 }
@@ -289,6 +346,7 @@ bool weir__listener_close(weir_channel *channel)
     listener->lost = false;
     listener->listens = false;
     if (listener->handle.io != NULL) {
+        stop_accepting(listener);
         weir__io_close(&listener->handle);
         return false;
     }
@@ -416,7 +474,41 @@ void weir__listener_read_stop(weir_channel *channel)
 {
     weir__listener *listener = listener_of(channel);
 
+    stop_accepting(listener);
     listener->reads = false;
-    if (weir__io_is_attached(&listener->handle))
-        weir__io_accept_stop(&listener->handle);
+}
+
+/* ---- what waits ---- */
+
+void weir__listener_set_left(weir_channel *channel, weir__listener_left_fn *left, void *arg)
+{
+    listener_of(channel)->left = left;
+    listener_of(channel)->left_arg = arg;
+}
+
+void weir__listener_look(weir_channel *channel)
+{
+    weir__listener *listener = listener_of(channel);
+
+    if (listener->reads && weir__io_is_attached(&listener->handle) &&
+        !weir__backoff_is_running(&listener->backoff))
+        weir__io_set_pending(&listener->handle, WEIR__IO_PENDING_READ);
+}
+
+void weir__listener_accept_waiting(weir_channel *channel)
+{
+    weir__listener *listener = listener_of(channel);
+    int left = weir__channel_options(channel)->backlog, descriptor;
+
+    if (!listener->reads || !weir__io_is_attached(&listener->handle))
+        return;
+    while (left-- > 0) {
+        descriptor = weir__sys.accept4(listener->handle.descriptor, NULL, NULL,
+                                       SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (descriptor >= 0)
+            adopt(listener, descriptor);
+        else if (!weir__readiness_is_connection_error(-errno))
+            break;
+    }
+    weir__channel_read_complete(channel);
 }

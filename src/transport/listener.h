@@ -10,6 +10,8 @@
 #include "transport/backoff.h"
 #include "transport/unix_path.h"
 
+typedef void weir__listener_left_fn(void *arg);
+
 typedef struct weir__listener {
     weir_channel channel;
     weir__io_handle handle; /* descriptor -1 = not bound yet */
@@ -19,15 +21,38 @@ typedef struct weir__listener {
     _Atomic bool leaves_file;
     int reserve; /* a spare descriptor, for when there are no others; -1 = none */
     bool listens;
-    bool lost;             /* the backend is about to detach the socket */
-    bool reads;            /* the channel reads */
-    bool once;             /* only one of them */
-    weir__backoff backoff; /* after an accept that failed */
+    bool lost;                    /* the backend is about to detach the socket */
+    bool reads;                   /* the channel reads */
+    bool once;                    /* only one of them */
+    weir__backoff backoff;        /* after an accept that failed */
+    weir__listener_left_fn *left; /* see weir__listener_set_left; NULL = none */
+    void *left_arg;
 } weir__listener;
 
 int weir__listener_create(const weir__transport *transport, const weir__transport *child,
                           const weir_channel_options *options,
                           const weir_channel_options *child_options, weir_channel **ret_channel);
+
+/*
+ * Several loops accept from one socket: `first` is bound, or has adopted it, and a listener for
+ * each of the other loops shares it. All are created before the first one is registered; `share`
+ * gives a listener the socket, before it is registered. False if the transport cannot share.
+ */
+bool weir__listener_can_share(const weir_channel *channel);
+int weir__listener_create_sharing(weir_channel *first, const weir_channel_options *options,
+                                  const weir_channel_options *child_options,
+                                  weir_channel **ret_channel);
+int weir__listener_share(weir_channel *channel, weir_channel *first);
+
+/*
+ * Before the registration: `left` is called on the listener's loop when it has stopped accepting,
+ * and connections wait that may have woken no other listener of the socket; these have to look.
+ */
+void weir__listener_set_left(weir_channel *channel, weir__listener_left_fn *left, void *arg);
+void weir__listener_look(weir_channel *channel); /* on its loop */
+
+/* On its loop: accepts the connections that wait now, as many as the backlog has room for. */
+void weir__listener_accept_waiting(weir_channel *channel);
 
 /* Any thread: close does not remove the file. */
 void weir__listener_disable_unlink(weir_channel *channel);

@@ -363,6 +363,7 @@ static struct peer *open_polled(struct driver *driver)
     struct peer *peer = peer_open_pair(driver, PAIR_UNIX);
 
     peer->handle->exact_window = true; /* by poll */
+    peer->handle->uring_polls = 3;     /* by a multishot one, as after its first reads */
     peer_receive_start(peer, false);
     return peer;
 }

@@ -306,7 +306,7 @@ static void draw(struct restarts *self, weir_sim *sim)
     self->threads = 1 + (unsigned)weir_sim_random(sim, 3);
     self->has_boss = weir_sim_random(sim, 2) == 0;
     self->acceptors =
-        !self->has_boss && !self->is_local && weir_sim_random(sim, 2) == 0 ? (int)self->threads : 1;
+        !self->has_boss && !self->is_local && weir_sim_random(sim, 2) == 0 ? (int)self->threads : 0;
     self->probation_ns = weir_ms(5 + (int64_t)weir_sim_random(sim, 100));
     for (unsigned i = 0; i < LOAD_SERVERS_MAX; i++)
         self->servers[i] = (struct load_server){.load = load, .number = i};
