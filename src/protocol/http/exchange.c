@@ -313,9 +313,9 @@ static bool become_user(weir_http_exchange *exchange)
 {
     uint32_t users = atomic_load_explicit(&exchange->users, memory_order_relaxed);
 
-    while (users > 0 && !atomic_compare_exchange_weak_explicit(
-                            &exchange->users, &users, users + 1, memory_order_relaxed,
-                            memory_order_relaxed))
+    while (users > 0 &&
+           !atomic_compare_exchange_weak_explicit(&exchange->users, &users, users + 1,
+                                                  memory_order_relaxed, memory_order_relaxed))
         ;
     return users > 0;
 }

@@ -287,7 +287,7 @@ static void post(weir_http_exchange *exchange, struct posted_op *posted, const s
     posted->bytes = op->kind == OP_WRITE ? (int64_t)weir_msg_size(op->msg) : 0;
     if (op->done != NULL)
         (void)weir_promise_retain(op->done);
-    /* Relaxed: the loop subtracts it after the mailbox has passed the operation on. */
+    /* Relaxed: the loop subtracts them after the mailbox has passed the operation on. */
     atomic_fetch_add_explicit(&exchange->posted_bytes, posted->bytes, memory_order_relaxed);
     weir__mailbox_post(&exchange->to_loop, &posted->mail);
 }

@@ -339,17 +339,20 @@ static void on_content(weir_http_exchange *exchange, weir_msg *msg, int err, voi
 {
     struct forwarding *f = user_data;
     bool has_piece = msg != NULL;
+    int written = 0;
 
     enter(f);
     f->content = TAKEN;
     if (f->call == NULL)
         weir_msg_release(msg);
     else if (msg != NULL)
-        (void)weir_http_call_write(f->call, msg, NULL);
+        written = weir_http_call_write(f->call, msg, NULL);
     else if (err == 0)
-        (void)weir_http_call_end(f->call, NULL);
+        written = weir_http_call_end(f->call, NULL);
     else if (err != WEIR_ECANCELED) /* the client is gone, or has sent too much */
         on_lost(exchange, f);
+    if (written < 0)
+        cancel(f, written);
     if (has_piece && wants_content(f))
         read_content(f);
     leave(f);

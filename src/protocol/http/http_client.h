@@ -236,10 +236,10 @@ enum weir__http_call_events {
 /* Flags of its mailbox, which are handled in this order. */
 enum weir__http_call_flag {
     WEIR__HTTP_CALL_START = 1 << 0,
-    WEIR__HTTP_CALL_CANCEL = 1 << 1,
-    WEIR__HTTP_CALL_READ = 1 << 2,     /* the application demands the next piece */
-    WEIR__HTTP_CALL_WRITABLE = 1 << 3, /* an event that has waited for weir_http_client_send */
-    WEIR__HTTP_CALL_END = 1 << 4,      /* likewise */
+    WEIR__HTTP_CALL_END = 1 << 1, /* an event that has waited for weir_http_client_send */
+    WEIR__HTTP_CALL_CANCEL = 1 << 2,
+    WEIR__HTTP_CALL_READ = 1 << 3,     /* the application demands the next piece */
+    WEIR__HTTP_CALL_WRITABLE = 1 << 4, /* as END */
 };
 
 struct weir_http_call {
