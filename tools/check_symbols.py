@@ -10,8 +10,10 @@ import source
 # All that libweir-sim and libweir-http need beside the public functions.
 PRIVATE = {
     "weir__seams_get",
+    "weir__mailbox_hold",
     "weir__mailbox_init",
     "weir__mailbox_post",
+    "weir__mailbox_resume",
     "weir__mailbox_set",
 }
 

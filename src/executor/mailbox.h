@@ -105,8 +105,8 @@ void weir__mailbox_toggle(weir__mailbox *box, uint32_t flag, uint32_t opposite);
 
 /* Any thread: keeps an empty mailbox from running until weir__mailbox_resume. False if it is not
  * empty: then there is nothing to resume. */
-bool weir__mailbox_hold(weir__mailbox *box);
-void weir__mailbox_resume(weir__mailbox *box);
+WEIR_API bool weir__mailbox_hold(weir__mailbox *box);
+WEIR_API void weir__mailbox_resume(weir__mailbox *box);
 
 /*
  * Any thread: true if nothing is in the mailbox, and nothing of it runs. A call on the executor

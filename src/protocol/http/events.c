@@ -3,18 +3,18 @@
  * Streams of server-sent events.
  *
  *      any thread           the connection's loop
- *      send -> pending ->   task: writes what is pending, as one message, if the channel is
+ *      send -> pending ->   mailbox: writes what is pending, as one message, if the channel is
  *                           writable; otherwise the handler does it when it is
  *
- * A mutex guards the queue and the phase. All that touches the response runs on the loop: in a
- * task, which is queued at most once, and in a handler, which is in the pipeline as long as the
- * stream is open. It sees changes of the writability, the end of the connection, and a drain, which
- * ends the stream; `finish` removes it and calls `closed`. It is the first handler, because a codec
- * keeps the end of the input to itself until it has written the response.
+ * A mutex guards the queue and the phase. All that touches the response runs on the loop: by the
+ * mailbox, and in a handler, which is in the pipeline as long as the stream is open. It sees
+ * changes of the writability, the end of the connection, and a drain, which ends the stream;
+ * `finish` removes it and calls `closed`. It is the first handler, because a codec keeps the end of
+ * the input to itself until it has written the response.
  *
  * References. `users` counts those of the application; the last one closes the stream. `refs`
- * counts the memory: one for all users, one until the stream has finished, one for the queued task,
- * and one of the handler.
+ * counts the memory: one for all users, one until the stream has finished, one while something is
+ * in the mailbox, and one of the handler.
  */
 #include <weir/http_events.h>
 
@@ -30,12 +30,14 @@
 
 #include "base/options.h"
 #include "base/refcount.h"
+#include "executor/mailbox.h"
 #include "os/mutex.h"
 #include "protocol/http/event_text.h"
-#include "protocol/http/post.h"
 
 #define HEARTBEAT_NS weir_seconds(15)
 #define MAX_QUEUED ((size_t)1 << 20)
+
+#define ADVANCE 1u /* the flag of the mailbox */
 
 enum phase {
     OPEN,
@@ -51,13 +53,12 @@ struct weir_http_events {
     weir_http_exchange *exchange; /* retained until the stream has finished */
     weir_executor *loop;          /* retained */
     weir_http_events_options options;
-    weir_task task;
+    weir__mailbox box;
 
     weir__mutex mutex; /* guards these: */
     weir_buf *pending; /* NULL = nothing */
     enum phase phase;
-    bool is_scheduled; /* the task is queued */
-    bool is_waiting;   /* the channel is not writable: the handler continues */
+    bool is_waiting; /* the channel is not writable: the handler continues */
 
     /* On the loop. */
     weir_ctx *ctx;  /* of the handler; NULL before and after */
@@ -96,54 +97,17 @@ void weir_http_events_release(weir_http_events *events)
     }
 }
 
-/* ---- scheduling ---- */
-
-static void run(void *arg, int status);
-
-/* On the global executor: the loop's queue was full. */
-static void post_again(void *arg, int status);
-
-static void post(weir_http_events *events)
-{
-    int err;
-
-    weir_task_init(&events->task, run, events);
-    err = weir__http_post(events->loop, &events->task);
-    if (err == WEIR_EFULL) {
-        weir_task_init(&events->task, post_again, events);
-        err = weir_execute_task(weir_executor_global(), &events->task);
-    }
-    if (err)
-        run(events, err); /* the loop has ended, and the connection */
-}
-
-static void post_again(void *arg, int status)
-{
-    (void)status;
-    post(arg);
-}
-
-/* With the mutex locked. True if the caller is to post the task when it has unlocked. */
-static bool schedule(weir_http_events *events)
-{
-    if (events->is_scheduled || events->phase == CLOSED)
-        return false;
-    events->is_scheduled = true;
-    weir__refs_retain(&events->refs);
-    return true;
-}
-
 void weir_http_events_close(weir_http_events *events)
 {
-    bool posts;
+    bool is_due;
 
     weir__mutex_lock(&events->mutex);
+    is_due = events->phase != CLOSED;
     if (events->phase == OPEN)
         events->phase = ENDING;
-    posts = schedule(events);
     weir__mutex_unlock(&events->mutex);
-    if (posts)
-        post(events);
+    if (is_due)
+        weir__mailbox_set(&events->box, ADVANCE);
 }
 
 /* ---- on the loop ---- */
@@ -334,25 +298,52 @@ static int begin(weir_http_events *events)
     return weir_pipeline_add_first(weir_channel_pipeline(channel), &handler, &events);
 }
 
-/* On the loop, or instead of it if it has ended. */
-static void run(void *arg, int status)
-{
-    weir_http_events *events = arg;
-    int err = status ? WEIR_ECLOSED : 0;
+/* ---- the mailbox ---- */
 
-    weir__mutex_lock(&events->mutex);
-    events->is_scheduled = false;
-    weir__mutex_unlock(&events->mutex);
+static weir_http_events *events_of(const weir__mailbox *box)
+{
+    return WEIR_CONTAINER_OF((uintptr_t)box, weir_http_events, box);
+}
+
+static weir_executor *loop_of(const weir__mailbox *box)
+{
+    return events_of(box)->loop;
+}
+
+static void retain_owner(weir__mailbox *box)
+{
+    weir__refs_retain(&events_of(box)->refs);
+}
+
+static void release_owner(weir__mailbox *box)
+{
+    release_ref(events_of(box));
+}
+
+/* On the loop, or instead of it if it has ended. */
+static void run(weir__mailbox *box, uint32_t flags, int status)
+{
+    weir_http_events *events = events_of(box);
+    int err = status < 0 ? WEIR_ECLOSED : 0;
+
+    (void)flags;
+    if (events->exchange == NULL)
+        return;
     if (!err && !events->has_begun)
         err = begin(events);
-    if (events->exchange != NULL) {
-        if (err)
-            finish(events, err);
-        else
-            advance(events);
-    }
-    release_ref(events);
+    if (err)
+        finish(events, err);
+    else
+        advance(events);
 }
+
+static const weir__mailbox_type mailbox_type = {
+    .name = "http",
+    .executor = loop_of,
+    .retain = retain_owner,
+    .release = release_owner,
+    .run = run,
+};
 
 /* ---- sending ---- */
 
@@ -378,7 +369,7 @@ static int queue(weir_http_events *events, const weir_http_event *event)
 int weir_http_events_send(weir_http_events *events, const weir_http_event *caller_event)
 {
     weir_http_event event;
-    bool posts;
+    bool is_due;
     int err = weir__options_read(&event, sizeof(event), caller_event);
 
     if (!err)
@@ -387,11 +378,10 @@ int weir_http_events_send(weir_http_events *events, const weir_http_event *calle
         return err;
     weir__mutex_lock(&events->mutex);
     err = events->phase != OPEN ? WEIR_ECLOSED : queue(events, &event);
-    posts =
-        err != WEIR_ECLOSED && (!events->is_waiting || events->phase == FULL) && schedule(events);
+    is_due = err != WEIR_ECLOSED && (!events->is_waiting || events->phase == FULL);
     weir__mutex_unlock(&events->mutex);
-    if (posts)
-        post(events);
+    if (is_due)
+        weir__mailbox_set(&events->box, ADVANCE);
     return err;
 }
 
@@ -451,6 +441,7 @@ static int create(weir_http_exchange *exchange, const weir_http_events_options *
     weir__refs_init(&events->refs); /* of all users together */
     atomic_init(&events->users, 1);
     weir__mutex_init(&events->mutex);
+    weir__mailbox_init(&events->box, &mailbox_type);
     events->loop =
         weir_executor_retain(weir_channel_executor(weir_http_exchange_channel(exchange)));
     *ret_events = events;
@@ -516,10 +507,7 @@ int weir_http_events_begin(weir_http_exchange *exchange,
     }
     events->exchange = weir_http_exchange_retain(exchange);
     weir__refs_retain(&events->refs); /* until it has finished */
-    weir__mutex_lock(&events->mutex);
-    (void)schedule(events);
-    weir__mutex_unlock(&events->mutex);
-    post(events);
+    weir__mailbox_set(&events->box, ADVANCE);
     *ret_events = events;
     return 0;
 }

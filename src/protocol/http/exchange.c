@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lifecycle and accessors of exchanges.
+ * Exchanges: their lifecycle, calls between the loop and other threads, accessors.
  */
 #include "protocol/http/exchange.h"
 
@@ -15,6 +15,10 @@
 #include "base/refcount.h"
 #include "protocol/http/blocking_routes.h"
 #include "protocol/http/client_address.h"
+
+static const weir__mailbox_type loop_calls, handler_events;
+
+static void call_loop(weir_http_exchange *exchange, uint32_t call);
 
 /* ---- lifecycle ---- */
 
@@ -38,8 +42,9 @@ int weir__http_exchange_create(struct weir__exchange_connection *connection,
         }
         exchange = (weir_http_exchange *)(void *)weir_buf_space(block);
     }
-    weir__http_clear(exchange, offsetof(weir_http_exchange, events));
-    atomic_init(&exchange->state, 1);
+    weir__http_clear(exchange, offsetof(weir_http_exchange, to_loop));
+    atomic_init(&exchange->users, 1);
+    atomic_init(&exchange->refs.count, 2); /* the users, the connection */
     exchange->connection = connection;
     exchange->ctx = connection->ctx;
     exchange->loop = weir_ctx_executor(connection->ctx);
@@ -61,12 +66,14 @@ uint8_t *weir__http_exchange_extra(weir_http_exchange *exchange)
 
 void weir__http_exchange_share(weir_http_exchange *exchange)
 {
-    size_t begin = offsetof(weir_http_exchange, events);
-
     if (exchange->is_shared)
         return;
     assert(weir_in_executor(exchange->loop));
-    memset((char *)exchange + begin, 0, offsetof(weir_http_exchange, values) - begin);
+    weir__mailbox_init(&exchange->to_loop, &loop_calls);
+    weir__mailbox_init(&exchange->to_handler, &handler_events);
+    weir__mutex_init(&exchange->mutex);
+    atomic_init(&exchange->piece, NULL);
+    exchange->on_lost = exchange->on_writable = (struct weir__exchange_callback){NULL, NULL};
     (void)weir_ctx_retain(exchange->ctx);
     (void)weir_http_router_retain(exchange->router);
     exchange->is_shared = true;
@@ -79,9 +86,6 @@ static void free_exchange(weir_http_exchange *exchange)
     struct weir__exchange_text *text;
 
     assert(exchange->connection == NULL);
-#ifndef NDEBUG
-    atomic_store_explicit(&exchange->state, 0, memory_order_relaxed); /* for assert_is_held */
-#endif
     while ((text = exchange->decoded) != NULL) {
         exchange->decoded = text->next;
         weir_memory_free(text);
@@ -92,8 +96,8 @@ static void free_exchange(weir_http_exchange *exchange)
         weir_msg_release(weir_http_end_msg(exchange->end));
     if (exchange->is_shared) {
         weir_msg_release(atomic_load_explicit(&exchange->piece, memory_order_relaxed));
-        weir__exchange_callback_slot_deinit(&exchange->on_lost);
-        weir__exchange_callback_slot_deinit(&exchange->on_writable);
+        weir__mutex_deinit(&exchange->mutex);
+        weir_executor_release(exchange->executor);
         weir_http_router_release(exchange->router);
         weir_ctx_release(exchange->ctx);
     }
@@ -101,43 +105,29 @@ static void free_exchange(weir_http_exchange *exchange)
     weir_msg_release(weir_http_request_msg(request));
 }
 
-/* True if only the loop knows the exchange. Relaxed: its last user's release was acquired by the
- * task that it scheduled, or by `settle`. */
-static bool is_unused(const weir_http_exchange *exchange)
+/* "exchange" in src/base/refcount.h */
+static bool is_last_release(weir_http_exchange *exchange)
 {
-    return (atomic_load_explicit(&exchange->state, memory_order_relaxed) &
-            (WEIR__EXCHANGE_USERS | WEIR__EXCHANGE_SCHEDULED)) == 0;
+    uint32_t count = atomic_load_explicit(&exchange->refs.count, memory_order_relaxed);
+
+    if (exchange->is_shared)
+        return weir__refs_release(&exchange->refs);
+    atomic_store_explicit(&exchange->refs.count, count - 1, memory_order_relaxed);
+    return count == 1;
+}
+
+WEIR__NO_STACK_PROTECTOR
+void weir__http_exchange_release_memory(weir_http_exchange *exchange)
+{
+    if (is_last_release(exchange))
+        free_exchange(exchange);
 }
 
 void weir__http_exchange_detach(weir_http_exchange *exchange)
 {
     exchange->connection->exchange = NULL;
     exchange->connection = NULL;
-    if (is_unused(exchange))
-        free_exchange(exchange);
-}
-
-WEIR__NO_STACK_PROTECTOR
-void weir__http_exchange_settle(weir_http_exchange *exchange)
-{
-    uint32_t state = atomic_load_explicit(&exchange->state, memory_order_acquire);
-
-    for (;;) {
-        if ((state & WEIR__EXCHANGE_USERS) == 1 && exchange->use != WEIR__EXCHANGE_DROPPED) {
-            exchange->use = WEIR__EXCHANGE_DROPPED;
-            weir__http_exchange_give_up(exchange);
-            state = atomic_load_explicit(&exchange->state, memory_order_acquire);
-        } else if (!exchange->is_shared) { /* "exchange" in src/base/refcount.h */
-            atomic_store_explicit(&exchange->state, state - 1, memory_order_relaxed);
-            break;
-        } else if (atomic_compare_exchange_weak_explicit(&exchange->state, &state, state - 1,
-                                                         memory_order_acq_rel,
-                                                         memory_order_acquire)) {
-            break;
-        }
-    }
-    if (exchange->connection == NULL && is_unused(exchange))
-        free_exchange(exchange);
+    weir__http_exchange_release_memory(exchange);
 }
 
 /* In Debug builds: the exchange whose handler runs on this thread. */
@@ -165,8 +155,7 @@ void weir__http_exchange_run(weir_http_exchange *exchange)
 static void assert_is_held(const weir_http_exchange *exchange)
 {
 #ifndef NDEBUG
-    uint32_t users =
-        atomic_load_explicit(&exchange->state, memory_order_relaxed) & WEIR__EXCHANGE_USERS;
+    uint32_t users = atomic_load_explicit(&exchange->users, memory_order_relaxed);
 
     WEIR__ASSERT_HELD(users > 0, "weir_http_exchange_release: released more often than retained");
     WEIR__ASSERT_HELD(users > 1 || exchange != running,
@@ -182,37 +171,256 @@ weir_http_exchange *weir_http_exchange_retain(weir_http_exchange *exchange)
 
     weir__http_exchange_share(exchange); /* the first time: on the loop, in the handler */
     /* Relaxed: passing the pointer to the new holder orders the rest. */
-    before = atomic_fetch_add_explicit(&exchange->state, 1, memory_order_relaxed);
-    assert((before & WEIR__EXCHANGE_USERS) > 0);
+    before = atomic_fetch_add_explicit(&exchange->users, 1, memory_order_relaxed);
+    assert(before > 0);
     (void)before;
     return exchange;
 }
 
+/* On the loop: no users are left. */
+static void drop(weir_http_exchange *exchange)
+{
+    exchange->use = WEIR__EXCHANGE_DROPPED;
+    if (exchange->connection != NULL)
+        weir__http_exchange_give_up(exchange);
+    weir__http_exchange_release_memory(exchange);
+}
+
+WEIR__NO_STACK_PROTECTOR
 void weir_http_exchange_release(weir_http_exchange *exchange)
 {
-    uint32_t state, next;
-
     if (exchange == NULL)
         return;
     assert_is_held(exchange);
-    if (!exchange->is_shared || weir_in_executor(exchange->loop)) {
-        if (exchange->is_shared || exchange->connection != NULL ||
-            atomic_load_explicit(&exchange->state, memory_order_relaxed) != 1)
-            weir__http_exchange_settle(exchange);
-        else
-            free_exchange(exchange); /* it was answered, and nobody else knows it */
-        return;
+    if (!exchange->is_shared) { /* "exchange" in src/base/refcount.h */
+        atomic_store_explicit(&exchange->users, 0, memory_order_relaxed);
+        drop(exchange);
+    } else if (atomic_fetch_sub_explicit(&exchange->users, 1, memory_order_acq_rel) == 1) {
+        call_loop(exchange, WEIR__EXCHANGE_RELEASED);
     }
-    state = atomic_load_explicit(&exchange->state, memory_order_relaxed);
-    do {
-        assert((state & WEIR__EXCHANGE_USERS) > 0);
-        next = state - 1;
-        if ((next & WEIR__EXCHANGE_USERS) == 0)
-            next |= WEIR__EXCHANGE_RELEASED | WEIR__EXCHANGE_SCHEDULED;
-    } while (!atomic_compare_exchange_weak_explicit(&exchange->state, &state, next,
-                                                    memory_order_acq_rel, memory_order_relaxed));
-    if ((next & WEIR__EXCHANGE_SCHEDULED) && !(state & WEIR__EXCHANGE_SCHEDULED))
-        weir__http_exchange_post(exchange);
+}
+
+/* ---- calls from any thread to the loop ---- */
+
+static void run_on_loop(weir_http_exchange *exchange, uint32_t calls)
+{
+    if (calls & WEIR__EXCHANGE_READ)
+        weir__http_content_read(exchange);
+    if (calls & WEIR__EXCHANGE_CHECK)
+        weir__http_exchange_check(exchange);
+    if (calls & WEIR__EXCHANGE_RELEASED)
+        drop(exchange);
+}
+
+static void call_loop(weir_http_exchange *exchange, uint32_t call)
+{
+    if (weir__http_exchange_is_direct(exchange))
+        run_on_loop(exchange, call);
+    else
+        weir__mailbox_set(&exchange->to_loop, call);
+}
+
+static weir_http_exchange *of_loop(const weir__mailbox *box)
+{
+    return WEIR_CONTAINER_OF((uintptr_t)box, weir_http_exchange, to_loop);
+}
+
+static void on_calls(weir__mailbox *box, uint32_t calls, int status)
+{
+    (void)status; /* if the loop has ended, the exchange is detached */
+    run_on_loop(of_loop(box), calls);
+}
+
+static weir_executor *loop_of(const weir__mailbox *box)
+{
+    return of_loop(box)->loop;
+}
+
+static void retain_for_loop(weir__mailbox *box)
+{
+    weir__refs_retain(&of_loop(box)->refs);
+}
+
+static void release_for_loop(weir__mailbox *box)
+{
+    weir__http_exchange_release_memory(of_loop(box));
+}
+
+static const weir__mailbox_type loop_calls = {
+    .name = "http",
+    .executor = loop_of,
+    .retain = retain_for_loop,
+    .release = release_for_loop,
+    .run = on_calls,
+};
+
+/* ---- one-shot callbacks ---- */
+
+static void set_callback(weir_http_exchange *exchange, struct weir__exchange_callback *callback,
+                         weir_http_exchange_fn *fn, void *user_data)
+{
+    weir__mutex_lock(&exchange->mutex);
+    *callback = (struct weir__exchange_callback){fn, user_data};
+    weir__mutex_unlock(&exchange->mutex);
+    if (fn != NULL)
+        call_loop(exchange, WEIR__EXCHANGE_CHECK);
+}
+
+static void call_callback(weir_http_exchange *exchange, struct weir__exchange_callback *callback)
+{
+    struct weir__exchange_callback taken;
+
+    weir__mutex_lock(&exchange->mutex);
+    taken = *callback;
+    callback->fn = NULL;
+    weir__mutex_unlock(&exchange->mutex);
+    if (taken.fn != NULL)
+        taken.fn(exchange, taken.user_data);
+}
+
+void weir_http_exchange_on_lost(weir_http_exchange *exchange, weir_http_exchange_fn *fn,
+                                void *user_data)
+{
+    weir__http_exchange_share(exchange); /* the first time on the loop, as retain */
+    set_callback(exchange, &exchange->on_lost, fn, user_data);
+}
+
+void weir_http_exchange_on_writable(weir_http_exchange *exchange, weir_http_exchange_fn *fn,
+                                    void *user_data)
+{
+    weir__http_exchange_share(exchange);
+    set_callback(exchange, &exchange->on_writable, fn, user_data);
+}
+
+void weir__http_exchange_check(weir_http_exchange *exchange)
+{
+    bool is_over = exchange->connection == NULL;
+    uint32_t events = 0;
+
+    weir__mutex_lock(&exchange->mutex);
+    if (exchange->on_writable.fn != NULL &&
+        (is_over || exchange->has_ended_response || weir__http_exchange_has_room(exchange)))
+        events |= WEIR__EXCHANGE_EVENT_WRITABLE;
+    if (exchange->on_lost.fn != NULL && is_over && !exchange->has_ended_response)
+        events |= WEIR__EXCHANGE_EVENT_LOST;
+    weir__mutex_unlock(&exchange->mutex);
+    if (events != 0)
+        weir__http_exchange_signal(exchange, events);
+}
+
+/* ---- events to the handler's thread ---- */
+
+/* Becomes a user while callbacks run, if there is one: otherwise their data may be gone. */
+static bool become_user(weir_http_exchange *exchange)
+{
+    uint32_t users = atomic_load_explicit(&exchange->users, memory_order_relaxed);
+
+    while (users > 0 &&
+           !atomic_compare_exchange_weak_explicit(&exchange->users, &users, users + 1,
+                                                  memory_order_relaxed, memory_order_relaxed))
+        ;
+    return users > 0;
+}
+
+static void deliver(weir_http_exchange *exchange, enum weir__exchange_event event)
+{
+    switch (event) {
+    case WEIR__EXCHANGE_EVENT_PIECE:
+        if (exchange->content_fn != NULL)
+            exchange->content_fn(
+                exchange, atomic_exchange_explicit(&exchange->piece, NULL, memory_order_acq_rel), 0,
+                exchange->content_user_data);
+        break;
+    case WEIR__EXCHANGE_EVENT_LAST:
+        if (exchange->content_fn != NULL)
+            exchange->content_fn(exchange, NULL, exchange->content_err,
+                                 exchange->content_user_data);
+        break;
+    case WEIR__EXCHANGE_EVENT_WRITABLE:
+        call_callback(exchange, &exchange->on_writable);
+        break;
+    case WEIR__EXCHANGE_EVENT_LOST:
+        call_callback(exchange, &exchange->on_lost);
+        break;
+    }
+}
+
+static weir_http_exchange *of_handler(const weir__mailbox *box)
+{
+    return WEIR_CONTAINER_OF((uintptr_t)box, weir_http_exchange, to_handler);
+}
+
+/* Callbacks are called even if the executor has ended: they free what is theirs. */
+static void on_events(weir__mailbox *box, uint32_t events, int status)
+{
+    weir_http_exchange *exchange = of_handler(box);
+
+    (void)status;
+    for (uint32_t event = 1; event <= events; event <<= 1) {
+        if (!(events & event) || !become_user(exchange))
+            continue;
+        deliver(exchange, event);
+        weir_http_exchange_release(exchange);
+    }
+}
+
+static weir_executor *handler_of(const weir__mailbox *box)
+{
+    const weir_http_exchange *exchange = of_handler(box);
+
+    return exchange->executor != NULL ? exchange->executor : exchange->loop;
+}
+
+static void retain_for_handler(weir__mailbox *box)
+{
+    weir__refs_retain(&of_handler(box)->refs);
+}
+
+static void release_for_handler(weir__mailbox *box)
+{
+    weir__http_exchange_release_memory(of_handler(box));
+}
+
+static const weir__mailbox_type handler_events = {
+    .name = "http",
+    .executor = handler_of,
+    .retain = retain_for_handler,
+    .release = release_for_handler,
+    .run = on_events,
+};
+
+void weir__http_exchange_signal(weir_http_exchange *exchange, uint32_t events)
+{
+    if (exchange->is_shared && exchange->use != WEIR__EXCHANGE_DROPPED)
+        weir__mailbox_set(&exchange->to_handler, events);
+}
+
+/* Even if the executor has ended: the handler answers. */
+static void on_run(void *arg, int status)
+{
+    weir_http_exchange *exchange = arg;
+
+    (void)status;
+    weir__http_exchange_run(exchange);
+    weir__mailbox_resume(&exchange->to_handler);
+}
+
+/* A task of the group, whose bound limits how many handlers wait. Events come after it. */
+int weir__http_exchange_dispatch(weir_http_exchange *exchange, weir_executor *executor)
+{
+    int err;
+
+    weir__http_exchange_share(exchange);
+    exchange->executor = weir_executor_retain(executor);
+    (void)weir__mailbox_hold(&exchange->to_handler);
+    weir_task_init(&exchange->run, on_run, exchange);
+    err = weir_execute_task(executor, &exchange->run);
+    if (err < 0) {
+        weir__mailbox_resume(&exchange->to_handler);
+        exchange->executor = NULL;
+        weir_executor_release(executor);
+    }
+    return err;
 }
 
 /* ---- the request ---- */
@@ -289,7 +497,7 @@ void weir_http_exchange_on_content(weir_http_exchange *exchange, weir_http_conte
 
 void weir_http_exchange_read(weir_http_exchange *exchange)
 {
-    weir__http_exchange_call_loop(exchange, WEIR__EXCHANGE_READ);
+    call_loop(exchange, WEIR__EXCHANGE_READ);
 }
 
 /* ---- the response ---- */

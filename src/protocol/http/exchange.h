@@ -6,20 +6,17 @@
  *      exchange_content.c   the content of the request: collected, streamed or discarded
  *      exchange_response.c  the response
  *      exchange_upgrade.c   handing the connection over to another protocol
- *      exchange_mailbox.c   calls from other threads to the loop, and callbacks to the handler's
- *      exchange.c           lifecycle and accessors
+ *      exchange.c           lifecycle, calls between the loop and other threads, accessors
  *
- * Threads. Everything that touches the channel runs on its loop. A call from another thread becomes
- * a task of the loop. Until a handler retains its exchange, or runs on another group, the exchange
- * is not shared: then no other thread knows it, and no locked instruction is executed.
+ * Threads. Everything that touches the channel runs on its loop. Calls from other threads are
+ * posted to `to_loop`, and callbacks to `to_handler`, which runs on the thread of the route's
+ * handler (executor/mailbox.h). Until a handler retains its exchange, or runs on another group, the
+ * exchange is not shared: then no other thread knows it, and no locked instruction is executed.
  *
- * Ownership. `state` counts the users: the call of the handler, references, posted operations and
- * callbacks. The connection (the handler's state) is not among them, but the exchange is freed only
- * on the loop, when it is detached from the connection, has no users, and its task to the loop is
- * not scheduled. The count and that task's bits are one word: the release of the last user and the
- * scheduling of the task that notices it are one step, so the loop cannot free the exchange in
- * between. If the loop has ended, its channels are closed and the exchange is detached: then the
- * thread that could not post the task does its work.
+ * Ownership. `users` counts the call of the handler and references. The last user drops the
+ * exchange, on the loop: what is not answered is given up. `refs` counts the holders of the memory:
+ * all users together until then, the connection (the handler's state), and mailboxes that are not
+ * empty. The last one frees it, on any thread.
  *
  * States, each of them a field of its own:
  *
@@ -30,12 +27,9 @@
  *              either -> ENDED                    the end of the request
  *      use     PENDING -> CALLED -> DROPPED       the handler; without users there are no callbacks
  *
- * Order. `state` and `events` are changed in acq_rel order: a task sees everything that was written
- * before its bit was set. `phase` is claimed by compare-and-swap; only the winner touches the
- * response. `posted` is incremented before an operation is queued and decremented by the loop, and
- * while it is not 0 calls on the loop queue up behind. A caller on the loop that knows of an
- * earlier call on another thread has synchronized with it, so it sees the count: relaxed loads are
- * enough.
+ * Order. `phase` is claimed by compare-and-swap; only the winner touches the response. While
+ * `to_loop` is not empty, calls on the loop are posted, too: none overtakes an earlier one of
+ * another thread.
  */
 #ifndef WEIR_PROTOCOL_HTTP_EXCHANGE_H
 #define WEIR_PROTOCOL_HTTP_EXCHANGE_H
@@ -44,24 +38,25 @@
 
 #include <weir/channel.h>
 
+#include "base/refcount.h"
+#include "executor/mailbox.h"
+#include "os/mutex.h"
 #include "protocol/http/message.h"
 #include "protocol/http/route_tree.h"
 
-/* The parts of `state`. */
-#define WEIR__EXCHANGE_USERS 0xfffffu
-#define WEIR__EXCHANGE_SCHEDULED (1u << 20) /* to_loop is queued */
-#define WEIR__EXCHANGE_READ (1u << 21)      /* content was requested */
-#define WEIR__EXCHANGE_CHECK (1u << 22)     /* a callback was set */
-#define WEIR__EXCHANGE_RELEASED (1u << 23)  /* the last user is gone */
+/* Flags of `to_loop`, which are handled in this order. */
+enum weir__exchange_call {
+    WEIR__EXCHANGE_READ = 1 << 0,     /* content was requested */
+    WEIR__EXCHANGE_CHECK = 1 << 1,    /* a callback was set */
+    WEIR__EXCHANGE_RELEASED = 1 << 2, /* by the last user */
+};
 
-/* Of `events`: to be delivered to the thread of the route's handler, in this order. */
+/* Flags of `to_handler`, likewise. */
 enum weir__exchange_event {
-    WEIR__EXCHANGE_EVENT_RUN = 1 << 0,      /* the handler */
-    WEIR__EXCHANGE_EVENT_PIECE = 1 << 1,    /* of content */
-    WEIR__EXCHANGE_EVENT_LAST = 1 << 2,     /* the end of the content, or an error */
-    WEIR__EXCHANGE_EVENT_WRITABLE = 1 << 3, /* the on_writable callback */
-    WEIR__EXCHANGE_EVENT_LOST = 1 << 4,     /* the on_lost callback */
-    WEIR__EXCHANGE_EVENT_SCHEDULED = 1 << 5 /* to_handler is queued */
+    WEIR__EXCHANGE_EVENT_PIECE = 1 << 0,    /* of content */
+    WEIR__EXCHANGE_EVENT_LAST = 1 << 1,     /* the end of the content, or an error */
+    WEIR__EXCHANGE_EVENT_WRITABLE = 1 << 2, /* the on_writable callback */
+    WEIR__EXCHANGE_EVENT_LOST = 1 << 3,     /* the on_lost callback */
 };
 
 enum weir__exchange_phase {
@@ -91,17 +86,10 @@ enum weir__exchange_use {
     WEIR__EXCHANGE_DROPPED, /* no users are left: callbacks are not called any more */
 };
 
-/* A one-shot callback, set on any thread and taken by the handler's: whoever swaps the pointer owns
- * it. The usual one is in the exchange, so that setting it needs no memory. */
+/* A one-shot callback, set on any thread and taken by the handler's. */
 struct weir__exchange_callback {
-    weir_http_exchange_fn *fn;
+    weir_http_exchange_fn *fn; /* NULL = none */
     void *user_data;
-};
-
-struct weir__exchange_callback_slot {
-    struct weir__exchange_callback *_Atomic set;
-    struct weir__exchange_callback own;
-    atomic_bool is_own_used;
 };
 
 /* Another protocol that takes the connection over. */
@@ -123,9 +111,9 @@ struct weir__exchange_connection {
 };
 
 struct weir_http_exchange {
-    _Atomic uint32_t state;
-    _Atomic uint32_t posted;      /* operations from other threads that have not run */
-    _Atomic int64_t posted_bytes; /* of content in them; they are not in the channel's queue */
+    _Atomic uint32_t users;
+    weir__refs refs;
+    _Atomic int64_t posted_bytes; /* of content in `to_loop`: not in the channel's queue yet */
     _Atomic uint8_t phase;
     atomic_bool is_lost; /* the connection is gone, or the codec has refused the request */
     bool is_shared;      /* see above; then ctx and router are retained */
@@ -144,7 +132,7 @@ struct weir_http_exchange {
 
     weir_ctx *ctx;
     weir_executor *loop;
-    weir_executor *executor; /* of the handler; NULL = the loop */
+    weir_executor *executor; /* of the handler, retained; NULL = the loop */
     weir_http_router *router;
     const weir__http_route *route;
     weir_http_request *request;
@@ -156,14 +144,15 @@ struct weir_http_exchange {
     weir_http_content_fn *content_fn;
     void *content_user_data;
 
-    /* Initialized when it becomes shared, or streams. */
-    _Atomic uint32_t events;
-    int content_err;
+    /* Initialized when it becomes shared. */
+    weir__mailbox to_loop;
+    weir__mailbox to_handler;
+    weir_task run;           /* of the handler */
     weir_msg *_Atomic piece; /* on its way to the handler's thread */
-    weir_task to_loop;
-    weir_task to_handler;
-    struct weir__exchange_callback_slot on_lost;
-    struct weir__exchange_callback_slot on_writable;
+    int content_err;
+    weir__mutex mutex; /* guards these: */
+    struct weir__exchange_callback on_lost;
+    struct weir__exchange_callback on_writable;
 
     weir_span values[]; /* of the route's parameters; the decoded path may follow */
 };
@@ -194,11 +183,11 @@ void weir__http_exchange_share(weir_http_exchange *exchange);
  * is. */
 void weir__http_exchange_run(weir_http_exchange *exchange);
 
-/* On the loop: detaches it from its connection; frees it if it has no users. */
-void weir__http_exchange_detach(weir_http_exchange *exchange);
+/* A reference to its memory. */
+void weir__http_exchange_release_memory(weir_http_exchange *exchange);
 
-/* On the loop: releases a user. The last one gives up an exchange that is not answered. */
-void weir__http_exchange_settle(weir_http_exchange *exchange);
+/* On the loop: detaches it from its connection. */
+void weir__http_exchange_detach(weir_http_exchange *exchange);
 
 /* As weir_http_exchange_is_writable, of a connection that is not lost. */
 static inline bool weir__http_exchange_has_room(const weir_http_exchange *exchange)
@@ -210,23 +199,14 @@ static inline bool weir__http_exchange_has_room(const weir_http_exchange *exchan
     return weir_channel_bytes_before_unwritable(weir_ctx_channel(exchange->ctx)) > posted;
 }
 
-/* True if the caller is on the loop, and no posted operation comes before its call. */
+/* True if the caller is on the loop, and nothing that was posted comes before its call. */
 static inline bool weir__http_exchange_is_direct(const weir_http_exchange *exchange)
 {
     return !exchange->is_shared ||
-           (weir_in_executor(exchange->loop) &&
-            atomic_load_explicit(&exchange->posted, memory_order_relaxed) == 0);
+           (weir__mailbox_is_empty(&exchange->to_loop) && weir_in_executor(exchange->loop));
 }
 
-/* --- exchange_mailbox.c --- */
-
-/* Any user: sets a bit of `state` and handles it on the loop; at once if the caller is there. */
-void weir__http_exchange_call_loop(weir_http_exchange *exchange, uint32_t bit);
-
-/* Any user: `to_loop` was marked as scheduled by the caller. */
-void weir__http_exchange_post(weir_http_exchange *exchange);
-
-/* On the loop: delivers events to the handler's thread, by a task. */
+/* On the loop: delivers events to the handler's thread. */
 void weir__http_exchange_signal(weir_http_exchange *exchange, uint32_t events);
 
 /* On the loop: runs the handler on an executor. Fails as weir_execute_task. */
@@ -234,8 +214,6 @@ int weir__http_exchange_dispatch(weir_http_exchange *exchange, weir_executor *ex
 
 /* On the loop: signals callbacks that are due. */
 void weir__http_exchange_check(weir_http_exchange *exchange);
-
-void weir__exchange_callback_slot_deinit(struct weir__exchange_callback_slot *slot);
 
 /* --- exchange_content.c --- */
 

@@ -163,8 +163,7 @@ static int collect(weir_http_exchange *exchange, weir_msg *msg)
 
 static bool has_users(const weir_http_exchange *exchange)
 {
-    return (atomic_load_explicit(&exchange->state, memory_order_acquire) & WEIR__EXCHANGE_USERS) >
-           0;
+    return atomic_load_explicit(&exchange->users, memory_order_acquire) > 0;
 }
 
 static void stream(weir_http_exchange *exchange, weir_msg *msg)

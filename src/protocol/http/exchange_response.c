@@ -16,7 +16,6 @@
 #include "base/no_stack_protector.h"
 #include "protocol/http/exchange.h"
 #include "protocol/http/filters.h"
-#include "protocol/http/post.h"
 #include "protocol/http/reset.h"
 
 #define ANSWER_MAX 1024 /* longer content is not copied */
@@ -88,7 +87,7 @@ static void write_head(weir_http_exchange *exchange, weir_http_response *respons
 
 /*
  * Writes the end of the response. The exchange is detached before, because the end lets the codec
- * decode the next request. The caller is a user.
+ * decode the next request. The caller holds its memory.
  */
 static void write_end(weir_http_exchange *exchange, weir_msg *end, weir_promise *done)
 {
@@ -180,8 +179,7 @@ struct op {
 };
 
 struct posted_op {
-    weir_task task;
-    weir_http_exchange *exchange; /* is a user */
+    weir__mail mail;
     struct op op;
     int64_t bytes; /* of op.msg */
 };
@@ -266,49 +264,32 @@ static int perform(weir_http_exchange *exchange, const struct op *op)
     return 0;
 }
 
-/* Relaxed: the loop decrements what the thread incremented before it queued the operation. */
-static void count_posted(weir_http_exchange *exchange, const struct posted_op *posted, int by)
+static void on_posted(weir__mailbox *box, weir__mail *mail, int status)
 {
-    atomic_fetch_add_explicit(&exchange->posted, (uint32_t)by, memory_order_relaxed);
-    atomic_fetch_add_explicit(&exchange->posted_bytes, by * posted->bytes, memory_order_relaxed);
-}
+    weir_http_exchange *exchange = WEIR_CONTAINER_OF(box, weir_http_exchange, to_loop);
+    struct posted_op *posted = WEIR_CONTAINER_OF(mail, struct posted_op, mail);
 
-static void on_posted(void *arg, int status)
-{
-    struct posted_op *posted = arg;
-    weir_http_exchange *exchange = posted->exchange;
-
-    (void)status; /* if the loop ends, the exchange is detached */
+    (void)status; /* if the loop has ended, the exchange is detached */
     if (perform(exchange, &posted->op) < 0)
         weir__http_upgrade_cancel(weir_ctx_channel(exchange->ctx), &posted->op.upgrade);
     weir_promise_release(posted->op.done);
-    /* After the operation: until now, calls on the loop queue up behind. */
-    count_posted(exchange, posted, -1);
-    if (posted->bytes > 0)
+    if (posted->bytes > 0) {
+        atomic_fetch_sub_explicit(&exchange->posted_bytes, posted->bytes, memory_order_relaxed);
         weir__http_exchange_check(exchange); /* there is more room, and no event says so */
+    }
     weir_memory_free(posted);
-    weir__http_exchange_settle(exchange);
 }
 
-static int post(weir_http_exchange *exchange, struct posted_op *posted, const struct op *op)
+static void post(weir_http_exchange *exchange, struct posted_op *posted, const struct op *op)
 {
-    int err;
-
-    posted->exchange = weir_http_exchange_retain(exchange);
+    posted->mail.fn = on_posted;
     posted->op = *op;
     posted->bytes = op->kind == OP_WRITE ? (int64_t)weir_msg_size(op->msg) : 0;
     if (op->done != NULL)
         (void)weir_promise_retain(op->done);
-    weir_task_init(&posted->task, on_posted, posted);
-    count_posted(exchange, posted, 1);
-    err = weir__http_post(exchange->loop, &posted->task);
-    if (err < 0) {
-        count_posted(exchange, posted, -1);
-        weir_promise_release(op->done);
-        weir_memory_free(posted);
-        weir_http_exchange_release(exchange); /* the caller has another */
-    }
-    return err == WEIR_EREJECTED ? WEIR_ECLOSED : err;
+    /* Relaxed: the loop subtracts them after the mailbox has passed the operation on. */
+    atomic_fetch_add_explicit(&exchange->posted_bytes, posted->bytes, memory_order_relaxed);
+    weir__mailbox_post(&exchange->to_loop, &posted->mail);
 }
 
 /* After the claim: until then, another thread may respond, too. */
@@ -349,17 +330,16 @@ static int submit(weir_http_exchange *exchange, struct op *op, uint8_t from, uin
         return err;
     }
     err = complete_fields(exchange, op);
-    if (err == 0 && is_direct)
-        return perform(exchange, op);
-    if (err == 0)
-        err = post(exchange, posted, op);
-    else
-        weir_memory_free(posted);
     if (err < 0) {
+        weir_memory_free(posted);
         set_phase(exchange, from);
         fail(op, err);
+        return err;
     }
-    return err;
+    if (is_direct)
+        return perform(exchange, op);
+    post(exchange, posted, op);
+    return 0;
 }
 
 /* ---- the API ---- */
@@ -536,7 +516,7 @@ int weir_http_respond_error(weir_http_exchange *exchange, int status, const char
 
 /*
  * Answers with a new head: that of the exchange may be in use by a thread of the handler's group.
- * The phase has been claimed, and the caller is a user.
+ * The phase has been claimed, and the caller holds the memory.
  */
 static void respond_instead(weir_http_exchange *exchange, int status, bool closes)
 {
@@ -564,24 +544,16 @@ static void respond_instead(weir_http_exchange *exchange, int status, bool close
     write_whole(exchange, response, weir_buf_msg(body), NULL);
 }
 
-/* A user, so that the exchange is not freed meanwhile. On the loop. */
-static void hold(weir_http_exchange *exchange)
-{
-    atomic_fetch_add_explicit(&exchange->state, 1, memory_order_relaxed);
-}
-
 static void cancel_run(weir_http_exchange *exchange)
 {
     if (exchange->use == WEIR__EXCHANGE_PENDING) {
         exchange->use = WEIR__EXCHANGE_CALLED;
-        weir__http_exchange_settle(exchange);
+        weir_http_exchange_release(exchange);
     }
 }
 
 void weir__http_exchange_give_up(weir_http_exchange *exchange)
 {
-    if (exchange->connection == NULL)
-        return;
     if (claim(exchange, WEIR__EXCHANGE_OPEN, WEIR__EXCHANGE_ENDED)) {
         weir__warn_limited("http", exchange->route->given.path,
                            "the handler has released an exchange without a response: 500");
@@ -596,7 +568,7 @@ void weir__http_exchange_give_up(weir_http_exchange *exchange)
 
 void weir__http_exchange_refuse(weir_http_exchange *exchange, int status)
 {
-    hold(exchange);
+    weir__refs_retain(&exchange->refs);
     if (claim(exchange, WEIR__EXCHANGE_OPEN, WEIR__EXCHANGE_ENDED)) {
         respond_instead(exchange, status, true);
     } else if (claim(exchange, WEIR__EXCHANGE_BEGUN, WEIR__EXCHANGE_ENDED)) {
@@ -606,12 +578,11 @@ void weir__http_exchange_refuse(weir_http_exchange *exchange, int status)
     if (exchange->connection != NULL && exchange->mode != WEIR__EXCHANGE_DISCARD)
         weir__http_content_discard(exchange);
     cancel_run(exchange);
-    weir__http_exchange_settle(exchange);
+    weir__http_exchange_release_memory(exchange);
 }
 
 void weir__http_exchange_lose(weir_http_exchange *exchange)
 {
-    hold(exchange);
     atomic_store_explicit(&exchange->is_lost, true, memory_order_relaxed);
     weir__http_content_fail(exchange, WEIR_ECLOSED);
     exchange->connection->exchange = NULL;
@@ -619,7 +590,7 @@ void weir__http_exchange_lose(weir_http_exchange *exchange)
     if (exchange->is_shared)
         weir__http_exchange_check(exchange);
     cancel_run(exchange);
-    weir__http_exchange_settle(exchange);
+    weir__http_exchange_release_memory(exchange); /* the connection's */
 }
 
 void weir__http_exchange_inform(weir_http_exchange *exchange, weir_http_response *response)

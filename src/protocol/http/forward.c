@@ -362,29 +362,32 @@ static void read_content(struct forwarding *f)
     leave(f);
 }
 
-static void end_request(struct forwarding *f)
+static int end_request(struct forwarding *f)
 {
     const weir_http_headers *head = weir_http_request_headers(f->exchange->request);
 
-    (void)weir_http_call_end(f->call,
-                             copy_trailers(head, weir_http_exchange_trailers(f->exchange)));
+    return weir_http_call_end(f->call,
+                              copy_trailers(head, weir_http_exchange_trailers(f->exchange)));
 }
 
 static void on_content(weir_http_exchange *exchange, weir_msg *msg, int err, void *user_data)
 {
     struct forwarding *f = user_data;
     bool has_piece = msg != NULL;
+    int written = 0;
 
     enter(f);
     f->content = TAKEN;
     if (f->call == NULL)
         weir_msg_release(msg);
     else if (msg != NULL)
-        (void)weir_http_call_write(f->call, msg, NULL);
+        written = weir_http_call_write(f->call, msg, NULL);
     else if (err == 0)
-        end_request(f);
+        written = end_request(f);
     else if (err != WEIR_ECANCELED) /* the client is gone, or has sent too much */
         on_lost(exchange, f);
+    if (written < 0)
+        cancel(f, written);
     if (has_piece && wants_content(f))
         read_content(f);
     leave(f);

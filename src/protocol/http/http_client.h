@@ -27,6 +27,7 @@
 
 #include "base/list.h"
 #include "base/refcount.h"
+#include "executor/mailbox.h"
 
 #define WEIR__HTTP_ORIGIN_BUCKETS 64
 #define WEIR__HTTP_MAX_RETRIES 3 /* of a request, after a connection was lost */
@@ -232,14 +233,21 @@ enum weir__http_call_events {
     WEIR__HTTP_CALL_WRITABLE_LATER, /* there is one */
 };
 
+/* Flags of its mailbox, which are handled in this order. */
+enum weir__http_call_flag {
+    WEIR__HTTP_CALL_START = 1 << 0,
+    WEIR__HTTP_CALL_END = 1 << 1, /* an event that has waited for weir_http_client_send */
+    WEIR__HTTP_CALL_CANCEL = 1 << 2,
+    WEIR__HTTP_CALL_READ = 1 << 3,     /* the application demands the next piece */
+    WEIR__HTTP_CALL_WRITABLE = 1 << 4, /* as END */
+};
+
 struct weir_http_call {
     weir__refs refs;
+    weir__mailbox box; /* to the loop of the shard */
     weir_http_client *client;
     weir__http_shard *shard;
     weir__list link;
-    weir_task task;
-    weir_task cancelling;
-    atomic_bool is_cancelled; /* from another thread */
 
     const weir_http_call_events *events;
     void *user_data;
@@ -317,8 +325,9 @@ void weir__http_call_close_tunnel(weir_http_call *call);
 /* Sends the content of the request, after its head. */
 void weir__http_call_send_content(weir_http_call *call);
 
-/* Ends the call, with a detail that is complete. */
+/* Ends the call, with a detail that is complete. `deliver_end` then calls the event. */
 void weir__http_call_finish(weir_http_call *call, int err, const char *detail);
+void weir__http_call_deliver_end(weir_http_call *call, int err, const char *detail);
 
 /* Requests the next piece of the response. */
 void weir__http_call_read_more(weir_http_call *call);

@@ -184,7 +184,7 @@ void weir__http_call_detach(weir_http_call *call, bool is_reusable)
 
 /* ---- the end ---- */
 
-static void deliver_end(weir_http_call *call, int err, const char *detail)
+void weir__http_call_deliver_end(weir_http_call *call, int err, const char *detail)
 {
     weir_http_client *client = call->client;
 
@@ -193,14 +193,6 @@ static void deliver_end(weir_http_call *call, int err, const char *detail)
         call->events->end(call, err, detail, call->user_data);
     weir__http_client_release_work(client);
     weir_http_call_release(call);
-}
-
-static void on_deferred_end(void *arg, int status)
-{
-    weir_http_call *call = arg;
-
-    (void)status;
-    deliver_end(call, call->end_err, call->end_detail != NULL ? call->end_detail : "");
 }
 
 void weir__http_call_finish(weir_http_call *call, int err, const char *detail)
@@ -217,14 +209,12 @@ void weir__http_call_finish(weir_http_call *call, int err, const char *detail)
     weir__http_shard_count(call->shard, WEIR__HTTP_CALLS, -1);
     weir__http_shard_count(call->shard, err < 0 ? WEIR__HTTP_FAILED : WEIR__HTTP_SUCCEEDED, 1);
     if (call->delivery == WEIR__HTTP_CALL_EVENTS_AT_ONCE) {
-        deliver_end(call, err, detail);
+        weir__http_call_deliver_end(call, err, detail);
         return;
     }
     call->end_err = err;
     call->end_detail = weir__http_client_copy(weir_span_of_text(detail));
-    weir_task_init(&call->task, on_deferred_end, call);
-    if (weir_execute_task(call->shard->loop, &call->task) < 0)
-        on_deferred_end(call, WEIR_ECANCELED);
+    weir__mailbox_set(&call->box, WEIR__HTTP_CALL_END);
 }
 
 static const char *phase_name(const weir_http_call *call, int err)
@@ -316,25 +306,13 @@ static void update_writability(weir_http_call *call)
         call->delivery = WEIR__HTTP_CALL_WRITABLE_LATER;
 }
 
-static void on_owed_writable(void *arg, int status)
-{
-    weir_http_call *call = arg;
-
-    if (status == 0 && weir_http_call_is_writable(call))
-        call->events->writable(call, call->user_data);
-    weir_http_call_release(call);
-}
-
 void weir__http_call_end_send(weir_http_call *call)
 {
     bool owes_writable = call->delivery == WEIR__HTTP_CALL_WRITABLE_LATER;
 
     call->delivery = WEIR__HTTP_CALL_EVENTS_AT_ONCE;
-    if (!owes_writable || call->phase == WEIR__HTTP_CALL_ENDED)
-        return;
-    weir_task_init(&call->task, on_owed_writable, weir_http_call_retain(call));
-    if (weir_execute_task(call->shard->loop, &call->task) < 0)
-        weir_http_call_release(call);
+    if (owes_writable && call->phase != WEIR__HTTP_CALL_ENDED)
+        weir__mailbox_set(&call->box, WEIR__HTTP_CALL_WRITABLE);
 }
 
 void weir__http_call_send_content(weir_http_call *call)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions of calls that any thread may use. On the loop of the call they act at once; from
- * other threads they become operations, which are posted to it. Content that is written before
- * there is a connection is queued as operations, too.
+ * The functions of calls that any thread may use. On the loop of the call they act at once, unless
+ * something is in the call's mailbox; from other threads they go through it. Content that is
+ * written before there is a connection waits as operations, too.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,12 +15,12 @@
 #include "base/options.h"
 #include "protocol/http/http_client.h"
 
-/* A piece of streamed content, its end or a request for one, from another thread or too early. */
-enum operation_kind { CONTENT, END, READ };
+/* A piece of streamed content or its end, from another thread or too early. */
+enum operation_kind { CONTENT, END };
 
 struct operation {
+    weir__mail mail; /* these: one at a time */
     weir__list link;
-    weir_http_call *call; /* while it is posted */
     enum operation_kind kind;
     weir_msg *msg;
     weir_promise *done;
@@ -129,85 +129,122 @@ static int write_or_queue(weir_http_call *call, enum operation_kind kind, weir_m
     return err;
 }
 
-static int perform(weir_http_call *call, enum operation_kind kind, weir_msg *msg,
-                   weir_promise *done)
+/* A shard that was closed meanwhile, or whose loop has ended, fails the call. */
+static void start(weir_http_call *call, int status)
 {
-    if (kind == CONTENT || kind == END)
-        return write_or_queue(call, kind, msg, done);
-    weir__http_call_read_more(call);
-    return 0;
+    if (status == 0 && !call->shard->is_closed)
+        weir__http_call_start(call);
+    else
+        weir__http_call_refuse(call, status < 0 ? WEIR_EREJECTED : WEIR_ECLOSED);
+}
+
+/* ---- the mailbox ---- */
+
+static weir_http_call *call_of(const weir__mailbox *box)
+{
+    return WEIR_CONTAINER_OF((uintptr_t)box, weir_http_call, box);
+}
+
+static weir_executor *loop_of(const weir__mailbox *box)
+{
+    return call_of(box)->shard->loop;
+}
+
+static void retain(weir__mailbox *box)
+{
+    weir_http_call_retain(call_of(box));
+}
+
+static void release(weir__mailbox *box)
+{
+    weir_http_call_release(call_of(box));
+}
+
+static void run(weir__mailbox *box, uint32_t flags, int status)
+{
+    weir_http_call *call = call_of(box);
+
+    if (flags & WEIR__HTTP_CALL_START)
+        start(call, status);
+    if (flags & WEIR__HTTP_CALL_END)
+        weir__http_call_deliver_end(call, call->end_err,
+                                    call->end_detail != NULL ? call->end_detail : "");
+    if (status < 0)
+        return;
+    if (flags & WEIR__HTTP_CALL_CANCEL && call->phase != WEIR__HTTP_CALL_ENDED)
+        weir__http_call_fail(call, WEIR_ECANCELED, "cancelled");
+    if (flags & WEIR__HTTP_CALL_READ)
+        weir__http_call_read_more(call);
+    if (flags & WEIR__HTTP_CALL_WRITABLE && weir_http_call_is_writable(call))
+        call->events->writable(call, call->user_data);
+}
+
+static const weir__mailbox_type mailbox_type = {
+    .name = "http client",
+    .executor = loop_of,
+    .retain = retain,
+    .release = release,
+    .run = run,
+};
+
+static void on_operation(weir__mailbox *box, weir__mail *mail, int status)
+{
+    struct operation *operation = WEIR_CONTAINER_OF(mail, struct operation, mail);
+
+    if (status == 0)
+        (void)write_or_queue(call_of(box), operation->kind, operation->msg, operation->done);
+    else
+        drop(operation->msg, operation->done, status);
+    free_operation(operation);
 }
 
 /* ---- from any thread ---- */
 
-static void on_operation(void *arg, int status)
+static bool is_direct(const weir_http_call *call)
 {
-    struct operation *operation = arg;
-    weir_http_call *call = operation->call;
+    return weir__mailbox_is_empty(&call->box) && weir_in_executor(call->shard->loop);
+}
 
-    if (status == 0)
-        (void)perform(call, operation->kind, operation->msg, operation->done);
-    else
-        drop(operation->msg, operation->done, status);
-    free_operation(operation);
-    weir_http_call_release(call);
+static void set(weir_http_call *call, uint32_t flag)
+{
+    if (is_direct(call)) {
+        weir_http_call_retain(call);
+        run(&call->box, flag, 0);
+        weir_http_call_release(call);
+    } else {
+        weir__mailbox_set(&call->box, flag);
+    }
 }
 
 static int submit(weir_http_call *call, enum operation_kind kind, weir_msg *msg, weir_promise *done)
 {
-    struct operation *operation = NULL;
+    struct operation *operation;
     int err;
 
-    if (weir_in_executor(call->shard->loop)) {
+    if (is_direct(call)) {
         weir_http_call_retain(call);
-        err = perform(call, kind, msg, done);
+        err = write_or_queue(call, kind, msg, done);
         weir_http_call_release(call);
         return err;
     }
     err = create_operation(kind, msg, done, &operation);
-    if (err == 0) {
-        operation->call = weir_http_call_retain(call);
-        err = weir_execute(call->shard->loop, on_operation, operation);
+    if (err < 0) {
+        drop(msg, done, err);
+        return err;
     }
-    if (err == 0)
-        return 0;
-    drop(msg, done, err);
-    if (operation != NULL) {
-        free_operation(operation);
-        weir_http_call_release(call);
-    }
-    return err;
+    operation->mail.fn = on_operation;
+    weir__mailbox_post(&call->box, &operation->mail);
+    return 0;
 }
 
-static void on_cancel(void *arg, int status)
-{
-    weir_http_call *call = arg;
-
-    if (status == 0 && call->phase != WEIR__HTTP_CALL_ENDED)
-        weir__http_call_fail(call, WEIR_ECANCELED, "cancelled");
-    weir_http_call_release(call);
-}
-
-/* With a task of its own, so that it cannot fail for want of memory. Sequentially consistent by
- * default: only the first caller posts it. */
 void weir_http_call_cancel(weir_http_call *call)
 {
-    weir_http_call_retain(call);
-    if (weir_in_executor(call->shard->loop)) {
-        on_cancel(call, 0);
-        return;
-    }
-    if (!atomic_exchange(&call->is_cancelled, true)) {
-        weir_task_init(&call->cancelling, on_cancel, call);
-        if (weir_execute_task(call->shard->loop, &call->cancelling) == 0)
-            return;
-    }
-    weir_http_call_release(call);
+    set(call, WEIR__HTTP_CALL_CANCEL);
 }
 
 void weir_http_call_read(weir_http_call *call)
 {
-    (void)submit(call, READ, NULL, NULL);
+    set(call, WEIR__HTTP_CALL_READ);
 }
 
 int weir_http_call_write(weir_http_call *call, weir_msg *msg, weir_promise *done)
@@ -349,6 +386,7 @@ static int create(weir_http_client *client, weir_http_request *request, weir_msg
         return -ENOMEM;
     }
     weir__refs_init(&call->refs);
+    weir__mailbox_init(&call->box, &mailbox_type);
     weir__list_init(&call->link);
     weir__list_init(&call->pending);
     weir__http_client_retain_memory(client);
@@ -381,22 +419,15 @@ static int create(weir_http_client *client, weir_http_request *request, weir_msg
     return 0;
 }
 
-/* A shard that was closed meanwhile, or whose loop has ended, fails the call. */
-static void on_start(void *arg, int status)
+static int start_or_post(weir_http_call *call)
 {
-    weir_http_call *call = arg;
+    weir_executor *loop = call->shard->loop;
 
-    if (status == 0 && !call->shard->is_closed)
-        weir__http_call_start(call);
-    else
-        weir__http_call_refuse(call, status < 0 ? WEIR_EREJECTED : WEIR_ECLOSED);
-}
-
-static int start(weir_http_call *call)
-{
-    if (!weir_in_executor(call->shard->loop)) {
-        weir_task_init(&call->task, on_start, call);
-        return weir_execute_task(call->shard->loop, &call->task);
+    if (weir_executor_state(loop) >= WEIR_EXECUTOR_SHUTDOWN)
+        return WEIR_EREJECTED;
+    if (!weir_in_executor(loop)) {
+        weir__mailbox_set(&call->box, WEIR__HTTP_CALL_START);
+        return 0;
     }
     if (call->shard->is_closed)
         return WEIR_ECLOSED;
@@ -431,7 +462,7 @@ int weir_http_client_send(weir_http_client *client, weir_http_request *request, 
     if (err < 0)
         return err;
     weir_http_call_retain(call); /* the caller's; the other one is released by its end */
-    err = start(call);
+    err = start_or_post(call);
     if (err < 0)
         weir_http_call_release(call);
     if (err == 0 && ret_call != NULL)

@@ -5,17 +5,18 @@
  *      handler's thread                      executor of the file
  *      piece -> parser -> parts, pending
  *                         pending       ->   write
- *      next piece                       <-   done
+ *      next piece                       <-   WRITTEN, by the mailbox
  *
  * While a piece is being written, none is requested: the client waits for the disk. A failure is
  * answered at once; then pieces are discarded up to the end of the content, because the last call
  * of the content function is the one that frees everything.
  *
- * `state` has a bit for each user of the reader: CONTENT until the last call of the content
- * function, READ inside weir_http_exchange_read, which may deliver pieces at once, and WRITE during
- * a write. The user that clears the last bit finishes: on the handler's thread, or on the executor
- * of the file if the handler's has ended meanwhile. All change it in acq_rel order, so the last one
- * sees everything that the others have done.
+ * `users` counts the last call of the content function, which is still to come, a
+ * weir_http_exchange_read on the stack, which may deliver pieces at once, and a write. The last one
+ * finishes, on the handler's thread. If that has ended, two threads may replace it: the count is
+ * changed in acq_rel order, so that the last user sees everything that the others have done.
+ * `refs` counts the memory: one for all users, one of a write, and one while something is in the
+ * mailbox.
  */
 #include "protocol/http/upload.h"
 
@@ -29,11 +30,15 @@
 #include <weir/memory.h>
 
 #include "base/options.h"
-#include "protocol/http/post.h"
+#include "base/refcount.h"
+#include "executor/mailbox.h"
 
-enum { CONTENT = 1, READ = 2, WRITE = 4 };
+#define WRITTEN 1u /* the flag of the mailbox */
 
 struct reader {
+    weir__refs refs;
+    _Atomic unsigned users;
+    weir__mailbox box;            /* to `home` */
     weir_http_exchange *exchange; /* retained */
     weir_http_multipart *multipart;
     weir_http_upload *upload;
@@ -46,15 +51,16 @@ struct reader {
     weir_task task;
     int write_err;
     bool has_failed;
-    bool is_reading;  /* READ */
+    bool is_reading;  /* weir_http_exchange_read is on the stack */
     bool wants_piece; /* another one was requested meanwhile */
-    _Atomic unsigned state;
 };
 
 /* ---- the end ---- */
 
-static void free_reader(struct reader *reader)
+static void release_reader(struct reader *reader)
 {
+    if (!weir__refs_release(&reader->refs))
+        return;
     weir_http_multipart_release(reader->multipart);
     weir_http_upload_release(reader->upload);
     weir_executor_release(reader->home);
@@ -85,15 +91,18 @@ static void finish(struct reader *reader)
         reader->upload = NULL;
         reader->fn(reader->exchange, upload, 0, reader->user_data);
     }
-    free_reader(reader);
+    release_reader(reader);
+}
+
+static void join(struct reader *reader)
+{
+    atomic_fetch_add_explicit(&reader->users, 1, memory_order_relaxed);
 }
 
 /* True if there are other users. Otherwise the reader is gone. */
-static bool leave(struct reader *reader, unsigned user)
+static bool leave(struct reader *reader)
 {
-    unsigned before = atomic_fetch_and_explicit(&reader->state, ~user, memory_order_acq_rel);
-
-    if (before != user)
+    if (atomic_fetch_sub_explicit(&reader->users, 1, memory_order_acq_rel) > 1)
         return true;
     finish(reader);
     return false;
@@ -103,26 +112,53 @@ static bool leave(struct reader *reader, unsigned user)
 
 static void read_piece(struct reader *reader);
 
-static void on_written(void *arg, int status)
+static struct reader *reader_of(const weir__mailbox *box)
 {
-    struct reader *reader = arg;
+    return WEIR_CONTAINER_OF((uintptr_t)box, struct reader, box);
+}
 
-    if (status && !reader->write_err)
-        reader->write_err = status;
-    if (reader->write_err)
+static weir_executor *home_of(const weir__mailbox *box)
+{
+    return reader_of(box)->home;
+}
+
+static void retain_owner(weir__mailbox *box)
+{
+    weir__refs_retain(&reader_of(box)->refs);
+}
+
+static void release_owner(weir__mailbox *box)
+{
+    release_reader(reader_of(box));
+}
+
+/* If the handler's thread has ended, so have its connections. */
+static void on_written(weir__mailbox *box, uint32_t flags, int status)
+{
+    struct reader *reader = reader_of(box);
+
+    (void)flags;
+    if (status == 0 && reader->write_err)
         fail(reader, reader->write_err);
-    if (leave(reader, WRITE))
+    if (leave(reader) && status == 0)
         read_piece(reader);
 }
+
+static const weir__mailbox_type mailbox_type = {
+    .name = "http",
+    .executor = home_of,
+    .retain = retain_owner,
+    .release = release_owner,
+    .run = on_written,
+};
 
 static void run_write(void *arg, int status)
 {
     struct reader *reader = arg;
 
     reader->write_err = status ? status : weir__http_upload_write(reader->upload);
-    weir_task_init(&reader->task, on_written, reader);
-    if (weir__http_post(reader->home, &reader->task) != 0)
-        (void)leave(reader, WRITE); /* the handler's executor has ended, and its connections */
+    weir__mailbox_set(&reader->box, WRITTEN);
+    release_reader(reader);
 }
 
 /* True if a write has begun. */
@@ -132,12 +168,14 @@ static bool begin_write(struct reader *reader)
 
     if (reader->upload->pending == NULL || reader->has_failed)
         return false;
-    (void)atomic_fetch_or_explicit(&reader->state, WRITE, memory_order_acq_rel);
+    join(reader);
+    weir__refs_retain(&reader->refs);
     weir_task_init(&reader->task, run_write, reader);
     err = weir_execute_task(reader->upload->executor, &reader->task);
     if (err == 0)
         return true;
-    (void)atomic_fetch_and_explicit(&reader->state, ~(unsigned)WRITE, memory_order_acq_rel);
+    (void)weir__refs_release(&reader->refs);
+    (void)leave(reader);
     fail(reader, err);
     return false;
 }
@@ -150,14 +188,14 @@ static void read_piece(struct reader *reader)
     reader->wants_piece = true;
     if (reader->is_reading)
         return;
-    (void)atomic_fetch_or_explicit(&reader->state, READ, memory_order_acq_rel);
+    join(reader);
     reader->is_reading = true;
     while (reader->wants_piece) {
         reader->wants_piece = false;
         weir_http_exchange_read(reader->exchange);
     }
     reader->is_reading = false;
-    (void)leave(reader, READ);
+    (void)leave(reader);
 }
 
 static int feed_composite(struct reader *reader, weir_composite *composite)
@@ -209,7 +247,7 @@ static void on_content(weir_http_exchange *exchange, weir_msg *msg, int err, voi
         err = weir_http_multipart_finish(reader->multipart);
     if (err)
         fail(reader, err);
-    (void)leave(reader, CONTENT);
+    (void)leave(reader);
 }
 
 /* ---- the beginning ---- */
@@ -241,7 +279,9 @@ static int create_reader(weir_http_exchange *exchange, const weir_http_upload_op
     reader->home = weir_executor_retain(home);
     reader->progress = options->progress;
     reader->total = weir_http_request_content_length(request);
-    atomic_init(&reader->state, CONTENT);
+    weir__refs_init(&reader->refs);
+    weir__mailbox_init(&reader->box, &mailbox_type);
+    atomic_init(&reader->users, 1); /* the last call of the content function */
     *ret_reader = reader;
     return 0;
 }
@@ -256,7 +296,7 @@ static void read_whole(struct reader *reader, weir_buf *content)
     if (err)
         fail(reader, err);
     (void)begin_write(reader);
-    (void)leave(reader, CONTENT);
+    (void)leave(reader);
 }
 
 void weir_http_upload_read(weir_http_exchange *exchange,

@@ -5,7 +5,8 @@
  *      socket <-> [tls] <-> [http1-client] <-> [ws-opening]                  until the 101
  *      socket <-> [tls] <-> [websocket] <-> the handlers of options->init    from its end on
  *
- * An opening runs on one loop, from `begin` to `finish`, which every path calls. With several
+ * An opening runs on one loop, from `begin` to `finish`, which every path calls. Calls from other
+ * threads are flags of its mailbox. With several
  * addresses there are several channels; `channel` is the one that was connected first, and the
  * handlers of the others do nothing.
  */
@@ -23,14 +24,20 @@
 
 #include "base/options.h"
 #include "base/refcount.h"
+#include "executor/mailbox.h"
 #include "protocol/http/alpn.h"
 #include "protocol/http/http_client.h"
 #include "protocol/websocket/websocket.h"
 
 #define CONNECT_TIMEOUT_NS weir_seconds(10)
 
+/* Flags of the mailbox, which are handled in this order. */
+enum { BEGIN = 1 << 0, CANCEL = 1 << 1 };
+
 struct opening {
-    weir__refs refs;   /* of the loop until `finish`, of each listener, of each handler */
+    weir__refs
+        refs; /* of the loop until `finish`, of each listener, of each handler, the mailbox */
+    weir__mailbox box;
     weir_group *group; /* NULL = none */
     weir_executor *loop;
     weir_resolver *resolver; /* NULL = the default */
@@ -47,8 +54,6 @@ struct opening {
     weir_http_client_tls_fn *add_tls;
     int64_t timeout_ns; /* WEIR_OFF = none */
     weir_timer timer;
-    weir_task begin;
-    weir_task cancel;
     weir_listener connected;
     weir_listener completed;
     bool is_finished;
@@ -116,25 +121,13 @@ static void on_timer(weir_timer *timer)
     finish(opening, -ETIMEDOUT, detail);
 }
 
-static void on_cancel(void *arg, int status)
-{
-    struct opening *opening = arg;
-
-    (void)status;
-    finish(opening, WEIR_ECANCELED, NULL);
-    release(opening);
-}
-
-/* On the executor of `done`. If the loop has ended, then so has the opening. */
+/* On the executor of `done`. */
 static void on_completed(weir_promise *done, void *user_data)
 {
     struct opening *opening = user_data;
 
-    if (weir_promise_is_cancelled(done)) {
-        weir_task_init(&opening->cancel, on_cancel, opening);
-        if (weir_execute_task(opening->loop, &opening->cancel) == 0)
-            return;
-    }
+    if (weir_promise_is_cancelled(done))
+        weir__mailbox_set(&opening->box, CANCEL);
     release(opening);
 }
 
@@ -325,9 +318,8 @@ static void on_connected(weir_promise *connecting, void *user_data)
     release(opening);
 }
 
-static void on_begin(void *arg, int status)
+static void begin(struct opening *opening, int status)
 {
-    struct opening *opening = arg;
     weir_promise *connecting;
     int err = status < 0 ? WEIR_EREJECTED : 0;
 
@@ -349,6 +341,46 @@ static void on_begin(void *arg, int status)
     opening->connected = (weir_listener){.fn = on_connected, .user_data = opening};
     weir_promise_listen(connecting, &opening->connected);
 }
+
+/* ---- the mailbox ---- */
+
+static struct opening *owner_of(const weir__mailbox *box)
+{
+    return WEIR_CONTAINER_OF((uintptr_t)box, struct opening, box);
+}
+
+static weir_executor *loop_of(const weir__mailbox *box)
+{
+    return owner_of(box)->loop;
+}
+
+static void retain_owner(weir__mailbox *box)
+{
+    weir__refs_retain(&owner_of(box)->refs);
+}
+
+static void release_owner(weir__mailbox *box)
+{
+    release(owner_of(box));
+}
+
+static void run(weir__mailbox *box, uint32_t flags, int status)
+{
+    struct opening *opening = owner_of(box);
+
+    if (flags & BEGIN)
+        begin(opening, status);
+    if (flags & CANCEL)
+        finish(opening, WEIR_ECANCELED, NULL);
+}
+
+static const weir__mailbox_type mailbox_type = {
+    .name = "websocket",
+    .executor = loop_of,
+    .retain = retain_owner,
+    .release = release_owner,
+    .run = run,
+};
 
 /* ---- options ---- */
 
@@ -428,6 +460,7 @@ static int create_opening(const weir_ws_client_options *options, weir_promise *d
     if (opening == NULL)
         return -ENOMEM;
     weir__refs_init(&opening->refs);
+    weir__mailbox_init(&opening->box, &mailbox_type);
     weir_timer_init(&opening->timer);
     err = copy_options(opening, options);
     if (err < 0) {
@@ -458,14 +491,12 @@ int weir_ws_connect(const weir_ws_client_options *given, weir_promise *done)
         err = create_opening(&options, done, &opening);
     if (err < 0)
         return err;
-    weir__refs_retain(&opening->refs); /* of the loop */
-    weir_task_init(&opening->begin, on_begin, opening);
-    err = weir_execute_task(opening->loop, &opening->begin);
-    if (err < 0) {
+    if (weir_executor_state(opening->loop) >= WEIR_EXECUTOR_SHUTDOWN) {
         release(opening);
-        release(opening);
-        return err;
+        return WEIR_EREJECTED;
     }
+    weir__refs_retain(&opening->refs); /* of the loop */
+    weir__mailbox_set(&opening->box, BEGIN);
     opening->completed = (weir_listener){.fn = on_completed, .user_data = opening};
     weir_promise_listen(done, &opening->completed);
     return 0;

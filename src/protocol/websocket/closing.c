@@ -17,6 +17,7 @@
 #include <weir/memory.h>
 
 #include "base/log.h"
+#include "executor/mailbox.h"
 #include "protocol/websocket/websocket.h"
 
 #define REASON_MAX (WEIR__WS_CONTROL_MAX - 2)
@@ -158,13 +159,26 @@ void weir__ws_receive_close(weir_ctx *ctx, weir__ws *ws, weir_span payload)
 
 /* ---- weir_ws_close ---- */
 
+/* Also a call from another thread, on its way to the loop, which alone knows the handlers. */
 struct close_request {
     weir_msg msg;
+    weir__mailbox box;
+    weir_channel *channel; /* these: retained while it is posted */
+    weir_promise *done;    /* NULL = none */
     unsigned code;
     char reason[REASON_MAX + 1];
 };
 
-const weir_msg_type weir__ws_close_type = {.name = "weir_ws_close", .destroy = free_event};
+static void free_request(weir_msg *msg)
+{
+    struct close_request *request = (struct close_request *)(void *)msg;
+
+    weir_promise_release(request->done);
+    weir_channel_release(request->channel);
+    weir_memory_free(request);
+}
+
+const weir_msg_type weir__ws_close_type = {.name = "weir_ws_close", .destroy = free_request};
 
 void weir__ws_write_close(weir_ctx *ctx, weir__ws *ws, weir_msg *msg, weir_promise *done)
 {
@@ -186,19 +200,13 @@ static int create_request(unsigned code, const char *reason, struct close_reques
     if (request == NULL)
         return -ENOMEM;
     weir_msg_init(&request->msg, &weir__ws_close_type);
+    request->channel = NULL;
+    request->done = NULL;
     request->code = code;
     memcpy(request->reason, reason != NULL ? reason : "", length + 1);
     *ret_request = request;
     return 0;
 }
-
-/* A call from another thread, on its way to the loop, which alone knows the handlers. */
-struct posted_close {
-    weir_task task;
-    weir_channel *channel;
-    struct close_request *request;
-    weir_promise *done; /* NULL = none */
-};
 
 static bool is_on_loop(const weir_channel *channel)
 {
@@ -218,49 +226,62 @@ static int begin(weir_channel *channel, struct close_request *request, weir_prom
     return 0;
 }
 
-static void on_posted(void *arg, int status)
+static struct close_request *request_of(const weir__mailbox *box)
 {
-    struct posted_close *posted = arg;
-    char name[128];
-    int err = status == 0 ? 0 : WEIR_ECLOSED;
-
-    if (err == 0 && !is_on_loop(posted->channel) && /* it has moved meanwhile */
-        weir_execute_task(weir_channel_executor(posted->channel), &posted->task) == 0)
-        return;
-    if (err == 0)
-        err = is_on_loop(posted->channel) ? begin(posted->channel, posted->request, posted->done)
-                                          : WEIR_ECLOSED;
-    if (err < 0)
-        weir_msg_release(&posted->request->msg);
-    if (err < 0 && posted->done != NULL)
-        (void)weir_promise_fail(posted->done, err, NULL);
-    else if (err == -EINVAL)
-        weir__warn_limited("websocket", weir_channel_format(posted->channel, name, sizeof(name)),
-                           "weir_ws_close: the channel is not a WebSocket");
-    weir_promise_release(posted->done);
-    weir_channel_release(posted->channel);
-    weir_memory_free(posted);
+    return WEIR_CONTAINER_OF((uintptr_t)box, struct close_request, box);
 }
 
-/* Takes: request, on success. */
-static int post(weir_channel *channel, struct close_request *request, weir_promise *done)
+/* The channel may move meanwhile. */
+static weir_executor *loop_of(const weir__mailbox *box)
 {
-    struct posted_close *posted = weir_memory_alloc(sizeof(*posted));
-    int err;
+    return weir_channel_executor(request_of(box)->channel);
+}
 
-    if (posted == NULL)
-        return -ENOMEM;
-    posted->channel = weir_channel_retain(channel);
-    posted->request = request;
-    posted->done = done != NULL ? weir_promise_retain(done) : NULL;
-    weir_task_init(&posted->task, on_posted, posted);
-    err = weir_execute_task(weir_channel_executor(channel), &posted->task);
+static void retain_request(weir__mailbox *box)
+{
+    (void)weir_msg_retain(&request_of(box)->msg);
+}
+
+static void release_request(weir__mailbox *box)
+{
+    weir_msg_release(&request_of(box)->msg);
+}
+
+static void on_posted(weir__mailbox *box, uint32_t flags, int status)
+{
+    struct close_request *request = request_of(box);
+    weir_channel *channel = request->channel;
+    int err = status < 0 ? WEIR_ECLOSED : begin(channel, request, request->done);
+    char name[128];
+
+    (void)flags;
     if (err == 0)
-        return 0;
-    weir_promise_release(posted->done);
-    weir_channel_release(channel);
-    weir_memory_free(posted);
-    return err;
+        return;
+    if (request->done != NULL)
+        (void)weir_promise_fail(request->done, err, NULL);
+    else if (err == -EINVAL)
+        weir__warn_limited("websocket", weir_channel_format(channel, name, sizeof(name)),
+                           "weir_ws_close: the channel is not a WebSocket");
+    weir_msg_release(&request->msg);
+}
+
+static const weir__mailbox_type request_type = {
+    .name = "websocket",
+    .executor = loop_of,
+    .retain = retain_request,
+    .release = release_request,
+    .run = on_posted,
+};
+
+/* Takes: request. */
+static void post(weir_channel *channel, struct close_request *request, weir_promise *done)
+{
+    request->channel = weir_channel_retain(channel);
+    request->done = done != NULL ? weir_promise_retain(done) : NULL;
+    weir__mailbox_init(&request->box, &request_type);
+    (void)weir_msg_retain(&request->msg); /* it may run and be freed before the call returns */
+    weir__mailbox_set(&request->box, 1);
+    weir_msg_release(&request->msg);
 }
 
 int weir_ws_close(weir_channel *channel, unsigned code, const char *reason, weir_promise *done)
@@ -272,8 +293,10 @@ int weir_ws_close(weir_channel *channel, unsigned code, const char *reason, weir
         err = -EINVAL;
     if (err == 0)
         err = create_request(code, reason, &request);
-    if (err == 0) {
-        err = is_on_loop(channel) ? begin(channel, request, done) : post(channel, request, done);
+    if (err == 0 && !is_on_loop(channel)) {
+        post(channel, request, done);
+    } else if (err == 0) {
+        err = begin(channel, request, done);
         if (err < 0)
             weir_msg_release(&request->msg);
     }

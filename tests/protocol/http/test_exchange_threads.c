@@ -365,6 +365,45 @@ TEST(exchange_threads, retain_on_behalf_of_one_holder)
     weir_embedded_release(embedded);
 }
 
+/* ---- order ---- */
+
+static void *begin_with_abc(void *exchange)
+{
+    assert_int_equal(weir_http_exchange_begin(exchange, 200, 6), 0);
+    send_piece(exchange);
+    return NULL;
+}
+
+static void end_with_xyz(void *arg, int status)
+{
+    weir_buf *buf;
+
+    (void)status;
+    assert_int_equal(weir_buf_create_from("xyz", 3, &buf), 0);
+    assert_int_equal(weir_http_exchange_write(arg, weir_buf_msg(buf), NULL), 0);
+    assert_int_equal(weir_http_exchange_end(arg, NULL), 0);
+}
+
+/* The loop writes before it has performed what the other thread wrote earlier. */
+TEST(exchange_threads, write_on_the_loop_after_another_thread)
+{
+    weir_http_exchange *exchange = NULL;
+    const weir_http_route routes[] = {{"GET", "/", keep_exchange, &exchange}, {0}};
+    weir_embedded *embedded = exchange_open(routes);
+    weir_executor *loop = weir_channel_executor(weir_embedded_channel(embedded));
+    pthread_t other;
+
+    exchange_put(embedded, "GET", "/");
+    assert_int_equal(weir_execute(loop, end_with_xyz, exchange), 0);
+    assert_int_equal(pthread_create(&other, NULL, begin_with_abc, exchange), 0);
+    assert_int_equal(pthread_join(other, NULL), 0);
+    weir_embedded_run(embedded);
+    assert_exchange_sent(embedded, "200(6) | abc | xyz | end");
+    weir_http_exchange_release(exchange);
+    weir_embedded_run(embedded);
+    weir_embedded_release(embedded);
+}
+
 /* ---- content that is read ahead ---- */
 
 /* A handler on an executor that the test holds up. */
@@ -436,20 +475,37 @@ static void read_more(const struct slow_reader *reader, weir_embedded *embedded)
     weir_embedded_run(embedded);
 }
 
+static void open_reader(struct slow_reader *reader, weir_http_route *routes,
+                        weir_embedded **ret_embedded)
+{
+    *reader = (struct slow_reader){.text = ""};
+    assert_int_equal(sem_init(&reader->gate, 0, 0), 0);
+    assert_int_equal(
+        weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .io = WEIR_IO_NONE), &reader->group), 0);
+    *ret_embedded = exchange_open(routes);
+}
+
+static void close_reader(struct slow_reader *reader, weir_embedded *embedded)
+{
+    settle(reader, embedded);
+    weir_embedded_release(embedded);
+    assert_int_equal(weir_group_shutdown(reader->group, 0, 0), 0);
+    assert_int_equal(weir_group_await_termination(reader->group, TEST_TIMEOUT_NS), 0);
+    weir_group_release(reader->group);
+    (void)sem_destroy(&reader->gate);
+}
+
 /* A piece that is on its way to the handler is the answer to a second request, too: the next one
  * must not take its place. */
 TEST(exchange_threads, read_ahead_and_lose_nothing)
 {
-    struct slow_reader reader = {.text = ""};
-    const weir_http_route routes[] = {
+    struct slow_reader reader;
+    weir_http_route routes[] = {
         {"POST", "/", keep_slowly, &reader, .streaming = true, .group = &reader.group}, {0}};
     weir_http_end *end = NULL;
     weir_embedded *embedded;
 
-    assert_int_equal(sem_init(&reader.gate, 0, 0), 0);
-    assert_int_equal(
-        weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1, .io = WEIR_IO_NONE), &reader.group), 0);
-    embedded = exchange_open(routes);
+    open_reader(&reader, routes, &embedded);
     exchange_put_head(embedded, "POST", "/", 6, false);
     settle(&reader, embedded);
     assert_int_equal(weir_group_execute(reader.group, wait_at_gate, &reader), 0);
@@ -474,12 +530,54 @@ TEST(exchange_threads, read_ahead_and_lose_nothing)
     weir_embedded_run(embedded);
     assert_exchange_sent(embedded, "200(2) | ok | end");
     weir_http_exchange_release(reader.exchange);
+    close_reader(&reader, embedded);
+}
+
+/* The handler learns of the loss although it has not set its function yet. */
+TEST(exchange_threads, get_events_after_their_handler)
+{
+    struct slow_reader reader;
+    weir_http_route routes[] = {
+        {"POST", "/", keep_slowly, &reader, .streaming = true, .group = &reader.group}, {0}};
+    weir_embedded *embedded;
+
+    open_reader(&reader, routes, &embedded);
+    assert_int_equal(weir_group_execute(reader.group, wait_at_gate, &reader), 0);
+    exchange_put_head(embedded, "POST", "/", 6, false);
+    (void)weir_embedded_finish(embedded);
+    assert_int_equal(sem_post(&reader.gate), 0);
     settle(&reader, embedded);
-    weir_embedded_release(embedded);
-    assert_int_equal(weir_group_shutdown(reader.group, 0, 0), 0);
-    assert_int_equal(weir_group_await_termination(reader.group, TEST_TIMEOUT_NS), 0);
-    weir_group_release(reader.group);
-    (void)sem_destroy(&reader.gate);
+    assert_string_equal(reader.text, "!");
+    weir_http_exchange_release(reader.exchange);
+    close_reader(&reader, embedded);
+}
+
+static void note_loss(weir_http_exchange *exchange, void *user_data)
+{
+    struct slow_reader *reader = user_data;
+
+    (void)exchange;
+    reader->text[0] = 'L';
+}
+
+/* The callback is due, but its data may be gone by the time its thread runs. */
+TEST(exchange_threads, get_no_callback_after_the_last_release)
+{
+    struct slow_reader reader;
+    weir_http_route routes[] = {{"GET", "/", keep_slowly, &reader, .group = &reader.group}, {0}};
+    weir_embedded *embedded;
+
+    open_reader(&reader, routes, &embedded);
+    exchange_put(embedded, "GET", "/");
+    settle(&reader, embedded);
+    weir_http_exchange_on_lost(reader.exchange, note_loss, &reader);
+    assert_int_equal(weir_group_execute(reader.group, wait_at_gate, &reader), 0);
+    (void)weir_embedded_finish(embedded);
+    weir_http_exchange_release(reader.exchange);
+    weir_embedded_run(embedded);
+    assert_int_equal(sem_post(&reader.gate), 0);
+    close_reader(&reader, embedded);
+    assert_string_equal(reader.text, "");
 }
 
 /* ---- content that is written ahead ---- */

@@ -238,6 +238,47 @@ TEST_EACH_LOOP(http_client_stream, calls_no_event_before_send_has_returned)
     scripted_server_close(&server);
 }
 
+/* On the loop, which has the pieces of another thread in the mailbox of the call. */
+static void *write_first(void *call)
+{
+    assert_int_equal(weir_http_call_write(call, piece_of('a', 5), NULL), 0);
+    return NULL;
+}
+
+static void write_last(void *call, int status)
+{
+    pthread_t other;
+
+    (void)status;
+    assert_int_equal(pthread_create(&other, NULL, write_first, call), 0);
+    assert_int_equal(pthread_join(other, NULL), 0);
+    assert_int_equal(weir_http_call_write(call, piece_of('b', 3), NULL), 0);
+    assert_int_equal(weir_http_call_end(call, NULL), 0);
+}
+
+TEST_EACH_LOOP(http_client_stream, writes_on_the_loop_after_another_thread)
+{
+    struct scripted_server server;
+    struct streamed streamed = {0};
+    char url[256];
+    weir_http_request *request;
+    weir_http_client *client;
+    weir_http_call *call;
+
+    scripted_server_open(&server, host, REPLIES({.text = OK(2, "ok")}));
+    client = client_open(host, NULL);
+    request = request_of("POST", scripted_server_url(&server, "http", "/", url));
+    assert_int_equal(weir_http_request_set_content_length(request, WEIR_HTTP_UNKNOWN_LENGTH), 0);
+    call = start(client, request, &streamed, (weir_http_call_options){.stream_content = true});
+    assert_true(call_counter_await_for(&streamed.writables, 1, TEST_TIMEOUT_NS));
+    assert_int_equal(weir_execute(host->loop, write_last, call), 0);
+    await_end(&streamed, call);
+    assert_int_equal(streamed.err, 0);
+    assert_non_null(strstr(server.last, "\r\n5\r\naaaaa\r\n3\r\nbbb\r\n0\r\n\r\n"));
+    client_close(client);
+    scripted_server_close(&server);
+}
+
 /* The content looks like a second request to the scripted server. */
 TEST_EACH_LOOP(http_client_stream, sends_content_after_a_continue)
 {
