@@ -362,6 +362,13 @@ static void set_tail_once(struct owner *owner, uint32_t flags)
         weir__mailbox_set(&owner->box, TAIL);
 }
 
+static void set_tail_then_submit(struct owner *owner, uint32_t flags)
+{
+    set_tail_once(owner, flags);
+    if (flags & RED)
+        submit_note(owner);
+}
+
 TEST(mailbox, lets_tasks_pass_a_tail_flag)
 {
     struct manual_fixture manual;
@@ -369,11 +376,11 @@ TEST(mailbox, lets_tasks_pass_a_tail_flag)
 
     manual_fixture_open(&manual);
     open_owner(&owner, manual.executor);
-    owner.on_flags = set_tail_once;
+    owner.on_flags = set_tail_then_submit;
     weir__mailbox_set(&owner.box, RED);
     assert_int_equal(weir_execute(manual.executor, note, &owner), 0);
     manual_fixture_run(&manual);
-    assert_string_equal(owner.steps, "R.T");
+    assert_string_equal(owner.steps, "R..T");
     close_owner(&owner);
     manual_fixture_close(&manual);
 }
