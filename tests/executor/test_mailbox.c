@@ -6,9 +6,12 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <weir/error.h>
+#include <weir/manual.h>
+#include <weir/timer.h>
 
 #include "executor/executor.h"
 #include "os/thread.h"
@@ -17,6 +20,7 @@
 #include "support/executor/global_executor.h"
 #include "support/executor/log_capture.h"
 #include "support/executor/manual_fixture.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/single_executor.h"
 #include "support/executor/thread_factory.h"
 #include "support/memory.h"
@@ -282,10 +286,87 @@ TEST(mailbox, comes_before_tasks_that_it_submits_itself_later)
     manual_fixture_close(&manual);
 }
 
+/* The same for tasks that are not ready yet, but in the queue. */
+static void submit_note(void *arg)
+{
+    assert_int_equal(weir_execute(((struct owner *)arg)->executor, note, arg), 0);
+}
+
+static void submit_then_post_until_noted(struct owner *owner)
+{
+    run_on_other_thread(submit_note, owner);
+    post_until_noted(owner);
+}
+
+TEST(mailbox, does_not_keep_tasks_of_other_threads_waiting)
+{
+    struct manual_fixture manual;
+    struct owner owner;
+    struct letter letter;
+
+    manual_fixture_open(&manual);
+    open_owner(&owner, manual.executor);
+    letter = (struct letter){.mail.fn = on_letter, .name = 'a', .fn = submit_then_post_until_noted};
+    weir__mailbox_post(&owner.box, &letter.mail);
+    manual_fixture_run(&manual);
+    assert_string_equal(owner.steps, "aa.a");
+    close_owner(&owner);
+    manual_fixture_close(&manual);
+}
+
+/* More mails than run in one go, a task before them, and a mail and a task while they run. */
+TEST(mailbox, finishes_what_it_has_taken_before_tasks)
+{
+    struct manual_fixture manual;
+    struct owner owner;
+    struct letter letters[40];
+
+    manual_fixture_open(&manual);
+    open_owner(&owner, manual.executor);
+    letters[0] = (struct letter){.mail.fn = on_letter, .name = 'a', .fn = post_more_then_submit};
+    weir__mailbox_post(&owner.box, &letters[0].mail);
+    for (int i = 1; i < 40; i++)
+        post(&owner, &letters[i], 'a');
+    assert_int_equal(weir_execute(manual.executor, note, &owner), 0);
+    manual_fixture_run(&manual);
+    assert_string_equal(owner.steps, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.m.");
+    close_owner(&owner);
+    manual_fixture_close(&manual);
+}
+
+static void post_from_flags(struct owner *owner, uint32_t flags)
+{
+    if (flags & RED)
+        post_more(owner);
+}
+
+TEST(mailbox, runs_what_is_posted_by_a_flag)
+{
+    struct manual_fixture manual;
+    struct owner owner;
+
+    manual_fixture_open(&manual);
+    open_owner(&owner, manual.executor);
+    owner.on_flags = post_from_flags;
+    weir__mailbox_set(&owner.box, RED);
+    weir__mailbox_set(&owner.box, BLUE);
+    manual_fixture_run(&manual);
+    assert_string_equal(owner.steps, "RBm");
+    close_owner(&owner);
+    manual_fixture_close(&manual);
+}
+
 static void set_tail_once(struct owner *owner, uint32_t flags)
 {
     if (flags & RED)
         weir__mailbox_set(&owner->box, TAIL);
+}
+
+static void set_tail_then_submit(struct owner *owner, uint32_t flags)
+{
+    set_tail_once(owner, flags);
+    if (flags & RED)
+        submit_note(owner);
 }
 
 TEST(mailbox, lets_tasks_pass_a_tail_flag)
@@ -295,11 +376,11 @@ TEST(mailbox, lets_tasks_pass_a_tail_flag)
 
     manual_fixture_open(&manual);
     open_owner(&owner, manual.executor);
-    owner.on_flags = set_tail_once;
+    owner.on_flags = set_tail_then_submit;
     weir__mailbox_set(&owner.box, RED);
     assert_int_equal(weir_execute(manual.executor, note, &owner), 0);
     manual_fixture_run(&manual);
-    assert_string_equal(owner.steps, "R.T");
+    assert_string_equal(owner.steps, "R..T");
     close_owner(&owner);
     manual_fixture_close(&manual);
 }
@@ -349,6 +430,144 @@ TEST(mailbox, does_not_run_while_it_is_held)
     manual_fixture_close(&manual);
 }
 
+static void hold_and_post(void *arg, int status)
+{
+    struct owner *owner = arg;
+
+    (void)status;
+    assert_true(weir__mailbox_hold(&owner->box));
+    post_more(owner);
+    weir__mailbox_resume(&owner->box);
+}
+
+/* The task that holds it was the last one that was ready when the mailbox ran. */
+TEST(mailbox, forgets_where_its_last_run_was_in_the_queue)
+{
+    struct manual_fixture manual;
+    struct owner owner;
+    struct letter letter;
+
+    manual_fixture_open(&manual);
+    open_owner(&owner, manual.executor);
+    post(&owner, &letter, 'a');
+    assert_int_equal(weir_execute(manual.executor, hold_and_post, &owner), 0);
+    assert_int_equal(weir_execute(manual.executor, note, &owner), 0);
+    manual_fixture_run(&manual);
+    assert_string_equal(owner.steps, "am.");
+    close_owner(&owner);
+    manual_fixture_close(&manual);
+}
+
+/* ---- many mails ---- */
+
+struct hoard {
+    struct owner owner;
+    weir_manual_clock *clock;
+    unsigned run;
+    unsigned at_timer;
+};
+
+/* The mail may be freed in its function. */
+static void on_hoarded(weir__mailbox *box, weir__mail *mail, int status)
+{
+    struct hoard *hoard = WEIR_CONTAINER_OF(owner_of(box), struct hoard, owner);
+
+    assert_int_equal(status, 0);
+    hoard->run++;
+    weir_manual_clock_advance(hoard->clock, weir_us(1));
+    free(mail);
+}
+
+static void on_hoard_timer(void *arg, int status)
+{
+    struct hoard *hoard = arg;
+
+    assert_int_equal(status, 0);
+    hoard->at_timer = hoard->run;
+}
+
+static void open_hoard(struct hoard *hoard, const struct manual_fixture *manual, unsigned count)
+{
+    *hoard = (struct hoard){.clock = manual->clock};
+    open_owner(&hoard->owner, manual->executor);
+    while (count-- > 0) {
+        weir__mail *mail = malloc(sizeof(*mail));
+
+        assert_non_null(mail);
+        mail->fn = on_hoarded;
+        weir__mailbox_post(&hoard->owner.box, mail);
+    }
+}
+
+TEST(mailbox, lets_timers_run_between_many_mails)
+{
+    struct manual_fixture manual;
+    struct hoard hoard;
+
+    manual_fixture_open(&manual);
+    open_hoard(&hoard, &manual, 10000);
+    assert_int_equal(weir_schedule(manual.executor, weir_us(100), on_hoard_timer, &hoard, NULL), 0);
+    manual_fixture_run(&manual);
+    assert_int_equal(hoard.run, 10000);
+    assert_in_range(hoard.at_timer, 100, 2000);
+    close_owner(&hoard.owner);
+    manual_fixture_close(&manual);
+}
+
+TEST(mailbox, ends_a_turn_whose_budget_is_spent)
+{
+    struct manual_fixture manual;
+    struct hoard hoard;
+
+    manual_fixture_open(&manual);
+    open_hoard(&hoard, &manual, 100);
+    assert_true(weir_manual_run_once(manual.executor, 0, 1) > 0);
+    assert_in_range(hoard.run, 1, 16);
+    manual_fixture_run(&manual);
+    assert_int_equal(hoard.run, 100);
+    close_owner(&hoard.owner);
+    manual_fixture_close(&manual);
+}
+
+/* ---- the stats of the executor ---- */
+
+static void check_stats(const weir_executor *executor, uint64_t run)
+{
+    weir_executor_stats stats;
+
+    weir_executor_read_stats(executor, &stats);
+    assert_int_equal(stats.pending, 0);
+    assert_int_equal(executor->stats.taken, executor->stats.popped);
+    assert_int_equal(stats.tasks_run, run);
+    assert_int_equal(stats.tasks_cancelled, 0);
+}
+
+static void post_hundred(void *arg)
+{
+    struct owner *owner = arg;
+    static struct letter letters[100];
+
+    for (int i = 0; i < 100; i++)
+        post(owner, &letters[i], 'a');
+    weir__mailbox_set(&owner->box, RED);
+}
+
+TEST(mailbox, keeps_the_stats_of_the_executor_balanced)
+{
+    struct manual_fixture manual;
+    struct owner owner;
+
+    manual_fixture_open(&manual);
+    open_owner(&owner, manual.executor);
+    owner.on_flags = set_tail_once;
+    run_on_other_thread(post_hundred, &owner);
+    manual_fixture_run(&manual);
+    assert_int_equal(owner.count, 102);
+    check_stats(manual.executor, 7 + 1); /* six times 16 and five more, then the tail */
+    close_owner(&owner);
+    manual_fixture_close(&manual);
+}
+
 /* ---- two executors ---- */
 
 static weir_executor *destination;
@@ -381,6 +600,39 @@ TEST(mailbox, follows_its_owner_to_another_executor)
     close_owner(&owner);
     manual_fixture_close(&from);
     single_executor_close(&to);
+}
+
+static void move_then_post(struct owner *owner)
+{
+    post_more(owner);
+    move_owner(owner);
+}
+
+/* The task that was ready at the old executor has gone when the new one has done the rest. */
+TEST(mailbox, forgets_the_queue_of_the_executor_that_its_owner_has_left)
+{
+    struct manual_fixture from, to;
+    struct owner owner;
+    struct letter letters[40];
+
+    manual_fixture_open(&from);
+    manual_fixture_open(&to);
+    open_owner(&owner, from.executor);
+    destination = to.executor;
+    letters[0] = (struct letter){.mail.fn = on_letter, .name = 'a', .fn = move_then_post};
+    weir__mailbox_post(&owner.box, &letters[0].mail);
+    for (int i = 1; i < 40; i++)
+        post(&owner, &letters[i], 'a');
+    assert_int_equal(weir_execute(from.executor, note, &owner), 0);
+    manual_fixture_run(&from);
+    assert_string_equal(owner.steps, "a.");
+    manual_fixture_run(&to);
+    assert_int_equal(owner.count, 42);
+    assert_int_equal(owner.steps[41], 'm');
+    close_owner(&owner);
+    check_stats(from.executor, 2);
+    manual_fixture_close(&from);
+    manual_fixture_close(&to);
 }
 
 TEST(mailbox, gets_an_error_if_its_owner_moves_to_an_executor_that_has_ended)
@@ -535,4 +787,94 @@ TEST(mailbox, needs_no_stack_where_no_executor_takes_it)
     close_owner(&owner);
     single_executor_close(&single);
     thread_factory_close(&fixture);
+}
+
+TEST(mailbox, is_run_by_the_global_executor_if_no_thread_starts)
+{
+    struct thread_factory_fixture fixture;
+    struct single_executor single;
+    struct owner owner;
+    struct letter letter;
+
+    log_capture_start();
+    thread_factory_open(&fixture);
+    fixture.answer = -EAGAIN;
+    single = single_executor_open(WEIR_GROUP_OPTIONS(.thread_factory = &fixture.factory));
+    open_owner(&owner, single.executor);
+    post(&owner, &letter, 'a');
+    global_executor_stop();
+    assert_string_equal(owner.steps, "a");
+    assert_int_equal(owner.status, -EAGAIN);
+    close_owner(&owner);
+    single_executor_close(&single);
+    thread_factory_close(&fixture);
+}
+
+/* An owner that insists, whose executor has no thread for the first times it is asked. */
+struct patient {
+    struct owner owner;
+    struct letter letter;
+    struct call_counter may_post;
+    struct call_counter arrived;
+};
+
+static void arrive(struct owner *owner)
+{
+    call_counter_add(&WEIR_CONTAINER_OF(owner, struct patient, owner)->arrived);
+}
+
+static void post_letter(void *arg)
+{
+    struct patient *patient = arg;
+
+    (void)call_counter_await(&patient->may_post, 1);
+    patient->letter = (struct letter){.mail.fn = on_letter, .name = 'a', .fn = arrive};
+    weir__mailbox_post(&patient->owner.box, &patient->letter.mail);
+}
+
+static void check_patience(bool is_without_memory)
+{
+    struct thread_factory_fixture fixture;
+    struct single_executor single;
+    struct patient patient = {0};
+    size_t before;
+    weir__thread thread;
+
+    log_capture_start();
+    global_executor_stop();
+    thread_factory_open(&fixture);
+    fixture.answer = -EAGAIN;
+    single = single_executor_open(WEIR_GROUP_OPTIONS(.thread_factory = &fixture.factory));
+    open_insisting_owner(&patient.owner, single.executor);
+    assert_int_equal(weir__thread_start("patient", post_letter, &patient, &thread), 0);
+    before = test_memory_allocations();
+    test_memory_fail_all(is_without_memory);
+    call_counter_add(&patient.may_post);
+    while (is_without_memory ? test_memory_allocations() < before + 50 : fixture.asked < 100)
+        weir__thread_yield();
+    assert_int_equal(patient.arrived.calls, 0);
+    assert_in_range(log_capture_count(WEIR_LOG_ERROR), 0, 49); /* not one for each attempt */
+    fixture.answer = 0;
+    test_memory_fail_all(false);
+    assert_true(call_counter_await(&patient.arrived, 1));
+    weir__thread_join(&thread);
+    single_executor_end(&single);
+    assert_string_equal(patient.owner.steps, "a");
+    assert_int_equal(patient.owner.status, 0);
+    assert_ptr_equal(patient.owner.ran_on, single.executor);
+    global_executor_stop();
+    close_owner(&patient.owner);
+    single_executor_close(&single);
+    thread_factory_close(&fixture);
+}
+
+TEST(mailbox, insists_on_a_thread_that_does_not_start)
+{
+    check_patience(false);
+}
+
+/* Then it is the thread that posts that asks again. */
+TEST(mailbox, insists_without_memory)
+{
+    check_patience(true);
 }

@@ -278,7 +278,8 @@ inline end_run()
 
 inline run_batch()
 {
-    d_step { assert(runners == 0) /* P3 */; runners++; steps = 0; found = true; began_on = runs_on };
+    d_step { assert(runners == 0) /* P3 */; runners++ };
+    atomic { steps = 0; found = true; began_on = runs_on };
     in_memory();
     if
     :: rest == 0 && rest_flags == 0 -> take_all()
