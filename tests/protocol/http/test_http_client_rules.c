@@ -21,6 +21,7 @@
 #include "support/executor/run_on_thread.h"
 #include "support/protocol/http/client_fixture.h"
 #include "support/protocol/http/scripted_server.h"
+#include "support/resolver/fake_dns.h"
 #include "support/test.h"
 
 #define REPLIES(...) ((const struct scripted_reply[]){__VA_ARGS__, {0}})
@@ -779,6 +780,21 @@ TEST_EACH_LOOP(http_client_rules, the_defaults_are_the_documented_ones)
     assert_int_equal(options->timeout_ns, WEIR_OFF);
     assert_int_equal(options->max_redirects, 10);
     client_close(client);
+}
+
+TEST_EACH_LOOP(http_client_rules, the_resolver_of_the_options_is_asked)
+{
+    weir_resolver *resolver = fake_dns_open(WEIR_RESOLVER_OPTIONS());
+    struct pair pair;
+
+    open_pair(&pair, host, REPLIES({.text = OK(2, "ok")}),
+              WEIR_HTTP_CLIENT_OPTIONS(.resolver = resolver));
+    (void)snprintf(pair.url, sizeof(pair.url), "http://here.test%s/",
+                   strrchr(pair.server.address, ':'));
+    assert_string_equal(client_get(pair.client, pair.url).content, "ok");
+    assert_int_equal(fake_dns.asked.calls, 1);
+    close_pair(&pair);
+    fake_dns_close(resolver);
 }
 
 TEST_EACH_LOOP(http_client_rules, proxies_have_default_ports)
