@@ -33,6 +33,7 @@
 #include <weir/options.h>
 #include <weir/promise.h>
 #include <weir/resolver.h>
+#include <weir/server.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -86,6 +87,8 @@ typedef struct weir_http_client_options {
     weir_resolver *resolver;                            /* default weir_resolver_default() */
     weir_executor *loop; /* instead of a group, such as a loop of weir_loop_create; retained. It
                             must run until the client is closed */
+    weir_init_fn *init_connection; /* adds handlers between the codec and the client */
+    void *user_data;               /* for it; must live as long as the client */
 } weir_http_client_options;
 
 #define WEIR_HTTP_CLIENT_OPTIONS(...) WEIR_OPTIONS(weir_http_client_options, __VA_ARGS__)

@@ -217,7 +217,10 @@ typedef struct weir_ws_client_options {
     int64_t connect_timeout_ns;                  /* up to the response; default 10 s */
     const weir_channel_options *channel_options; /* copied */
     weir_resolver *resolver;                     /* default weir_resolver_default() */
-    weir_executor *loop; /* instead of a group, such as the loop of another channel */
+    weir_executor *loop;           /* instead of a group, such as the loop of another channel */
+    weir_init_fn *init_connection; /* adds handlers behind the codec of the handshake: they stay
+                                      when that is removed, before those of the WebSocket */
+    void *user_data;               /* for it; must live until it was called */
 } weir_ws_client_options;
 
 #define WEIR_WS_CLIENT_OPTIONS(...) WEIR_OPTIONS(weir_ws_client_options, __VA_ARGS__)

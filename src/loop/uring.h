@@ -80,6 +80,7 @@ typedef struct weir__uring {
     unsigned enter_flags; /* supported by the kernel */
     unsigned counted;     /* tail of the completion queue as of the last `wait` */
     uint32_t turn;        /* number of turns; never 0 */
+    int64_t row_since_ns; /* reads of a handle in a row: after the first; 0 = not yet */
     unsigned turn_events; /* events of this turn */
     weir__uring_event *spare;
     weir__uring_buffers *buffers; /* NULL = receive by poll only */
@@ -334,6 +335,10 @@ static inline void weir__uring_enter_turn(weir__io_handle *handle, const weir__u
     handle->delivered = 0;
     handle->full_reads = 0;
 }
+
+/* Called before the next of several reads in a row: if those after the first took long, the handle
+ * has had its share of the turn, as has_had_its_share in readiness.c says. */
+void weir__uring_limit_row(weir__io_handle *handle);
 
 /* Called after the last of several reads. */
 void weir__uring_finish_reading(weir__io_handle *handle);

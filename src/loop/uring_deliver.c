@@ -13,6 +13,7 @@
 
 #include "base/memory.h"
 #include "loop/uring.h"
+#include "os/clock.h"
 
 /* ---- the queue of undelivered events ---- */
 
@@ -115,14 +116,29 @@ static bool may_notify_now(weir__io_handle *handle, const weir__uring_event *eve
     if (!weir__uring_is_read(event->op))
         return true;
     weir__uring_enter_turn(handle, weir__uring_of(handle->io));
+    if (handle->uring_is_reading)
+        weir__uring_limit_row(handle);
     return handle->undelivered == NULL && handle->delivered < handle->reads &&
            is_wanted(handle, event);
 }
 
 /* ---- notifying ---- */
 
+void weir__uring_limit_row(weir__io_handle *handle)
+{
+    weir__uring *self = weir__uring_of(handle->io);
+    int64_t now_ns = weir__monotonic_now();
+
+    if (self->row_since_ns == 0)
+        self->row_since_ns = now_ns;
+    else if (now_ns - self->row_since_ns >= WEIR__IO_READING_NS)
+        handle->delivered = UINT8_MAX;
+}
+
 static void count_delivered(weir__io_handle *handle)
 {
+    if (!handle->uring_is_reading)
+        weir__uring_of(handle->io)->row_since_ns = 0;
     handle->uring_is_reading = true;
     if (handle->delivered < UINT8_MAX)
         handle->delivered++;
@@ -167,6 +183,7 @@ static void deliver_wanted(weir__io_handle *handle, unsigned limit)
             break;
         remove_first(handle);
         notify(handle, &event);
+        weir__uring_limit_row(handle);
     }
 }
 

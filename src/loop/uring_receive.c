@@ -278,6 +278,8 @@ static bool is_no_data(int result)
 static inline bool may_deliver(weir__io_handle *handle, const weir__uring *self)
 {
     weir__uring_enter_turn(handle, self);
+    if (handle->uring_is_reading)
+        weir__uring_limit_row(handle);
     return handle->uring_mode == WEIR__URING_BY_RING && handle->delivered < handle->reads;
 }
 
@@ -312,6 +314,8 @@ static inline void on_bytes(weir__io_handle *handle, weir__uring *self, int resu
         note_full_read(handle);
     if (may_deliver(handle, self)) {
         handle->delivered++;
+        if (!handle->uring_is_reading)
+            self->row_since_ns = 0;
         handle->uring_is_reading = true;
         handle->owner->received(handle, &block, (size_t)result);
     } else {

@@ -145,6 +145,33 @@ TEST_EACH_LOOP(client_pool, has_a_limit_to_waiting)
     single_executor_close(&hands);
 }
 
+TEST_EACH_LOOP(client_pool, has_a_limit_to_waiting_for_each)
+{
+    struct pool_fixture fixture;
+    struct single_executor hands = single_executor_open_at(START_NS);
+    weir_promise *waiting[3];
+    weir_channel *channel;
+
+    pool_fixture_open(
+        &fixture, host,
+        POOL(.max = 1, .executor = hands.executor, .acquire_timeout_ns = weir_seconds(5)));
+    channel = pool_fixture_acquire(fixture.pool);
+    for (int i = 0; i < 3; i++) {
+        waiting[i] = pool_fixture_request(fixture.pool);
+        run_on_executor(hands.executor, do_nothing, NULL);
+        move_to(&hands, weir_seconds(i + 1));
+    }
+    for (int i = 0; i < 3; i++) {
+        move_to(&hands, weir_seconds(5 + i));
+        assert_int_equal(pool_fixture_result(waiting[i]), -ETIMEDOUT);
+        run_on_executor(hands.executor, do_nothing, NULL);
+        assert_int_equal(pool_fixture_stats(fixture.pool).waiting, 2 - i);
+    }
+    assert_int_equal(pool_fixture_return(fixture.pool, channel), 0);
+    pool_fixture_close(&fixture);
+    single_executor_close(&hands);
+}
+
 TEST_EACH_LOOP(client_pool, gives_the_channel_of_a_cancelled_one_to_the_next)
 {
     struct pool_fixture fixture;

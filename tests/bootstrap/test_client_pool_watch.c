@@ -94,6 +94,24 @@ TEST_EACH_LOOP(client_pool, closes_a_channel_that_is_not_healthy_and_tries_the_n
     assert_false(watch.elsewhere);
 }
 
+TEST_EACH_LOOP(client_pool, checks_no_more_than_it_needs)
+{
+    struct pool_fixture fixture;
+    struct watch watch = {.loop = host->loop};
+    weir_channel *channels[3];
+
+    pool_fixture_open(&fixture, host, POOL(.max = 3, .healthy = is_well, .user_data = &watch));
+    for (int i = 0; i < 3; i++)
+        channels[i] = pool_fixture_acquire(fixture.pool);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(pool_fixture_return(fixture.pool, channels[i]), 0);
+    channels[0] = pool_fixture_acquire(fixture.pool);
+    host_turn(host, 2);
+    assert_int_equal(watch.checks.calls, 1);
+    assert_int_equal(pool_fixture_return(fixture.pool, channels[0]), 0);
+    pool_fixture_close(&fixture);
+}
+
 TEST_EACH_LOOP(client_pool, tells_of_each_step_on_the_channels_loop)
 {
     struct pool_fixture fixture;

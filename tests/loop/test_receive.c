@@ -170,7 +170,7 @@ static void work_for(int64_t duration_ns)
     }
 }
 
-static void take_share(struct peer *peer, enum peer_event event)
+static void take_share_and_no_more(struct peer *peer, enum peer_event event)
 {
     struct share *share = peer->arg;
 
@@ -189,7 +189,13 @@ static void take_share(struct peer *peer, enum peer_event event)
     if (share->reads > share->most_reads)
         share->most_reads = share->reads;
     work_for(share->work_ns);
-    (void)peer_remote_send(peer, peer->handle->window);
+}
+
+static void take_share(struct peer *peer, enum peer_event event)
+{
+    take_share_and_no_more(peer, event);
+    if (event == PEER_RECEIVED)
+        (void)peer_remote_send(peer, peer->handle->window);
 }
 
 static void flood(struct driver *driver, struct share *share, uint32_t window)
@@ -222,6 +228,26 @@ TEST_EACH_BACKEND(receive, bounds_the_work_of_a_turn)
 
     flood(driver, &share, 1024);
     assert_in_range(share.most_reads, 1, 2); /* the clock is read after the first */
+}
+
+/* A ring has received many small messages before the first is delivered. */
+TEST_EACH_BACKEND(receive, bounds_the_work_of_a_turn_of_small_reads)
+{
+    enum { BEFORE = 20, BYTES = 32 * 1024 };
+    struct share share = {.work_ns = weir_ms(1)};
+    struct peer *peer = peer_open_pair(driver, PAIR_TCP);
+
+    peer_receive_start(peer, false);
+    for (unsigned i = 1; i <= BEFORE; i++) {
+        assert_int_equal(peer_remote_send(peer, 1), 1);
+        driver_until(driver, peer->bytes == i);
+    }
+    share.total = BEFORE;
+    peer->arg = &share;
+    peer->react = take_share_and_no_more;
+    assert_int_equal(peer_remote_send(peer, BYTES), BYTES);
+    driver_until(driver, peer->bytes == BEFORE + BYTES);
+    assert_in_range(share.most_reads, 1, 2);
 }
 
 TEST_EACH_BACKEND(receive, follows_the_window_as_it_changes)

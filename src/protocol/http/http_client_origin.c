@@ -95,6 +95,8 @@ static int init_connection(weir_channel *channel, void *user_data)
         err = weir_http1_client_add(pipeline, options->http1);
     if (err == 0 && !options->no_decompression)
         err = weir_http_decompression_add(pipeline, options->decompression);
+    if (err == 0 && options->init_connection != NULL)
+        err = options->init_connection(channel, options->user_data);
     return err < 0 ? err : weir__http_connection_add(pipeline, origin);
 }
 

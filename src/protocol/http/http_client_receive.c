@@ -76,8 +76,7 @@ static void on_final(weir_http_call *call, weir_http_response *response)
 
     weir__http_cookies_receive(call, response);
     redirects = weir__http_redirect_check(call, response);
-    if (call->connection != NULL &&
-        (call->output == WEIR__HTTP_CALL_EXPECTING || weir_http_response_closes(response)))
+    if (call->connection != NULL && weir_http_response_closes(response))
         call->connection->is_draining = true;
     if (call->output == WEIR__HTTP_CALL_EXPECTING)
         call->output = WEIR__HTTP_CALL_WRITING;

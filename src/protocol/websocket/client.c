@@ -52,6 +52,8 @@ struct opening {
     weir_channel_options channel_options;
     weir_tls_context *tls;
     weir_http_client_tls_fn *add_tls;
+    weir_init_fn *init_connection; /* NULL = none */
+    void *user_data;
     int64_t timeout_ns; /* WEIR_OFF = none */
     weir_timer timer;
     weir_listener connected;
@@ -295,6 +297,8 @@ static int init_connection(weir_channel *channel, void *user_data)
         err = opening->add_tls(pipeline, opening->tls, opening->target.host);
     if (err == 0)
         err = weir_http1_client_add(pipeline, NULL);
+    if (err == 0 && opening->init_connection != NULL)
+        err = opening->init_connection(channel, opening->user_data);
     return err < 0 ? err : weir_pipeline_add_last(pipeline, &handler, &opening);
 }
 
@@ -443,6 +447,8 @@ static int copy_options(struct opening *opening, const weir_ws_client_options *o
         return err;
     opening->tls = options->tls;
     opening->add_tls = options->add_tls;
+    opening->init_connection = options->init_connection;
+    opening->user_data = options->user_data;
     opening->timeout_ns =
         options->connect_timeout_ns != 0 ? options->connect_timeout_ns : CONNECT_TIMEOUT_NS;
     if (opening->channel_options.connect_timeout_ns == 0)

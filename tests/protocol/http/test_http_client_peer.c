@@ -469,49 +469,67 @@ TEST_EACH_LOOP(http_client_peer, content_is_not_sent_behind_an_answer)
     close_stage(&s);
 }
 
-static void keep_tunnel(const struct host *host, bool on_demand)
+/* The timer of the head is running. Bytes come with the 101. */
+static int open_tunnel(struct stage *s, const struct host *host, bool on_demand)
 {
     const char *const fields[] = {"Connection", "upgrade", "Upgrade", "x", NULL};
-    struct stage s;
     int peer;
 
-    open_stage(&s, host,
+    open_stage(s, host,
                WEIR_HTTP_CLIENT_OPTIONS(.head_timeout_ns = weir_ms(100),
                                         .progress_timeout_ns = weir_ms(100)));
-    start_with(&s, "GET", fields, NULL,
+    start_with(s, "GET", fields, NULL,
                (weir_http_call_options){.upgrades = true, .read_on_demand = on_demand});
-    peer = accept_one(&s);
+    peer = accept_one(s);
     (void)hear(peer);
-    say(peer, "HTTP/1.1 101 X\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n");
-    await(&s.streamed.heads, 1);
-    host_turn(&s.host, 1);
-    pass_time(&s, 10000);
-    assert_alive(&s);
-    if (on_demand)
-        weir_http_call_read(s.call);
-    pass_time(&s, 10000);
-    assert_alive(&s);
-    say(peer, "bytes");
-    await(&s.streamed.pieces, 1);
-    host_turn(&s.host, 1);
-    pass_time(&s, 10000);
-    assert_alive(&s);
-    if (on_demand)
-        weir_http_call_read(s.call);
+    say(peer, "HTTP/1.1 101 X\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\nbytes");
+    await(&s->streamed.heads, 1);
+    return peer;
+}
+
+static void be_silent(const struct stage *s)
+{
+    host_turn((struct host *)(uintptr_t)&s->host, 1);
+    pass_time(s, 10000);
+    assert_alive(s);
+}
+
+static void close_tunnel(struct stage *s, int peer)
+{
     assert_int_equal(close(peer), 0);
-    await(&s.streamed.ends, 1);
-    assert_int_equal(s.streamed.err, 0);
-    close_stage(&s);
+    await(&s->streamed.ends, 1);
+    assert_int_equal(s->streamed.err, 0);
+    close_stage(s);
 }
 
 TEST_EACH_LOOP(http_client_peer, a_tunnel_may_be_silent)
 {
-    keep_tunnel(host, false);
+    struct stage s;
+    int peer = open_tunnel(&s, host, false);
+
+    await(&s.streamed.pieces, 1);
+    be_silent(&s);
+    say(peer, "bytes");
+    await(&s.streamed.pieces, 2);
+    be_silent(&s);
+    close_tunnel(&s, peer);
 }
 
 TEST_EACH_LOOP(http_client_peer, a_tunnel_that_is_read_on_demand_may_be_silent)
 {
-    keep_tunnel(host, true);
+    struct stage s;
+    int peer = open_tunnel(&s, host, true);
+
+    be_silent(&s);
+    weir_http_call_read(s.call);
+    await(&s.streamed.pieces, 1);
+    be_silent(&s);
+    weir_http_call_read(s.call);
+    be_silent(&s);
+    say(peer, "bytes");
+    await(&s.streamed.pieces, 2);
+    weir_http_call_read(s.call);
+    close_tunnel(&s, peer);
 }
 
 /* The proxy takes its time with the second connection. */
@@ -705,6 +723,36 @@ TEST_EACH_LOOP(http_client_peer, a_connection_within_a_request_is_not_used_again
     assert_string_equal(client_await(promise).content, "ok");
     assert_int_equal(close(peer), 0);
     close_stage(&s);
+}
+
+/* A redirection before the content: the request follows on another connection. */
+static void redirect_early(const struct host *host, const char *const *fields)
+{
+    struct stage s;
+    int peer;
+
+    open_stage(&s, host, WEIR_HTTP_CLIENT_OPTIONS());
+    start_with(&s, "POST", fields, NULL, (weir_http_call_options){.stream_content = true});
+    peer = accept_one(&s);
+    (void)hear(peer);
+    say(peer, "HTTP/1.1 307 X\r\nContent-Length: 0\r\nLocation: /b\r\n\r\n");
+    assert_hung_up(peer);
+    peer = accept_one(&s);
+    assert_non_null(strstr(hear(peer), "POST /b HTTP/1.1\r\n"));
+    say(peer, OK);
+    await(&s.streamed.ends, 1);
+    assert_int_equal(s.streamed.err, 0);
+    assert_int_equal(client_stats(s.client).retried, 0);
+    assert_int_equal(close(peer), 0);
+    close_stage(&s);
+}
+
+TEST_EACH_LOOP(http_client_peer, a_connection_that_waits_for_content_is_not_tried)
+{
+    const char *const fields[] = {"Expect", "100-continue", NULL};
+
+    redirect_early(host, NULL);
+    redirect_early(host, fields);
 }
 
 /* Otherwise the shutdown would wait for it until its timeout. */

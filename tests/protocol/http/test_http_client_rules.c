@@ -21,6 +21,7 @@
 #include "support/executor/run_on_thread.h"
 #include "support/protocol/http/client_fixture.h"
 #include "support/protocol/http/scripted_server.h"
+#include "support/resolver/fake_dns.h"
 #include "support/test.h"
 
 #define REPLIES(...) ((const struct scripted_reply[]){__VA_ARGS__, {0}})
@@ -779,6 +780,64 @@ TEST_EACH_LOOP(http_client_rules, the_defaults_are_the_documented_ones)
     assert_int_equal(options->timeout_ns, WEIR_OFF);
     assert_int_equal(options->max_redirects, 10);
     client_close(client);
+}
+
+TEST_EACH_LOOP(http_client_rules, the_resolver_of_the_options_is_asked)
+{
+    weir_resolver *resolver = fake_dns_open(WEIR_RESOLVER_OPTIONS());
+    struct pair pair;
+
+    open_pair(&pair, host, REPLIES({.text = OK(2, "ok")}),
+              WEIR_HTTP_CLIENT_OPTIONS(.resolver = resolver));
+    (void)snprintf(pair.url, sizeof(pair.url), "http://here.test%s/",
+                   strrchr(pair.server.address, ':'));
+    assert_string_equal(client_get(pair.client, pair.url).content, "ok");
+    assert_int_equal(fake_dns.asked.calls, 1);
+    close_pair(&pair);
+    fake_dns_close(resolver);
+}
+
+static struct call_counter heads; /* behind the codec */
+
+static void count_head(weir_ctx *ctx, weir_msg *msg)
+{
+    if (weir_http_response_of(msg) != NULL)
+        call_counter_add(&heads);
+    weir_fire_read(ctx, msg);
+}
+
+static const weir_handler counter_of_heads = {.name = "heads", .read = count_head};
+
+static int add_counter(weir_channel *channel, void *user_data)
+{
+    *(unsigned *)user_data += 1;
+    return weir_pipeline_add_last(weir_channel_pipeline(channel), &counter_of_heads, NULL);
+}
+
+static int refuse_connection(weir_channel *channel, void *user_data)
+{
+    (void)channel;
+    (void)user_data;
+    return -EIO;
+}
+
+TEST_EACH_LOOP(http_client_rules, connections_have_handlers_of_the_application)
+{
+    unsigned inits = 0;
+    weir_http_client *refused;
+    struct pair pair;
+
+    memset(&heads, 0, sizeof(heads));
+    open_pair(&pair, host, REPLIES({.text = OK(2, "ok")}),
+              WEIR_HTTP_CLIENT_OPTIONS(.init_connection = add_counter, .user_data = &inits));
+    for (int i = 0; i < 2; i++)
+        assert_string_equal(client_get(pair.client, pair.url).content, "ok");
+    assert_int_equal(heads.calls, 2);
+    assert_int_equal(inits, 1);
+    refused = client_open(host, WEIR_HTTP_CLIENT_OPTIONS(.init_connection = refuse_connection));
+    assert_int_equal(client_get(refused, pair.url).err, -EIO);
+    client_close(refused);
+    close_pair(&pair);
 }
 
 TEST_EACH_LOOP(http_client_rules, proxies_have_default_ports)

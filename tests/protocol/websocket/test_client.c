@@ -277,6 +277,61 @@ TEST_EACH_LOOP(client, connects_on_a_loop)
     weir_http_server_release(server);
 }
 
+static struct call_counter passed; /* of any protocol */
+
+static void count_passed(weir_ctx *ctx, weir_msg *msg)
+{
+    if (weir_buf_of(msg) != NULL) /* bytes of the WebSocket */
+        call_counter_add(&passed);
+    weir_fire_read(ctx, msg);
+}
+
+static const weir_handler counter_of_passed = {.name = "passed", .read = count_passed};
+
+static int add_counter(weir_channel *channel, void *user_data)
+{
+    assert_ptr_equal(user_data, &passed);
+    return weir_pipeline_add_last(weir_channel_pipeline(channel), &counter_of_passed, NULL);
+}
+
+TEST_EACH_LOOP(client, has_handlers_before_those_of_the_websocket)
+{
+    struct caller caller = {0};
+    char url[64];
+    weir_http_server *server = open_server(host, url);
+
+    memset(&passed, 0, sizeof(passed));
+    begin(host, &caller, url,
+          WEIR_WS_CLIENT_OPTIONS(.init_connection = add_counter, .user_data = &passed));
+    assert_int_equal(weir_promise_sync(caller.done, weir_seconds(10)), 0);
+    assert_true(call_counter_await(&caller.messages, 1));
+    assert_string_equal(caller.text, "welcome");
+    assert_true(passed.calls > 0);
+    weir_channel_abort(weir_promise_value(caller.done), NULL);
+    weir_promise_release(caller.done);
+    weir_http_server_release(server);
+}
+
+static int refuse(weir_channel *channel, void *user_data)
+{
+    (void)channel;
+    (void)user_data;
+    return -EIO;
+}
+
+TEST_EACH_LOOP(client, fails_if_its_connection_is_refused)
+{
+    struct caller caller = {0};
+    char url[64];
+    weir_http_server *server = open_server(host, url);
+
+    begin(host, &caller, url, WEIR_WS_CLIENT_OPTIONS(.init_connection = refuse));
+    assert_int_equal(weir_promise_sync(caller.done, weir_seconds(10)), -EIO);
+    assert_int_equal(caller.opened.calls, 0);
+    weir_promise_release(caller.done);
+    weir_http_server_release(server);
+}
+
 TEST_EACH_LOOP(client, reads_on_demand)
 {
     struct caller caller = {0};

@@ -246,13 +246,6 @@ static void serve_request(weir_http_exchange *exchange, void *user_data)
     }
 }
 
-/* The client has no such hook: this end has no other. */
-static int init_origin(weir_channel *channel, void *user_data)
-{
-    (void)user_data;
-    return sim_watch(weir_channel_pipeline(channel));
-}
-
 static int serve_origin(void)
 {
     static const weir_http_route routes[] = {
@@ -261,7 +254,7 @@ static int serve_origin(void)
     weir_http_server *server = NULL;
     int err = weir_http_server_start(
         WEIR_HTTP_SERVER_OPTIONS(.address = "0.0.0.0:80", .routes = routes, .threads = 1,
-                                 .init_connection = init_origin,
+                                 .init_connection = sim_init_watch,
                                  .http1 =
                                      WEIR_HTTP1_OPTIONS(.idle_timeout_ns = world.origin_idle_ns)),
         &server);
@@ -343,7 +336,7 @@ static int serve_proxy(void)
                                      .head_timeout_ns = weir_seconds(2),
                                      .progress_timeout_ns = weir_seconds(2),
                                      .max_redirects = WEIR_OFF, .user_agent = "",
-                                     .no_decompression = true),
+                                     .no_decompression = true, .init_connection = sim_init_watch),
             &forwarder->client);
     }
     if (err == 0)
@@ -571,10 +564,10 @@ static int create_client(weir_http_client **ret_client, weir_group **ret_group)
         err = weir_group_create(WEIR_GROUP_OPTIONS(.name = "client", .threads = 1), ret_group);
         if (err < 0)
             continue;
-        err = weir_http_client_create(WEIR_HTTP_CLIENT_OPTIONS(.group = *ret_group,
-                                                               .max_connections = 2,
-                                                               .user_agent = "sim"),
-                                      ret_client);
+        err = weir_http_client_create(
+            WEIR_HTTP_CLIENT_OPTIONS(.group = *ret_group, .max_connections = 2, .user_agent = "sim",
+                                     .init_connection = sim_init_watch),
+            ret_client);
         if (err < 0)
             sim_end_group(*ret_group);
     }

@@ -61,6 +61,9 @@ size_t sim_check_bytes(weir_msg *msg, uint64_t stream, uint64_t position, const 
 int sim_watch(weir_pipeline *pipeline);
 int sim_add(weir_channel *channel, const weir_handler *handler);
 
+/* The first as an init function of servers and clients. */
+int sim_init_watch(weir_channel *channel, void *user_data);
+
 /* Before each world. */
 void sim_watch_reset(void);
 

@@ -249,6 +249,12 @@ int sim_watch(weir_pipeline *pipeline)
     return err < 0 ? err : weir_pipeline_add_first(pipeline, &watch, NULL);
 }
 
+int sim_init_watch(weir_channel *channel, void *user_data)
+{
+    (void)user_data;
+    return sim_watch(weir_channel_pipeline(channel));
+}
+
 int sim_add(weir_channel *channel, const weir_handler *handler)
 {
     weir_pipeline *pipeline = weir_channel_pipeline(channel);

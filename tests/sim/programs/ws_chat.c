@@ -266,13 +266,6 @@ static void open_chat(weir_http_exchange *exchange, void *user_data)
                                          .deflate = world.deflates[0]));
 }
 
-/* The client has no such hook: this end has no other. */
-static int init_connection(weir_channel *channel, void *user_data)
-{
-    (void)user_data;
-    return sim_watch(weir_channel_pipeline(channel));
-}
-
 static int serve(void)
 {
     weir_channel_group *room = NULL;
@@ -286,7 +279,7 @@ static int serve(void)
 
         err = weir_http_server_start(WEIR_HTTP_SERVER_OPTIONS(.address = "0.0.0.0:80",
                                                               .routes = routes, .threads = 2,
-                                                              .init_connection = init_connection),
+                                                              .init_connection = sim_init_watch),
                                      &server);
     }
     if (err == 0)
@@ -341,6 +334,7 @@ static struct end *open_end(struct client *client, weir_promise **ret_opening)
     if (err == 0)
         err = weir_ws_connect(
             WEIR_WS_CLIENT_OPTIONS(.url = URL, .group = client->group,
+                                   .init_connection = sim_init_watch,
                                    .ws = WEIR_WS_OPTIONS(.init = init_client, .user_data = end,
                                                          .ping_interval_ns = PING_NS,
                                                          .close_timeout_ns = PING_NS,
