@@ -322,7 +322,7 @@ int weir_execute_after_turn(weir_executor *executor, weir_task_fn *fn, void *arg
 /* ---- the turn ---- */
 
 /* Returns false if the task is not to be called yet: a tail task, on its way through the queue. */
-static bool may_call_flagged(weir_executor *executor, weir_task *task, int status)
+static COLD bool may_call_flagged(weir_executor *executor, weir_task *task, int status)
 {
     if ((task->reserved & WEIR__TASK_TAIL) != 0 && status == 0) {
         task->reserved &= ~WEIR__TASK_TAIL;
@@ -358,8 +358,6 @@ static inline void call(weir_executor *executor, weir_task *task, int status)
  */
 static weir_queue_node *take_next(weir_executor *executor)
 {
-    if (weir__queue_is_empty(&executor->queue))
-        return NULL;
     if (executor->turn.last_taken > 0 && executor->turn.last_taken < CATCH_UP_BATCH)
         for (int i = 0; i < CATCH_UP_PAUSES; i++)
             weir__cpu_relax();
@@ -371,7 +369,7 @@ static inline weir_task *next_task(weir_executor *executor)
 {
     weir_queue_node *node = weir__chain_pop(&executor->turn.ready);
 
-    if (node == NULL)
+    if (node == NULL && !weir__queue_is_empty(&executor->queue))
         node = take_next(executor);
     return node != NULL ? WEIR_CONTAINER_OF(node, weir_task, node) : NULL;
 }
@@ -413,7 +411,7 @@ static void fire_timer(weir_executor *executor, weir_timer *timer)
         fire_handler_timer(executor, timer);
 }
 
-static bool time_is_up(weir_executor *executor)
+static COLD bool time_is_up(weir_executor *executor)
 {
     return update_time(executor) >= executor->lifecycle.timeout_at_ns;
 }
@@ -486,34 +484,35 @@ static bool budget_is_spent(const weir_executor *executor, int64_t budget_ns, un
  * tasks that have arrived; when they have run, the wait is over. Those that arrived between the
  * moment and the look make it longer than it would be. The thread alone does this, so that it costs
  * a producer nothing, and a loop that nobody submits to is measured as well.
- */
-static void sample_queue_latency(weir_executor *executor)
-{
-    if (executor->turn.sample.behind == NOBODY_YET)
-        executor->turn.sample.behind =
-            atomic_load_explicit(&executor->stats.taken, memory_order_relaxed) +
-            weir__queue_count(&executor->queue);
-    if (weir__executor_stats_popped(executor) < executor->turn.sample.behind)
-        return;
-    weir__histogram_record(&executor->stats.queue_latency,
-                           executor->turn.now_ns - executor->turn.sample.at_ns);
-    executor->turn.sample.behind = NOBODY_YET;
-    executor->turn.sample.at_ns = weir__deadline(executor->turn.now_ns, SAMPLE_EVERY_NS);
-}
-
-/*
+ *
  * Nothing waits while the thread sleeps or polls for work. So a moment of that time moves to its
  * end: to the call that woke the thread, which then may be slow to get a CPU, or to the I/O or
  * timer that did. No task is before it. A wake-up that was not timed gives no sample.
  */
-void weir__executor_move_sample(weir_executor *executor, int64_t woken_ns)
+static COLD void sample_queue_latency(weir_executor *executor)
 {
-    executor->turn.sample.behind = woken_ns == WEIR__WOKEN_UNTIMED ? NOBODY_YET : 0;
-    if (woken_ns > 0)
-        executor->turn.sample.at_ns = woken_ns;
-    else
-        executor->turn.sample.at_ns = weir__deadline(
-            executor->turn.now_ns, woken_ns == WEIR__WOKEN_UNTIMED ? SAMPLE_EVERY_NS : 0);
+    int64_t now_ns = executor->turn.now_ns;
+
+    if (executor->turn.sample.at_ns < executor->turn.sample.woke_ns) {
+        int64_t woken_ns = atomic_load_explicit(&executor->woken_ns, memory_order_relaxed);
+
+        if (woken_ns == WEIR__WOKEN_UNTIMED) {
+            executor->turn.sample.behind = NOBODY_YET;
+            executor->turn.sample.at_ns = weir__deadline(now_ns, SAMPLE_EVERY_NS);
+            return;
+        }
+        executor->turn.sample.at_ns = woken_ns > 0 ? woken_ns : executor->turn.sample.woke_ns;
+        executor->turn.sample.behind = 0;
+    } else if (executor->turn.sample.behind == NOBODY_YET) {
+        executor->turn.sample.behind =
+            atomic_load_explicit(&executor->stats.taken, memory_order_relaxed) +
+            weir__queue_count(&executor->queue);
+    }
+    if (weir__executor_stats_popped(executor) < executor->turn.sample.behind)
+        return;
+    weir__histogram_record(&executor->stats.queue_latency, now_ns - executor->turn.sample.at_ns);
+    executor->turn.sample.behind = NOBODY_YET;
+    executor->turn.sample.at_ns = weir__deadline(now_ns, SAMPLE_EVERY_NS);
 }
 
 static void run_tasks(weir_executor *executor, int64_t budget_ns)
@@ -617,8 +616,8 @@ static void wait_for_work(weir_executor *executor, int64_t limit_ns)
         begin_turn(executor);
     if (limit_ns == 0)
         weir__executor_stats_awake(executor);
-    else if (deadline_ns > 0 && executor->turn.now_ns > executor->turn.sample.at_ns)
-        weir__executor_move_sample(executor, 0);
+    else if (deadline_ns > 0)
+        executor->turn.sample.woke_ns = executor->turn.now_ns;
 }
 
 void weir__executor_turn(weir_executor *executor, int64_t limit_ns, int64_t budget_ns)
@@ -641,7 +640,7 @@ void weir__executor_turn(weir_executor *executor, int64_t limit_ns, int64_t budg
 
 uint64_t weir__executor_drain(weir_executor *executor, int status)
 {
-    uint64_t before = weir__executor_stats_cancelled(executor);
+    uint64_t before = atomic_load_explicit(&executor->stats.cancelled, memory_order_relaxed);
     weir_queue_node *node;
 
     while (executor->turn.ready.first != NULL || executor->turn.tail.first != NULL) {
@@ -650,7 +649,7 @@ uint64_t weir__executor_drain(weir_executor *executor, int status)
         run_tail(executor, status);
     }
     weir__task_flush(&executor->turn.returns);
-    return weir__executor_stats_cancelled(executor) - before;
+    return atomic_load_explicit(&executor->stats.cancelled, memory_order_relaxed) - before;
 }
 
 void weir__executor_cancel_timers(weir_executor *executor)

@@ -328,14 +328,13 @@ TEST(executor_stats, sample_how_long_a_thread_takes_to_wake_up)
     weir_executor_stats stats = {0};
     int64_t began_ns = weir__monotonic_now();
 
-    for (unsigned i = 1; stats.wakeups_made < 17; i++) {
+    for (unsigned i = 1; stats.queue_latency_ns.max == 0; i++) {
         assert_int_equal(weir_execute(single.executor, call_counter_task, &counter), 0);
         assert_true(call_counter_await(&counter, i));
         assert_true(single_executor_await_sleep(&single, WEIR_NEVER));
         stats = single_executor_stats(&single);
+        assert_true(weir__monotonic_now() < began_ns + TEST_TIMEOUT_NS);
     }
-    assert_in_range(stats.queue_latency_ns.count, 2, 17);
-    assert_true(stats.queue_latency_ns.max > 0);
     assert_true(stats.queue_latency_ns.sum <= weir__monotonic_now() - began_ns);
     single_executor_close(&single);
 }
