@@ -103,7 +103,7 @@ static void take_queue(weir_executor *executor)
     weir__counter_add(executor->stats.submitted, count);
 }
 
-static void append(weir__chain *chain, weir_executor *executor, weir_task *task)
+static void append(weir_executor *executor, weir__chain *chain, weir_task *task)
 {
     weir__chain_append(chain, &task->node);
     weir__counter_add(executor->stats.taken, 1);
@@ -113,7 +113,7 @@ int weir__executor_post_after_turn(weir_executor *executor, weir_task *task)
 {
     if (weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN)
         return WEIR_EREJECTED;
-    append(&executor->turn.tail, executor, task);
+    append(executor, &executor->turn.tail, task);
     return 0;
 }
 
@@ -127,35 +127,29 @@ static int post_own(weir_executor *executor, weir_task *task)
         return WEIR_EREJECTED;
     if (!weir__queue_is_empty(&executor->queue))
         take_queue(executor);
-    append(&executor->turn.ready, executor, task);
+    append(executor, &executor->turn.ready, task);
     return 0;
 }
 
-enum posted {
-    QUEUED,
-    QUEUED_ASLEEP, /* the executor has to be woken up */
-    NOT_QUEUED,
-};
-
 /*
  * The usual case of weir__executor_post: the current executor is not behind with its queue, or the
- * queue of another is open. A loop whose task runs another executor is not the current one: its
- * thread pushes as others do.
+ * queue of another is open. Returns false, without effect, in other cases. A loop whose task runs
+ * another executor is not the current one: its thread pushes as others do.
  */
-static INLINE enum posted fast_post(weir_executor *executor, weir_task *task, int64_t when_ns)
+static INLINE bool fast_post(weir_executor *executor, weir_task *task, int64_t when_ns)
 {
     if (weir__current == executor) {
         if (weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN ||
             !weir__queue_is_empty(&executor->queue))
-            return NOT_QUEUED;
-        append(&executor->turn.ready, executor, task);
-        return QUEUED;
+            return false;
+        append(executor, &executor->turn.ready, task);
+        return true;
     }
     if (!weir__queue_push(&executor->queue, &task->node))
-        return NOT_QUEUED;
-    return when_ns < atomic_load_explicit(&executor->next_wakeup, memory_order_seq_cst)
-               ? QUEUED_ASLEEP
-               : QUEUED;
+        return false;
+    if (when_ns < atomic_load_explicit(&executor->next_wakeup, memory_order_seq_cst))
+        weir__executor_wake(executor);
+    return true;
 }
 
 /*
@@ -249,22 +243,12 @@ static COLD int alloc_and_submit(weir_executor *executor, weir_task_fn *fn, void
     return task != NULL ? submit_or_reject(executor, task, when_ns) : -ENOMEM;
 }
 
-static COLD int wake(weir_executor *executor)
-{
-    weir__executor_wake(executor);
-    return 0;
-}
-
-/* Calls nothing that returns here, so that it saves no registers. */
+/* Nothing is needed after a call, so that the usual way saves no registers. */
 static INLINE int execute_task(weir_executor *executor, weir_task *task, int64_t when_ns)
 {
-    enum posted posted = NOT_QUEUED;
-
-    if (executor->options.max_pending == 0)
-        posted = fast_post(executor, task, when_ns);
-    if (posted == NOT_QUEUED)
-        return submit_or_reject(executor, task, when_ns);
-    return posted == QUEUED ? 0 : wake(executor);
+    if (executor->options.max_pending == 0 && fast_post(executor, task, when_ns))
+        return 0;
+    return submit_or_reject(executor, task, when_ns);
 }
 
 static INLINE int execute(weir_executor *executor, weir_task_fn *fn, void *arg, int64_t when_ns)
