@@ -229,8 +229,8 @@ static inline bool weir__channel_end_send(weir_channel *channel)
            weir__channel_has(channel, WEIR__NOT_OPEN | WEIR__OUTPUT_CLOSED);
 }
 
-/* weir__channel_received for transports that are stopped by read_stop alone. */
-static inline void weir__channel_deliver(weir_channel *channel, weir_msg *msg)
+/* The usual case of weir__channel_received, for transports that are stopped by read_stop alone. */
+static inline void weir__channel_fast_received(weir_channel *channel, weir_msg *msg)
 {
     if (weir__channel_has(channel, WEIR__NOT_OPEN | WEIR__READING_ONCE))
         (void)weir__channel_received(channel, msg);

@@ -649,7 +649,7 @@ void weir__outbound_advance(weir_channel *channel, size_t bytes)
     check_low_mark(channel);
 }
 
-void weir__outbound_advance_first(weir_channel *channel, size_t bytes)
+void weir__outbound_fast_advance(weir_channel *channel, size_t bytes)
 {
     _Atomic uint64_t *counters = count_sent(channel, bytes);
 

@@ -161,8 +161,8 @@ static inline bool weir__outbound_is_writable(const weir__outbound *outbound)
  * weir__outbound_gather for the usual flush: true if the flushed part, which is not empty, is a
  * single buffer with bytes. For transports that take no message (weir__outbound_take).
  */
-static inline bool weir__outbound_gather_single(const weir__outbound *outbound,
-                                                struct iovec *ret_vector)
+static inline bool weir__outbound_fast_gather(const weir__outbound *outbound,
+                                              struct iovec *ret_vector)
 {
     const weir__entry *entry = outbound->first;
     const weir_buf *buf = (const weir_buf *)(const void *)entry->msg;
@@ -195,7 +195,7 @@ size_t weir__outbound_gather(weir_channel *channel, struct iovec *ret_vectors, s
 void weir__outbound_advance(weir_channel *channel, size_t bytes);
 
 /* The same, if these are all bytes of the first message. */
-void weir__outbound_advance_first(weir_channel *channel, size_t bytes);
+void weir__outbound_fast_advance(weir_channel *channel, size_t bytes);
 
 /* True if the first message, which there is, is a buffer of this number of bytes. */
 static inline bool weir__outbound_first_has(const weir__outbound *outbound, size_t bytes)

@@ -103,7 +103,7 @@ static void take_queue(weir_executor *executor)
     weir__counter_add(executor->stats.submitted, count);
 }
 
-static void append(weir__chain *chain, weir_executor *executor, weir_task *task)
+static void append(weir_executor *executor, weir__chain *chain, weir_task *task)
 {
     weir__chain_append(chain, &task->node);
     weir__counter_add(executor->stats.taken, 1);
@@ -113,7 +113,7 @@ int weir__executor_post_after_turn(weir_executor *executor, weir_task *task)
 {
     if (weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN)
         return WEIR_EREJECTED;
-    append(&executor->turn.tail, executor, task);
+    append(executor, &executor->turn.tail, task);
     return 0;
 }
 
@@ -139,35 +139,29 @@ static int post_own(weir_executor *executor, weir_task *task)
         return WEIR_EREJECTED;
     if (!weir__queue_is_empty(&executor->queue))
         take_queue(executor);
-    append(&executor->turn.ready, executor, task);
+    append(executor, &executor->turn.ready, task);
     return 0;
 }
 
-enum posted {
-    QUEUED,
-    QUEUED_ASLEEP, /* the executor has to be woken up */
-    NOT_QUEUED,
-};
-
 /*
  * The usual case of weir__executor_post: the current executor is not behind with its queue, or the
- * queue of another is open. A loop whose task runs another executor is not the current one: its
- * thread pushes as others do.
+ * queue of another is open. Returns false, without effect, in other cases. A loop whose task runs
+ * another executor is not the current one: its thread pushes as others do.
  */
-static INLINE enum posted fast_post(weir_executor *executor, weir_task *task, int64_t when_ns)
+static INLINE bool fast_post(weir_executor *executor, weir_task *task, int64_t when_ns)
 {
     if (weir__current == executor) {
         if (weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN ||
             !weir__queue_is_empty(&executor->queue))
-            return NOT_QUEUED;
-        append(&executor->turn.ready, executor, task);
-        return QUEUED;
+            return false;
+        append(executor, &executor->turn.ready, task);
+        return true;
     }
     if (!weir__queue_push(&executor->queue, &task->node))
-        return NOT_QUEUED;
-    return when_ns < atomic_load_explicit(&executor->next_wakeup, memory_order_seq_cst)
-               ? QUEUED_ASLEEP
-               : QUEUED;
+        return false;
+    if (when_ns < atomic_load_explicit(&executor->next_wakeup, memory_order_seq_cst))
+        weir__executor_wake(executor);
+    return true;
 }
 
 /*
@@ -261,22 +255,12 @@ static COLD int alloc_and_submit(weir_executor *executor, weir_task_fn *fn, void
     return task != NULL ? submit_or_reject(executor, task, when_ns) : -ENOMEM;
 }
 
-static COLD int wake(weir_executor *executor)
-{
-    weir__executor_wake(executor);
-    return 0;
-}
-
-/* Calls nothing that returns here, so that it saves no registers. */
+/* Nothing is needed after a call, so that the usual way saves no registers. */
 static INLINE int execute_task(weir_executor *executor, weir_task *task, int64_t when_ns)
 {
-    enum posted posted = NOT_QUEUED;
-
-    if (executor->options.max_pending == 0)
-        posted = fast_post(executor, task, when_ns);
-    if (posted == NOT_QUEUED)
-        return submit_or_reject(executor, task, when_ns);
-    return posted == QUEUED ? 0 : wake(executor);
+    if (executor->options.max_pending == 0 && fast_post(executor, task, when_ns))
+        return 0;
+    return submit_or_reject(executor, task, when_ns);
 }
 
 static INLINE int execute(weir_executor *executor, weir_task_fn *fn, void *arg, int64_t when_ns)
@@ -334,7 +318,7 @@ int weir_execute_after_turn(weir_executor *executor, weir_task_fn *fn, void *arg
 /* ---- the turn ---- */
 
 /* Returns false if the task is not to be called yet: a tail task, on its way through the queue. */
-static bool may_call_flagged(weir_executor *executor, weir_task *task, int status)
+static COLD bool may_call_flagged(weir_executor *executor, weir_task *task, int status)
 {
     if ((task->reserved & WEIR__TASK_TAIL) != 0 && status == 0) {
         task->reserved &= ~WEIR__TASK_TAIL;
@@ -370,8 +354,6 @@ static inline void call(weir_executor *executor, weir_task *task, int status)
  */
 static weir_queue_node *take_next(weir_executor *executor)
 {
-    if (weir__queue_is_empty(&executor->queue))
-        return NULL;
     if (executor->turn.last_taken > 0 && executor->turn.last_taken < CATCH_UP_BATCH)
         for (int i = 0; i < CATCH_UP_PAUSES; i++)
             weir__cpu_relax();
@@ -383,7 +365,7 @@ static inline weir_task *next_task(weir_executor *executor)
 {
     weir_queue_node *node = weir__chain_pop(&executor->turn.ready);
 
-    if (node == NULL)
+    if (node == NULL && !weir__queue_is_empty(&executor->queue))
         node = take_next(executor);
     return node != NULL ? WEIR_CONTAINER_OF(node, weir_task, node) : NULL;
 }
@@ -425,7 +407,7 @@ static void fire_timer(weir_executor *executor, weir_timer *timer)
         fire_handler_timer(executor, timer);
 }
 
-static bool time_is_up(weir_executor *executor)
+static COLD bool time_is_up(weir_executor *executor)
 {
     return update_time(executor) >= executor->lifecycle.timeout_at_ns;
 }
@@ -498,34 +480,35 @@ static bool budget_is_spent(const weir_executor *executor, int64_t budget_ns, un
  * tasks that have arrived; when they have run, the wait is over. Those that arrived between the
  * moment and the look make it longer than it would be. The thread alone does this, so that it costs
  * a producer nothing, and a loop that nobody submits to is measured as well.
- */
-static void sample_queue_latency(weir_executor *executor)
-{
-    if (executor->turn.sample.behind == NOBODY_YET)
-        executor->turn.sample.behind =
-            atomic_load_explicit(&executor->stats.taken, memory_order_relaxed) +
-            weir__queue_count(&executor->queue);
-    if (weir__executor_stats_popped(executor) < executor->turn.sample.behind)
-        return;
-    weir__histogram_record(&executor->stats.queue_latency,
-                           executor->turn.now_ns - executor->turn.sample.at_ns);
-    executor->turn.sample.behind = NOBODY_YET;
-    executor->turn.sample.at_ns = weir__deadline(executor->turn.now_ns, SAMPLE_EVERY_NS);
-}
-
-/*
+ *
  * Nothing waits while the thread sleeps or polls for work. So a moment of that time moves to its
  * end: to the call that woke the thread, which then may be slow to get a CPU, or to the I/O or
  * timer that did. No task is before it. A wake-up that was not timed gives no sample.
  */
-void weir__executor_move_sample(weir_executor *executor, int64_t woken_ns)
+static COLD void sample_queue_latency(weir_executor *executor)
 {
-    executor->turn.sample.behind = woken_ns == WEIR__WOKEN_UNTIMED ? NOBODY_YET : 0;
-    if (woken_ns > 0)
-        executor->turn.sample.at_ns = woken_ns;
-    else
-        executor->turn.sample.at_ns = weir__deadline(
-            executor->turn.now_ns, woken_ns == WEIR__WOKEN_UNTIMED ? SAMPLE_EVERY_NS : 0);
+    int64_t now_ns = executor->turn.now_ns;
+
+    if (executor->turn.sample.at_ns < executor->turn.sample.woke_ns) {
+        int64_t woken_ns = atomic_load_explicit(&executor->woken_ns, memory_order_relaxed);
+
+        if (woken_ns == WEIR__WOKEN_UNTIMED) {
+            executor->turn.sample.behind = NOBODY_YET;
+            executor->turn.sample.at_ns = weir__deadline(now_ns, SAMPLE_EVERY_NS);
+            return;
+        }
+        executor->turn.sample.at_ns = woken_ns > 0 ? woken_ns : executor->turn.sample.woke_ns;
+        executor->turn.sample.behind = 0;
+    } else if (executor->turn.sample.behind == NOBODY_YET) {
+        executor->turn.sample.behind =
+            atomic_load_explicit(&executor->stats.taken, memory_order_relaxed) +
+            weir__queue_count(&executor->queue);
+    }
+    if (weir__executor_stats_popped(executor) < executor->turn.sample.behind)
+        return;
+    weir__histogram_record(&executor->stats.queue_latency, now_ns - executor->turn.sample.at_ns);
+    executor->turn.sample.behind = NOBODY_YET;
+    executor->turn.sample.at_ns = weir__deadline(now_ns, SAMPLE_EVERY_NS);
 }
 
 static void run_tasks(weir_executor *executor, int64_t budget_ns)
@@ -629,8 +612,8 @@ static void wait_for_work(weir_executor *executor, int64_t limit_ns)
         begin_turn(executor);
     if (limit_ns == 0)
         weir__executor_stats_awake(executor);
-    else if (deadline_ns > 0 && executor->turn.now_ns > executor->turn.sample.at_ns)
-        weir__executor_move_sample(executor, 0);
+    else if (deadline_ns > 0)
+        executor->turn.sample.woke_ns = executor->turn.now_ns;
 }
 
 void weir__executor_turn(weir_executor *executor, int64_t limit_ns, int64_t budget_ns)
@@ -653,7 +636,7 @@ void weir__executor_turn(weir_executor *executor, int64_t limit_ns, int64_t budg
 
 uint64_t weir__executor_drain(weir_executor *executor, int status)
 {
-    uint64_t before = weir__executor_stats_cancelled(executor);
+    uint64_t before = atomic_load_explicit(&executor->stats.cancelled, memory_order_relaxed);
     weir_queue_node *node;
 
     while (executor->turn.ready.first != NULL || executor->turn.tail.first != NULL) {
@@ -662,7 +645,7 @@ uint64_t weir__executor_drain(weir_executor *executor, int status)
         run_tail(executor, status);
     }
     weir__task_flush(&executor->turn.returns);
-    return weir__executor_stats_cancelled(executor) - before;
+    return atomic_load_explicit(&executor->stats.cancelled, memory_order_relaxed) - before;
 }
 
 void weir__executor_cancel_timers(weir_executor *executor)

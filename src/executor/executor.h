@@ -10,6 +10,7 @@
 #ifndef WEIR_EXECUTOR_EXECUTOR_H
 #define WEIR_EXECUTOR_EXECUTOR_H
 
+#include <assert.h>
 #include <stdalign.h>
 #include <stdatomic.h>
 
@@ -192,6 +193,7 @@ struct weir_executor {
         unsigned batch; /* tasks between two clock reads */
         struct {        /* of the queue latency: sample_queue_latency in executor.c */
             int64_t at_ns;
+            int64_t woke_ns; /* the end of the last sleep */
             uint64_t behind; /* the number of tasks, since the creation, that run before it */
         } sample;
         _Atomic(weir__subject *) subject;
@@ -199,14 +201,13 @@ struct weir_executor {
 
     /* Written by the consumer, read by any thread: executor_stats.c. */
     struct {
-        _Atomic uint64_t taken;     /* tasks that the consumer took from the queue or submitted */
-        _Atomic uint64_t submitted; /* tasks of `taken` that came from other threads */
-        _Atomic uint64_t run;       /* tasks called with status 0 */
-        _Atomic uint64_t cancelled; /* tasks called with WEIR_ECANCELED */
-        _Atomic uint64_t uncounted; /* internal tasks called */
-        _Atomic uint64_t timers_run;
-        _Atomic uint64_t timers_cancelled;
-        _Atomic uint64_t events; /* I/O events dispatched, or batches of them */
+        _Atomic uint64_t taken;      /* tasks that the consumer took from the queue or submitted */
+        _Atomic uint64_t submitted;  /* tasks of `taken` that came from other threads */
+        _Atomic uint64_t run;        /* tasks and timers called with status 0 */
+        _Atomic uint64_t cancelled;  /* tasks and timers called with WEIR_ECANCELED */
+        _Atomic uint64_t ran_timers; /* of both */
+        _Atomic uint64_t uncounted;  /* internal tasks called, which are in none of the above */
+        _Atomic uint64_t events;     /* I/O events dispatched, or batches of them */
         _Atomic uint64_t timers;
         _Atomic uint64_t turns;
         _Atomic int64_t turn_began;      /* the time after the wait */
@@ -559,23 +560,19 @@ static inline int64_t weir__executor_stats_active(const weir_executor *executor,
  */
 static inline void weir__executor_stats_asleep(weir_executor *executor)
 {
-    atomic_store_explicit(&executor->stats.active,
-                          weir__executor_stats_active(executor, executor->turn.now_ns),
+    int64_t word = atomic_load_explicit(&executor->stats.active, memory_order_relaxed);
+
+    assert(word < 0);
+    atomic_store_explicit(&executor->stats.active, word + 1 + executor->turn.now_ns,
                           memory_order_release);
     atomic_store_explicit(&executor->woken_ns, 0, memory_order_relaxed);
 }
 
-/* Cold: moves the next sample of the queue latency out of a sleep. */
-void weir__executor_move_sample(weir_executor *executor, int64_t woken_ns);
-
 static inline void weir__executor_stats_awake(weir_executor *executor)
 {
-    int64_t woken_ns = atomic_load_explicit(&executor->woken_ns, memory_order_relaxed);
     int64_t now_ns = executor->turn.now_ns;
 
-    if (woken_ns > 0 || now_ns > executor->turn.sample.at_ns)
-        weir__executor_move_sample(executor, woken_ns);
-
+    executor->turn.sample.woke_ns = now_ns;
     if (now_ns - executor->turn.window_ns >= 2 * WEIR__STATS_WINDOW_NS)
         weir__executor_stats_skip_window(executor);
     atomic_store_explicit(&executor->stats.active,
@@ -612,38 +609,30 @@ static inline void weir__executor_stats_count_task(weir_executor *executor, int 
         weir__counter_add(executor->stats.cancelled, 1);
 }
 
+/* Release: a reader of `ran_timers` then finds the timer in `run` or `cancelled`. */
 static inline void weir__executor_stats_count_timer(weir_executor *executor, int status)
 {
-    if (status == 0)
-        weir__counter_add(executor->stats.timers_run, 1);
-    else
-        weir__counter_add(executor->stats.timers_cancelled, 1);
+    uint64_t timers = atomic_load_explicit(&executor->stats.ran_timers, memory_order_relaxed);
+
+    weir__executor_stats_count_task(executor, status);
+    atomic_store_explicit(&executor->stats.ran_timers, timers + 1, memory_order_release);
 }
 
-static inline uint64_t weir__executor_stats_run(const weir_executor *executor)
-{
-    return atomic_load_explicit(&executor->stats.run, memory_order_relaxed) +
-           atomic_load_explicit(&executor->stats.timers_run, memory_order_relaxed);
-}
-
-static inline uint64_t weir__executor_stats_cancelled(const weir_executor *executor)
-{
-    return atomic_load_explicit(&executor->stats.cancelled, memory_order_relaxed) +
-           atomic_load_explicit(&executor->stats.timers_cancelled, memory_order_relaxed);
-}
-
-/* The number of tasks called so far. */
+/* The number of tasks called so far; on another thread, or more. */
 static inline uint64_t weir__executor_stats_popped(const weir_executor *executor)
 {
+    uint64_t timers = atomic_load_explicit(&executor->stats.ran_timers, memory_order_acquire);
+
     return atomic_load_explicit(&executor->stats.run, memory_order_relaxed) +
            atomic_load_explicit(&executor->stats.cancelled, memory_order_relaxed) +
-           atomic_load_explicit(&executor->stats.uncounted, memory_order_relaxed);
+           atomic_load_explicit(&executor->stats.uncounted, memory_order_relaxed) - timers;
 }
 
 /* The number of calls and I/O events so far. */
 static inline uint64_t weir__executor_stats_calls(const weir_executor *executor)
 {
-    return weir__executor_stats_run(executor) + weir__executor_stats_cancelled(executor) +
+    return atomic_load_explicit(&executor->stats.run, memory_order_relaxed) +
+           atomic_load_explicit(&executor->stats.cancelled, memory_order_relaxed) +
            atomic_load_explicit(&executor->stats.events, memory_order_relaxed);
 }
 

@@ -167,8 +167,8 @@ void weir_executor_read_stats(const weir_executor *executor, weir_executor_stats
     ret_stats->state = weir_executor_state(executor);
     ret_stats->pending = weir_executor_pending(executor);
     ret_stats->timers = read_counter(&executor->stats.timers);
-    ret_stats->tasks_run = weir__executor_stats_run(executor);
-    ret_stats->tasks_cancelled = weir__executor_stats_cancelled(executor);
+    ret_stats->tasks_run = read_counter(&executor->stats.run);
+    ret_stats->tasks_cancelled = read_counter(&executor->stats.cancelled);
     ret_stats->turns = read_counter(&executor->stats.turns);
     ret_stats->wakeups_made = read_counter(&executor->wakeups_made);
     ret_stats->wakeups_saved = wakeups_saved(executor);
@@ -187,7 +187,7 @@ static int64_t metric_pending(void *executor)
 
 static int64_t metric_tasks_run(void *executor)
 {
-    return (int64_t)weir__executor_stats_run(executor);
+    return (int64_t)read_counter(&((const weir_executor *)executor)->stats.run);
 }
 
 static int64_t metric_wakeups(void *executor)

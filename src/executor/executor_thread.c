@@ -80,7 +80,7 @@ static void join(weir__executor_thread *thread)
         weir__thread_join(&thread->os_thread);
 }
 
-bool weir__executor_thread_wait_until(weir__executor_thread *thread, int64_t deadline_ns)
+bool weir__executor_thread_wait(weir__executor_thread *thread, int64_t deadline_ns)
 {
     while (thread != own && !weir__executor_thread_has_ended(thread) &&
            weir__monotonic_now() < deadline_ns)
@@ -92,11 +92,6 @@ bool weir__executor_thread_wait_until(weir__executor_thread *thread, int64_t dea
     join(thread);
     weir__free(thread);
     return true;
-}
-
-void weir__executor_thread_wait(weir__executor_thread *thread)
-{
-    (void)weir__executor_thread_wait_until(thread, WEIR_NEVER);
 }
 
 /* After the exchange the thread may free the object. */
@@ -115,7 +110,7 @@ void weir__executor_threads_wait(weir__executor_thread *thread, int64_t deadline
     while (thread != NULL) {
         weir__executor_thread *next = thread->next;
 
-        (void)weir__executor_thread_wait_until(thread, deadline_ns);
+        (void)weir__executor_thread_wait(thread, deadline_ns);
         thread = next;
     }
 }

@@ -31,12 +31,9 @@ int weir__executor_thread_start(const weir_thread_factory *factory, const char *
 bool weir__executor_thread_has_ended(const weir__executor_thread *thread);
 
 /* Both free the object. After the wait the thread does not access weir's memory any more; a thread
- * that weir started has exited. */
-void weir__executor_thread_wait(weir__executor_thread *thread);
+ * that weir started has exited. At the deadline the wait abandons the thread and returns false. */
+bool weir__executor_thread_wait(weir__executor_thread *thread, int64_t deadline_ns);
 void weir__executor_thread_abandon(weir__executor_thread *thread);
-
-/* Waits until the deadline, then abandons the thread and returns false. */
-bool weir__executor_thread_wait_until(weir__executor_thread *thread, int64_t deadline_ns);
 
 /* The same for a list, linked by `next`. `reap` frees only those that have ended. */
 void weir__executor_threads_wait(weir__executor_thread *threads, int64_t deadline_ns);

@@ -85,7 +85,6 @@ void weir__executor_init(weir_executor *executor, const weir__executor_type *typ
     atomic_init(&executor->next_wakeup, WEIR__AWAKE);
     executor->turn.now_ns = weir__executor_now(executor);
     executor->turn.batch = 64;
-    weir__executor_move_sample(executor, WEIR__WOKEN_UNTIMED);
     weir__mutex_init(&executor->lifecycle.lock);
     weir__list_init(&executor->lifecycle.hooks);
     weir__members_init(&executor->members);
@@ -378,7 +377,7 @@ static void close_and_drain(weir_executor *executor, int status)
 /* Only tasks that ran count as activity, not cancelled ones. */
 static void note_activity(weir_executor *executor, int64_t now_ns)
 {
-    uint64_t run = weir__executor_stats_run(executor);
+    uint64_t run = atomic_load_explicit(&executor->stats.run, memory_order_relaxed);
 
     if (run == executor->lifecycle.last_run)
         return;

@@ -170,43 +170,32 @@ static bool has_own_thread(const weir_executor *executor)
            executor->options.thread_factory.start == NULL;
 }
 
-static void on_block(void *signal, int status)
+/* A negative signal is unblocked. */
+static void on_mask(void *arg, int status)
 {
-    (void)status;
-    weir__thread_block_signal((int)(intptr_t)signal, true);
-}
+    int signal = (int)(intptr_t)arg;
 
-static void on_unblock(void *signal, int status)
-{
     (void)status;
-    weir__thread_block_signal((int)(intptr_t)signal, false);
+    weir__thread_block_signal(signal < 0 ? -signal : signal, signal > 0);
 }
 
 /* Without memory for the task, the thread keeps its mask until the next change. */
-static void post_mask(weir_executor *loop, weir_task_fn *fn, int signal)
+static void post_mask(weir_executor *loop, void *signal)
 {
     if (has_own_thread(loop))
-        (void)weir__executor_try_execute(loop, fn, (void *)(intptr_t)signal, WEIR__NOW);
-}
-
-static void block_in(weir_executor *loop, void *signal)
-{
-    post_mask(loop, on_block, *(const int *)signal);
-}
-
-static void unblock_in(weir_executor *loop, void *signal)
-{
-    post_mask(loop, on_unblock, *(const int *)signal);
+        (void)weir__executor_try_execute(loop, on_mask, (void *)(intptr_t) * (const int *)signal,
+                                         WEIR__NOW);
 }
 
 void weir__running_loops_allow_signal(int signal)
 {
     int before = atomic_exchange_explicit(&allowed_signal, signal, memory_order_relaxed);
+    int allowed = -signal;
 
     if (before != 0)
-        weir__running_loops_foreach(block_in, &before);
+        weir__running_loops_foreach(post_mask, &before);
     if (signal != 0)
-        weir__running_loops_foreach(unblock_in, &signal);
+        weir__running_loops_foreach(post_mask, &allowed);
 }
 
 /*

@@ -224,12 +224,6 @@ static __attribute__((noinline, cold)) bool receive_without_memory(weir__io_hand
 
 /* ---- receiving a stream ---- */
 
-static inline ssize_t receive_now(weir__io_handle *handle, const weir__io_block *block, size_t size)
-{
-    weir__counter_add(handle->io->stats.receives, 1);
-    return weir__sys.recv(handle->descriptor, block->base, size, 0);
-}
-
 /*
  * A Unix socket ends a read at passed descriptors, which are discarded here, and reports it by
  * MSG_CTRUNC: then a short read has not emptied the socket.
@@ -248,13 +242,18 @@ static ssize_t receive_piece(weir__io_handle *handle, const weir__io_block *bloc
     return length;
 }
 
-/*
- * A read after an edge: sets `is_cut`, and counts small reads for a backend that treats them
- * differently.
- */
-static __attribute__((noinline)) ssize_t receive_edge(weir__io_handle *handle,
-                                                      const weir__io_block *block, size_t size,
-                                                      struct reading *reading)
+/* The usual read: of a handle without edges. */
+static inline ssize_t fast_receive(weir__io_handle *handle, const weir__io_block *block,
+                                   size_t size)
+{
+    weir__counter_add(handle->io->stats.receives, 1);
+    return weir__sys.recv(handle->descriptor, block->base, size, 0);
+}
+
+/* A read after an edge: sets `is_cut`, and counts small reads for a backend that treats them
+ * differently. */
+static __attribute__((noinline)) ssize_t
+receive(weir__io_handle *handle, const weir__io_block *block, size_t size, struct reading *reading)
 {
     ssize_t length;
 
@@ -262,7 +261,7 @@ static __attribute__((noinline)) ssize_t receive_edge(weir__io_handle *handle,
     if (handle->unix_socket)
         length = receive_piece(handle, block, size, reading);
     else
-        length = receive_now(handle, block, size);
+        length = fast_receive(handle, block, size);
     if (length >= WEIR__IO_SMALL)
         handle->small_reads = 0;
     else if (length > 0 && handle->small_reads < UINT8_MAX)
@@ -294,9 +293,9 @@ static inline bool receive_block(weir__io_handle *handle, struct reading *readin
     if (io->memory.alloc(io->memory.arg, size, &block) < 0)
         return receive_without_memory(handle, reading);
     if (handle->edge)
-        length = receive_edge(handle, &block, size, reading);
+        length = receive(handle, &block, size, reading);
     else
-        length = receive_now(handle, &block, size);
+        length = fast_receive(handle, &block, size);
     if (length <= 0)
         return receive_nothing(handle, reading, &block, length < 0 ? -errno : 0);
     io->work += (unsigned)length / WORK_SIZE;

@@ -67,7 +67,7 @@ static void update_receive_size(weir__stream *stream, size_t length)
 static inline void deliver(weir__stream *stream, weir_buf *buf, size_t length)
 {
     weir__stats_received(&stream->base.channel, 1, length);
-    weir__channel_deliver(&stream->base.channel, weir_buf_msg(buf));
+    weir__channel_fast_received(&stream->base.channel, weir_buf_msg(buf));
 }
 
 static __attribute__((noinline)) void adapt_and_deliver(weir__stream *stream,
@@ -182,7 +182,7 @@ static void on_sent(weir__io_handle *handle, ssize_t count)
     weir_channel *channel = &stream_of_handle(handle)->base.channel;
 
     if (count > 0 && weir__outbound_first_has(&channel->outbound, (size_t)count))
-        weir__outbound_advance_first(channel, (size_t)count);
+        weir__outbound_fast_advance(channel, (size_t)count);
     else if (count > 0)
         weir__outbound_advance(channel, (size_t)count);
     if (count < 0 || weir__channel_end_send(channel))
@@ -494,7 +494,7 @@ static __attribute__((noinline)) int stop_flush(weir_channel *channel, ssize_t s
 }
 
 /* `sends` of writes_per_flush were made before. */
-static __attribute__((noinline)) int flush_queue(weir_channel *channel, int sends)
+static __attribute__((noinline)) int flush(weir_channel *channel, int sends)
 {
     weir__stream *stream = stream_of(channel);
     int budget = weir__channel_options(channel)->writes_per_flush - sends;
@@ -513,18 +513,18 @@ static __attribute__((noinline)) int flush_queue(weir_channel *channel, int send
     return 0;
 }
 
-/* The usual flush is that of a single buffer, while the channel is open. */
-WEIR__NO_STACK_PROTECTOR int weir__stream_flush(weir_channel *channel)
+/* The usual flush: of a single buffer, while the channel is open. */
+WEIR__NO_STACK_PROTECTOR int weir__stream_fast_flush(weir_channel *channel)
 {
     struct iovec vector;
     ssize_t sent;
 
     if (weir__channel_has(channel, WEIR__NOT_OPEN | WEIR__OUTPUT_STOPPED) ||
-        !weir__outbound_gather_single(&channel->outbound, &vector))
-        return flush_queue(channel, 0);
+        !weir__outbound_fast_gather(&channel->outbound, &vector))
+        return flush(channel, 0);
     sent = weir__io_send(&weir__endpoint_of(channel)->handle, &vector, 1);
     if ((size_t)sent != vector.iov_len)
         return stop_flush(channel, sent);
-    weir__outbound_advance_first(channel, vector.iov_len);
-    return weir__outbound_has_flushed(&channel->outbound) ? flush_queue(channel, 1) : 0;
+    weir__outbound_fast_advance(channel, vector.iov_len);
+    return weir__outbound_has_flushed(&channel->outbound) ? flush(channel, 1) : 0;
 }

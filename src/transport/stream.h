@@ -40,7 +40,7 @@ int weir__stream_shut_input(weir_channel *channel);
 void weir__stream_read_start(weir_channel *channel, bool once);
 void weir__stream_read_stop(weir_channel *channel);
 int weir__stream_admit(weir_channel *channel, const weir_msg *msg);
-int weir__stream_flush(weir_channel *channel);
+int weir__stream_fast_flush(weir_channel *channel);
 int weir__stream_configure(weir_channel *channel);
 
 /* The transport of a stream, with its own slots for binding, connecting, closing and sending. */

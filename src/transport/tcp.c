@@ -12,7 +12,8 @@ static const weir__transport stream =
                  .socket_type = SOCK_STREAM, .bind = weir__stream_bind,
                  .connect = weir__stream_connect, .close = weir__stream_close,
                  .reset = weir__stream_reset, .unacknowledged = weir__stream_unacknowledged,
-                 .sends_buffers = true, .admit = weir__stream_admit, .flush = weir__stream_flush);
+                 .sends_buffers = true, .admit = weir__stream_admit,
+                 .flush = weir__stream_fast_flush);
 
 static const weir__transport listener = WEIR__LISTENER("tcp-server", WEIR__STATS_TCP, AF_UNSPEC);
 

@@ -66,7 +66,7 @@ static int admit_to_stream(weir_channel *channel, const weir_msg *msg)
                  .sends_buffers = type == SOCK_STREAM, .admit = admit_slot, .flush = flush_slot)
 
 static const weir__transport stream =
-    CONNECTION("unix", SOCK_STREAM, admit_to_stream, weir__stream_flush);
+    CONNECTION("unix", SOCK_STREAM, admit_to_stream, weir__stream_fast_flush);
 static const weir__transport seqpacket =
     CONNECTION("unix-seqpacket", SOCK_SEQPACKET, weir__seqpacket_admit, weir__seqpacket_flush);
 

@@ -129,6 +129,75 @@ TEST(outbound, counts_bytes_and_not_memory_in_the_statistics)
     tc_close(&tc);
 }
 
+/* ---- the usual flush: a single buffer ---- */
+
+/* A channel with these messages flushed, of which the peer takes nothing. */
+static void tc_open_full(struct test_channel *tc, make_fn *const *make, size_t count)
+{
+    tc_open_marked(tc, 1, 2);
+    tc->wire->room = 0;
+    for (size_t i = 0; i < count; i++)
+        weir_channel_write(tc->channel, make[i](), NULL);
+    weir_channel_flush(tc->channel);
+}
+
+/* The same bytes, and only where a single buffer is all there is. */
+static void assert_gathered_alike(make_fn *const *make, size_t count, bool is_usual)
+{
+    struct iovec usual = {0}, vectors[8];
+    struct test_channel tc;
+    size_t bytes;
+
+    tc_open_full(&tc, make, count);
+    assert_int_equal(weir__outbound_fast_gather(&tc.channel->outbound, &usual), is_usual);
+    if (is_usual) {
+        assert_int_equal(weir__outbound_gather(tc.channel, vectors, 8, &bytes), 1);
+        assert_ptr_equal(vectors[0].iov_base, usual.iov_base);
+        assert_int_equal(vectors[0].iov_len, usual.iov_len);
+        assert_int_equal(bytes, usual.iov_len);
+    }
+    tc_close(&tc);
+}
+
+TEST(outbound, gathers_a_single_buffer_alike_by_both_ways)
+{
+    make_fn *const small[] = {make_small}, *const roomy[] = {make_roomy};
+    make_fn *const view[] = {make_view}, *const frame[] = {make_frame};
+    make_fn *const two[] = {make_small, make_view};
+
+    assert_gathered_alike(small, 1, true);
+    assert_gathered_alike(roomy, 1, true);
+    assert_gathered_alike(view, 1, true);
+    assert_gathered_alike(frame, 1, false);
+    assert_gathered_alike(two, 2, false);
+}
+
+static void advance_over_two(struct test_channel *tc, void (*advance)(weir_channel *, size_t))
+{
+    tc_open_marked(tc, 1, 2);
+    tc->wire->room = 0;
+    tc_write(tc, "first", "p");
+    tc_write(tc, "second", "q");
+    weir_channel_flush(tc->channel);
+    advance(tc->channel, 5);
+    tc_run(tc);
+}
+
+TEST(outbound, completes_the_first_message_alike_by_both_ways)
+{
+    struct test_channel fast, general;
+
+    advance_over_two(&fast, weir__outbound_fast_advance);
+    advance_over_two(&general, weir__outbound_advance);
+    assert_int_equal(event_log_count(&fast.events, "p=ok"), 1);
+    assert_int_equal(event_log_count(&fast.events, "q=ok"), 0);
+    assert_string_equal(general.events.text, fast.events.text);
+    assert_int_equal(weir_channel_pending_bytes(general.channel),
+                     weir_channel_pending_bytes(fast.channel));
+    tc_close(&fast);
+    tc_close(&general);
+}
+
 /* A copy is what the peer gets, also of what was read in part. */
 TEST(outbound, sends_the_same_bytes_of_what_it_has_copied)
 {

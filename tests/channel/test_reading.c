@@ -166,6 +166,42 @@ TEST(reading, ends_when_the_channel_is_closed_within_a_read)
     tc_close(&tc);
 }
 
+typedef void deliver_fn(weir_channel *channel, weir_msg *msg);
+
+static void deliver_in_general(weir_channel *channel, weir_msg *msg)
+{
+    (void)weir__channel_received(channel, msg);
+}
+
+/* Messages while the channel reads, after it was asked for one, and after its close. */
+static void deliver_in_each_state(deliver_fn *deliver, const weir_channel_options *options,
+                                  struct test_channel *tc)
+{
+    tc_open_started(tc, NULL, options);
+    deliver(tc->channel, text_msg("1"));
+    weir_channel_request_read(tc->channel);
+    deliver(tc->channel, text_msg("2"));
+    deliver(tc->channel, text_msg("3"));
+    weir__channel_read_complete(tc->channel);
+    weir_channel_close(tc->channel, NULL);
+    deliver(tc->channel, text_msg("4"));
+}
+
+TEST(reading, delivers_the_same_by_both_ways)
+{
+    for (int i = 0; i < 2; i++) {
+        struct test_channel fast, general;
+
+        deliver_in_each_state(weir__channel_fast_received, i == 0 ? NULL : on_demand, &fast);
+        deliver_in_each_state(deliver_in_general, i == 0 ? NULL : on_demand, &general);
+        assert_true(event_log_count(&fast.events, "a.read(2)") == 1);
+        assert_true(event_log_count(&fast.events, "a.read(4)") == 0);
+        assert_string_equal(general.events.text, fast.events.text);
+        tc_close(&fast);
+        tc_close(&general);
+    }
+}
+
 /* Each handler that has paused it resumes it. */
 TEST(reading, is_paused_until_the_last_handler_resumes_it)
 {

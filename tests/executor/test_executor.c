@@ -6,10 +6,15 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include <weir/error.h>
+#include <weir/manual.h>
+
 #include "executor/executor.h"
 #include "support/executor/call_order.h"
 #include "support/executor/gate.h"
+#include "support/executor/run_on_thread.h"
 #include "support/executor/single_executor.h"
+#include "support/executor/stepper.h"
 #include "support/memory.h"
 #include "support/test.h"
 
@@ -401,4 +406,94 @@ TEST(executor, counts_a_tail_task_of_whatever_thread_as_one_task)
     single_executor_end(&single);
     assert_int_equal(single_executor_stats(&single).tasks_run, 7);
     single_executor_close(&single);
+}
+
+/* ---- the usual case and the general one ---- */
+
+typedef int post_fn(weir_executor *executor, weir_task *task);
+
+static int post_in_general(weir_executor *executor, weir_task *task)
+{
+    task->reserved = 0;
+    return weir__executor_post(executor, task, WEIR__NOW);
+}
+
+/* Posts tasks in all positions in which a thread can be towards an executor. */
+struct positions {
+    post_fn *post;
+    struct stepper stepper;
+    struct call_order letters;
+    weir_task tasks[8];
+    int results[8];
+    unsigned count;
+};
+
+static void post_letter(struct positions *positions, char letter)
+{
+    weir_task *task = &positions->tasks[positions->count];
+
+    weir_task_init(task, call_order_task, call_order_arg(&positions->letters, letter));
+    positions->results[positions->count++] = positions->post(positions->stepper.executor, task);
+}
+
+static void post_from_outside(void *positions)
+{
+    post_letter(positions, 'c');
+}
+
+static void post_from_another_executor(void *positions, int status)
+{
+    if (status == 0)
+        post_letter(positions, 'e');
+}
+
+static void post_from_inside(void *arg, int status)
+{
+    struct positions *positions = arg;
+    weir_executor *inner = NULL;
+
+    if (status < 0)
+        return;
+    post_letter(positions, 'b');
+    run_on_other_thread(post_from_outside, positions);
+    post_letter(positions, 'd'); /* the queue is not empty */
+    assert_int_equal(weir_manual_create(NULL, &inner), 0);
+    assert_int_equal(weir_execute(inner, post_from_another_executor, positions), 0);
+    assert_int_equal(weir_manual_run_once(inner, 0, 0), 1);
+    weir_executor_release(inner);
+    post_letter(positions, 'f');
+}
+
+static void post_everywhere(struct positions *positions, post_fn *post)
+{
+    *positions = (struct positions){.post = post, .stepper = stepper_open()};
+    post_letter(positions, 'a');
+    assert_int_equal(weir_execute(positions->stepper.executor, post_from_inside, positions), 0);
+    stepper_run(&positions->stepper);
+    weir_executor_retain(positions->stepper.executor);
+    assert_int_equal(weir_executor_shutdown(positions->stepper.executor, 0, 0), 0);
+    while (weir_manual_run_once(positions->stepper.executor, 0, 0) >= 0)
+        ;
+    post_letter(positions, 'g');
+}
+
+static void positions_close(struct positions *positions)
+{
+    weir_executor_release(positions->stepper.executor);
+    stepper_close(&positions->stepper);
+}
+
+TEST(executor, runs_posted_tasks_in_one_order_by_both_ways)
+{
+    struct positions fast, general;
+
+    post_everywhere(&fast, weir_execute_task);
+    post_everywhere(&general, post_in_general);
+    assert_string_equal(fast.letters.text, "abcdef");
+    assert_string_equal(general.letters.text, fast.letters.text);
+    assert_int_equal(fast.results[fast.count - 1], WEIR_EREJECTED);
+    assert_int_equal(general.count, fast.count);
+    assert_memory_equal(general.results, fast.results, sizeof(fast.results));
+    positions_close(&fast);
+    positions_close(&general);
 }

@@ -43,7 +43,7 @@ TEST(executor_thread, runs_its_function_on_a_named_thread)
 
     assert_string_equal(job.name, "worker-1");
     gate_open(&job.gate);
-    weir__executor_thread_wait(worker);
+    assert_true(weir__executor_thread_wait(worker, WEIR_NEVER));
 }
 
 TEST(executor_thread, reports_whether_it_has_ended)
@@ -55,7 +55,7 @@ TEST(executor_thread, reports_whether_it_has_ended)
     gate_open(&job.gate);
     while (!weir__executor_thread_has_ended(worker))
         weir__thread_yield();
-    weir__executor_thread_wait(worker);
+    assert_true(weir__executor_thread_wait(worker, WEIR_NEVER));
 }
 
 /* Both orders: the object is freed by the abandoned thread, or by the abandoning one. */
@@ -111,7 +111,7 @@ TEST(executor_thread, waited_for_touches_no_memory_any_more)
         weir__executor_thread *worker = start(NULL, &job);
 
         gate_open(&job.gate);
-        weir__executor_thread_wait(worker);
+        assert_true(weir__executor_thread_wait(worker, WEIR_NEVER));
         assert_int_equal(test_memory_live(), 0);
     }
 }
@@ -140,7 +140,7 @@ TEST(executor_thread, waited_for_has_left_its_thread)
 
         assert_int_equal(
             weir__executor_thread_start(NULL, "keyed", work_with_a_key, &ended, &worker), 0);
-        weir__executor_thread_wait(worker);
+        assert_true(weir__executor_thread_wait(worker, WEIR_NEVER));
         assert_true(atomic_load(&ended));
     }
     assert_int_equal(pthread_key_delete(key), 0);
@@ -154,7 +154,7 @@ TEST(executor_thread, that_does_not_end_in_time_is_abandoned)
 
     thread_factory_open(&fixture);
     worker = start(&fixture.factory, &job);
-    assert_false(weir__executor_thread_wait_until(worker, weir__monotonic_now() + weir_ms(1)));
+    assert_false(weir__executor_thread_wait(worker, weir__monotonic_now() + weir_ms(1)));
     gate_open(&job.gate);
     thread_factory_close(&fixture);
     assert_int_equal(test_memory_live(), 0);
@@ -171,7 +171,7 @@ TEST(executor_thread, uses_a_thread_factory)
     assert_int_equal(fixture.started, 1);
     assert_string_equal(fixture.threads[0].name, "worker-1");
     gate_open(&job.gate);
-    weir__executor_thread_wait(worker);
+    assert_true(weir__executor_thread_wait(worker, WEIR_NEVER));
     thread_factory_close(&fixture);
 }
 
@@ -206,5 +206,5 @@ TEST(executor_thread, does_not_start_without_memory)
     test_memory_fail_at(0);
     worker = start(NULL, &job);
     gate_open(&job.gate);
-    weir__executor_thread_wait(worker);
+    assert_true(weir__executor_thread_wait(worker, WEIR_NEVER));
 }

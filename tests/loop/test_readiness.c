@@ -113,6 +113,35 @@ TEST(readiness, the_window_may_change_between_two_reads)
     suite_close(&driver);
 }
 
+/* fast_receive and receive: of a handle without edges and of one with them. */
+static void receive_in_a_turn(const struct backend *backend, size_t bytes, struct peer *ret_peer)
+{
+    struct driver driver;
+    struct peer *peer;
+
+    open_driver(&driver, backend);
+    peer = open_receiver(&driver, 100, bytes);
+    deliver(peer, POLLIN);
+    *ret_peer = *peer;
+    suite_close(&driver);
+}
+
+TEST(readiness, a_level_and_an_edge_bring_the_same)
+{
+    const size_t sizes[] = {1, 99, 100, 101, 250, 300, 100 * WEIR__IO_READS_MAX + 1};
+
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        struct peer level, edge;
+
+        receive_in_a_turn(&scripted_level, sizes[i], &level);
+        receive_in_a_turn(&scripted_edge, sizes[i], &edge);
+        assert_string_equal(edge.history, level.history);
+        assert_int_equal(edge.bytes, level.bytes);
+        assert_int_equal(edge.largest, level.largest);
+        assert_true(level.bytes > 0);
+    }
+}
+
 TEST(readiness, reads_that_bring_little_are_counted)
 {
     struct driver driver;

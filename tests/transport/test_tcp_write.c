@@ -41,6 +41,27 @@ TEST_EACH_PAIR(tcp, leaves_out_what_was_cancelled)
     assert_end_events(&connection->server, "read(bce)");
 }
 
+/* A single buffer takes the usual flush, and a composite the general one. */
+TEST_EACH_PAIR(tcp, sends_the_same_by_both_flushes)
+{
+    connection_open(connection, NULL);
+    for (int i = 0; i < 2; i++) {
+        weir_promise *done = connection_promise(&connection->client);
+        weir_composite *composite;
+        weir_msg *msg = text_msg("ab");
+
+        if (i > 0) {
+            assert_int_equal(weir_composite_create(0, &composite), 0);
+            assert_int_equal(weir_composite_add(composite, msg), 0);
+            msg = weir_composite_msg(composite);
+        }
+        weir_channel_write_and_flush(connection->client.channel, msg, done);
+        assert_int_equal(connection_result(done), 0);
+        connection_await_received(&connection->server, 2 * ((uint64_t)i + 1));
+        assert_end_events(&connection->server, "read(ab)");
+    }
+}
+
 /* ---- marks ---- */
 
 /* A sender that stops at the high mark and goes on below the low one. */

@@ -200,8 +200,8 @@ inline open()
 }
 
 /*
- * post, and post_to_closed: the wake_at of a task that finds the queue closed is NOW, and so is the
- * time of a lazy one.
+ * weir__executor_post: the wake_at of a task that finds the queue closed is NOW, and so is the time
+ * of a lazy one.
  */
 inline post()
 {

@@ -409,8 +409,8 @@ void weir_http_exchange_abort(weir_http_exchange *exchange)
  * Answers by the codec, without messages for head and content, if that is possible: nothing stands
  * between it and the exchange, and no headers were set. The type is checked.
  */
-WEIR__NO_STACK_PROTECTOR static bool answer(weir_http_exchange *exchange, int status,
-                                            weir_span type, weir_span content)
+WEIR__NO_STACK_PROTECTOR static bool fast_respond(weir_http_exchange *exchange, int status,
+                                                  weir_span type, weir_span content)
 {
     const weir__http_codec *codec = exchange->request->codec;
     const weir__http_answer given = {status, type, content};
@@ -456,7 +456,7 @@ int weir_http_respond_bytes(weir_http_exchange *exchange, int status, const char
 {
     weir_span type = weir_span_of_text(content_type), content = weir_span_of(bytes, length);
 
-    if (weir__http_is_plain_value(type) && answer(exchange, status, type, content))
+    if (weir__http_is_plain_value(type) && fast_respond(exchange, status, type, content))
         return 0;
     return respond_copied(exchange, status, content_type, content);
 }
@@ -466,7 +466,7 @@ WEIR__NO_STACK_PROTECTOR int weir_http_respond_text(weir_http_exchange *exchange
 {
     weir_span content = weir_span_of_text(text);
 
-    if (answer(exchange, status, weir_span_of(text_plain, sizeof(text_plain) - 1), content))
+    if (fast_respond(exchange, status, weir_span_of(text_plain, sizeof(text_plain) - 1), content))
         return 0;
     return respond_copied(exchange, status, text_plain, content);
 }
@@ -475,7 +475,7 @@ int weir_http_respond_json(weir_http_exchange *exchange, int status, weir_buf *j
 {
     static const char type[] = "application/json";
 
-    if (answer(exchange, status, weir_span_of(type, sizeof(type) - 1), weir_buf_span(json))) {
+    if (fast_respond(exchange, status, weir_span_of(type, sizeof(type) - 1), weir_buf_span(json))) {
         weir_buf_release(json);
         return 0;
     }

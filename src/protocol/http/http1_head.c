@@ -196,8 +196,8 @@ static inline uint32_t frequent_method(const uint8_t *at, weir_http_request *req
 
 /* Parses a whole request line of the usual form at once. Any other is left to the state machine,
  * which sets everything again. */
-static inline int parse_usual_request_line(weir__http1_parser *parser, weir_http_request *request,
-                                           weir_span bytes)
+static inline int fast_parse_request_line(weir__http1_parser *parser, weir_http_request *request,
+                                          weir_span bytes)
 {
     const uint8_t *end = bytes.data + bytes.length, *target, *blank;
     uint32_t length;
@@ -225,7 +225,7 @@ int weir__http1_parse_request(weir__http1_parser *parser, const weir__http1_limi
 {
     if (parser->state < LINE) {
         weir_span line = visible(bytes, 0, limits->max_start_line);
-        int result = parser->at == 0 ? parse_usual_request_line(parser, request, line) : 0;
+        int result = parser->at == 0 ? fast_parse_request_line(parser, request, line) : 0;
 
         if (result == 0)
             result = parse_request_line(parser, request, line);
@@ -453,8 +453,8 @@ static inline const uint8_t *scan_name(const uint8_t *name, const uint8_t *end, 
 
 /* Parses whole lines of the usual form, as many as there are. A line of another form, or that is
  * not complete, is left to the state machine. */
-static inline int parse_usual_lines(weir__http1_parser *parser, const weir__http1_limits *limits,
-                                    weir_http_headers *headers, weir_span bytes)
+static inline int fast_parse_lines(weir__http1_parser *parser, const weir__http1_limits *limits,
+                                   weir_http_headers *headers, weir_span bytes)
 {
     const uint8_t *start = bytes.data, *end = start + bytes.length, *at = start + parser->at;
     int result = 0;
@@ -531,7 +531,7 @@ static int parse_lines(weir__http1_parser *parser, const weir__http1_limits *lim
 
     while (result > 0) {
         if (parser->state == LINE) {
-            result = parse_usual_lines(parser, limits, headers, bytes);
+            result = fast_parse_lines(parser, limits, headers, bytes);
             if (result < 0)
                 return result;
             if (parser->at == bytes.length)

@@ -137,7 +137,7 @@ static inline uint8_t *put_text(uint8_t *to, const char *text)
     return put(to, (const uint8_t *)text, strlen(text));
 }
 
-__attribute__((noinline)) static uint8_t *put_long_number(uint8_t *to, uint64_t number)
+__attribute__((noinline)) static uint8_t *put_number(uint8_t *to, uint64_t number)
 {
     uint8_t digits[20];
     size_t count = 0;
@@ -150,10 +150,10 @@ __attribute__((noinline)) static uint8_t *put_long_number(uint8_t *to, uint64_t 
     return to;
 }
 
-static inline uint8_t *put_number(uint8_t *to, uint64_t number)
+static inline uint8_t *fast_put_number(uint8_t *to, uint64_t number)
 {
     if (number >= 100)
-        return put_long_number(to, number);
+        return put_number(to, number);
     if (number >= 10)
         *to++ = (uint8_t)('0' + number / 10);
     *to++ = (uint8_t)('0' + number % 10);
@@ -241,7 +241,7 @@ static uint8_t *put_framing(uint8_t *to, const weir__http1_framed *framed)
 {
     if (framed->length >= 0) {
         to = put(to, (const uint8_t *)"Content-Length: ", 16);
-        to = put_number(to, (uint64_t)framed->length);
+        to = fast_put_number(to, (uint64_t)framed->length);
         *to++ = '\r';
         *to++ = '\n';
     } else if (framed->content == WEIR__HTTP1_CHUNKED) {
@@ -264,7 +264,7 @@ static inline uint8_t *put_status(uint8_t *to, int status, weir_span reason)
     if (status == 200 && reason.data == NULL)
         return put(to, (const uint8_t *)"HTTP/1.1 200 OK\r\n", 17);
     to = put(to, (const uint8_t *)"HTTP/1.1 ", 9);
-    to = put_number(to, (uint64_t)status);
+    to = fast_put_number(to, (uint64_t)status);
     *to++ = ' ';
     to = put_span(to,
                   reason.data != NULL ? reason : weir_span_of_text(weir_http_status_text(status)));
@@ -331,7 +331,7 @@ WEIR__NO_STACK_PROTECTOR int weir__http1_writer_put_answer(weir_ctx *ctx,
     to = put(to + DATE_LINE_LENGTH, (const uint8_t *)"Content-Type: ", 14);
     to = put_span(to, answer->content_type);
     to = put(to, (const uint8_t *)"\r\nContent-Length: ", 18);
-    to = put_number(to, answer->content.length);
+    to = fast_put_number(to, answer->content.length);
     to = put(to, (const uint8_t *)"\r\n\r\n", 4);
     to = put_span(to, answer->content);
     (void)weir_buf_advance(writer->out, (size_t)(to - start));

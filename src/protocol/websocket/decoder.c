@@ -152,8 +152,8 @@ static inline bool is_short(const weir__ws *ws, const weir_buf *in)
            readable - 2 >= length + (ws->is_client ? 0 : 4);
 }
 
-WEIR__NO_STACK_PROTECTOR static int decode_short(weir_ctx *ctx, weir__ws *ws, weir_buf *in,
-                                                 weir_msg **ret_msg)
+WEIR__NO_STACK_PROTECTOR static int fast_decode(weir_ctx *ctx, weir__ws *ws, weir_buf *in,
+                                                weir_msg **ret_msg)
 {
     const uint8_t *bytes = weir_buf_bytes(in);
     size_t length = bytes[1] & 0x7f, size = ws->is_client ? 2 : 6;
@@ -488,6 +488,6 @@ WEIR__NO_STACK_PROTECTOR int weir__ws_decode(weir_ctx *ctx, weir_buf *in, weir_m
     weir__ws *ws = weir_ctx_state(ctx);
 
     if (ws->input == WEIR__WS_INPUT_OPEN && is_short(ws, in))
-        return decode_short(ctx, ws, in, ret_msg);
+        return fast_decode(ctx, ws, in, ret_msg);
     return decode_frame(ctx, ws, in, ret_msg);
 }

@@ -4,6 +4,7 @@
  * handler between codec and exchange, which then sees all messages.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <weir/embedded.h>
@@ -54,13 +55,20 @@ static void empty(weir_http_exchange *exchange, void *user_data)
     assert_int_equal(weir_http_respond_text(exchange, 200, ""), 0);
 }
 
-static const weir_http_route routes[] = {{"GET", "/", text},
-                                         {"GET", "/404", missing},
-                                         {"GET", "/json", json},
-                                         {"GET", "/field", with_field},
-                                         {"GET", "/bad", bad_type},
-                                         {"GET", "/empty", empty},
-                                         {0}};
+static size_t sized_length;
+
+static void sized(weir_http_exchange *exchange, void *user_data)
+{
+    static const char bytes[4096];
+
+    (void)user_data;
+    assert_int_equal(weir_http_respond_bytes(exchange, 200, "a/b", bytes, sized_length), 0);
+}
+
+static const weir_http_route routes[] = {{"GET", "/", text},        {"GET", "/404", missing},
+                                         {"GET", "/json", json},    {"GET", "/field", with_field},
+                                         {"GET", "/bad", bad_type}, {"GET", "/empty", empty},
+                                         {"GET", "/sized", sized},  {0}};
 
 static int writes_seen;
 static const weir_http1_options *http1_options;
@@ -154,4 +162,19 @@ TEST(answer, of_the_last_request_closes)
                 "GET / HTTP/1.1\r\n" HOST "\r\n",
                 6);
     http1_options = NULL;
+}
+
+/* Numbers below 100 are written by another way than the others. */
+TEST(answer, has_the_right_length)
+{
+    const size_t lengths[] = {1, 9, 10, 11, 99, 100, 101, 999, 1000, 4096};
+    char sent[8192], line[64];
+
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        sized_length = lengths[i];
+        exchange_bytes("GET /sized HTTP/1.1\r\nHost: h\r\n\r\n", false, sent, sizeof(sent));
+        (void)snprintf(line, sizeof(line), "\r\nContent-Length: %zu\r\n", lengths[i]);
+        assert_non_null(strstr(sent, line));
+        assert_non_null(strstr(sent, "HTTP/1.1 200 OK\r\n"));
+    }
 }
