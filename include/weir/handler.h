@@ -310,7 +310,8 @@ WEIR_API void weir_fire_error(weir_ctx *ctx, int err, const char *detail);
 WEIR_API void weir_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done);
 
 /*
- * Sends everything that was written.
+ * Sends everything that was written. While the channel delivers what it has received, that is done
+ * once, after read_complete; immediately if the channel is unwritable.
  * Thread: the handler's.
  */
 WEIR_API void weir_flush(weir_ctx *ctx);

@@ -151,6 +151,7 @@ bool weir__channel_received(weir_channel *channel, weir_msg *msg)
         weir_msg_release(msg);
         return weir__channel_has(channel, WEIR__READING);
     }
+    channel->flags &= ~(uint32_t)WEIR__SENDS_AT_ONCE;
     if (weir__channel_has(channel, WEIR__READING_ONCE)) {
         answer_request(channel, msg);
         return false;
@@ -174,6 +175,7 @@ void weir__channel_read_complete(weir_channel *channel)
     weir__outbound_find_forgotten(channel);
     if ((channel->pipeline.head_tail.slots & WEIR__REQUEST_READ) != 0)
         request_again(channel);
+    weir__channel_end_batch(channel);
 }
 
 /* The event is static: the fired reference is an additional one. */

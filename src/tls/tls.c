@@ -71,16 +71,7 @@ void weir__tls_send(weir_ctx *ctx, weir_buf *records)
         weir_buf_release(records);
         return;
     }
-    weir__tls_of(ctx)->needs_flush = true;
     weir_write_pending(ctx, weir_buf_msg(records), NULL, 0); /* regardless of the cap */
-}
-
-void weir__tls_flush(weir_ctx *ctx, weir__tls *tls)
-{
-    if (!tls->needs_flush)
-        return;
-    tls->needs_flush = false;
-    weir_flush(ctx);
 }
 
 void weir__tls_set_closed(weir__tls *tls)
@@ -96,7 +87,7 @@ void weir__tls_fail_and_close(weir_ctx *ctx, int err, const char *detail)
     if (tls->stage == WEIR__TLS_CLOSED)
         return;
     weir__tls_set_closed(tls);
-    weir__tls_flush(ctx, tls); /* the alert */
+    weir_flush(ctx); /* the alert */
     weir__tls_fail_writes(ctx, err, detail);
     weir__tls_report_handshake(ctx, err, detail);
     weir_fire_error(ctx, err, detail);
@@ -183,6 +174,7 @@ WEIR__NO_STACK_PROTECTOR static int open_records(weir_ctx *ctx, weir__tls *tls, 
     if (result >= 0 && !reads_replies(ctx, weir_buf_readable(io.out)))
         result = WEIR_ETLS;
     weir__tls_send(ctx, io.out);
+    weir_flush(ctx);
     return result;
 }
 
@@ -285,16 +277,31 @@ static void report_peer_closed(weir_ctx *ctx)
         weir__tls_peer_closed(ctx);
 }
 
-/* Everything received has been processed; writes or a close may have waited for it. */
+/* Sends writes, or a close, that may have waited for what was received. */
+static void send_flushed(weir_ctx *ctx, weir__tls *tls)
+{
+    if (tls->writes.flushed == 0 && !weir__tls_is_ending(tls))
+        return;
+    weir__tls_seal(ctx, tls);
+    weir__tls_continue_closing(ctx);
+    weir_flush(ctx);
+}
+
+/* Everything received has been processed. */
 static void finish_reading(weir_ctx *ctx, weir__tls *tls)
 {
-    if (tls->writes.flushed > 0 || weir__tls_is_ending(tls)) {
-        weir__tls_seal(ctx, tls);
-        weir__tls_continue_closing(ctx);
-    }
-    weir__tls_flush(ctx, tls);
+    send_flushed(ctx, tls);
     if (tls->has_peer_closed)
         report_peer_closed(ctx);
+}
+
+/* What is flushed within is sealed after it, in as few records as possible. */
+static void on_read(weir_ctx *ctx, weir_msg *msg)
+{
+    weir__tls *tls = weir__tls_of(ctx);
+
+    weir_decoder_read(ctx, msg);
+    send_flushed(ctx, tls);
 }
 
 /* Decrypts buffered records. If the request comes from within that, the outer call finishes. */
@@ -324,6 +331,7 @@ void weir__tls_resume(weir_ctx *ctx)
     weir__tls *tls = weir__tls_of(ctx);
 
     weir_decoder_resume(ctx);
+    weir_flush(ctx); /* the step that ran before this */
     finish_reading(ctx, tls);
     if (tls->has_input_closed)
         on_input_closed(ctx);
@@ -355,17 +363,30 @@ static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
                     err == -EINVAL ? "TLS sends buffers and composites only" : NULL);
 }
 
+/*
+ * True in what the decoder passes on: its caller (on_read, on_request_read, weir__tls_resume,
+ * on_event) seals after that. Not if the channel is unwritable: then memory would grow.
+ */
+static bool seals_later(weir_ctx *ctx)
+{
+    const weir__tls *tls = weir__tls_of(ctx);
+
+    return tls->decoder.demand.is_running && tls->stage == WEIR__TLS_OPEN &&
+           weir_ctx_is_writable(ctx);
+}
+
 static void on_flush(weir_ctx *ctx)
 {
     weir__tls *tls = weir__tls_of(ctx);
 
     weir_pending_writes_flush(&tls->writes);
-    tls->needs_flush = true;
+    if (seals_later(ctx))
+        return;
     weir__tls_seal(ctx, tls);
     if (weir__tls_is_ending(tls)) /* it was requested meanwhile */
         weir__tls_continue_closing(ctx);
     if (!tls->is_sealing)
-        weir__tls_flush(ctx, tls);
+        weir_flush(ctx);
     weir__tls_request_more(ctx, tls);
     if (tls->stage == WEIR__TLS_WAITING && tls->has_passed_first)
         weir__tls_start_handshake(ctx);
@@ -434,7 +455,7 @@ static void on_removed(weir_ctx *ctx)
     tls->has_input_drained = false;
     tls->stage = WEIR__TLS_CLOSED; /* the timer was stopped */
     tls->awaits = WEIR__TLS_AWAITS_NOTHING;
-    weir__tls_flush(ctx, tls);
+    weir_flush(ctx);
     weir__tls_resume_input(ctx);
     weir__tls_detach_last_write(tls);
     weir__tls_report_handshake(ctx, WEIR_ECLOSED, detail);
@@ -502,6 +523,7 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
         weir_msg_release(event);
         on_input_closed(ctx);
     }
+    send_flushed(ctx, tls);
 }
 
 /* ---- creation ---- */
@@ -609,7 +631,7 @@ const weir_decoder weir__tls_handler = {
             .unregistered = on_unregistered,
             .active = on_active,
             .inactive = on_inactive,
-            .read = weir_decoder_read,
+            .read = on_read,
             .read_complete = on_read_complete,
             .event = on_event,
             .error = on_error,

@@ -72,7 +72,6 @@ typedef struct weir__tls {
     bool is_reported;       /* the result of the handshake */
     bool is_in_sni_fn;      /* on_sni is on the stack */
     bool is_sealing;        /* weir__tls_seal is on the stack */
-    bool needs_flush;       /* there are records that have not been flushed */
     bool has_input_closed;  /* while the handshake waited: not passed on yet, */
     bool has_input_drained; /* nor is this, which follows it */
     bool has_peer_closed;   /* by close_notify; */
@@ -107,9 +106,6 @@ extern const weir_decoder weir__tls_handler;
 
 /* Writes records, to be flushed later. Takes: records. NULL is ignored. */
 void weir__tls_send(weir_ctx *ctx, weir_buf *records);
-
-/* Flushes if there are unflushed records. */
-void weir__tls_flush(weir_ctx *ctx, weir__tls *tls);
 
 /* Processes buffered bytes, and sends what that produces. */
 void weir__tls_resume(weir_ctx *ctx);

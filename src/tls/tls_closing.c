@@ -170,7 +170,6 @@ static void write_close_notify(weir_ctx *ctx, weir_promise *promise)
     weir__openssl_io io = {0};
 
     weir__openssl_session_close(tls->session, &io);
-    tls->needs_flush = true;
     if (io.out != NULL)
         weir_write_pending(ctx, weir_buf_msg(io.out), promise, 0); /* regardless of the cap */
 }
@@ -184,7 +183,7 @@ static void close_output(weir_ctx *ctx)
     (void)weir_timer_stop(&tls->timer);
     write_close_notify(ctx, promise);
     if (promise != NULL)
-        weir__tls_flush(ctx, tls);
+        weir_flush(ctx);
     else
         weir_pending_writes_run_deferred(ctx, &tls->writes); /* the close flushes it */
     weir__tls_request_more(ctx, tls);

@@ -96,6 +96,8 @@ static void on_removed(weir_ctx *ctx)
     weir__http_count(WEIR__HTTP_CONNECTIONS_CLOSED, 1);
     resume_input(ctx, server);
     weir__http1_writer_pass(ctx, &server->writer, NULL);
+    if ((server->run & WEIR__HTTP1_FLUSHES) != 0)
+        weir_flush(ctx);
     weir_decoder_removed(ctx);
 }
 
@@ -231,8 +233,8 @@ static void begin_exchange(weir_ctx *ctx, weir__http1_server *server, weir_http_
                            const weir__http1_framing *framing)
 {
     weir__http_count(WEIR__HTTP_REQUESTS + request->method, 1);
-    server->is_new = server->is_busy;
-    if (!server->is_busy)
+    server->is_new = server->run != 0;
+    if (!server->is_new)
         server->begun_ns = weir_ctx_now(ctx);
     request->codec = &codec;
     server->phase = WEIR__HTTP1_CONTENT;
@@ -394,7 +396,7 @@ static int decode_last(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
     return 0;
 }
 
-/* ---- settling ---- */
+/* ---- the end of a run ---- */
 
 /* True if the end of the input has to wait behind requests that were received before it. */
 static bool has_requests(const weir__http1_server *server)
@@ -428,17 +430,17 @@ static void deliver_held_events(weir_ctx *ctx, weir__http1_server *server)
         weir_decoder_event(ctx, weir_msg_retain(weir_event_input_drained()));
 }
 
-/* Ends a batch, which is what a read, or a resumption, decodes: sends what was flushed meanwhile,
- * and resumes: in a loop, because either may cause the other. */
-static void settle(weir_ctx *ctx, weir__http1_server *server)
+/* Ends a run, which is what a read, or a resumption, decodes: flushes and resumes, in a loop,
+ * because either may cause the other. */
+static void flush_and_resume(weir_ctx *ctx, weir__http1_server *server)
 {
-    while (server->needs_flush || server->needs_resume) {
-        if (server->needs_flush) {
-            server->needs_flush = false;
+    while (server->run != WEIR__HTTP1_RUNS) {
+        if ((server->run & WEIR__HTTP1_FLUSHES) != 0) {
+            server->run &= (uint8_t)~WEIR__HTTP1_FLUSHES;
             weir__http1_writer_pass(ctx, &server->writer, NULL);
             weir_flush(ctx);
         } else {
-            server->needs_resume = false;
+            server->run = WEIR__HTTP1_RUNS;
             server->is_stuck = false;
             resume_input(ctx, server);
             weir_decoder_resume(ctx);
@@ -450,19 +452,18 @@ static void settle(weir_ctx *ctx, weir__http1_server *server)
     if (server->is_new && server->phase != WEIR__HTTP1_HEAD) /* it is answered later */
         server->begun_ns = weir_ctx_now(ctx) - weir_ctx_turn_elapsed(ctx);
     server->is_new = false;
-    server->is_busy = false;
+    server->run = 0;
     if (server->held_events != 0)
         deliver_held_events(ctx, server);
 }
 
 void weir__http1_server_resume(weir_ctx *ctx, weir__http1_server *server)
 {
-    if (server->is_stuck)
-        server->needs_resume = true;
-    if (server->is_busy)
-        return;
-    server->is_busy = true;
-    settle(ctx, server);
+    bool is_inside = server->run != 0;
+
+    server->run |= WEIR__HTTP1_RUNS | (server->is_stuck ? WEIR__HTTP1_RESUMES : 0);
+    if (!is_inside)
+        flush_and_resume(ctx, server);
 }
 
 static void count_waiting(weir_ctx *ctx, weir__http1_server *server, size_t bytes)
@@ -495,15 +496,15 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
         weir__http_count(WEIR__HTTP_BYTES_RECEIVED, weir__http_bytes_of(msg));
     if (server->is_stuck)
         count_waiting(ctx, server, weir_msg_size(msg));
-    if (server->is_busy) {
+    if (server->run != 0) {
         weir_decoder_read(ctx, msg);
         return;
     }
-    server->is_busy = true;
+    server->run = WEIR__HTTP1_RUNS;
     weir_decoder_read(ctx, msg);
     if (weir_ctx_is_removed(ctx))
         return;
-    settle(ctx, server);
+    flush_and_resume(ctx, server);
     if (!weir_ctx_is_removed(ctx) &&
         (server->phase == WEIR__HTTP1_CONTENT || server->reading != NULL))
         weir__http1_server_watch(ctx, server);
@@ -533,7 +534,7 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
     }
     weir_msg_release(event);
     server->held_events |= held;
-    if (!server->is_busy && has_requests(server))
+    if (server->run == 0 && has_requests(server))
         deliver_held_events(ctx, server); /* which resets the connection of a client that left */
 }
 

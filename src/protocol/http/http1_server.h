@@ -40,6 +40,13 @@ typedef struct weir__http1_reading {
     weir_http_request *request; /* whose head is incomplete; NULL behind the head */
 } weir__http1_reading;
 
+/* What a call that runs (decodes, or resumes) has to do at its end. */
+enum {
+    WEIR__HTTP1_RUNS = 1 << 0,    /* the call is on the stack, */
+    WEIR__HTTP1_FLUSHES = 1 << 1, /* a flush waits for it, to send all responses as one buffer, */
+    WEIR__HTTP1_RESUMES = 1 << 2, /* and so does decoding */
+};
+
 /* The meaning of since_ns. */
 enum weir__http1_since {
     WEIR__HTTP1_SINCE_NOTHING,
@@ -65,11 +72,9 @@ typedef struct weir__http1_server {
     bool closes;          /* its response said that the connection ends */
     bool switches;        /* its response said that another protocol follows */
     bool has_switched;    /* everything passes unchanged */
-    bool is_busy;         /* decoding or settling: flushes wait */
-    bool needs_flush;
-    bool needs_resume;
-    bool is_stuck;  /* `decode` waits for something other than bytes */
-    bool is_paused; /* the input */
+    uint8_t run;          /* WEIR__HTTP1_RUNS ... */
+    bool is_stuck;        /* `decode` waits for something other than bytes */
+    bool is_paused;       /* the input */
     bool is_draining;
     bool is_new;       /* the current request began in this batch: see http1_server.c, settle */
     uint32_t waiting;  /* bytes received while stuck */

@@ -263,8 +263,8 @@ void weir__http1_server_flush(weir_ctx *ctx)
 {
     weir__http1_server *server = server_of(ctx);
 
-    if (server->is_busy && !server->has_switched) {
-        server->needs_flush = true;
+    if (server->run != 0 && !server->has_switched) {
+        server->run |= WEIR__HTTP1_FLUSHES;
         return;
     }
     weir__http1_writer_pass(ctx, &server->writer, NULL);
