@@ -190,12 +190,10 @@ static void end_of_stream(weir_channel *channel)
     if (weir__channel_phase(channel) == WEIR__LINGERING) {
         weir__channel_begin_closing(channel, WEIR_ECLOSED);
     } else if (weir__channel_phase(channel) == WEIR__OPEN) {
-        if (weir__channel_options(channel)->half_closure) {
+        if (weir__channel_options(channel)->half_closure)
             fire_event(channel, weir_event_input_closed());
-            fire_event(channel, weir_event_input_drained());
-        } else {
+        else
             weir__channel_do_close(channel, NULL);
-        }
     }
 }
 
@@ -244,8 +242,6 @@ void weir__channel_do_shut_input(weir_channel *channel, weir_promise *done)
     weir__channel_update_reading(channel);
     err = channel->transport->shut_input(channel);
     weir__channel_report(channel, done, err, NULL);
-    if (err == 0) {
+    if (err == 0)
         fire_event(channel, weir_event_input_closed());
-        fire_event(channel, weir_event_input_drained());
-    }
 }

@@ -450,9 +450,7 @@ static void on_removed(weir_ctx *ctx)
                              : "the channel was closed during the handshake";
     weir__tls *tls = weir__tls_of(ctx);
     bool owes_event = tls->has_input_closed && tls->stage != WEIR__TLS_CLOSED;
-    bool owes_drained = tls->has_input_drained && tls->stage != WEIR__TLS_CLOSED;
 
-    tls->has_input_drained = false;
     tls->stage = WEIR__TLS_CLOSED; /* the timer was stopped */
     tls->awaits = WEIR__TLS_AWAITS_NOTHING;
     weir_flush(ctx);
@@ -463,8 +461,6 @@ static void on_removed(weir_ctx *ctx)
     weir_pending_writes_run_deferred(ctx, &tls->writes);
     if (owes_event)
         weir_fire_event(ctx, weir_msg_retain(weir_event_input_closed()));
-    if (owes_drained)
-        weir_fire_event(ctx, weir_msg_retain(weir_event_input_drained()));
 }
 
 /* A reset after our close_notify is harmless. */
@@ -491,16 +487,6 @@ static void on_input_closed(weir_ctx *ctx)
         weir__tls_input_closed(ctx);
     if (!tls->is_input_closed)
         weir_decoder_event(ctx, weir_msg_retain(weir_event_input_closed()));
-    if (!tls->has_input_drained)
-        return;
-    tls->has_input_drained = false;
-    if (!tls->is_input_closed)
-        weir_decoder_event(ctx, weir_msg_retain(weir_event_input_drained()));
-}
-
-static bool is_end_of_input(const weir_msg *event)
-{
-    return event == weir_event_input_closed() || event == weir_event_input_drained();
 }
 
 static void on_event(weir_ctx *ctx, weir_msg *event)
@@ -512,16 +498,12 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
         weir__tls_sni_decided(ctx, request);
         return;
     }
-    if (tls->is_input_closed && is_end_of_input(event)) {
-        weir_msg_release(event); /* already reported */
-    } else if (tls->has_input_closed && event == weir_event_input_drained()) {
-        weir_msg_release(event);
-        tls->has_input_drained = true;
-    } else if (event != weir_event_input_closed()) {
+    if (event != weir_event_input_closed()) {
         weir_decoder_event(ctx, event);
     } else {
         weir_msg_release(event);
-        on_input_closed(ctx);
+        if (!tls->is_input_closed) /* otherwise close_notify has reported it */
+            on_input_closed(ctx);
     }
     send_flushed(ctx, tls);
 }

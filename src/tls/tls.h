@@ -72,8 +72,7 @@ typedef struct weir__tls {
     bool is_reported;       /* the result of the handshake */
     bool is_in_sni_fn;      /* on_sni is on the stack */
     bool is_sealing;        /* weir__tls_seal is on the stack */
-    bool has_input_closed;  /* while the handshake waited: not passed on yet, */
-    bool has_input_drained; /* nor is this, which follows it */
+    bool has_input_closed;  /* while the handshake waited: not passed on yet */
     bool has_peer_closed;   /* by close_notify; */
     bool is_close_reported; /* handlers behind know that, or that it was missing */
     bool is_input_paused;   /* while a job has the session */

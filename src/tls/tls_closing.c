@@ -333,7 +333,6 @@ static void fire_input_closed(weir_ctx *ctx)
 
     tls->is_input_closed = true;
     weir_fire_event(ctx, weir_msg_retain(weir_event_input_closed()));
-    weir_fire_event(ctx, weir_msg_retain(weir_event_input_drained()));
 }
 
 void weir__tls_peer_closed(weir_ctx *ctx)

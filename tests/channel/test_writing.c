@@ -422,7 +422,7 @@ TEST(batch, that_the_end_of_the_stream_cuts_short_sends_all_before_it)
     tc_end_input(&tc);
     weir__channel_read_complete(tc.channel);
     assert_events(&tc.events, "FLUSH");
-    assert_sent(&tc, "rrr");
+    assert_sent(&tc, "rr");
     tc_close(&tc);
 }
 

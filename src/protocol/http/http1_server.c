@@ -413,21 +413,14 @@ static bool is_abandoned(const weir__http1_server *server)
     return is_answering && !server->config->keeps_half_closed;
 }
 
-static void deliver_held_events(weir_ctx *ctx, weir__http1_server *server)
+static void pass_end_if_due(weir_ctx *ctx, weir__http1_server *server)
 {
-    uint8_t events = server->held_events;
-
-    if ((events & WEIR__HTTP1_INPUT_CLOSED) != 0 && is_abandoned(server)) {
+    if (is_abandoned(server)) {
         reset(ctx, server);
-        return;
-    }
-    if (events == 0 || has_requests(server))
-        return;
-    server->held_events = 0;
-    if ((events & WEIR__HTTP1_INPUT_CLOSED) != 0)
+    } else if (!has_requests(server)) {
+        server->holds_end = false;
         weir_decoder_event(ctx, weir_msg_retain(weir_event_input_closed()));
-    if ((events & WEIR__HTTP1_INPUT_DRAINED) != 0 && !weir_ctx_is_removed(ctx))
-        weir_decoder_event(ctx, weir_msg_retain(weir_event_input_drained()));
+    }
 }
 
 /* Ends a run, which is what a read, or a resumption, decodes: flushes and resumes, in a loop,
@@ -453,8 +446,8 @@ static void flush_and_resume(weir_ctx *ctx, weir__http1_server *server)
         server->begun_ns = weir_ctx_now(ctx) - weir_ctx_turn_elapsed(ctx);
     server->is_new = false;
     server->run = 0;
-    if (server->held_events != 0)
-        deliver_held_events(ctx, server);
+    if (server->holds_end)
+        pass_end_if_due(ctx, server);
 }
 
 void weir__http1_server_resume(weir_ctx *ctx, weir__http1_server *server)
@@ -474,16 +467,12 @@ static void count_waiting(weir_ctx *ctx, weir__http1_server *server, size_t byte
 }
 
 /* After the removal: the end of the input follows the bytes of the next protocol. */
-static void pass_held_events(weir_ctx *ctx)
+static void pass_held_end(weir_ctx *ctx)
 {
     const weir__http1_server *server = server_of(ctx);
 
-    if (!server->has_switched || !weir_channel_is_active(weir_ctx_channel(ctx)))
-        return;
-    if ((server->held_events & WEIR__HTTP1_INPUT_CLOSED) != 0)
+    if (server->holds_end && server->has_switched && weir_channel_is_active(weir_ctx_channel(ctx)))
         weir_fire_event(ctx, weir_msg_retain(weir_event_input_closed()));
-    if ((server->held_events & WEIR__HTTP1_INPUT_DRAINED) != 0)
-        weir_fire_event(ctx, weir_msg_retain(weir_event_input_drained()));
 }
 
 /* ---- slots ---- */
@@ -513,7 +502,6 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
 static void on_event(weir_ctx *ctx, weir_msg *event)
 {
     weir__http1_server *server = server_of(ctx);
-    uint8_t held = 0;
 
     if (event == weir_event_hangup() && !server->has_switched) { /* overtakes what was not read */
         if (is_abandoned(server)) {
@@ -524,18 +512,14 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
         }
         return;
     }
-    if (event == weir_event_input_closed())
-        held = WEIR__HTTP1_INPUT_CLOSED;
-    else if (event == weir_event_input_drained())
-        held = WEIR__HTTP1_INPUT_DRAINED;
-    if (held == 0 || server->has_switched || !(has_requests(server) || server->held_events != 0)) {
+    if (event != weir_event_input_closed() || server->has_switched || !has_requests(server)) {
         weir_decoder_event(ctx, event);
         return;
     }
     weir_msg_release(event);
-    server->held_events |= held;
-    if (server->run == 0 && has_requests(server))
-        deliver_held_events(ctx, server); /* which resets the connection of a client that left */
+    server->holds_end = true;
+    if (server->run == 0)
+        pass_end_if_due(ctx, server); /* which resets the connection of a client that left */
 }
 
 static void on_writability(weir_ctx *ctx)
@@ -591,7 +575,7 @@ static const weir_decoder servers = {
                 .shutdown_output = weir__http1_server_shutdown_output},
     .decode = decode,
     .decode_last = decode_last,
-    .removed = pass_held_events};
+    .removed = pass_held_end};
 
 int weir_http1_server_add(weir_pipeline *pipeline, const weir_http1_options *options)
 {

@@ -27,12 +27,6 @@ enum weir__http1_phase {
     WEIR__HTTP1_DEAD,     /* nothing any more: refused, or closing */
 };
 
-/* Events of the end of the input that wait behind requests. */
-enum {
-    WEIR__HTTP1_INPUT_CLOSED = 1 << 0,
-    WEIR__HTTP1_INPUT_DRAINED = 1 << 1,
-};
-
 /* What is being read. Most heads arrive whole and without content: there is none then. */
 typedef struct weir__http1_reading {
     weir__http1_parser parser;
@@ -64,7 +58,7 @@ typedef struct weir__http1_server {
 
     uint8_t phase;        /* enum weir__http1_phase */
     uint8_t method;       /* of the current request */
-    uint8_t held_events;  /* of the end of the input */
+    bool holds_end;       /* of the input: it waits behind requests */
     bool is_http10;       /* the current request is of version 1.0 */
     bool is_persistent;   /* its client wants to keep the connection */
     bool awaits_continue; /* its client waits for status 100 */

@@ -168,7 +168,7 @@ static void end_response(weir_ctx *ctx, weir__http1_server *server)
         weir__http1_server_close(ctx, server);
         return;
     }
-    if (server->is_stuck || server->held_events != 0)
+    if (server->is_stuck || server->holds_end)
         weir__http1_server_resume(ctx, server);
 }
 
