@@ -192,8 +192,8 @@ static void handle_last_result(weir_ctx *ctx, int result)
 
     if (result == WEIR__OPENSSL_CLOSED && tls->session->is_blocked)
         weir__tls_fail_and_close(ctx, WEIR_ETLS, "the peer closed TLS in the middle of a message");
-    else if (result == WEIR__OPENSSL_CLOSED)
-        tls->has_peer_closed = true; /* reported after what came before it */
+    else if (result == WEIR__OPENSSL_CLOSED && tls->peer_end == WEIR__TLS_PEER_OPEN)
+        tls->peer_end = WEIR__TLS_PEER_CLOSED; /* reported after what came before it */
     else if (result < 0)
         weir__tls_fail_and_close(ctx, result, reason_of(tls, result));
 }
@@ -246,7 +246,7 @@ static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
 {
     weir__tls *tls = weir__tls_of(ctx);
 
-    if (tls->stage == WEIR__TLS_CLOSED || tls->has_peer_closed)
+    if (tls->stage == WEIR__TLS_CLOSED || weir__tls_has_peer_closed(tls))
         return discard(in);
     if (tls->consumed > 0) {
         (void)weir_buf_skip(in, tls->consumed);
@@ -291,7 +291,7 @@ static void send_flushed(weir_ctx *ctx, weir__tls *tls)
 static void finish_reading(weir_ctx *ctx, weir__tls *tls)
 {
     send_flushed(ctx, tls);
-    if (tls->has_peer_closed)
+    if (tls->peer_end == WEIR__TLS_PEER_CLOSED)
         report_peer_closed(ctx);
 }
 
@@ -344,9 +344,8 @@ static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
     weir__tls *tls = weir__tls_of(ctx);
     int err = 0;
 
-    if (tls->is_start_tls) {
-        tls->is_start_tls = false;
-        tls->has_passed_first = true;
+    if (tls->first == WEIR__TLS_FIRST_AWAITED) {
+        tls->first = WEIR__TLS_FIRST_PASSED;
         weir_write(ctx, msg, done);
         return;
     }
@@ -388,7 +387,7 @@ static void on_flush(weir_ctx *ctx)
     if (!tls->is_sealing)
         weir_flush(ctx);
     weir__tls_request_more(ctx, tls);
-    if (tls->stage == WEIR__TLS_WAITING && tls->has_passed_first)
+    if (tls->stage == WEIR__TLS_WAITING && tls->first == WEIR__TLS_FIRST_PASSED)
         weir__tls_start_handshake(ctx);
 }
 
@@ -398,7 +397,7 @@ void weir__tls_start_if_active(weir_ctx *ctx)
 {
     const weir__tls *tls = weir__tls_of(ctx);
 
-    if (tls->stage == WEIR__TLS_WAITING && !tls->is_start_tls && !tls->has_passed_first &&
+    if (tls->stage == WEIR__TLS_WAITING && tls->first == WEIR__TLS_FIRST_NONE &&
         weir_channel_is_active(weir_ctx_channel(ctx)))
         weir__tls_start_handshake(ctx);
 }
@@ -432,8 +431,7 @@ static void on_inactive(weir_ctx *ctx)
 {
     weir__tls *tls = weir__tls_of(ctx);
 
-    if (tls->has_peer_closed)
-        weir__tls_peer_closed(ctx);
+    weir__tls_peer_closed(ctx);
     if (weir_channel_has_peer_ended(weir_ctx_channel(ctx)))
         weir__tls_input_closed(ctx);
     weir__tls_set_closed(tls);
@@ -485,7 +483,7 @@ static void on_input_closed(weir_ctx *ctx)
     tls->has_input_closed = false;
     if (weir_channel_has_peer_ended(weir_ctx_channel(ctx)))
         weir__tls_input_closed(ctx);
-    if (!tls->is_input_closed)
+    if (tls->peer_end != WEIR__TLS_PEER_ENDED)
         weir_decoder_event(ctx, weir_msg_retain(weir_event_input_closed()));
 }
 
@@ -502,7 +500,7 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
         weir_decoder_event(ctx, event);
     } else {
         weir_msg_release(event);
-        if (!tls->is_input_closed) /* otherwise close_notify has reported it */
+        if (tls->peer_end != WEIR__TLS_PEER_ENDED) /* otherwise close_notify has reported it */
             on_input_closed(ctx);
     }
     send_flushed(ctx, tls);
@@ -580,7 +578,7 @@ static int init(void *state, const void *setup_)
     tls->handshake_timeout_ns = options->handshake_timeout_ns;
     tls->close_timeout_ns = options->close_timeout_ns;
     tls->peer_close_timeout_ns = options->peer_close_timeout_ns;
-    tls->is_start_tls = options->start_tls;
+    tls->first = options->start_tls ? WEIR__TLS_FIRST_AWAITED : WEIR__TLS_FIRST_NONE;
     return 0;
 }
 
