@@ -378,7 +378,7 @@ static void end(weir_ctx *ctx)
 
 static void on_event(weir_ctx *ctx, weir_msg *event)
 {
-    if (event == weir_event_input_drained())
+    if (event == weir_event_input_closed())
         end(ctx); /* some of the answers may still be on their way */
     weir_fire_event(ctx, event);
 }

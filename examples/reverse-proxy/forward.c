@@ -89,6 +89,5 @@ void forward(weir_http_exchange *exchange, void *user_data)
 int forward_init_connection(weir_channel *channel, void *user_data)
 {
     (void)user_data;
-    return weir_flush_consolidation_add(weir_channel_pipeline(channel),
-                                        WEIR_FLUSH_CONSOLIDATION_OPTIONS(.always = true));
+    return weir_flush_consolidation_add(weir_channel_pipeline(channel), NULL);
 }

@@ -159,7 +159,7 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
 {
     struct relay *self = weir_ctx_state(ctx);
 
-    if (event == weir_event_input_drained()) {
+    if (event == weir_event_input_closed()) {
         self->input_ended = true;
         if (self->other != NULL)
             weir_channel_shutdown_output(self->other, NULL);

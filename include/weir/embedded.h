@@ -73,8 +73,9 @@ WEIR_API weir_clock *weir_embedded_clock(weir_embedded *embedded);
 WEIR_API int weir_embedded_register(weir_embedded *embedded);
 
 /*
- * Receives a message, with and without read_complete after it. If the channel is not reading, the
- * message waits in the "socket" until it does.
+ * Receives a message, with and without read_complete after it. What is flushed meanwhile is in the
+ * "socket" when the call returns. If the channel is not reading, the message waits in the "socket"
+ * until it does.
  * Thread: its own.  Takes: msg.  Fails: WEIR_ECLOSED, -ENOMEM, and as weir_embedded_take_error,
  * which does not return the same error again.
  */

@@ -40,16 +40,16 @@ WEIR_API WEIR_MUST_USE int weir_flow_control_add(weir_pipeline *pipeline);
 typedef struct weir_flush_consolidation_options {
     size_t size;
     int max_flushes; /* flush at the latest after this number of flushes; default 256 */
-    bool always;     /* delay flushes outside reads as well, to the end of the loop's turn */
 } weir_flush_consolidation_options;
 
 #define WEIR_FLUSH_CONSOLIDATION_OPTIONS(...) \
     WEIR_OPTIONS(weir_flush_consolidation_options, __VA_ARGS__)
 
 /*
- * Adds the handler at the tail; the handlers that flush come after it. A flush during a read waits
- * for read_complete, or for max_flushes flushes. Other flushes pass, unless `always` is set: this
- * saves more where many small writes come from other threads, at the cost of a delay.
+ * Adds the handler at the tail; the handlers that flush come after it. A flush waits for the end of
+ * the loop's turn, or for max_flushes flushes: this saves system calls where many small writes come
+ * from other channels, tasks or threads, at the cost of a delay. Within reads there is nothing to
+ * save: a channel itself sends once, after read_complete.
  *
  * Waiting flushes are passed on before a close, a half closure or a disconnect, when an error is
  * fired, when the channel becomes unwritable, and when the handler is removed.

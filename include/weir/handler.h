@@ -109,16 +109,11 @@ typedef struct weir_handler {
  */
 
 /*
- * Half closure: the peer sends nothing more; its stream or its TLS session has ended. Fired once.
+ * Half closure: the peer sends nothing more; its stream or its TLS session has ended. Fired once,
+ * after everything received has been read.
  * Thread: any.
  */
 WEIR_API weir_msg *weir_event_input_closed(void);
-
-/*
- * Half closure: everything received has been read. Fired once, after input_closed.
- * Thread: any.
- */
-WEIR_API weir_msg *weir_event_input_drained(void);
 
 /*
  * The peer has ended its stream, or closed, while nothing is read: see `report_hangup` of
@@ -159,7 +154,7 @@ typedef struct weir_demand {
     bool has_passed;     /* a message was passed on since the last read_complete */
     bool needs_complete; /* read_complete must be fired after the messages */
     bool needs_request;  /* a request must be made if no message is left */
-    uint8_t pending_end; /* end-of-input events that wait behind the messages */
+    bool has_ended;      /* the end of the input waits behind the messages */
 } weir_demand;
 
 /* --- contexts --------------------------------------------------------------------------------- */
@@ -310,7 +305,8 @@ WEIR_API void weir_fire_error(weir_ctx *ctx, int err, const char *detail);
 WEIR_API void weir_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done);
 
 /*
- * Sends everything that was written.
+ * Sends everything that was written. While the channel delivers what it has received, that is done
+ * once, after read_complete; immediately if the channel is unwritable.
  * Thread: the handler's.
  */
 WEIR_API void weir_flush(weir_ctx *ctx);

@@ -66,7 +66,7 @@ WEIR_API WEIR_MUST_USE int weir_redis_add(weir_pipeline *pipeline,
  * server's text. The promise can be cancelled until the command is sent. `ret_reply` may be NULL.
  * The reply to a subscription is its last confirmation.
  *
- * Commands sent while a reply is being delivered are flushed together.
+ * Commands sent while replies are being delivered are sent together.
  * Thread: any.  Gives: reply.  Fails: -EINVAL (no arguments), -ENOMEM, WEIR_EBOUNDS (too long).
  */
 WEIR_API WEIR_MUST_USE int weir_redis_command(weir_channel *channel, const weir_span *arguments,

@@ -50,8 +50,9 @@ int weir__channel_create(const weir__transport *transport, weir__config *config,
     channel->id = atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) + 1;
     channel->parent = parent != NULL ? weir_channel_retain(parent) : NULL;
     atomic_init(&channel->auto_read, !config->options.read_on_demand);
+    channel->flags = WEIR__SENDS_AT_ONCE;
     if (!config->options.read_on_demand)
-        channel->flags = WEIR__AUTO_READING;
+        channel->flags |= WEIR__AUTO_READING;
     if (!transport->sends_buffers)
         channel->flags |= WEIR__CHECKS_BUFFERS;
     weir__pipeline_init(&channel->pipeline, channel);

@@ -77,6 +77,7 @@ enum {
     WEIR__CHECKS_BUFFERS = 1 << 27,    /* the transport has not `sends_buffers` */
     WEIR__CLOSES_BETWEEN = 1 << 28,    /* a remote handler closes it between two loops */
     WEIR__CLOSE_WAITS = 1 << 29,       /* for the next loop, which sends the rest first */
+    WEIR__SENDS_AT_ONCE = 1 << 30,     /* a flush sends: not in a batch of reads, see writing.c */
 };
 
 /* Bits of `deferred`: the work of the deferred task, in this order. */
@@ -200,6 +201,12 @@ static inline weir_ctx *weir__channel_head_tail(weir_channel *channel)
     return &channel->pipeline.head_tail;
 }
 
+/* The loop: true while the transport delivers a batch of reads, whose end sends: writing.c. */
+static inline bool weir__channel_is_in_batch(const weir_channel *channel)
+{
+    return !weir__channel_has(channel, WEIR__SENDS_AT_ONCE);
+}
+
 /* ---- the outbound queue (outbound.h) ---- */
 
 /* Marks all entries as flushed and removes cancelled ones. */
@@ -232,10 +239,12 @@ static inline bool weir__channel_end_send(weir_channel *channel)
 /* The usual case of weir__channel_received, for transports that are stopped by read_stop alone. */
 static inline void weir__channel_fast_received(weir_channel *channel, weir_msg *msg)
 {
-    if (weir__channel_has(channel, WEIR__NOT_OPEN | WEIR__READING_ONCE))
+    if (weir__channel_has(channel, WEIR__NOT_OPEN | WEIR__READING_ONCE)) {
         (void)weir__channel_received(channel, msg);
-    else
+    } else {
+        channel->flags &= ~(uint32_t)WEIR__SENDS_AT_ONCE;
         weir_fire_read(weir__channel_head_tail(channel), msg);
+    }
 }
 
 /* ---- fields that few channels need (channel_extra.c) ---- */
@@ -404,6 +413,7 @@ void weir__channel_do_shut_input(weir_channel *channel, weir_promise *done);
 
 /* writing.c */
 void weir__channel_do_flush(weir_channel *channel);
+void weir__channel_end_batch(weir_channel *channel); /* sends what was flushed; no batch: nothing */
 void weir__channel_do_shut_output(weir_channel *channel, weir_promise *done);
 
 /* ---- between the files of this layer; on the loop ---- */

@@ -143,8 +143,10 @@ static int check_connect(const weir_channel *channel, const weir_address *remote
 void weir__channel_do_connect(weir_channel *channel, const weir_address *remote,
                               const weir_address *local, weir_promise *done)
 {
-    int err = check_connect(channel, remote);
+    int err;
 
+    weir__channel_end_batch(channel); /* connectionless: before the recipient changes */
+    err = check_connect(channel, remote);
     if (err == 0)
         err = begin_attempt(channel, remote, done);
     if (err < 0) {
@@ -231,8 +233,10 @@ void weir__channel_do_bind(weir_channel *channel, const weir_address *local, wei
 
 void weir__channel_do_disconnect(weir_channel *channel, weir_promise *done)
 {
-    int err = check_state(channel);
+    int err;
 
+    weir__channel_end_batch(channel);
+    err = check_state(channel);
     if (err == 0 && done != NULL && !weir_promise_set_uncancellable(done))
         return;
     if (err == 0)

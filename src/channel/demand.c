@@ -7,12 +7,6 @@
 
 #include "channel/remote_handler.h"
 
-/* Bits of pending_end, in the order in which they are fired. */
-enum {
-    INPUT_CLOSED = 1 << 0,
-    INPUT_DRAINED = 1 << 1,
-};
-
 /* ---- passing on ---- */
 
 /* weir__demand_begin reads `is_answering`, which matters only without auto-read. */
@@ -55,13 +49,11 @@ static void pass_buffered(weir_ctx *ctx)
 static void fire_end(weir_ctx *ctx)
 {
     weir_demand *demand = weir__demand_of(ctx);
-    uint8_t end = demand->pending_end;
 
-    demand->pending_end = 0;
-    if ((end & INPUT_CLOSED) != 0)
-        weir_fire_event(ctx, weir_msg_retain(weir_event_input_closed()));
-    if ((end & INPUT_DRAINED) != 0)
-        weir_fire_event(ctx, weir_msg_retain(weir_event_input_drained()));
+    if (!demand->has_ended)
+        return;
+    demand->has_ended = false;
+    weir_fire_event(ctx, weir_msg_retain(weir_event_input_closed()));
 }
 
 static bool has_work(weir_ctx *ctx, const weir__demand_source *source)
@@ -71,13 +63,13 @@ static bool has_work(weir_ctx *ctx, const weir__demand_source *source)
     if (weir__ctx_is_removed(ctx))
         return false;
     return demand->needs_complete || (weir__demand_is_open(ctx) && source->has_more(ctx)) ||
-           (demand->pending_end != 0 && !source->has_more(ctx));
+           (demand->has_ended && !source->has_more(ctx));
 }
 
 /* True if everything has been passed on: the usual case, with auto-read. */
 static bool is_done(const weir_ctx *ctx, const weir_demand *demand, bool resumes)
 {
-    return weir__demand_has_auto_read(ctx) && !demand->needs_complete && demand->pending_end == 0 &&
+    return weir__demand_has_auto_read(ctx) && !demand->needs_complete && !demand->has_ended &&
            !(resumes && demand->has_passed);
 }
 
@@ -97,7 +89,7 @@ static void run(weir_ctx *ctx, weir_demand *demand, const weir__demand_source *s
             resumes = true;
             weir_fire_read_complete(ctx);
         }
-        if (demand->pending_end != 0 && !source->has_more(ctx) && !weir__ctx_is_removed(ctx))
+        if (demand->has_ended && !source->has_more(ctx) && !weir__ctx_is_removed(ctx))
             fire_end(ctx);
     } while (has_work(ctx, source));
 }
@@ -157,19 +149,12 @@ void weir__demand_read_complete(weir_ctx *ctx, const weir__demand_source *source
 
 void weir__demand_event(weir_ctx *ctx, weir_msg *event, const weir__demand_source *source)
 {
-    weir_demand *demand = weir__demand_of(ctx);
-    uint8_t end = 0;
-
-    if (event == weir_event_input_closed())
-        end = INPUT_CLOSED;
-    else if (event == weir_event_input_drained())
-        end = INPUT_DRAINED;
-    if (end == 0) {
+    if (event != weir_event_input_closed()) {
         weir_fire_event(ctx, event);
         return;
     }
     weir_msg_release(event);
-    demand->pending_end |= end;
+    weir__demand_of(ctx)->has_ended = true;
     weir__demand_run(ctx, source, true);
 }
 
@@ -214,7 +199,7 @@ void weir__demand_clear(weir_ctx *ctx)
     weir_demand *demand = weir__demand_of(ctx);
 
     weir__msg_queue_clear(&demand->buffered);
-    demand->pending_end = 0;
+    demand->has_ended = false;
 }
 
 void weir__demand_flush(weir_ctx *ctx, bool (*more)(weir_ctx *ctx))

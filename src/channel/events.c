@@ -21,25 +21,17 @@ static size_t no_size(const weir_msg *msg)
 
 static const weir_msg_type input_closed_type = {
     .name = "input-closed", .destroy = never, .size = no_size};
-static const weir_msg_type input_drained_type = {
-    .name = "input-drained", .destroy = never, .size = no_size};
 static const weir_msg_type hangup_type = {.name = "hangup", .destroy = never, .size = no_size};
 static const weir_msg_type output_closed_type = {
     .name = "output-closed", .destroy = never, .size = no_size};
 
 static weir_msg input_closed = {.type = &input_closed_type, .refs = WEIR_MSG_STATIC};
-static weir_msg input_drained = {.type = &input_drained_type, .refs = WEIR_MSG_STATIC};
 static weir_msg hangup = {.type = &hangup_type, .refs = WEIR_MSG_STATIC};
 static weir_msg output_closed = {.type = &output_closed_type, .refs = WEIR_MSG_STATIC};
 
 weir_msg *weir_event_input_closed(void)
 {
     return &input_closed;
-}
-
-weir_msg *weir_event_input_drained(void)
-{
-    return &input_drained;
 }
 
 weir_msg *weir_event_hangup(void)

@@ -57,7 +57,7 @@ void weir__channel_set_state(weir_channel *channel, uint32_t set, uint32_t clear
 
     weir__stats_state(channel, before, after);
     if ((after & WEIR__PHASE) != WEIR__OPEN)
-        channel->flags |= WEIR__NOT_OPEN;
+        channel->flags |= WEIR__NOT_OPEN | WEIR__SENDS_AT_ONCE;
     atomic_store_explicit(&channel->state, after, memory_order_seq_cst);
 }
 
@@ -215,6 +215,7 @@ static void finish_deregister(weir_channel *channel)
     weir__channel_extra *extra = weir__channel_extra_if_any(channel);
 
     channel->flags &= ~(uint32_t)(WEIR__OUTPUT_FULL | WEIR__OUTPUT_LENT);
+    channel->flags |= WEIR__SENDS_AT_ONCE;
     part_from_loop(channel);
     weir__channel_stop_timers(channel);
     weir__channel_set_state(channel, 0, WEIR__IS_REGISTERED);
@@ -468,8 +469,10 @@ void weir__channel_do_close(weir_channel *channel, weir_promise *done)
 
 void weir__channel_do_abort(weir_channel *channel, weir_promise *done, int err)
 {
-    if (add_close_waiter(channel, done))
-        weir__channel_begin_closing(channel, err);
+    if (!add_close_waiter(channel, done))
+        return;
+    weir__channel_end_batch(channel);
+    weir__channel_begin_closing(channel, err);
 }
 
 void weir__channel_detached(weir_channel *channel)

@@ -151,6 +151,7 @@ bool weir__channel_received(weir_channel *channel, weir_msg *msg)
         weir_msg_release(msg);
         return weir__channel_has(channel, WEIR__READING);
     }
+    channel->flags &= ~(uint32_t)WEIR__SENDS_AT_ONCE;
     if (weir__channel_has(channel, WEIR__READING_ONCE)) {
         answer_request(channel, msg);
         return false;
@@ -174,6 +175,7 @@ void weir__channel_read_complete(weir_channel *channel)
     weir__outbound_find_forgotten(channel);
     if ((channel->pipeline.head_tail.slots & WEIR__REQUEST_READ) != 0)
         request_again(channel);
+    weir__channel_end_batch(channel);
 }
 
 /* The event is static: the fired reference is an additional one. */
@@ -188,12 +190,10 @@ static void end_of_stream(weir_channel *channel)
     if (weir__channel_phase(channel) == WEIR__LINGERING) {
         weir__channel_begin_closing(channel, WEIR_ECLOSED);
     } else if (weir__channel_phase(channel) == WEIR__OPEN) {
-        if (weir__channel_options(channel)->half_closure) {
+        if (weir__channel_options(channel)->half_closure)
             fire_event(channel, weir_event_input_closed());
-            fire_event(channel, weir_event_input_drained());
-        } else {
+        else
             weir__channel_do_close(channel, NULL);
-        }
     }
 }
 
@@ -242,8 +242,6 @@ void weir__channel_do_shut_input(weir_channel *channel, weir_promise *done)
     weir__channel_update_reading(channel);
     err = channel->transport->shut_input(channel);
     weir__channel_report(channel, done, err, NULL);
-    if (err == 0) {
+    if (err == 0)
         fire_event(channel, weir_event_input_closed());
-        fire_event(channel, weir_event_input_drained());
-    }
 }

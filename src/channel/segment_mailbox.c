@@ -364,12 +364,9 @@ static weir__inmail *first_message_locked(weir__inbox *box)
 /* True if the node may not overtake a message. */
 static bool stays_behind(weir__inmail *node)
 {
-    const weir_msg *msg;
-
     if (node->slot != WEIR__EVENT)
         return node->slot == WEIR__READ || node->slot == WEIR__READ_COMPLETE;
-    msg = contents_of(node)->msg;
-    return msg == weir_event_input_closed() || msg == weir_event_input_drained();
+    return contents_of(node)->msg == weir_event_input_closed();
 }
 
 /* The first node that need not wait: any in front of `waiting`, and some behind it. */

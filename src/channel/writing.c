@@ -2,11 +2,27 @@
 /*
  * Writing: when the transport sends flushed messages.
  *
- * A flush goes to the transport at once, unless it is sending already, further out on the stack,
- * and takes what was added meanwhile; or unless it waits for room, or for the end of a send that it
- * has lent messages to: these stay unchanged at the front of the queue, also while the channel is
- * deregistered, until weir__channel_writable or weir__channel_detached. When its budget is used up
- * it continues in a task, so that other channels get their turn.
+ * A flush goes to the transport at once, with these exceptions, in which it only marks entries:
+ *
+ *      reads are being delivered    The end of the batch sends, once for all flushes.
+ *      the transport is sending     It is further out on the stack, and takes what was added.
+ *      the transport waits          For room, or for the end of a send that has borrowed messages:
+ *                                   these stay unchanged at the front of the queue, also while the
+ *                                   channel is deregistered, until weir__channel_writable or
+ *                                   weir__channel_detached.
+ *
+ * When the budget of the transport is used up, it continues in a task, so that other channels get
+ * their turn.
+ *
+ * A batch (without WEIR__SENDS_AT_ONCE) begins with the first message that the transport delivers,
+ * and ends when the `read_complete` that follows has passed the handlers. So a flush never waits
+ * for another event of the peer. Invariants:
+ *   - In a batch the channel is OPEN, registered and active. What ends that ends the batch, and
+ * sends what was flushed before: a close and a half closure by sending everything, an abort and a
+ *     disconnect by weir__channel_end_batch. A deregistration leaves it to the next loop.
+ *   - While the channel is unwritable a flush does not wait: so a batch holds no more than the high
+ *     mark and one write, and a handler that writes while it may continues to do so.
+ *   - Reads that a handler fires are not a batch.
  */
 #include "channel/channel.h"
 
@@ -115,7 +131,7 @@ static void fail_output(weir_channel *channel, int err)
 
 /* ---- flushing ---- */
 
-/* Continues a close or a half closure that waits for the queue, which is empty. */
+/* Continues a close or a half closure, which has flushed the queue: all of it has been sent. */
 static void check_sent(weir_channel *channel)
 {
     if (weir__channel_phase(channel) == WEIR__SENDING)
@@ -150,26 +166,35 @@ static inline bool will_abort(const weir_channel *channel)
             WEIR__DEFERRED_ABORT) != 0;
 }
 
+/* There is something to send. The caller has set FLUSHING. */
+static inline void send_some(weir_channel *channel)
+{
+    int result = channel->transport->flush(channel);
+    uint32_t flags = channel->flags ^ WEIR__FLUSHING;
+
+    channel->flags = flags;
+    if (result != 0 || !weir__outbound_is_empty(&channel->outbound) ||
+        (flags & (WEIR__NOT_OPEN | WEIR__OUTPUT_CLOSED)) != 0)
+        finish_flush(channel, result);
+}
+
 static inline void send_flushed(weir_channel *channel)
 {
-    int result = 0;
-
     if (will_abort(channel))
         return;
     if (weir__outbound_has_flushed(&channel->outbound)) {
         channel->flags |= WEIR__FLUSHING;
-        result = channel->transport->flush(channel);
-        channel->flags &= ~(uint32_t)WEIR__FLUSHING;
+        send_some(channel);
+    } else if (weir__channel_has(channel, WEIR__NOT_OPEN | WEIR__OUTPUT_CLOSED)) {
+        finish_flush(channel, 0);
     }
-    if (result != 0 || weir__outbound_has_flushed(&channel->outbound) ||
-        weir__channel_has(channel, WEIR__NOT_OPEN | WEIR__OUTPUT_CLOSED))
-        finish_flush(channel, result);
 }
+
+#define BUSY (WEIR__FLUSHING | WEIR__OUTPUT_FULL | WEIR__OUTPUT_LENT | WEIR__DETACHING)
 
 static inline bool is_busy(const weir_channel *channel)
 {
-    return weir__channel_has(channel, WEIR__FLUSHING | WEIR__OUTPUT_FULL | WEIR__OUTPUT_LENT |
-                                          WEIR__DETACHING);
+    return weir__channel_has(channel, BUSY);
 }
 
 void weir__channel_resume_sending(weir_channel *channel)
@@ -190,17 +215,45 @@ static __attribute__((noinline)) void flush_without_sending(weir_channel *channe
         weir__outbound_fail_flushed(channel, -ENOTCONN, NULL);
 }
 
-void weir__channel_do_flush(weir_channel *channel)
+static bool is_connected(const weir_channel *channel)
 {
     const uint32_t connected = WEIR__IS_ACTIVE | WEIR__IS_REGISTERED;
 
-    if ((weir__channel_state(channel) & (WEIR__CLOSING | connected)) != connected) {
+    return (weir__channel_state(channel) & (WEIR__CLOSING | connected)) == connected;
+}
+
+/* Any flush. */
+static __attribute__((noinline)) void flush(weir_channel *channel)
+{
+    if (!is_connected(channel)) {
         flush_without_sending(channel);
         return;
     }
     weir__outbound_flush(channel);
-    if (!is_busy(channel))
+    if (!is_busy(channel) && (weir__channel_has(channel, WEIR__SENDS_AT_ONCE) ||
+                              !weir__outbound_is_writable(&channel->outbound)))
         send_flushed(channel);
+}
+
+/* The usual flush, in a batch and without promises, saves no registers. */
+void weir__channel_do_flush(weir_channel *channel)
+{
+    assert(weir__channel_has(channel, WEIR__SENDS_AT_ONCE) || is_connected(channel));
+    if (!weir__channel_has(channel, WEIR__SENDS_AT_ONCE | WEIR__UNFLUSHED_PROMISE) &&
+        weir__outbound_is_writable(&channel->outbound))
+        channel->outbound.unflushed = channel->outbound.end;
+    else
+        flush(channel);
+}
+
+void weir__channel_end_batch(weir_channel *channel)
+{
+    bool sends = !weir__channel_has(channel, WEIR__SENDS_AT_ONCE | BUSY) &&
+                 weir__outbound_has_flushed(&channel->outbound) && !will_abort(channel);
+
+    channel->flags |= WEIR__SENDS_AT_ONCE | (sends ? WEIR__FLUSHING : 0u);
+    if (sends)
+        send_some(channel);
 }
 
 void weir__channel_maybe_writable(weir_channel *channel)

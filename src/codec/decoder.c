@@ -309,7 +309,7 @@ void weir_decoder_read(weir_ctx *ctx, weir_msg *msg)
     demand->is_running = true;
     produce(ctx);
     demand->is_running = false;
-    if (demand->needs_complete || demand->needs_request || demand->pending_end != 0)
+    if (demand->needs_complete || demand->needs_request || demand->has_ended)
         weir__demand_run(ctx, &source, false); /* something happened meanwhile */
     else
         settle(ctx);

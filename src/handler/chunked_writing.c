@@ -28,8 +28,7 @@
 struct chunked_writing {
     weir_pending_writes writes;
     weir_timer close_timer;
-    bool is_pumping; /* pump is on the stack */
-    bool needs_flush;
+    bool is_pumping;          /* pump is on the stack */
     int64_t close_timer_base; /* time of the last progress */
 };
 
@@ -231,7 +230,6 @@ static bool step_first(weir_ctx *ctx)
     int result;
 
     if (chunks == NULL) {
-        state->needs_flush = true;
         weir_pending_writes_pass(ctx, &state->writes);
         return true;
     }
@@ -255,10 +253,7 @@ static void pump(weir_ctx *ctx)
     while (state->writes.flushed > 0 && step_first(ctx))
         ;
     state->is_pumping = false;
-    if (state->needs_flush) {
-        state->needs_flush = false;
-        weir_flush(ctx);
-    }
+    weir_flush(ctx);
     weir_pending_writes_run_deferred(ctx, &state->writes);
 }
 
@@ -363,7 +358,6 @@ static void on_flush(weir_ctx *ctx)
     struct chunked_writing *state = weir_ctx_state(ctx);
 
     weir_pending_writes_flush(&state->writes);
-    state->needs_flush = true;
     pump(ctx);
 }
 

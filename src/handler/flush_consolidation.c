@@ -8,6 +8,7 @@
 #include <weir/pipeline.h>
 
 #include "base/options.h"
+#include "channel/channel.h"
 
 #define DEFAULT_MAX_FLUSHES 256
 
@@ -15,8 +16,6 @@ struct consolidation {
     weir_timer timer; /* zero delay: runs at the end of the turn */
     int max_flushes;
     int waiting; /* number of flushes */
-    bool always;
-    bool is_reading;
 };
 
 static void flush_now(weir_ctx *ctx)
@@ -36,31 +35,22 @@ static void flush_waiting(weir_ctx *ctx)
         flush_now(ctx);
 }
 
-static void end_read(weir_ctx *ctx)
+static void on_timer(weir_ctx *ctx, weir_timer *timer)
 {
-    struct consolidation *state = weir_ctx_state(ctx);
-
-    state->is_reading = false;
+    (void)timer;
     flush_waiting(ctx);
 }
 
-/* During a read, read_complete flushes instead. */
-static void on_timer(weir_ctx *ctx, weir_timer *timer)
-{
-    const struct consolidation *state = weir_ctx_state(ctx);
-
-    (void)timer;
-    if (!state->is_reading)
-        flush_waiting(ctx);
-}
-
+/* The channel itself waits for the end of a batch of reads, which comes before that of the turn. */
 static bool can_wait(weir_ctx *ctx)
 {
     struct consolidation *state = weir_ctx_state(ctx);
+    const weir_channel *channel = weir_ctx_channel(ctx);
 
-    if (state->is_reading || weir_timer_is_running(&state->timer))
-        return true;
-    return state->always && weir_ctx_timer_start(ctx, &state->timer, 0, on_timer) == 0;
+    if (weir__channel_in_loop(channel) && weir__channel_is_in_batch(channel))
+        return false;
+    return weir_timer_is_running(&state->timer) ||
+           weir_ctx_timer_start(ctx, &state->timer, 0, on_timer) == 0;
 }
 
 /* ---- slots ---- */
@@ -74,24 +64,9 @@ static void on_flush(weir_ctx *ctx)
         flush_now(ctx);
 }
 
-static void on_read(weir_ctx *ctx, weir_msg *msg)
-{
-    struct consolidation *state = weir_ctx_state(ctx);
-
-    state->is_reading = true;
-    weir_fire_read(ctx, msg);
-}
-
-/* Later handlers first: most of them flush in read_complete. */
-static void on_read_complete(weir_ctx *ctx)
-{
-    weir_fire_read_complete(ctx);
-    end_read(ctx);
-}
-
 static void on_error(weir_ctx *ctx, int err, const char *detail)
 {
-    end_read(ctx);
+    flush_waiting(ctx);
     weir_fire_error(ctx, err, detail);
 }
 
@@ -104,19 +79,19 @@ static void on_writability(weir_ctx *ctx)
 
 static void on_disconnect(weir_ctx *ctx, weir_promise *done)
 {
-    end_read(ctx);
+    flush_waiting(ctx);
     weir_disconnect(ctx, done);
 }
 
 static void on_close(weir_ctx *ctx, weir_promise *done)
 {
-    end_read(ctx);
+    flush_waiting(ctx);
     weir_close(ctx, done);
 }
 
 static void on_shutdown_output(weir_ctx *ctx, weir_promise *done)
 {
-    end_read(ctx);
+    flush_waiting(ctx);
     weir_shutdown_output(ctx, done);
 }
 
@@ -132,7 +107,6 @@ static int init(void *state, const void *options)
     if (err < 0)
         return err;
     self->max_flushes = given->max_flushes > 0 ? given->max_flushes : DEFAULT_MAX_FLUSHES;
-    self->always = given->always;
     return 0;
 }
 
@@ -154,8 +128,6 @@ static const weir_handler flush_consolidation = {
     .init = init,
     .removed = on_removed,
     .registered = on_registered,
-    .read = on_read,
-    .read_complete = on_read_complete,
     .error = on_error,
     .writability = on_writability,
     .disconnect = on_disconnect,

@@ -71,16 +71,7 @@ void weir__tls_send(weir_ctx *ctx, weir_buf *records)
         weir_buf_release(records);
         return;
     }
-    weir__tls_of(ctx)->needs_flush = true;
     weir_write_pending(ctx, weir_buf_msg(records), NULL, 0); /* regardless of the cap */
-}
-
-void weir__tls_flush(weir_ctx *ctx, weir__tls *tls)
-{
-    if (!tls->needs_flush)
-        return;
-    tls->needs_flush = false;
-    weir_flush(ctx);
 }
 
 void weir__tls_set_closed(weir__tls *tls)
@@ -96,7 +87,7 @@ void weir__tls_fail_and_close(weir_ctx *ctx, int err, const char *detail)
     if (tls->stage == WEIR__TLS_CLOSED)
         return;
     weir__tls_set_closed(tls);
-    weir__tls_flush(ctx, tls); /* the alert */
+    weir_flush(ctx); /* the alert */
     weir__tls_fail_writes(ctx, err, detail);
     weir__tls_report_handshake(ctx, err, detail);
     weir_fire_error(ctx, err, detail);
@@ -183,6 +174,7 @@ WEIR__NO_STACK_PROTECTOR static int open_records(weir_ctx *ctx, weir__tls *tls, 
     if (result >= 0 && !reads_replies(ctx, weir_buf_readable(io.out)))
         result = WEIR_ETLS;
     weir__tls_send(ctx, io.out);
+    weir_flush(ctx);
     return result;
 }
 
@@ -200,8 +192,8 @@ static void handle_last_result(weir_ctx *ctx, int result)
 
     if (result == WEIR__OPENSSL_CLOSED && tls->session->is_blocked)
         weir__tls_fail_and_close(ctx, WEIR_ETLS, "the peer closed TLS in the middle of a message");
-    else if (result == WEIR__OPENSSL_CLOSED)
-        tls->has_peer_closed = true; /* reported after what came before it */
+    else if (result == WEIR__OPENSSL_CLOSED && tls->peer_end == WEIR__TLS_PEER_OPEN)
+        tls->peer_end = WEIR__TLS_PEER_CLOSED; /* reported after what came before it */
     else if (result < 0)
         weir__tls_fail_and_close(ctx, result, reason_of(tls, result));
 }
@@ -254,7 +246,7 @@ static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
 {
     weir__tls *tls = weir__tls_of(ctx);
 
-    if (tls->stage == WEIR__TLS_CLOSED || tls->has_peer_closed)
+    if (tls->stage == WEIR__TLS_CLOSED || weir__tls_has_peer_closed(tls))
         return discard(in);
     if (tls->consumed > 0) {
         (void)weir_buf_skip(in, tls->consumed);
@@ -285,16 +277,31 @@ static void report_peer_closed(weir_ctx *ctx)
         weir__tls_peer_closed(ctx);
 }
 
-/* Everything received has been processed; writes or a close may have waited for it. */
+/* Sends writes, or a close, that may have waited for what was received. */
+static void send_flushed(weir_ctx *ctx, weir__tls *tls)
+{
+    if (tls->writes.flushed == 0 && !weir__tls_is_ending(tls))
+        return;
+    weir__tls_seal(ctx, tls);
+    weir__tls_continue_closing(ctx);
+    weir_flush(ctx);
+}
+
+/* Everything received has been processed. */
 static void finish_reading(weir_ctx *ctx, weir__tls *tls)
 {
-    if (tls->writes.flushed > 0 || weir__tls_is_ending(tls)) {
-        weir__tls_seal(ctx, tls);
-        weir__tls_continue_closing(ctx);
-    }
-    weir__tls_flush(ctx, tls);
-    if (tls->has_peer_closed)
+    send_flushed(ctx, tls);
+    if (tls->peer_end == WEIR__TLS_PEER_CLOSED)
         report_peer_closed(ctx);
+}
+
+/* What is flushed within is sealed after it, in as few records as possible. */
+static void on_read(weir_ctx *ctx, weir_msg *msg)
+{
+    weir__tls *tls = weir__tls_of(ctx);
+
+    weir_decoder_read(ctx, msg);
+    send_flushed(ctx, tls);
 }
 
 /* Decrypts buffered records. If the request comes from within that, the outer call finishes. */
@@ -324,6 +331,7 @@ void weir__tls_resume(weir_ctx *ctx)
     weir__tls *tls = weir__tls_of(ctx);
 
     weir_decoder_resume(ctx);
+    weir_flush(ctx); /* the step that ran before this */
     finish_reading(ctx, tls);
     if (tls->has_input_closed)
         on_input_closed(ctx);
@@ -336,9 +344,8 @@ static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
     weir__tls *tls = weir__tls_of(ctx);
     int err = 0;
 
-    if (tls->is_start_tls) {
-        tls->is_start_tls = false;
-        tls->has_passed_first = true;
+    if (tls->first == WEIR__TLS_FIRST_AWAITED) {
+        tls->first = WEIR__TLS_FIRST_PASSED;
         weir_write(ctx, msg, done);
         return;
     }
@@ -355,19 +362,32 @@ static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
                     err == -EINVAL ? "TLS sends buffers and composites only" : NULL);
 }
 
+/*
+ * True in what the decoder passes on: its caller (on_read, on_request_read, weir__tls_resume,
+ * on_event) seals after that. Not if the channel is unwritable: then memory would grow.
+ */
+static bool seals_later(weir_ctx *ctx)
+{
+    const weir__tls *tls = weir__tls_of(ctx);
+
+    return tls->decoder.demand.is_running && tls->stage == WEIR__TLS_OPEN &&
+           weir_ctx_is_writable(ctx);
+}
+
 static void on_flush(weir_ctx *ctx)
 {
     weir__tls *tls = weir__tls_of(ctx);
 
     weir_pending_writes_flush(&tls->writes);
-    tls->needs_flush = true;
+    if (seals_later(ctx))
+        return;
     weir__tls_seal(ctx, tls);
     if (weir__tls_is_ending(tls)) /* it was requested meanwhile */
         weir__tls_continue_closing(ctx);
     if (!tls->is_sealing)
-        weir__tls_flush(ctx, tls);
+        weir_flush(ctx);
     weir__tls_request_more(ctx, tls);
-    if (tls->stage == WEIR__TLS_WAITING && tls->has_passed_first)
+    if (tls->stage == WEIR__TLS_WAITING && tls->first == WEIR__TLS_FIRST_PASSED)
         weir__tls_start_handshake(ctx);
 }
 
@@ -377,7 +397,7 @@ void weir__tls_start_if_active(weir_ctx *ctx)
 {
     const weir__tls *tls = weir__tls_of(ctx);
 
-    if (tls->stage == WEIR__TLS_WAITING && !tls->is_start_tls && !tls->has_passed_first &&
+    if (tls->stage == WEIR__TLS_WAITING && tls->first == WEIR__TLS_FIRST_NONE &&
         weir_channel_is_active(weir_ctx_channel(ctx)))
         weir__tls_start_handshake(ctx);
 }
@@ -411,8 +431,7 @@ static void on_inactive(weir_ctx *ctx)
 {
     weir__tls *tls = weir__tls_of(ctx);
 
-    if (tls->has_peer_closed)
-        weir__tls_peer_closed(ctx);
+    weir__tls_peer_closed(ctx);
     if (weir_channel_has_peer_ended(weir_ctx_channel(ctx)))
         weir__tls_input_closed(ctx);
     weir__tls_set_closed(tls);
@@ -429,12 +448,10 @@ static void on_removed(weir_ctx *ctx)
                              : "the channel was closed during the handshake";
     weir__tls *tls = weir__tls_of(ctx);
     bool owes_event = tls->has_input_closed && tls->stage != WEIR__TLS_CLOSED;
-    bool owes_drained = tls->has_input_drained && tls->stage != WEIR__TLS_CLOSED;
 
-    tls->has_input_drained = false;
     tls->stage = WEIR__TLS_CLOSED; /* the timer was stopped */
     tls->awaits = WEIR__TLS_AWAITS_NOTHING;
-    weir__tls_flush(ctx, tls);
+    weir_flush(ctx);
     weir__tls_resume_input(ctx);
     weir__tls_detach_last_write(tls);
     weir__tls_report_handshake(ctx, WEIR_ECLOSED, detail);
@@ -442,8 +459,6 @@ static void on_removed(weir_ctx *ctx)
     weir_pending_writes_run_deferred(ctx, &tls->writes);
     if (owes_event)
         weir_fire_event(ctx, weir_msg_retain(weir_event_input_closed()));
-    if (owes_drained)
-        weir_fire_event(ctx, weir_msg_retain(weir_event_input_drained()));
 }
 
 /* A reset after our close_notify is harmless. */
@@ -468,18 +483,8 @@ static void on_input_closed(weir_ctx *ctx)
     tls->has_input_closed = false;
     if (weir_channel_has_peer_ended(weir_ctx_channel(ctx)))
         weir__tls_input_closed(ctx);
-    if (!tls->is_input_closed)
+    if (tls->peer_end != WEIR__TLS_PEER_ENDED)
         weir_decoder_event(ctx, weir_msg_retain(weir_event_input_closed()));
-    if (!tls->has_input_drained)
-        return;
-    tls->has_input_drained = false;
-    if (!tls->is_input_closed)
-        weir_decoder_event(ctx, weir_msg_retain(weir_event_input_drained()));
-}
-
-static bool is_end_of_input(const weir_msg *event)
-{
-    return event == weir_event_input_closed() || event == weir_event_input_drained();
 }
 
 static void on_event(weir_ctx *ctx, weir_msg *event)
@@ -491,17 +496,14 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
         weir__tls_sni_decided(ctx, request);
         return;
     }
-    if (tls->is_input_closed && is_end_of_input(event)) {
-        weir_msg_release(event); /* already reported */
-    } else if (tls->has_input_closed && event == weir_event_input_drained()) {
-        weir_msg_release(event);
-        tls->has_input_drained = true;
-    } else if (event != weir_event_input_closed()) {
+    if (event != weir_event_input_closed()) {
         weir_decoder_event(ctx, event);
     } else {
         weir_msg_release(event);
-        on_input_closed(ctx);
+        if (tls->peer_end != WEIR__TLS_PEER_ENDED) /* otherwise close_notify has reported it */
+            on_input_closed(ctx);
     }
+    send_flushed(ctx, tls);
 }
 
 /* ---- creation ---- */
@@ -576,7 +578,7 @@ static int init(void *state, const void *setup_)
     tls->handshake_timeout_ns = options->handshake_timeout_ns;
     tls->close_timeout_ns = options->close_timeout_ns;
     tls->peer_close_timeout_ns = options->peer_close_timeout_ns;
-    tls->is_start_tls = options->start_tls;
+    tls->first = options->start_tls ? WEIR__TLS_FIRST_AWAITED : WEIR__TLS_FIRST_NONE;
     return 0;
 }
 
@@ -609,7 +611,7 @@ const weir_decoder weir__tls_handler = {
             .unregistered = on_unregistered,
             .active = on_active,
             .inactive = on_inactive,
-            .read = weir_decoder_read,
+            .read = on_read,
             .read_complete = on_read_complete,
             .event = on_event,
             .error = on_error,

@@ -44,6 +44,22 @@ enum weir__tls_awaited {
     WEIR__TLS_AWAITS_SNI,     /* on_sni has not decided yet */
 };
 
+/* The first message of start_tls, which is sent in clear. */
+enum weir__tls_first {
+    WEIR__TLS_FIRST_NONE,
+    WEIR__TLS_FIRST_AWAITED,
+    WEIR__TLS_FIRST_PASSED,
+};
+
+/* The end of what the peer sends. */
+enum weir__tls_peer_end {
+    WEIR__TLS_PEER_OPEN,
+    WEIR__TLS_PEER_CLOSED,   /* its close_notify has been read, */
+    WEIR__TLS_PEER_REPORTED, /* handlers behind know it, */
+    WEIR__TLS_PEER_ENDED,    /* and got it as the end of the input */
+    WEIR__TLS_PEER_CUT_OFF,  /* handlers behind know that there was none */
+};
+
 typedef struct weir__tls_last_write weir__tls_last_write;
 
 typedef struct weir__tls {
@@ -66,24 +82,25 @@ typedef struct weir__tls {
     int last_error;     /* of the connection, or 0 */
     uint8_t stage;
     uint8_t awaits;
-    bool is_start_tls;      /* and nothing has been written yet, */
-    bool has_passed_first;  /* or the first message has, which is sent in clear */
-    bool has_hello;         /* server: the session has got the first bytes */
-    bool is_reported;       /* the result of the handshake */
-    bool is_in_sni_fn;      /* on_sni is on the stack */
-    bool is_sealing;        /* weir__tls_seal is on the stack */
-    bool needs_flush;       /* there are records that have not been flushed */
-    bool has_input_closed;  /* while the handshake waited: not passed on yet, */
-    bool has_input_drained; /* nor is this, which follows it */
-    bool has_peer_closed;   /* by close_notify; */
-    bool is_close_reported; /* handlers behind know that, or that it was missing */
-    bool is_input_paused;   /* while a job has the session */
-    bool is_input_closed;   /* handlers behind know it, because of close_notify */
+    uint8_t first;         /* enum weir__tls_first */
+    uint8_t peer_end;      /* enum weir__tls_peer_end */
+    bool has_hello;        /* server: the session has got the first bytes */
+    bool is_reported;      /* the result of the handshake */
+    bool is_in_sni_fn;     /* on_sni is on the stack */
+    bool is_sealing;       /* weir__tls_seal is on the stack */
+    bool has_input_closed; /* while the handshake waited: not passed on yet */
+    bool is_input_paused;  /* while a job has the session */
 } weir__tls;
 
 static inline weir__tls *weir__tls_of(weir_ctx *ctx)
 {
     return weir_ctx_state(ctx);
+}
+
+/* True if the peer's close_notify has been read. */
+static inline bool weir__tls_has_peer_closed(const weir__tls *tls)
+{
+    return tls->peer_end >= WEIR__TLS_PEER_CLOSED && tls->peer_end <= WEIR__TLS_PEER_ENDED;
 }
 
 /* True if a close or a half closure is deferred. */
@@ -107,9 +124,6 @@ extern const weir_decoder weir__tls_handler;
 
 /* Writes records, to be flushed later. Takes: records. NULL is ignored. */
 void weir__tls_send(weir_ctx *ctx, weir_buf *records);
-
-/* Flushes if there are unflushed records. */
-void weir__tls_flush(weir_ctx *ctx, weir__tls *tls);
 
 /* Processes buffered bytes, and sends what that produces. */
 void weir__tls_resume(weir_ctx *ctx);
@@ -171,7 +185,7 @@ void weir__tls_shutdown_output(weir_ctx *ctx, weir_promise *done);
 /* Continues a pending close or half closure as far as possible. */
 void weir__tls_continue_closing(weir_ctx *ctx);
 
-/* Reports the peer's close_notify to the handlers behind, unless it was, and acts on it. */
+/* Reports the close_notify that was read to the handlers behind, unless it was, and acts on it. */
 void weir__tls_peer_closed(weir_ctx *ctx);
 
 /* The peer's stream has ended: an error if there was no close_notify. */

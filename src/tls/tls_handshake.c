@@ -251,6 +251,7 @@ int weir__tls_handshake_decode(weir_ctx *ctx, weir_buf *in)
     if (awaits_hello(tls, in, &need))
         return weir_decoder_need(ctx, need);
     step(ctx, in);
+    weir_flush(ctx);
     if (tls->awaits != WEIR__TLS_AWAITS_NOTHING && weir_buf_readable(in) == before)
         return weir_decoder_need(ctx, before + 1);
     if (tls->stage == WEIR__TLS_CLOSED)

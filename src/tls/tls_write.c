@@ -355,7 +355,6 @@ static int send_batch(weir_ctx *ctx, weir__tls *tls)
     weir_buf *records;
     int err;
 
-    tls->needs_flush = true;
     if (batch.plain == 0) {
         pass_empty(ctx, tls, batch.whole);
         return 0;
@@ -387,7 +386,6 @@ WEIR__NO_STACK_PROTECTOR static int send_one(weir_ctx *ctx, weir__tls *tls, cons
         weir_buf_release(io.out);
         return err;
     }
-    tls->needs_flush = true;
     weir_msg_release(weir_pending_writes_take_charged(&tls->writes, &promise, &cost));
     err = write_records(ctx, tls, io.out, promise, cost);
     weir_promise_release(promise);
@@ -419,7 +417,7 @@ void weir__tls_seal(weir_ctx *ctx, weir__tls *tls)
            !tls->session->is_blocked) {
         err = send_next(ctx, tls);
         if (err == 0 && tls->writes.flushed > 0)
-            weir__tls_flush(ctx, tls); /* may run anything: the stage is read again */
+            weir_flush(ctx); /* may run anything: the stage is read again */
     }
     tls->is_sealing = false;
     if (err < 0)

@@ -133,6 +133,8 @@ static void pump(weir_channel *channel, bool complete)
     }
     if (delivered && complete)
         weir__channel_read_complete(channel);
+    else if (delivered)
+        weir__channel_end_batch(channel);
     if (socket->reads && weir__msg_queue_is_empty(&socket->received) && has_something(socket)) {
         socket->reported_end = true;
         socket->reads = false;

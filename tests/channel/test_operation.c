@@ -154,7 +154,7 @@ TEST(operation, of_every_kind_works_from_another_thread)
         &tc.events,
         "a.request_read a.event(e) a.bind BIND a.connect done=EISCONN "
         "a.shutdown_output FIN a.event(output-closed) STOP SHUT_INPUT a.event(input-closed) "
-        "a.event(input-drained) a.close CLOSE a.inactive a.unregistered "
+        "a.close CLOSE a.inactive a.unregistered "
         "a.removed a.deinit");
     weir_promise_release(stranger.done);
     tc_close(&tc);

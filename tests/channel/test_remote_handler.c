@@ -896,7 +896,7 @@ TEST(remote_handler, gets_the_end_of_the_input_behind_messages_that_wait)
     weir_channel_request_read(rt.tc.channel);
     rt_settle(&rt);
     assert_non_null(strstr(rt.tc.events.text, "e.read(2)"));
-    assert_non_null(strstr(strstr(rt.tc.events.text, "e.read(2)"), "e.event(input-drained)"));
+    assert_non_null(strstr(strstr(rt.tc.events.text, "e.read(2)"), "e.event(input-closed)"));
     rt_close(&rt);
 }
 

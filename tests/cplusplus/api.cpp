@@ -1056,7 +1056,6 @@ void use_channel(weir_channel *channel)
     weir_channel_flush(channel);
     weir_channel_request_read(channel);
     weir_channel_fire_event(channel, weir_msg_retain(weir_event_input_closed()));
-    weir_channel_fire_event(channel, weir_msg_retain(weir_event_input_drained()));
     weir_channel_fire_event(channel, weir_msg_retain(weir_event_output_closed()));
     weir_channel_fire_event(channel, weir_msg_retain(weir_event_hangup()));
     weir_channel_bind(channel, &address, nullptr);

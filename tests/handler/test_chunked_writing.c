@@ -716,10 +716,9 @@ TEST(chunked_writing, fails_chunks_when_removed_though_a_piece_was_sent)
     struct test_channel tc;
 
     tc_open_with(&tc, &(const struct wire_options){.silent = true}, NULL);
-    assert_int_equal(
-        weir_flush_consolidation_add(
-            tc.pipeline, WEIR_FLUSH_CONSOLIDATION_OPTIONS(.max_flushes = 3, .always = true)),
-        0);
+    assert_int_equal(weir_flush_consolidation_add(
+                         tc.pipeline, WEIR_FLUSH_CONSOLIDATION_OPTIONS(.max_flushes = 3)),
+                     0);
     assert_int_equal(weir_chunked_writing_add(tc.pipeline), 0);
     tc_start(&tc);
     put(&tc, chunks_of(&script), "c");

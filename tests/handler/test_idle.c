@@ -56,7 +56,7 @@ static void pass(struct test_channel *tc, int64_t ms)
 static void receive(struct test_channel *tc)
 {
     tc_receive(tc, "x");
-    weir_pipeline_fire_read_complete(tc->pipeline);
+    weir__channel_read_complete(tc->channel);
 }
 
 static void transmit(struct test_channel *tc, const char *text)

@@ -178,8 +178,8 @@ static void add(struct together *all, size_t which)
         err = weir_write_timeout_add(pipeline,
                                      WEIR_WRITE_TIMEOUT_OPTIONS(.timeout_ns = weir_seconds(1000)));
     else
-        err = weir_flush_consolidation_add(
-            pipeline, WEIR_FLUSH_CONSOLIDATION_OPTIONS(.max_flushes = 3, .always = true));
+        err = weir_flush_consolidation_add(pipeline,
+                                           WEIR_FLUSH_CONSOLIDATION_OPTIONS(.max_flushes = 3));
     if (err < 0)
         abort();
 }

@@ -73,7 +73,7 @@ static void answer_the_end(weir_ctx *ctx, weir_msg *event)
     weir_promise *promise;
     weir_buf *buf;
 
-    if (event == weir_event_input_drained() &&
+    if (event == weir_event_input_closed() &&
         weir_promise_create(weir_ctx_executor(ctx), &promise) == 0) {
         if (weir_promise_add_listener(promise, on_answered, weir_channel_retain(channel)) == 0 &&
             weir_buf_create_from("farewell\n", 9, &buf) == 0)

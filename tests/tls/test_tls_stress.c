@@ -171,7 +171,7 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
 {
     if (weir_tls_handshake_of(event) != NULL)
         on_handshake(ctx);
-    if (event == weir_event_input_drained())
+    if (event == weir_event_input_closed())
         weir_channel_close(weir_ctx_channel(ctx), NULL);
     weir_msg_release(event);
 }

@@ -267,3 +267,70 @@ TEST(tls_writes, a_close_in_the_middle_of_a_long_write_waits_for_the_rest)
     weir_promise_release(promise);
     tls_pair_close(&pair);
 }
+
+/* ---- flushes in a read ---- */
+
+static void answer_in_pieces(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_msg_release(msg);
+    for (int i = 0; i < 3; i++)
+        weir_write_and_flush(ctx, tls_pair_bytes(1), NULL);
+}
+
+TEST(tls_writes, flushed_in_a_read_share_a_record)
+{
+    uint64_t before, alone;
+    struct tls_pair pair;
+
+    open_pair(&pair, NULL);
+    before = pair.server.sent;
+    tls_side_write(&pair.server, tls_pair_bytes(3), NULL);
+    weir_channel_flush(pair.server.channel);
+    tls_pair_run(&pair);
+    alone = pair.server.sent - before;
+    pair.server.on_read = answer_in_pieces;
+    tls_side_send_text(&pair.client, "?");
+    tls_pair_run(&pair);
+    assert_int_equal(pair.server.sent - before, 2 * alone);
+    assert_int_equal(pair.client.received, 6);
+    tls_pair_close(&pair);
+}
+
+#define PIECES 40
+#define PIECE 1000
+
+static int64_t most_pending;
+static unsigned pieces;
+
+static void answer_while_writable(weir_ctx *ctx, weir_msg *msg)
+{
+    int64_t pending;
+
+    weir_msg_release(msg);
+    for (pieces = 0; pieces < PIECES && weir_ctx_is_writable(ctx); pieces++) {
+        weir_write_and_flush(ctx, tls_pair_bytes(PIECE), NULL);
+        pending = weir_channel_pending_bytes(weir_ctx_channel(ctx));
+        most_pending = pending > most_pending ? pending : most_pending;
+    }
+}
+
+/* They do not wait for the end of the read: the writer goes on, and memory is bounded. */
+TEST(tls_writes, flushed_in_a_read_while_unwritable_are_sealed)
+{
+    struct tls_pair pair;
+
+    open_pair(&pair,
+              &(const struct tls_pair_options){
+                  .server_channel =
+                      WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.low_mark = 4000,
+                                                                            .high_mark = 8000))});
+    pair.client.is_long = true;
+    pair.server.on_read = answer_while_writable;
+    most_pending = 0;
+    tls_side_send_text(&pair.client, "?");
+    tls_pair_run(&pair);
+    assert_int_equal(pieces, PIECES);
+    assert_int_equal(pair.client.received, PIECES * PIECE);
+    assert_true(most_pending < 16000);
+    tls_pair_close(&pair);
+}

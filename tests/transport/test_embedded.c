@@ -74,6 +74,57 @@ TEST(embedded, passes_messages_through_the_handlers)
     event_log_close(&events);
 }
 
+/* ---- batches ---- */
+
+static weir_embedded *nested;
+static unsigned nesting;
+
+static void say_in_read(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_msg_release(msg);
+    weir_write_and_flush(ctx, text_msg("r"), NULL);
+}
+
+/* Has the channel read within `read`. */
+static void read_in_read(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_write_and_flush(ctx, text_msg("before"), NULL);
+    if (nesting++ == 0)
+        (void)weir_embedded_write_inbound(nested, text_msg("inner"));
+    say_in_read(ctx, msg);
+}
+
+static const weir_handler sayer = {.name = "sayer", .read = say_in_read};
+static const weir_handler nester = {.name = "nester", .read = read_in_read};
+
+/* Though no read_complete follows. */
+TEST(embedded, sends_what_is_flushed_in_a_read_before_the_call_returns)
+{
+    weir_embedded *embedded = create(NULL);
+
+    assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(embedded), &sayer, NULL), 0);
+    assert_int_equal(weir_embedded_write_inbound(embedded, text_msg("1")), 0);
+    assert_text(weir_embedded_read_outbound(embedded), "r");
+    assert_int_equal(weir_embedded_write_one_inbound(embedded, text_msg("2")), 0);
+    assert_text(weir_embedded_read_outbound(embedded), "r");
+    assert_null(weir_embedded_read_outbound(embedded));
+    weir_embedded_release(embedded);
+}
+
+TEST(embedded, sends_everything_after_a_read_within_a_read)
+{
+    nesting = 0;
+    nested = create(NULL);
+    assert_int_equal(weir_pipeline_add_last(weir_embedded_pipeline(nested), &nester, NULL), 0);
+    assert_int_equal(weir_embedded_write_inbound(nested, text_msg("outer")), 0);
+    assert_text(weir_embedded_read_outbound(nested), "before");
+    assert_text(weir_embedded_read_outbound(nested), "before");
+    assert_text(weir_embedded_read_outbound(nested), "r");
+    assert_text(weir_embedded_read_outbound(nested), "r");
+    assert_null(weir_embedded_read_outbound(nested));
+    weir_embedded_release(nested);
+}
+
 TEST(embedded, is_inactive_then_unregistered_once_when_it_closes)
 {
     struct event_log events;

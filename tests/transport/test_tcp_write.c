@@ -14,6 +14,7 @@
 #include <weir/file_range.h>
 
 #include "base/memory.h"
+#include "loop/loop.h"
 #include "os/clock.h"
 #include "os/random.h"
 #include "os/system.h"
@@ -510,4 +511,130 @@ TEST_EACH_CONNECTION(tcp, takes_its_handlers_along_but_not_those_of_a_group)
     assert_ptr_equal(pinned, weir_group_at(group, 0));
     connection_close(connection);
     end_group(group);
+}
+
+/* ---- batches of reads ---- */
+
+static uint64_t sends_of(const struct connection_end *end)
+{
+    const weir__loop *loop = weir__loop_of(weir_channel_executor(end->channel));
+
+    return atomic_load_explicit(&loop->io->stats.sends, memory_order_relaxed);
+}
+
+static void answer_in_pieces(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_msg_release(msg);
+    for (int i = 0; i < 4; i++)
+        weir_write_and_flush(ctx, text_msg("r"), NULL);
+}
+
+TEST_EACH_CONNECTION(tcp, sends_once_what_is_flushed_in_a_read)
+{
+    uint64_t before;
+
+    connection_open(connection, NULL);
+    connection->server.on_read = answer_in_pieces;
+    before = sends_of(&connection->server);
+    connection_send(&connection->client, "x");
+    connection_await_received(&connection->client, 4);
+    assert_end_events(&connection->client, "read(rrrr)");
+    assert_in_range(sends_of(&connection->server) - before, 1, 1);
+}
+
+TEST_EACH_CONNECTION(tcp, sends_once_what_is_flushed_in_a_requested_read)
+{
+    uint64_t before;
+
+    connection_open(connection, &(const struct connection_options){
+                                    .server = WEIR_CHANNEL_OPTIONS(.read_on_demand = true)});
+    connection->server.on_read = answer_in_pieces;
+    before = sends_of(&connection->server);
+    for (unsigned i = 1; i <= 3; i++) {
+        connection_send(&connection->client, "x");
+        weir_channel_request_read(connection->server.channel);
+        connection_await_received(&connection->client, 4 * i);
+        assert_in_range(sends_of(&connection->server) - before, i, i);
+    }
+}
+
+/* Each piece waits for the promise of the one before it. */
+static void answer_next(weir_promise *promise, void *user_data)
+{
+    struct connection_end *end = user_data;
+    uintptr_t left = (uintptr_t)end->user_data;
+    weir_promise *sent;
+
+    if (left == 0 || (promise != NULL && weir_promise_result(promise) < 0) ||
+        weir_promise_create(weir_channel_executor(end->channel), &sent) < 0)
+        return;
+    end->user_data = (void *)(left - 1);
+    if (weir_promise_add_listener(sent, answer_next, end) == 0)
+        weir_channel_write_and_flush(end->channel, text_msg("r"), sent);
+    weir_promise_release(sent);
+}
+
+static void answer_one_by_one(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_msg_release(msg);
+    answer_next(NULL, connection_end_of(ctx));
+}
+
+TEST_EACH_CONNECTION(tcp, sends_pieces_that_wait_for_each_other_after_a_read)
+{
+    connection_open(connection, NULL);
+    connection->server.user_data = (void *)(uintptr_t)20;
+    connection->server.on_read = answer_one_by_one;
+    connection_send(&connection->client, "x");
+    connection_await_received(&connection->client, 20);
+}
+
+static void answer_and_close(weir_ctx *ctx, weir_msg *msg)
+{
+    answer_in_pieces(ctx, msg);
+    weir_close(ctx, NULL);
+}
+
+static void answer_and_abort(weir_ctx *ctx, weir_msg *msg)
+{
+    answer_in_pieces(ctx, msg);
+    weir_channel_abort(weir_ctx_channel(ctx), NULL);
+}
+
+TEST_EACH_CONNECTION(tcp, sends_what_is_flushed_in_a_read_that_closes)
+{
+    connection_open(connection, NULL);
+    connection->server.on_read = answer_and_close;
+    connection_send(&connection->client, "x");
+    connection_await(&connection->client, "inactive", 1);
+    assert_int_equal(connection->client.received, 4);
+}
+
+TEST_EACH_CONNECTION(tcp, sends_what_is_flushed_in_a_read_that_aborts)
+{
+    connection_open(connection, NULL);
+    connection->server.on_read = answer_and_abort;
+    connection_send(&connection->client, "x");
+    connection_await_received(&connection->client, 4);
+}
+
+#define MUCH (4 << 20)
+
+/* More than the high mark, and than a socket takes, in pieces that are all flushed. */
+static void answer_much(weir_ctx *ctx, weir_msg *msg)
+{
+    weir_msg_release(msg);
+    for (int sent = 0; sent < MUCH; sent += 4096)
+        weir_write_and_flush(ctx, sized_msg(4096), NULL);
+}
+
+TEST_EACH_CONNECTION(tcp, sends_in_a_read_when_the_high_mark_is_exceeded)
+{
+    connection_open(connection,
+                    &(const struct connection_options){
+                        .server = WEIR_CHANNEL_OPTIONS(.low_mark = 8192, .high_mark = 16384)});
+    connection->client.on_read = connection_discard;
+    connection->server.on_read = answer_much;
+    connection_send(&connection->client, "x");
+    connection_await_received(&connection->client, MUCH);
 }

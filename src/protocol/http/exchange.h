@@ -104,8 +104,6 @@ struct weir__exchange_connection {
     weir_ctx *ctx;
     weir_http_exchange *exchange; /* the current one, attached */
     uint64_t max_content;
-    bool is_reading;  /* inside `read`: a read_complete follows, which flushes */
-    bool needs_flush; /* at the read_complete */
     bool is_draining;
     struct weir__exchange_upgrade upgrade; /* whose 101 has been written */
 };
@@ -262,9 +260,6 @@ void weir__http_exchange_inform(weir_http_exchange *exchange, weir_http_response
 
 /* On the loop: writes status 100. */
 void weir__http_exchange_continue(weir_http_exchange *exchange);
-
-/* On the loop: sends what was written; at the end of the read if there is one. */
-void weir__http_exchange_flush(struct weir__exchange_connection *connection);
 
 /* --- exchange_upgrade.c --- */
 

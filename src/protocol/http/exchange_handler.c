@@ -9,6 +9,7 @@
 #include <weir/error.h>
 #include <weir/http_uri.h>
 
+#include "base/keep_frame.h"
 #include "base/no_stack_protector.h"
 #include "protocol/http/blocking_routes.h"
 #include "protocol/http/exchange.h"
@@ -214,7 +215,6 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
     struct weir__exchange_connection *connection = weir_ctx_state(ctx);
     weir_http_request *request = weir_http_request_of(msg);
 
-    connection->is_reading = true;
     if (request != NULL) {
         on_request(connection, request);
     } else if (weir_http_end_of(msg) != NULL) {
@@ -230,18 +230,7 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
     } else {
         weir__http_content_piece(connection->exchange, msg);
     }
-    if (!weir_ctx_is_removed(ctx))
-        connection->is_reading = false;
-}
-
-static void on_read_complete(weir_ctx *ctx)
-{
-    struct weir__exchange_connection *connection = weir_ctx_state(ctx);
-
-    if (connection->needs_flush) {
-        connection->needs_flush = false;
-        weir_flush(ctx);
-    }
+    weir__keep_frame();
 }
 
 static void on_writability(weir_ctx *ctx)
@@ -323,7 +312,6 @@ const weir_handler weir__http_exchange_handler = {
     .removed = end_connection,
     .inactive = on_inactive,
     .read = on_read,
-    .read_complete = on_read_complete,
     .event = on_event,
     .writability = on_writability,
     .draining = on_draining,

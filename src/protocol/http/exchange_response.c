@@ -53,19 +53,11 @@ static bool is_lost(const weir_http_exchange *exchange)
 
 /* ---- writing, on the loop ---- */
 
-void weir__http_exchange_flush(struct weir__exchange_connection *connection)
-{
-    if (connection->is_reading)
-        connection->needs_flush = true;
-    else
-        weir_flush(connection->ctx);
-}
-
 /* Any event may have removed the handler meanwhile. */
 static void flush(weir_ctx *ctx)
 {
     if (!weir_ctx_is_removed(ctx))
-        weir__http_exchange_flush(weir_ctx_state(ctx));
+        weir_flush(ctx);
 }
 
 /* Status 100 must not follow a final one, nor another 100. */

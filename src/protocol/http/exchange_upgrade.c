@@ -60,8 +60,6 @@ void weir__http_upgrade_finish(weir_ctx *ctx)
     if (upgrade.init == NULL)
         return;
     connection->upgrade.init = NULL;
-    if (connection->needs_flush)
-        weir_flush(ctx); /* the 101 */
     weir__http_filters_remove(weir_ctx_pipeline(ctx));
     weir_ctx_remove(ctx);
     err = upgrade.init(channel, upgrade.user_data);

@@ -129,7 +129,7 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
 {
     weir__forward_tunnel *tunnel = tunnel_of(ctx);
 
-    if (event == weir_event_input_drained() && tunnel->call != NULL)
+    if (event == weir_event_input_closed() && tunnel->call != NULL)
         (void)weir_http_call_end(tunnel->call, NULL);
     weir_fire_event(ctx, event);
 }

@@ -96,6 +96,8 @@ static void on_removed(weir_ctx *ctx)
     weir__http_count(WEIR__HTTP_CONNECTIONS_CLOSED, 1);
     resume_input(ctx, server);
     weir__http1_writer_pass(ctx, &server->writer, NULL);
+    if ((server->run & WEIR__HTTP1_FLUSHES) != 0)
+        weir_flush(ctx);
     weir_decoder_removed(ctx);
 }
 
@@ -231,8 +233,8 @@ static void begin_exchange(weir_ctx *ctx, weir__http1_server *server, weir_http_
                            const weir__http1_framing *framing)
 {
     weir__http_count(WEIR__HTTP_REQUESTS + request->method, 1);
-    server->is_new = server->is_busy;
-    if (!server->is_busy)
+    server->is_new = server->run != 0;
+    if (!server->is_new)
         server->begun_ns = weir_ctx_now(ctx);
     request->codec = &codec;
     server->phase = WEIR__HTTP1_CONTENT;
@@ -394,7 +396,7 @@ static int decode_last(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
     return 0;
 }
 
-/* ---- settling ---- */
+/* ---- the end of a run ---- */
 
 /* True if the end of the input has to wait behind requests that were received before it. */
 static bool has_requests(const weir__http1_server *server)
@@ -411,34 +413,27 @@ static bool is_abandoned(const weir__http1_server *server)
     return is_answering && !server->config->keeps_half_closed;
 }
 
-static void deliver_held_events(weir_ctx *ctx, weir__http1_server *server)
+static void pass_end_if_due(weir_ctx *ctx, weir__http1_server *server)
 {
-    uint8_t events = server->held_events;
-
-    if ((events & WEIR__HTTP1_INPUT_CLOSED) != 0 && is_abandoned(server)) {
+    if (is_abandoned(server)) {
         reset(ctx, server);
-        return;
-    }
-    if (events == 0 || has_requests(server))
-        return;
-    server->held_events = 0;
-    if ((events & WEIR__HTTP1_INPUT_CLOSED) != 0)
+    } else if (!has_requests(server)) {
+        server->holds_end = false;
         weir_decoder_event(ctx, weir_msg_retain(weir_event_input_closed()));
-    if ((events & WEIR__HTTP1_INPUT_DRAINED) != 0 && !weir_ctx_is_removed(ctx))
-        weir_decoder_event(ctx, weir_msg_retain(weir_event_input_drained()));
+    }
 }
 
-/* Ends a batch, which is what a read, or a resumption, decodes: sends what was flushed meanwhile,
- * and resumes: in a loop, because either may cause the other. */
-static void settle(weir_ctx *ctx, weir__http1_server *server)
+/* Ends a run, which is what a read, or a resumption, decodes: flushes and resumes, in a loop,
+ * because either may cause the other. */
+static void flush_and_resume(weir_ctx *ctx, weir__http1_server *server)
 {
-    while (server->needs_flush || server->needs_resume) {
-        if (server->needs_flush) {
-            server->needs_flush = false;
+    while (server->run != WEIR__HTTP1_RUNS) {
+        if ((server->run & WEIR__HTTP1_FLUSHES) != 0) {
+            server->run &= (uint8_t)~WEIR__HTTP1_FLUSHES;
             weir__http1_writer_pass(ctx, &server->writer, NULL);
             weir_flush(ctx);
         } else {
-            server->needs_resume = false;
+            server->run = WEIR__HTTP1_RUNS;
             server->is_stuck = false;
             resume_input(ctx, server);
             weir_decoder_resume(ctx);
@@ -450,19 +445,18 @@ static void settle(weir_ctx *ctx, weir__http1_server *server)
     if (server->is_new && server->phase != WEIR__HTTP1_HEAD) /* it is answered later */
         server->begun_ns = weir_ctx_now(ctx) - weir_ctx_turn_elapsed(ctx);
     server->is_new = false;
-    server->is_busy = false;
-    if (server->held_events != 0)
-        deliver_held_events(ctx, server);
+    server->run = 0;
+    if (server->holds_end)
+        pass_end_if_due(ctx, server);
 }
 
 void weir__http1_server_resume(weir_ctx *ctx, weir__http1_server *server)
 {
-    if (server->is_stuck)
-        server->needs_resume = true;
-    if (server->is_busy)
-        return;
-    server->is_busy = true;
-    settle(ctx, server);
+    bool is_inside = server->run != 0;
+
+    server->run |= WEIR__HTTP1_RUNS | (server->is_stuck ? WEIR__HTTP1_RESUMES : 0);
+    if (!is_inside)
+        flush_and_resume(ctx, server);
 }
 
 static void count_waiting(weir_ctx *ctx, weir__http1_server *server, size_t bytes)
@@ -473,16 +467,12 @@ static void count_waiting(weir_ctx *ctx, weir__http1_server *server, size_t byte
 }
 
 /* After the removal: the end of the input follows the bytes of the next protocol. */
-static void pass_held_events(weir_ctx *ctx)
+static void pass_held_end(weir_ctx *ctx)
 {
     const weir__http1_server *server = server_of(ctx);
 
-    if (!server->has_switched || !weir_channel_is_active(weir_ctx_channel(ctx)))
-        return;
-    if ((server->held_events & WEIR__HTTP1_INPUT_CLOSED) != 0)
+    if (server->holds_end && server->has_switched && weir_channel_is_active(weir_ctx_channel(ctx)))
         weir_fire_event(ctx, weir_msg_retain(weir_event_input_closed()));
-    if ((server->held_events & WEIR__HTTP1_INPUT_DRAINED) != 0)
-        weir_fire_event(ctx, weir_msg_retain(weir_event_input_drained()));
 }
 
 /* ---- slots ---- */
@@ -495,15 +485,15 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
         weir__http_count(WEIR__HTTP_BYTES_RECEIVED, weir__http_bytes_of(msg));
     if (server->is_stuck)
         count_waiting(ctx, server, weir_msg_size(msg));
-    if (server->is_busy) {
+    if (server->run != 0) {
         weir_decoder_read(ctx, msg);
         return;
     }
-    server->is_busy = true;
+    server->run = WEIR__HTTP1_RUNS;
     weir_decoder_read(ctx, msg);
     if (weir_ctx_is_removed(ctx))
         return;
-    settle(ctx, server);
+    flush_and_resume(ctx, server);
     if (!weir_ctx_is_removed(ctx) &&
         (server->phase == WEIR__HTTP1_CONTENT || server->reading != NULL))
         weir__http1_server_watch(ctx, server);
@@ -512,7 +502,6 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
 static void on_event(weir_ctx *ctx, weir_msg *event)
 {
     weir__http1_server *server = server_of(ctx);
-    uint8_t held = 0;
 
     if (event == weir_event_hangup() && !server->has_switched) { /* overtakes what was not read */
         if (is_abandoned(server)) {
@@ -523,18 +512,14 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
         }
         return;
     }
-    if (event == weir_event_input_closed())
-        held = WEIR__HTTP1_INPUT_CLOSED;
-    else if (event == weir_event_input_drained())
-        held = WEIR__HTTP1_INPUT_DRAINED;
-    if (held == 0 || server->has_switched || !(has_requests(server) || server->held_events != 0)) {
+    if (event != weir_event_input_closed() || server->has_switched || !has_requests(server)) {
         weir_decoder_event(ctx, event);
         return;
     }
     weir_msg_release(event);
-    server->held_events |= held;
-    if (!server->is_busy && has_requests(server))
-        deliver_held_events(ctx, server); /* which resets the connection of a client that left */
+    server->holds_end = true;
+    if (server->run == 0)
+        pass_end_if_due(ctx, server); /* which resets the connection of a client that left */
 }
 
 static void on_writability(weir_ctx *ctx)
@@ -590,7 +575,7 @@ static const weir_decoder servers = {
                 .shutdown_output = weir__http1_server_shutdown_output},
     .decode = decode,
     .decode_last = decode_last,
-    .removed = pass_held_events};
+    .removed = pass_held_end};
 
 int weir_http1_server_add(weir_pipeline *pipeline, const weir_http1_options *options)
 {

@@ -27,18 +27,19 @@ enum weir__http1_phase {
     WEIR__HTTP1_DEAD,     /* nothing any more: refused, or closing */
 };
 
-/* Events of the end of the input that wait behind requests. */
-enum {
-    WEIR__HTTP1_INPUT_CLOSED = 1 << 0,
-    WEIR__HTTP1_INPUT_DRAINED = 1 << 1,
-};
-
 /* What is being read. Most heads arrive whole and without content: there is none then. */
 typedef struct weir__http1_reading {
     weir__http1_parser parser;
     weir__http1_body body;
     weir_http_request *request; /* whose head is incomplete; NULL behind the head */
 } weir__http1_reading;
+
+/* What a call that runs (decodes, or resumes) has to do at its end. */
+enum {
+    WEIR__HTTP1_RUNS = 1 << 0,    /* the call is on the stack, */
+    WEIR__HTTP1_FLUSHES = 1 << 1, /* a flush waits for it, to send all responses as one buffer, */
+    WEIR__HTTP1_RESUMES = 1 << 2, /* and so does decoding */
+};
 
 /* The meaning of since_ns. */
 enum weir__http1_since {
@@ -57,7 +58,7 @@ typedef struct weir__http1_server {
 
     uint8_t phase;        /* enum weir__http1_phase */
     uint8_t method;       /* of the current request */
-    uint8_t held_events;  /* of the end of the input */
+    bool holds_end;       /* of the input: it waits behind requests */
     bool is_http10;       /* the current request is of version 1.0 */
     bool is_persistent;   /* its client wants to keep the connection */
     bool awaits_continue; /* its client waits for status 100 */
@@ -65,11 +66,9 @@ typedef struct weir__http1_server {
     bool closes;          /* its response said that the connection ends */
     bool switches;        /* its response said that another protocol follows */
     bool has_switched;    /* everything passes unchanged */
-    bool is_busy;         /* decoding or settling: flushes wait */
-    bool needs_flush;
-    bool needs_resume;
-    bool is_stuck;  /* `decode` waits for something other than bytes */
-    bool is_paused; /* the input */
+    uint8_t run;          /* WEIR__HTTP1_RUNS ... */
+    bool is_stuck;        /* `decode` waits for something other than bytes */
+    bool is_paused;       /* the input */
     bool is_draining;
     bool is_new;       /* the current request began in this batch: see http1_server.c, settle */
     uint32_t waiting;  /* bytes received while stuck */

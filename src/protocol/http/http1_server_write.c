@@ -168,7 +168,7 @@ static void end_response(weir_ctx *ctx, weir__http1_server *server)
         weir__http1_server_close(ctx, server);
         return;
     }
-    if (server->is_stuck || server->held_events != 0)
+    if (server->is_stuck || server->holds_end)
         weir__http1_server_resume(ctx, server);
 }
 
@@ -263,8 +263,8 @@ void weir__http1_server_flush(weir_ctx *ctx)
 {
     weir__http1_server *server = server_of(ctx);
 
-    if (server->is_busy && !server->has_switched) {
-        server->needs_flush = true;
+    if (server->run != 0 && !server->has_switched) {
+        server->run |= WEIR__HTTP1_FLUSHES;
         return;
     }
     weir__http1_writer_pass(ctx, &server->writer, NULL);

@@ -29,8 +29,6 @@ struct client {
     size_t channels[KINDS]; /* active subscriptions */
     int64_t counts[KINDS];  /* last counts of the server, which adds patterns to channels */
     bool is_resp3;
-    bool is_reading;    /* until the next read_complete ... */
-    bool flush_pending; /* ... which flushes */
     bool is_draining;
     bool is_closed;
 };
@@ -68,17 +66,6 @@ static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
         weir_msg_release(msg); /* fails its promise; the write itself succeeds */
         weir_ctx_report(ctx, done, 0, NULL);
     }
-}
-
-/* Commands sent by reply listeners are flushed together. */
-static void on_flush(weir_ctx *ctx)
-{
-    struct client *client = weir_ctx_state(ctx);
-
-    if (client->is_reading)
-        client->flush_pending = true;
-    else
-        weir_flush(ctx);
 }
 
 /* ---- subscriptions ---- */
@@ -199,7 +186,6 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
         weir_fire_read(ctx, msg);
         return;
     }
-    client->is_reading = true;
     if (is_confirmation(client, value))
         confirm(client, value);
     else if (is_push(client, value) || first_pending(client) == NULL)
@@ -209,18 +195,6 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
     weir_msg_release(msg);
     if (client->is_draining && first_pending(client) == NULL)
         weir_close(ctx, NULL);
-}
-
-static void on_read_complete(weir_ctx *ctx)
-{
-    struct client *client = weir_ctx_state(ctx);
-
-    client->is_reading = false;
-    if (client->flush_pending) {
-        client->flush_pending = false;
-        weir_flush(ctx);
-    }
-    weir_fire_read_complete(ctx);
 }
 
 /* ---- completion ---- */
@@ -273,11 +247,9 @@ static const weir_handler client_table = {
     .removed = on_removed,
     .inactive = on_inactive,
     .read = on_read,
-    .read_complete = on_read_complete,
     .error = on_error,
     .draining = on_draining,
     .write = on_write,
-    .flush = on_flush,
 };
 
 /* The user chose the server, so the limits are those of Redis itself. */

@@ -96,7 +96,7 @@ void weir__ws_send_close(weir_ctx *ctx, weir__ws *ws, unsigned code, const char 
     if (weir__ws_write_control(ctx, ws, WEIR__WS_CLOSE, weir_span_of(payload, length)) < 0)
         weir_channel_abort(weir_ctx_channel(ctx), NULL);
     else
-        weir__ws_flush(ctx, ws);
+        weir_flush(ctx);
 }
 
 void weir__ws_end(weir_ctx *ctx, weir__ws *ws)

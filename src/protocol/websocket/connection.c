@@ -99,8 +99,6 @@ static void on_removed(weir_ctx *ctx)
 
     if (ws->is_open)
         weir__ws_count_closed(ws);
-    if (ws->needs_flush)
-        weir_flush(ctx);
     ws->close_done = NULL;
     if (done == NULL)
         return;
@@ -199,42 +197,11 @@ int weir__ws_open(weir_channel *channel, const weir__ws_setup *setup)
 
 /* ---- slots ---- */
 
-void weir__ws_flush(weir_ctx *ctx, weir__ws *ws)
-{
-    if (ws->is_reading)
-        ws->needs_flush = true;
-    else
-        weir_flush(ctx);
-}
-
-static void on_flush(weir_ctx *ctx)
-{
-    weir__ws_flush(ctx, ws_of(ctx));
-}
-
 static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
-    weir__ws *ws = ws_of(ctx);
-
-    ws->has_heard = true;
-    ws->is_reading = true;
+    ws_of(ctx)->has_heard = true;
     weir_decoder_read(ctx, msg);
     weir__keep_frame();
-}
-
-/* One flush per read: also for what the application writes and flushes in its read_complete. */
-static void on_read_complete(weir_ctx *ctx)
-{
-    weir__ws *ws = ws_of(ctx);
-
-    weir_decoder_read_complete(ctx);
-    if (weir_ctx_is_removed(ctx))
-        return;
-    ws->is_reading = false;
-    if (ws->needs_flush) {
-        ws->needs_flush = false;
-        weir_flush(ctx);
-    }
 }
 
 static void on_writability(weir_ctx *ctx)
@@ -283,7 +250,7 @@ const weir_decoder weir__ws_handler = {.handler = {.name = "websocket",
                                                    .removed = weir_decoder_removed,
                                                    .inactive = on_inactive,
                                                    .read = on_read,
-                                                   .read_complete = on_read_complete,
+                                                   .read_complete = weir_decoder_read_complete,
                                                    .event = weir_decoder_event,
                                                    .request_read = weir_decoder_request_read,
                                                    .buffers_reads = true,
@@ -291,7 +258,6 @@ const weir_decoder weir__ws_handler = {.handler = {.name = "websocket",
                                                    .writability = on_writability,
                                                    .draining = weir__ws_on_draining,
                                                    .write = weir__ws_write,
-                                                   .flush = on_flush,
                                                    .close = weir__ws_on_close},
                                        .decode = weir__ws_decode,
                                        .decode_last = decode_last,

@@ -24,7 +24,7 @@ void weir__ws_answer_ping(weir_ctx *ctx, weir__ws *ws, weir_span payload)
         return;
     if (ws->pong == NULL && weir_ctx_is_writable(ctx)) {
         if (weir__ws_write_control(ctx, ws, WEIR__WS_PONG, payload) == 0)
-            weir__ws_flush(ctx, ws);
+            weir_flush(ctx);
     } else if (weir_buf_create_from(payload.data, payload.length, &pong) == 0) {
         weir_buf_release(ws->pong);
         ws->pong = pong;
@@ -81,7 +81,7 @@ static void on_tick(weir_ctx *ctx, weir_timer *timer)
     }
     if (ws->silent_ticks == TICKS &&
         weir__ws_write_control(ctx, ws, WEIR__WS_PING, weir_span_of(NULL, 0)) == 0)
-        weir__ws_flush(ctx, ws);
+        weir_flush(ctx);
     if (!weir_ctx_is_removed(ctx) && ws->output != WEIR__WS_OUTPUT_CLOSED)
         weir__ws_watch_peer(ctx, ws);
 }

@@ -144,8 +144,6 @@ typedef struct weir__ws {
     uint8_t input;
     uint8_t output;
     uint8_t ending;
-    bool is_reading;  /* between `read` and `read_complete`: flushes wait */
-    bool needs_flush; /* at the read_complete */
 
     /* Timeouts; see control.c. */
     bool has_heard;       /* from the peer since the last tick */
@@ -207,9 +205,6 @@ int weir__ws_open(weir_channel *channel, const weir__ws_setup *setup);
 
 /* Copies options, with defaults, and checks them. Logs what is wrong, and fails with -EINVAL. */
 int weir__ws_read_options(const weir_ws_options *options, weir_ws_options *ret_options);
-
-/* Sends what was written; at the end of the read if there is one. */
-void weir__ws_flush(weir_ctx *ctx, weir__ws *ws);
 
 /* ---- decoder.c ---- */
 

@@ -459,7 +459,7 @@ static void other_on_writability(weir_ctx *ctx)
 static void other_on_event(weir_ctx *ctx, weir_msg *event)
 {
     weir_fire_event(ctx, event);
-    if (event == weir_event_input_drained())
+    if (event == weir_event_input_closed())
         weir_close(ctx, NULL);
 }
 

@@ -72,7 +72,7 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
 {
     const struct upload *upload = weir_ctx_state(ctx);
 
-    if (event == weir_event_input_drained() && upload->client != NULL) {
+    if (event == weir_event_input_closed() && upload->client != NULL) {
         upload->client->has_ended = true;
         weir_close(ctx, NULL);
     }

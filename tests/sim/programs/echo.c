@@ -214,7 +214,7 @@ static void client_event(weir_ctx *ctx, weir_msg *event)
 {
     struct client *client = weir_ctx_state(ctx);
 
-    if (event == weir_event_input_drained()) {
+    if (event == weir_event_input_closed()) {
         client->saw_end = true;
         leave(ctx, client);
     }

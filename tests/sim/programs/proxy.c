@@ -193,7 +193,7 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
 {
     struct state *state = weir_ctx_state(ctx);
 
-    if (event == weir_event_input_drained() && state->pair >= 0) {
+    if (event == weir_event_input_closed() && state->pair >= 0) {
         struct end *end = end_of(state);
         const struct end *other = &pairs[state->pair].ends[1 - state->side];
 
@@ -204,7 +204,7 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
             fail("a stream that was cut off looks complete", (unsigned)state->pair, state->side);
         if (end->has_ended || !other->was_open)
             weir_close(ctx, NULL);
-    } else if (event == weir_event_input_drained()) {
+    } else if (event == weir_event_input_closed()) {
         weir_close(ctx, NULL);
     } else if (event == weir_event_output_closed() && state->pair >= 0 && end_of(state)->saw_end) {
         weir_close(ctx, NULL);

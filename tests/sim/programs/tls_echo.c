@@ -120,7 +120,7 @@ static void server_event(weir_ctx *ctx, weir_msg *event)
     if (event == weir_event_tls_closed() && session->received != session->expected)
         weir_sim_fail(weir_sim_current(), "the client's stream ended cleanly after %zu of %zu",
                       session->received, session->expected);
-    if (event == weir_event_input_drained())
+    if (event == weir_event_input_closed())
         weir_close(ctx, NULL);
     weir_fire_event(ctx, event);
 }
@@ -323,7 +323,7 @@ static void client_event(weir_ctx *ctx, weir_msg *event)
     }
     if (event == weir_event_tls_closed())
         connection->is_clean = true;
-    if (event == weir_event_input_drained())
+    if (event == weir_event_input_closed())
         weir_close(ctx, NULL);
     weir_fire_event(ctx, event);
 }

@@ -253,6 +253,7 @@ int wire_create(struct event_log *events, const struct wire_options *options,
     options = options != NULL ? options : &none;
     transport->accepts = options->accepts;
     transport->has_disconnect = options->can_disconnect;
+    transport->connectionless = options->connectionless;
     transport->lingers = !options->no_linger;
     if (options->acknowledges)
         transport->unacknowledged = wire_unacknowledged;

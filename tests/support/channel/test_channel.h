@@ -26,6 +26,7 @@ struct wire_options {
     bool idle;    /* not active until it is connected or bound */
     bool accepts; /* a listener */
     bool can_disconnect;
+    bool connectionless;
     bool no_linger;  /* the transport has no half closure */
     bool slow_close; /* close and detach finish with tc_finish_detach */
     int attach_err;  /* the results of the slots */

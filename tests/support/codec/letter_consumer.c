@@ -51,8 +51,6 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
     (void)ctx;
     if (event == weir_event_input_closed())
         record('E');
-    else if (event == weir_event_input_drained())
-        record('D');
     weir_msg_release(event);
 }
 

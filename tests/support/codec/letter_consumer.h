@@ -3,7 +3,7 @@
  * A handler at the tail that records single-byte messages, for tests of read requests:
  *
  *      "ab;cE"     letters; ';' = read_complete, '?' = another message,
- *                  'E' = input closed, 'D' = input drained
+ *                  'E' = input closed
  */
 #ifndef WEIR_TEST_LETTER_CONSUMER_H
 #define WEIR_TEST_LETTER_CONSUMER_H

@@ -214,7 +214,7 @@ static void on_echo_read_complete(weir_ctx *ctx)
 
 static void on_echo_event(weir_ctx *ctx, weir_msg *event)
 {
-    if (event == weir_event_input_drained())
+    if (event == weir_event_input_closed())
         weir_close(ctx, NULL);
     weir_fire_event(ctx, event);
 }
