@@ -140,7 +140,7 @@ static void server_run(int cpu)
         prepare_answers();
     echo_server_place(place, sizeof(place));
     err = weir_server_start(
-        WEIR_SERVER_OPTIONS(.boss = group, .address = place, .init_child = init_child), &server);
+        WEIR_SERVER_OPTIONS(.workers = group, .address = place, .init_child = init_child), &server);
     bench_require(err == 0, "weir_server_start");
     echo_server_announce_port(port_of(server));
     pthread_exit(NULL);

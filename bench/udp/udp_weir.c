@@ -30,7 +30,7 @@ static void server_run(int cpu)
     weir_server *server;
     weir_address address;
     int err =
-        weir_server_start(WEIR_SERVER_OPTIONS(.kind = WEIR_KIND_DATAGRAM, .boss = group,
+        weir_server_start(WEIR_SERVER_OPTIONS(.kind = WEIR_KIND_DATAGRAM, .workers = group,
                                               .address = "127.0.0.1:0", .init_server = init_server),
                           &server);
 

@@ -74,7 +74,7 @@ int main(int argc, char **argv)
     err =
         weir_group_create(WEIR_GROUP_OPTIONS(.io = WEIR_IO_BLOCKING, .max_channels = 1000), &group);
     if (!err)
-        err = weir_server_start(WEIR_SERVER_OPTIONS(.boss = group, .address = settings.address,
+        err = weir_server_start(WEIR_SERVER_OPTIONS(.workers = group, .address = settings.address,
                                                     .init_child = init_child),
                                 &server);
     /* doc:end */

@@ -63,7 +63,7 @@ int serve_datagrams(const struct settings *settings, weir_init_fn *init_server)
     int err = settings_make_groups(settings, NULL, &group);
 
     if (!err)
-        err = weir_server_start(WEIR_SERVER_OPTIONS(.kind = WEIR_KIND_DATAGRAM, .boss = group,
+        err = weir_server_start(WEIR_SERVER_OPTIONS(.kind = WEIR_KIND_DATAGRAM, .workers = group,
                                                     .address = settings->address,
                                                     .acceptors = (int)weir_group_count(group),
                                                     .init_server = init_server),

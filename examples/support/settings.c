@@ -236,7 +236,7 @@ static void read_all(struct settings *settings, int argc, char **argv)
 
 struct settings settings_read(int argc, char **argv, const char *host, int port)
 {
-    struct settings settings = {.program = argv[0], .host = host, .port = port, .boss_threads = 1};
+    struct settings settings = {.program = argv[0], .host = host, .port = port};
 
     read_all(&settings, argc, argv);
     return settings;
@@ -244,8 +244,7 @@ struct settings settings_read(int argc, char **argv, const char *host, int port)
 
 struct settings settings_read_tls(int argc, char **argv, const char *host, int port)
 {
-    struct settings settings = {
-        .program = argv[0], .host = host, .port = port, .boss_threads = 1, .offers_tls = true};
+    struct settings settings = {.program = argv[0], .host = host, .port = port, .offers_tls = true};
 
     read_all(&settings, argc, argv);
     return settings;
@@ -286,13 +285,15 @@ void print_address(weir_server *server)
     weir_address address;
     char text[WEIR_ADDRESS_TEXT_SIZE];
     weir_channel *listener;
-    int last = -1; /* acceptors of one address are adjacent */
+    int last = -1; /* an address may have several listeners */
 
     hold_signals();
     for (size_t i = 0; (listener = weir_server_listener(server, i)) != NULL; i++) {
         int index = weir_server_address_index(listener);
 
-        if (index != last && weir_channel_local_address(listener, &address) == 0)
+        if (index <= last)
+            continue;
+        if (weir_channel_local_address(listener, &address) == 0)
             printf("listening on %s\n", weir_address_format(&address, text, sizeof(text)));
         last = index;
     }

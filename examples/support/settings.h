@@ -4,7 +4,7 @@
  *
  *      --host ADDRESS    --port N    --io auto|epoll|uring|poll|blocking    --adaptive
  *      --threads N       0 = the default; blocking: one per channel
- *      --boss-threads N  0 = the workers accept
+ *      --boss-threads N  threads that only accept; 0, the default: every worker accepts
  *      --tls             and its options: support/tls.h
  */
 #ifndef EXAMPLES_SETTINGS_H

@@ -332,7 +332,7 @@ typedef struct weir_http_server_options {
     weir_http_router *router;                  /* instead of routes */
     uint64_t max_content;                      /* bytes of a request's content; default 1 MiB */
     const weir_http1_options *http1;           /* copied */
-    weir_group *boss;                          /* default: the workers */
+    weir_group *boss;                          /* default: none, each worker accepts */
     weir_group *workers; /* default: a group of its own, shut down with the server */
     int threads;         /* of that group; default as that of weir_group_options */
     enum weir_io io;     /* of that group */

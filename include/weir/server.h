@@ -2,12 +2,22 @@
 /*
  * weir/server.h - listens on addresses, accepts connections, and sets up their pipelines.
  *
+ *      each worker loop:  listener --accepts--> child: init_child, handlers
+ *
  *      boss loop:  listener --accepts--> child --chooser--> worker loop: init_child, handlers
  *
- * The options choose the reactor model: one group of one thread for everything; a boss of one
- * thread and many workers; or many acceptors (`acceptors`, SO_REUSEPORT) and many workers. If every
- * loop of one group accepts, a connection stays on the loop that accepted it. A server can also run
- * entirely on one loop of the caller's (`loop`).
+ * The options choose the reactor model. Without a boss every loop of `workers` accepts from the one
+ * socket of each address, and a connection stays on the loop that accepted it, unless that has
+ * clearly more than its share: then it goes to the loop with the fewest. Connections that stay are
+ * balanced within 10 %; those that end soon, less. One loop accepts for all, and the group's
+ * chooser selects the loop of each connection,
+ *   - with a `boss`, a group of its own;
+ *   - with `acceptors` = 1;
+ *   - if the group has a chooser or autoscaling, or its I/O is WEIR_IO_POLL or WEIR_IO_BLOCKING;
+ *   - for "inproc:" addresses.
+ * With `acceptors` = N there are N sockets for each address (SO_REUSEPORT). If every loop of one
+ * group has one, all connections stay. A server can also run entirely on one loop of the caller's
+ * (`loop`).
  *
  * With .kind = WEIR_KIND_DATAGRAM there are no connections: the listeners are the datagram channels
  * themselves, `acceptors` per address, and init_server adds their handlers.
@@ -39,15 +49,15 @@ typedef int weir_init_fn(weir_channel *channel, void *user_data);
 /* Zero means default. Build with WEIR_SERVER_OPTIONS(.address = "0.0.0.0:8007", ...). */
 typedef struct weir_server_options {
     size_t size;
-    weir_group *boss;    /* runs the listeners; default: workers */
-    weir_group *workers; /* run the connections; default: boss */
+    weir_group *boss;    /* runs the listeners; default: workers, each of which accepts */
+    weir_group *workers; /* run the connections; default: boss, as if that were the workers */
     weir_executor *loop; /* instead of the groups: runs both, such as a loop of weir_loop_create;
                             kept alive by the caller until the server is stopped */
     const char *address; /* "0.0.0.0:8007", "[::]:8007" (includes IPv4: not together with 0.0.0.0),
                             "unix:/run/x.sock", "unix:@name", "inproc:..."; port 0 = any free */
     const char *const *addresses; /* more addresses, NULL-terminated */
     int backlog;                  /* default 4096 */
-    int acceptors; /* listeners per address, by SO_REUSEPORT, one per loop of boss; default 1 */
+    int acceptors; /* sockets per address, by SO_REUSEPORT, one per loop of boss; default 1 */
     weir_init_fn *init_child;  /* on the connection's loop; required, except for datagrams */
     weir_init_fn *init_server; /* adds handlers to each listener; required for datagrams */
     void *user_data;           /* for both */
@@ -135,11 +145,13 @@ WEIR_API void weir_server_release(weir_server *server);
 WEIR_API WEIR_MUST_USE int weir_server_run(weir_server *server);
 
 /*
- * Stops accepting, shuts down the workers, then the boss, or the `loop`, and waits until they have
- * ended. Connections are closed when everything written has been sent; those with a handler that
- * implements `draining` when that handler closes them. The remaining ones are aborted `quiet_ns`
- * before the timeout (weir_executor_shutdown). With a `loop` of weir_loop_create that the calling
- * thread owns, this call runs the loop until it ends.
+ * Accepts what is in the backlog, unless the server was replaced; stops accepting, shuts down the
+ * workers, then the boss, or the `loop`, and waits until they have ended. Clients that connect
+ * after the listeners have looked, and before they are closed, are reset. Connections are closed
+ * when everything written has been sent; those with a handler that implements `draining` when that
+ * handler closes them. The remaining ones are aborted `quiet_ns` before the timeout
+ * (weir_executor_shutdown). With a `loop` of weir_loop_create that the calling thread owns, this
+ * call runs the loop until it ends.
  * Thread: any that may wait.  Fails: -EDEADLK, -EINVAL (unless 0 <= quiet_ns <= timeout_ns),
  * -ETIMEDOUT (a thread did not end in time).
  */
@@ -152,7 +164,8 @@ WEIR_API int weir_server_stop(weir_server *server, int64_t quiet_ns, int64_t tim
 WEIR_API void weir_server_close(weir_server *server);
 
 /*
- * The number of listeners: per address, in the order given, its acceptors.
+ * The number of listeners: per address, in the order given, its acceptors; then, if every loop
+ * accepts, those of the other loops. To pause accepting, pause all of them.
  * Thread: any.
  */
 WEIR_API size_t weir_server_listener_count(const weir_server *server);

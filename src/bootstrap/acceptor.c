@@ -11,8 +11,9 @@
  * connections on their way. The numbers are read from other threads and may be late: a connection
  * is then kept or handed over that should not have been, and the next ones make up for it.
  *
- * A loop whose connections last less than WINDOW_NS on average (it has kept more in that time than
- * are there) may have some more than others: to hand them over would cost more than it is worth.
+ * If connections last less than WINDOW_NS on average (more were closed in that time than there are
+ * handles), all stay: to hand them over would cost more than it is worth, and the kernel does not
+ * wake a loop that is busy.
  */
 #include <weir/error.h>
 #include <weir/group.h>
@@ -24,19 +25,19 @@
 #include "bootstrap/server.h"
 #include "channel/attribute.h"
 #include "channel/channel.h"
+#include "loop/loop.h"
 
 #define WINDOW_NS weir_ms(100)
-#define SHARE_PART 16  /* a loop may have this part more than another, */
-#define SHORT_LIVED 16 /* and so many more if they are short-lived */
+#define SHARE_PART 16  /* a loop may have this part more than another */
 #define TRUSTED_MAX 16 /* connections kept before the loops are compared again */
 
 struct acceptor {
     weir_server *server;
-    bool shares; /* with other loops; the rest is for this case */
+    bool shares;   /* with other loops; the rest is for this case */
+    bool is_short; /* connections do not last */
     int64_t window_ns;
-    uint64_t kept; /* connections since then */
-    uint64_t kept_before;
-    uint64_t limit;   /* a loop with so many keeps the next one, */
+    uint64_t closed;  /* by all loops until then */
+    uint64_t limit;   /* a loop with this load keeps the next one, */
     unsigned trusted; /* so often */
 };
 
@@ -72,21 +73,29 @@ static int prepare(weir_server *server, weir_channel *child)
                                          server->user_data);
 }
 
-static void count_kept(struct acceptor *self, int64_t now_ns)
-{
-    int64_t length_ns = now_ns - self->window_ns;
-
-    if (length_ns >= WINDOW_NS) {
-        self->kept_before = length_ns < 2 * WINDOW_NS ? self->kept : 0;
-        self->kept = 0;
-        self->window_ns = now_ns;
-    }
-    self->kept++;
-}
-
 static uint64_t load_of(const weir_executor *loop)
 {
     return weir__executor_handles(loop) + weir_executor_pending(loop);
+}
+
+/* Relaxed, as are the loads: a number that is late is corrected by the next one. */
+static uint64_t closed_by(const weir_executor *loop)
+{
+    return atomic_load_explicit(&weir__loop_io(loop)->stats.closes, memory_order_relaxed);
+}
+
+static void estimate_lifetime(struct acceptor *self, uint64_t closed, uint64_t load, int64_t now_ns)
+{
+    int64_t length_ns = now_ns - self->window_ns;
+
+    if (length_ns < 2 * WINDOW_NS && closed - self->closed > load)
+        self->is_short = true;
+    else if (length_ns >= WINDOW_NS)
+        self->is_short = false;
+    if (length_ns < WINDOW_NS)
+        return;
+    self->window_ns = now_ns;
+    self->closed = closed;
 }
 
 /* The loop with the least load, or `here` if that has not clearly more. */
@@ -94,21 +103,22 @@ static weir_executor *compare(struct acceptor *self, weir_executor *here, uint64
 {
     const weir_group *group = self->server->workers;
     size_t count = weir_group_count(group);
-    uint64_t least = own, load;
+    uint64_t least = own, all = 0, closed = 0;
     weir_executor *best = here;
 
     for (size_t i = 0; i < count; i++) {
         weir_executor *loop = weir_group_at(group, i);
+        uint64_t load = load_of(loop);
 
-        load = load_of(loop);
-        if (load >= least || weir__executor_state(loop) >= WEIR_EXECUTOR_SHUTTING_DOWN)
-            continue;
-        least = load;
-        best = loop;
+        all += load;
+        closed += closed_by(loop);
+        if (load < least && weir__executor_state(loop) < WEIR_EXECUTOR_SHUTTING_DOWN) {
+            least = load;
+            best = loop;
+        }
     }
-    self->limit = least + least / SHARE_PART;
-    if (self->kept > own || self->kept_before > own)
-        self->limit += SHORT_LIVED;
+    estimate_lifetime(self, closed, all, weir__executor_now(here));
+    self->limit = self->is_short ? UINT64_MAX : least + least / SHARE_PART;
     self->trusted = 0;
     return own > self->limit ? best : here;
 }
@@ -116,13 +126,8 @@ static weir_executor *compare(struct acceptor *self, weir_executor *here, uint64
 static weir_executor *choose_loop(struct acceptor *self, weir_executor *here)
 {
     uint64_t own = load_of(here);
-    weir_executor *loop = here;
 
-    if (own > self->limit || self->trusted++ == TRUSTED_MAX)
-        loop = compare(self, here, own);
-    if (loop == here)
-        count_kept(self, weir__executor_now(here));
-    return loop;
+    return own > self->limit || self->trusted++ == TRUSTED_MAX ? compare(self, here, own) : here;
 }
 
 static void register_child(struct acceptor *self, weir_executor *here, weir_channel *child)

@@ -294,6 +294,27 @@ static void explain(const struct restart *restart, const weir_child_exit *exit, 
 
 /* A server that is stopped ends the new process, too; with one SIGTERM only, since a second one
  * would make it abort its connections. */
+static void on_look(void *server, int status)
+{
+    if (status == 0)
+        weir__server_look(server);
+    weir_server_release(server);
+}
+
+/*
+ * A process that was killed may have taken the wake-up of a connection. A ring of it takes more of
+ * them until the kernel has freed it, which it does later.
+ */
+static void look_after_exit(struct restart *restart)
+{
+    const int64_t delays_ns[] = {0, weir_ms(10), weir_ms(100), weir_seconds(1)};
+
+    for (size_t i = 0; i < sizeof(delays_ns) / sizeof(delays_ns[0]); i++)
+        if (weir_schedule(restart->loop, delays_ns[i], on_look, weir_server_retain(restart->server),
+                          NULL) < 0)
+            weir_server_release(restart->server);
+}
+
 static void on_exited(weir_child *child, const weir_child_exit *exit, void *user_data)
 {
     struct restart *restart = user_data;
@@ -309,6 +330,7 @@ static void on_exited(weir_child *child, const weir_child_exit *exit, void *user
             (void)weir_child_signal(child, SIGTERM);
         complete(restart, WEIR_ECANCELED, STOPPED);
     } else if (!restart->is_over) {
+        look_after_exit(restart);
         explain(restart, exit, detail, sizeof(detail));
         complete(restart, restart->give_up_err < 0 ? restart->give_up_err : -ECHILD, detail);
     }

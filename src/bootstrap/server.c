@@ -291,21 +291,30 @@ static void on_look(void *arg, int status)
     weir_channel_release(channel);
 }
 
+static void look(const weir__listening *listening)
+{
+    weir_executor *loop = weir_channel_executor(listening->channel);
+
+    if (loop != NULL && weir_execute(loop, on_look, weir_channel_retain(listening->channel)) < 0)
+        weir_channel_release(listening->channel);
+}
+
 /* On the loop of a listener that has stopped: the others of its socket look. */
 static void on_left(void *arg)
 {
     const weir__listening *self = arg;
-    weir_server *server = self->server;
+    const weir_server *server = self->server;
 
-    for (size_t i = 0; i < server->count; i++) {
-        const weir__listening *other = &server->listeners[i];
-        weir_executor *loop = weir_channel_executor(other->channel);
+    for (size_t i = 0; i < server->count; i++)
+        if (&server->listeners[i] != self && server->listeners[i].shares == self->shares)
+            look(&server->listeners[i]);
+}
 
-        if (other == self || other->shares != self->shares || loop == NULL)
-            continue;
-        if (weir_execute(loop, on_look, weir_channel_retain(other->channel)) < 0)
-            weir_channel_release(other->channel);
-    }
+void weir__server_look(const weir_server *server)
+{
+    for (size_t i = 0; i < server->own_count; i++)
+        if (server->listeners[i].shares != NULL)
+            look(&server->listeners[i]);
 }
 
 static int add_one_sharing(weir_server *server, const weir_server_options *options,

@@ -83,6 +83,9 @@ static inline bool weir__server_has(weir_server *server, uint32_t mark)
 /* Any thread: aborts the remaining connections of a server that is being stopped, or will be. */
 void weir__server_abort(weir_server *server);
 
+/* Any thread: a listener of each shared socket looks for connections that have woken no loop. */
+void weir__server_look(const weir_server *server);
+
 /* True if the calling thread owns the server's loop and has to run it. */
 bool weir__server_runs_loop(const weir_server *server);
 

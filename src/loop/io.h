@@ -204,8 +204,8 @@ struct weir__io_handle {
     bool exact_window : 1; /* no read may exceed the window; otherwise up to WEIR__IO_SMALL */
     bool last_send : 1;    /* the current send is the last: the end of the stream follows at once */
     bool edge : 1;         /* of the backend's type, but for listeners: an event is reported once */
-    uint8_t batch : 7;     /* private to the backend: size of the next batch of datagrams, or the
-                              connections that are expected in a turn */
+    uint8_t batch : 6;     /* private to the backend; datagrams: size of the next batch */
+    bool expects_one : 1;  /* private to the backend: the last turn found one connection */
     bool exclusive : 1;    /* a listening socket that several loops accept from: a connection wakes
                               one that waits; set by the owner before it attaches the handle */
     uint8_t reads; /* maximum of accepts, receives or datagrams per turn; the owner may set it */

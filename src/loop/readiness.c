@@ -33,9 +33,6 @@
 /* Minimum number of blocks for datagrams: an unused block shows that the socket is empty. */
 #define BATCH_MIN 2
 
-#define ACCEPTS_MAX 64   /* at most in a turn, if the owner allows so many */
-#define EXPECTED_TIMES 3 /* turns with an expected number of connections, before more are tried */
-
 #define SPARE_SIZE_MAX 4096 /* larger unused blocks are freed */
 
 unsigned weir__readiness_wanted(const weir__io_handle *handle)
@@ -539,33 +536,27 @@ bool weir__readiness_is_connection_error(int err)
 }
 
 /*
- * A call that finds no connection costs as much as half a call that finds one. A level-triggered
- * handle is reported again if connections are left: so a turn ends after as many as there were
- * last, without a further call. After a number that was right a few times, more are tried.
+ * A call that finds no connection costs half of one that does. After a turn with only one, the next
+ * turn ends after one: if more are there the handle is reported again, as it is level-triggered,
+ * and in that turn all are accepted. So connections that come one at a time cost one call each.
  */
-static void expect_connections(weir__io_handle *handle, unsigned count)
+static bool expects_one(weir__io_handle *handle, const struct reading *reading)
 {
-    handle->batch = (uint8_t)(count < ACCEPTS_MAX ? count : ACCEPTS_MAX);
-    handle->small_reads = EXPECTED_TIMES;
-}
+    uint8_t turn = (uint8_t)atomic_load_explicit(&handle->io->stats.waits, memory_order_relaxed);
 
-static bool are_as_expected(weir__io_handle *handle, const struct reading *reading)
-{
-    if (handle->edge || reading->count < handle->batch)
-        return false;
-    if (handle->small_reads > 0)
-        handle->small_reads--;
-    else if (handle->batch <= ACCEPTS_MAX / 2)
-        handle->batch = (uint8_t)(handle->batch * 2);
-    return true;
+    if (reading->count == 1) {
+        handle->expects_one &= (uint8_t)(turn - handle->small_reads) > 1;
+        handle->small_reads = turn;
+    }
+    return handle->expects_one;
 }
 
 static bool accept_failed(weir__io_handle *handle, struct reading *reading, int err)
 {
-    if (err == -EAGAIN && reading->count > 1) /* a first one was accepted by another loop */
-        expect_connections(handle, reading->count - 1);
-    if (err == -EAGAIN)
+    if (err == -EAGAIN) {
+        handle->expects_one = reading->count <= 2;
         return drained(handle, reading);
+    }
     if (weir__readiness_is_connection_error(err))
         return true;
     handle->wants &= (uint8_t)~WEIR__IO_ACCEPT;
@@ -588,7 +579,7 @@ static bool accept_one(weir__io_handle *handle, struct reading *reading)
     if (descriptor < 0)
         return accept_failed(handle, reading, -errno);
     reading->delivered = true;
-    reading->is_over = are_as_expected(handle, reading);
+    reading->is_over = expects_one(handle, reading);
     handle->owner->accepted(handle, descriptor, peer, length);
     return true;
 }
@@ -598,8 +589,6 @@ void weir__readiness_accept_start(weir__io_handle *handle)
     if (!weir__io_is_attached(handle))
         return;
     handle->edge = false; /* also a ring checks the state first */
-    if (handle->batch == 0)
-        handle->batch = 1;
     start_reading(handle, WEIR__IO_ACCEPT);
 }
 

@@ -73,8 +73,8 @@ static int init(weir_channel *channel, void *user_data)
 
 static int start(weir_group *loops, weir_server **ret_server)
 {
-    return weir_server_start(WEIR_SERVER_OPTIONS(.boss = loops, .workers = loops,
-                                                 .address = "127.0.0.1:0", .init_child = init,
+    return weir_server_start(WEIR_SERVER_OPTIONS(.workers = loops, .address = "127.0.0.1:0",
+                                                 .init_child = init,
                                                  .offload_when_blocking = blocking),
                              ret_server);
 }
@@ -147,10 +147,11 @@ TEST(blocking_handlers, do_not_block_on_a_group_of_their_own)
     blocking = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1, .name = "blocking"));
     weir_watchdog_read_stats(&before);
     assert_int_equal(weir_watchdog_start(NULL), 0);
-    assert_int_equal(weir_server_start(WEIR_SERVER_OPTIONS(.boss = loops, .address = "127.0.0.1:0",
-                                                           .init_child = init_aside),
-                                       &server),
-                     0);
+    assert_int_equal(
+        weir_server_start(WEIR_SERVER_OPTIONS(.workers = loops, .address = "127.0.0.1:0",
+                                              .init_child = init_aside),
+                          &server),
+        0);
     peer = raw_client_connect(server);
     raw_client_send(peer, "price?");
     raw_client_receive(peer, "42\n");

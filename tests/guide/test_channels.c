@@ -54,7 +54,7 @@ static weir_server *listen_with_options(weir_group *group, struct echo_service *
     const weir_channel_options *child =
         WEIR_CHANNEL_OPTIONS(.close_timeout_ns = weir_seconds(1), .high_mark = 1 << 20,
                              .keep_alive = true, .socket_options = more, .socket_option_count = 1);
-    int err = weir_server_start(WEIR_SERVER_OPTIONS(.boss = group, .address = "127.0.0.1:0",
+    int err = weir_server_start(WEIR_SERVER_OPTIONS(.workers = group, .address = "127.0.0.1:0",
                                                     .init_child = echo_service_init,
                                                     .user_data = service, .child_options = child),
                                 &server);

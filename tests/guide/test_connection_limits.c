@@ -98,7 +98,7 @@ static weir_server *serve(struct front *front, weir_group *group)
     weir_server *server = NULL;
 
     assert_int_equal(
-        weir_server_start(WEIR_SERVER_OPTIONS(.boss = group, .address = "127.0.0.1:0",
+        weir_server_start(WEIR_SERVER_OPTIONS(.workers = group, .address = "127.0.0.1:0",
                                               .init_server = init_server, .init_child = init_told,
                                               .user_data = front),
                           &server),

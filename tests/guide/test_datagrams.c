@@ -38,7 +38,7 @@ static weir_server *start(weir_group *loops)
 {
     weir_server *server = NULL;
     /* doc:begin server */
-    int err = weir_server_start(WEIR_SERVER_OPTIONS(.kind = WEIR_KIND_DATAGRAM, .boss = loops,
+    int err = weir_server_start(WEIR_SERVER_OPTIONS(.kind = WEIR_KIND_DATAGRAM, .workers = loops,
                                                     .address = ADDRESS, .acceptors = 2,
                                                     .init_server = init_server),
                                 &server);

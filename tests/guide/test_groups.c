@@ -91,7 +91,7 @@ static weir_server *open_room(weir_group *loops)
     joined = (struct call_counter){0};
     assert_int_equal(weir_channel_group_create(NULL, &room), 0);
     assert_int_equal(
-        weir_server_start(WEIR_SERVER_OPTIONS(.boss = loops, .address = "127.0.0.1:0",
+        weir_server_start(WEIR_SERVER_OPTIONS(.workers = loops, .address = "127.0.0.1:0",
                                               .init_child = init_child, .child_options = impatient),
                           &server),
         0);

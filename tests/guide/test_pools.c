@@ -50,7 +50,7 @@ TEST(pools, give_a_connection_again)
 {
     weir_group *loops = make_loops(1);
     struct echo_service service = {0};
-    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.boss = loops));
+    weir_server *server = echo_service_start(&service, WEIR_SERVER_OPTIONS(.workers = loops));
     weir_client_pool *pool = NULL;
     char text[WEIR_ADDRESS_TEXT_SIZE];
     weir_address address;

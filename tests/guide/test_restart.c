@@ -22,13 +22,13 @@ static int init_child(weir_channel *channel, void *user_data)
 
 #define ADDRESS "127.0.0.1:0"
 
-static weir_server *start(weir_group *boss, weir_group *workers, char **argv)
+static weir_server *start(weir_group *workers, char **argv)
 {
     weir_server *server = NULL;
     /* doc:begin options */
-    int err = weir_server_start(WEIR_SERVER_OPTIONS(.boss = boss, .workers = workers,
-                                                    .address = ADDRESS, .init_child = init_child,
-                                                    .inherit = true, .restart_argv = argv),
+    int err = weir_server_start(WEIR_SERVER_OPTIONS(.workers = workers, .address = ADDRESS,
+                                                    .init_child = init_child, .inherit = true,
+                                                    .restart_argv = argv),
                                 &server);
     /* doc:end */
 
@@ -36,11 +36,10 @@ static weir_server *start(weir_group *boss, weir_group *workers, char **argv)
     return server;
 }
 
-static void end(weir_server *server, weir_group *boss, weir_group *workers)
+static void end(weir_server *server, weir_group *workers)
 {
     echo_service_stop(server);
     weir_group_release(workers);
-    weir_group_release(boss);
     service = (struct echo_service){0};
 }
 
@@ -67,22 +66,22 @@ TEST(restart, that_fails_does_no_harm)
 {
     char program[] = "false";
     char *argv[] = {program, NULL};
-    weir_group *boss = make_loops(1), *workers = make_loops(1);
-    weir_server *server = start(boss, workers, argv);
+    weir_group *workers = make_loops(2);
+    weir_server *server = start(workers, argv);
     int peer;
 
     assert_int_equal(replace(server), -ECHILD);
     peer = raw_client_connect(server);
     raw_client_echo(peer, "still here");
     raw_client_close(peer);
-    end(server, boss, workers);
+    end(server, workers);
 }
 
-static weir_server *start_on(weir_group *boss, int descriptor)
+static weir_server *start_on(weir_group *workers, int descriptor)
 {
     weir_server *server = NULL;
     /* doc:begin adopt */
-    int err = weir_server_start(WEIR_SERVER_OPTIONS(.boss = boss, .adopt = &descriptor,
+    int err = weir_server_start(WEIR_SERVER_OPTIONS(.workers = workers, .adopt = &descriptor,
                                                     .adopt_count = 1, .init_child = init_child),
                                 &server); /* takes the descriptor */
     /* doc:end */
@@ -93,7 +92,7 @@ static weir_server *start_on(weir_group *boss, int descriptor)
 
 TEST(restart, a_server_listens_on_a_socket_that_exists)
 {
-    weir_group *boss = make_loops(1);
+    weir_group *workers = make_loops(1);
     int descriptor = socket(AF_INET, SOCK_STREAM, 0), peer;
     weir_server *server;
     weir_address here;
@@ -101,11 +100,11 @@ TEST(restart, a_server_listens_on_a_socket_that_exists)
     assert_int_equal(weir_address_parse("127.0.0.1:0", &here), 0);
     assert_int_equal(bind(descriptor, weir_address_sockaddr(&here), here.length), 0);
     assert_int_equal(listen(descriptor, 10), 0);
-    server = start_on(boss, descriptor);
+    server = start_on(workers, descriptor);
     peer = raw_client_connect(server);
     raw_client_echo(peer, "hello");
     raw_client_close(peer);
-    end(server, boss, NULL);
+    end(server, workers);
 }
 
 /* doc:begin watchdog */

@@ -69,16 +69,16 @@ static int init_child(weir_channel *channel, void *user_data)
     return weir_pipeline_add_last(weir_channel_pipeline(channel), &worker, NULL);
 }
 
-static weir_server *start(weir_group *boss, weir_group *workers)
+static weir_server *start(weir_group *workers)
 {
     weir_server *server = NULL;
     /* doc:begin impatient */
     const weir_channel_options *impatient = WEIR_CHANNEL_OPTIONS(.close_timeout_ns = weir_ms(200));
     /* doc:end */
-    int err = weir_server_start(
-        WEIR_SERVER_OPTIONS(.boss = boss, .workers = workers, .address = "127.0.0.1:0",
-                            .init_child = init_child, .child_options = impatient),
-        &server);
+    int err =
+        weir_server_start(WEIR_SERVER_OPTIONS(.workers = workers, .address = "127.0.0.1:0",
+                                              .init_child = init_child, .child_options = impatient),
+                          &server);
 
     assert_int_equal(err, 0);
     return server;
@@ -86,8 +86,8 @@ static weir_server *start(weir_group *boss, weir_group *workers)
 
 TEST(shutdown, waits_for_the_answer_that_is_being_made)
 {
-    weir_group *boss = make_loops(1), *workers = make_loops(1);
-    weir_server *server = start(boss, workers);
+    weir_group *workers = make_loops(2);
+    weir_server *server = start(workers);
     int peer = raw_client_connect(server);
     int err;
 
@@ -99,7 +99,6 @@ TEST(shutdown, waits_for_the_answer_that_is_being_made)
         fprintf(stderr, "a thread did not come back; the log says which\n");
     weir_server_release(server);
     weir_group_release(workers);
-    weir_group_release(boss);
     /* doc:end */
     assert_int_equal(err, 0);
     raw_client_receive(peer, "done\n");
@@ -146,7 +145,7 @@ static void send_signal(void *arg, int status)
 TEST(shutdown, comes_by_a_signal_of_your_own_choice)
 {
     weir_group *loops = make_loops(1);
-    weir_server *server = start(loops, NULL);
+    weir_server *server = start(loops);
     sigset_t usr1;
 
     sigemptyset(&usr1);

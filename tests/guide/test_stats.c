@@ -127,7 +127,8 @@ TEST(stats, log_messages)
     assert_non_null(to);
     weir_log_set(write_log, to);
     err = weir_server_start(
-        WEIR_SERVER_OPTIONS(.boss = loops, .address = "9.9.9", .init_child = init_child), &server);
+        WEIR_SERVER_OPTIONS(.workers = loops, .address = "9.9.9", .init_child = init_child),
+        &server);
     weir_log_set(NULL, NULL);
     assert_int_equal(err, -EINVAL);
     assert_int_equal(fclose(to), 0);

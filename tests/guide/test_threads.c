@@ -103,7 +103,7 @@ static weir_server *start(weir_group *loops, weir_init_fn *init_child)
     weir_server *server = NULL;
 
     assert_int_equal(
-        weir_server_start(WEIR_SERVER_OPTIONS(.boss = loops, .address = "127.0.0.1:0",
+        weir_server_start(WEIR_SERVER_OPTIONS(.workers = loops, .address = "127.0.0.1:0",
                                               .init_child = init_child, .user_data = blocking),
                           &server),
         0);

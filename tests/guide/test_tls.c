@@ -56,7 +56,7 @@ static weir_server *serve(weir_group *group, weir_init_fn *init, void *user_data
     weir_server *server = NULL;
 
     assert_int_equal(
-        weir_server_start(WEIR_SERVER_OPTIONS(.boss = group, .address = "127.0.0.1:0",
+        weir_server_start(WEIR_SERVER_OPTIONS(.workers = group, .address = "127.0.0.1:0",
                                               .init_child = init, .user_data = user_data),
                           &server),
         0);

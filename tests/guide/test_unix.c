@@ -16,7 +16,7 @@ static weir_server *start(weir_group *loops, const char *address, weir_init_fn *
     weir_server *server = NULL;
     /* doc:begin server */
     int err = weir_server_start(
-        WEIR_SERVER_OPTIONS(.boss = loops, .address = address, /* "unix:/run/shop.sock" */
+        WEIR_SERVER_OPTIONS(.workers = loops, .address = address, /* "unix:/run/shop.sock" */
                             .init_child = init_child,
                             .options = WEIR_CHANNEL_OPTIONS(.unix_mode = 0600)),
         &server);
@@ -185,7 +185,7 @@ TEST(unix, keeps_packets_apart)
 
     snprintf(address, sizeof(address), "unix:@weir-guide-%d", getpid());
     /* doc:begin seqpacket */
-    err = weir_server_start(WEIR_SERVER_OPTIONS(.kind = WEIR_KIND_SEQPACKET, .boss = loops,
+    err = weir_server_start(WEIR_SERVER_OPTIONS(.kind = WEIR_KIND_SEQPACKET, .workers = loops,
                                                 .address = address, /* "unix:@shop": no file */
                                                 .init_child = init_hearer),
                             &server);

@@ -323,7 +323,7 @@ static int serve_proxy(void)
     weir_group *boss = NULL, *workers = NULL;
     int err = forwarder != NULL ? 0 : -ENOMEM;
 
-    if (err == 0)
+    if (err == 0 && sim_has_boss())
         err = weir_group_create(WEIR_GROUP_OPTIONS(.name = "boss", .threads = 1), &boss);
     if (err == 0)
         err = weir_group_create(WEIR_GROUP_OPTIONS(.name = "proxy", .threads = 2), &workers);

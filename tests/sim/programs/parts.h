@@ -6,9 +6,11 @@
 #include <weir/sim.h>
 #include <weir/weir.h>
 
+/* In half of the worlds servers have a boss; in the others every worker accepts. */
+bool sim_has_boss(void);
+
 /*
- * Serves until SIGTERM, then drains: the main function of most server processes. `threads` workers
- * and one boss.
+ * Serves until SIGTERM, then drains: the main function of most server processes. `threads` workers.
  */
 int sim_serve(const char *address, int threads,
               int (*init_child)(weir_channel *channel, void *user_data), void *user_data);
