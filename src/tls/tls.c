@@ -39,6 +39,16 @@
  *                   passed on.
  *      CLOSED       Bytes are discarded, writes fail, a close is passed on.
  *
+ * Beside the stage, and each with a field of its own:
+ *
+ *      awaits  NOTHING <-> OFFLOAD, SNI             by a step of the handshake; when it is done
+ *      clear   NONE; or FIRST -> PASSED             with start_tls; by the first write
+ *      input   OPEN -> HELD -> HELD_DRAINED         by events while the handshake waits; as they
+ *              either -> OPEN, OWES_DRAINED -> OPEN are passed on
+ *              any -> REPORTED                      by the peer's close_notify, or removal
+ *      peer    OPEN -> CLOSED -> REPORTED           by close_notify; when it is passed on
+ *              OPEN -> CUT_OFF                      at the end of the stream without one
+ *
  * Invariants:
  *   - The result of the handshake is reported exactly once: weir__tls_report_handshake.
  *   - Nothing runs between sealing a record and its weir_write: records are written in the order in
@@ -201,7 +211,7 @@ static void handle_last_result(weir_ctx *ctx, int result)
     if (result == WEIR__OPENSSL_CLOSED && tls->session->is_blocked)
         weir__tls_fail_and_close(ctx, WEIR_ETLS, "the peer closed TLS in the middle of a message");
     else if (result == WEIR__OPENSSL_CLOSED)
-        tls->has_peer_closed = true; /* reported after what came before it */
+        tls->peer = WEIR__TLS_PEER_CLOSED; /* reported after what came before it */
     else if (result < 0)
         weir__tls_fail_and_close(ctx, result, reason_of(tls, result));
 }
@@ -254,7 +264,7 @@ static int decode(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
 {
     weir__tls *tls = weir__tls_of(ctx);
 
-    if (tls->stage == WEIR__TLS_CLOSED || tls->has_peer_closed)
+    if (tls->stage == WEIR__TLS_CLOSED || weir__tls_has_peer_closed(tls))
         return discard(in);
     if (tls->consumed > 0) {
         (void)weir_buf_skip(in, tls->consumed);
@@ -293,8 +303,13 @@ static void finish_reading(weir_ctx *ctx, weir__tls *tls)
         weir__tls_continue_closing(ctx);
     }
     weir__tls_flush(ctx, tls);
-    if (tls->has_peer_closed)
+    if (tls->peer == WEIR__TLS_PEER_CLOSED)
         report_peer_closed(ctx);
+}
+
+static bool is_input_held(const weir__tls *tls)
+{
+    return tls->input == WEIR__TLS_INPUT_HELD || tls->input == WEIR__TLS_INPUT_HELD_DRAINED;
 }
 
 /* Decrypts buffered records. If the request comes from within that, the outer call finishes. */
@@ -325,7 +340,7 @@ void weir__tls_resume(weir_ctx *ctx)
 
     weir_decoder_resume(ctx);
     finish_reading(ctx, tls);
-    if (tls->has_input_closed)
+    if (is_input_held(tls))
         on_input_closed(ctx);
 }
 
@@ -336,9 +351,8 @@ static void on_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
     weir__tls *tls = weir__tls_of(ctx);
     int err = 0;
 
-    if (tls->is_start_tls) {
-        tls->is_start_tls = false;
-        tls->has_passed_first = true;
+    if (tls->clear == WEIR__TLS_CLEAR_FIRST) {
+        tls->clear = WEIR__TLS_CLEAR_PASSED;
         weir_write(ctx, msg, done);
         return;
     }
@@ -367,7 +381,7 @@ static void on_flush(weir_ctx *ctx)
     if (!tls->is_sealing)
         weir__tls_flush(ctx, tls);
     weir__tls_request_more(ctx, tls);
-    if (tls->stage == WEIR__TLS_WAITING && tls->has_passed_first)
+    if (tls->stage == WEIR__TLS_WAITING && tls->clear == WEIR__TLS_CLEAR_PASSED)
         weir__tls_start_handshake(ctx);
 }
 
@@ -377,7 +391,7 @@ void weir__tls_start_if_active(weir_ctx *ctx)
 {
     const weir__tls *tls = weir__tls_of(ctx);
 
-    if (tls->stage == WEIR__TLS_WAITING && !tls->is_start_tls && !tls->has_passed_first &&
+    if (tls->stage == WEIR__TLS_WAITING && tls->clear == WEIR__TLS_CLEAR_NONE &&
         weir_channel_is_active(weir_ctx_channel(ctx)))
         weir__tls_start_handshake(ctx);
 }
@@ -411,8 +425,7 @@ static void on_inactive(weir_ctx *ctx)
 {
     weir__tls *tls = weir__tls_of(ctx);
 
-    if (tls->has_peer_closed)
-        weir__tls_peer_closed(ctx);
+    weir__tls_peer_closed(ctx);
     if (weir_channel_has_peer_ended(weir_ctx_channel(ctx)))
         weir__tls_input_closed(ctx);
     weir__tls_set_closed(tls);
@@ -422,16 +435,23 @@ static void on_inactive(weir_ctx *ctx)
     weir_decoder_inactive(ctx);
 }
 
+static bool owes_drained_event(const weir__tls *tls)
+{
+    return tls->input == WEIR__TLS_INPUT_HELD_DRAINED ||
+           tls->input == WEIR__TLS_INPUT_OWES_DRAINED;
+}
+
 static void on_removed(weir_ctx *ctx)
 {
     const char *detail = weir_channel_is_open(weir_ctx_channel(ctx))
                              ? "the TLS handler was removed"
                              : "the channel was closed during the handshake";
     weir__tls *tls = weir__tls_of(ctx);
-    bool owes_event = tls->has_input_closed && tls->stage != WEIR__TLS_CLOSED;
-    bool owes_drained = tls->has_input_drained && tls->stage != WEIR__TLS_CLOSED;
+    bool owes_closed = is_input_held(tls) && tls->stage != WEIR__TLS_CLOSED;
+    bool owes_drained = owes_drained_event(tls) && tls->stage != WEIR__TLS_CLOSED;
 
-    tls->has_input_drained = false;
+    if (owes_drained)
+        tls->input = WEIR__TLS_INPUT_REPORTED;
     tls->stage = WEIR__TLS_CLOSED; /* the timer was stopped */
     tls->awaits = WEIR__TLS_AWAITS_NOTHING;
     weir__tls_flush(ctx, tls);
@@ -440,7 +460,7 @@ static void on_removed(weir_ctx *ctx)
     weir__tls_report_handshake(ctx, WEIR_ECLOSED, detail);
     weir__tls_fail_writes(ctx, WEIR_ECLOSED, detail);
     weir_pending_writes_run_deferred(ctx, &tls->writes);
-    if (owes_event)
+    if (owes_closed)
         weir_fire_event(ctx, weir_msg_retain(weir_event_input_closed()));
     if (owes_drained)
         weir_fire_event(ctx, weir_msg_retain(weir_event_input_drained()));
@@ -462,19 +482,20 @@ static void on_input_closed(weir_ctx *ctx)
     weir__tls *tls = weir__tls_of(ctx);
 
     if (tls->stage == WEIR__TLS_HANDSHAKING && tls->awaits != WEIR__TLS_AWAITS_NOTHING) {
-        tls->has_input_closed = true;
+        if (tls->input == WEIR__TLS_INPUT_OPEN)
+            tls->input = WEIR__TLS_INPUT_HELD;
         return;
     }
-    tls->has_input_closed = false;
+    tls->input = tls->input == WEIR__TLS_INPUT_HELD_DRAINED ? WEIR__TLS_INPUT_OWES_DRAINED
+                                                            : WEIR__TLS_INPUT_OPEN;
     if (weir_channel_has_peer_ended(weir_ctx_channel(ctx)))
         weir__tls_input_closed(ctx);
-    if (!tls->is_input_closed)
+    if (tls->input != WEIR__TLS_INPUT_REPORTED)
         weir_decoder_event(ctx, weir_msg_retain(weir_event_input_closed()));
-    if (!tls->has_input_drained)
+    if (tls->input != WEIR__TLS_INPUT_OWES_DRAINED)
         return;
-    tls->has_input_drained = false;
-    if (!tls->is_input_closed)
-        weir_decoder_event(ctx, weir_msg_retain(weir_event_input_drained()));
+    tls->input = WEIR__TLS_INPUT_OPEN;
+    weir_decoder_event(ctx, weir_msg_retain(weir_event_input_drained()));
 }
 
 static bool is_end_of_input(const weir_msg *event)
@@ -491,11 +512,11 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
         weir__tls_sni_decided(ctx, request);
         return;
     }
-    if (tls->is_input_closed && is_end_of_input(event)) {
+    if (tls->input == WEIR__TLS_INPUT_REPORTED && is_end_of_input(event)) {
         weir_msg_release(event); /* already reported */
-    } else if (tls->has_input_closed && event == weir_event_input_drained()) {
+    } else if (is_input_held(tls) && event == weir_event_input_drained()) {
         weir_msg_release(event);
-        tls->has_input_drained = true;
+        tls->input = WEIR__TLS_INPUT_HELD_DRAINED;
     } else if (event != weir_event_input_closed()) {
         weir_decoder_event(ctx, event);
     } else {
@@ -576,7 +597,7 @@ static int init(void *state, const void *setup_)
     tls->handshake_timeout_ns = options->handshake_timeout_ns;
     tls->close_timeout_ns = options->close_timeout_ns;
     tls->peer_close_timeout_ns = options->peer_close_timeout_ns;
-    tls->is_start_tls = options->start_tls;
+    tls->clear = options->start_tls ? WEIR__TLS_CLEAR_FIRST : WEIR__TLS_CLEAR_NONE;
     return 0;
 }
 

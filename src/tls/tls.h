@@ -44,6 +44,30 @@ enum weir__tls_awaited {
     WEIR__TLS_AWAITS_SNI,     /* on_sni has not decided yet */
 };
 
+/* The message that start_tls sends in clear. */
+enum weir__tls_clear {
+    WEIR__TLS_CLEAR_NONE,
+    WEIR__TLS_CLEAR_FIRST,  /* the first one, which is still to come */
+    WEIR__TLS_CLEAR_PASSED, /* it was passed on */
+};
+
+/* What handlers behind know of the end of the input. */
+enum weir__tls_input {
+    WEIR__TLS_INPUT_OPEN,
+    WEIR__TLS_INPUT_HELD,         /* it was closed while the handshake waited; */
+    WEIR__TLS_INPUT_HELD_DRAINED, /* and drained */
+    WEIR__TLS_INPUT_OWES_DRAINED, /* they are about to know the first of the two */
+    WEIR__TLS_INPUT_REPORTED,     /* both, because of close_notify */
+};
+
+/* The peer's side. */
+enum weir__tls_peer {
+    WEIR__TLS_PEER_OPEN,
+    WEIR__TLS_PEER_CLOSED,   /* by close_notify */
+    WEIR__TLS_PEER_REPORTED, /* handlers behind know that; or */
+    WEIR__TLS_PEER_CUT_OFF,  /* that it was missing */
+};
+
 typedef struct weir__tls_last_write weir__tls_last_write;
 
 typedef struct weir__tls {
@@ -66,24 +90,25 @@ typedef struct weir__tls {
     int last_error;     /* of the connection, or 0 */
     uint8_t stage;
     uint8_t awaits;
-    bool is_start_tls;      /* and nothing has been written yet, */
-    bool has_passed_first;  /* or the first message has, which is sent in clear */
-    bool has_hello;         /* server: the session has got the first bytes */
-    bool is_reported;       /* the result of the handshake */
-    bool is_in_sni_fn;      /* on_sni is on the stack */
-    bool is_sealing;        /* weir__tls_seal is on the stack */
-    bool needs_flush;       /* there are records that have not been flushed */
-    bool has_input_closed;  /* while the handshake waited: not passed on yet, */
-    bool has_input_drained; /* nor is this, which follows it */
-    bool has_peer_closed;   /* by close_notify; */
-    bool is_close_reported; /* handlers behind know that, or that it was missing */
-    bool is_input_paused;   /* while a job has the session */
-    bool is_input_closed;   /* handlers behind know it, because of close_notify */
+    uint8_t clear;
+    uint8_t input;
+    uint8_t peer;
+    bool has_hello;       /* server: the session has got the first bytes */
+    bool is_reported;     /* the result of the handshake */
+    bool is_in_sni_fn;    /* on_sni is on the stack */
+    bool is_sealing;      /* weir__tls_seal is on the stack */
+    bool needs_flush;     /* there are records that have not been flushed */
+    bool is_input_paused; /* while a job has the session */
 } weir__tls;
 
 static inline weir__tls *weir__tls_of(weir_ctx *ctx)
 {
     return weir_ctx_state(ctx);
+}
+
+static inline bool weir__tls_has_peer_closed(const weir__tls *tls)
+{
+    return tls->peer == WEIR__TLS_PEER_CLOSED || tls->peer == WEIR__TLS_PEER_REPORTED;
 }
 
 /* True if a close or a half closure is deferred. */
@@ -171,7 +196,7 @@ void weir__tls_shutdown_output(weir_ctx *ctx, weir_promise *done);
 /* Continues a pending close or half closure as far as possible. */
 void weir__tls_continue_closing(weir_ctx *ctx);
 
-/* Reports the peer's close_notify to the handlers behind, unless it was, and acts on it. */
+/* Reports the peer's close_notify to the handlers behind, if there is one, and acts on it; once. */
 void weir__tls_peer_closed(weir_ctx *ctx);
 
 /* The peer's stream has ended: an error if there was no close_notify. */

@@ -160,7 +160,7 @@ static weir_promise *watch_last_write(weir_ctx *ctx)
 
 static bool waits_for_peer(const weir__tls *tls)
 {
-    return tls->peer_close_timeout_ns > 0 && !tls->has_peer_closed;
+    return tls->peer_close_timeout_ns > 0 && !weir__tls_has_peer_closed(tls);
 }
 
 /* One flush for it and everything sealed before. */
@@ -283,7 +283,8 @@ static bool passes_half_closure(weir_ctx *ctx)
     const weir__tls *tls = weir__tls_of(ctx);
 
     if (tls->stage == WEIR__TLS_WAITING)
-        return !tls->has_passed_first || !weir_channel_is_active(weir_ctx_channel(ctx));
+        return tls->clear != WEIR__TLS_CLEAR_PASSED ||
+               !weir_channel_is_active(weir_ctx_channel(ctx));
     return tls->stage > WEIR__TLS_OPEN && !tls->writes.close_deferred;
 }
 
@@ -332,7 +333,7 @@ static void fire_input_closed(weir_ctx *ctx)
 {
     weir__tls *tls = weir__tls_of(ctx);
 
-    tls->is_input_closed = true;
+    tls->input = WEIR__TLS_INPUT_REPORTED;
     weir_fire_event(ctx, weir_msg_retain(weir_event_input_closed()));
     weir_fire_event(ctx, weir_msg_retain(weir_event_input_drained()));
 }
@@ -341,9 +342,9 @@ void weir__tls_peer_closed(weir_ctx *ctx)
 {
     weir__tls *tls = weir__tls_of(ctx);
 
-    if (tls->is_close_reported)
+    if (tls->peer != WEIR__TLS_PEER_CLOSED)
         return;
-    tls->is_close_reported = true;
+    tls->peer = WEIR__TLS_PEER_REPORTED;
     weir_channel_skip_linger(weir_ctx_channel(ctx));
     weir_fire_event(ctx, weir_msg_retain(weir_event_tls_closed()));
     if (tls->stage == WEIR__TLS_CLOSING)
@@ -358,13 +359,12 @@ void weir__tls_input_closed(weir_ctx *ctx)
 {
     weir__tls *tls = weir__tls_of(ctx);
 
-    if (tls->has_peer_closed)
-        weir__tls_peer_closed(ctx);
+    weir__tls_peer_closed(ctx);
     if (tls->stage == WEIR__TLS_HANDSHAKING)
         weir__tls_fail_and_close(ctx, WEIR_ECUTOFF,
                                  "the peer closed the connection during the handshake");
-    if (!is_open(tls) || tls->is_close_reported)
+    if (!is_open(tls) || tls->peer != WEIR__TLS_PEER_OPEN)
         return;
-    tls->is_close_reported = true;
+    tls->peer = WEIR__TLS_PEER_CUT_OFF;
     weir_fire_error(ctx, WEIR_ECUTOFF, NULL);
 }
