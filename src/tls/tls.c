@@ -437,8 +437,7 @@ static void on_inactive(weir_ctx *ctx)
 
 static bool owes_drained_event(const weir__tls *tls)
 {
-    return tls->input == WEIR__TLS_INPUT_HELD_DRAINED ||
-           tls->input == WEIR__TLS_INPUT_OWES_DRAINED;
+    return tls->input == WEIR__TLS_INPUT_HELD_DRAINED || tls->input == WEIR__TLS_INPUT_OWES_DRAINED;
 }
 
 static void on_removed(weir_ctx *ctx)
