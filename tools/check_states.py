@@ -50,7 +50,7 @@ def main():
                 seen[name] = count
                 if KNOWN.get(name) != count:
                     relative = path.relative_to(source.ROOT)
-                    problems.append(f"{relative}: struct {name} has {count} booleans, at most {MAX}")
+                    problems.append(f"{relative}: {name} has {count} booleans, not at most {MAX}")
     for name in KNOWN.keys() - seen.keys():
         problems.append(f"tools/check_states.py: {name} has no more than {MAX} booleans any more")
     return source.report(problems)

@@ -104,21 +104,15 @@ static void free_exchange(weir_http_exchange *exchange)
 }
 
 /* "exchange" in src/base/refcount.h */
-static bool is_last_release(weir_http_exchange *exchange)
-{
-    uint32_t count = atomic_load_explicit(&exchange->refs.count, memory_order_relaxed);
-
-    if (exchange->is_shared)
-        return weir__refs_release(&exchange->refs);
-    atomic_store_explicit(&exchange->refs.count, count - 1, memory_order_relaxed);
-    return count == 1;
-}
-
 WEIR__NO_STACK_PROTECTOR
 void weir__http_exchange_release_memory(weir_http_exchange *exchange)
 {
-    if (is_last_release(exchange))
+    uint32_t count = atomic_load_explicit(&exchange->refs.count, memory_order_relaxed);
+
+    if (exchange->is_shared ? weir__refs_release(&exchange->refs) : count == 1)
         free_exchange(exchange);
+    else if (!exchange->is_shared)
+        atomic_store_explicit(&exchange->refs.count, count - 1, memory_order_relaxed);
 }
 
 void weir__http_exchange_detach(weir_http_exchange *exchange)
