@@ -184,7 +184,10 @@ void weir_http_exchange_release(weir_http_exchange *exchange)
     if (exchange == NULL)
         return;
     assert_is_held(exchange);
-    if (!exchange->is_shared) { /* "exchange" in src/base/refcount.h */
+    if (!exchange->is_shared && /* "exchange" in src/base/refcount.h */
+        atomic_load_explicit(&exchange->refs.count, memory_order_relaxed) == 1) {
+        free_exchange(exchange); /* the usual case: it was answered */
+    } else if (!exchange->is_shared) {
         atomic_store_explicit(&exchange->users, 0, memory_order_relaxed);
         drop(exchange);
     } else if (atomic_fetch_sub_explicit(&exchange->users, 1, memory_order_acq_rel) == 1) {
