@@ -63,6 +63,7 @@ CHECKS = [
     Check("links", script("links")),
     Check("logs", script("logs")),
     Check("names", script("names")),
+    Check("states", script("states")),
     Check("words", script("words")),
     Check("benchmarks", "python3 bench/run.py --page --check && " + HARNESS_TESTS),
     Check("subjects", "tools/hooks/commit-msg --test"),

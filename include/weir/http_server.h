@@ -221,8 +221,8 @@ WEIR_API weir_http_headers *weir_http_exchange_headers(weir_http_exchange *excha
  * If the request has not been read to its end, its rest is discarded, up to 64 KiB; if there is
  * more, the connection is closed.
  * Thread: any.  Takes: body, json.  Fails: -EALREADY (a response has begun), WEIR_ECLOSED (the
- * connection is gone), -ENOMEM, WEIR_EFULL (the loop's queue), -EINVAL (status below 200 or above
- * 599). If it fails, the exchange is answered with 500 when it is released.
+ * connection is gone), -ENOMEM, -EINVAL (status below 200 or above 599). If it fails, the exchange
+ * is answered with 500 when it is released.
  */
 WEIR_API int weir_http_respond(weir_http_exchange *exchange, int status, weir_msg *body);
 WEIR_API int weir_http_respond_text(weir_http_exchange *exchange, int status, const char *text);
@@ -243,7 +243,7 @@ WEIR_API int weir_http_exchange_begin(weir_http_exchange *exchange, int status, 
  * Writes a piece of content, and flushes. `done`, which may be NULL, completes when it has been
  * sent. A response to HEAD ignores content.
  * Thread: any.  Takes: msg.  Keeps: done.  Fails: -EINVAL (no response has begun), -EALREADY (it
- * has ended), WEIR_ECLOSED, -ENOMEM, WEIR_EFULL; `done` then fails, too.
+ * has ended), WEIR_ECLOSED, -ENOMEM; `done` then fails, too.
  */
 WEIR_API int weir_http_exchange_write(weir_http_exchange *exchange, weir_msg *msg,
                                       weir_promise *done);
@@ -252,7 +252,7 @@ WEIR_API int weir_http_exchange_write(weir_http_exchange *exchange, weir_msg *ms
  * Ends a streamed response, with trailers or NULL. If its length was known and not reached, the
  * connection is reset, so that the client notices.
  * Thread: any.  Takes: end.  Fails: -EINVAL (no response has begun), -EALREADY, WEIR_ECLOSED,
- * -ENOMEM, WEIR_EFULL.
+ * -ENOMEM.
  */
 WEIR_API int weir_http_exchange_end(weir_http_exchange *exchange, weir_http_end *end);
 

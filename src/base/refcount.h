@@ -35,10 +35,9 @@
  *  context   weir__ctx_set_out stores the flag, and a context is not moved to another loop, if the
  *            count is 1: the pipeline's own reference, on behalf of which only callbacks of the
  *            handler retain, on this executor.
- *  exchange  weir__http_exchange_settle and weir_http_exchange_release store or free while
+ *  exchange  weir_http_exchange_release and weir__http_exchange_release_memory store while
  *            `is_shared` is false: until the handler retains it, on the loop, no other thread knows
- *            an exchange. Others are freed by the loop, which is the only one that may add a user
- *            when there is none.
+ *            an exchange.
  *  executor  weir__executor_is_unreferenced: counts of 2 are the group's and the caller's, its own
  *            thread. Others get members of a growing group from its leases, whose lock is held, or
  *            hold members_lock.

@@ -80,6 +80,54 @@ typedef struct weir__mailbox_type {
     bool insists;
 } weir__mailbox_type;
 
+/*
+ * Defines the type `name` of mailboxes that are the `member` of an `owner_type`, and `name`_owner,
+ * which returns their owner. `its_executor`, `retain_it` and `release_it` are expressions about
+ * `owner`; `run_it` is a function of the owner, the flags and the status.
+ */
+#define WEIR__MAILBOX_TYPE(name_, layer, owner_type, member, its_executor, retain_it, release_it,  \
+                           run_it)                                                                 \
+    WEIR__MAILBOX_TYPE_WITH(name_, layer, owner_type, member, its_executor, retain_it, release_it, \
+                            run_it, .insists = false)
+
+/* The same, with more members. */
+#define WEIR__MAILBOX_TYPE_WITH(name_, layer, owner_type, member, its_executor, retain_it, \
+                                release_it, run_it, ...)                                   \
+    static owner_type *name_##_owner(const weir__mailbox *box)                             \
+    {                                                                                      \
+        return WEIR_CONTAINER_OF((uintptr_t)box, owner_type, member);                      \
+    }                                                                                      \
+    static weir_executor *name_##_executor(const weir__mailbox *box)                       \
+    {                                                                                      \
+        const owner_type *owner = name_##_owner(box);                                      \
+                                                                                           \
+        return its_executor;                                                               \
+    }                                                                                      \
+    static void name_##_retain(weir__mailbox *box)                                         \
+    {                                                                                      \
+        owner_type *owner = name_##_owner(box);                                            \
+                                                                                           \
+        (void)retain_it;                                                                   \
+    }                                                                                      \
+    static void name_##_release(weir__mailbox *box)                                        \
+    {                                                                                      \
+        owner_type *owner = name_##_owner(box);                                            \
+                                                                                           \
+        release_it;                                                                        \
+    }                                                                                      \
+    static void name_##_run(weir__mailbox *box, uint32_t flags, int status)                \
+    {                                                                                      \
+        run_it(name_##_owner(box), flags, status);                                         \
+    }                                                                                      \
+    static const weir__mailbox_type name_ = {                                              \
+        .name = layer,                                                                     \
+        .executor = name_##_executor,                                                      \
+        .retain = name_##_retain,                                                          \
+        .release = name_##_release,                                                        \
+        .run = name_##_run,                                                                \
+        __VA_ARGS__,                                                                       \
+    }
+
 struct weir__mailbox {
     _Atomic uint64_t word; /* mailbox.c; 0: empty */
     const weir__mailbox_type *type;

@@ -300,30 +300,9 @@ static int begin(weir_http_events *events)
 
 /* ---- the mailbox ---- */
 
-static weir_http_events *events_of(const weir__mailbox *box)
-{
-    return WEIR_CONTAINER_OF((uintptr_t)box, weir_http_events, box);
-}
-
-static weir_executor *loop_of(const weir__mailbox *box)
-{
-    return events_of(box)->loop;
-}
-
-static void retain_owner(weir__mailbox *box)
-{
-    weir__refs_retain(&events_of(box)->refs);
-}
-
-static void release_owner(weir__mailbox *box)
-{
-    release_ref(events_of(box));
-}
-
 /* On the loop, or instead of it if it has ended. */
-static void run(weir__mailbox *box, uint32_t flags, int status)
+static void run(weir_http_events *events, uint32_t flags, int status)
 {
-    weir_http_events *events = events_of(box);
     int err = status < 0 ? WEIR_ECLOSED : 0;
 
     (void)flags;
@@ -337,13 +316,8 @@ static void run(weir__mailbox *box, uint32_t flags, int status)
         advance(events);
 }
 
-static const weir__mailbox_type mailbox_type = {
-    .name = "http",
-    .executor = loop_of,
-    .retain = retain_owner,
-    .release = release_owner,
-    .run = run,
-};
+WEIR__MAILBOX_TYPE(mailbox_type, "http", weir_http_events, box, owner->loop,
+                   weir__refs_retain(&owner->refs), release_ref(owner), run);
 
 /* ---- sending ---- */
 

@@ -106,21 +106,15 @@ static void free_exchange(weir_http_exchange *exchange)
 }
 
 /* "exchange" in src/base/refcount.h */
-static bool is_last_release(weir_http_exchange *exchange)
-{
-    uint32_t count = atomic_load_explicit(&exchange->refs.count, memory_order_relaxed);
-
-    if (exchange->is_shared)
-        return weir__refs_release(&exchange->refs);
-    atomic_store_explicit(&exchange->refs.count, count - 1, memory_order_relaxed);
-    return count == 1;
-}
-
 WEIR__NO_STACK_PROTECTOR
 void weir__http_exchange_release_memory(weir_http_exchange *exchange)
 {
-    if (is_last_release(exchange))
+    uint32_t count = atomic_load_explicit(&exchange->refs.count, memory_order_relaxed);
+
+    if (exchange->is_shared ? weir__refs_release(&exchange->refs) : count == 1)
         free_exchange(exchange);
+    else if (!exchange->is_shared)
+        atomic_store_explicit(&exchange->refs.count, count - 1, memory_order_relaxed);
 }
 
 void weir__http_exchange_detach(weir_http_exchange *exchange)
@@ -192,7 +186,10 @@ void weir_http_exchange_release(weir_http_exchange *exchange)
     if (exchange == NULL)
         return;
     assert_is_held(exchange);
-    if (!exchange->is_shared) { /* "exchange" in src/base/refcount.h */
+    if (!exchange->is_shared && /* "exchange" in src/base/refcount.h */
+        atomic_load_explicit(&exchange->refs.count, memory_order_relaxed) == 1) {
+        free_exchange(exchange); /* the usual case: it was answered */
+    } else if (!exchange->is_shared) {
         atomic_store_explicit(&exchange->users, 0, memory_order_relaxed);
         drop(exchange);
     } else if (atomic_fetch_sub_explicit(&exchange->users, 1, memory_order_acq_rel) == 1) {
@@ -202,8 +199,10 @@ void weir_http_exchange_release(weir_http_exchange *exchange)
 
 /* ---- calls from any thread to the loop ---- */
 
-static void run_on_loop(weir_http_exchange *exchange, uint32_t calls)
+/* If the loop has ended, the exchange is detached. */
+static void run_on_loop(weir_http_exchange *exchange, uint32_t calls, int status)
 {
+    (void)status;
     if (calls & WEIR__EXCHANGE_READ)
         weir__http_content_read(exchange);
     if (calls & WEIR__EXCHANGE_CHECK)
@@ -212,47 +211,17 @@ static void run_on_loop(weir_http_exchange *exchange, uint32_t calls)
         drop(exchange);
 }
 
+WEIR__MAILBOX_TYPE(loop_calls, "http", weir_http_exchange, to_loop, owner->loop,
+                   weir__refs_retain(&owner->refs), weir__http_exchange_release_memory(owner),
+                   run_on_loop);
+
 static void call_loop(weir_http_exchange *exchange, uint32_t call)
 {
     if (weir__http_exchange_is_direct(exchange))
-        run_on_loop(exchange, call);
+        run_on_loop(exchange, call, 0);
     else
         weir__mailbox_set(&exchange->to_loop, call);
 }
-
-static weir_http_exchange *of_loop(const weir__mailbox *box)
-{
-    return WEIR_CONTAINER_OF((uintptr_t)box, weir_http_exchange, to_loop);
-}
-
-static void on_calls(weir__mailbox *box, uint32_t calls, int status)
-{
-    (void)status; /* if the loop has ended, the exchange is detached */
-    run_on_loop(of_loop(box), calls);
-}
-
-static weir_executor *loop_of(const weir__mailbox *box)
-{
-    return of_loop(box)->loop;
-}
-
-static void retain_for_loop(weir__mailbox *box)
-{
-    weir__refs_retain(&of_loop(box)->refs);
-}
-
-static void release_for_loop(weir__mailbox *box)
-{
-    weir__http_exchange_release_memory(of_loop(box));
-}
-
-static const weir__mailbox_type loop_calls = {
-    .name = "http",
-    .executor = loop_of,
-    .retain = retain_for_loop,
-    .release = release_for_loop,
-    .run = on_calls,
-};
 
 /* ---- one-shot callbacks ---- */
 
@@ -345,16 +314,9 @@ static void deliver(weir_http_exchange *exchange, enum weir__exchange_event even
     }
 }
 
-static weir_http_exchange *of_handler(const weir__mailbox *box)
-{
-    return WEIR_CONTAINER_OF((uintptr_t)box, weir_http_exchange, to_handler);
-}
-
 /* Callbacks are called even if the executor has ended: they free what is theirs. */
-static void on_events(weir__mailbox *box, uint32_t events, int status)
+static void on_events(weir_http_exchange *exchange, uint32_t events, int status)
 {
-    weir_http_exchange *exchange = of_handler(box);
-
     (void)status;
     for (uint32_t event = 1; event <= events; event <<= 1) {
         if (!(events & event) || !become_user(exchange))
@@ -364,30 +326,10 @@ static void on_events(weir__mailbox *box, uint32_t events, int status)
     }
 }
 
-static weir_executor *handler_of(const weir__mailbox *box)
-{
-    const weir_http_exchange *exchange = of_handler(box);
-
-    return exchange->executor != NULL ? exchange->executor : exchange->loop;
-}
-
-static void retain_for_handler(weir__mailbox *box)
-{
-    weir__refs_retain(&of_handler(box)->refs);
-}
-
-static void release_for_handler(weir__mailbox *box)
-{
-    weir__http_exchange_release_memory(of_handler(box));
-}
-
-static const weir__mailbox_type handler_events = {
-    .name = "http",
-    .executor = handler_of,
-    .retain = retain_for_handler,
-    .release = release_for_handler,
-    .run = on_events,
-};
+WEIR__MAILBOX_TYPE(handler_events, "http", weir_http_exchange, to_handler,
+                   owner->executor != NULL ? owner->executor : owner->loop,
+                   weir__refs_retain(&owner->refs), weir__http_exchange_release_memory(owner),
+                   on_events);
 
 void weir__http_exchange_signal(weir_http_exchange *exchange, uint32_t events)
 {

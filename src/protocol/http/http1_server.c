@@ -144,7 +144,7 @@ static int write_answer(weir_ctx *ctx, weir__http1_server *server, int status, c
 void weir__http1_server_refuse(weir_ctx *ctx, weir__http1_server *server, int status,
                                const char *detail)
 {
-    bool can_answer = !server->writer.is_open && !server->has_responded;
+    bool can_answer = !server->writer.is_open && server->phase != WEIR__HTTP1_REST;
 
     if (server->reading != NULL && server->reading->request != NULL)
         server->method = server->reading->request->method;
@@ -166,7 +166,7 @@ void weir__http1_server_switch(weir_ctx *ctx, weir__http1_server *server)
 {
     weir__http1_writer_pass(ctx, &server->writer, NULL);
     weir__http_count(WEIR__HTTP_UPGRADES, 1);
-    server->has_switched = true;
+    server->next = WEIR__HTTP1_SWITCHED;
     (void)weir_timer_stop(&server->timer);
     (void)weir_decoder_finish(ctx);
     server->is_stuck = true;
@@ -199,20 +199,19 @@ static int refuse(weir_ctx *ctx, weir__http1_server *server, weir_buf *in, int r
 /* The request has ended: what is read next depends on its response. Returns as `decode`. */
 static int end_request(weir_ctx *ctx, weir__http1_server *server, weir_msg *end, weir_msg **ret_msg)
 {
-    if (!server->has_responded) {
+    if (server->phase != WEIR__HTTP1_REST) {
         server->phase = WEIR__HTTP1_RESPONSE;
         *ret_msg = end;
         return 1;
     }
-    server->has_responded = false;
     server->phase = WEIR__HTTP1_HEAD;
-    if (server->is_draining && !server->switches) { /* as after a response; the end comes first */
+    if (server->is_draining && server->next != WEIR__HTTP1_SWITCH) { /* the end comes first */
         weir_decoder_pass(ctx, end);
         if (!weir_ctx_is_removed(ctx))
             weir__http1_server_close(ctx, server);
         return 0;
     }
-    if (server->switches)
+    if (server->next == WEIR__HTTP1_SWITCH)
         weir__http1_server_switch(ctx, server);
     *ret_msg = end;
     return 1;
@@ -239,10 +238,9 @@ static void begin_exchange(weir_ctx *ctx, weir__http1_server *server, weir_http_
     request->codec = &codec;
     server->phase = WEIR__HTTP1_CONTENT;
     server->method = request->method;
-    server->is_http10 = request->head.version == WEIR_HTTP_1_0;
-    server->is_persistent = framing->is_persistent;
+    server->version = (uint8_t)request->head.version;
+    server->next = framing->is_persistent ? WEIR__HTTP1_ANOTHER : WEIR__HTTP1_CLOSE;
     server->awaits_continue = request->expects_continue;
-    server->closes = false;
     server->since = WEIR__HTTP1_SINCE_NOTHING;
     server->requests += server->requests < UINT32_MAX;
 }
@@ -301,7 +299,7 @@ static int pass_head(weir_ctx *ctx, weir__http1_server *server, weir_http_reques
     end_reading(server);
     begin_exchange(ctx, server, request, framing);
     weir_decoder_pass(ctx, weir_http_request_msg(request));
-    if (weir_ctx_is_removed(ctx) || server->phase != WEIR__HTTP1_CONTENT)
+    if (weir_ctx_is_removed(ctx) || !weir__http1_server_is_in_content(server))
         return 0;
     return end_request(ctx, server, weir_http_end_static(), ret_msg);
 }
@@ -353,7 +351,7 @@ WEIR__NO_STACK_PROTECTOR static int decode_content(weir_ctx *ctx, weir__http1_se
     }
     if (content != NULL) {
         weir_decoder_pass(ctx, weir_buf_msg(content));
-        if (weir_ctx_is_removed(ctx) || server->phase != WEIR__HTTP1_CONTENT)
+        if (weir_ctx_is_removed(ctx) || !weir__http1_server_is_in_content(server))
             return 0;
     }
     if (result < 0)
@@ -371,6 +369,7 @@ WEIR__NO_STACK_PROTECTOR static int decode(weir_ctx *ctx, weir_buf *in, weir_msg
     case WEIR__HTTP1_HEAD:
         return decode_head(ctx, server, in, ret_msg);
     case WEIR__HTTP1_CONTENT:
+    case WEIR__HTTP1_REST:
         return decode_content(ctx, server, in, ret_msg);
     case WEIR__HTTP1_RESPONSE:
         return stall(ctx, server);
@@ -386,10 +385,10 @@ static int decode_last(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
     weir__http1_server *server = server_of(ctx);
 
     (void)ret_msg;
-    if (server->phase == WEIR__HTTP1_DEAD || server->has_switched ||
+    if (server->phase == WEIR__HTTP1_DEAD || server->next == WEIR__HTTP1_SWITCHED ||
         !weir_channel_is_active(weir_ctx_channel(ctx)))
         return 0;
-    if (server->phase == WEIR__HTTP1_CONTENT || weir_buf_readable(in) > 0)
+    if (weir__http1_server_is_in_content(server) || weir_buf_readable(in) > 0)
         weir__http1_server_refuse(ctx, server, 400, "stream ended in the middle of a request");
     else
         weir__http1_server_close(ctx, server);
@@ -407,8 +406,8 @@ static bool has_requests(const weir__http1_server *server)
 /* True if a client that has ended its stream is taken to have left in the middle of a request. */
 static bool is_abandoned(const weir__http1_server *server)
 {
-    bool is_answering = server->phase == WEIR__HTTP1_RESPONSE ||
-                        (server->phase == WEIR__HTTP1_CONTENT && !server->has_responded);
+    bool is_answering =
+        server->phase == WEIR__HTTP1_RESPONSE || server->phase == WEIR__HTTP1_CONTENT;
 
     return is_answering && !server->config->keeps_half_closed;
 }
@@ -471,7 +470,8 @@ static void pass_held_end(weir_ctx *ctx)
 {
     const weir__http1_server *server = server_of(ctx);
 
-    if (server->holds_end && server->has_switched && weir_channel_is_active(weir_ctx_channel(ctx)))
+    if (server->holds_end && server->next == WEIR__HTTP1_SWITCHED &&
+        weir_channel_is_active(weir_ctx_channel(ctx)))
         weir_fire_event(ctx, weir_msg_retain(weir_event_input_closed()));
 }
 
@@ -481,7 +481,7 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
     weir__http1_server *server = server_of(ctx);
 
-    if (!server->has_switched)
+    if (server->next != WEIR__HTTP1_SWITCHED)
         weir__http_count(WEIR__HTTP_BYTES_RECEIVED, weir__http_bytes_of(msg));
     if (server->is_stuck)
         count_waiting(ctx, server, weir_msg_size(msg));
@@ -495,15 +495,16 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
         return;
     flush_and_resume(ctx, server);
     if (!weir_ctx_is_removed(ctx) &&
-        (server->phase == WEIR__HTTP1_CONTENT || server->reading != NULL))
+        (weir__http1_server_is_in_content(server) || server->reading != NULL))
         weir__http1_server_watch(ctx, server);
 }
 
 static void on_event(weir_ctx *ctx, weir_msg *event)
 {
     weir__http1_server *server = server_of(ctx);
+    bool has_switched = server->next == WEIR__HTTP1_SWITCHED;
 
-    if (event == weir_event_hangup() && !server->has_switched) { /* overtakes what was not read */
+    if (event == weir_event_hangup() && !has_switched) { /* overtakes what was not read */
         if (is_abandoned(server)) {
             weir_msg_release(event);
             reset(ctx, server);
@@ -512,7 +513,7 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
         }
         return;
     }
-    if (event != weir_event_input_closed() || server->has_switched || !has_requests(server)) {
+    if (event != weir_event_input_closed() || has_switched || !has_requests(server)) {
         weir_decoder_event(ctx, event);
         return;
     }
@@ -539,7 +540,7 @@ static void on_writability(weir_ctx *ctx)
 static bool is_idle(const weir__http1_server *server)
 {
     return server->phase == WEIR__HTTP1_HEAD && server->reading == NULL && server->requests > 0 &&
-           !server->has_switched;
+           server->next != WEIR__HTTP1_SWITCHED;
 }
 
 static void on_draining(weir_ctx *ctx)

@@ -8,6 +8,14 @@
  *
  * A head is read only when the response before it has been written to its end. In RESPONSE, and
  * while the channel is unwritable, `decode` waits: the decoder is stuck until it is resumed.
+ *
+ *      phase   HEAD -> CONTENT                      begin_exchange
+ *              CONTENT -> RESPONSE -> HEAD          the end of the request, of its response
+ *              CONTENT -> REST -> HEAD              the end of the response, of its request
+ *              any -> DEAD                          refused, or closing
+ *      next    ANOTHER, CLOSE                       begin_exchange: as the client wants
+ *              either -> CLOSE, SWITCH              the head of the response
+ *              SWITCH -> SWITCHED                   when request and response have ended
  */
 #ifndef WEIR_PROTOCOL_HTTP_HTTP1_SERVER_H
 #define WEIR_PROTOCOL_HTTP_HTTP1_SERVER_H
@@ -22,9 +30,18 @@
 
 enum weir__http1_phase {
     WEIR__HTTP1_HEAD,     /* the head of the next request */
-    WEIR__HTTP1_CONTENT,  /* content of the request; its response may have begun or ended */
+    WEIR__HTTP1_CONTENT,  /* content of the request; its response may have begun */
+    WEIR__HTTP1_REST,     /* the same; its response has ended */
     WEIR__HTTP1_RESPONSE, /* nothing: the response has not ended */
     WEIR__HTTP1_DEAD,     /* nothing any more: refused, or closing */
+};
+
+/* What follows the exchange. */
+enum weir__http1_next {
+    WEIR__HTTP1_ANOTHER,  /* request */
+    WEIR__HTTP1_CLOSE,    /* the end of the connection */
+    WEIR__HTTP1_SWITCH,   /* another protocol; */
+    WEIR__HTTP1_SWITCHED, /* everything passes unchanged */
 };
 
 /* What is being read. Most heads arrive whole and without content: there is none then. */
@@ -57,16 +74,12 @@ typedef struct weir__http1_server {
     const weir__http1_config *config;
 
     uint8_t phase;        /* enum weir__http1_phase */
+    uint8_t next;         /* enum weir__http1_next */
     uint8_t method;       /* of the current request */
-    bool holds_end;       /* of the input: it waits behind requests */
-    bool is_http10;       /* the current request is of version 1.0 */
-    bool is_persistent;   /* its client wants to keep the connection */
-    bool awaits_continue; /* its client waits for status 100 */
-    bool has_responded;   /* its response has ended, its content has not */
-    bool closes;          /* its response said that the connection ends */
-    bool switches;        /* its response said that another protocol follows */
-    bool has_switched;    /* everything passes unchanged */
+    uint8_t version;      /* of the current request */
     uint8_t run;          /* WEIR__HTTP1_RUNS ... */
+    bool holds_end;       /* of the input: it waits behind requests */
+    bool awaits_continue; /* its client waits for status 100 */
     bool is_stuck;        /* `decode` waits for something other than bytes */
     bool is_paused;       /* the input */
     bool is_draining;
@@ -119,6 +132,11 @@ void weir__http1_server_shutdown_output(weir_ctx *ctx, weir_promise *done);
 
 /* Starts the timer: the channel is active. */
 void weir__http1_server_start_timer(weir_ctx *ctx, weir__http1_server *server);
+
+static inline bool weir__http1_server_is_in_content(const weir__http1_server *server)
+{
+    return server->phase == WEIR__HTTP1_CONTENT || server->phase == WEIR__HTTP1_REST;
+}
 
 /* True if the head of a request has begun and is incomplete. */
 static inline bool weir__http1_server_is_in_head(const weir__http1_server *server)

@@ -96,7 +96,7 @@ void weir__http1_server_watch(weir_ctx *ctx, weir__http1_server *server)
     }
     if (server->config->min_rate == 0)
         return;
-    if (server->phase == WEIR__HTTP1_CONTENT && server->since != WEIR__HTTP1_SINCE_CONTENT)
+    if (weir__http1_server_is_in_content(server) && server->since != WEIR__HTTP1_SINCE_CONTENT)
         begin_content_period(ctx, server, now_ns);
     if (server->output_since_ns == 0)
         begin_output_period(ctx, server, now_ns);
@@ -155,7 +155,7 @@ static void check_idle(weir_ctx *ctx, weir__http1_server *server, int64_t now_ns
 
 static void check_input(weir_ctx *ctx, weir__http1_server *server, int64_t now_ns)
 {
-    if (server->phase == WEIR__HTTP1_CONTENT)
+    if (weir__http1_server_is_in_content(server))
         check_content(ctx, server, now_ns);
     else if (server->phase == WEIR__HTTP1_HEAD && server->since == WEIR__HTTP1_SINCE_HEAD)
         check_head(ctx, server, now_ns);

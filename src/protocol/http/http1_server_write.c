@@ -39,7 +39,7 @@ static void write_informational(weir_ctx *ctx, weir__http1_server *server,
 
     if (response->status == 100)
         server->awaits_continue = false;
-    if (!server->is_http10) { /* its clients do not know them */
+    if (server->version != WEIR_HTTP_1_0) { /* its clients do not know them */
         err = weir__http1_writer_put_response(ctx, &server->writer, response, &framed);
         server->writer.is_open = false;
     }
@@ -54,7 +54,7 @@ static void write_informational(weir_ctx *ctx, weir__http1_server *server,
  * for the tunnel, which are no requests. */
 static bool closes_after(const weir__http1_server *server, const weir_http_response *response)
 {
-    return !server->is_persistent || response->closes || server->is_draining ||
+    return server->next == WEIR__HTTP1_CLOSE || response->closes || server->is_draining ||
            server->awaits_continue || server->method == WEIR_HTTP_METHOD_CONNECT ||
            server->requests >= server->config->max_requests;
 }
@@ -71,29 +71,28 @@ static weir__http1_framed frame(weir__http1_server *server, const weir_http_resp
     weir__http1_framed framed = {.length = response->head.content_length, .has_date = true};
 
     if (is_tunnel(server, status)) {
-        server->switches = true;
-        server->closes = false;
+        server->next = WEIR__HTTP1_SWITCH;
         framed.content = WEIR__HTTP1_NO_CONTENT;
         framed.length = -1;
         framed.connection = status == 101 ? "Upgrade" : NULL;
         return framed;
     }
-    server->closes = closes_after(server, response);
+    server->next = closes_after(server, response) ? WEIR__HTTP1_CLOSE : WEIR__HTTP1_ANOTHER;
     if (server->method == WEIR_HTTP_METHOD_HEAD || status == 204 || status == 304) {
         framed.content = WEIR__HTTP1_NO_CONTENT;
         if (status == 204 || (status == 304 && framed.length == 0)) /* 0: not set */
             framed.length = -1;
     } else if (framed.length >= 0) {
         framed.content = WEIR__HTTP1_LENGTH;
-    } else if (server->is_http10) {
+    } else if (server->version == WEIR_HTTP_1_0) {
         framed.content = WEIR__HTTP1_UNTIL_CLOSE;
-        server->closes = true;
+        server->next = WEIR__HTTP1_CLOSE;
     } else {
         framed.content = WEIR__HTTP1_CHUNKED;
     }
-    if (server->closes)
+    if (server->next == WEIR__HTTP1_CLOSE)
         framed.connection = "close";
-    else if (server->is_http10)
+    else if (server->version == WEIR_HTTP_1_0)
         framed.connection = "keep-alive";
     return framed;
 }
@@ -109,7 +108,8 @@ static void write_response(weir_ctx *ctx, weir__http1_server *server,
                         "the request was refused or its connection closes");
         return;
     }
-    if (server->phase == WEIR__HTTP1_HEAD || server->writer.is_open || server->has_responded) {
+    if (server->phase == WEIR__HTTP1_HEAD || server->phase == WEIR__HTTP1_REST ||
+        server->writer.is_open) {
         weir_ctx_report(ctx, done, -EINVAL, "response without a request");
         return;
     }
@@ -153,16 +153,16 @@ static void end_response(weir_ctx *ctx, weir__http1_server *server)
         server->ended++;
     else
         weir__http_record_requests(weir_ctx_now(ctx) - server->begun_ns, 1);
-    if (server->closes) {
+    if (server->next == WEIR__HTTP1_CLOSE) {
         weir__http1_server_close(ctx, server);
         return;
     }
-    if (server->phase != WEIR__HTTP1_RESPONSE) {
-        server->has_responded = true; /* the rest of the request's content comes first */
+    if (server->phase == WEIR__HTTP1_CONTENT)
+        server->phase = WEIR__HTTP1_REST; /* the rest of the request's content comes first */
+    if (server->phase != WEIR__HTTP1_RESPONSE)
         return;
-    }
     server->phase = WEIR__HTTP1_HEAD;
-    if (server->switches)
+    if (server->next == WEIR__HTTP1_SWITCH)
         weir__http1_server_switch(ctx, server);
     else if (server->is_draining) {
         weir__http1_server_close(ctx, server);
@@ -214,12 +214,11 @@ bool weir__http1_server_answer(weir_ctx *ctx, const weir__http_answer *answer)
     weir__http1_server *server = server_of(ctx);
 
     if ((server->phase != WEIR__HTTP1_CONTENT && server->phase != WEIR__HTTP1_RESPONSE) ||
-        server->has_responded || server->writer.is_open || server->is_http10 ||
+        server->writer.is_open || server->version == WEIR_HTTP_1_0 ||
         server->method == WEIR_HTTP_METHOD_HEAD || server->method == WEIR_HTTP_METHOD_CONNECT ||
-        !server->is_persistent || server->is_draining || server->awaits_continue ||
+        server->next != WEIR__HTTP1_ANOTHER || server->is_draining || server->awaits_continue ||
         server->requests >= server->config->max_requests)
         return false;
-    server->closes = false;
     if (weir__http1_writer_put_answer(ctx, &server->writer, answer) < 0)
         return false;
     weir__http_count_response(answer->status);
@@ -240,7 +239,7 @@ void weir__http1_server_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
     weir__http1_server *server = server_of(ctx);
 
-    if (server->has_switched) {
+    if (server->next == WEIR__HTTP1_SWITCHED) {
         weir_write(ctx, msg, done);
         return;
     }
@@ -263,7 +262,7 @@ void weir__http1_server_flush(weir_ctx *ctx)
 {
     weir__http1_server *server = server_of(ctx);
 
-    if (server->run != 0 && !server->has_switched) {
+    if (server->run != 0 && server->next != WEIR__HTTP1_SWITCHED) {
         server->run |= WEIR__HTTP1_FLUSHES;
         return;
     }

@@ -100,7 +100,6 @@ void weir__http_client_release_memory(weir_http_client *client)
         weir_executor_release(client->shards[i].loop);
     weir_resolver_release(client->options.resolver);
     weir_promise_release(client->closed);
-    weir_promise_release(client->terminated);
     weir_buf_release(client->proxy_userinfo);
     weir_memory_free(client->proxy_authorization);
     weir_memory_free(client->proxy_address);
@@ -282,6 +281,42 @@ static int read_proxy(weir_http_client *client, const char *text)
     return err;
 }
 
+/* ---- closing ---- */
+
+static void close_shard(weir__http_shard *shard)
+{
+    shard->is_closed = true;
+    while (!weir__list_is_empty(&shard->calls))
+        weir__http_call_fail(WEIR_CONTAINER_OF(shard->calls.next, weir_http_call, link),
+                             WEIR_ECLOSED, "the client was closed");
+    weir__http_origins_close(shard);
+    weir__http_client_release_work(shard->client);
+}
+
+static void on_terminated(weir_promise *promise, void *user_data)
+{
+    (void)promise;
+    close_shard(user_data);
+}
+
+/* What is left of a loop that has ended may still use the shard until it has terminated. */
+static void on_closing(weir__http_shard *shard, uint32_t flags, int status)
+{
+    (void)flags;
+    if (status == 0) {
+        close_shard(shard);
+        return;
+    }
+    shard->terminated = (weir_listener){.fn = on_terminated, .user_data = shard};
+    weir_promise_listen(weir_executor_termination(shard->loop), &shard->terminated);
+}
+
+/* It insists: another thread must not close a shard whose loop may still begin. */
+WEIR__MAILBOX_TYPE_WITH(shard_type, SUBSYSTEM, weir__http_shard, box, owner->loop,
+                        weir__http_client_retain_memory(owner->client),
+                        weir__http_client_release_memory(owner->client), on_closing,
+                        .insists = true);
+
 /* ---- creation ---- */
 
 /* NULL if the options have a loop. */
@@ -306,6 +341,7 @@ static void init_shard(weir_http_client *client, weir__http_shard *shard, weir_e
 {
     shard->client = client;
     shard->loop = weir_executor_retain(loop);
+    weir__mailbox_init(&shard->box, &shard_type);
     weir__list_init(&shard->used);
     weir__list_init(&shard->calls);
 }
@@ -335,8 +371,6 @@ static int create(const weir_http_client_options *options, weir_group *group,
         return err;
     }
     client->options.group = group != NULL ? weir_group_retain(group) : NULL;
-    client->terminated = weir_promise_retain(
-        group != NULL ? weir_group_termination(group) : weir_executor_termination(options->loop));
     if (options->resolver != NULL)
         client->options.resolver = weir_resolver_retain(options->resolver);
     for (size_t i = 0; i < count; i++) {
@@ -367,59 +401,16 @@ int weir_http_client_create(const weir_http_client_options *given, weir_http_cli
     return err;
 }
 
-/* ---- closing ---- */
-
-static void close_shard(weir__http_shard *shard)
-{
-    shard->is_closed = true;
-    while (!weir__list_is_empty(&shard->calls))
-        weir__http_call_fail(WEIR_CONTAINER_OF(shard->calls.next, weir_http_call, link),
-                             WEIR_ECLOSED, "the client was closed");
-    weir__http_origins_close(shard);
-    weir__http_client_release_work(shard->client);
-}
-
-static void on_terminated(weir_promise *promise, void *user_data)
-{
-    (void)promise;
-    close_shard(user_data);
-}
-
-/* A shard whose loop accepts nothing, or cannot start its thread, is closed with the group. */
-static void on_closing(void *arg, int status)
-{
-    weir__http_shard *shard = arg;
-
-    if (status == 0) {
-        close_shard(shard);
-        return;
-    }
-    shard->terminated = (weir_listener){.fn = on_terminated, .user_data = shard};
-    weir_promise_listen(shard->client->terminated, &shard->terminated);
-}
-
 void weir_http_client_close(weir_http_client *client)
 {
     size_t count = client->shard_count;
-    bool waits_for_group = false;
 
     /* Sequentially consistent by default: only the first caller continues. */
     if (atomic_exchange(&client->is_closing, true))
         return;
     weir__http_client_retain_memory(client);
-    for (size_t i = 0; i < count; i++) {
-        weir__http_shard *shard = &client->shards[i];
-
-        weir_task_init(&shard->closing, on_closing, shard);
-        if (weir_execute_task(shard->loop, &shard->closing) < 0) {
-            on_closing(shard, WEIR_ECANCELED);
-            waits_for_group = true;
-        }
-    }
-    if (waits_for_group) { /* which must not wait for the client */
-        weir_group_release(client->options.group);
-        client->options.group = NULL;
-    }
+    for (size_t i = 0; i < count; i++)
+        weir__mailbox_set(&client->shards[i].box, 1);
     weir__http_client_release_memory(client);
 }
 

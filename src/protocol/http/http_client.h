@@ -58,8 +58,8 @@ typedef struct weir__http_shard {
     size_t origins;
     weir__list calls; /* weir_http_call.link */
     bool is_closed;
-    weir_task closing;
-    weir_listener terminated;
+    weir__mailbox box;        /* whose only flag closes it */
+    weir_listener terminated; /* of a loop that has ended before */
     _Atomic uint64_t counters[WEIR__HTTP_COUNTERS];
 } weir__http_shard;
 
@@ -84,7 +84,6 @@ struct weir_http_client {
     weir_buf *proxy_userinfo;  /* decoded "user:password"; NULL = none */
     char *proxy_authorization; /* "Basic ..."; NULL = none */
     weir_promise *closed;
-    weir_promise *terminated; /* of the group, or of the loop */
     atomic_bool is_closing;
     size_t shard_count;
     weir__http_shard shards[];

@@ -140,30 +140,8 @@ static void start(weir_http_call *call, int status)
 
 /* ---- the mailbox ---- */
 
-static weir_http_call *call_of(const weir__mailbox *box)
+static void run(weir_http_call *call, uint32_t flags, int status)
 {
-    return WEIR_CONTAINER_OF((uintptr_t)box, weir_http_call, box);
-}
-
-static weir_executor *loop_of(const weir__mailbox *box)
-{
-    return call_of(box)->shard->loop;
-}
-
-static void retain(weir__mailbox *box)
-{
-    weir_http_call_retain(call_of(box));
-}
-
-static void release(weir__mailbox *box)
-{
-    weir_http_call_release(call_of(box));
-}
-
-static void run(weir__mailbox *box, uint32_t flags, int status)
-{
-    weir_http_call *call = call_of(box);
-
     if (flags & WEIR__HTTP_CALL_START)
         start(call, status);
     if (flags & WEIR__HTTP_CALL_END)
@@ -179,20 +157,16 @@ static void run(weir__mailbox *box, uint32_t flags, int status)
         call->events->writable(call, call->user_data);
 }
 
-static const weir__mailbox_type mailbox_type = {
-    .name = "http client",
-    .executor = loop_of,
-    .retain = retain,
-    .release = release,
-    .run = run,
-};
+WEIR__MAILBOX_TYPE(mailbox_type, "http client", weir_http_call, box, owner->shard->loop,
+                   weir_http_call_retain(owner), weir_http_call_release(owner), run);
 
 static void on_operation(weir__mailbox *box, weir__mail *mail, int status)
 {
     struct operation *operation = WEIR_CONTAINER_OF(mail, struct operation, mail);
 
     if (status == 0)
-        (void)write_or_queue(call_of(box), operation->kind, operation->msg, operation->done);
+        (void)write_or_queue(mailbox_type_owner(box), operation->kind, operation->msg,
+                             operation->done);
     else
         drop(operation->msg, operation->done, status);
     free_operation(operation);
@@ -209,7 +183,7 @@ static void set(weir_http_call *call, uint32_t flag)
 {
     if (is_direct(call)) {
         weir_http_call_retain(call);
-        run(&call->box, flag, 0);
+        run(call, flag, 0);
         weir_http_call_release(call);
     } else {
         weir__mailbox_set(&call->box, flag);

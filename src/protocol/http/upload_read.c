@@ -112,31 +112,9 @@ static bool leave(struct reader *reader)
 
 static void read_piece(struct reader *reader);
 
-static struct reader *reader_of(const weir__mailbox *box)
-{
-    return WEIR_CONTAINER_OF((uintptr_t)box, struct reader, box);
-}
-
-static weir_executor *home_of(const weir__mailbox *box)
-{
-    return reader_of(box)->home;
-}
-
-static void retain_owner(weir__mailbox *box)
-{
-    weir__refs_retain(&reader_of(box)->refs);
-}
-
-static void release_owner(weir__mailbox *box)
-{
-    release_reader(reader_of(box));
-}
-
 /* If the handler's thread has ended, so have its connections. */
-static void on_written(weir__mailbox *box, uint32_t flags, int status)
+static void on_written(struct reader *reader, uint32_t flags, int status)
 {
-    struct reader *reader = reader_of(box);
-
     (void)flags;
     if (status == 0 && reader->write_err)
         fail(reader, reader->write_err);
@@ -144,13 +122,8 @@ static void on_written(weir__mailbox *box, uint32_t flags, int status)
         read_piece(reader);
 }
 
-static const weir__mailbox_type mailbox_type = {
-    .name = "http",
-    .executor = home_of,
-    .retain = retain_owner,
-    .release = release_owner,
-    .run = on_written,
-};
+WEIR__MAILBOX_TYPE(mailbox_type, "http", struct reader, box, owner->home,
+                   weir__refs_retain(&owner->refs), release_reader(owner), on_written);
 
 static void run_write(void *arg, int status)
 {

@@ -346,45 +346,16 @@ static void begin(struct opening *opening, int status)
     weir_promise_listen(connecting, &opening->connected);
 }
 
-/* ---- the mailbox ---- */
-
-static struct opening *owner_of(const weir__mailbox *box)
+static void run(struct opening *opening, uint32_t flags, int status)
 {
-    return WEIR_CONTAINER_OF((uintptr_t)box, struct opening, box);
-}
-
-static weir_executor *loop_of(const weir__mailbox *box)
-{
-    return owner_of(box)->loop;
-}
-
-static void retain_owner(weir__mailbox *box)
-{
-    weir__refs_retain(&owner_of(box)->refs);
-}
-
-static void release_owner(weir__mailbox *box)
-{
-    release(owner_of(box));
-}
-
-static void run(weir__mailbox *box, uint32_t flags, int status)
-{
-    struct opening *opening = owner_of(box);
-
     if (flags & BEGIN)
         begin(opening, status);
     if (flags & CANCEL)
         finish(opening, WEIR_ECANCELED, NULL);
 }
 
-static const weir__mailbox_type mailbox_type = {
-    .name = "websocket",
-    .executor = loop_of,
-    .retain = retain_owner,
-    .release = release_owner,
-    .run = run,
-};
+WEIR__MAILBOX_TYPE(mailbox_type, "websocket", struct opening, box, owner->loop,
+                   weir__refs_retain(&owner->refs), release(owner), run);
 
 /* ---- options ---- */
 

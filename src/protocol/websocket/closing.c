@@ -226,30 +226,8 @@ static int begin(weir_channel *channel, struct close_request *request, weir_prom
     return 0;
 }
 
-static struct close_request *request_of(const weir__mailbox *box)
+static void on_posted(struct close_request *request, uint32_t flags, int status)
 {
-    return WEIR_CONTAINER_OF((uintptr_t)box, struct close_request, box);
-}
-
-/* The channel may move meanwhile. */
-static weir_executor *loop_of(const weir__mailbox *box)
-{
-    return weir_channel_executor(request_of(box)->channel);
-}
-
-static void retain_request(weir__mailbox *box)
-{
-    (void)weir_msg_retain(&request_of(box)->msg);
-}
-
-static void release_request(weir__mailbox *box)
-{
-    weir_msg_release(&request_of(box)->msg);
-}
-
-static void on_posted(weir__mailbox *box, uint32_t flags, int status)
-{
-    struct close_request *request = request_of(box);
     weir_channel *channel = request->channel;
     int err = status < 0 ? WEIR_ECLOSED : begin(channel, request, request->done);
     char name[128];
@@ -265,13 +243,10 @@ static void on_posted(weir__mailbox *box, uint32_t flags, int status)
     weir_msg_release(&request->msg);
 }
 
-static const weir__mailbox_type request_type = {
-    .name = "websocket",
-    .executor = loop_of,
-    .retain = retain_request,
-    .release = release_request,
-    .run = on_posted,
-};
+/* The channel may move meanwhile. */
+WEIR__MAILBOX_TYPE(request_type, "websocket", struct close_request, box,
+                   weir_channel_executor(owner->channel), weir_msg_retain(&owner->msg),
+                   weir_msg_release(&owner->msg), on_posted);
 
 /* Takes: request. */
 static void post(weir_channel *channel, struct close_request *request, weir_promise *done)

@@ -930,3 +930,21 @@ TEST(http_client, is_closed_with_a_group_that_cannot_start_its_thread)
     assert_int_equal(weir_promise_await(closed, TEST_TIMEOUT_NS), 0);
     weir_promise_release(closed);
 }
+
+TEST(http_client, is_closed_after_its_group_has_ended)
+{
+    weir_http_client *client;
+    weir_http_request *request;
+    weir_group *group;
+
+    assert_int_equal(weir_group_create(WEIR_GROUP_OPTIONS(.threads = 1), &group), 0);
+    assert_int_equal(weir_http_client_create(WEIR_HTTP_CLIENT_OPTIONS(.group = group), &client), 0);
+    assert_int_equal(weir_group_shutdown(group, 0, 0), 0);
+    assert_int_equal(weir_group_await_termination(group, TEST_TIMEOUT_NS), 0);
+    assert_int_equal(weir_http_request_create("GET", "http://127.0.0.1:1/", &request), 0);
+    assert_int_equal(weir_http_client_send(client, request, NULL, NULL, NULL), WEIR_EREJECTED);
+    weir_http_client_close(client);
+    assert_int_equal(weir_promise_await(weir_http_client_closed(client), TEST_TIMEOUT_NS), 0);
+    weir_http_client_release(client);
+    weir_group_release(group);
+}
