@@ -135,27 +135,20 @@ static __attribute__((noinline)) void finish_flush(weir_channel *channel, int re
     else if (result == WEIR__FLUSH_LENT)
         channel->flags |= WEIR__OUTPUT_LENT;
     else if (result > 0)
-        weir__channel_defer(channel, WEIR__DEFERRED_FLUSH);
+        weir__channel_defer(channel, WEIR__DEFERRED_SENDING);
     else if (weir__outbound_has_flushed(&channel->outbound))
         channel->flags |= WEIR__OUTPUT_FULL;
     else
         check_sent(channel);
 }
 
-/* Something was lost on its way here, so nothing behind it may be sent. Relaxed: what was posted
- * after the bit was set arrives after it. */
-static inline bool will_abort(const weir_channel *channel)
-{
-    return (atomic_load_explicit(&channel->deferred, memory_order_relaxed) &
-            WEIR__DEFERRED_ABORT) != 0;
-}
+/* ABORTS: something was lost on its way here, so nothing after it may be sent. */
+#define STOPPED (WEIR__CLOSING | WEIR__ABORTS)
 
 static inline void send_flushed(weir_channel *channel)
 {
     int result = 0;
 
-    if (will_abort(channel))
-        return;
     if (weir__outbound_has_flushed(&channel->outbound)) {
         channel->flags |= WEIR__FLUSHING;
         result = channel->transport->flush(channel);
@@ -176,7 +169,7 @@ void weir__channel_resume_sending(weir_channel *channel)
 {
     uint32_t state = weir__channel_state(channel);
 
-    if ((state & (WEIR__CLOSING | WEIR__IS_REGISTERED)) == WEIR__IS_REGISTERED && !is_busy(channel))
+    if ((state & (STOPPED | WEIR__IS_REGISTERED)) == WEIR__IS_REGISTERED && !is_busy(channel))
         send_flushed(channel);
 }
 
@@ -194,7 +187,7 @@ void weir__channel_do_flush(weir_channel *channel)
 {
     const uint32_t connected = WEIR__IS_ACTIVE | WEIR__IS_REGISTERED;
 
-    if ((weir__channel_state(channel) & (WEIR__CLOSING | connected)) != connected) {
+    if ((weir__channel_state(channel) & (STOPPED | connected)) != connected) {
         flush_without_sending(channel);
         return;
     }

@@ -81,9 +81,9 @@ struct weir__mailbox {
     const weir__mailbox_type *type;
     weir_task task;
 
-    /* The runner's: what it has taken and not run yet. */
-    weir_queue_node *rest; /* oldest first */
-    uint32_t rest_flags;   /* set after the newest mail of `rest` */
+    /* The runner's: what it has taken and not run yet, the oldest mail and the flags that were set
+     * after the newest. Other threads only look at it. */
+    _Atomic uint64_t rest;
 };
 
 WEIR_API void weir__mailbox_init(weir__mailbox *box, const weir__mailbox_type *type);
@@ -103,6 +103,10 @@ void weir__mailbox_toggle(weir__mailbox *box, uint32_t flag, uint32_t opposite);
 bool weir__mailbox_hold(weir__mailbox *box);
 void weir__mailbox_resume(weir__mailbox *box);
 
+/* In a function of the mailbox, or while the caller holds it: the mail runs before everything else
+ * that is in the mailbox. */
+void weir__mailbox_post_first(weir__mailbox *box, weir__mail *mail);
+
 /*
  * Any thread: true if nothing is in the mailbox, and nothing of it runs. A call on the executor
  * that comes after a call on another thread, by any chain of events, finds it not empty while that
@@ -112,5 +116,9 @@ static inline bool weir__mailbox_is_empty(const weir__mailbox *box)
 {
     return atomic_load_explicit(&box->word, memory_order_acquire) == 0;
 }
+
+/* The same for an owner that sets flags which are not calls: true if a mail or one of `calls` waits
+ * to be run, or if the mailbox is held. */
+bool weir__mailbox_has_calls(const weir__mailbox *box, uint32_t calls);
 
 #endif
