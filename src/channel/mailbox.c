@@ -10,9 +10,10 @@
 #include "channel/offload_blocking.h"
 #include "loop/io.h"
 
-/* What another thread, or the loop after it, has asked for. ABORT: something may have been lost. */
-#define CALLS                                                                               \
-    (WEIR__DEFERRED_FLUSH | WEIR__DEFERRED_REQUEST_READ | WEIR__DEFERRED_CLOSE |            \
+/* Flags that were asked for by another thread, or by the loop after it. ABORT: something may have
+ * been lost. */
+#define CALLS                                                                    \
+    (WEIR__DEFERRED_FLUSH | WEIR__DEFERRED_REQUEST_READ | WEIR__DEFERRED_CLOSE | \
      WEIR__DEFERRED_ABORT)
 
 _Static_assert(WEIR__DEFERRED_OFFLOAD <= WEIR__MAILBOX_FLAGS, "flags of the mailbox");
@@ -209,7 +210,7 @@ bool weir__channel_may_overtake(const weir_channel *channel)
 {
     weir_executor *loop = weir__channel_executor(channel);
 
-    return loop == NULL || !weir__mailbox_has_calls(&channel->mailbox, CALLS) ||
+    return loop == NULL || !weir__mailbox_has_calls(&channel->mailbox) ||
            is_on_stack(channel, loop);
 }
 
@@ -239,4 +240,5 @@ const weir__mailbox_type weir__channel_mailbox = {
     .release = release,
     .run = run_flags,
     .tail_flags = WEIR__DEFERRED_SENDING,
+    .own_flags = WEIR__MAILBOX_FLAGS & ~CALLS,
 };

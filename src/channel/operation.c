@@ -112,8 +112,7 @@ static bool register_first(weir_channel *channel, weir_executor *loop, weir_prom
     }
     call = weir__call_create(&registration, done, loop, 0);
     if (call == NULL) {
-        reject(channel, done, -ENOMEM, "no memory to register it");
-        weir__executor_unlease(loop);
+        fail_register(channel, &(weir__call){.done = done, .arg = loop}, -ENOMEM);
         return true;
     }
     if (!weir__mailbox_hold(&channel->mailbox)) {

@@ -622,6 +622,32 @@ int weir__executor_post_first(weir_executor *executor, weir_task *task)
     return 0;
 }
 
+void weir__executor_mark(weir_executor *executor, const void *owner)
+{
+    if (!weir__queue_is_empty(&executor->queue))
+        take_queue(executor);
+    executor->turn.mark.last =
+        executor->turn.ready.first != NULL ? executor->turn.ready.last : NULL;
+    executor->turn.mark.owner = owner;
+}
+
+int weir__executor_post_at_mark(weir_executor *executor, weir_task *task, const void *owner)
+{
+    weir_queue_node *last = executor->turn.mark.last;
+
+    if (executor->turn.mark.owner != owner || last == NULL)
+        return weir__executor_post_first(executor, task);
+    if (weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN)
+        return WEIR_EREJECTED;
+    executor->turn.mark.owner = NULL;
+    task->node.next = last->next;
+    last->next = &task->node;
+    if (executor->turn.ready.last == last)
+        executor->turn.ready.last = &task->node;
+    weir__counter_add(executor->stats.taken, 1);
+    return 0;
+}
+
 /* Appends the carried task to the tail. */
 static void on_tail_carrier(void *arg, int status)
 {

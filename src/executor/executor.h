@@ -181,6 +181,10 @@ struct weir_executor {
         weir__chain ready; /* from the queue, or submitted by this thread */
         weir__chain tail;
         weir__task_returns returns;
+        struct {
+            weir_queue_node *last; /* of `ready`, NULL: it was empty; weir__executor_mark */
+            const void *owner;
+        } mark;
         int64_t now_ns; /* time of the last clock read */
         uint64_t last_taken;
         uint32_t state; /* as seen at the start of the turn */
@@ -315,6 +319,20 @@ int weir__executor_post_after_turn(weir_executor *executor, weir_task *task);
 
 /* Queues a task before all others, ignoring max_pending. Only on the executor's thread. */
 int weir__executor_post_first(weir_executor *executor, weir_task *task);
+
+/*
+ * For a task that has been submitted again and again by now: weir__executor_mark remembers the
+ * tasks that wait, and weir__executor_post_at_mark queues one after them, and before those that
+ * were submitted since. Meanwhile no other task may run, unless it is the owner's. Without the
+ * owner's mark it comes first. Only on the executor's thread.
+ */
+void weir__executor_mark(weir_executor *executor, const void *owner);
+int weir__executor_post_at_mark(weir_executor *executor, weir_task *task, const void *owner);
+
+static inline void weir__executor_unmark(weir_executor *executor)
+{
+    executor->turn.mark.owner = NULL;
+}
 
 /* Like weir_execute, but does not call the rejection policy. */
 int weir__executor_try_execute(weir_executor *executor, weir_task_fn *fn, void *arg,

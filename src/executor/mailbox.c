@@ -29,7 +29,9 @@
  *
  * The rest. After BATCH steps the runner lets the executor look at its budget, so that I/O and
  * timers have their turn. Its task then comes before all others of the queue: a thread may have
- * posted a mail, then submitted a task, and the mail comes first.
+ * posted a mail, then submitted a task, and the mail comes first. What was posted since the take
+ * comes after the tasks that waited then, and before those that were submitted since: threads that
+ * post all the time do not keep other tasks waiting.
  */
 #include "executor/mailbox.h"
 
@@ -93,6 +95,12 @@ static void queue_task(weir__mailbox *box)
         queue_elsewhere(box, executor);
 }
 
+/* True if this thread runs the executor's tasks. */
+static bool is_here(const weir_executor *executor)
+{
+    return executor != NULL && weir__executor_is_consumer(executor);
+}
+
 /* For the rest, or for what was posted during the run: then the word is not just BUSY. */
 static void queue_again(weir__mailbox *box, uint64_t word)
 {
@@ -102,9 +110,12 @@ static void queue_again(weir__mailbox *box, uint64_t word)
 
     box->type->retain(box);
     weir_task_init(&box->task, on_task, box);
-    if (executor != NULL && weir__executor_is_consumer(executor))
-        is_queued = is_tail ? weir__executor_post_after_turn(executor, &box->task) == 0
-                            : weir__executor_post_first(executor, &box->task) == 0;
+    if (is_here(executor) && word == BUSY)
+        is_queued = weir__executor_post_first(executor, &box->task) == 0;
+    else if (is_here(executor) && is_tail)
+        is_queued = weir__executor_post_after_turn(executor, &box->task) == 0;
+    else if (is_here(executor))
+        is_queued = weir__executor_post_at_mark(executor, &box->task, box) == 0;
     if (!is_queued)
         queue_task(box);
     box->type->release(box);
@@ -158,10 +169,15 @@ static bool run_next(weir__mailbox *box, int status)
     return rest != 0;
 }
 
-/* Returns the token, unless something is left. */
-static void end_run(weir__mailbox *box)
+/* Returns the token, unless something is left. `executor`: that of the run. */
+static void end_run(weir__mailbox *box, weir_executor *executor)
 {
     uint64_t word = BUSY;
+    bool is_done = rest_of(box) == 0 &&
+                   atomic_load_explicit(&box->word, memory_order_relaxed) == BUSY;
+
+    if (is_here(executor) && (is_done || box->type->executor(box) != executor))
+        weir__executor_unmark(executor); /* the mark is for this run */
 
     if (rest_of(box) == 0 &&
         atomic_compare_exchange_strong_explicit(&box->word, &word, 0, memory_order_acq_rel,
@@ -171,17 +187,24 @@ static void end_run(weir__mailbox *box)
         queue_again(box, word);
 }
 
+static void take_new(weir__mailbox *box, weir_executor *executor)
+{
+    if (is_here(executor))
+        weir__executor_mark(executor, box); /* before: what is posted from here on comes later */
+    take_all(box);
+}
+
 static void run_batch(weir__mailbox *box, int status)
 {
-    const weir_executor *executor = box->type->executor(box);
+    weir_executor *executor = box->type->executor(box);
     unsigned steps = 0;
 
     if (rest_of(box) == 0)
-        take_all(box);
+        take_new(box, executor);
     while (steps++ < BATCH && run_next(box, status))
         if (box->type->executor(box) != executor)
             break; /* also if this thread runs both: the status is that of the first */
-    end_run(box);
+    end_run(box, executor);
 }
 
 /* Runs also if the task is cancelled: this is the executor's thread. */
@@ -274,7 +297,7 @@ bool weir__mailbox_hold(weir__mailbox *box)
 void weir__mailbox_resume(weir__mailbox *box)
 {
     set_rest(box, weir__queue_node(rest_of(box)), 0);
-    end_run(box);
+    end_run(box, box->type->executor(box));
 }
 
 void weir__mailbox_post_first(weir__mailbox *box, weir__mail *mail)
@@ -286,11 +309,10 @@ void weir__mailbox_post_first(weir__mailbox *box, weir__mail *mail)
     set_rest(box, &mail->node, rest & (HELD | WEIR__MAILBOX_FLAGS));
 }
 
-bool weir__mailbox_has_calls(const weir__mailbox *box, uint32_t calls)
+bool weir__mailbox_has_calls(const weir__mailbox *box)
 {
     uint64_t word = atomic_load_explicit(&box->word, memory_order_acquire), rest = rest_of(box);
 
-    return word != 0 && (weir__queue_node(word) != NULL || weir__queue_node(rest) != NULL ||
-                         ((word | rest) & (calls & WEIR__MAILBOX_FLAGS)) != 0 ||
-                         (rest & HELD) != 0);
+    return word != 0 &&
+           (((word & ~BUSY) | rest) & ~(uint64_t)box->type->own_flags) != 0; /* or HELD */
 }

@@ -71,6 +71,9 @@ typedef struct weir__mailbox_type {
      * in the mailbox. */
     uint32_t tail_flags;
 
+    /* Flags that are no calls, but work that the owner leaves for later. */
+    uint32_t own_flags;
+
     /* Nothing but the executor may run the mailbox until it has ended: while its thread cannot be
      * started it is asked again. */
     bool insists;
@@ -117,8 +120,8 @@ static inline bool weir__mailbox_is_empty(const weir__mailbox *box)
     return atomic_load_explicit(&box->word, memory_order_acquire) == 0;
 }
 
-/* The same for an owner that sets flags which are not calls: true if a mail or one of `calls` waits
- * to be run, or if the mailbox is held. */
-bool weir__mailbox_has_calls(const weir__mailbox *box, uint32_t calls);
+/* The same without the owner's own flags: true if a mail or another flag waits to be run, or if the
+ * mailbox is held. */
+bool weir__mailbox_has_calls(const weir__mailbox *box);
 
 #endif
