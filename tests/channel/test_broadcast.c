@@ -538,6 +538,31 @@ TEST(broadcast, to_members_whose_loop_has_ended_completes)
     close_crowd(&crowd);
 }
 
+/* ---- the order of single calls and broadcasts ---- */
+
+static void write_in_turn(void *arg)
+{
+    struct setup *setup = arg;
+    weir_channel *member = setup->fixture.members[0];
+
+    weir_channel_group_write(setup->group, text_msg("1"), NULL, NULL, NULL);
+    weir_channel_write(member, text_msg("2"), NULL);
+    weir_channel_group_write(setup->group, text_msg("3"), NULL, NULL, NULL);
+    weir_channel_write_and_flush(member, text_msg("4"), NULL);
+}
+
+TEST(broadcast, keeps_its_place_among_the_calls_of_a_thread)
+{
+    struct setup setup;
+
+    open_setup(&setup, 2);
+    run_on_other_thread(write_in_turn, &setup);
+    weir_channel_write_and_flush(setup.fixture.members[0], text_msg("5"), NULL);
+    (void)stepper_run(&setup.stepper);
+    assert_wire(&setup.fixture, 0, "12345");
+    close_setup(&setup);
+}
+
 /* ---- no memory ---- */
 
 /* A member that has not got "x" must not get what is sent behind it. */

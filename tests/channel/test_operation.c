@@ -714,3 +714,23 @@ TEST(operation, of_a_task_comes_after_the_call_before_the_task)
     assert_sent(&tc, "12");
     tc_close(&tc);
 }
+
+/* The close becomes an abort. */
+TEST(operation, that_closes_is_not_lost_with_its_loop)
+{
+    struct stepper other = stepper_open();
+    struct test_channel tc;
+    struct stranger stranger;
+
+    tc_open(&tc);
+    weir_channel_register(tc.channel, other.executor, NULL);
+    (void)stepper_run(&other);
+    weir_channel_deregister(tc.channel, NULL);
+    (void)stepper_run(&other);
+    stepper_close(&other);
+    stranger = stranger_at(&tc);
+    run_on_other_thread(do_close, &stranger);
+    global_executor_stop();
+    assert_false(weir_channel_is_open(tc.channel));
+    tc_close(&tc);
+}
