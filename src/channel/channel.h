@@ -88,8 +88,8 @@ enum {
     WEIR__CLOSE_WAITS = 1 << 29,       /* for the next loop, which sends the rest first */
 };
 
-/* Flags of the mailbox (mailbox.h). Those that are set between two mails run in this order, except for
- * RESET. */
+/* Flags of the mailbox (mailbox.h). Those that are set between two mails run in this order, except
+ * for RESET. */
 enum {
     WEIR__DEFERRED_ACTIVE = 1 << 0,
     WEIR__DEFERRED_MARKS = 1 << 1,  /* check the marks */

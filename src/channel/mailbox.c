@@ -118,7 +118,7 @@ static void run_flags(weir__mailbox *box, uint32_t flags, int status)
 void weir__channel_defer(weir_channel *channel, uint32_t flags)
 {
     if (weir__channel_executor(channel) == NULL)
-        return; /* not registered yet: no event to fire, nothing to sweep */
+        return;                       /* not registered yet: no event to fire, nothing to sweep */
     if (flags & WEIR__DEFERRED_ABORT) /* relaxed: what is posted from here on runs after it */
         atomic_fetch_or_explicit(&channel->state, WEIR__ABORTS, memory_order_relaxed);
     weir__mailbox_set(&channel->mailbox, flags);

@@ -14,7 +14,8 @@
  *   - The handlers of the channel, while one of their functions is on the stack, act immediately.
  *     A handler mixes these calls with those of its context, and all of them keep their order.
  *   - weir_channel_abort acts immediately: it drops what was written before.
- *   - Changes of the pipeline and of options return their result, so they are immediate on the loop.
+ *   - Changes of the pipeline and of options return their result, so they are immediate on the
+ * loop.
  *
  * Moves. The mailbox follows the channel to another loop. A move is a mail, which puts the
  * registration on the new loop before everything else that is in the mailbox.
@@ -67,8 +68,8 @@ bool weir__channel_may_overtake(const weir_channel *channel);
 /* True if a call by this thread acts immediately: see above. */
 static inline bool weir__channel_may_act(const weir_channel *channel)
 {
-    return weir__channel_in_loop(channel) && (weir__mailbox_is_empty(&channel->mailbox) ||
-                                              weir__channel_may_overtake(channel));
+    return weir__channel_in_loop(channel) &&
+           (weir__mailbox_is_empty(&channel->mailbox) || weir__channel_may_overtake(channel));
 }
 
 #endif

@@ -197,8 +197,7 @@ static __attribute__((noinline)) void set_over_mark(weir_channel *channel, bool 
 
 static bool is_over_mark(const weir_channel *channel)
 {
-    return (atomic_load_explicit(&channel->unwritable, memory_order_relaxed) &
-            OVER_MARK) != 0;
+    return (atomic_load_explicit(&channel->unwritable, memory_order_relaxed) & OVER_MARK) != 0;
 }
 
 /* After the bytes have decreased. */

@@ -45,7 +45,7 @@
 
 #define BUSY (UINT64_C(1) << 18)
 #define HELD BUSY /* in `rest`: nobody runs the mailbox until it is resumed */
-#define BATCH 16 /* steps; a turn looks at the time after some tasks only */
+#define BATCH 16  /* steps; a turn looks at the time after some tasks only */
 #define RETRY_NS weir_ms(1)
 
 _Static_assert(BUSY == WEIR__MAILBOX_FLAGS + UINT64_C(1), "BUSY is not a flag of owners");
@@ -173,15 +173,14 @@ static bool run_next(weir__mailbox *box, int status)
 static void end_run(weir__mailbox *box, weir_executor *executor)
 {
     uint64_t word = BUSY;
-    bool is_done = rest_of(box) == 0 &&
-                   atomic_load_explicit(&box->word, memory_order_relaxed) == BUSY;
+    bool is_done =
+        rest_of(box) == 0 && atomic_load_explicit(&box->word, memory_order_relaxed) == BUSY;
 
     if (is_here(executor) && (is_done || box->type->executor(box) != executor))
         weir__executor_unmark(executor); /* the mark is for this run */
 
-    if (rest_of(box) == 0 &&
-        atomic_compare_exchange_strong_explicit(&box->word, &word, 0, memory_order_acq_rel,
-                                                memory_order_relaxed))
+    if (rest_of(box) == 0 && atomic_compare_exchange_strong_explicit(
+                                 &box->word, &word, 0, memory_order_acq_rel, memory_order_relaxed))
         box->type->release(box);
     else
         queue_again(box, word);

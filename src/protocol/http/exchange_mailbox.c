@@ -45,7 +45,7 @@ static int post_to_global(weir_http_exchange *exchange)
 }
 
 /* The queue of the loop was full, or the loop has ended: what is left of its channels is done by
- * the global executor as well (channel/deferred.c), so nothing runs beside it. */
+ * the global executor as well (executor/mailbox.c), so nothing runs beside it. */
 static void on_global(void *arg, int status)
 {
     weir_http_exchange *exchange = arg;
