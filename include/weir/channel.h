@@ -253,7 +253,15 @@ WEIR_API int64_t weir_channel_bytes_sent(weir_channel *channel);
  */
 WEIR_API int weir_channel_set_user_writable(weir_channel *channel, unsigned reason, bool writable);
 
-/* ---- operations: each starts at the tail of the pipeline; `done` may be NULL ---- */
+/*
+ * Operations: each starts at the tail of the pipeline; `done` may be NULL.
+ *
+ * They run in the order in which they were called, on whichever threads. On the loop an operation
+ * runs before the function returns, unless one that another thread called before has not run yet:
+ * then it follows that one. While a handler of the channel is called its operations run
+ * immediately, and weir_channel_abort always does on the loop. The bound of the executor's queue
+ * does not apply to operations.
+ */
 
 /*
  * Registers the channel on a loop; of a group, on the next one, or on a new one (a thread per
@@ -284,9 +292,9 @@ WEIR_API void weir_channel_connect(weir_channel *channel, const weir_address *re
 WEIR_API void weir_channel_disconnect(weir_channel *channel, weir_promise *done);
 
 /*
- * Writes a message; a flush sends it. On another thread a write does not wake the loop, a flush
- * does. A write without a promise that is lost for want of memory resets a stream, if the transport
- * has a reset: the peer gets nothing that was written later, and no orderly end. Not with
+ * Writes a message; a flush sends it. On another thread the message counts against write_cap from
+ * the call on. A write without a promise that is lost for want of memory resets a stream, if the
+ * transport has a reset: the peer gets nothing that was written later, and no orderly end. Not with
  * keep_open_on_error.
  * Thread: any.  Takes: msg.  Keeps: done.
  */

@@ -29,6 +29,7 @@
 
 #include "base/list.h"
 #include "base/refcount.h"
+#include "executor/mailbox.h"
 #include "os/thread.h"
 
 enum weir__pooled_state {
@@ -50,7 +51,7 @@ typedef struct weir__pooled {
     weir__list link;          /* in `connecting` or `idle` */
     enum weir__pooled_state state;
     int64_t idle_since_ns;
-    weir_task task;         /* on the channel's loop: CHECKING or RETURNING */
+    weir__mail mail;        /* to the channel: CHECKING or RETURNING */
     weir_listener listener; /* on its connection, then on its close */
 } weir__pooled;
 

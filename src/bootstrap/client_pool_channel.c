@@ -17,6 +17,7 @@
 
 #include "base/memory.h"
 #include "bootstrap/client_pool.h"
+#include "channel/channel.h"
 #include "executor/executor.h"
 #include "executor/promise.h"
 
@@ -115,18 +116,11 @@ static void deliver(weir__pooled *pooled)
 
 /* ---- on the channel's loop ---- */
 
-/* Calls a function on the channel's loop; holds a reference until then. Fails if the loop has
- * ended. */
-static int post_to_loop(weir__pooled *pooled, weir_task_fn *fn)
+/* Calls a function on the channel's loop, or, if that has ended, with an error. */
+static void post_to_loop(weir__pooled *pooled, weir__mail_fn *fn)
 {
-    int err;
-
-    weir_channel_retain(pooled->channel);
-    weir_task_init(&pooled->task, fn, pooled);
-    err = weir__executor_post(weir_channel_executor(pooled->channel), &pooled->task, WEIR__NOW);
-    if (err < 0)
-        weir_channel_release(pooled->channel);
-    return err;
+    pooled->mail.fn = fn;
+    weir__mailbox_post(&pooled->channel->mailbox, &pooled->mail);
 }
 
 /* The channel is not healthy. */
@@ -152,18 +146,17 @@ static bool is_healthy(weir__pooled *pooled)
            (options->healthy == NULL || options->healthy(pooled->channel, options->user_data));
 }
 
-static void on_check(void *arg, int status)
+static void on_check(weir__mailbox *box, weir__mail *mail, int status)
 {
-    weir__pooled *pooled = arg;
-    weir_channel *channel = pooled->channel;
+    weir__pooled *pooled = WEIR_CONTAINER_OF(mail, weir__pooled, mail);
 
+    (void)box;
     if (status == 0 && is_healthy(pooled)) {
         deliver(pooled);
     } else {
         reject(pooled);
         weir__client_pool_serve(pooled->pool);
     }
-    weir_channel_release(channel);
 }
 
 /* Goes to the loop only if there are functions to call. */
@@ -173,8 +166,8 @@ static void check(weir__pooled *pooled)
 
     if (options->healthy == NULL && options->acquired == NULL)
         deliver(pooled);
-    else if (post_to_loop(pooled, on_check) < 0)
-        reject(pooled);
+    else
+        post_to_loop(pooled, on_check);
 }
 
 /* ---- connecting ---- */
@@ -429,25 +422,25 @@ static void finish_return(weir__pooled *pooled, weir_promise *done)
     weir__client_pool_serve(pool);
 }
 
-static void on_return(void *arg, int status)
+static void on_return(weir__mailbox *box, weir__mail *mail, int status)
 {
-    weir__pooled *pooled = arg;
-    weir_channel *channel = pooled->channel;
-    weir_promise *done = pooled->done;
+    weir__pooled *pooled = WEIR_CONTAINER_OF(mail, weir__pooled, mail);
     const weir_client_pool_options *options = &pooled->pool->options;
+    weir_promise *done = pooled->done;
 
+    (void)box;
     if (status == 0)
-        options->released(channel, options->user_data);
+        options->released(pooled->channel, options->user_data);
     finish_return(pooled, done);
     weir_promise_release(done);
-    weir_channel_release(channel);
 }
 
 void weir__pooled_return(weir__pooled *pooled, weir_promise *done)
 {
-    pooled->done = done != NULL ? weir_promise_retain(done) : NULL;
-    if (pooled->pool->options.released == NULL || post_to_loop(pooled, on_return) < 0) {
-        weir_promise_release(pooled->done);
+    if (pooled->pool->options.released == NULL) {
         finish_return(pooled, done);
+        return;
     }
+    pooled->done = done != NULL ? weir_promise_retain(done) : NULL;
+    post_to_loop(pooled, on_return);
 }

@@ -132,7 +132,7 @@ int weir__transport_check_group(const weir_channel *channel, const weir_group *g
 
 int weir__transport_reason(const weir_channel *channel, int err)
 {
-    int cause = channel->outbound.cause;
+    int cause = weir__channel_cause(channel);
 
     return err == WEIR_ECLOSED && cause < 0 ? cause : err;
 }

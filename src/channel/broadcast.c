@@ -4,11 +4,16 @@
  *
  *      walk, match            -> receivers, sorted into batches of one loop each
  *      batches of other loops -> one task each, which applies the operation there
+ *      a mailbox that is in use -> the operation is posted to it, as a single call
  *      this loop's batch      -> applied at once, after the tasks were posted
  *
  * Each receiver gets the operation through the channel's own function, which works on any thread:
- * it forwards to a channel that has moved, and reports for a loop that takes no task. So the only
- * failure here is want of memory before the first receiver.
+ * reports for a loop that takes no task. So the only failure here is want of memory before the
+ * first receiver.
+ *
+ * The order is that of single calls: the receivers of a task are those whose mailboxes could be
+ * held. What is posted to them meanwhile runs when the task has applied the operation and resumes
+ * them; a channel does not move before that.
  *
  * A message on its way to another loop counts against each receiver's marks from the start, as a
  * single write does. Each batch has a share of the message, of which its loop makes further ones.
@@ -23,13 +28,13 @@
 #include "base/refcount.h"
 #include "channel/channel.h"
 #include "channel/channel_group.h"
+#include "channel/mailbox.h"
 
 /* An operation, the members it applies to, and its promise. */
 struct operation {
     void (*send)(weir_channel *channel, weir_msg *msg,
                  weir_promise *done); /* one of send and act is set */
     void (*act)(weir_channel *channel, weir_promise *done);
-    bool is_lazy;
     weir_msg *msg;      /* owned */
     weir_promise *done; /* may be NULL */
     weir_match_fn *match;
@@ -40,6 +45,7 @@ struct receiver {
     weir_channel *channel; /* retained */
     weir_executor *executor;
     bool is_counted; /* its marks count the message */
+    bool is_held;    /* its mailbox waits for the task */
     size_t here;     /* first of a loop of this thread: the number of its receivers */
 };
 
@@ -199,7 +205,7 @@ static void apply(const struct batch *batch, weir_channel *channel)
     weir_promise_release(promise);
 }
 
-/* The message has reached the channel's loop, which counts it again; or the previous one. */
+/* The message has reached the channel's loop, which counts it again; or the loop has ended. */
 static void apply_counted(const struct batch *batch, weir_channel *channel)
 {
     if (weir__channel_in_loop(channel)) {
@@ -212,6 +218,20 @@ static void apply_counted(const struct batch *batch, weir_channel *channel)
     }
 }
 
+/* In the place of the mailbox: the operation comes before what was posted since. */
+static void apply_held(const struct batch *batch, const struct receiver *receiver)
+{
+    weir__subject subject;
+
+    weir__channel_enter(receiver->channel, &subject);
+    if (receiver->is_counted)
+        apply_counted(batch, receiver->channel);
+    else
+        apply(batch, receiver->channel);
+    weir__channel_leave(&subject);
+    weir__mailbox_resume(&receiver->channel->mailbox);
+}
+
 /* ---- the receivers of one loop ---- */
 
 static void apply_batch(const struct batch *batch)
@@ -219,8 +239,8 @@ static void apply_batch(const struct batch *batch)
     for (size_t i = 0; i < batch->count; i++) {
         const struct receiver *receiver = &batch->receivers[i];
 
-        if (receiver->is_counted)
-            apply_counted(batch, receiver->channel);
+        if (receiver->is_held)
+            apply_held(batch, receiver);
         else
             apply(batch, receiver->channel);
         weir_channel_release(receiver->channel);
@@ -272,7 +292,8 @@ static void reserve_bytes(const struct batch *batch)
     }
 }
 
-/* Posts a batch to its loop. Returns false if its channels have to be called one by one. */
+/* Posts a batch, whose mailboxes are held, to its loop. Returns false if its channels have to be
+ * called one by one. */
 static bool post_batch(const struct batch *batch)
 {
     weir_executor *executor = batch->receivers->executor;
@@ -285,8 +306,7 @@ static bool post_batch(const struct batch *batch)
         reserve_bytes(batch);
     weir__executor_weak_retain(
         executor); /* the task may free the channels before the post returns */
-    err = batch->broadcast->operation.is_lazy ? weir_execute_task_lazy(executor, &batch_task->task)
-                                              : weir_execute_task(executor, &batch_task->task);
+    err = weir__executor_post(executor, &batch_task->task, WEIR__NOW);
     weir__executor_weak_release(executor);
     if (err < 0)
         destroy_batch_task(batch_task);
@@ -301,6 +321,35 @@ static void swap(struct receiver *a, struct receiver *b)
 
     *a = *b;
     *b = other;
+}
+
+/* Holds the mailboxes that are empty, and moves their receivers to the front. Returns their
+ * number. */
+static size_t hold(struct receiver *receivers, size_t count)
+{
+    size_t held = 0;
+
+    if (receivers->executor == NULL)
+        return 0;
+    for (size_t i = 0; i < count; i++) {
+        receivers[i].is_held = weir__mailbox_hold(&receivers[i].channel->mailbox);
+        if (receivers[i].is_held)
+            swap(&receivers[held++], &receivers[i]);
+    }
+    return held;
+}
+
+/* The receivers of another loop. */
+static void post(const struct batch *batch)
+{
+    struct batch held = *batch, others = *batch;
+
+    held.count = hold(batch->receivers, batch->count);
+    others.receivers += held.count;
+    others.count -= held.count;
+    if (held.count > 0 && !post_batch(&held))
+        apply_batch(&held);
+    apply_batch(&others);
 }
 
 /* Moves the receivers of the first one's loop to the front and returns their number. There are
@@ -327,8 +376,8 @@ static void dispatch(struct broadcast *broadcast)
         batch.count = gather_batch(batch.receivers, broadcast->count - first);
         if (weir__in_executor(batch.receivers->executor))
             batch.receivers->here = batch.count;
-        else if (!post_batch(&batch))
-            apply_batch(&batch);
+        else
+            post(&batch);
     }
     for (size_t i = 0; i < broadcast->count; i++) {
         batch.receivers = &broadcast->receivers[i];
@@ -426,7 +475,6 @@ void weir_channel_group_write(weir_channel_group *group, weir_msg *msg, weir_pro
                               weir_match_fn *match, void *user_data)
 {
     broadcast_to(group, &(const struct operation){.send = weir_channel_write,
-                                                  .is_lazy = true,
                                                   .msg = msg,
                                                   .done = done,
                                                   .match = match,

@@ -14,8 +14,8 @@
 #include "base/refcount.h"
 #include "channel/attribute.h"
 #include "channel/channel_stats.h"
+#include "channel/mailbox.h"
 #include "channel/offload_blocking.h"
-#include "channel/posted_call.h"
 #include "os/thread.h"
 #include "os/virtual_os.h"
 
@@ -43,16 +43,17 @@ int weir__channel_create(const weir__transport *transport, weir__config *config,
         return -ENOMEM;
     weir_msg_init(&channel->msg, &channel_type);
     channel->transport = transport;
-    channel->stats = transport->stats;
     atomic_init(&channel->config, weir__config_retain(config));
     if (weir__os_is_virtual())
         weir__virtual_os_at_end(reset_ids);
     channel->id = atomic_fetch_add_explicit(&last_id, 1, memory_order_relaxed) + 1;
     channel->parent = parent != NULL ? weir_channel_retain(parent) : NULL;
-    atomic_init(&channel->auto_read, !config->options.read_on_demand);
+    weir__mailbox_init(&channel->mailbox, &weir__channel_mailbox);
     channel->flags = WEIR__SENDS_AT_ONCE;
-    if (!config->options.read_on_demand)
+    if (!config->options.read_on_demand) {
+        atomic_init(&channel->state, WEIR__AUTO_READ);
         channel->flags |= WEIR__AUTO_READING;
+    }
     if (!transport->sends_buffers)
         channel->flags |= WEIR__CHECKS_BUFFERS;
     weir__pipeline_init(&channel->pipeline, channel);
@@ -100,7 +101,10 @@ weir_channel *weir_channel_of(weir_msg *msg)
  */
 static void close_unowned(weir_channel *channel)
 {
+    uint32_t flags = channel->flags;
+
     weir_msg_init(&channel->msg, &channel_type);
+    channel->flags = flags;
     if (weir__channel_has(channel, WEIR__WAS_REGISTERED))
         weir__channel_defer(channel, WEIR__DEFERRED_ABORT);
     else
@@ -119,6 +123,7 @@ static void destroy(weir_msg *msg)
         close_unowned(channel);
         return;
     }
+    assert(weir__mailbox_is_empty(&channel->mailbox));
     executor = weir__channel_executor(channel);
     weir__pipeline_destroy(&channel->pipeline);
     weir__attributes_destroy(channel);
@@ -175,7 +180,7 @@ bool weir_channel_has_peer_ended(const weir_channel *channel)
 /* Relaxed: the close that follows is passed on with its own ordering. */
 void weir_channel_skip_linger(weir_channel *channel)
 {
-    atomic_store_explicit(&channel->skip_linger, true, memory_order_relaxed);
+    atomic_fetch_or_explicit(&channel->state, WEIR__SKIPS_LINGER, memory_order_relaxed);
 }
 
 bool weir_channel_is_active(const weir_channel *channel)
@@ -186,7 +191,7 @@ bool weir_channel_is_active(const weir_channel *channel)
 bool weir_channel_is_writable(const weir_channel *channel)
 {
     return weir__channel_phase(channel) == WEIR__OPEN &&
-           weir__outbound_is_writable(&channel->outbound);
+           atomic_load_explicit(&channel->unwritable, memory_order_relaxed) == 0;
 }
 
 /* ---- the transport, from any thread ---- */
@@ -401,16 +406,22 @@ static int apply_config(weir_channel *channel, weir__config *config)
     return channel->transport->configure != NULL ? channel->transport->configure(channel) : 0;
 }
 
-static void on_options(weir_channel *channel, weir__posted_call *call, int status)
+static void run_options(weir_channel *channel, weir__call *call)
 {
-    if (status < 0) {
-        weir__config_release(call->arg);
-        return;
-    }
-    status = apply_config(channel, call->arg);
-    if (status < 0)
-        weir_fire_error(weir__channel_head_tail(channel), status, "the options could not be set");
+    int err = apply_config(channel, call->arg);
+
+    if (err < 0)
+        weir_fire_error(weir__channel_head_tail(channel), err, "the options could not be set");
 }
+
+static void fail_options(weir_channel *channel, weir__call *call, int err)
+{
+    (void)channel;
+    (void)err;
+    weir__config_release(call->arg);
+}
+
+static const weir__operation set_options = {.run = run_options, .fail = fail_options};
 
 int weir_channel_set_options(weir_channel *channel, const weir_channel_options *options)
 {
@@ -421,16 +432,12 @@ int weir_channel_set_options(weir_channel *channel, const weir_channel_options *
         return err;
     if (weir__channel_in_loop(channel))
         return apply_config(channel, config);
-    err = weir__posted_call_post(
-        channel, &(const weir__posted_call){.fn = on_options, .arg = config}, false);
-    if (err < 0)
-        weir__config_release(config);
-    return err;
+    return weir__channel_call(channel, &set_options, NULL, config, 0);
 }
 
 bool weir_channel_auto_read(const weir_channel *channel)
 {
-    return atomic_load_explicit(&channel->auto_read, memory_order_relaxed);
+    return weir__channel_is(channel, WEIR__AUTO_READ);
 }
 
 /*
@@ -441,7 +448,11 @@ bool weir_channel_auto_read(const weir_channel *channel)
  */
 void weir_channel_set_auto_read(weir_channel *channel, bool on)
 {
-    atomic_store_explicit(&channel->auto_read, on, memory_order_seq_cst);
+    if (on)
+        atomic_fetch_or_explicit(&channel->state, WEIR__AUTO_READ, memory_order_seq_cst);
+    else
+        atomic_fetch_and_explicit(&channel->state, ~(uint32_t)WEIR__AUTO_READ,
+                                  memory_order_seq_cst);
     if (atomic_load_explicit(&channel->executor, memory_order_seq_cst) == NULL)
         return;
     if (weir__channel_in_loop(channel))
@@ -523,13 +534,13 @@ void weir__channel_report(weir_channel *channel, weir_promise *done, int err, co
     }
 }
 
-/* `loss`: further bits of the deferred task. */
+/* `loss`: further flags of the mailbox. */
 static void fail_posted(weir_channel *channel, weir_promise *done, int err, uint32_t loss)
 {
     weir__channel_extra *extra;
 
     if (done != NULL || weir__channel_phase(channel) == WEIR__CLOSED) {
-        weir__posted_call_fail(channel, done, err);
+        weir__call_fail(channel, done, err);
         return;
     }
     extra = err != -ENOMEM ? weir__channel_extra_get(channel) : NULL;
@@ -540,7 +551,7 @@ static void fail_posted(weir_channel *channel, weir_promise *done, int err, uint
             weir_channel_abort(channel, NULL);
         return;
     }
-    /* Relaxed: setting the bit publishes it. */
+    /* Relaxed: setting the flag publishes it. */
     atomic_store_explicit(&extra->posted_err, err, memory_order_relaxed);
     weir__channel_defer(channel, WEIR__DEFERRED_REPORT | loss);
 }

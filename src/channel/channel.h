@@ -4,7 +4,7 @@
  *
  * Threads: the loop, which is the thread of `executor`, may access everything. Before the first
  * registration there is no executor, and the thread that created the channel may. Other threads
- * read atomics and post calls (posted_call.h).
+ * read atomics and post calls (mailbox.h).
  *
  * Most channels are idle, so the struct is small: fields that few channels need are in
  * weir__channel_extra, which is allocated on first use.
@@ -14,6 +14,7 @@
 
 #include <assert.h>
 #include <stdatomic.h>
+#include <stddef.h>
 
 #include <weir/channel.h>
 #include <weir/timer.h>
@@ -24,6 +25,7 @@
 #include "channel/pipeline.h"
 #include "channel/transport.h"
 #include "executor/executor.h"
+#include "executor/mailbox.h"
 #include "loop/loop.h"
 
 typedef struct weir__channel_extra weir__channel_extra;
@@ -42,13 +44,21 @@ enum {
     WEIR__IS_REGISTERED = 1 << 3,
     WEIR__IS_ACTIVE = 1 << 4,
     WEIR__PEER_ENDED = 1 << 5, /* the peer has ended its stream in order */
+
+    /* Bits that any thread writes. */
+    WEIR__AUTO_READ = 1 << 6,
+    WEIR__SKIPS_LINGER = 1 << 7, /* only ever set, as the next ones */
+    WEIR__IS_WATCHED = 1 << 8,   /* the time of the last send is recorded: last_sent.h */
+    WEIR__ABORTS = 1 << 9,       /* WEIR__DEFERRED_ABORT was set: nothing more is sent */
+
+    WEIR__CAUSE_SHIFT = 16, /* the upper half, from CLOSING on: the error of the close */
 };
 
 /* Bits of `flags`, which only the loop uses. */
 enum {
     WEIR__WAS_REGISTERED = 1 << 0,     /* registered at least once: `added` has been called */
     WEIR__FIRED_ACTIVE = 1 << 1,       /* `active` was fired, `inactive` not yet */
-    WEIR__AUTO_READING = 1 << 2,       /* the value of `auto_read` that the loop has seen */
+    WEIR__AUTO_READING = 1 << 2,       /* the value of AUTO_READ that the loop has seen */
     WEIR__READ_REQUESTED = 1 << 3,     /* a read was requested: one, or, with auto_read, all */
     WEIR__READING = 1 << 4,            /* the transport reads */
     WEIR__READING_ONCE = 1 << 5,       /* the transport reads one message */
@@ -65,7 +75,6 @@ enum {
     WEIR__REMOVING_HANDLERS = 1 << 16, /* all events are fired: handlers are being removed */
     WEIR__MEMBER = 1 << 17,            /* a member of its loop, which holds a reference */
     WEIR__WARNED = 1 << 18,            /* an error that reached the tail was logged */
-    WEIR__WATCHED = 1 << 19,           /* the time of the last send is recorded: last_sent.h */
     WEIR__INPUT_PAUSED = 1 << 20,      /* a handler has paused reading */
     WEIR__ADMITTED = 1 << 21,          /* the next write was checked against the cap before */
     WEIR__RESETS = 1 << 22,            /* closing resets the connection: data is lost */
@@ -80,27 +89,29 @@ enum {
     WEIR__SENDS_AT_ONCE = 1 << 30,     /* a flush sends: not in a batch of reads, see writing.c */
 };
 
-/* Bits of `deferred`: the work of the deferred task, in this order. */
+/* Flags of the mailbox (mailbox.h). Those that are set between two mails run in this order, except
+ * for RESET. */
 enum {
     WEIR__DEFERRED_ACTIVE = 1 << 0,
-    WEIR__DEFERRED_MARKS = 1 << 1, /* check the marks */
-    WEIR__DEFERRED_WRITABILITY = 1 << 2,
-    WEIR__DEFERRED_FLUSH = 1 << 3,
+    WEIR__DEFERRED_MARKS = 1 << 1,  /* check the marks */
+    WEIR__DEFERRED_REPORT = 1 << 2, /* reports posted_err */
+    WEIR__DEFERRED_WRITABILITY = 1 << 3,
+    WEIR__DEFERRED_SENDING = 1 << 4, /* continues to send what was flushed */
+    WEIR__DEFERRED_FLUSH = 1 << 5,   /* weir_channel_flush */
     WEIR__DEFERRED_READING =
-        1 << 4, /* auto_read or the bytes on their way to remote handlers have changed */
-    WEIR__DEFERRED_TRANSPORT = 1 << 5, /* calls the transport's `deferred` */
-    WEIR__DEFERRED_INACTIVE = 1 << 6,  /* after a disconnect */
-    WEIR__DEFERRED_DEREGISTER = 1 << 7,
-    WEIR__DEFERRED_ABORT = 1 << 8, /* requested, or no memory to pass something on */
+        1 << 6, /* auto_read or the bytes on their way to remote handlers have changed */
+    WEIR__DEFERRED_REQUEST_READ = 1 << 7, /* weir_channel_request_read */
+    WEIR__DEFERRED_TRANSPORT = 1 << 8,    /* calls the transport's `deferred` */
+    WEIR__DEFERRED_INACTIVE = 1 << 9,     /* after a disconnect */
+    WEIR__DEFERRED_DEREGISTER = 1 << 10,
+    WEIR__DEFERRED_GIVE_UP = 1 << 11, /* a remote handler has queued data for too long */
+    WEIR__DEFERRED_RESET = 1 << 12,   /* with ABORT: a stream is cut off */
+    WEIR__DEFERRED_ABORT = 1 << 13,   /* requested, or no memory to pass something on */
+    WEIR__DEFERRED_CLOSE = 1 << 14,   /* weir_channel_close without a promise */
     WEIR__DEFERRED_CLOSED =
-        1 << 9, /* closed: fires inactive and unregistered, removes all handlers */
-    WEIR__DEFERRED_SWEEP = 1 << 10,  /* frees removed handlers */
-    WEIR__DEFERRED_REPORT = 1 << 11, /* reports posted_err */
-    WEIR__DEFERRED_WATCH = 1 << 12,  /* starts to record the last send, for another thread */
-    WEIR__DEFERRED_MOVE = 1 << 13,   /* moves to another loop, because the previous one has ended */
-    WEIR__DEFERRED_GIVE_UP = 1 << 14, /* a remote handler has queued data for too long */
-    WEIR__DEFERRED_OFFLOAD = 1 << 15, /* moves handlers that block: offload_blocking.h */
-    WEIR__DEFERRED_RESET = 1 << 16,   /* with ABORT: a stream is cut off */
+        1 << 15, /* closed: fires inactive and unregistered, removes all handlers */
+    WEIR__DEFERRED_SWEEP = 1 << 16,   /* frees removed handlers */
+    WEIR__DEFERRED_OFFLOAD = 1 << 17, /* moves handlers that block: offload_blocking.h */
 };
 
 /*
@@ -108,28 +119,33 @@ enum {
  * the transport. With thousands of connections each cache line counts.
  */
 struct weir_channel {
-    weir_msg
-        msg; /* first: an accepted channel is a message; its reference count is the channel's */
+    union {
+        weir_msg msg; /* first: an accepted channel is a message, and has its reference count */
+        struct {
+            const void *msg_type;
+            uint32_t msg_refs;
+            uint32_t flags; /* of a message they are for its type */
+        };
+    };
     _Atomic(weir_executor *) executor; /* weakly retained; NULL = never registered */
     weir__member member;               /* of `executor`, while registered */
     uint64_t id;
     weir_channel *parent;
-    weir_task deferred_task;
+    weir__mailbox mailbox;
     weir_timer *timers; /* of the handlers on the loop */
     _Atomic(weir__attribute *) attributes;
     _Atomic(weir__channel_extra *) extra;
-    _Atomic uint32_t deferred; /* the thread that sets the first bit posts deferred_task */
-    _Atomic bool auto_read;
-    _Atomic bool skip_linger; /* only ever set */
-    uint16_t stats;           /* the index of the first counter of the transport in a shard */
 
     const weir__transport *transport;
     _Atomic(weir__config *) config; /* written by the loop */
-    _Atomic uint32_t state;         /* written by the loop */
-    uint32_t flags;
+    _Atomic uint32_t state;         /* the phase, bits, and the error of the close */
+    _Atomic uint32_t unwritable;    /* reasons: bit 0 the marks, the others the user's */
     weir_pipeline pipeline;
     weir__outbound outbound;
 };
+
+_Static_assert(offsetof(struct weir_channel, flags) == offsetof(weir_msg, flags),
+               "the flags are those of the message");
 
 /* ---- state ---- */
 
@@ -146,6 +162,12 @@ static inline unsigned weir__channel_phase(const weir_channel *channel)
 static inline bool weir__channel_is(const weir_channel *channel, uint32_t bits)
 {
     return (weir__channel_state(channel) & bits) == bits;
+}
+
+/* The error with which unsent messages fail; 0 before a close. */
+static inline int weir__channel_cause(const weir_channel *channel)
+{
+    return (int16_t)(weir__channel_state(channel) >> WEIR__CAUSE_SHIFT);
 }
 
 static inline bool weir__channel_has(const weir_channel *channel, uint32_t flags)
@@ -216,6 +238,12 @@ static inline void weir__outbound_flush(weir_channel *channel)
         weir__outbound_flush_promises(channel);
     else
         channel->outbound.unflushed = channel->outbound.end;
+}
+
+/* Any thread: true if there is no reason against writing. */
+static inline bool weir__outbound_is_writable(const weir_channel *channel)
+{
+    return atomic_load_explicit(&channel->unwritable, memory_order_relaxed) == 0;
 }
 
 /* True if a transport may send something. */
@@ -291,7 +319,6 @@ struct weir__channel_extra {
     _Atomic(weir_promise *) closed; /* created on first use */
     _Atomic(weir__retired *) retired;
     weir__addresses addresses;
-    _Atomic(struct weir__move *) moves;       /* operation.c: pending, last in first */
     _Atomic(struct weir__pin *) pins;         /* remote_handler.c: the executor of each group */
     _Atomic(struct weir__moved *) moved;      /* remote_handler.c: the loop adds to it */
     _Atomic(struct weir__offload *) offloads; /* offload.c: changed under the channel's lock */
@@ -372,24 +399,18 @@ bool weir__channel_resets_for_loss(const weir_channel *channel);
  */
 bool weir__channel_may_begin(weir_channel *channel, weir_promise *done);
 
-/* ---- the deferred task (deferred.c) ---- */
+/* ---- the mailbox (mailbox.h) ---- */
 
-/* Any thread: sets bits for the deferred task. Cannot fail. */
-void weir__channel_defer(weir_channel *channel, uint32_t bits);
+extern const weir__mailbox_type weir__channel_mailbox;
 
-/*
- * Blocks the deferred task until it is resumed, which posts it if bits were set meanwhile. Returns
- * false if the task is posted already: then there is nothing to resume.
- */
-bool weir__channel_pause_deferred(weir_channel *channel);
-void weir__channel_resume_deferred(weir_channel *channel);
+/* Any thread: sets flags of the mailbox. Cannot fail. No effect before the first registration. */
+void weir__channel_defer(weir_channel *channel, uint32_t flags);
 
-/* The work behind the bits. */
+/* The work of some flags. */
 void weir__channel_do_active(weir_channel *channel);
 void weir__channel_do_inactive(weir_channel *channel);
 void weir__channel_do_detach(weir_channel *channel);
 void weir__channel_fire_closed(weir_channel *channel);
-void weir__channel_do_moves(weir_channel *channel);
 
 /* ---- operations that reached the head; on the loop ---- */
 
@@ -418,7 +439,7 @@ void weir__channel_do_shut_output(weir_channel *channel, weir_promise *done);
 
 /* ---- between the files of this layer; on the loop ---- */
 
-/* Sets and clears bits of `state`. */
+/* Sets and clears bits of `state` that the loop writes. */
 void weir__channel_set_state(weir_channel *channel, uint32_t set, uint32_t clear);
 
 /* To be called when auto_read, or a condition of reading, has changed. */

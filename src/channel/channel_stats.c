@@ -31,7 +31,7 @@ static weir__counter_shard *current_shard(void)
 
 void weir__stats_count(const weir_channel *channel, enum weir__stat stat, uint64_t n)
 {
-    weir__counter_shard_add(current_shard(), channel->stats + stat, n);
+    weir__counter_shard_add(current_shard(), channel->transport->stats + stat, n);
 }
 
 void weir__stats_message(const weir_channel *channel, enum weir__stat messages, uint64_t bytes)

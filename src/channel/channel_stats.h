@@ -73,7 +73,7 @@ static inline _Atomic uint64_t *weir__stats_of(const weir_channel *channel)
 {
     /* Relaxed: on its loop the channel has had its executor for long. */
     return atomic_load_explicit(&channel->executor, memory_order_relaxed)->shard.counters +
-           channel->stats;
+           channel->transport->stats;
 }
 
 static inline void weir__stats_received(const weir_channel *channel, uint64_t count, uint64_t bytes)

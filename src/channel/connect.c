@@ -179,7 +179,7 @@ void weir__channel_connected(weir_channel *channel, int err)
         weir__channel_begin_closing(channel, err);
         return;
     }
-    weir__channel_do_inactive(channel); /* of a disconnect, if its deferred task has not run yet */
+    weir__channel_do_inactive(channel); /* of a disconnect, if the mailbox has not fired it yet */
     if (!weir__channel_is_connecting(channel))
         return; /* a handler has closed the channel */
     done = finish_attempt(channel);
@@ -200,7 +200,7 @@ static bool is_active_when_bound(const weir_channel *channel)
     return channel->transport->accepts || channel->transport->connectionless;
 }
 
-/* If bind makes the channel active, `active` is fired by the deferred task. */
+/* If bind makes the channel active, `active` is fired by the mailbox. */
 void weir__channel_do_bind(weir_channel *channel, const weir_address *local, weir_promise *done)
 {
     int err = check_state(channel);

@@ -131,7 +131,7 @@ void weir__ctx_set_name(weir_ctx *ctx, const char *name)
 
 /* ---- the handler and its executor ---- */
 
-/* An executor that has ended is replaced by another: deferred.c, remote_handler.c. */
+/* An executor that has ended is replaced by another: executor/mailbox.c, remote_handler.c. */
 bool weir__ctx_in_executor(const weir_ctx *ctx)
 {
     const weir_executor *executor = weir_ctx_executor(ctx);

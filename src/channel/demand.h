@@ -47,7 +47,7 @@ static inline weir_demand *weir__demand_of(weir_ctx *ctx)
 static inline bool weir__demand_has_auto_read(const weir_ctx *ctx)
 {
     /* Relaxed, as weir_channel_auto_read: the switch guards no other memory. */
-    return atomic_load_explicit(&ctx->channel->auto_read, memory_order_relaxed);
+    return weir__channel_is(ctx->channel, WEIR__AUTO_READ);
 }
 
 static inline bool weir__demand_is_open(weir_ctx *ctx)

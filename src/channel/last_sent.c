@@ -7,10 +7,8 @@ int weir__last_sent_watch(weir_channel *channel)
 {
     if (weir__channel_extra_get(channel) == NULL)
         return -ENOMEM;
-    if (weir__channel_in_loop(channel))
-        channel->flags |= WEIR__WATCHED;
-    else
-        weir__channel_defer(channel, WEIR__DEFERRED_WATCH);
+    if (!weir__channel_is(channel, WEIR__IS_WATCHED))
+        atomic_fetch_or_explicit(&channel->state, WEIR__IS_WATCHED, memory_order_relaxed);
     return 0;
 }
 
@@ -52,9 +50,11 @@ int64_t weir__last_sent_of_messages(const weir_channel *channel)
 void weir__last_sent_write_down(weir_channel *channel, size_t bytes, bool whole)
 {
     weir__channel_extra *extra = weir__channel_extra_if_any(channel);
-    int64_t now_ns = weir__executor_now(weir__channel_executor(channel));
-    int64_t before = atomic_load_explicit(&extra->bytes_sent, memory_order_relaxed);
+    int64_t now_ns = weir__executor_now(weir__channel_executor(channel)), before;
 
+    if (extra == NULL)
+        return; /* another thread has just allocated it */
+    before = atomic_load_explicit(&extra->bytes_sent, memory_order_relaxed);
     atomic_store_explicit(&extra->bytes_sent, before + (int64_t)bytes, memory_order_relaxed);
     atomic_store_explicit(&extra->bytes_sent_at, now_ns, memory_order_relaxed);
     if (whole)

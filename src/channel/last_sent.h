@@ -8,7 +8,7 @@
 
 #include "channel/channel.h"
 
-/* Any thread: starts to record, or, on another thread than the loop, soon. Fails with -ENOMEM. */
+/* Any thread: starts to record. Fails with -ENOMEM. */
 int weir__last_sent_watch(weir_channel *channel);
 
 /* Any thread: the time of the last send of any bytes, or of a complete message, by the clock of
@@ -21,7 +21,7 @@ void weir__last_sent_write_down(weir_channel *channel, size_t bytes, bool whole)
 
 static inline void weir__last_sent_note(weir_channel *channel, size_t bytes, bool whole)
 {
-    if (__builtin_expect(weir__channel_has(channel, WEIR__WATCHED), 0))
+    if (__builtin_expect(weir__channel_is(channel, WEIR__IS_WATCHED), 0))
         weir__last_sent_write_down(channel, bytes, whole);
 }
 

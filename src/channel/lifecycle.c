@@ -28,7 +28,7 @@
  *   - `active` and `inactive` are fired in pairs, and so are `registered` and `unregistered`.
  *
  * Order of a close: the transport closes; the closed promise, then the promises of close complete;
- * unsent messages fail; then, in the deferred task (weir__channel_fire_closed), `inactive` and
+ * unsent messages fail; then, by the mailbox (weir__channel_fire_closed), `inactive` and
  * `unregistered` are fired; when both have passed all handlers, on whatever executor, the handlers
  * are removed from the tail on; at last the channel leaves its loop (weir__channel_leave_loop).
  */
@@ -44,21 +44,24 @@
 #include "base/log_limit.h"
 #include "channel/channel_stats.h"
 #include "channel/closing.h"
+#include "channel/mailbox.h"
 #include "channel/offload_blocking.h"
-#include "channel/posted_call.h"
 
 /*
- * Only the loop writes the state. Sequentially consistent for weir_channel_closed, which publishes
- * the promise and then reads the state; the loop does it the other way round.
+ * Only the loop writes these bits of the state. Sequentially consistent for weir_channel_closed,
+ * which publishes the promise and then reads the state; the loop does it the other way round.
  */
 void weir__channel_set_state(weir_channel *channel, uint32_t set, uint32_t clear)
 {
-    uint32_t before = weir__channel_state(channel), after = (before & ~clear) | set;
+    uint32_t before = weir__channel_state(channel), after;
 
+    do {
+        after = (before & ~clear) | set;
+    } while (!atomic_compare_exchange_weak_explicit(&channel->state, &before, after,
+                                                    memory_order_seq_cst, memory_order_relaxed));
     weir__stats_state(channel, before, after);
     if ((after & WEIR__PHASE) != WEIR__OPEN)
         channel->flags |= WEIR__NOT_OPEN | WEIR__SENDS_AT_ONCE;
-    atomic_store_explicit(&channel->state, after, memory_order_seq_cst);
 }
 
 /* ---- registration ---- */
@@ -128,7 +131,7 @@ static void join_loop(weir_channel *channel)
 static void part_from_loop(weir_channel *channel)
 {
     channel->flags &= ~(uint32_t)WEIR__MEMBER;
-    weir__member_leave(&channel->member);
+    weir__member_leave(&channel->member, weir__channel_executor(channel));
 }
 
 /* A new connection becomes active later; a channel that is registered again already is. */
@@ -184,7 +187,7 @@ void weir__channel_do_register(weir_channel *channel, weir_promise *done)
     weir__subject subject;
 
     if (err < 0) {
-        weir__posted_call_fail(channel, done, err); /* no event: the channel is unaffected */
+        weir__call_fail(channel, done, err); /* no event: the channel is unaffected */
         return;
     }
     if (done != NULL && !weir_promise_set_uncancellable(done))
@@ -285,7 +288,7 @@ static void reattach_to_send(weir_channel *channel)
 
 static void finish_closing(weir_channel *channel)
 {
-    const weir_executor *executor;
+    weir_executor *executor;
     weir__channel_extra *extra;
     weir_promise *closed;
     const char *reason;
@@ -303,12 +306,12 @@ static void finish_closing(weir_channel *channel)
         weir__promise_list_complete(&extra->deregister_waiters, 0, NULL);
         weir__promise_list_complete(&extra->shutdown_waiters, err < 0 ? err : WEIR_ECLOSED, reason);
     }
-    weir__outbound_fail_all(channel, channel->outbound.cause, reason);
+    weir__outbound_fail_all(channel, weir__channel_cause(channel), reason);
     /* A loop that has ended closes its members but runs no more tasks: the rest runs on the global
      * executor, which must not access the list of members. */
     executor = weir__channel_executor(channel);
     if (executor != NULL && weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN)
-        weir__member_leave(&channel->member);
+        weir__member_leave(&channel->member, executor);
     if (weir__channel_has(channel, WEIR__WAS_REGISTERED))
         weir__channel_defer(channel, WEIR__DEFERRED_CLOSED);
 }
@@ -335,9 +338,9 @@ void weir__channel_begin_closing(weir_channel *channel, int err)
     weir__outbound_find_forgotten(channel);
     if (channel->transport->reset != NULL && loses_data(channel))
         channel->transport->reset(channel);
-    channel->outbound.cause = err;
     weir__channel_lock(channel);
-    weir__channel_set_state(channel, WEIR__CLOSING, WEIR__PHASE);
+    weir__channel_set_state(channel, WEIR__CLOSING | (uint32_t)err << WEIR__CAUSE_SHIFT,
+                            WEIR__PHASE);
     weir__channel_unlock(channel);
     channel->flags |= WEIR__OUTPUT_STOPPED;
     channel->flags &= ~(uint32_t)(WEIR__READING | WEIR__READING_ONCE);
@@ -358,7 +361,7 @@ static bool must_linger(const weir_channel *channel)
     return channel->transport->lingers && !options->reset_on_close &&
            !weir__channel_has(channel, WEIR__RESETS) && options->close_timeout_ns > 0 &&
            !weir__channel_has(channel, WEIR__INPUT_SHUT) &&
-           !atomic_load_explicit(&channel->skip_linger, memory_order_relaxed) &&
+           !weir__channel_is(channel, WEIR__SKIPS_LINGER) &&
            channel->transport->shut_output != NULL;
 }
 
@@ -531,7 +534,7 @@ void weir__channel_leave_loop(weir_channel *channel)
     if (!weir__channel_has(channel, WEIR__MEMBER))
         return;
     part_from_loop(channel);
-    weir_channel_release(channel); /* the loop's reference; the deferred task has its own */
+    weir_channel_release(channel); /* the loop's reference; the mailbox has its own */
 }
 
 /* ---- shutdown ---- */

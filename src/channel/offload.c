@@ -85,8 +85,8 @@ static void finish(struct weir__offload *offload, weir_ctx *ctx)
 }
 
 /*
- * The global executor replaces one that has ended, as in deferred.c and remote_handler.c. If that
- * takes no task either, no thread runs the handler any more: it is freed with the channel.
+ * The global executor replaces one that has ended, as in executor/mailbox.c. If that takes no task
+ * either, no thread runs the handler any more: it is freed with the channel.
  */
 static void post_back(struct weir__offload *offload)
 {

@@ -168,7 +168,7 @@ static int64_t low_mark_of(const weir_channel *channel)
 
 static bool change_reasons(weir_channel *channel, uint32_t reasons, bool on)
 {
-    _Atomic uint32_t *unwritable = &channel->outbound.unwritable;
+    _Atomic uint32_t *unwritable = &channel->unwritable;
     uint32_t before, after;
 
     if (on) {
@@ -197,8 +197,7 @@ static __attribute__((noinline)) void set_over_mark(weir_channel *channel, bool 
 
 static bool is_over_mark(const weir_channel *channel)
 {
-    return (atomic_load_explicit(&channel->outbound.unwritable, memory_order_relaxed) &
-            OVER_MARK) != 0;
+    return (atomic_load_explicit(&channel->unwritable, memory_order_relaxed) & OVER_MARK) != 0;
 }
 
 /* After the bytes have decreased. */
@@ -627,7 +626,7 @@ static inline _Atomic uint64_t *count_sent(weir_channel *channel, size_t bytes)
     _Atomic uint64_t *counters = weir__stats_of(channel);
 
     weir__counter_add(counters[WEIR__STAT_BYTES_SENT], bytes);
-    if (UNLIKELY(weir__channel_has(channel, WEIR__WATCHED)))
+    if (UNLIKELY(weir__channel_is(channel, WEIR__IS_WATCHED)))
         note_sent(channel, bytes);
     return counters;
 }

@@ -51,11 +51,6 @@ typedef struct weir__outbound {
     /* Bytes that count: of the loop, which alone writes `local`; of writes posted to it. */
     _Atomic int64_t local;
     _Atomic int64_t posted;
-
-    /* Reasons to be unwritable: bit 0 the marks, the others the user's. */
-    _Atomic uint32_t unwritable;
-
-    int32_t cause; /* the error of the close: unsent messages fail with it */
 #ifndef NDEBUG
     int64_t unflushed_ns; /* when the first unflushed message was written */
 #endif
@@ -149,11 +144,6 @@ void weir__outbound_set_unwritable(weir_channel *channel, uint32_t reasons, bool
 
 /* The loop: compares the bytes with the marks, after either has changed. */
 void weir__outbound_check_marks(weir_channel *channel);
-
-static inline bool weir__outbound_is_writable(const weir__outbound *outbound)
-{
-    return atomic_load_explicit(&outbound->unwritable, memory_order_relaxed) == 0;
-}
 
 /* ---- for transports ---- */
 

@@ -14,8 +14,8 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "channel/channel.h"
+#include "channel/mailbox.h"
 #include "channel/offload_blocking.h"
-#include "channel/posted_call.h"
 #include "channel/remote_handler.h"
 
 /* ---- posted changes ---- */
@@ -85,40 +85,50 @@ static int apply(weir_pipeline *pipeline, weir_ctx *ctx, const weir__position *p
     return err;
 }
 
-static void on_change(weir_channel *channel, weir__posted_call *call, int status)
+static void finish(weir__call *call, int err)
 {
     struct change *change = call->arg;
 
-    if (status == 0) {
-        status = apply(&channel->pipeline, change->ctx, &change->position, call->done);
-    } else {
-        if (change->ctx != NULL)
-            weir__ctx_destroy(change->ctx);
-        complete(call->done, status);
-    }
-    if (status < 0 && call->done == NULL)
+    if (err < 0 && err != -ENOMEM && call->done == NULL)
         weir__warn_limited("pipeline", change->position.anchor,
-                           "a change posted by another thread failed: %s", weir_error_text(status));
+                           "a change posted by another thread failed: %s", weir_error_text(err));
     weir__free(change);
 }
+
+static void discard(weir_ctx *ctx, weir_promise *done, int err)
+{
+    if (ctx != NULL)
+        weir__ctx_destroy(ctx);
+    complete(done, err);
+}
+
+static void run_change(weir_channel *channel, weir__call *call)
+{
+    struct change *change = call->arg;
+
+    finish(call, apply(&channel->pipeline, change->ctx, &change->position, call->done));
+}
+
+static void fail_change(weir_channel *channel, weir__call *call, int err)
+{
+    struct change *change = call->arg;
+
+    (void)channel;
+    discard(change->ctx, call->done, err);
+    finish(call, err);
+}
+
+static const weir__operation change_operation = {.run = run_change, .fail = fail_change};
 
 static int post(weir_channel *channel, weir_ctx *ctx, const weir__position *position,
                 weir_promise *done)
 {
     struct change *change = change_create(ctx, position);
-    int err = -ENOMEM;
 
     if (change != NULL)
-        err = weir__posted_call_post(
-            channel, &(const weir__posted_call){.fn = on_change, .arg = change, .done = done},
-            false);
-    if (err == 0)
-        return 0;
-    weir__free(change);
-    if (ctx != NULL)
-        weir__ctx_destroy(ctx);
-    complete(done, err);
-    return err;
+        return weir__channel_call(channel, &change_operation, done, change, 0);
+    discard(ctx, done, -ENOMEM);
+    return -ENOMEM;
 }
 
 static int apply_or_post(weir_pipeline *pipeline, weir_ctx *ctx, const weir__position *position,

@@ -82,7 +82,7 @@ void weir__channel_update_auto_read(weir_channel *channel)
 
 void weir__channel_init_auto_read(weir_channel *channel)
 {
-    if (atomic_load_explicit(&channel->auto_read, memory_order_seq_cst))
+    if (atomic_load_explicit(&channel->state, memory_order_seq_cst) & WEIR__AUTO_READ)
         channel->flags |= WEIR__AUTO_READING;
     else
         channel->flags &= ~(uint32_t)WEIR__AUTO_READING;

@@ -18,8 +18,8 @@
  * Bytes. A message counts while it is in a mailbox: one that was read against the marks that pause
  * reading, one that was written against those of the outbound queue.
  */
-#ifndef WEIR_CHANNEL_MAILBOX_H
-#define WEIR_CHANNEL_MAILBOX_H
+#ifndef WEIR_CHANNEL_SEGMENT_MAILBOX_H
+#define WEIR_CHANNEL_SEGMENT_MAILBOX_H
 
 #include <weir/executor.h>
 

@@ -151,20 +151,15 @@ static __attribute__((noinline)) void finish_flush(weir_channel *channel, int re
     else if (result == WEIR__FLUSH_LENT)
         channel->flags |= WEIR__OUTPUT_LENT;
     else if (result > 0)
-        weir__channel_defer(channel, WEIR__DEFERRED_FLUSH);
+        weir__channel_defer(channel, WEIR__DEFERRED_SENDING);
     else if (weir__outbound_has_flushed(&channel->outbound))
         channel->flags |= WEIR__OUTPUT_FULL;
     else
         check_sent(channel);
 }
 
-/* Something was lost on its way here, so nothing behind it may be sent. Relaxed: what was posted
- * after the bit was set arrives after it. */
-static inline bool will_abort(const weir_channel *channel)
-{
-    return (atomic_load_explicit(&channel->deferred, memory_order_relaxed) &
-            WEIR__DEFERRED_ABORT) != 0;
-}
+/* ABORTS: something was lost on its way here, so nothing after it may be sent. */
+#define STOPPED (WEIR__CLOSING | WEIR__ABORTS)
 
 /* There is something to send. The caller has set FLUSHING. */
 static inline void send_some(weir_channel *channel)
@@ -180,8 +175,6 @@ static inline void send_some(weir_channel *channel)
 
 static inline void send_flushed(weir_channel *channel)
 {
-    if (will_abort(channel))
-        return;
     if (weir__outbound_has_flushed(&channel->outbound)) {
         channel->flags |= WEIR__FLUSHING;
         send_some(channel);
@@ -201,7 +194,7 @@ void weir__channel_resume_sending(weir_channel *channel)
 {
     uint32_t state = weir__channel_state(channel);
 
-    if ((state & (WEIR__CLOSING | WEIR__IS_REGISTERED)) == WEIR__IS_REGISTERED && !is_busy(channel))
+    if ((state & (STOPPED | WEIR__IS_REGISTERED)) == WEIR__IS_REGISTERED && !is_busy(channel))
         send_flushed(channel);
 }
 
@@ -219,7 +212,7 @@ static bool is_connected(const weir_channel *channel)
 {
     const uint32_t connected = WEIR__IS_ACTIVE | WEIR__IS_REGISTERED;
 
-    return (weir__channel_state(channel) & (WEIR__CLOSING | connected)) == connected;
+    return (weir__channel_state(channel) & (STOPPED | connected)) == connected;
 }
 
 /* Any flush. */
@@ -231,7 +224,7 @@ static __attribute__((noinline)) void flush(weir_channel *channel)
     }
     weir__outbound_flush(channel);
     if (!is_busy(channel) && (weir__channel_has(channel, WEIR__SENDS_AT_ONCE) ||
-                              !weir__outbound_is_writable(&channel->outbound)))
+                              !weir__outbound_is_writable(channel)))
         send_flushed(channel);
 }
 
@@ -240,7 +233,7 @@ void weir__channel_do_flush(weir_channel *channel)
 {
     assert(weir__channel_has(channel, WEIR__SENDS_AT_ONCE) || is_connected(channel));
     if (!weir__channel_has(channel, WEIR__SENDS_AT_ONCE | WEIR__UNFLUSHED_PROMISE) &&
-        weir__outbound_is_writable(&channel->outbound))
+        weir__outbound_is_writable(channel))
         channel->outbound.unflushed = channel->outbound.end;
     else
         flush(channel);
@@ -249,7 +242,8 @@ void weir__channel_do_flush(weir_channel *channel)
 void weir__channel_end_batch(weir_channel *channel)
 {
     bool sends = !weir__channel_has(channel, WEIR__SENDS_AT_ONCE | BUSY) &&
-                 weir__outbound_has_flushed(&channel->outbound) && !will_abort(channel);
+                 weir__outbound_has_flushed(&channel->outbound) &&
+                 (weir__channel_state(channel) & STOPPED) == 0;
 
     channel->flags |= WEIR__SENDS_AT_ONCE | (sends ? WEIR__FLUSHING : 0u);
     if (sends)

@@ -14,7 +14,7 @@
  *
  * The token. The thread that changes the word from 0 gets the token: it queues the task, the task
  * runs the mailbox, and the end returns the token. So there is one token at most, and with it one
- * task and one runner: `task`, `rest` and `rest_flags` belong to the token. A thread that finds the
+ * task and one runner: `task`, `rest` and `mark` belong to the token. A thread that finds the
  * word not 0 does nothing more: the runner takes its mail later, because the end fails while the
  * word is not just BUSY. weir__mailbox_hold takes the token without a task.
  *
@@ -50,7 +50,8 @@
 #include "executor/executor.h"
 
 #define BUSY (UINT64_C(1) << 18)
-#define BATCH 16 /* steps; a turn looks at the time after some tasks only */
+#define HELD BUSY /* in `rest`: nobody runs the mailbox until it is resumed */
+#define BATCH 16  /* steps; a turn looks at the time after some tasks only */
 #define RETRY_NS weir_ms(1)
 
 _Static_assert(BUSY == WEIR__MAILBOX_FLAGS + UINT64_C(1), "BUSY is not a flag of owners");
@@ -80,53 +81,61 @@ static bool is_last_thread(const weir_executor *executor)
 
 /* ---- running: with the token ---- */
 
+static uint64_t rest_of(const weir__mailbox *box)
+{
+    return atomic_load_explicit(&box->rest, memory_order_relaxed);
+}
+
+/* Relaxed: the token orders it. A thread without the token only asks whether something is there,
+ * and what it asks for was posted before it asked. */
+static void set_rest(weir__mailbox *box, const weir_queue_node *node, uint64_t bits)
+{
+    atomic_store_explicit(&box->rest, weir__queue_pack(node, bits), memory_order_relaxed);
+}
+
 static void take_all(weir__mailbox *box)
 {
     uint64_t word;
-    weir_queue_node *node, *next;
+    weir_queue_node *node, *oldest = NULL, *next;
 
     box->mark = weir__current != NULL ? weir__executor_last_ready(weir__current) : NULL;
     word = atomic_exchange_explicit(&box->word, BUSY, memory_order_acquire);
-    box->rest_flags = flags_of(word);
     for (node = weir__queue_node(word); node != NULL; node = next) {
         next = node->next;
-        node->next = box->rest;
-        box->rest = node;
+        node->next = oldest;
+        oldest = node;
     }
+    set_rest(box, oldest, flags_of(word));
 }
 
 /* Runs one mail, or the flags that were set in front of it. Returns false if nothing is left. */
 static bool run_next(weir__mailbox *box, int status)
 {
-    weir__mail *mail = NULL;
-    uint32_t *flags = &box->rest_flags, now;
+    uint64_t rest = rest_of(box);
+    weir_queue_node *node = weir__queue_node(rest);
+    weir__mail *mail = node != NULL ? WEIR_CONTAINER_OF(node, weir__mail, node) : NULL;
+    uint32_t flags = mail != NULL ? mail->before : flags_of(rest);
 
-    if (box->rest != NULL) {
-        mail = WEIR_CONTAINER_OF(box->rest, weir__mail, node);
-        flags = &mail->before;
-    }
-    now = *flags;
-    if (now != 0) {
-        *flags = 0;
-        box->type->run(box, now, status);
+    if (flags != 0) {
+        if (mail != NULL)
+            mail->before = 0;
+        else
+            set_rest(box, NULL, 0);
+        box->type->run(box, flags, status);
     } else if (mail != NULL) {
-        box->rest = mail->node.next;
+        set_rest(box, node->next, flags_of(rest));
         mail->fn(box, mail, status);
     }
-    return now != 0 || mail != NULL;
-}
-
-static bool has_rest(const weir__mailbox *box)
-{
-    return box->rest != NULL || box->rest_flags != 0;
+    return rest != 0;
 }
 
 /* Returns the token, unless something is left. *ret_word is BUSY if that is the rest. */
 static bool end_run(weir__mailbox *box, uint64_t *ret_word)
 {
     *ret_word = BUSY;
-    if (has_rest(box) || !atomic_compare_exchange_strong_explicit(
-                             &box->word, ret_word, 0, memory_order_acq_rel, memory_order_relaxed))
+    if (rest_of(box) != 0 ||
+        !atomic_compare_exchange_strong_explicit(&box->word, ret_word, 0, memory_order_acq_rel,
+                                                 memory_order_relaxed))
         return false;
     box->type->release(box);
     return true;
@@ -137,7 +146,7 @@ static bool run_batch(weir__mailbox *box, int status, uint64_t *ret_word)
     const weir_executor *executor = box->type->executor(box);
     unsigned steps = 0;
 
-    if (!has_rest(box))
+    if (rest_of(box) == 0)
         take_all(box);
     while (steps++ < BATCH && run_next(box, status))
         if (box->type->executor(box) != executor)
@@ -238,8 +247,8 @@ void weir__mailbox_init(weir__mailbox *box, const weir__mailbox_type *type)
 {
     atomic_init(&box->word, 0);
     box->type = type;
-    box->mark = box->rest = NULL;
-    box->rest_flags = 0;
+    atomic_init(&box->rest, 0);
+    box->mark = NULL;
 }
 
 /* The word was `before` until the caller changed it: if it was 0 the caller has the token. */
@@ -292,6 +301,7 @@ bool weir__mailbox_hold(weir__mailbox *box)
     if (!atomic_compare_exchange_strong_explicit(&box->word, &word, BUSY, memory_order_acq_rel,
                                                  memory_order_relaxed))
         return false;
+    set_rest(box, NULL, HELD);
     box->type->retain(box);
     box->mark = NULL; /* that of the last run has gone */
     return true;
@@ -301,6 +311,23 @@ void weir__mailbox_resume(weir__mailbox *box)
 {
     uint64_t word;
 
+    set_rest(box, weir__queue_node(rest_of(box)), 0);
     if (!end_run(box, &word))
         queue_again(box, word);
+}
+
+void weir__mailbox_post_first(weir__mailbox *box, weir__mail *mail)
+{
+    uint64_t rest = rest_of(box);
+
+    mail->node.next = weir__queue_node(rest);
+    mail->before = 0;
+    set_rest(box, &mail->node, rest & (HELD | WEIR__MAILBOX_FLAGS));
+}
+
+bool weir__mailbox_has_calls(const weir__mailbox *box)
+{
+    uint64_t word = atomic_load_explicit(&box->word, memory_order_acquire), rest = rest_of(box);
+
+    return word != 0 && (((word & ~BUSY) | rest) & ~(uint64_t)box->type->own_flags) != 0;
 }

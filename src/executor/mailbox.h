@@ -75,6 +75,9 @@ typedef struct weir__mailbox_type {
      * else is. */
     uint32_t tail_flags;
 
+    /* Flags that are no calls, but work that the owner leaves for later. */
+    uint32_t own_flags;
+
     /* Nothing but the executor may run the mailbox until its thread has ended for good. While the
      * thread cannot be started the executor is asked again. */
     bool insists;
@@ -133,10 +136,10 @@ struct weir__mailbox {
     const weir__mailbox_type *type;
     weir_task task;
 
-    /* The runner's: what it has taken and not run yet. */
-    weir_queue_node *rest; /* oldest first */
+    /* The runner's: what it has taken and not run yet, the oldest mail and the flags that were set
+     * after the newest. Other threads only look at it. */
+    _Atomic uint64_t rest;
     weir_queue_node *mark; /* of the executor: the last task that was ready at the take, or NULL */
-    uint32_t rest_flags;   /* set after the newest mail of `rest` */
 };
 
 WEIR_API void weir__mailbox_init(weir__mailbox *box, const weir__mailbox_type *type);
@@ -156,6 +159,10 @@ void weir__mailbox_toggle(weir__mailbox *box, uint32_t flag, uint32_t opposite);
 WEIR_API bool weir__mailbox_hold(weir__mailbox *box);
 WEIR_API void weir__mailbox_resume(weir__mailbox *box);
 
+/* In a function of the mailbox, or while the caller holds it: the mail runs before everything else
+ * that is in the mailbox. */
+void weir__mailbox_post_first(weir__mailbox *box, weir__mail *mail);
+
 /*
  * Any thread: true if nothing is in the mailbox, and nothing of it runs. A call on the executor
  * that comes after a call on another thread, by any chain of events, finds it not empty while that
@@ -165,5 +172,9 @@ static inline bool weir__mailbox_is_empty(const weir__mailbox *box)
 {
     return atomic_load_explicit(&box->word, memory_order_acquire) == 0;
 }
+
+/* The same without the owner's own flags: true if a mail or another flag waits to be run, or if the
+ * mailbox is held. */
+bool weir__mailbox_has_calls(const weir__mailbox *box);
 
 #endif

@@ -17,21 +17,17 @@ void weir__member_join(weir__member *member, weir_executor *executor)
 {
     weir__list *open = &executor->members.open;
 
-    member->executor = executor;
     weir__list_append(member->type->is_first ? open->next : open, &member->link);
     weir__counter_add(executor->members.count, 1);
     weir__executor_lease(executor);
 }
 
-void weir__member_leave(weir__member *member)
+void weir__member_leave(weir__member *member, weir_executor *executor)
 {
-    weir_executor *executor = member->executor;
-
-    if (executor == NULL)
+    if (member->link.next == NULL || weir__list_is_empty(&member->link))
         return;
     weir__list_remove(&member->link);
     weir__counter_add(executor->members.count, (uint64_t)-1);
-    member->executor = NULL;
     weir__executor_unlease(executor);
 }
 

@@ -27,8 +27,7 @@ typedef struct weir__member_type {
 } weir__member_type;
 
 struct weir__member {
-    weir__list link;
-    weir_executor *executor; /* NULL: none */
+    weir__list link; /* zeroes: has never joined; alone: has left */
     const weir__member_type *type;
 };
 
@@ -45,7 +44,7 @@ void weir__members_init(weir__members *members);
 /* The executor's thread, before it has ended. A member that joins during a shutdown is shut down in
  * the next turn. */
 void weir__member_join(weir__member *member, weir_executor *executor);
-void weir__member_leave(weir__member *member);
+void weir__member_leave(weir__member *member, weir_executor *executor);
 
 /* The `drain` and `handles` of executor types. */
 bool weir__members_drain(weir_executor *executor, bool abort);

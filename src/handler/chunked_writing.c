@@ -110,25 +110,31 @@ static void finish_piece(const struct piece *piece)
     }
 }
 
-static void on_piece_done(void *user_data, int status)
+static void release_piece(struct piece *node)
 {
-    struct piece piece = *(struct piece *)user_data;
+    struct piece piece = *node;
 
-    (void)status;
-    if (weir__write_observer_forward(&((struct piece *)user_data)->observer, on_piece_done,
-                                     user_data))
-        return;
-    weir__node_free(user_data); /* reusable by the next pieces */
+    weir__node_free(node); /* reusable by the next pieces */
     finish_piece(&piece);
     weir_promise_release(piece.promise);
     weir_msg_release(weir_chunks_msg(piece.chunks));
     weir_channel_release(piece.observer.channel);
 }
 
+static void on_forwarded(weir__mailbox *box, weir__mail *mail, int status)
+{
+    (void)box;
+    (void)status;
+    release_piece(WEIR_CONTAINER_OF(weir__write_observer_of(mail), struct piece, observer));
+}
+
 static void on_sent(weir_promise *promise, void *user_data)
 {
-    ((struct piece *)user_data)->promise = weir_promise_retain(promise);
-    on_piece_done(user_data, 0);
+    struct piece *piece = user_data;
+
+    piece->promise = weir_promise_retain(promise);
+    if (!weir__write_observer_forward(&piece->observer, on_forwarded))
+        release_piece(piece);
 }
 
 static int write_piece(weir_ctx *ctx, weir_chunks *chunks, weir_msg *msg, bool is_marker)

@@ -2,7 +2,6 @@
 #include "handler/write_observer.h"
 
 #include "channel/channel.h"
-#include "executor/executor.h"
 
 void weir__write_observer_start(weir__write_observer *observer, weir_channel *channel,
                                 weir_promise *promise, weir_listener_fn *fn, void *user_data)
@@ -13,19 +12,13 @@ void weir__write_observer_start(weir__write_observer *observer, weir_channel *ch
 }
 
 /* If the channel's loop has ended, the global executor completes the write. */
-bool weir__write_observer_forward(weir__write_observer *observer, weir_task_fn *fn, void *arg)
+bool weir__write_observer_forward(weir__write_observer *observer, weir__mail_fn *fn)
 {
-    weir_task *task = &observer->as.task;
-    weir_executor *target;
+    weir_channel *channel = observer->channel;
 
-    if (weir__channel_in_loop(observer->channel))
+    if (weir__channel_in_loop(channel))
         return false;
-    target = weir__channel_executor(observer->channel);
-    if (weir__executor_state(target) >= WEIR_EXECUTOR_SHUTDOWN)
-        target = weir_executor_global();
-    if (weir__in_executor(target))
-        return false;
-    weir_task_init(task, fn, arg);
-    return weir__executor_post(target, task, WEIR__NOW) == 0 ||
-           weir__executor_post(weir_executor_global(), task, WEIR__NOW) == 0;
+    observer->as.mail.fn = fn;
+    weir__mailbox_post(&channel->mailbox, &observer->as.mail);
+    return true;
 }

@@ -14,10 +14,12 @@
 #include <weir/executor.h>
 #include <weir/promise.h>
 
+#include "executor/mailbox.h"
+
 typedef struct weir__write_observer {
     union {
         weir_listener listener; /* until the promise completes */
-        weir_task task;         /* while it is forwarded */
+        weir__mail mail;        /* while it is forwarded */
     } as;
     weir_channel *channel; /* retained */
 } weir__write_observer;
@@ -27,7 +29,12 @@ typedef struct weir__write_observer {
 void weir__write_observer_start(weir__write_observer *observer, weir_channel *channel,
                                 weir_promise *promise, weir_listener_fn *fn, void *user_data);
 
-/* True if the channel is on another loop: `fn` was posted there, and checks again. */
-bool weir__write_observer_forward(weir__write_observer *observer, weir_task_fn *fn, void *arg);
+/* True if the channel is on another loop: `fn` was posted there. */
+bool weir__write_observer_forward(weir__write_observer *observer, weir__mail_fn *fn);
+
+static inline weir__write_observer *weir__write_observer_of(weir__mail *mail)
+{
+    return WEIR_CONTAINER_OF(mail, weir__write_observer, as.mail);
+}
 
 #endif

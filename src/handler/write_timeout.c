@@ -86,15 +86,11 @@ static void check_first(weir_ctx *ctx)
 
 /* ---- writes ---- */
 
-static void on_write_done(void *user_data, int status)
+static void finish_write(struct pending *pending)
 {
-    struct pending *pending = user_data;
     weir_channel *channel = pending->observer.channel;
     weir_promise *failed = pending->failed;
 
-    (void)status;
-    if (weir__write_observer_forward(&pending->observer, on_write_done, pending))
-        return;
     weir__list_remove(&pending->link);
     weir__node_free(pending);
     if (failed != NULL)
@@ -104,17 +100,27 @@ static void on_write_done(void *user_data, int status)
     weir_channel_release(channel);
 }
 
+static void on_forwarded(weir__mailbox *box, weir__mail *mail, int status)
+{
+    (void)box;
+    (void)status;
+    finish_write(WEIR_CONTAINER_OF(weir__write_observer_of(mail), struct pending, observer));
+}
+
 static void on_written(weir_promise *promise, void *user_data)
 {
+    struct pending *pending = user_data;
+
     (void)promise;
-    on_write_done(user_data, 0);
+    if (!weir__write_observer_forward(&pending->observer, on_forwarded))
+        finish_write(pending);
 }
 
 static void on_written_unobserved(weir_promise *promise, void *user_data)
 {
     if (weir_promise_result(promise) < 0)
         ((struct pending *)user_data)->failed = weir_promise_retain(promise);
-    on_write_done(user_data, 0);
+    on_written(promise, user_data);
 }
 
 static int track(weir_ctx *ctx, weir_promise *done, weir_promise **ret_promise)

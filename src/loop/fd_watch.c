@@ -220,7 +220,7 @@ static void on_detached(weir__io_handle *handle)
     weir_fd_watch *watch = watch_of(handle);
     int err = watch->err;
 
-    weir__member_leave(&watch->member);
+    weir__member_leave(&watch->member, watch->loop);
     if (err == WEIR_EREBUILT &&
         (atomic_load_explicit(&watch->wanted, memory_order_relaxed) & CLOSE) == 0)
         err = attach(watch);

@@ -297,7 +297,6 @@ static void deliver_detached(weir__io *io)
 
     if (weir__list_is_empty(&io->gone))
         return;
-    weir__io_set_current(io, NULL); /* it may be one of them */
     weir__list_append(&io->gone, &end);
     while ((link = weir__list_pop(&io->gone)) != &end) {
         weir__io_handle *handle = handle_of(link);
@@ -328,6 +327,7 @@ WEIR__NO_STACK_PROTECTOR __attribute__((noinline)) bool weir__io_dispatch(weir__
     io->work = 0;
     dispatch_pending(io, until_ns);
     more = !io->broken && io->type->dispatch(io, until_ns);
+    weir__io_set_current(io, NULL);
     if (!more)
         deliver_detached(io);
     return more;

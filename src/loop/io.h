@@ -359,8 +359,7 @@ struct weir__io {
     bool broken;              /* no kernel object: begin or rebuild failed, or it is closed */
     bool closed;              /* by weir__io_suspend */
     unsigned work;            /* done since the last clock check, see weir__io_is_late */
-    weir__io_handle *current; /* inside weir__io_dispatch: the handle that it delivers to; outside,
-                                 any that is still attached, or NULL */
+    weir__io_handle *current; /* inside weir__io_dispatch: the handle that it delivers to */
     struct weir__readiness_batch *batch; /* datagram receive buffers, created on first use */
     weir__io_stats stats;
 };
@@ -449,6 +448,15 @@ void weir__io_retry_later(weir__io *io);
 static inline void weir__io_set_current(weir__io *io, weir__io_handle *handle)
 {
     io->current = handle;
+}
+
+/* The loop's thread, possibly in a signal handler: the channel that weir__io_dispatch delivers to.
+ * NULL: none. */
+static inline struct weir_channel *weir__io_channel(const weir__io *io)
+{
+    weir__io_handle *handle = io->current;
+
+    return handle != NULL && handle->owner->channel != NULL ? handle->owner->channel(handle) : NULL;
 }
 
 /* For backends: checks the clock. */

@@ -12,7 +12,7 @@
 #include <weir/error.h>
 
 #include "base/memory.h"
-#include "channel/posted_call.h"
+#include "channel/mailbox.h"
 #include "os/system.h"
 #include "transport/datagrams.h"
 #include "transport/socket.h"
@@ -113,30 +113,35 @@ static void do_change(weir_channel *channel, const struct membership *membership
     weir__channel_report(channel, done, err, NULL);
 }
 
-static void on_change(weir_channel *channel, weir__posted_call *call, int status)
+static void run_change(weir_channel *channel, weir__call *call)
 {
-    if (status == 0)
-        do_change(channel, call->arg, call->done);
-    else
-        weir__posted_call_fail(channel, call->done, status);
+    do_change(channel, call->arg, call->done);
     weir__free(call->arg);
 }
+
+/* Without a promise the want of memory aborts the channel. */
+static void fail_change(weir_channel *channel, weir__call *call, int err)
+{
+    if (err == -ENOMEM)
+        weir__channel_fail_posted(channel, call->done, err);
+    else
+        weir__call_fail(channel, call->done, err);
+    weir__free(call->arg);
+}
+
+static const weir__operation change_operation = {.run = run_change, .fail = fail_change};
 
 /* From another thread: in order with earlier operations, such as a bind. */
 static void post(weir_channel *channel, const struct membership *membership, weir_promise *done)
 {
     struct membership *copy = weir__alloc(sizeof(*copy));
-    int err = -ENOMEM;
 
-    if (copy != NULL) {
-        *copy = *membership;
-        err = weir__posted_call_post(
-            channel, &(const weir__posted_call){.fn = on_change, .arg = copy, .done = done}, false);
+    if (copy == NULL) {
+        weir__channel_fail_posted(channel, done, -ENOMEM);
+        return;
     }
-    if (err < 0) {
-        weir__free(copy);
-        weir__channel_fail_posted(channel, done, err);
-    }
+    *copy = *membership;
+    (void)weir__channel_call(channel, &change_operation, done, copy, 0);
 }
 
 static void change(weir_channel *channel, const struct membership *membership, int err,
@@ -146,7 +151,7 @@ static void change(weir_channel *channel, const struct membership *membership, i
         return;
     if (err < 0)
         weir__channel_fail_posted(channel, done, err);
-    else if (weir__channel_in_loop(channel))
+    else if (weir__channel_may_act(channel))
         do_change(channel, membership, done);
     else
         post(channel, membership, done);

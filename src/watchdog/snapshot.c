@@ -13,14 +13,6 @@
 #include "channel/channel.h"
 #include "loop/loop.h"
 
-/* Outside of weir__io_dispatch it is any handle that is still attached. */
-static weir_channel *channel_of_io(const weir__io *io)
-{
-    weir__io_handle *handle = io != NULL ? io->current : NULL;
-
-    return handle != NULL && handle->owner->channel != NULL ? handle->owner->channel(handle) : NULL;
-}
-
 /* Asks only sockets, by a system call: other transports may take locks. */
 static bool find_address(weir_channel *channel, bool remote, weir_address *ret_address)
 {
@@ -79,7 +71,7 @@ void weir__snapshot_take(weir__snapshot *snapshot, weir_executor *loop, const vo
     snapshot->needs_dispatch = subject == NULL;
     weir__stack_copy_take(&snapshot->stack, context);
     if (subject == NULL)
-        channel = channel_of_io(weir__loop_io(loop));
+        channel = weir__loop_io(loop) != NULL ? weir__io_channel(weir__loop_io(loop)) : NULL;
     else
         channel = subject->channel != NULL ? subject->channel : subject->ctx->channel;
     if (channel == NULL || weir__channel_executor(channel) != loop)

@@ -8,6 +8,7 @@
 
 #include <weir/error.h>
 
+#include "channel/channel.h"
 #include "support/channel/test_channel.h"
 #include "support/executor/global_executor.h"
 #include "support/executor/log_capture.h"
@@ -54,6 +55,11 @@ static void do_write_and_flush(void *arg)
 static void do_flush(void *arg)
 {
     weir_channel_flush(((struct stranger *)arg)->channel);
+}
+
+static void do_request_read(void *arg)
+{
+    weir_channel_request_read(((struct stranger *)arg)->channel);
 }
 
 static void do_close(void *arg)
@@ -208,7 +214,7 @@ TEST(operation, refuses_a_write_beyond_the_cap_at_once)
     tc_close(&tc);
 }
 
-TEST(operation, wakes_the_loop_to_flush_but_not_to_write)
+TEST(operation, wakes_the_loop_with_the_first_call)
 {
     struct manual_fixture fixture;
     struct test_channel tc;
@@ -222,7 +228,7 @@ TEST(operation, wakes_the_loop_to_flush_but_not_to_write)
     stranger = stranger_at(&tc);
     wakeups = manual_fixture_wakeups(&fixture);
     run_on_other_thread(do_write, &stranger);
-    assert_int_equal(manual_fixture_wakeups(&fixture), wakeups);
+    assert_int_equal(manual_fixture_wakeups(&fixture), wakeups + 1);
     run_on_other_thread(do_flush, &stranger);
     assert_int_equal(manual_fixture_wakeups(&fixture), wakeups + 1);
     (void)manual_fixture_run(&fixture);
@@ -246,6 +252,7 @@ TEST(operation, that_is_refused_leaves_nothing)
     stranger = stranger_at(&tc);
     stranger.done = tc_promise(&tc, "done");
     run_on_other_thread(do_write_and_flush, &stranger);
+    global_executor_stop(); /* in the place of the loop */
     assert_int_equal(weir_promise_result(stranger.done), WEIR_EREJECTED);
     assert_int_equal(weir_channel_pending_bytes(tc.channel), 0);
     weir_promise_release(stranger.done);
@@ -407,6 +414,11 @@ TEST(operation, changes_the_pipeline_from_another_thread)
     tc_close(&tc);
 }
 
+static void do_shutdown_output(void *arg)
+{
+    weir_channel_shutdown_output(((struct stranger *)arg)->channel, NULL);
+}
+
 /* Every operation with its first allocation failing: on the stranger's own thread. */
 static weir_thread_fn *starved;
 
@@ -525,10 +537,9 @@ TEST(operation, that_is_lost_without_a_promise_fires_error)
     tc_close(&tc);
 }
 
-/* Close and flush as well: they cannot be lost. */
 TEST(operation, without_memory_and_promise_aborts_the_channel)
 {
-    weir_thread_fn *const operations[] = {do_write_it, do_flush, do_close};
+    weir_thread_fn *const operations[] = {do_write_it, do_deregister, do_shutdown_output};
     struct stranger stranger;
 
     for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
@@ -545,4 +556,181 @@ TEST(operation, without_memory_and_promise_aborts_the_channel)
         assert_false(weir_channel_is_open(tc.channel));
         tc_close(&tc);
     }
+}
+
+/* They are flags of the mailbox. */
+TEST(operation, without_argument_and_promise_needs_no_memory)
+{
+    weir_thread_fn *const operations[] = {do_flush, do_request_read, do_close};
+    struct test_channel tc;
+    struct stranger stranger;
+
+    tc_open_started(&tc, NULL, NULL);
+    stranger = stranger_at(&tc);
+    weir_channel_write(tc.channel, text_msg("x"), NULL);
+    event_log_clear(&tc.events);
+    for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
+        starved = operations[i];
+        run_on_other_thread(do_starved, &stranger);
+    }
+    tc_run(&tc);
+    assert_events(&tc.events, "a.flush FLUSH a.request_read a.close FIN");
+    assert_sent(&tc, "x");
+    tc_close(&tc);
+}
+
+/* ---- the order of all threads ---- */
+
+static void do_fire_and_write(void *arg)
+{
+    struct stranger *stranger = arg;
+
+    weir_channel_fire_event(stranger->channel, text_msg("e"));
+    weir_channel_write_and_flush(stranger->channel, text_msg("x"), NULL);
+}
+
+static void write_on_loop(void *arg, int status)
+{
+    struct stranger *stranger = arg;
+
+    assert_int_equal(status, 0);
+    weir_channel_write_and_flush(stranger->channel, text_msg(stranger->text), NULL);
+}
+
+static void write_and_submit(void *arg)
+{
+    struct stranger *stranger = arg;
+
+    weir_channel_write(stranger->channel, text_msg("1"), NULL);
+    assert_int_equal(weir_execute(stranger->loop, write_on_loop, stranger), 0);
+}
+
+/* The owner of the loop calls while a call of another thread waits. */
+TEST(operation, on_the_loop_does_not_overtake_one_that_waits)
+{
+    struct test_channel tc;
+    struct stranger stranger;
+
+    tc_open_started(&tc, NULL, NULL);
+    stranger = stranger_at(&tc);
+    stranger.text = "1";
+    run_on_other_thread(do_write, &stranger);
+    weir_channel_write(tc.channel, text_msg("2"), NULL);
+    weir_channel_flush(tc.channel);
+    weir_channel_request_read(tc.channel);
+    weir_channel_fire_event(tc.channel, text_msg("e"));
+    weir_channel_shutdown_output(tc.channel, NULL);
+    weir_channel_close(tc.channel, NULL);
+    assert_events(&tc.events, "");
+    tc_run(&tc);
+    assert_events(&tc.events, "a.write(1) a.write(2) a.flush FLUSH a.request_read a.event(e) "
+                              "a.shutdown_output FIN a.event(output-closed) a.close");
+    assert_sent(&tc, "12");
+    tc_close(&tc);
+}
+
+/* A flag, too, is a call that waits. */
+TEST(operation, on_the_loop_does_not_overtake_a_flush)
+{
+    struct test_channel tc;
+    struct stranger stranger;
+
+    tc_open_started(&tc, NULL, NULL);
+    stranger = stranger_at(&tc);
+    run_on_other_thread(do_flush, &stranger);
+    weir_channel_write(tc.channel, text_msg("2"), NULL);
+    tc_run(&tc);
+    assert_events(&tc.events, "a.flush a.write(2)");
+    tc_close(&tc);
+}
+
+/* What the channel itself has left for later does not delay a call. */
+TEST(operation, on_the_loop_is_immediate_if_no_call_waits)
+{
+    struct test_channel tc;
+
+    tc_open_started(&tc, NULL, NULL);
+    weir__channel_defer(tc.channel, WEIR__DEFERRED_SWEEP);
+    weir_channel_write(tc.channel, text_msg("1"), NULL);
+    assert_events(&tc.events, "a.write(1)");
+    tc_close(&tc);
+}
+
+TEST(operation, that_drops_everything_is_immediate_on_the_loop)
+{
+    struct test_channel tc;
+    struct stranger stranger;
+
+    tc_open_started(&tc, NULL, NULL);
+    stranger = stranger_at(&tc);
+    stranger.done = tc_promise(&tc, "done");
+    run_on_other_thread(do_write, &stranger);
+    weir_channel_abort(tc.channel, NULL);
+    assert_false(weir_channel_is_open(tc.channel));
+    tc_run(&tc);
+    assert_int_equal(weir_promise_result(stranger.done), WEIR_ECLOSED);
+    weir_promise_release(stranger.done);
+    tc_close(&tc);
+}
+
+/* A handler that calls its context and its channel in turn. */
+static void mix_calls(weir_ctx *ctx, weir_msg *event)
+{
+    weir_channel *channel = weir_ctx_channel(ctx);
+
+    weir_msg_release(event);
+    weir_channel_write(channel, text_msg("1"), NULL);
+    weir_write(ctx, text_msg("2"), NULL);
+    weir_channel_write_and_flush(channel, text_msg("3"), NULL);
+}
+
+TEST(operation, of_a_handler_is_immediate_while_others_wait)
+{
+    static const weir_handler mixer = {.event = mix_calls};
+    struct test_channel tc;
+    struct stranger stranger;
+
+    tc_open_started(&tc, NULL, NULL);
+    assert_int_equal(weir_pipeline_add_last(tc.pipeline, &mixer, NULL), 0);
+    stranger = stranger_at(&tc);
+    event_log_clear(&tc.events);
+    run_on_other_thread(do_fire_and_write, &stranger);
+    tc_run(&tc);
+    assert_sent(&tc, "123x");
+    tc_close(&tc);
+}
+
+/* What a stranger submits after a call comes after it, and so does what the task calls. */
+TEST(operation, of_a_task_comes_after_the_call_before_the_task)
+{
+    struct test_channel tc;
+    struct stranger stranger;
+
+    tc_open_started(&tc, NULL, NULL);
+    stranger = stranger_at(&tc);
+    stranger.text = "2";
+    run_on_other_thread(write_and_submit, &stranger);
+    tc_run(&tc);
+    assert_sent(&tc, "12");
+    tc_close(&tc);
+}
+
+/* The close becomes an abort. */
+TEST(operation, that_closes_is_not_lost_with_its_loop)
+{
+    struct stepper other = stepper_open();
+    struct test_channel tc;
+    struct stranger stranger;
+
+    tc_open(&tc);
+    weir_channel_register(tc.channel, other.executor, NULL);
+    (void)stepper_run(&other);
+    weir_channel_deregister(tc.channel, NULL);
+    (void)stepper_run(&other);
+    stepper_close(&other);
+    stranger = stranger_at(&tc);
+    run_on_other_thread(do_close, &stranger);
+    global_executor_stop();
+    assert_false(weir_channel_is_open(tc.channel));
+    tc_close(&tc);
 }

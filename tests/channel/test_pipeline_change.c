@@ -166,6 +166,7 @@ TEST(change, that_is_refused_by_a_loop_that_has_ended_leaves_nothing)
         open_doomed(&doomed);
         stepper_close(&doomed.loop);
         run_on_other_thread(requests[i], &doomed.request);
+        global_executor_stop(); /* in the place of the loop */
         assert_int_equal(weir_promise_result(doomed.request.done), WEIR_EREJECTED);
         assert_int_equal(deinits, inits);
         assert_int_equal(added, 0);
@@ -185,6 +186,7 @@ TEST(change, that_is_rejected_without_a_promise_is_logged)
     done = doomed.request.done;
     doomed.request.done = NULL;
     run_on_other_thread(ask_to_add, &doomed.request);
+    global_executor_stop(); /* in the place of the loop */
     assert_int_equal(log_capture_count(WEIR_LOG_WARN), 1);
     assert_int_equal(deinits, 1);
     doomed.request.done = done;

@@ -202,7 +202,7 @@ static void on_shut_down(weir__member *member)
 {
     struct test_member *test_member = WEIR_CONTAINER_OF(member, struct test_member, member);
 
-    weir__member_leave(member);
+    weir__member_leave(member, weir_executor_current());
     call_counter_add(&test_member->shut_downs);
 }
 
@@ -218,7 +218,7 @@ static void join(void *arg)
 
 static void leave(void *arg)
 {
-    weir__member_leave(&((struct test_member *)arg)->member);
+    weir__member_leave(&((struct test_member *)arg)->member, weir_executor_current());
 }
 
 static void join_executor(struct test_member *test_member, weir_executor *executor)

@@ -248,7 +248,7 @@ TEST(lifecycle, loses_no_task_to_a_suspension)
 
 static void ignore_shutdown(weir__member *member)
 {
-    weir__member_leave(member);
+    weir__member_leave(member, weir_executor_current());
 }
 
 static const weir__member_type member_type = {.shut_down = ignore_shutdown};
@@ -269,7 +269,7 @@ static void leave_it(void *arg)
 {
     struct joiner *joiner = arg;
 
-    weir__member_leave(&joiner->member);
+    weir__member_leave(&joiner->member, joiner->executor);
 }
 
 TEST(lifecycle, a_member_that_joins_while_suspending_ends_the_suspension)

@@ -356,6 +356,52 @@ TEST(mailbox, runs_what_is_posted_by_a_flag)
     manual_fixture_close(&manual);
 }
 
+static void submit_and_post(struct owner *owner)
+{
+    post_more(owner);
+    assert_int_equal(weir_execute(weir_executor_current(), note, owner), 0);
+}
+
+/* Also what is posted during a run. */
+TEST(mailbox, comes_before_tasks_that_were_submitted_after_a_post_during_a_run)
+{
+    struct manual_fixture manual;
+    struct owner owner;
+    struct letter letter = {.mail.fn = on_letter, .name = 'a', .fn = submit_and_post};
+
+    manual_fixture_open(&manual);
+    open_owner(&owner, manual.executor);
+    weir__mailbox_post(&owner.box, &letter.mail);
+    assert_int_equal(weir_execute(manual.executor, note, &owner), 0);
+    manual_fixture_run(&manual);
+    assert_string_equal(owner.steps, "a.m.");
+    close_owner(&owner);
+    manual_fixture_close(&manual);
+}
+
+TEST(mailbox, posts_a_mail_before_all_others)
+{
+    struct manual_fixture manual;
+    struct owner owner;
+    struct letter letters[2];
+
+    manual_fixture_open(&manual);
+    open_owner(&owner, manual.executor);
+    assert_true(weir__mailbox_hold(&owner.box));
+    assert_true(weir__mailbox_has_calls(&owner.box));
+    weir__mailbox_set(&owner.box, RED);
+    post(&owner, &letters[0], 'b');
+    letters[1] = (struct letter){.mail.fn = on_letter, .name = 'a'};
+    weir__mailbox_post_first(&owner.box, &letters[1].mail);
+    weir__mailbox_resume(&owner.box);
+    assert_true(weir__mailbox_has_calls(&owner.box));
+    manual_fixture_run(&manual);
+    assert_string_equal(owner.steps, "aRb");
+    assert_false(weir__mailbox_has_calls(&owner.box));
+    close_owner(&owner);
+    manual_fixture_close(&manual);
+}
+
 static void set_tail_once(struct owner *owner, uint32_t flags)
 {
     if (flags & RED)

@@ -290,7 +290,7 @@ static void join(void *arg)
 
 static void part(void *arg)
 {
-    weir__member_leave(arg);
+    weir__member_leave(arg, weir_executor_current());
 }
 
 /* A member without a handle keeps the loop from being suspended. */

@@ -146,7 +146,7 @@ TEST_EACH_LOOP(loop_end, shuts_down_members_that_join_late)
 /* One that nobody answers for. */
 static void part(void *arg)
 {
-    weir__member_leave(arg);
+    weir__member_leave(arg, weir_executor_current());
 }
 
 TEST_EACH_LOOP(loop_end, closes_handles_that_nobody_answers_for)

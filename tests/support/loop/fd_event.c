@@ -38,7 +38,7 @@ static void on_detached(weir__io_handle *handle)
 {
     struct fd_event *event = event_of(handle);
 
-    weir__member_leave(&event->member);
+    weir__member_leave(&event->member, event->loop);
     call_counter_add(&event->closed);
 }
 
