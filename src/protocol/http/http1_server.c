@@ -71,17 +71,16 @@ static void on_active(weir_ctx *ctx)
 static void resume_input(weir_ctx *ctx, weir__http1_server *server)
 {
     server->waiting = 0;
-    if (server->is_paused) {
-        server->is_paused = false;
+    if (server->input == WEIR__HTTP1_INPUT_PAUSED)
         weir_ctx_resume_input(ctx);
-    }
+    server->input = WEIR__HTTP1_INPUT_OPEN;
 }
 
 /*
- * Records the requests that began and ended in this batch, with one clock read: they arrived
+ * Records the requests that began and ended in this run, with one clock read: they arrived
  * together, and their responses are sent together.
  */
-static void record_batch(weir_ctx *ctx, weir__http1_server *server)
+static void record_run(weir_ctx *ctx, weir__http1_server *server)
 {
     if (server->ended > 0)
         weir__http_record_requests(weir_ctx_turn_elapsed(ctx), server->ended);
@@ -92,13 +91,19 @@ static void on_removed(weir_ctx *ctx)
 {
     weir__http1_server *server = server_of(ctx);
 
-    record_batch(ctx, server);
+    record_run(ctx, server);
     weir__http_count(WEIR__HTTP_CONNECTIONS_CLOSED, 1);
     resume_input(ctx, server);
     weir__http1_writer_pass(ctx, &server->writer, NULL);
     if ((server->run & WEIR__HTTP1_FLUSHES) != 0)
         weir_flush(ctx);
     weir_decoder_removed(ctx);
+}
+
+static void set_stuck(weir__http1_server *server)
+{
+    if (server->input == WEIR__HTTP1_INPUT_OPEN)
+        server->input = WEIR__HTTP1_INPUT_STUCK;
 }
 
 /* ---- the end of a connection ---- */
@@ -166,10 +171,10 @@ void weir__http1_server_switch(weir_ctx *ctx, weir__http1_server *server)
 {
     weir__http1_writer_pass(ctx, &server->writer, NULL);
     weir__http_count(WEIR__HTTP_UPGRADES, 1);
-    server->has_switched = true;
+    server->next = WEIR__HTTP1_SWITCHED;
     (void)weir_timer_stop(&server->timer);
     (void)weir_decoder_finish(ctx);
-    server->is_stuck = true;
+    set_stuck(server);
 }
 
 /* ---- decoding ---- */
@@ -181,7 +186,7 @@ static const weir__http_codec codec = {&servers.handler, weir__http1_server_answ
 /* Waits for something other than bytes. */
 static int stall(weir_ctx *ctx, weir__http1_server *server)
 {
-    server->is_stuck = true;
+    set_stuck(server);
     return weir_decoder_need(ctx, SIZE_MAX);
 }
 
@@ -206,13 +211,14 @@ static int end_request(weir_ctx *ctx, weir__http1_server *server, weir_msg *end,
     }
     server->has_responded = false;
     server->phase = WEIR__HTTP1_HEAD;
-    if (server->is_draining && !server->switches) { /* as after a response; the end comes first */
+    /* As after a response; the end comes first. */
+    if (server->is_draining && server->next != WEIR__HTTP1_NEXT_PROTOCOL) {
         weir_decoder_pass(ctx, end);
         if (!weir_ctx_is_removed(ctx))
             weir__http1_server_close(ctx, server);
         return 0;
     }
-    if (server->switches)
+    if (server->next == WEIR__HTTP1_NEXT_PROTOCOL)
         weir__http1_server_switch(ctx, server);
     *ret_msg = end;
     return 1;
@@ -233,8 +239,9 @@ static void begin_exchange(weir_ctx *ctx, weir__http1_server *server, weir_http_
                            const weir__http1_framing *framing)
 {
     weir__http_count(WEIR__HTTP_REQUESTS + request->method, 1);
-    server->is_new = server->run != 0;
-    if (!server->is_new)
+    if (server->run != 0)
+        server->run |= WEIR__HTTP1_BEGAN;
+    else
         server->begun_ns = weir_ctx_now(ctx);
     request->codec = &codec;
     server->phase = WEIR__HTTP1_CONTENT;
@@ -242,7 +249,7 @@ static void begin_exchange(weir_ctx *ctx, weir__http1_server *server, weir_http_
     server->is_http10 = request->head.version == WEIR_HTTP_1_0;
     server->is_persistent = framing->is_persistent;
     server->awaits_continue = request->expects_continue;
-    server->closes = false;
+    server->next = WEIR__HTTP1_NEXT_REQUEST;
     server->since = WEIR__HTTP1_SINCE_NOTHING;
     server->requests += server->requests < UINT32_MAX;
 }
@@ -386,7 +393,7 @@ static int decode_last(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
     weir__http1_server *server = server_of(ctx);
 
     (void)ret_msg;
-    if (server->phase == WEIR__HTTP1_DEAD || server->has_switched ||
+    if (server->phase == WEIR__HTTP1_DEAD || server->next == WEIR__HTTP1_SWITCHED ||
         !weir_channel_is_active(weir_ctx_channel(ctx)))
         return 0;
     if (server->phase == WEIR__HTTP1_CONTENT || weir_buf_readable(in) > 0)
@@ -401,7 +408,7 @@ static int decode_last(weir_ctx *ctx, weir_buf *in, weir_msg **ret_msg)
 /* True if the end of the input has to wait behind requests that were received before it. */
 static bool has_requests(const weir__http1_server *server)
 {
-    return server->phase == WEIR__HTTP1_RESPONSE || server->is_stuck;
+    return server->phase == WEIR__HTTP1_RESPONSE || server->input != WEIR__HTTP1_INPUT_OPEN;
 }
 
 /* True if a client that has ended its stream is taken to have left in the middle of a request. */
@@ -427,24 +434,23 @@ static void pass_end_if_due(weir_ctx *ctx, weir__http1_server *server)
  * because either may cause the other. */
 static void flush_and_resume(weir_ctx *ctx, weir__http1_server *server)
 {
-    while (server->run != WEIR__HTTP1_RUNS) {
+    while ((server->run & (WEIR__HTTP1_FLUSHES | WEIR__HTTP1_RESUMES)) != 0) {
         if ((server->run & WEIR__HTTP1_FLUSHES) != 0) {
             server->run &= (uint8_t)~WEIR__HTTP1_FLUSHES;
             weir__http1_writer_pass(ctx, &server->writer, NULL);
             weir_flush(ctx);
         } else {
-            server->run = WEIR__HTTP1_RUNS;
-            server->is_stuck = false;
+            server->run &= (uint8_t)~WEIR__HTTP1_RESUMES;
             resume_input(ctx, server);
             weir_decoder_resume(ctx);
         }
         if (weir_ctx_is_removed(ctx))
             return;
     }
-    record_batch(ctx, server);
-    if (server->is_new && server->phase != WEIR__HTTP1_HEAD) /* it is answered later */
+    record_run(ctx, server);
+    if ((server->run & WEIR__HTTP1_BEGAN) != 0 &&
+        server->phase != WEIR__HTTP1_HEAD) /* it is answered later */
         server->begun_ns = weir_ctx_now(ctx) - weir_ctx_turn_elapsed(ctx);
-    server->is_new = false;
     server->run = 0;
     if (server->holds_end)
         pass_end_if_due(ctx, server);
@@ -454,7 +460,9 @@ void weir__http1_server_resume(weir_ctx *ctx, weir__http1_server *server)
 {
     bool is_inside = server->run != 0;
 
-    server->run |= WEIR__HTTP1_RUNS | (server->is_stuck ? WEIR__HTTP1_RESUMES : 0);
+    server->run |= WEIR__HTTP1_RUNS;
+    if (server->input != WEIR__HTTP1_INPUT_OPEN)
+        server->run |= WEIR__HTTP1_RESUMES;
     if (!is_inside)
         flush_and_resume(ctx, server);
 }
@@ -462,8 +470,9 @@ void weir__http1_server_resume(weir_ctx *ctx, weir__http1_server *server)
 static void count_waiting(weir_ctx *ctx, weir__http1_server *server, size_t bytes)
 {
     server->waiting += (uint32_t)bytes;
-    if (server->waiting > WAITING_MAX && !server->is_paused)
-        server->is_paused = weir_ctx_pause_input(ctx) == 0;
+    if (server->waiting > WAITING_MAX && server->input == WEIR__HTTP1_INPUT_STUCK &&
+        weir_ctx_pause_input(ctx) == 0)
+        server->input = WEIR__HTTP1_INPUT_PAUSED;
 }
 
 /* After the removal: the end of the input follows the bytes of the next protocol. */
@@ -471,7 +480,8 @@ static void pass_held_end(weir_ctx *ctx)
 {
     const weir__http1_server *server = server_of(ctx);
 
-    if (server->holds_end && server->has_switched && weir_channel_is_active(weir_ctx_channel(ctx)))
+    if (server->holds_end && server->next == WEIR__HTTP1_SWITCHED &&
+        weir_channel_is_active(weir_ctx_channel(ctx)))
         weir_fire_event(ctx, weir_msg_retain(weir_event_input_closed()));
 }
 
@@ -481,9 +491,9 @@ static void on_read(weir_ctx *ctx, weir_msg *msg)
 {
     weir__http1_server *server = server_of(ctx);
 
-    if (!server->has_switched)
+    if (server->next != WEIR__HTTP1_SWITCHED)
         weir__http_count(WEIR__HTTP_BYTES_RECEIVED, weir__http_bytes_of(msg));
-    if (server->is_stuck)
+    if (server->input != WEIR__HTTP1_INPUT_OPEN)
         count_waiting(ctx, server, weir_msg_size(msg));
     if (server->run != 0) {
         weir_decoder_read(ctx, msg);
@@ -503,7 +513,8 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
 {
     weir__http1_server *server = server_of(ctx);
 
-    if (event == weir_event_hangup() && !server->has_switched) { /* overtakes what was not read */
+    if (event == weir_event_hangup() &&
+        server->next != WEIR__HTTP1_SWITCHED) { /* overtakes what was not read */
         if (is_abandoned(server)) {
             weir_msg_release(event);
             reset(ctx, server);
@@ -512,7 +523,8 @@ static void on_event(weir_ctx *ctx, weir_msg *event)
         }
         return;
     }
-    if (event != weir_event_input_closed() || server->has_switched || !has_requests(server)) {
+    if (event != weir_event_input_closed() || server->next == WEIR__HTTP1_SWITCHED ||
+        !has_requests(server)) {
         weir_decoder_event(ctx, event);
         return;
     }
@@ -529,7 +541,7 @@ static void on_writability(weir_ctx *ctx)
     server->output_since_ns = 0; /* a new period begins when it is unwritable again */
     if (!weir_ctx_is_writable(ctx))
         weir__http1_server_watch(ctx, server);
-    else if (server->is_stuck && server->phase == WEIR__HTTP1_HEAD)
+    else if (server->input != WEIR__HTTP1_INPUT_OPEN && server->phase == WEIR__HTTP1_HEAD)
         weir__http1_server_resume(ctx, server);
     if (!weir_ctx_is_removed(ctx))
         weir_fire_writability(ctx);
@@ -539,7 +551,7 @@ static void on_writability(weir_ctx *ctx)
 static bool is_idle(const weir__http1_server *server)
 {
     return server->phase == WEIR__HTTP1_HEAD && server->reading == NULL && server->requests > 0 &&
-           !server->has_switched;
+           server->next != WEIR__HTTP1_SWITCHED;
 }
 
 static void on_draining(weir_ctx *ctx)

@@ -38,7 +38,23 @@ typedef struct weir__http1_reading {
 enum {
     WEIR__HTTP1_RUNS = 1 << 0,    /* the call is on the stack, */
     WEIR__HTTP1_FLUSHES = 1 << 1, /* a flush waits for it, to send all responses as one buffer, */
-    WEIR__HTTP1_RESUMES = 1 << 2, /* and so does decoding */
+    WEIR__HTTP1_RESUMES = 1 << 2, /* and so does decoding; */
+    WEIR__HTTP1_BEGAN = 1 << 3,   /* the current request began within: record_run has its time */
+};
+
+/* What follows the current response. */
+enum weir__http1_next {
+    WEIR__HTTP1_NEXT_REQUEST,
+    WEIR__HTTP1_NEXT_CLOSE,    /* it said that the connection ends */
+    WEIR__HTTP1_NEXT_PROTOCOL, /* it said that another protocol follows, */
+    WEIR__HTTP1_SWITCHED,      /* which it does: everything passes unchanged */
+};
+
+/* Whether `decode` can use bytes. */
+enum weir__http1_input {
+    WEIR__HTTP1_INPUT_OPEN,
+    WEIR__HTTP1_INPUT_STUCK,  /* it waits for something other than bytes, */
+    WEIR__HTTP1_INPUT_PAUSED, /* and there are so many that nothing is read */
 };
 
 /* The meaning of since_ns. */
@@ -63,18 +79,14 @@ typedef struct weir__http1_server {
     bool is_persistent;   /* its client wants to keep the connection */
     bool awaits_continue; /* its client waits for status 100 */
     bool has_responded;   /* its response has ended, its content has not */
-    bool closes;          /* its response said that the connection ends */
-    bool switches;        /* its response said that another protocol follows */
-    bool has_switched;    /* everything passes unchanged */
     uint8_t run;          /* WEIR__HTTP1_RUNS ... */
-    bool is_stuck;        /* `decode` waits for something other than bytes */
-    bool is_paused;       /* the input */
+    uint8_t next;         /* enum weir__http1_next */
+    uint8_t input;        /* enum weir__http1_input */
     bool is_draining;
-    bool is_new;       /* the current request began in this batch: see http1_server.c, settle */
     uint32_t waiting;  /* bytes received while stuck */
     uint32_t requests; /* at most UINT32_MAX */
     uint32_t ended;    /* requests that began and ended in this batch: not recorded yet */
-    int64_t begun_ns;  /* when the current request began, unless is_new */
+    int64_t begun_ns;  /* when the current request began, unless WEIR__HTTP1_BEGAN */
 
     /* Timeouts; see http1_server_timeouts.c. */
     weir_timer timer;

@@ -71,14 +71,14 @@ static weir__http1_framed frame(weir__http1_server *server, const weir_http_resp
     weir__http1_framed framed = {.length = response->head.content_length, .has_date = true};
 
     if (is_tunnel(server, status)) {
-        server->switches = true;
-        server->closes = false;
+        server->next = WEIR__HTTP1_NEXT_PROTOCOL;
         framed.content = WEIR__HTTP1_NO_CONTENT;
         framed.length = -1;
         framed.connection = status == 101 ? "Upgrade" : NULL;
         return framed;
     }
-    server->closes = closes_after(server, response);
+    server->next =
+        closes_after(server, response) ? WEIR__HTTP1_NEXT_CLOSE : WEIR__HTTP1_NEXT_REQUEST;
     if (server->method == WEIR_HTTP_METHOD_HEAD || status == 204 || status == 304) {
         framed.content = WEIR__HTTP1_NO_CONTENT;
         if (status == 204 || (status == 304 && framed.length == 0)) /* 0: not set */
@@ -87,11 +87,11 @@ static weir__http1_framed frame(weir__http1_server *server, const weir_http_resp
         framed.content = WEIR__HTTP1_LENGTH;
     } else if (server->is_http10) {
         framed.content = WEIR__HTTP1_UNTIL_CLOSE;
-        server->closes = true;
+        server->next = WEIR__HTTP1_NEXT_CLOSE;
     } else {
         framed.content = WEIR__HTTP1_CHUNKED;
     }
-    if (server->closes)
+    if (server->next == WEIR__HTTP1_NEXT_CLOSE)
         framed.connection = "close";
     else if (server->is_http10)
         framed.connection = "keep-alive";
@@ -149,11 +149,11 @@ static void write_content(weir_ctx *ctx, weir__http1_server *server, weir_msg *m
 /* The response has ended: goes on with the next request, or ends the connection. */
 static void end_response(weir_ctx *ctx, weir__http1_server *server)
 {
-    if (server->is_new)
+    if ((server->run & WEIR__HTTP1_BEGAN) != 0)
         server->ended++;
     else
         weir__http_record_requests(weir_ctx_now(ctx) - server->begun_ns, 1);
-    if (server->closes) {
+    if (server->next == WEIR__HTTP1_NEXT_CLOSE) {
         weir__http1_server_close(ctx, server);
         return;
     }
@@ -162,13 +162,13 @@ static void end_response(weir_ctx *ctx, weir__http1_server *server)
         return;
     }
     server->phase = WEIR__HTTP1_HEAD;
-    if (server->switches)
+    if (server->next == WEIR__HTTP1_NEXT_PROTOCOL)
         weir__http1_server_switch(ctx, server);
     else if (server->is_draining) {
         weir__http1_server_close(ctx, server);
         return;
     }
-    if (server->is_stuck || server->holds_end)
+    if (server->input != WEIR__HTTP1_INPUT_OPEN || server->holds_end)
         weir__http1_server_resume(ctx, server);
 }
 
@@ -219,7 +219,7 @@ bool weir__http1_server_answer(weir_ctx *ctx, const weir__http_answer *answer)
         !server->is_persistent || server->is_draining || server->awaits_continue ||
         server->requests >= server->config->max_requests)
         return false;
-    server->closes = false;
+    server->next = WEIR__HTTP1_NEXT_REQUEST;
     if (weir__http1_writer_put_answer(ctx, &server->writer, answer) < 0)
         return false;
     weir__http_count_response(answer->status);
@@ -240,7 +240,7 @@ void weir__http1_server_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
     weir__http1_server *server = server_of(ctx);
 
-    if (server->has_switched) {
+    if (server->next == WEIR__HTTP1_SWITCHED) {
         weir_write(ctx, msg, done);
         return;
     }
@@ -263,7 +263,7 @@ void weir__http1_server_flush(weir_ctx *ctx)
 {
     weir__http1_server *server = server_of(ctx);
 
-    if (server->run != 0 && !server->has_switched) {
+    if (server->run != 0 && server->next != WEIR__HTTP1_SWITCHED) {
         server->run |= WEIR__HTTP1_FLUSHES;
         return;
     }

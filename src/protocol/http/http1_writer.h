@@ -18,8 +18,8 @@
 typedef struct weir__http1_writer {
     weir_buf *out;         /* gathered; NULL = nothing */
     weir_file_range *file; /* the last large one, which may not be sent yet; or NULL */
-    uint32_t files;        /* number of those */
     uint64_t left;         /* of content with a length */
+    uint32_t files;        /* number of large files so far */
     uint8_t content;       /* enum weir__http1_content of the message that is being written */
     bool is_open;          /* a head was written, its end was not */
     bool expects_more;     /* several messages are likely to be gathered */
