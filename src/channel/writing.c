@@ -223,8 +223,8 @@ static __attribute__((noinline)) void flush(weir_channel *channel)
         return;
     }
     weir__outbound_flush(channel);
-    if (!is_busy(channel) && (weir__channel_has(channel, WEIR__SENDS_AT_ONCE) ||
-                              !weir__outbound_is_writable(channel)))
+    if (!is_busy(channel) &&
+        (weir__channel_has(channel, WEIR__SENDS_AT_ONCE) || !weir__outbound_is_writable(channel)))
         send_flushed(channel);
 }
 

@@ -185,6 +185,10 @@ struct weir_executor {
         weir__chain ready; /* from the queue, or submitted by this thread */
         weir__chain tail;
         weir__task_returns returns;
+        struct {                   /* of the mailbox that runs: mailbox.c */
+            weir_queue_node *last; /* the last task that was ready when it took its mails */
+            const void *mailbox;
+        } mark;
         int64_t now_ns; /* time of the last clock read */
         uint64_t last_taken;
         uint32_t state; /* as seen at the start of the turn */

@@ -14,7 +14,7 @@
  *
  * The token. The thread that changes the word from 0 gets the token: it queues the task, the task
  * runs the mailbox, and the end returns the token. So there is one token at most, and with it one
- * task and one runner: `task`, `rest` and `mark` belong to the token. A thread that finds the
+ * task and one runner: `task` and `rest` belong to the token. A thread that finds the
  * word not 0 does nothing more: the runner takes its mail later, because the end fails while the
  * word is not just BUSY. weir__mailbox_hold takes the token without a task.
  *
@@ -32,9 +32,11 @@
  * posted a mail, then submitted a task, and the mail comes first.
  *
  * The next round. What was posted during the run comes after the tasks that were ready at the take:
- * they were submitted before it was posted. `mark` is the last of them. So a mailbox that is never
- * empty does not keep other tasks of its executor from running. The mark stays in the executor's
- * list until it is used: what is put before it is only this task, and those of other mailboxes.
+ * they were submitted before it was posted. The executor has a mark at the last of them. So a
+ * mailbox that is never empty does not keep other tasks of its executor from running. The mark is
+ * for one mailbox, until its run ends: it is removed then, because its task may be freed. The
+ * batches of a run come directly after each other, so no other mailbox runs in between, and what
+ * runs in between is no task.
  *
  * The end of the executor. Its thread takes no task any more, but still runs what is left. It runs
  * the mailbox until it is empty, because the rest would go to the global executor, beside it.
@@ -93,12 +95,29 @@ static void set_rest(weir__mailbox *box, const weir_queue_node *node, uint64_t b
     atomic_store_explicit(&box->rest, weir__queue_pack(node, bits), memory_order_relaxed);
 }
 
+static void set_mark(const weir__mailbox *box)
+{
+    if (weir__current != NULL) {
+        weir__current->turn.mark.last = weir__executor_last_ready(weir__current);
+        weir__current->turn.mark.mailbox = box;
+    }
+}
+
+/* Removes the mark and returns it. NULL: there is none, or no task was ready. */
+static weir_queue_node *take_mark(const weir__mailbox *box)
+{
+    if (weir__current == NULL || weir__current->turn.mark.mailbox != box)
+        return NULL;
+    weir__current->turn.mark.mailbox = NULL;
+    return weir__current->turn.mark.last;
+}
+
 static void take_all(weir__mailbox *box)
 {
     uint64_t word;
     weir_queue_node *node, *oldest = NULL, *next;
 
-    box->mark = weir__current != NULL ? weir__executor_last_ready(weir__current) : NULL;
+    set_mark(box); /* before: what is posted from here on comes later */
     word = atomic_exchange_explicit(&box->word, BUSY, memory_order_acquire);
     for (node = weir__queue_node(word); node != NULL; node = next) {
         next = node->next;
@@ -137,6 +156,7 @@ static bool end_run(weir__mailbox *box, uint64_t *ret_word)
         !atomic_compare_exchange_strong_explicit(&box->word, ret_word, 0, memory_order_acq_rel,
                                                  memory_order_relaxed))
         return false;
+    (void)take_mark(box);
     box->type->release(box);
     return true;
 }
@@ -170,7 +190,6 @@ static bool queue_task(weir__mailbox *box)
 {
     weir_executor *executor = box->type->executor(box);
 
-    box->mark = NULL;
     weir_task_init(&box->task, on_task, box);
     if (executor != NULL && weir__executor_post(executor, &box->task, WEIR__NOW) == 0)
         return true;
@@ -199,12 +218,14 @@ static void queue_again(weir__mailbox *box, uint64_t word)
 {
     weir_executor *executor = box->type->executor(box);
     bool is_tail = word != BUSY && (word & ~(BUSY | box->type->tail_flags)) == 0;
-    weir_queue_node *mark = word != BUSY ? box->mark : NULL;
+    bool is_here =
+        executor != NULL && executor == weir__current && weir__executor_is_consumer(executor);
+    weir_queue_node *mark = is_here && word == BUSY ? NULL : take_mark(box);
     bool is_queued = false;
 
     box->type->retain(box);
     weir_task_init(&box->task, on_task, box);
-    if (executor != NULL && executor == weir__current && weir__executor_is_consumer(executor))
+    if (is_here)
         is_queued = is_tail ? weir__executor_post_after_turn(executor, &box->task) == 0
                             : weir__executor_post_first(executor, &box->task, mark) == 0;
     if (!is_queued)
@@ -221,7 +242,6 @@ static void on_task(void *arg, int status)
 
     if (is_elsewhere(box, executor)) {
         box->type->retain(box);
-        box->mark = NULL;
         weir_task_init(&box->task, on_task, box);
         status = weir__executor_post(executor, &box->task, WEIR__NOW);
         if (status < 0 && box->type->insists) {
@@ -248,7 +268,6 @@ void weir__mailbox_init(weir__mailbox *box, const weir__mailbox_type *type)
     atomic_init(&box->word, 0);
     box->type = type;
     atomic_init(&box->rest, 0);
-    box->mark = NULL;
 }
 
 /* The word was `before` until the caller changed it: if it was 0 the caller has the token. */
@@ -303,7 +322,6 @@ bool weir__mailbox_hold(weir__mailbox *box)
         return false;
     set_rest(box, NULL, HELD);
     box->type->retain(box);
-    box->mark = NULL; /* that of the last run has gone */
     return true;
 }
 

@@ -139,7 +139,6 @@ struct weir__mailbox {
     /* The runner's: what it has taken and not run yet, the oldest mail and the flags that were set
      * after the newest. Other threads only look at it. */
     _Atomic uint64_t rest;
-    weir_queue_node *mark; /* of the executor: the last task that was ready at the take, or NULL */
 };
 
 WEIR_API void weir__mailbox_init(weir__mailbox *box, const weir__mailbox_type *type);

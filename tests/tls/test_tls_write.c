@@ -334,3 +334,26 @@ TEST(tls_writes, flushed_in_a_read_while_unwritable_are_sealed)
     assert_true(most_pending < 16000);
     tls_pair_close(&pair);
 }
+
+static void answer_the_end(weir_ctx *ctx, const weir_msg *event)
+{
+    if (event == weir_event_input_closed())
+        weir_write_and_flush(ctx, tls_pair_bytes(5), NULL);
+}
+
+/* The stream ends without close_notify: the event comes out of the decoder. */
+TEST(tls_writes, flushed_at_the_end_of_the_input_are_sealed)
+{
+    struct tls_pair pair;
+
+    open_pair(&pair, &(const struct tls_pair_options){
+                         .server_channel =
+                             WEIR_EMBEDDED_OPTIONS(.channel = WEIR_CHANNEL_OPTIONS(.half_closure =
+                                                                                       true))});
+    pair.server.on_event = answer_the_end;
+    weir_embedded_end_input(pair.server.embedded);
+    assert_events(&pair.server.events, "error(WEIR_ECUTOFF) input-closed");
+    (void)tls_pair_transfer(&pair, &pair.server, &pair.client);
+    assert_int_equal(pair.client.received, 5);
+    tls_pair_close(&pair);
+}
