@@ -309,7 +309,7 @@ static void finish_reading(weir_ctx *ctx, weir__tls *tls)
 
 static bool is_input_held(const weir__tls *tls)
 {
-    return tls->input == WEIR__TLS_INPUT_HELD || tls->input == WEIR__TLS_INPUT_HELD_DRAINED;
+    return tls->input >= WEIR__TLS_INPUT_HELD;
 }
 
 /* Decrypts buffered records. If the request comes from within that, the outer call finishes. */

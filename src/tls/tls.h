@@ -54,18 +54,18 @@ enum weir__tls_clear {
 /* What handlers behind know of the end of the input. */
 enum weir__tls_input {
     WEIR__TLS_INPUT_OPEN,
-    WEIR__TLS_INPUT_HELD,         /* it was closed while the handshake waited; */
-    WEIR__TLS_INPUT_HELD_DRAINED, /* and drained */
-    WEIR__TLS_INPUT_OWES_DRAINED, /* they are about to know the first of the two */
-    WEIR__TLS_INPUT_REPORTED,     /* both, because of close_notify */
+    WEIR__TLS_INPUT_REPORTED,     /* all of it, because of close_notify */
+    WEIR__TLS_INPUT_OWES_DRAINED, /* that it was closed; not yet that it was drained */
+    WEIR__TLS_INPUT_HELD,         /* not yet that it was closed while the handshake waited, */
+    WEIR__TLS_INPUT_HELD_DRAINED, /* nor that it was drained */
 };
 
 /* The peer's side. */
 enum weir__tls_peer {
     WEIR__TLS_PEER_OPEN,
-    WEIR__TLS_PEER_CLOSED,   /* by close_notify */
-    WEIR__TLS_PEER_REPORTED, /* handlers behind know that; or */
-    WEIR__TLS_PEER_CUT_OFF,  /* that it was missing */
+    WEIR__TLS_PEER_CUT_OFF,  /* handlers behind know that close_notify was missing */
+    WEIR__TLS_PEER_CLOSED,   /* by close_notify; */
+    WEIR__TLS_PEER_REPORTED, /* handlers behind know that */
 };
 
 typedef struct weir__tls_last_write weir__tls_last_write;
@@ -108,7 +108,7 @@ static inline weir__tls *weir__tls_of(weir_ctx *ctx)
 
 static inline bool weir__tls_has_peer_closed(const weir__tls *tls)
 {
-    return tls->peer == WEIR__TLS_PEER_CLOSED || tls->peer == WEIR__TLS_PEER_REPORTED;
+    return tls->peer >= WEIR__TLS_PEER_CLOSED;
 }
 
 /* True if a close or a half closure is deferred. */
