@@ -110,12 +110,17 @@ static void free_exchange(weir_http_exchange *exchange)
 WEIR__NO_STACK_PROTECTOR
 void weir__http_exchange_release_memory(weir_http_exchange *exchange)
 {
-    uint32_t count = atomic_load_explicit(&exchange->refs.count, memory_order_relaxed);
+    uint32_t count;
 
-    if (exchange->is_shared ? weir__refs_release(&exchange->refs) : count == 1)
+    if (exchange->is_shared) {
+        if (weir__refs_release(&exchange->refs))
+            free_exchange(exchange);
+        return;
+    }
+    count = atomic_load_explicit(&exchange->refs.count, memory_order_relaxed);
+    atomic_store_explicit(&exchange->refs.count, count - 1, memory_order_relaxed);
+    if (count == 1)
         free_exchange(exchange);
-    else if (!exchange->is_shared)
-        atomic_store_explicit(&exchange->refs.count, count - 1, memory_order_relaxed);
 }
 
 void weir__http_exchange_detach(weir_http_exchange *exchange)
