@@ -86,6 +86,9 @@ static void free_exchange(weir_http_exchange *exchange)
     struct weir__exchange_text *text;
 
     assert(exchange->connection == NULL);
+#ifndef NDEBUG
+    atomic_store_explicit(&exchange->users, 0, memory_order_relaxed); /* for assert_is_held */
+#endif
     while ((text = exchange->decoded) != NULL) {
         exchange->decoded = text->next;
         weir_memory_free(text);
@@ -109,12 +112,17 @@ static void free_exchange(weir_http_exchange *exchange)
 WEIR__NO_STACK_PROTECTOR
 void weir__http_exchange_release_memory(weir_http_exchange *exchange)
 {
-    uint32_t count = atomic_load_explicit(&exchange->refs.count, memory_order_relaxed);
+    uint32_t count;
 
-    if (exchange->is_shared ? weir__refs_release(&exchange->refs) : count == 1)
+    if (exchange->is_shared) {
+        if (weir__refs_release(&exchange->refs))
+            free_exchange(exchange);
+        return;
+    }
+    count = atomic_load_explicit(&exchange->refs.count, memory_order_relaxed);
+    atomic_store_explicit(&exchange->refs.count, count - 1, memory_order_relaxed);
+    if (count == 1)
         free_exchange(exchange);
-    else if (!exchange->is_shared)
-        atomic_store_explicit(&exchange->refs.count, count - 1, memory_order_relaxed);
 }
 
 void weir__http_exchange_detach(weir_http_exchange *exchange)
@@ -193,7 +201,9 @@ void weir_http_exchange_release(weir_http_exchange *exchange)
         atomic_store_explicit(&exchange->users, 0, memory_order_relaxed);
         drop(exchange);
     } else if (atomic_fetch_sub_explicit(&exchange->users, 1, memory_order_acq_rel) == 1) {
+        weir__refs_retain(&exchange->refs); /* the loop may drop it before the call returns */
         call_loop(exchange, WEIR__EXCHANGE_RELEASED);
+        weir__http_exchange_release_memory(exchange);
     }
 }
 
@@ -293,12 +303,15 @@ static bool become_user(weir_http_exchange *exchange)
 
 static void deliver(weir_http_exchange *exchange, enum weir__exchange_event event)
 {
+    weir_msg *piece;
+
     switch (event) {
     case WEIR__EXCHANGE_EVENT_PIECE:
+        piece = atomic_exchange_explicit(&exchange->piece, NULL, memory_order_acq_rel);
         if (exchange->content_fn != NULL)
-            exchange->content_fn(
-                exchange, atomic_exchange_explicit(&exchange->piece, NULL, memory_order_acq_rel), 0,
-                exchange->content_user_data);
+            exchange->content_fn(exchange, piece, 0, exchange->content_user_data);
+        else
+            weir_msg_release(piece);
         break;
     case WEIR__EXCHANGE_EVENT_LAST:
         if (exchange->content_fn != NULL)

@@ -308,6 +308,9 @@ static int submit(weir_http_exchange *exchange, struct op *op, uint8_t from, uin
     struct posted_op *posted = NULL;
     int err = is_lost(exchange) ? WEIR_ECLOSED : 0;
 
+    /* What is left of the loop's connections may not have learned yet that it has ended. */
+    if (!is_direct && weir_executor_state(exchange->loop) >= WEIR_EXECUTOR_SHUTDOWN)
+        err = WEIR_ECLOSED;
     if (err == 0 && !is_direct) {
         posted = weir_memory_alloc(sizeof(*posted));
         err = posted != NULL ? 0 : -ENOMEM;

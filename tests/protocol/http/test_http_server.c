@@ -963,6 +963,7 @@ TEST_EACH_HOST(http_server, frees_an_exchange_behind_what_is_left_of_its_loop)
     assert_int_equal(weir_group_await_termination(host->group, weir_ms(60)), -ETIMEDOUT);
     gate_open(&loop);
     assert_int_equal(weir_group_await_termination(host->group, TEST_TIMEOUT_NS), 0);
+    assert_int_equal(weir_http_respond_text(held.exchange, 200, "late"), WEIR_ECLOSED);
     log_capture_start();
     weir_http_exchange_release(held.exchange);
     assert_int_equal(log_capture_count(WEIR_LOG_WARN), 0);
