@@ -50,8 +50,9 @@ enum weir__uring_mode {
     WEIR__URING_BULK,    /* has brought much: by poll, and it sends at once */
 };
 
-#define WEIR__URING_SMALL_MIN 8     /* small reads in a row, then by the ring */
-#define WEIR__URING_BUFFERS_MAX 512 /* a power of two; together they fit into the L2 cache */
+#define WEIR__URING_EXCLUSIVE (1u << 28) /* EPOLLEXCLUSIVE, for polls */
+#define WEIR__URING_SMALL_MIN 8          /* small reads in a row, then by the ring */
+#define WEIR__URING_BUFFERS_MAX 512      /* a power of two; together they fit into the L2 cache */
 
 typedef struct weir__uring_buffers weir__uring_buffers;
 typedef struct weir__uring_event weir__uring_event;

@@ -23,7 +23,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
-#include <sys/epoll.h>
 
 #include "base/no_stack_protector.h"
 #include "loop/readiness.h"
@@ -44,7 +43,7 @@ static void start(weir__io_handle *handle, enum weir__uring_op op, unsigned even
     if (sqe == NULL)
         return;
     if (handle->exclusive)
-        events |= EPOLLEXCLUSIVE;
+        events |= WEIR__URING_EXCLUSIVE;
     if (again)
         io_uring_prep_poll_multishot(sqe, handle->descriptor, events);
     else

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 
 #include "sim/uring.h"
 
@@ -330,8 +329,8 @@ static void start(weir__sim_uring *ring, const struct io_uring_sqe *sqe)
     switch (sqe->opcode) {
     case IORING_OP_POLL_ADD:
         op->is_multishot = (sqe->len & IORING_POLL_ADD_MULTI) != 0;
-        op->interest = poll_events(sqe) & ~EPOLLEXCLUSIVE;
-        op->watch.is_exclusive = (poll_events(sqe) & EPOLLEXCLUSIVE) != 0;
+        op->interest = poll_events(sqe) & ~WEIR__URING_EXCLUSIVE;
+        op->watch.is_exclusive = (poll_events(sqe) & WEIR__URING_EXCLUSIVE) != 0;
         start_poll(op);
         break;
     case IORING_OP_RECV:

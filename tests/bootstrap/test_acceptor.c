@@ -361,6 +361,7 @@ TEST_EACH_LOOP(acceptor, accepts_what_waits_before_it_stops)
                                       .child_options = WEIR_CHANNEL_OPTIONS(.drain_waits = true)));
     weir_executor *first = weir_channel_executor(weir_server_listener(server, 0));
     pthread_t stop;
+    int64_t end_ns;
     int peers[3];
 
     for (size_t i = 0; i < 2; i++)
@@ -370,8 +371,11 @@ TEST_EACH_LOOP(acceptor, accepts_what_waits_before_it_stops)
         raw_client_send(peers[i], "hello");
     }
     assert_int_equal(pthread_create(&stop, NULL, stop_server, server), 0);
-    while (weir_executor_pending(first) < 2) /* to accept, and to deregister */
+    end_ns = weir__monotonic_now() + TEST_TIMEOUT_NS;
+    while (weir_executor_pending(first) < 2) { /* to accept, and to deregister */
+        assert_true(weir__monotonic_now() < end_ns);
         sched_yield();
+    }
     gate_open(&gate);
     for (int i = 0; i < 3; i++) {
         raw_client_receive(peers[i], "hello");

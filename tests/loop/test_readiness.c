@@ -330,25 +330,72 @@ TEST(readiness, the_end_is_reported_once_per_turn_after_a_restart_inside)
     deliver_one_end(&scripted_edge, PAIR_UNIX_DATAGRAM);
 }
 
-TEST(readiness, connections_beyond_a_turn_are_remembered)
+/* A level-triggered listener, with this many clients. */
+static struct peer *open_listener(struct driver *driver, struct address *address, int *ret_clients,
+                                  size_t count)
+{
+    struct peer *listener;
+
+    open_driver(driver, &scripted_edge); /* the polls of listeners check the state, also there */
+    listener = peer_open(driver, socket_listen(AF_UNIX, 64, address));
+    for (size_t i = 0; i < count; i++)
+        ret_clients[i] = socket_connect(address);
+    peer_accept_start(listener);
+    return listener;
+}
+
+static void close_clients(const int *clients, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        (void)close(clients[i]);
+}
+
+TEST(readiness, connections_beyond_a_turn_are_reported_again)
 {
     struct driver driver;
     struct address address;
-    struct peer *listener;
     int clients[WEIR__IO_READS_MAX + 4];
+    struct peer *listener = open_listener(&driver, &address, clients, WEIR__IO_READS_MAX + 4);
 
-    open_driver(&driver, &scripted_edge);
-    listener = peer_open(&driver, socket_listen(AF_UNIX, 64, &address));
-    for (size_t i = 0; i < sizeof(clients) / sizeof(clients[0]); i++)
-        clients[i] = socket_connect(&address);
     deliver(listener, POLLIN);
-    peer_accept_start(listener);
-    driver_turn(&driver);
     assert_int_equal(listener->accepts, WEIR__IO_READS_MAX);
     driver_turn(&driver);
+    assert_int_equal(listener->accepts, WEIR__IO_READS_MAX);
+    deliver(listener, POLLIN);
     assert_int_equal(listener->accepts, WEIR__IO_READS_MAX + 4);
-    for (size_t i = 0; i < sizeof(clients) / sizeof(clients[0]); i++)
-        (void)close(clients[i]);
+    close_clients(clients, WEIR__IO_READS_MAX + 4);
+    suite_close(&driver);
+}
+
+static void pass_turns(struct driver *driver)
+{
+    atomic_fetch_add_explicit(&driver->io->stats.waits, 2, memory_order_relaxed);
+}
+
+TEST(readiness, a_turn_after_a_single_connection_asks_for_one)
+{
+    struct driver driver;
+    struct address address;
+    int clients[5];
+    struct peer *listener = open_listener(&driver, &address, clients, 1);
+
+    deliver(listener, POLLIN);
+    assert_int_equal(listener->accepts, 1);
+    assert_int_equal(driver.io->stats.accepts, 2); /* the second found nothing */
+    pass_turns(&driver);
+    clients[1] = socket_connect(&address);
+    deliver(listener, POLLIN);
+    assert_int_equal(listener->accepts, 2);
+    assert_int_equal(driver.io->stats.accepts, 3);
+    pass_turns(&driver);
+    for (int i = 2; i < 5; i++)
+        clients[i] = socket_connect(&address);
+    deliver(listener, POLLIN);
+    assert_int_equal(listener->accepts, 3);
+    deliver(listener, POLLIN); /* at once: there were more */
+    assert_int_equal(listener->accepts, 5);
+    assert_int_equal(driver.io->stats.accepts, 7);
+    close_clients(clients, 5);
     suite_close(&driver);
 }
 
