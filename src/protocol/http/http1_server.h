@@ -54,7 +54,7 @@ enum weir__http1_next {
 enum weir__http1_input {
     WEIR__HTTP1_INPUT_OPEN,
     WEIR__HTTP1_INPUT_STUCK,  /* it waits for something other than bytes, */
-    WEIR__HTTP1_INPUT_PAUSED, /* and there are so many that nothing is read */
+    WEIR__HTTP1_INPUT_PAUSED, /* and those that wait are above WAITING_MAX: nothing is read */
 };
 
 /* The meaning of since_ns. */
