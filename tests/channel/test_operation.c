@@ -9,11 +9,13 @@
 #include <weir/error.h>
 
 #include "channel/channel.h"
+#include "os/thread.h"
 #include "support/channel/test_channel.h"
 #include "support/executor/global_executor.h"
 #include "support/executor/log_capture.h"
 #include "support/executor/manual_fixture.h"
 #include "support/executor/run_on_thread.h"
+#include "support/executor/single_executor.h"
 #include "support/memory.h"
 
 /* ---- one thing at a time ---- */
@@ -733,4 +735,97 @@ TEST(operation, that_closes_is_not_lost_with_its_loop)
     global_executor_stop();
     assert_false(weir_channel_is_open(tc.channel));
     tc_close(&tc);
+}
+
+/* ---- the order while a third thread posts ---- */
+
+#define PAIRS 3000
+
+static struct {
+    weir_msg *first, *second, *other;
+    unsigned firsts, seconds, overtaken; /* the loop's */
+    weir_channel *channel;
+    weir_executor *loop;
+    atomic_bool is_over;
+} race;
+
+static void count_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
+{
+    (void)ctx;
+    (void)done;
+    race.overtaken += msg == race.second && race.firsts <= race.seconds;
+    race.firsts += msg == race.first;
+    race.seconds += msg == race.second;
+    weir_msg_release(msg);
+}
+
+static void write_second(void *arg, int status)
+{
+    (void)arg;
+    assert_int_equal(status, 0);
+    weir_channel_write(race.channel, weir_msg_retain(race.second), NULL);
+}
+
+static void write_pairs(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < PAIRS; i++) {
+        weir_channel_write(race.channel, weir_msg_retain(race.first), NULL);
+        assert_int_equal(weir_execute(race.loop, write_second, NULL), 0);
+        if (i % 16 == 0)
+            weir__thread_yield();
+    }
+    atomic_store(&race.is_over, true);
+}
+
+static void post_others(void *arg)
+{
+    (void)arg;
+    while (!atomic_load(&race.is_over)) {
+        weir_channel_write(race.channel, weir_msg_retain(race.other), NULL);
+        weir__thread_yield();
+    }
+}
+
+static void do_nothing(void *arg)
+{
+    (void)arg;
+}
+
+TEST(operation, of_a_task_is_in_order_while_a_third_thread_posts)
+{
+    static const weir_handler counter = {.write = count_write};
+    struct single_executor single = single_executor_open(NULL);
+    weir__thread threads[2];
+    struct test_channel tc;
+    weir_promise *done;
+
+    memset(&race, 0, sizeof(race));
+    race.first = text_msg("1");
+    race.second = text_msg("2");
+    race.other = text_msg("3");
+    tc_open(&tc);
+    assert_int_equal(weir_pipeline_add_last(tc.pipeline, &counter, NULL), 0);
+    race.channel = tc.channel;
+    race.loop = single.executor;
+    assert_int_equal(weir_promise_create(NULL, &done), 0);
+    weir_channel_register(tc.channel, single.executor, done);
+    assert_int_equal(weir_promise_sync(done, TEST_TIMEOUT_NS), 0);
+    weir_promise_release(done);
+    assert_int_equal(weir__thread_start("pairs", write_pairs, NULL, &threads[0]), 0);
+    assert_int_equal(weir__thread_start("others", post_others, NULL, &threads[1]), 0);
+    weir__thread_join(&threads[0]);
+    weir__thread_join(&threads[1]);
+    run_on_executor(single.executor, do_nothing, NULL); /* after all tasks */
+    weir_channel_abort(tc.channel, NULL);
+    assert_int_equal(weir_channel_await_closed(tc.channel, TEST_TIMEOUT_NS), 0);
+    single_executor_end(&single);
+    assert_int_equal(race.firsts, PAIRS);
+    assert_int_equal(race.seconds, PAIRS);
+    assert_int_equal(race.overtaken, 0);
+    weir_msg_release(race.first);
+    weir_msg_release(race.second);
+    weir_msg_release(race.other);
+    tc_close(&tc);
+    single_executor_close(&single);
 }
