@@ -13,6 +13,7 @@
 #include "base/poison.h"
 #include "os/clock.h"
 #include "os/process.h"
+#include "os/virtual_os.h"
 
 #define IDLE_NS weir_seconds(1)
 #define EXIT_TIMEOUT_NS weir_ms(100)
@@ -52,9 +53,17 @@ static void init(void)
     (void)atexit(end_thread);
 }
 
+/* Which wake-ups are timed: a simulated world depends on nothing that was before it. */
+static void forget_wakeups(void)
+{
+    atomic_store_explicit(&global.wakeups_made, 0, memory_order_relaxed);
+}
+
 weir_executor *weir_executor_global(void)
 {
     weir__once_run(&once, init);
+    if (weir__os_is_virtual())
+        weir__virtual_os_at_end(forget_wakeups);
     return &global;
 }
 
