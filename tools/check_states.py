@@ -12,10 +12,7 @@ FOLDERS = ("src/channel", "src/tls", "src/protocol")
 MAX = 6
 
 # Structs that have more, and how many. An entry that is no longer true fails, too.
-KNOWN = {
-    "weir__http1_server": 8,
-    "weir__ws": 8,
-}
+KNOWN = {}
 
 STRUCT = re.compile(r"\bstruct\s*(\w*)\s*\{")
 BOOLEANS = re.compile(r"^\s*(?:_Atomic\s+)?(?:atomic_)?bool\s+([^;(]*);", re.MULTILINE)

@@ -447,10 +447,12 @@ void stream_back(weir_http_exchange *exchange, weir_msg *msg, int err, void *use
     EXPECT(weir_http_end_create(&end) == 0);
     EXPECT(weir_http_headers_add_named(weir_http_end_trailers(end), text("X-Sum"), text("7")) == 0);
     EXPECT(weir_http_exchange_end(exchange, end) == 0);
+    weir_http_exchange_release(exchange);
 }
 
 void answer_in_pieces(weir_http_exchange *exchange, void *user_data)
 {
+    EXPECT(weir_http_exchange_retain(exchange) == exchange);
     weir_http_exchange_on_lost(exchange, never, nullptr);
     weir_http_exchange_on_lost(exchange, nullptr, nullptr);
     weir_http_exchange_on_writable(exchange, never, nullptr);
