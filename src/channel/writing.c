@@ -208,17 +208,18 @@ static __attribute__((noinline)) void flush_without_sending(weir_channel *channe
         weir__outbound_fail_flushed(channel, -ENOTCONN, NULL);
 }
 
-static bool is_connected(const weir_channel *channel)
+/* Unless one of these is set. */
+static bool is_connected(const weir_channel *channel, uint32_t unless)
 {
     const uint32_t connected = WEIR__IS_ACTIVE | WEIR__IS_REGISTERED;
 
-    return (weir__channel_state(channel) & (STOPPED | connected)) == connected;
+    return (weir__channel_state(channel) & (unless | connected)) == connected;
 }
 
 /* Any flush. */
 static __attribute__((noinline)) void flush(weir_channel *channel)
 {
-    if (!is_connected(channel)) {
+    if (!is_connected(channel, STOPPED)) {
         flush_without_sending(channel);
         return;
     }
@@ -231,7 +232,7 @@ static __attribute__((noinline)) void flush(weir_channel *channel)
 /* The usual flush, in a batch and without promises, saves no registers. */
 void weir__channel_do_flush(weir_channel *channel)
 {
-    assert(weir__channel_has(channel, WEIR__SENDS_AT_ONCE) || is_connected(channel));
+    assert(weir__channel_has(channel, WEIR__SENDS_AT_ONCE) || is_connected(channel, WEIR__CLOSING));
     if (!weir__channel_has(channel, WEIR__SENDS_AT_ONCE | WEIR__UNFLUSHED_PROMISE) &&
         weir__outbound_is_writable(channel))
         channel->outbound.unflushed = channel->outbound.end;
