@@ -45,14 +45,13 @@ typedef struct weir_socket_option {
 /* Zero means default. Build with WEIR_CHANNEL_OPTIONS(.half_closure = true, ...). */
 typedef struct weir_channel_options {
     size_t size;
-    bool read_on_demand;       /* auto-read is off: reads one message per weir_request_read */
-    bool half_closure;         /* the peer's end of stream is an event (weir_event_input_closed) and
-                                  does not close the channel, even if the output is shut, too */
-    bool keep_open_on_error;   /* an error that reaches the tail is logged but closes nothing */
-    bool executor_per_handler; /* each handler added with a group gets its own executor of it;
-                                  default one executor for all handlers of a group */
-    weir_group *offload_when_blocking; /* handlers that the watchdog sees blocking move to this
-                                          group (weir/watchdog.h); retained; default: none */
+    bool read_on_demand;     /* auto-read is off: reads one message per weir_request_read */
+    bool half_closure;       /* the peer's end of stream is an event (weir_event_input_closed) and
+                                does not close the channel, even if the output is shut, too */
+    bool keep_open_on_error; /* an error that reaches the tail is logged but closes nothing */
+    weir_group *offload_when_blocking; /* handlers that the watchdog sees blocking, and those behind
+                                          them, move to this group (weir/watchdog.h); retained;
+                                          default: none */
     int64_t connect_timeout_ns;        /* default 30 s; WEIR_OFF = none */
     int64_t close_timeout_ns; /* time that a close waits for the peer's end of stream after it has
                                  sent everything; default 3 s; WEIR_OFF = unlimited */

@@ -10,8 +10,8 @@
  * A handler is a const table of functions, its slots. An event goes to the next handler that has
  * its slot; handlers without it are skipped. The slot passes the event on (weir_fire_...,
  * weir_write,
- * ...) or consumes it. All slots run on the handler's executor: the channel's loop, or an executor
- * of the group that the handler was added with.
+ * ...) or consumes it. All slots run on the handler's executor: the channel's loop, or, behind the
+ * border of the pipeline (weir/pipeline.h), an executor of a group.
  *
  * Tables and their names are static: weir may read a table as long as the process runs, to count
  * the turns that its functions block and to move it (weir/watchdog.h), and takes another table at
@@ -80,8 +80,9 @@ typedef struct weir_handler {
      * With auto-read, request_read is not called after each read_complete then. */
     bool buffers_reads;
 
-    /* Is not moved to another group when it blocks (weir/watchdog.h). For a handler that is also
-     * used by tasks, timers or listeners of its own on the loop, or by other handlers there. */
+    /* Is not moved to another group when it blocks (weir/watchdog.h), or one in front of it does.
+     * For a handler that is also used by tasks, timers or listeners of its own on the loop, or by
+     * other handlers there. */
     bool stays_on_loop;
 
     /* For a handler that calls functions of others, as the routes of an HTTP server: called on the

@@ -12,6 +12,17 @@
  * the thread that created the channel. Other threads post the change: `init` still runs at once and
  * its error is returned, but errors that only the loop can find (a name in use, an unknown handler)
  * complete the promise, `done`, or are logged if that is NULL.
+ *
+ * A handler that is added with a group sets a border:
+ *
+ *      [tls] -> [decoder] -> | -> [database] -> [log]
+ *      on the channel's loop | on one executor of the group
+ *
+ * All handlers behind the border run there, in order, whether they were added with the group or
+ * without; those in front of it run on the loop. A pipeline has one border. If the handler comes in
+ * front of others that run on the loop, the border moves there when none of them is running or in
+ * use; until then the new handler gets no events. The border goes away with the last handler behind
+ * it.
  */
 #ifndef WEIR_PIPELINE_H
 #define WEIR_PIPELINE_H
@@ -31,7 +42,7 @@ typedef struct weir_place {
     const char *before; /* the name of a handler; only one of first, before and after */
     const char *after;
     const char *name;   /* must not be in use; default the table's, with #2, #3, ... if that is */
-    weir_group *group;  /* the slots run on an executor of this group; retained */
+    weir_group *group;  /* this handler and all behind it run on an executor of it; retained */
     weir_promise *done; /* completes when the handler is added; retained */
 } weir_place;
 
@@ -39,10 +50,12 @@ typedef struct weir_place {
 
 /*
  * Adds a handler. Its `init` runs in the caller. Its `added` runs on its executor: before this
- * returns if the caller is on it and the channel is registered, otherwise later.
+ * returns if the caller is on it and the channel is registered, otherwise later. A group is refused
+ * with -EINVAL if other handlers of the pipeline run on another one, and with -ENOTSUP if it has a
+ * thread per channel, or if a handler that `stays_on_loop` would be behind the border.
  * Thread: any.  Lends until it returns: options.  Keeps: group, done.  Fails: -ENOMEM, -EEXIST (the
- * name is in use), -ENOENT (no handler `before` or `after`), -EINVAL, -ENOTSUP (a group with a
- * thread per channel), WEIR_ECLOSED, or the error of `init`.
+ * name is in use), -ENOENT (no handler `before` or `after`), -EINVAL, -ENOTSUP, WEIR_ECLOSED, or
+ * the error of `init`.
  */
 WEIR_API WEIR_MUST_USE int weir_pipeline_add(weir_pipeline *pipeline, const weir_place *place,
                                              const weir_handler *handler, const void *options);

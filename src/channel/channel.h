@@ -62,7 +62,7 @@ enum {
     WEIR__READ_REQUESTED = 1 << 3,     /* a read was requested: one, or, with auto_read, all */
     WEIR__READING = 1 << 4,            /* the transport reads */
     WEIR__READING_ONCE = 1 << 5,       /* the transport reads one message */
-    WEIR__INPUT_THROTTLED = 1 << 6,    /* too many bytes are on their way to remote handlers */
+    WEIR__INPUT_THROTTLED = 1 << 6,    /* too many bytes are on their way over the border */
     WEIR__INPUT_SHUT = 1 << 7,         /* nothing more is received */
     WEIR__OUTPUT_CLOSED = 1 << 8,      /* writes fail; shut_output waits for the queue */
     WEIR__OUTPUT_SHUT = 1 << 9,        /* the transport has shut down sending */
@@ -84,7 +84,7 @@ enum {
     WEIR__NOT_OPEN = 1 << 25,          /* the phase is not OPEN, nor will it be again */
     WEIR__UNFLUSHED_PROMISE = 1 << 26, /* an unflushed entry may have a promise */
     WEIR__CHECKS_BUFFERS = 1 << 27,    /* the transport has not `sends_buffers` */
-    WEIR__CLOSES_BETWEEN = 1 << 28,    /* a remote handler closes it between two loops */
+    WEIR__CLOSES_BETWEEN = 1 << 28,    /* a handler behind the border closes it between two loops */
     WEIR__CLOSE_WAITS = 1 << 29,       /* for the next loop, which sends the rest first */
     WEIR__SENDS_AT_ONCE = 1 << 30,     /* a flush sends: not in a batch of reads, see writing.c */
 };
@@ -99,19 +99,19 @@ enum {
     WEIR__DEFERRED_SENDING = 1 << 4, /* continues to send what was flushed */
     WEIR__DEFERRED_FLUSH = 1 << 5,   /* weir_channel_flush */
     WEIR__DEFERRED_READING =
-        1 << 6, /* auto_read or the bytes on their way to remote handlers have changed */
+        1 << 6, /* auto_read or the bytes on their way over the border have changed */
     WEIR__DEFERRED_REQUEST_READ = 1 << 7, /* weir_channel_request_read */
     WEIR__DEFERRED_TRANSPORT = 1 << 8,    /* calls the transport's `deferred` */
     WEIR__DEFERRED_INACTIVE = 1 << 9,     /* after a disconnect */
     WEIR__DEFERRED_DEREGISTER = 1 << 10,
-    WEIR__DEFERRED_GIVE_UP = 1 << 11, /* a remote handler has queued data for too long */
+    WEIR__DEFERRED_GIVE_UP = 1 << 11, /* a handler behind the border has queued data for too long */
     WEIR__DEFERRED_RESET = 1 << 12,   /* with ABORT: a stream is cut off */
     WEIR__DEFERRED_ABORT = 1 << 13,   /* requested, or no memory to pass something on */
     WEIR__DEFERRED_CLOSE = 1 << 14,   /* weir_channel_close without a promise */
     WEIR__DEFERRED_CLOSED =
         1 << 15, /* closed: fires inactive and unregistered, removes all handlers */
     WEIR__DEFERRED_SWEEP = 1 << 16,   /* frees removed handlers */
-    WEIR__DEFERRED_OFFLOAD = 1 << 17, /* moves handlers that block: offload_blocking.h */
+    WEIR__DEFERRED_OFFLOAD = 1 << 17, /* moves the border: pipeline.h */
 };
 
 /*
@@ -307,22 +307,22 @@ struct weir__channel_extra {
     weir__promise_list deregister_waiters;
     weir__promise_list shutdown_waiters;
     struct weir__pending_bytes
-        *pending_bytes;     /* ctx.c: bytes that handlers on the loop have queued */
-    bool has_own_config;    /* the config is not shared */
-    unsigned input_pauses;  /* the number of handlers that have paused reading */
-    int64_t progress_at;    /* closing.c: time of the last progress */
-    int64_t unacknowledged; /* closing.c: bytes at the last sample */
-    int close_err;          /* the error of a close that gave up; 0 = none */
-    char *close_reason;     /* its text; may be NULL */
+        *pending_bytes;           /* ctx.c: bytes that handlers on the loop have queued */
+    bool has_own_config;          /* the config is not shared */
+    unsigned input_pauses;        /* the number of handlers that have paused reading */
+    int64_t progress_at;          /* closing.c: time of the last progress */
+    int64_t unacknowledged;       /* closing.c: bytes at the last sample */
+    struct weir__border *borders; /* border.c: one for each group */
+    int close_err;                /* the error of a close that gave up; 0 = none */
+    char *close_reason;           /* its text; may be NULL */
 
     /* Any thread. */
     _Atomic(weir_promise *) closed; /* created on first use */
     _Atomic(weir__retired *) retired;
     weir__addresses addresses;
-    _Atomic(struct weir__pin *) pins;         /* remote_handler.c: the executor of each group */
-    _Atomic(struct weir__moved *) moved;      /* remote_handler.c: the loop adds to it */
+    _Atomic(struct weir__border *) border;    /* border.c: the last that was used */
     _Atomic(struct weir__offload *) offloads; /* offload.c: changed under the channel's lock */
-    _Atomic int64_t under_way;                /* bytes on their way to and from remote handlers */
+    _Atomic int64_t under_way;                /* bytes on their way over the border */
     weir__list memberships;                   /* channel_group.c: guarded by the channel's lock */
     _Atomic int posted_err;                   /* the error of a posted call without a promise */
     _Atomic int64_t bytes_sent_at;            /* last_sent.c */

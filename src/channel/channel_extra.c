@@ -5,9 +5,9 @@
 #include <errno.h>
 
 #include "base/memory.h"
+#include "channel/border.h"
 #include "channel/channel.h"
 #include "channel/node_pool.h"
-#include "channel/remote_handler.h"
 
 struct weir__promise_node {
     struct weir__promise_node *next;
@@ -64,7 +64,7 @@ void weir__channel_extra_destroy(weir__channel_extra *extra)
     free_retired(atomic_load_explicit(&extra->retired, memory_order_acquire));
     weir__free(atomic_load_explicit(&extra->addresses.local, memory_order_acquire));
     weir__free(atomic_load_explicit(&extra->addresses.remote, memory_order_acquire));
-    weir__remote_forget(extra);
+    weir__borders_destroy(extra->borders);
     weir__free(extra->destination);
     weir__free(extra->close_reason);
     weir__free(extra);

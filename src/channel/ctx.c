@@ -13,9 +13,9 @@
 
 #include "base/memory.h"
 #include "base/refcount.h"
+#include "channel/border.h"
 #include "channel/channel.h"
 #include "channel/node_pool.h"
-#include "channel/remote_handler.h"
 #include "executor/executor.h"
 
 /* Bytes that a handler has queued. */
@@ -33,26 +33,11 @@ static size_t name_offset(const weir_handler *handler)
                                    : sizeof(weir_ctx);
 }
 
-static void *allocation_of(weir_ctx *ctx)
-{
-    bool has_prefix = (ctx->mask & (WEIR__CTX_REMOTE | WEIR__CTX_MOVED)) == WEIR__CTX_REMOTE;
-
-    return has_prefix ? (void *)weir__remote_of(ctx) : ctx;
-}
-
-static weir_ctx *allocate(const weir_handler *handler, size_t name_size, bool is_remote)
-{
-    size_t prefix = is_remote ? sizeof(weir__remote) : 0;
-    char *memory = weir__zalloc(prefix + name_offset(handler) + name_size);
-
-    return memory != NULL ? (weir_ctx *)(void *)(memory + prefix) : NULL;
-}
-
 int weir__ctx_create(weir_channel *channel, const weir_handler *handler, const void *options,
-                     size_t name_size, weir_group *group, weir_ctx **ret_ctx)
+                     size_t name_size, weir_ctx **ret_ctx)
 {
-    weir_ctx *ctx = allocate(handler, name_size, group != NULL);
-    int err = 0;
+    weir_ctx *ctx = weir__zalloc(name_offset(handler) + name_size);
+    int err;
 
     if (ctx == NULL)
         return -ENOMEM;
@@ -60,32 +45,21 @@ int weir__ctx_create(weir_channel *channel, const weir_handler *handler, const v
     ctx->channel = channel;
     ctx->handler = handler;
     ctx->mask = name_size > 0 ? WEIR__CTX_NAME_SPACE : 0;
-    if (group != NULL) {
-        ctx->mask |= WEIR__CTX_REMOTE;
-        err = weir__remote_init(weir__remote_of(ctx), ctx, group);
-        if (err < 0)
-            goto fail;
-    }
     err = handler->init != NULL ? handler->init(weir__ctx_state(ctx), options) : 0;
-    if (err == 0) {
-        *ret_ctx = ctx;
-        return 0;
+    if (err < 0) {
+        weir__free(ctx);
+        return err;
     }
-    if (group != NULL)
-        weir__remote_deinit(ctx);
-fail:
-    weir__free(allocation_of(ctx));
-    return err;
+    *ret_ctx = ctx;
+    return 0;
 }
 
-/* As weir__refs_release, beside the flag: "release" in src/base/refcount.h. */
+/* As weir__refs_release, beside the flags: "release" in src/base/refcount.h. */
 static void unref(weir_ctx *ctx)
 {
-    const uint32_t count = ~WEIR__CTX_OUT;
-
-    if ((atomic_load_explicit(&ctx->refs, memory_order_acquire) & count) == 1 ||
-        (atomic_fetch_sub_explicit(&ctx->refs, 1, memory_order_acq_rel) & count) == 1)
-        weir__free(allocation_of(ctx));
+    if ((atomic_load_explicit(&ctx->refs, memory_order_acquire) & WEIR__CTX_REFS) == 1 ||
+        (atomic_fetch_sub_explicit(&ctx->refs, 1, memory_order_acq_rel) & WEIR__CTX_REFS) == 1)
+        weir__free(ctx);
 }
 
 void weir__ctx_destroy(weir_ctx *ctx)
@@ -94,8 +68,6 @@ void weir__ctx_destroy(weir_ctx *ctx)
         weir__ctx_set_out(ctx); /* `added` has never been called, so neither was `removed` */
     if (ctx->handler->deinit != NULL)
         ctx->handler->deinit(weir__ctx_state(ctx));
-    if (weir__ctx_is_remote(ctx))
-        weir__remote_deinit(ctx);
     unref(ctx);
 }
 
@@ -114,7 +86,7 @@ void weir_ctx_release(weir_ctx *ctx)
     if (ctx == NULL)
         return;
     channel = ctx->channel;
-    WEIR__ASSERT_HELD((atomic_load_explicit(&ctx->refs, memory_order_relaxed) & ~WEIR__CTX_OUT) > 0,
+    WEIR__ASSERT_HELD((atomic_load_explicit(&ctx->refs, memory_order_relaxed) & WEIR__CTX_REFS) > 0,
                       "weir_ctx_release: the context was released more often than retained");
     unref(ctx);
     weir_channel_release(channel);
@@ -131,7 +103,7 @@ void weir__ctx_set_name(weir_ctx *ctx, const char *name)
 
 /* ---- the handler and its executor ---- */
 
-/* An executor that has ended is replaced by another: executor/mailbox.c, remote_handler.c. */
+/* An executor that has ended is replaced by another: executor/mailbox.c. */
 bool weir__ctx_in_executor(const weir_ctx *ctx)
 {
     const weir_executor *executor = weir_ctx_executor(ctx);
@@ -170,7 +142,7 @@ weir_pipeline *weir_ctx_pipeline(const weir_ctx *ctx)
 weir_executor *weir_ctx_executor(const weir_ctx *ctx)
 {
     if (weir__ctx_is_remote(ctx))
-        return weir__remote_of(ctx)->executor;
+        return weir__channel_border(ctx->channel)->executor;
     return weir__channel_executor(ctx->channel);
 }
 
@@ -219,27 +191,35 @@ void weir_ctx_set_auto_read(weir_ctx *ctx, bool on)
     weir_channel_set_auto_read(ctx->channel, on);
 }
 
-static struct weir__pending_bytes **find_pending(weir__channel_extra *extra, const weir_ctx *ctx)
+/* The counters of the handlers on the same side of the border; NULL: there are none, or there is no
+ * memory. */
+static struct weir__pending_bytes **counters_of(const weir_ctx *ctx, bool takes)
 {
-    struct weir__pending_bytes **link = &extra->pending_bytes;
+    weir__channel_extra *extra = weir__channel_extra_if_any(ctx->channel);
 
-    while (*link != NULL && (*link)->ctx != ctx)
+    if (weir__ctx_is_remote(ctx))
+        return &weir__channel_border(ctx->channel)->pending_bytes;
+    if (extra == NULL && takes)
+        extra = weir__channel_extra_get(ctx->channel);
+    return extra != NULL ? &extra->pending_bytes : NULL;
+}
+
+static struct weir__pending_bytes **find_pending(const weir_ctx *ctx, bool takes)
+{
+    struct weir__pending_bytes **link = counters_of(ctx, takes);
+
+    while (link != NULL && *link != NULL && (*link)->ctx != ctx)
         link = &(*link)->next;
     return link;
 }
 
-/* The counter of a handler on the loop; NULL if it has none and `takes` is false, or without
- * memory. */
+/* The counter of a handler; NULL if it has none and `takes` is false, or without memory. */
 static int64_t *pending_of(weir_ctx *ctx, bool takes)
 {
-    weir__channel_extra *extra = weir__channel_extra_if_any(ctx->channel);
-    struct weir__pending_bytes **link, *entry;
+    struct weir__pending_bytes **link = find_pending(ctx, takes), *entry;
 
-    if (extra == NULL && takes)
-        extra = weir__channel_extra_get(ctx->channel);
-    if (extra == NULL)
+    if (link == NULL)
         return NULL;
-    link = find_pending(extra, ctx);
     if (*link == NULL) {
         if (!takes)
             return NULL;
@@ -261,7 +241,7 @@ static inline int64_t count_pending(weir_ctx *ctx, int64_t bytes)
     assert(weir__ctx_in_executor(ctx));
     if (bytes == 0)
         return 0;
-    held = weir__ctx_is_remote(ctx) ? &weir__remote_of(ctx)->held : pending_of(ctx, bytes > 0);
+    held = pending_of(ctx, bytes > 0);
     if (held == NULL)
         return 0;
     if (bytes < -*held)
@@ -306,34 +286,36 @@ void weir_ctx_resume_input(weir_ctx *ctx)
     weir__channel_resume_input(ctx->channel);
 }
 
-int64_t weir__ctx_take_pending_bytes(weir_ctx *ctx)
+void weir__ctx_take_pending_bytes(weir_ctx *ctx, struct weir__pending_bytes **taken)
 {
-    weir__channel_extra *extra = weir__channel_extra_if_any(ctx->channel);
-    struct weir__pending_bytes **link, *entry;
-    int64_t bytes;
+    struct weir__pending_bytes **link = find_pending(ctx, false), *entry;
 
-    if (extra == NULL)
-        return 0;
-    link = find_pending(extra, ctx);
+    if (link == NULL || *link == NULL)
+        return;
     entry = *link;
-    if (entry == NULL)
-        return 0;
-    bytes = entry->bytes;
     *link = entry->next;
-    weir__node_free(entry);
-    return bytes;
+    entry->next = *taken;
+    *taken = entry;
+}
+
+void weir__ctx_join_pending_bytes(struct weir__pending_bytes *taken,
+                                  struct weir__pending_bytes **counters)
+{
+    while (*counters != NULL)
+        counters = &(*counters)->next;
+    *counters = taken;
 }
 
 void weir__ctx_clear_pending_bytes(weir_ctx *ctx)
 {
+    struct weir__pending_bytes *entry = NULL;
     int64_t bytes;
 
-    if (weir__ctx_is_remote(ctx)) {
-        bytes = weir__remote_of(ctx)->held;
-        weir__remote_of(ctx)->held = 0;
-    } else {
-        bytes = weir__ctx_take_pending_bytes(ctx);
-    }
+    weir__ctx_take_pending_bytes(ctx, &entry);
+    if (entry == NULL)
+        return;
+    bytes = entry->bytes;
+    weir__node_free(entry);
     if (bytes != 0)
         weir__outbound_add_pending(ctx->channel, -bytes);
 }
@@ -342,7 +324,8 @@ void weir__ctx_clear_pending_bytes(weir_ctx *ctx)
 
 static weir_timer **timers_of(weir_ctx *ctx)
 {
-    return weir__ctx_is_remote(ctx) ? &weir__remote_of(ctx)->timers : &ctx->channel->timers;
+    return weir__ctx_is_remote(ctx) ? &weir__channel_border(ctx->channel)->timers
+                                    : &ctx->channel->timers;
 }
 
 /* Between two loops, handlers on the loop have no executor. */
@@ -387,9 +370,9 @@ void weir__ctx_stop_timers(weir_ctx *ctx)
 }
 
 /* `reserved` of a stopped timer says that it was running, and `at_ns` the time that was left. */
-weir_timer *weir__ctx_take_timers(weir_ctx *ctx, weir_executor *executor)
+void weir__ctx_take_timers(weir_ctx *ctx, weir_executor *executor, weir_timer **taken)
 {
-    weir_timer **link = &ctx->channel->timers, *timer, *taken = NULL;
+    weir_timer **link = &ctx->channel->timers, *timer;
     int64_t left_ns;
 
     while ((timer = *link) != NULL) {
@@ -405,18 +388,23 @@ weir_timer *weir__ctx_take_timers(weir_ctx *ctx, weir_executor *executor)
             timer->node.at_ns = left_ns;
         }
         timer->executor = executor; /* for weir_timer_restart */
-        timer->ctx_next = taken;
-        taken = timer;
+        timer->ctx_next = *taken;
+        *taken = timer;
     }
-    return taken;
 }
 
-/* Fails only if the executor has shut down, which stops its timers. */
-void weir__ctx_resume_timers(weir_timer *timers)
+/* Starting fails only if the executor has shut down, which stops its timers. */
+void weir__ctx_resume_timers(weir_timer *taken, weir_timer **timers)
 {
-    for (weir_timer *timer = timers; timer != NULL; timer = timer->ctx_next)
+    weir_timer *timer;
+
+    while ((timer = taken) != NULL) {
+        taken = timer->ctx_next;
+        timer->ctx_next = *timers;
+        *timers = timer;
         if (timer->node.reserved)
             (void)weir__timer_start(timer->executor, timer, timer->node.at_ns);
+    }
 }
 
 void weir__channel_stop_timers(weir_channel *channel)

@@ -3,9 +3,7 @@
  * A context: a handler's position in a pipeline. One allocation holds the context, the handler's
  * state, and a name if it differs from the table's:
  *
- *      [ weir__remote ] weir_ctx | state | name        weir__remote: only on another executor
- *
- * The weir__remote of a context that was moved has its own memory (remote_handler.h).
+ *      weir_ctx | state | name
  *
  * `mask` has a bit for each slot that may be called now: none before `added` and after the removal,
  * so the search for the next handler tests nothing else. Marks share the word.
@@ -45,13 +43,14 @@ enum {
     WEIR__BUFFERS_READS = 1 << 19,
 
     /* Marks. */
-    WEIR__CTX_REMOTE = 1 << 24,     /* runs on another executor: remote_handler.h */
+    WEIR__CTX_CROSSES = 1 << 23,    /* on the loop: the border is to be set in front of it */
+    WEIR__CTX_REMOTE = 1 << 24,     /* behind the border: border.h */
     WEIR__CTX_NAME_SPACE = 1 << 28, /* the allocation has space for a name */
     WEIR__CTX_NAMED = 1 << 25,      /* the space holds a name */
     WEIR__CTX_ADDED = 1 << 26,      /* `added` has been called or is running */
     WEIR__CTX_REPLACED = 1 << 29,   /* replaced: `prev` of its neighbour skips it */
     WEIR__CTX_REMOVED = 1 << 27,    /* removed; unlinked and freed by a later task */
-    WEIR__CTX_MOVED = 1 << 30,      /* with REMOTE: it was on the loop before */
+    WEIR__CTX_BORDER = 1 << 30,     /* stands for the other side of the border */
 };
 
 struct weir_ctx {
@@ -61,22 +60,28 @@ struct weir_ctx {
     const weir_handler *handler;
     uint32_t mask;
     union {
-        _Atomic uint32_t refs; /* the pipeline's and those of weir_ctx_retain; WEIR__CTX_OUT */
+        _Atomic uint32_t refs; /* the pipeline's and those of weir_ctx_retain, and flags */
         uint32_t slots;        /* of head_tail: see struct weir_pipeline */
     };
 };
 
-#define WEIR__CTX_OUT (1u << 31) /* set in `refs` when the handler is removed */
+/* Flags in `refs`. The executor behind the border sets the last two for the loop. */
+#define WEIR__CTX_OUT (1u << 31)    /* the handler is removed */
+#define WEIR__CTX_GONE (1u << 30)   /* the executor does not touch the context any more */
+#define WEIR__CTX_LEAVES (1u << 29) /* the handler asks for its removal */
+#define WEIR__CTX_REFS (WEIR__CTX_LEAVES - 1)
+
+struct weir__pending_bytes;
 
 /* The slots of a table. */
 uint32_t weir__handler_mask(const weir_handler *handler);
 
 /*
  * Creates an unlinked context and inits its state. `name_size` is the space for a name, with its 0.
- * `group` is where it runs, NULL on the loop. Fails with -ENOMEM, or the error of `init`.
+ * Fails with -ENOMEM, or the error of `init`.
  */
 int weir__ctx_create(weir_channel *channel, const weir_handler *handler, const void *options,
-                     size_t name_size, weir_group *group, weir_ctx **ret_ctx);
+                     size_t name_size, weir_ctx **ret_ctx);
 
 /* Sets the name. The context must have space for it. */
 void weir__ctx_set_name(weir_ctx *ctx, const char *name);
@@ -108,17 +113,19 @@ void weir__ctx_stop_timers(weir_ctx *ctx);
 void weir__channel_stop_timers(weir_channel *channel);
 
 /*
- * Takes the timers of a context from the loop, stopped, for another executor; starts those that
- * were running there, with the time that was left.
+ * A context leaves the loop: its timers, stopped, are added to `taken`. Another executor starts
+ * those that were running, with the time that was left, and adds all to `timers`.
  */
-weir_timer *weir__ctx_take_timers(weir_ctx *ctx, weir_executor *executor);
-void weir__ctx_resume_timers(weir_timer *timers);
+void weir__ctx_take_timers(weir_ctx *ctx, weir_executor *executor, weir_timer **taken);
+void weir__ctx_resume_timers(weir_timer *taken, weir_timer **timers);
 
 /* Subtracts the pending bytes that the handler has not. */
 void weir__ctx_clear_pending_bytes(weir_ctx *ctx);
 
-/* Ends the counter of a handler on the loop and returns its value; the bytes still count. */
-int64_t weir__ctx_take_pending_bytes(weir_ctx *ctx);
+/* The same for the counters of pending bytes; the bytes still count. */
+void weir__ctx_take_pending_bytes(weir_ctx *ctx, struct weir__pending_bytes **taken);
+void weir__ctx_join_pending_bytes(struct weir__pending_bytes *taken,
+                                  struct weir__pending_bytes **counters);
 
 /*
  * A state whose size is a multiple of 16 may need an alignment of 16; others need not pay for it.

@@ -5,7 +5,7 @@
 
 #include <weir/handler.h>
 
-#include "channel/remote_handler.h"
+#include "channel/border.h"
 
 /* ---- passing on ---- */
 
@@ -168,30 +168,24 @@ static bool has_request(const weir_channel *channel)
 }
 
 /*
- * The next handler towards the head that counts requests knows whether one was made from behind it;
- * if there is none, the channel knows. Handlers on other executors cannot be read from here, nor
- * can they read others: they assume a request, which lets one message too many pass at worst.
+ * The next handler towards the head that counts requests knows whether one was made from behind it:
+ * behind a border there is one. If there is none, the channel knows.
  */
-static bool is_requested_below(weir_ctx *ctx)
-{
-    for (weir_ctx *below = ctx->prev; below != weir__channel_head_tail(ctx->channel);
-         below = below->prev) {
-        if (!below->handler->buffers_reads)
-            continue;
-        if (weir__ctx_is_remote(below))
-            return true;
-        if (weir__demand_of(below)->is_answering)
-            return true; /* also if it was removed meanwhile: it is its message */
-        if (!weir__ctx_is_removed(below))
-            return weir__demand_of(below)->is_requested;
-    }
-    return has_request(ctx->channel);
-}
-
 void weir__demand_begin(weir_ctx *ctx)
 {
-    weir__demand_of(ctx)->is_requested =
-        weir__ctx_is_remote(ctx) ? weir_channel_is_active(ctx->channel) : is_requested_below(ctx);
+    weir_demand *demand = weir__demand_of(ctx), *other;
+    weir_ctx *below = ctx->prev;
+
+    while (below != weir__channel_head_tail(ctx->channel) &&
+           (!below->handler->buffers_reads ||
+            (weir__ctx_is_removed(below) && !weir__demand_of(below)->is_answering)))
+        below = below->prev;
+    if (below == weir__channel_head_tail(ctx->channel)) {
+        demand->is_requested = has_request(ctx->channel);
+        return;
+    }
+    other = weir__demand_of(below);
+    demand->is_requested = other->is_answering || other->is_requested;
 }
 
 void weir__demand_clear(weir_ctx *ctx)

@@ -60,7 +60,7 @@ static void on_added(weir_ctx *ctx)
     weir__channel_do_abort(ctx->channel, NULL, err);
 }
 
-static const weir_handler handler = {
+const weir_handler weir__initializer = {
     .name = "initializer",
     .state_size = sizeof(struct initializer),
     .init = init,
@@ -72,6 +72,6 @@ int weir_pipeline_add_initializer(weir_pipeline *pipeline,
                                   void *user_data)
 {
     return weir_pipeline_add_last(
-        pipeline, &handler,
+        pipeline, &weir__initializer,
         &(const struct initializer){.init = init_channel, .user_data = user_data});
 }

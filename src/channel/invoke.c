@@ -4,24 +4,23 @@
  *
  * The hot ones - read, read_complete, write, flush - are written out: find the next context with
  * the bit and call its function, without allocation, atomic operation or any test but that of the
- * mask. A context on another executor has the mark WEIR__CTX_REMOTE and stops every search, because
- * events must not overtake it. head_tail has every slot, so a search always ends.
+ * mask. head_tail has every slot, and so have the contexts that stand for the other side of a
+ * border (border.h): a search always ends, and stays on one executor.
  */
 #include "channel/invoke.h"
 
 #include <weir/error.h>
 
+#include "channel/border.h"
 #include "channel/channel.h"
-#include "channel/remote_handler.h"
 
 #define COLD __attribute__((noinline, cold))
-#define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
 static inline weir_ctx *next_with(const weir_ctx *ctx, uint32_t slot)
 {
     weir_ctx *next = ctx->next;
 
-    while ((next->mask & (slot | WEIR__CTX_REMOTE)) == 0)
+    while ((next->mask & slot) == 0)
         next = next->next;
     return next;
 }
@@ -30,14 +29,9 @@ static inline weir_ctx *prev_with(const weir_ctx *ctx, uint32_t slot)
 {
     weir_ctx *prev = ctx->prev;
 
-    while ((prev->mask & (slot | WEIR__CTX_REMOTE)) == 0)
+    while ((prev->mask & slot) == 0)
         prev = prev->prev;
     return prev;
-}
-
-static inline bool is_remote(const weir_ctx *ctx)
-{
-    return UNLIKELY((ctx->mask & WEIR__CTX_REMOTE) != 0);
 }
 
 /* ---- weir__event ---- */
@@ -126,8 +120,8 @@ void weir__pass(weir_ctx *ctx, const weir__event *event)
     weir_ctx *target =
         event->slot < WEIR__BIND ? next_with(ctx, event->slot) : prev_with(ctx, event->slot);
 
-    if (is_remote(target))
-        weir__remote_enter(target, event);
+    if ((target->mask & WEIR__CTX_BORDER) != 0)
+        weir__border_pass(target, event);
     else
         weir__invoke(target, event);
 }
@@ -135,10 +129,7 @@ void weir__pass(weir_ctx *ctx, const weir__event *event)
 static COLD void fire(weir_ctx *ctx, const weir__event *event)
 {
     assert(weir__ctx_in_executor(ctx));
-    if (is_remote(ctx))
-        weir__remote_leave(ctx, event);
-    else
-        weir__pass(ctx, event);
+    weir__pass(ctx, event);
 }
 
 /* ---- inbound ---- */
@@ -183,41 +174,13 @@ void weir_fire_error(weir_ctx *ctx, int err, const char *detail)
     fire(ctx, &(const weir__event){.slot = WEIR__ERROR, .err = err, .detail = detail});
 }
 
-/* An event leaves the segment of a remote handler, or enters the one of the next handler. */
-static COLD void leave_read(weir_ctx *ctx, weir_msg *msg)
-{
-    weir__remote_leave(ctx, &(const weir__event){.slot = WEIR__READ, .msg = msg});
-}
-
-static COLD void enter_read(weir_ctx *next, weir_msg *msg)
-{
-    weir__remote_enter(next, &(const weir__event){.slot = WEIR__READ, .msg = msg});
-}
-
 void weir_fire_read(weir_ctx *ctx, weir_msg *msg)
 {
     weir_ctx *next;
 
     assert(weir__ctx_in_executor(ctx));
-    if (is_remote(ctx)) {
-        leave_read(ctx, msg);
-        return;
-    }
     next = next_with(ctx, WEIR__READ);
-    if (is_remote(next))
-        enter_read(next, msg);
-    else
-        next->handler->read(next, msg);
-}
-
-static COLD void leave_without_contents(weir_ctx *ctx, uint32_t slot)
-{
-    weir__remote_leave(ctx, &(const weir__event){.slot = slot});
-}
-
-static COLD void enter_without_contents(weir_ctx *target, uint32_t slot)
-{
-    weir__remote_enter(target, &(const weir__event){.slot = slot});
+    next->handler->read(next, msg);
 }
 
 void weir_fire_read_complete(weir_ctx *ctx)
@@ -225,15 +188,8 @@ void weir_fire_read_complete(weir_ctx *ctx)
     weir_ctx *next;
 
     assert(weir__ctx_in_executor(ctx));
-    if (is_remote(ctx)) {
-        leave_without_contents(ctx, WEIR__READ_COMPLETE);
-        return;
-    }
     next = next_with(ctx, WEIR__READ_COMPLETE);
-    if (is_remote(next))
-        enter_without_contents(next, WEIR__READ_COMPLETE);
-    else
-        next->handler->read_complete(next);
+    next->handler->read_complete(next);
 }
 
 /* ---- outbound ---- */
@@ -243,29 +199,11 @@ static bool may_begin(weir_ctx *ctx, weir_promise *done)
     return done == NULL || weir__channel_may_begin(ctx->channel, done);
 }
 
-static COLD void leave_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
-{
-    weir__remote_leave(ctx, &(const weir__event){.slot = WEIR__WRITE, .msg = msg, .done = done});
-}
-
-static COLD void enter_write(weir_ctx *prev, weir_msg *msg, weir_promise *done)
-{
-    weir__remote_enter(prev, &(const weir__event){.slot = WEIR__WRITE, .msg = msg, .done = done});
-}
-
 static inline void pass_write(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 {
-    weir_ctx *prev;
+    weir_ctx *prev = prev_with(ctx, WEIR__WRITE);
 
-    if (is_remote(ctx)) {
-        leave_write(ctx, msg, done);
-        return;
-    }
-    prev = prev_with(ctx, WEIR__WRITE);
-    if (is_remote(prev))
-        enter_write(prev, msg, done);
-    else
-        prev->handler->write(prev, msg, done);
+    prev->handler->write(prev, msg, done);
 }
 
 static __attribute__((noinline)) void write_with_promise(weir_ctx *ctx, weir_msg *msg,
@@ -282,10 +220,8 @@ weir_ctx *weir_ctx_next_writer(const weir_ctx *ctx)
     weir_ctx *prev;
 
     assert(weir__ctx_in_executor(ctx));
-    if (is_remote(ctx))
-        return NULL; /* only the loop walks the ring */
     prev = prev_with(ctx, WEIR__WRITE);
-    return is_remote(prev) || prev->handler == &weir__head_tail ? NULL : prev;
+    return (prev->mask & WEIR__CTX_BORDER) != 0 || prev->handler == &weir__head_tail ? NULL : prev;
 }
 
 /* Most writes have no promise: this path saves no registers. */
@@ -303,15 +239,8 @@ void weir_flush(weir_ctx *ctx)
     weir_ctx *prev;
 
     assert(weir__ctx_in_executor(ctx));
-    if (is_remote(ctx)) {
-        leave_without_contents(ctx, WEIR__FLUSH);
-        return;
-    }
     prev = prev_with(ctx, WEIR__FLUSH);
-    if (is_remote(prev))
-        enter_without_contents(prev, WEIR__FLUSH);
-    else
-        prev->handler->flush(prev);
+    prev->handler->flush(prev);
 }
 
 void weir_write_and_flush(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
@@ -323,11 +252,6 @@ void weir_write_and_flush(weir_ctx *ctx, weir_msg *msg, weir_promise *done)
 void weir_request_read(weir_ctx *ctx)
 {
     fire(ctx, &(const weir__event){.slot = WEIR__REQUEST_READ});
-}
-
-void weir__auto_request_read(weir_ctx *ctx)
-{
-    fire(ctx, &(const weir__event){.slot = WEIR__REQUEST_READ, .is_auto = true});
 }
 
 void weir_bind(weir_ctx *ctx, const weir_address *local, weir_promise *done)

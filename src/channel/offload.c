@@ -11,8 +11,8 @@
 #include <weir/error.h>
 
 #include "base/memory.h"
+#include "channel/border.h"
 #include "channel/channel.h"
-#include "channel/remote_handler.h"
 #include "executor/group.h"
 
 struct weir__offload {
@@ -132,7 +132,7 @@ static void on_back(void *arg, int status)
     if (!weir__ctx_is_remote(ctx))
         weir__channel_defer(ctx->channel, WEIR__DEFERRED_SWEEP);
     else if (!weir__ctx_has_offloads(ctx))
-        weir__remote_let_free(ctx);
+        weir__border_let_free(ctx);
     finish(offload, NULL);
 }
 
@@ -154,7 +154,7 @@ int weir_ctx_offload_to(weir_ctx *ctx, weir_executor *executor, weir_offload_wor
         return -ENOMEM;
     offload->ctx = weir_ctx_retain(ctx);
     if (weir__ctx_is_remote(ctx))
-        offload->executor = weir__remote_of(ctx)->executor;
+        offload->executor = weir_ctx_executor(ctx);
     offload->work = work;
     offload->done = done;
     offload->arg = arg;

@@ -6,14 +6,8 @@
  *                                      loop
  *      on_walk                         each loop: moves the contexts of its channels, some in each
  *                                      task; the last loop logs the number of channels
- *      on_retry                        contexts that cannot be moved now: walks again
  *
- * A context is not moved while something that runs on the loop may still use it:
- *
- *      a reference (weir_ctx_retain)   its owner may be on the way back to the loop
- *      offloaded work                  comes back to the executor that it left
- *      promises of queued writes       their listeners run on the loop
- *      a connection attempt, paused input
+ * A handler that is still in use on the loop moves later: pipeline.c.
  */
 #include "channel/offload_blocking.h"
 
@@ -26,16 +20,14 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "channel/border.h"
 #include "channel/channel.h"
-#include "channel/remote_handler.h"
 #include "executor/group.h"
 #include "executor/running_loops.h"
 #include "os/virtual_os.h"
 
 #define HANDLERS_MAX 64
 #define BATCH 128 /* channels that a task looks at before others get their turn */
-#define RETRIES_MAX 8
-#define RETRY_NS weir_ms(10) /* doubles each time */
 
 /* A handler that blocks. */
 struct blocking {
@@ -61,10 +53,8 @@ struct walk {
     weir__member cursor;
     weir_executor *loop; /* a weak reference */
     struct blocking *blocking;
-    struct round *round; /* NULL: a retry */
-    unsigned retries;
+    struct round *round;
     bool has_begun;
-    bool has_left_out; /* contexts that cannot be moved now */
 };
 
 /* Of the process; none is ever removed. */
@@ -211,79 +201,75 @@ weir_group *weir__channel_offload_group(weir_channel *channel, const weir_handle
 
 /* ---- handlers on the loop ---- */
 
-/* True if all contexts must wait. */
-static bool is_in_use(weir_channel *channel)
+void weir__handler_count_crossing(const weir_handler *handler)
 {
-    const weir__channel_extra *extra = weir__channel_extra_if_any(channel);
+    struct blocking *blocking = find(handler);
 
-    return weir__channel_is_connecting(channel) || (extra != NULL && extra->input_pauses > 0) ||
-           weir__outbound_has_promises(channel);
-}
-
-/* A count of 1 is the pipeline's own reference, and only this executor can add one to it: "context"
- * in src/base/refcount.h. Acquire: after what the thread did that has released the last other one.
- */
-static bool is_ctx_in_use(const weir_ctx *ctx)
-{
-    return atomic_load_explicit(&ctx->refs, memory_order_acquire) != 1 ||
-           weir__ctx_has_offloads(ctx);
+    if (blocking != NULL)
+        atomic_fetch_add_explicit(&blocking->moved, 1, memory_order_relaxed);
 }
 
 static bool is_on_loop(const weir_ctx *ctx)
 {
-    return (ctx->mask & (WEIR__CTX_ADDED | WEIR__CTX_REMOVED | WEIR__CTX_REMOTE)) ==
-           WEIR__CTX_ADDED;
+    return (ctx->mask & (WEIR__CTX_ADDED | WEIR__CTX_REMOVED)) == WEIR__CTX_ADDED;
 }
 
-/* Moves the contexts of one handler; NULL = of all that block. Returns the number of contexts
- * moved. A channel without a loop tries again when it is registered, one that is closing need not.
- */
-static unsigned move_all(weir_channel *channel, const struct blocking *only, bool *ret_left_out)
+/* The first handler on the loop that blocks; `only` if that is not NULL. */
+static weir_ctx *find_blocking(weir_channel *channel, const struct blocking *only,
+                               struct blocking **ret_blocking)
+{
+    weir_ctx *head_tail = weir__channel_head_tail(channel), *ctx;
+    struct blocking *blocking;
+
+    for (ctx = head_tail->next; ctx != head_tail; ctx = ctx->next) {
+        blocking = is_on_loop(ctx) && !stays(ctx->handler) ? find(ctx->handler) : NULL;
+        if (blocking != NULL && (only == NULL || only == blocking)) {
+            *ret_blocking = blocking;
+            return ctx;
+        }
+    }
+    return NULL;
+}
+
+/* The border is to be set in front of the first handler that blocks. False if there is none. A
+ * channel without a loop tries again when it is registered, one that is closing need not. */
+static bool offload(weir_channel *channel, const struct blocking *only)
 {
     weir_group *group = weir__channel_options(channel)->offload_when_blocking;
-    weir_ctx *head_tail = weir__channel_head_tail(channel);
     struct blocking *blocking;
-    unsigned count = 0;
+    weir_ctx *ctx;
     int err;
 
     if (group == NULL || weir__channel_phase(channel) != WEIR__OPEN ||
         !weir__channel_is(channel, WEIR__IS_REGISTERED) ||
         weir__channel_has(channel, WEIR__DETACHING))
-        return 0;
-    for (weir_ctx *ctx = head_tail->next; ctx != head_tail; ctx = ctx->next) {
-        blocking = is_on_loop(ctx) && !stays(ctx->handler) ? find(ctx->handler) : NULL;
-        if (blocking == NULL || (only != NULL && only != blocking))
-            continue;
-        if (is_in_use(channel) || is_ctx_in_use(ctx))
-            err = -EBUSY;
-        else
-            err = weir__pipeline_move(ctx, group);
-        if (err == 0) {
-            atomic_fetch_add_explicit(&blocking->moved, 1, memory_order_relaxed);
-            count++;
-        } else if (err == -EBUSY || err == -ENOMEM) {
-            *ret_left_out = true;
-        } else {
-            log_failure(blocking, group, err);
-        }
-    }
-    return count;
+        return false;
+    ctx = find_blocking(channel, only, &blocking);
+    if (ctx == NULL)
+        return false;
+    err = weir__pipeline_offload(ctx, group);
+    if (err < 0 && err != -ENOMEM)
+        log_failure(blocking, group, err);
+    return err == 0;
 }
 
 void weir__channel_check_offload(weir_channel *channel)
 {
-    if (weir__channel_options(channel)->offload_when_blocking != NULL &&
-        atomic_load_explicit(&handler_count, memory_order_relaxed) > 0)
+    const weir__border *border = weir__channel_border(channel);
+
+    if ((border != NULL && border->state != WEIR__BORDER_NONE) ||
+        (weir__channel_options(channel)->offload_when_blocking != NULL &&
+         atomic_load_explicit(&handler_count, memory_order_relaxed) > 0))
         weir__channel_defer(channel, WEIR__DEFERRED_OFFLOAD);
 }
 
 /* The deferred task runs on the global executor if the loop has ended. */
 void weir__channel_offload(weir_channel *channel)
 {
-    bool left_out = false;
-
-    if (weir__channel_in_loop(channel))
-        (void)move_all(channel, NULL, &left_out);
+    if (!weir__channel_in_loop(channel))
+        return;
+    (void)offload(channel, NULL);
+    weir__pipeline_advance(&channel->pipeline);
 }
 
 /* ---- walks ---- */
@@ -300,8 +286,7 @@ static void round_release(struct round *round)
 
 static void walk_destroy(struct walk *walk)
 {
-    if (walk->round != NULL)
-        round_release(walk->round);
+    round_release(walk->round);
     weir__list_remove(&walk->cursor.link);
     weir__executor_weak_release(walk->loop);
     weir__free(walk);
@@ -319,8 +304,6 @@ static void count_channel(struct walk *walk, weir_channel *channel)
 {
     struct round *round = walk->round;
 
-    if (round == NULL)
-        return;
     if (atomic_fetch_add_explicit(&round->channels, 1, memory_order_relaxed) == 0)
         (void)snprintf(round->group, sizeof(round->group), "%s",
                        weir__group_name(weir__channel_options(channel)->offload_when_blocking));
@@ -337,26 +320,11 @@ static bool step(struct walk *walk)
     weir__list_remove(cursor);
     weir__list_append(link->next, cursor);
     channel = weir__channel_of_member(WEIR_CONTAINER_OF(link, weir__member, link));
-    if (channel != NULL && move_all(channel, walk->blocking, &walk->has_left_out) > 0)
+    if (channel != NULL && offload(channel, walk->blocking)) {
+        weir__pipeline_advance(weir_channel_pipeline(channel));
         count_channel(walk, channel);
-    return true;
-}
-
-static weir_task_fn on_retry;
-
-/* Gives up after some time: the next block of the handler starts another round. */
-static void finish(struct walk *walk)
-{
-    weir__list_remove(&walk->cursor.link);
-    if (walk->has_left_out && walk->retries < RETRIES_MAX &&
-        weir_schedule(walk->loop, RETRY_NS << walk->retries, on_retry, walk, NULL) == 0) {
-        if (walk->round != NULL)
-            round_release(walk->round);
-        walk->round = NULL;
-        walk->retries++;
-    } else {
-        walk_destroy(walk);
     }
+    return true;
 }
 
 static void on_walk(void *arg, int status)
@@ -369,20 +337,11 @@ static void on_walk(void *arg, int status)
     }
     for (int i = 0; status == 0 && i < BATCH; i++)
         if (!step(walk)) {
-            finish(walk);
+            walk_destroy(walk);
             return;
         }
     if (status < 0 || weir__executor_post(walk->loop, &walk->task, WEIR__NOW) < 0)
         walk_destroy(walk);
-}
-
-static void on_retry(void *arg, int status)
-{
-    struct walk *walk = arg;
-
-    walk->has_begun = false;
-    walk->has_left_out = false;
-    on_walk(walk, status);
 }
 
 static void start_walk(weir_executor *loop, void *arg)

@@ -7,11 +7,12 @@
  * channels with the option
  *
  *      a handler that is added later       runs on the group from the start
- *      a handler on the loop               moves there: by a walk over the channels of each loop,
- *                                          when the channel is registered on another loop, and
- *                                          when it gets the option
+ *      a handler on the loop               moves there, with all behind it: by a walk over the
+ *                                          channels of each loop, when the channel is registered
+ *                                          on another loop, and when it gets the option
  *
- * remote_handler.h has the move itself.
+ * In both cases the pipeline's border is set in front of the handler (border.h). One that the
+ * channel has already moves there, and stays on its own group.
  */
 #ifndef WEIR_CHANNEL_OFFLOAD_BLOCKING_H
 #define WEIR_CHANNEL_OFFLOAD_BLOCKING_H
@@ -43,7 +44,11 @@ weir_group *weir__channel_offload_group(weir_channel *channel, const weir_handle
  * weir__channel_offload, if that may be needed. */
 void weir__channel_check_offload(weir_channel *channel);
 
-/* On the loop, with no slot on the stack: moves the handlers that block. */
+/* On the loop, with no slot on the stack: moves the handlers that block, and those that wait for
+ * the border. */
 void weir__channel_offload(weir_channel *channel);
+
+/* On the loop: a handler moves to another group. */
+void weir__handler_count_crossing(const weir_handler *handler);
 
 #endif

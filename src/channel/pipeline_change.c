@@ -13,10 +13,11 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "channel/border.h"
 #include "channel/channel.h"
 #include "channel/mailbox.h"
 #include "channel/offload_blocking.h"
-#include "channel/remote_handler.h"
+#include "executor/group.h"
 
 /* ---- posted changes ---- */
 
@@ -36,11 +37,19 @@ static struct change *change_create(weir_ctx *ctx, const weir__position *positio
         return NULL;
     change->ctx = ctx;
     change->position = *position;
+    if (position->group != NULL)
+        weir_group_retain(position->group);
     if (size > 0) {
         memcpy(change->anchor, position->anchor, size);
         change->position.anchor = change->anchor;
     }
     return change;
+}
+
+static void change_free(struct change *change)
+{
+    weir_group_release(change->position.group);
+    weir__free(change);
 }
 
 static void complete(weir_promise *done, int err)
@@ -53,17 +62,19 @@ static void complete(weir_promise *done, int err)
         (void)weir_promise_succeed(done, NULL);
 }
 
-/* A remote handler is removed on its executor: the promise waits for that. */
+/* A handler behind the border is removed there: the promise waits for that. */
 static int remove_named(weir_pipeline *pipeline, const char *name, weir_promise *done)
 {
     weir_ctx *ctx = weir_pipeline_find(pipeline, name);
+    weir__resident *resident;
 
     if (ctx == NULL) {
         complete(done, -ENOENT);
         return -ENOENT;
     }
-    if (weir__ctx_is_remote(ctx) && weir__remote_of(ctx)->was_added) {
-        weir__remote_of(ctx)->left = done != NULL ? weir_promise_retain(done) : NULL;
+    resident = weir__border_find(weir__channel_border(ctx->channel), ctx);
+    if (resident != NULL && resident->was_added) {
+        resident->left = done != NULL ? weir_promise_retain(done) : NULL;
         done = NULL;
     }
     weir__pipeline_remove(ctx);
@@ -92,7 +103,7 @@ static void finish(weir__call *call, int err)
     if (err < 0 && err != -ENOMEM && call->done == NULL)
         weir__warn_limited("pipeline", change->position.anchor,
                            "a change posted by another thread failed: %s", weir_error_text(err));
-    weir__free(change);
+    change_free(change);
 }
 
 static void discard(weir_ctx *ctx, weir_promise *done, int err)
@@ -161,16 +172,13 @@ static int create_ctx(weir_pipeline *pipeline, const weir_place *place, const we
                       const void *options, weir_ctx **ret_ctx)
 {
     size_t room = name_size(handler, place);
-    weir_group *group = place->group;
     int err;
 
     if (room > WEIR__NAME_MAX)
         return -ENAMETOOLONG;
     if (place->name == NULL && is_table_name_free(pipeline, handler))
         room = 0;
-    if (group == NULL)
-        group = weir__channel_offload_group(pipeline->head_tail.channel, handler);
-    err = weir__ctx_create(pipeline->head_tail.channel, handler, options, room, group, ret_ctx);
+    err = weir__ctx_create(pipeline->head_tail.channel, handler, options, room, ret_ctx);
     if (err == 0 && place->name != NULL)
         weir__ctx_set_name(*ret_ctx, place->name);
     return err;
@@ -193,12 +201,26 @@ static int position_of(const weir_place *place, weir__position *ret_position)
     return 0;
 }
 
-static int add(weir_pipeline *pipeline, const weir_place *place, const weir__position *position,
+static int choose_group(weir_channel *channel, const weir_place *place, const weir_handler *handler,
+                        weir__position *position)
+{
+    position->group = place->group;
+    if (place->group == NULL) {
+        position->group = weir__channel_offload_group(channel, handler);
+        position->is_cure = position->group != NULL;
+    }
+    return position->group != NULL && weir__group_grows(position->group) ? -ENOTSUP : 0;
+}
+
+static int add(weir_pipeline *pipeline, const weir_place *place, weir__position *position,
                const weir_handler *handler, const void *options)
 {
+    weir_channel *channel = pipeline->head_tail.channel;
     weir_ctx *ctx;
-    int err = weir__channel_phase(pipeline->head_tail.channel) == WEIR__CLOSED ? WEIR_ECLOSED : 0;
+    int err = weir__channel_phase(channel) == WEIR__CLOSED ? WEIR_ECLOSED : 0;
 
+    if (err == 0)
+        err = choose_group(channel, place, handler, position);
     if (err == 0)
         err = create_ctx(pipeline, place, handler, options, &ctx);
     if (err == 0)
@@ -267,7 +289,7 @@ int weir_pipeline_replace(weir_pipeline *pipeline, const char *old_name, const w
         place_read.after != NULL)
         return -EINVAL;
     return add(pipeline, &place_read,
-               &(const weir__position){
+               &(weir__position){
                    .kind = WEIR__REPLACE, .anchor = old_name, .is_exact = place_read.name != NULL},
                handler, options);
 }

@@ -21,16 +21,14 @@ enum {
 typedef struct weir__position {
     int kind;
     const char *anchor; /* the name of a handler; NULL for LAST and FIRST */
+    weir_group *group;  /* where it runs; NULL: where its neighbours do */
     bool is_exact;      /* the name was given by the user: it must not be in use */
+    bool is_cure;       /* the group is that for handlers that block: it is only preferred */
 } weir__position;
 
-/* The loop: links a context and calls `added`. Fails with -ENOENT, -EEXIST, -ENOMEM,
- * WEIR_ECLOSED. */
+/* The loop: links a context and calls `added`. Fails with -ENOENT, -EEXIST, -ENOMEM, -EINVAL
+ * (another group than the border's), -ENOTSUP, WEIR_ECLOSED. */
 int weir__pipeline_insert(weir_pipeline *pipeline, weir_ctx *ctx, const weir__position *position);
-
-/* The loop: the last event has passed this context, which is head_tail or that of a remote
- * handler. */
-void weir__pipeline_teardown_after(weir_ctx *ctx);
 
 /* The context before which handlers are added last: the running initializer, or head_tail. */
 weir_ctx *weir__initializer_anchor(weir_pipeline *pipeline);

@@ -8,7 +8,7 @@
  * to the end of the stream by itself and discards the data.
  *
  *      reads if:  active, registered, the stream has not ended; and
- *                 OPEN: requested, not throttled for remote handlers, not paused by a handler
+ *                 OPEN: requested, not throttled for a border, not paused by a handler
  *                 SENDING, LINGERING: always
  */
 #include "channel/channel.h"
@@ -18,7 +18,7 @@
 #include <weir/error.h>
 #include <weir/handler.h>
 
-#include "channel/segment_mailbox.h"
+#include "channel/event_mail.h"
 
 /* ---- starting and stopping ---- */
 
@@ -69,11 +69,11 @@ void weir__channel_update_auto_read(weir_channel *channel)
 {
     bool on = weir_channel_auto_read(channel);
 
-    if (weir__channel_has(channel, WEIR__INPUT_THROTTLED) && weir__inbox_may_read(channel))
+    if (weir__channel_has(channel, WEIR__INPUT_THROTTLED) && weir__channel_may_read(channel))
         channel->flags &= ~(uint32_t)WEIR__INPUT_THROTTLED;
     if (on && needs_request(channel)) {
         channel->flags |= WEIR__AUTO_READING;
-        weir__auto_request_read(weir__channel_head_tail(channel));
+        weir_request_read(weir__channel_head_tail(channel));
     } else if (!on && weir__channel_has(channel, WEIR__AUTO_READING)) {
         channel->flags &= ~(uint32_t)(WEIR__AUTO_READING | WEIR__READ_REQUESTED);
     }
@@ -113,7 +113,7 @@ void weir__channel_resume_input(weir_channel *channel)
 void weir__channel_start_reading(weir_channel *channel)
 {
     if (weir__channel_has(channel, WEIR__AUTO_READING))
-        weir__auto_request_read(weir__channel_head_tail(channel));
+        weir_request_read(weir__channel_head_tail(channel));
     weir__channel_update_reading(channel); /* for a request that was made before */
     if (weir__channel_options(channel)->report_hangup && !weir__channel_has(channel, WEIR__READING))
         channel->transport->read_stop(channel); /* which watches the peer */
@@ -164,7 +164,7 @@ bool weir__channel_received(weir_channel *channel, weir_msg *msg)
 static __attribute__((noinline)) void request_again(weir_channel *channel)
 {
     if (weir__channel_has(channel, WEIR__AUTO_READING))
-        weir__auto_request_read(weir__channel_head_tail(channel));
+        weir_request_read(weir__channel_head_tail(channel));
 }
 
 void weir__channel_read_complete(weir_channel *channel)

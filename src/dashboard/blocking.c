@@ -47,6 +47,7 @@ bool weir__visitor_apply_switch(weir__visitor *visitor, weir_ctx *ctx)
 {
     weir__dashboard *dashboard = visitor->dashboard;
     bool is_on = atomic_load_explicit(&dashboard->moves_blocking, memory_order_acquire);
+    weir_pipeline *pipeline = weir_ctx_pipeline(ctx);
     weir_channel *channel = weir_ctx_channel(ctx);
     weir_channel_options options;
     int err;
@@ -58,8 +59,10 @@ bool weir__visitor_apply_switch(weir__visitor *visitor, weir_ctx *ctx)
     options.offload_when_blocking = is_on ? dashboard->options.offload : NULL;
     err = weir_channel_set_options(channel, &options);
     if (err == 0 && !is_on) /* a handler that was moved stays there; a new one is on the loop */
-        err = weir_pipeline_replace(weir_ctx_pipeline(ctx), weir__dashboard_block_handler.name,
-                                    NULL, &weir__dashboard_block_handler, &visitor);
+        err = weir_pipeline_remove(pipeline, weir__dashboard_block_handler.name, NULL);
+    if (err == 0 && !is_on)
+        err = weir_pipeline_add_after(pipeline, weir_ctx_name(ctx), &weir__dashboard_block_handler,
+                                      &visitor);
     if (err == 0)
         visitor->is_moving = is_on;
     return err == 0;

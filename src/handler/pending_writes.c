@@ -6,9 +6,9 @@
 #include <weir/channel.h>
 #include <weir/error.h>
 
+#include "channel/border.h"
 #include "channel/node_pool.h"
 #include "channel/outbound.h"
-#include "channel/remote_handler.h"
 
 _Static_assert(sizeof(weir_pending_write) <= WEIR__NODE_SIZE, "a pending write is a node");
 

@@ -60,6 +60,17 @@ static void come_back(struct test_channel *tc, weir_group *group)
     tc_run(tc);
 }
 
+/* Closes a channel with a handler on the group, which has finished with it when this returns. */
+static void close_with(struct test_channel *tc, weir_group *group)
+{
+    weir_channel_abort(tc->channel, NULL);
+    for (int i = 0; i < 3; i++) {
+        tc_run(tc);
+        run_on_executor(weir_group_at(group, 0), nothing, NULL);
+    }
+    tc_close(tc);
+}
+
 TEST(offload, runs_on_the_group_and_returns)
 {
     weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
@@ -287,7 +298,7 @@ TEST(offload, of_a_handler_on_an_executor_comes_back_there)
     assert_null(removed.ctx);
     assert_ptr_equal(removed.returned_on, weir_group_at(home, 0));
     run_on_executor(weir_group_at(home, 0), nothing, NULL);
-    tc_close(&tc);
+    close_with(&tc, home);
     end_group(home);
     end_group(work_group);
 }
@@ -337,7 +348,7 @@ TEST(offload, of_a_remote_handler_that_was_removed_leaves_a_context_that_passes_
     assert_null(job.ctx);
     come_back(&tc, home);
     weir_promise_release(late.written);
-    tc_close(&tc);
+    close_with(&tc, home);
     end_group(home);
     end_group(work_group);
 }

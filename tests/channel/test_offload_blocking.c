@@ -9,7 +9,7 @@
 
 #include <weir/error.h>
 
-#include "channel/remote_handler.h"
+#include "channel/border.h"
 #include "executor/group.h"
 #include "support/channel/test_channel.h"
 #include "support/executor/gate.h"
@@ -46,8 +46,8 @@ static const weir_handler *blocker(void)
 }
 
 /*
- * A test channel with "e" between "a" and "z", which are not moved. It gets the option when it is
- * open, so that "e" is on the loop first.
+ * A test channel with "e" between "a" and "z", which do not block. It gets the option when it is
+ * open, so that "e" is on the loop first; then "z" moves with it.
  */
 struct move_test {
     struct test_channel tc;
@@ -134,14 +134,13 @@ static void mt_retry(struct move_test *mt)
 
 static bool is_moved(const weir_ctx *ctx)
 {
-    return (ctx->mask & WEIR__CTX_MOVED) != 0;
+    return weir__ctx_is_remote(ctx);
 }
 
 static void mt_close(struct move_test *mt)
 {
     weir_channel_abort(mt->tc.channel, NULL);
     mt_settle(mt);
-    mt_settle(mt); /* segments are removed one after the other */
     tc_close(&mt->tc);
     end_group(mt->group);
 }
@@ -392,12 +391,13 @@ static void remove_itself(void *arg)
     weir_ctx_remove(arg);
 }
 
-/* The remote part of a context that is gone serves the next one. */
+/* The border goes away with the last handler behind it. */
 TEST(offload_blocking, moves_one_handler_after_the_other)
 {
     struct move_test mt;
 
     mt_open(&mt);
+    assert_int_equal(weir_pipeline_remove(mt.tc.pipeline, "z", NULL), 0);
     for (unsigned i = 0; i < 5; i++) {
         mt_set_option(&mt);
         mt_settle(&mt);
@@ -438,22 +438,19 @@ TEST(offload_blocking, ends_with_the_channel_also_right_after_the_move)
 
 /* ---- several handlers ---- */
 
-static weir__segment *segment_of(struct move_test *mt, const char *name)
-{
-    return weir__remote_of(mt_find(mt, name))->segment;
-}
-
-TEST(offload_blocking, moves_every_context_of_the_handler)
+TEST(offload_blocking, moves_all_handlers_behind_the_first_that_blocks)
 {
     struct move_test mt;
 
     mt_open(&mt);
     mt_add(&mt, "f", blocker());
-    mt_add(&mt, "g", blocker());
+    mt_add(&mt, "g", &event_recorder);
     event_log_clear(&mt.tc.events);
     mt_set_option(&mt);
-    assert_ptr_not_equal(segment_of(&mt, "e"), segment_of(&mt, "f"));
-    assert_ptr_equal(segment_of(&mt, "f"), segment_of(&mt, "g")); /* neighbours */
+    assert_false(is_moved(mt_find(&mt, "a")));
+    assert_true(is_moved(mt_find(&mt, "z")));
+    assert_true(is_moved(mt_find(&mt, "f")));
+    assert_true(is_moved(mt_find(&mt, "g")));
     (void)tc_receive(&mt.tc, "1");
     weir_channel_write(mt.tc.channel, text_msg("x"), NULL);
     mt_settle(&mt);
@@ -462,58 +459,46 @@ TEST(offload_blocking, moves_every_context_of_the_handler)
     mt_close(&mt);
 }
 
-/* The second moves when events are on their way through the first. */
-TEST(offload_blocking, moves_a_neighbour_later)
+/* The border that the channel has moves in front of "e", with its own group. */
+TEST(offload_blocking, moves_a_border_towards_the_head)
 {
+    weir_group *own = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1, .name = "own"));
     struct gate gate = {{0}, {0}};
     struct move_test mt;
-    weir_ctx *f;
 
     mt_open(&mt);
-    f = weir_ctx_retain(mt_find(&mt, "e"));
-    assert_int_equal(
-        weir_pipeline_add_after(mt.tc.pipeline, "e", blocker(), EVENT_RECORDER(&mt.tc.events, "f")),
-        0);
-    event_log_clear(&mt.tc.events);
-    mt_set_option(&mt);
-    assert_false(is_moved(mt.e));
-    assert_true(is_moved(mt_find(&mt, "blocker")));
-    gate_hold(&gate, executor_of(&mt));
+    assert_int_equal(weir_pipeline_add(mt.tc.pipeline, WEIR_PLACE(.name = "f", .group = own),
+                                       &event_recorder, EVENT_RECORDER(&mt.tc.events, "f")),
+                     0);
+    mt_await(&mt, "f.added");
+    gate_hold(&gate, weir_group_at(own, 0));
     (void)tc_receive(&mt.tc, "1");
     weir_channel_write(mt.tc.channel, text_msg("x"), NULL);
-    weir_ctx_release(f);
-    mt_retry(&mt);
-    assert_true(is_moved(mt.e));
-    assert_ptr_not_equal(segment_of(&mt, "e"), segment_of(&mt, "blocker"));
+    mt_set_option(&mt);
+    assert_false(is_moved(mt.e)); /* the answer of the executor is awaited */
     (void)tc_receive(&mt.tc, "2");
     weir_channel_write(mt.tc.channel, text_msg("y"), NULL);
     gate_open(&gate);
-    mt_settle(&mt);
-    assert_order(&mt, "e.read(1) f.read(1) z.read(1) z.read(2)");
-    assert_order(&mt, "e.read(1) e.read(2) f.read(2) z.read(2)");
-    assert_order(&mt, "z.write(x) f.write(x) e.write(x) a.write(x) a.write(y)");
-    assert_order(&mt, "f.write(x) f.write(y) e.write(y) a.write(y)");
-    mt_close(&mt);
-}
-
-TEST(offload_blocking, gives_each_handler_its_own_executor_if_asked_to)
-{
-    weir_group *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 3));
-    struct move_test mt;
-
-    mt_open(&mt);
-    mt_add(&mt, "f", blocker());
-    assert_int_equal(weir_channel_set_options(mt.tc.channel,
-                                              WEIR_CHANNEL_OPTIONS(.executor_per_handler = true,
-                                                                   .offload_when_blocking = group)),
-                     0);
-    tc_run(&mt.tc);
-    assert_true(is_moved(mt.e));
-    assert_ptr_not_equal(weir_ctx_executor(mt.e), weir_ctx_executor(mt_find(&mt, "f")));
+    while (!is_moved(mt.e)) {
+        weir__thread_yield();
+        tc_run(&mt.tc);
+    }
+    (void)tc_receive(&mt.tc, "3");
+    weir_channel_write(mt.tc.channel, text_msg("z"), NULL);
+    while (event_log_count(&mt.tc.events, "f.read(3)") == 0 ||
+           event_log_count(&mt.tc.events, "a.write(z)") == 0) {
+        weir__thread_yield();
+        tc_run(&mt.tc);
+    }
+    assert_ptr_equal(weir_ctx_executor(mt.e), weir_group_at(own, 0));
+    assert_order(&mt, "e.read(1) z.read(1) f.read(1) f.read(2) f.read(3)");
+    assert_order(&mt, "e.read(1) e.read(2) e.read(3)");
+    assert_order(&mt, "f.write(x) z.write(x) e.write(x) a.write(x) a.write(y) a.write(z)");
+    assert_order(&mt, "e.write(x) e.write(y) e.write(z)");
     weir_channel_abort(mt.tc.channel, NULL);
     mt_await(&mt, "a.deinit");
     mt_close(&mt);
-    end_group(group);
+    end_group(own);
 }
 
 /* ---- contexts that are not moved ---- */
@@ -648,6 +633,34 @@ TEST(offload_blocking, leaves_handlers_that_stay_and_those_that_are_removed)
     mt_close(&mt);
 }
 
+TEST(offload_blocking, leaves_a_handler_in_front_of_one_that_stays)
+{
+    static weir_handler stays, blocks;
+    struct move_test mt;
+
+    stays = blocks = event_recorder;
+    stays.stays_on_loop = true;
+    blocks.name = "blocks";
+    weir__handler_offload(&blocks, 4);
+    mt_open(&mt);
+    assert_int_equal(weir_pipeline_remove(mt.tc.pipeline, "e", NULL), 0);
+    mt_add(&mt, "f", &blocks);
+    mt_add(&mt, "s", &stays);
+    mt_set_option(&mt);
+    assert_false(is_moved(mt_find(&mt, "f")));
+    assert_log_contains("handler \"blocks\" blocked 4 times, but cannot be moved to group "
+                        "\"aside\"");
+    assert_int_equal(weir_pipeline_add(mt.tc.pipeline, WEIR_PLACE(.first = true, .name = "g"),
+                                       &blocks, EVENT_RECORDER(&mt.tc.events, "g")),
+                     0);
+    assert_false(is_moved(mt_find(&mt, "g")));
+    assert_int_equal(weir_pipeline_remove(mt.tc.pipeline, "s", NULL), 0);
+    mt_retry(&mt);
+    assert_true(is_moved(mt_find(&mt, "g")));
+    assert_true(is_moved(mt_find(&mt, "f")));
+    mt_close(&mt);
+}
+
 TEST(offload_blocking, leaves_a_closing_channel)
 {
     struct move_test mt;
@@ -723,10 +736,7 @@ TEST(offload_blocking, runs_handlers_that_are_added_later_on_the_group)
     mt_set_option(&mt);
     event_log_clear(&mt.tc.events);
     mt_add(&mt, "f", blocker());
-    assert_true(weir__ctx_is_remote(mt_find(&mt, "f")));
-    assert_false(is_moved(mt_find(&mt, "f")));
-    mt_add(&mt, "g", &event_recorder);
-    assert_false(weir__ctx_is_remote(mt_find(&mt, "g")));
+    assert_true(is_moved(mt_find(&mt, "f")));
     mt_settle(&mt);
     assert_ptr_equal(weir_ctx_executor(mt_find(&mt, "f")), executor_of(&mt));
     assert_int_equal(event_log_count(&mt.tc.events, "f.added"), 1);

@@ -2,9 +2,10 @@
 /*
  * Handlers on other executors, channels that move between loops under load, and tasks, timers,
  * schedules, cancellations and promises from several executors, with slow threads. The bytes of an
- * echo pass three handlers on two executors in order while the channel moves; every callback runs
- * on its executor; tasks of one submitter run in order; each runs or is cancelled exactly once; no
- * timer fires early; listeners run in the order in which they were added.
+ * echo pass three handlers on two executors in order while the channel moves, and while the border
+ * between the two moves; every callback runs on its executor; tasks of one submitter run in order;
+ * each runs or is cancelled exactly once; no timer fires early; listeners run in the order in which
+ * they were added.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,11 +28,11 @@
 
 static bool is_rough;
 
-/* ---- the server: three handlers, the second one on another executor ---- */
+/* ---- the server: three handlers, all but the first on another executor ---- */
 
 static struct {
     weir_group *loops[2]; /* the channels move between them */
-    weir_group *others;   /* of remote handlers, and of tasks */
+    weir_group *others;   /* of handlers behind the border, and of tasks */
     unsigned moves;
     unsigned moving;
 } server;
@@ -84,11 +85,26 @@ static uint64_t check_place(weir_ctx *ctx, weir_msg *msg, uint64_t position)
     return sim_faults(SIM_SCARCITY) > 0 ? 0 : sim_check_bytes(msg, 7, position, weir_ctx_name(ctx));
 }
 
+/* Now and then the border moves in front of "before", which is running. */
+static void move_border(weir_ctx *ctx)
+{
+    static const weir_handler marker = {.name = "marker"};
+    weir_pipeline *pipeline = weir_ctx_pipeline(ctx);
+
+    if (strcmp(weir_ctx_name(ctx), "before") != 0 || !sim_once_in(20) ||
+        !weir_in_executor(weir_channel_executor(weir_ctx_channel(ctx))) ||
+        weir_pipeline_find_handler(pipeline, &marker) != NULL)
+        return;
+    (void)!weir_pipeline_add(pipeline, WEIR_PLACE(.before = "before", .group = server.others),
+                             &marker, NULL);
+}
+
 static void place_read(weir_ctx *ctx, weir_msg *msg)
 {
     struct place *self = weir_ctx_state(ctx);
 
     check_executor(ctx, "read");
+    move_border(ctx);
     if (!self->is_active || self->is_inactive)
         weir_sim_fail(weir_sim_current(), "%s: read while not active", weir_ctx_name(ctx));
     self->in += check_place(ctx, msg, self->in);

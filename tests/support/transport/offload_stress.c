@@ -17,8 +17,8 @@
 #include <weir/pipeline.h>
 #include <weir/transport.h>
 
+#include "channel/border.h"
 #include "channel/offload_blocking.h"
-#include "channel/remote_handler.h"
 #include "os/random.h"
 #include "support/timeout.h"
 
@@ -289,7 +289,6 @@ struct connection {
     bool is_cut;    /* by force: not everything comes back */
     bool is_ending; /* the peer has ended its stream */
     bool is_paused; /* auto-read is off */
-    bool per_handler;
     _Atomic bool *is_moving;
 };
 
@@ -306,11 +305,10 @@ static uint64_t below(struct run *run, uint64_t limit)
     return weir__random_below(&run->random, limit);
 }
 
-static weir_channel_options options_of(struct run *run, bool per_handler, bool is_cured)
+static weir_channel_options options_of(struct run *run, bool is_cured)
 {
     return (weir_channel_options){.size = sizeof(weir_channel_options),
                                   .half_closure = true,
-                                  .executor_per_handler = per_handler,
                                   .offload_when_blocking = is_cured ? run->stress->aside : NULL};
 }
 
@@ -327,9 +325,8 @@ static void open_connection(struct run *run, struct connection *connection)
     weir_channel_options options;
     int pair[2];
 
-    *connection = (struct connection){.quota = 20 + (uint32_t)below(run, 400),
-                                      .per_handler = below(run, 4) == 0};
-    options = options_of(run, connection->per_handler, below(run, 4) == 0);
+    *connection = (struct connection){.quota = 20 + (uint32_t)below(run, 400)};
+    options = options_of(run, below(run, 4) == 0);
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0 ||
         weir_adopt(pair[0], &options, &connection->channel) < 0)
         abort();
@@ -402,7 +399,7 @@ static void change_loop(struct run *run, struct connection *connection)
 
 static void set_option(struct run *run, struct connection *connection)
 {
-    weir_channel_options options = options_of(run, connection->per_handler, below(run, 8) != 0);
+    weir_channel_options options = options_of(run, below(run, 8) != 0);
 
     (void)weir_channel_set_options(connection->channel, &options);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of a channel whose handlers run on several executors: all of them get `inactive` and
- * `unregistered` before they are removed, from the tail on.
+ * The end of a channel with a border: all handlers get `inactive` and `unregistered` before they
+ * are removed, from the tail on.
  */
-#include "channel/remote_handler.h"
+#include "channel/border.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,15 +15,13 @@
 #include "support/executor/group.h"
 #include "support/memory.h"
 
-#define HANDLERS 4      /* "a" to "d" */
-#define PLACES 3        /* the loop, and two groups of one thread */
-#define LAYOUTS 81      /* PLACES to the power of HANDLERS */
-#define NOBODY HANDLERS /* removes itself */
+#define HANDLERS 4             /* "a" to "d" */
+#define LAYOUTS (HANDLERS + 1) /* the number of handlers in front of the border */
+#define NOBODY HANDLERS        /* removes itself */
 
-/* A layout is a number in base PLACES: a digit for each handler says where it runs. */
 struct spread {
     struct test_channel tc;
-    weir_group *groups[PLACES];
+    weir_group *group; /* of one thread */
 };
 
 static const char *const names[HANDLERS] = {"a", "b", "c", "d"};
@@ -34,7 +32,7 @@ static void leave_in_inactive(weir_ctx *ctx)
     event_recorder.inactive(ctx);
 }
 
-static void add_handler(struct spread *spread, unsigned i, unsigned place, bool leaves)
+static void add_handler(struct spread *spread, unsigned i, bool is_behind, bool leaves)
 {
     static weir_handler leaver;
     struct event_recorder options = {.events = &spread->tc.events};
@@ -42,10 +40,11 @@ static void add_handler(struct spread *spread, unsigned i, unsigned place, bool 
     leaver = event_recorder;
     leaver.inactive = leave_in_inactive;
     options.name[0] = names[i][0];
-    assert_int_equal(weir_pipeline_add(spread->tc.pipeline,
-                                       WEIR_PLACE(.name = names[i], .group = spread->groups[place]),
-                                       leaves ? &leaver : &event_recorder, &options),
-                     0);
+    assert_int_equal(
+        weir_pipeline_add(spread->tc.pipeline,
+                          WEIR_PLACE(.name = names[i], .group = is_behind ? spread->group : NULL),
+                          leaves ? &leaver : &event_recorder, &options),
+        0);
 }
 
 /* Runs the loop until the event is logged. The executors run freely. */
@@ -59,23 +58,19 @@ static void run_until(struct spread *spread, const char *word)
 
 static void spread_open(struct spread *spread, unsigned layout, unsigned leaver)
 {
-    spread->groups[0] = NULL;
-    for (unsigned i = 1; i < PLACES; i++)
-        spread->groups[i] = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
+    spread->group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
     tc_open_with(&spread->tc, &(const struct wire_options){.silent = true}, NULL);
-    for (unsigned i = 0; i < HANDLERS; i++, layout /= PLACES)
-        add_handler(spread, i, layout % PLACES, i == leaver);
+    for (unsigned i = 0; i < HANDLERS; i++)
+        add_handler(spread, i, i >= layout, i == leaver);
     tc_start(&spread->tc);
     run_until(spread, "d.active");
 }
 
-static void end_groups(struct spread *spread)
+static void end_its_group(struct spread *spread)
 {
-    for (unsigned i = 1; i < PLACES; i++) {
-        if (spread->groups[i] != NULL)
-            end_group(spread->groups[i]);
-        spread->groups[i] = NULL;
-    }
+    if (spread->group != NULL)
+        end_group(spread->group);
+    spread->group = NULL;
 }
 
 /* Releases a group that was shut down without a timeout: its threads may still be running. */
@@ -87,7 +82,7 @@ static void release_group(weir_group *group)
 
 static void spread_close(struct spread *spread)
 {
-    end_groups(spread);
+    end_its_group(spread);
     global_executor_stop();
     tc_close(&spread->tc);
 }
@@ -119,7 +114,7 @@ static void assert_ended(struct spread *spread)
 
 /* ---- all layouts ---- */
 
-TEST(remote_handler_end, reaches_each_handler_before_any_is_removed)
+TEST(border_end, reaches_each_handler_before_any_is_removed)
 {
     struct spread spread;
 
@@ -132,13 +127,13 @@ TEST(remote_handler_end, reaches_each_handler_before_any_is_removed)
     }
 }
 
-TEST(remote_handler_end, reaches_each_handler_whose_executor_has_ended)
+TEST(border_end, reaches_each_handler_whose_executor_has_ended)
 {
     struct spread spread;
 
     for (unsigned layout = 0; layout < LAYOUTS; layout++) {
         spread_open(&spread, layout, NOBODY);
-        end_groups(&spread);
+        end_its_group(&spread);
         weir_channel_abort(spread.tc.channel, NULL);
         run_until(&spread, "a.deinit");
         assert_ended(&spread);
@@ -147,7 +142,7 @@ TEST(remote_handler_end, reaches_each_handler_whose_executor_has_ended)
 }
 
 /* Events in the inbox are delivered although the executor cancels its tasks. */
-TEST(remote_handler_end, reaches_each_handler_while_an_executor_ends)
+TEST(border_end, reaches_each_handler_while_an_executor_ends)
 {
     struct spread spread;
 
@@ -155,15 +150,15 @@ TEST(remote_handler_end, reaches_each_handler_while_an_executor_ends)
         struct gate gate = {{0}, {0}};
 
         spread_open(&spread, layout, NOBODY);
-        gate_hold(&gate, weir_group_at(spread.groups[1], 0));
+        gate_hold(&gate, weir_group_at(spread.group, 0));
         weir_channel_abort(spread.tc.channel, NULL);
         tc_run(&spread.tc);
-        assert_int_equal(weir_group_shutdown(spread.groups[1], 0, 0), 0);
+        assert_int_equal(weir_group_shutdown(spread.group, 0, 0), 0);
         gate_open(&gate);
         run_until(&spread, "a.deinit");
         assert_ended(&spread);
-        release_group(spread.groups[1]);
-        spread.groups[1] = NULL;
+        release_group(spread.group);
+        spread.group = NULL;
         spread_close(&spread);
     }
 }
@@ -196,7 +191,7 @@ static bool all_are_freed(struct spread *spread)
     return gone == HANDLERS;
 }
 
-TEST(remote_handler_end, reaches_the_others_when_a_handler_removes_itself)
+TEST(border_end, reaches_the_others_when_a_handler_removes_itself)
 {
     struct spread spread;
 
@@ -215,14 +210,13 @@ TEST(remote_handler_end, reaches_the_others_when_a_handler_removes_itself)
 /* ---- without memory ---- */
 
 /* The error may be lost, the last events are not. */
-TEST(remote_handler_end, reaches_each_handler_without_memory)
+TEST(border_end, reaches_each_handler_without_memory)
 {
-    const unsigned layout = 0 + 1 * PLACES + 0 * PLACES * PLACES + 2 * PLACES * PLACES * PLACES;
     struct spread spread;
     bool failed = true;
 
     for (unsigned n = 1; failed; n++) {
-        spread_open(&spread, layout, NOBODY);
+        spread_open(&spread, 2, NOBODY);
         test_memory_fail_at(n);
         weir_pipeline_fire_error(spread.tc.pipeline, -EPIPE, "a sentence that has to be copied");
         weir_channel_abort(spread.tc.channel, NULL);
@@ -236,12 +230,12 @@ TEST(remote_handler_end, reaches_each_handler_without_memory)
 
 /* ---- the loop's end ---- */
 
-/* The loop is shut down while the last events wait for a remote handler. */
-TEST(remote_handler_end, reaches_each_handler_while_the_loop_ends)
+/* The loop is shut down while the last events wait for a handler behind the border. */
+TEST(border_end, reaches_each_handler_while_the_loop_ends)
 {
     weir_group *loops = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1)),
                *group = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1));
-    struct spread spread = {.groups = {NULL, group, NULL}};
+    struct spread spread = {.group = group};
     struct gate gate = {{0}, {0}};
     struct test_channel *tc = &spread.tc;
 
@@ -251,7 +245,7 @@ TEST(remote_handler_end, reaches_each_handler_while_the_loop_ends)
                      0);
     tc->pipeline = weir_channel_pipeline(tc->channel);
     for (unsigned i = 0; i < HANDLERS; i++)
-        add_handler(&spread, i, i % 2, false);
+        add_handler(&spread, i, i >= 2, false);
     weir_channel_register(tc->channel, weir_group_at(loops, 0), NULL);
     while (event_log_count(&tc->events, "d.active") == 0)
         weir__thread_yield();

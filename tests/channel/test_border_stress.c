@@ -3,7 +3,7 @@
  * The order of events between two handlers on one executor while others are added and removed
  * between them.
  */
-#include "channel/remote_handler.h"
+#include "channel/border.h"
 
 #include <stdlib.h>
 
@@ -124,7 +124,7 @@ static void run_load(weir_channel *channel, weir_group *const groups[], uint64_t
     weir_channel_flush(channel); /* a write alone does not wake the loop */
 }
 
-TEST(remote_handler, keeps_the_order_while_others_are_added_and_removed)
+TEST(border, keeps_the_order_while_others_are_added_and_removed)
 {
     weir_group *loops = make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1)),
                *groups[] = {NULL, make_group(WEIR_GROUP_OPTIONS(PLAIN, .threads = 1)),
