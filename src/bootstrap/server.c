@@ -152,13 +152,18 @@ static int create_server(const weir_server_options *options, weir_server **ret_s
     return 0;
 }
 
-/* On the listener's loop: the user's handlers come before the acceptor. */
+/*
+ * On the listener's loop: the user's handlers come before the acceptor. No listener accepts before
+ * all are bound: a start that fails must not leave connections, which use what the user frees then.
+ */
 static int init_listener(weir_channel *channel, void *user_data)
 {
-    const weir__listening *listening = user_data;
+    weir__listening *listening = user_data;
     const weir_server *server = listening->server;
     int err = server->init_server != NULL ? server->init_server(channel, server->user_data) : 0;
 
+    listening->accepts = weir_channel_auto_read(channel);
+    weir_channel_set_auto_read(channel, false);
     return err < 0 ? err : weir__acceptor_add(listening);
 }
 
@@ -454,8 +459,16 @@ static void release_value(void *server)
     weir_server_release(server);
 }
 
+static void accept_all(const weir_server *server)
+{
+    for (size_t i = 0; i < server->count; i++)
+        if (server->listeners[i].accepts)
+            weir_channel_set_auto_read(server->listeners[i].channel, true);
+}
+
 static void succeed(weir_server *server)
 {
+    accept_all(server);
     weir__server_mark(server, WEIR__SERVER_STARTED);
     if (server->started != NULL &&
         weir_promise_succeed_with(server->started, weir_server_retain(server), release_value) < 0)

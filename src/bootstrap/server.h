@@ -30,6 +30,7 @@ typedef struct weir__listening {
     size_t acceptor; /* its index among those of its address; 0 determines the port */
     size_t index;    /* that of its address; see weir_server_address_index */
     bool is_adopted; /* already listens */
+    bool accepts;    /* as soon as all listeners do */
     weir_listener listener;
 } weir__listening;
 

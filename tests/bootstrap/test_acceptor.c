@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <weir/clock.h>
 #include <weir/pipeline.h>
@@ -417,4 +418,63 @@ TEST_EACH_LOOP(acceptor, on_every_loop_survives_every_failed_allocation)
     }
     echo_service_stop(server);
     weir_group_release(group);
+}
+
+/* ---- a start that fails ---- */
+
+struct early {
+    weir_channel *first;
+    int client;
+    atomic_uint accepted;
+};
+
+static int count_early(weir_channel *channel, void *arg)
+{
+    struct early *early = arg;
+
+    (void)channel;
+    early->accepted++;
+    return 0;
+}
+
+/* Before the second address is bound, by another loop, a client connects to the first. */
+static int connect_early(weir_channel *listener, void *arg)
+{
+    struct early *early = arg;
+
+    if (early->first == NULL) {
+        early->first = listener;
+    } else if (early->client < 0) {
+        early->client = raw_client_connect_listener(early->first);
+        for (int turn = 0; turn < 3; turn++)
+            run_on_executor(weir_channel_executor(early->first), nothing, NULL);
+    }
+    return 0;
+}
+
+TEST_EACH_LOOP(acceptor, accepts_nothing_for_a_server_that_does_not_start)
+{
+    struct early early = {.client = -1};
+    struct echo_service service = {0};
+    weir_group *group = make_loops(host, 2);
+    weir_server *other = echo_service_start(&service, WEIR_SERVER_OPTIONS(.workers = group));
+    weir_server *server = NULL;
+    char busy[WEIR_ADDRESS_TEXT_SIZE];
+    weir_address address;
+
+    log_capture_start();
+    assert_int_equal(weir_channel_local_address(weir_server_listener(other, 0), &address), 0);
+    (void)weir_address_format(&address, busy, sizeof(busy));
+    assert_int_equal(
+        weir_server_start(
+            WEIR_SERVER_OPTIONS(.workers = group, .init_server = connect_early,
+                                .init_child = count_early, .user_data = &early,
+                                .addresses = ((const char *const[]){"127.0.0.1:0", busy, NULL})),
+            &server),
+        -EADDRINUSE);
+    assert_true(early.client >= 0);
+    assert_int_equal(early.accepted, 0);
+    (void)close(early.client);
+    echo_service_stop(other);
+    end_group(group);
 }

@@ -604,6 +604,7 @@ TEST(border, keeps_the_order_when_it_moves_towards_the_head)
     tc_run(&rt.tc);
     assert_border(&rt, "a|nbe");
     (void)tc_receive(&rt.tc, "u");
+    weir__channel_read_complete(rt.tc.channel); /* a flush sends after it */
     rt_settle(&rt);
     assert_border(&rt, "a|nbe");
     gate_open(&rt.gate);
@@ -781,6 +782,7 @@ TEST(border, ends_or_moves_whichever_comes_first)
         assert_border(&rt, "a|nb");
         weir_channel_write_and_flush(rt.tc.channel, text_msg("x"), NULL);
         (void)tc_receive(&rt.tc, "1");
+        weir__channel_read_complete(rt.tc.channel);
         rt_settle(&rt);
         assert_int_equal(event_log_count(&rt.tc.events, "b.read(1)"), 1);
         assert_sent(&rt.tc, "x");

@@ -440,6 +440,7 @@ void stream_back(weir_http_exchange *exchange, weir_msg *msg, int err, void *use
         weir_http_exchange_read(exchange);
         return;
     }
+    EXPECT(weir_http_exchange_trailers(exchange) == nullptr);
     EXPECT(weir_http_exchange_begin(exchange, 200, WEIR_HTTP_UNKNOWN_LENGTH) == 0);
     EXPECT(weir_http_exchange_headers(exchange) == nullptr);
     EXPECT(weir_http_exchange_is_writable(exchange));

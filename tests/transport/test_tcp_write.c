@@ -498,8 +498,8 @@ TEST_EACH_CONNECTION(tcp, takes_its_handlers_along_but_not_those_of_a_group)
     weir_executor *loops = NULL, *pinned = NULL;
 
     connection_open(connection, NULL);
-    add_scout(&connection->server, NULL, &loops);
     add_scout(&connection->server, group, &pinned);
+    add_scout(&connection->server, NULL, &loops); /* in front of the border */
     connection_send(&connection->client, "a");
     assert_end_events(&connection->server, "read(a)");
     assert_true(is_of(loops, connection->far.group));
