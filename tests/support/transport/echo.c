@@ -27,6 +27,7 @@ struct echo_client {
     struct echo *echo;
     weir_channel *channel;
     weir_ctx *ctx;
+    weir_executor *executor; /* the handler's */
     weir__random random;
     uint64_t seed;
     size_t to_send; /* in all exchanges so far */
@@ -164,6 +165,7 @@ static void send_some(weir_ctx *ctx)
 static void on_connected(weir_ctx *ctx)
 {
     client_of(ctx)->ctx = ctx;
+    client_of(ctx)->executor = weir_ctx_executor(ctx);
     call_counter_add(&client_of(ctx)->echo->connected);
 }
 
@@ -370,7 +372,7 @@ bool echo_exchange(struct echo *echo, size_t bytes)
     for (unsigned i = 0; i < echo->connections; i++) {
         struct echo_client *client = &echo->clients[i];
 
-        if (weir_execute(weir_channel_executor(client->channel), begin, client) < 0)
+        if (weir_execute(client->executor, begin, client) < 0)
             return false;
     }
     return await_through(echo, echo->connections * echo->exchanges);
