@@ -121,7 +121,7 @@ static int check_state(const weir_channel *channel)
         return WEIR_ECLOSED;
     if (!weir__channel_is(channel, WEIR__IS_REGISTERED))
         return -ENOTCONN;
-    return weir__channel_has(channel, WEIR__DETACHING) ? -EBUSY : 0;
+    return weir__channel_is_detaching(channel) ? -EBUSY : 0;
 }
 
 static int check_connect(const weir_channel *channel, const weir_address *remote)

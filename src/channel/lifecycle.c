@@ -14,17 +14,31 @@
  *      (3) By a close while not active, an abort, an error, a timeout (closing.c), or when all is
  *          sent and the peer has ended its stream.
  *
- *      registered from   to    by
- *      no                yes   weir__channel_do_register   attach
- *      yes               no    finish_deregister           detach has finished, still OPEN
- *      yes               no    weir__channel_fire_closed   closed
+ *      registration from        to           by
+ *      -                        NEW          weir__channel_create
+ *      NEW, BETWEEN_LOOPS       REGISTERED   weir__channel_do_register   attached
+ *      REGISTERED               DETACHING    weir__channel_do_detach     OPEN
+ *      DETACHING                DETACHED     finish_deregister           detached, still OPEN
+ *      DETACHING                REGISTERED   reattach_to_send            closed in the meantime
+ *      DETACHED                 BETWEEN_LOOPS   finish_deregister        its events are fired
+ *      REGISTERED, DETACHING    DETACHED     weir__channel_fire_closed   CLOSED
+ *      DETACHED, BETWEEN_LOOPS  REMOVING_HANDLERS  remove_all            CLOSED, pipeline.c
+ *
+ *      activity from   to             by
+ *      -               IDLE           weir__channel_create
+ *      IDLE            IS_ACTIVE      resume, and in connect.c the end of a bind or a connect
+ *      IS_ACTIVE       KNOWN_ACTIVE   weir__channel_do_active: `active`
+ *      KNOWN_ACTIVE    WAS_ACTIVE     finish_closing, and in connect.c a disconnect
+ *      WAS_ACTIVE      IDLE           weir__channel_do_inactive: `inactive`
+ *      WAS_ACTIVE      KNOWN_ACTIVE   connect.c: connected again before `inactive` was fired
+ *      IS_ACTIVE       IDLE           finish_closing before `active` was fired
  *
  * Invariants:
  *   - Writes are accepted in OPEN only. From SENDING on, input is discarded.
  *   - The transport's `close` is called once, when CLOSING begins. Nothing is sent after that.
  *   - From the registration until all handlers are removed, or until the deregistration, the
- *     channel is a member of its loop (WEIR__MEMBER), and the loop holds a reference: code that
- *     runs on the loop needs none. A loop does not end before all its members have left.
+ *     channel is a member of its loop (weir__channel_is_member), and the loop holds a reference:
+ * code that runs on the loop needs none. A loop does not end before all its members have left.
  *   - `active` and `inactive` are fired in pairs, and so are `registered` and `unregistered`.
  *
  * Order of a close: the transport closes; the closed promise, then the promises of close complete;
@@ -121,7 +135,6 @@ static void join_loop(weir_channel *channel)
     weir_executor *executor = weir__channel_executor(channel);
 
     weir_channel_retain(channel);
-    channel->flags |= WEIR__MEMBER;
     channel->member.type = channel->transport->accepts ? &listener_type : &member_type;
     if (executor->type->run_inline == NULL)
         weir__member_join(&channel->member, executor);
@@ -130,8 +143,8 @@ static void join_loop(weir_channel *channel)
 /* The caller releases the loop's reference. */
 static void part_from_loop(weir_channel *channel)
 {
-    channel->flags &= ~(uint32_t)WEIR__MEMBER;
     weir__member_leave(&channel->member, weir__channel_executor(channel));
+    channel->member.type = NULL;
 }
 
 /* A new connection becomes active later; a channel that is registered again already is. */
@@ -139,7 +152,7 @@ static void resume(weir_channel *channel)
 {
     if (weir__channel_phase(channel) != WEIR__OPEN || !channel->transport->is_active(channel))
         return;
-    if (weir__channel_has(channel, WEIR__FIRED_ACTIVE)) {
+    if (weir__channel_is(channel, WEIR__WAS_ACTIVE)) {
         weir__channel_start_reading(channel);
         weir__channel_resume_sending(channel);
         return;
@@ -151,7 +164,7 @@ static void resume(weir_channel *channel)
 void weir__channel_lose(weir_channel *channel, int err)
 {
     if (weir__channel_is(channel, WEIR__IS_ACTIVE) && channel->transport->reset != NULL)
-        channel->flags |= WEIR__RESETS;
+        channel->flags |= WEIR__QUEUE_LOST;
     weir__channel_begin_closing(channel, err);
 }
 
@@ -185,6 +198,7 @@ void weir__channel_do_register(weir_channel *channel, weir_promise *done)
 {
     int err = weir__channel_check_registration(channel);
     weir__subject subject;
+    bool is_new;
 
     if (err < 0) {
         weir__call_fail(channel, done, err); /* no event: the channel is unaffected */
@@ -198,11 +212,13 @@ void weir__channel_do_register(weir_channel *channel, weir_promise *done)
         return;
     }
     join_loop(channel);
-    if (!weir__channel_has(channel, WEIR__WAS_REGISTERED))
+    is_new = weir__channel_state_is_at(channel, WEIR__REGISTRATION, WEIR__NEW);
+    if (is_new)
         weir__channel_init_auto_read(channel);
-    weir__channel_set_state(channel, WEIR__IS_REGISTERED, 0);
+    weir__channel_set_state(channel, WEIR__IS_REGISTERED, WEIR__REGISTRATION);
     weir__channel_enter(channel, &subject);
-    weir__pipeline_call_added(&channel->pipeline);
+    if (is_new)
+        weir__pipeline_call_added(&channel->pipeline);
     weir__channel_report(channel, done, 0, NULL);
     weir_fire_registered(weir__channel_head_tail(channel));
     resume(channel);
@@ -217,16 +233,18 @@ static void finish_deregister(weir_channel *channel)
 {
     weir__channel_extra *extra = weir__channel_extra_if_any(channel);
 
-    channel->flags &= ~(uint32_t)(WEIR__OUTPUT_FULL | WEIR__OUTPUT_LENT);
+    weir__channel_stop_waiting(channel);
     channel->flags |= WEIR__SENDS_AT_ONCE;
     part_from_loop(channel);
     weir__channel_stop_timers(channel);
-    weir__channel_set_state(channel, 0, WEIR__IS_REGISTERED);
+    weir__channel_set_state(channel, WEIR__DETACHED, WEIR__REGISTRATION);
     weir_fire_unregistered(weir__channel_head_tail(channel));
     if (extra != NULL)
         weir__promise_list_complete(&extra->deregister_waiters, 0, NULL);
-    channel->flags &= ~(uint32_t)WEIR__DETACHING; /* from here on another loop may own it */
-    weir_channel_release(channel);                /* the loop's reference */
+    if (weir__channel_state_is_at(channel, WEIR__REGISTRATION, WEIR__DETACHED))
+        weir__channel_set_state(channel, WEIR__BETWEEN_LOOPS, WEIR__REGISTRATION);
+    /* From here on another loop may own it. */
+    weir_channel_release(channel); /* the loop's reference */
 }
 
 void weir__channel_do_deregister(weir_channel *channel, weir_promise *done)
@@ -258,9 +276,9 @@ void weir__channel_do_detach(weir_channel *channel)
         weir__promise_list_complete(&extra->deregister_waiters, 0, NULL);
         return;
     }
-    if (weir__channel_phase(channel) != WEIR__OPEN || weir__channel_has(channel, WEIR__DETACHING))
+    if (weir__channel_phase(channel) != WEIR__OPEN || weir__channel_is_detaching(channel))
         return;
-    channel->flags |= WEIR__DETACHING;
+    weir__channel_set_state(channel, WEIR__DETACHING, WEIR__REGISTRATION);
     weir__channel_update_reading(channel);
     if (channel->transport->detach(channel))
         weir__channel_detached(channel);
@@ -274,7 +292,8 @@ static void reattach_to_send(weir_channel *channel)
 {
     int err;
 
-    channel->flags &= ~(uint32_t)(WEIR__DETACHING | WEIR__OUTPUT_FULL | WEIR__OUTPUT_LENT);
+    weir__channel_set_state(channel, WEIR__IS_REGISTERED, WEIR__REGISTRATION);
+    weir__channel_stop_waiting(channel);
     err = attach(channel);
     if (err < 0) {
         weir__channel_begin_closing(channel, err);
@@ -312,7 +331,7 @@ static void finish_closing(weir_channel *channel)
     executor = weir__channel_executor(channel);
     if (executor != NULL && weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN)
         weir__member_leave(&channel->member, executor);
-    if (weir__channel_has(channel, WEIR__WAS_REGISTERED))
+    if (!weir__channel_state_is_at(channel, WEIR__REGISTRATION, WEIR__NEW))
         weir__channel_defer(channel, WEIR__DEFERRED_CLOSED);
 }
 
@@ -322,7 +341,7 @@ static void finish_closing(weir_channel *channel)
  */
 static bool loses_data(const weir_channel *channel)
 {
-    if (weir__channel_has(channel, WEIR__RESETS))
+    if (weir__channel_is_at(channel, WEIR__QUEUE, WEIR__QUEUE_LOST))
         return true;
     if (weir__channel_phase(channel) == WEIR__OPEN)
         return weir__channel_is(channel, WEIR__IS_ACTIVE) && weir__outbound_bytes(channel) > 0;
@@ -342,8 +361,8 @@ void weir__channel_begin_closing(weir_channel *channel, int err)
     weir__channel_set_state(channel, WEIR__CLOSING | (uint32_t)err << WEIR__CAUSE_SHIFT,
                             WEIR__PHASE);
     weir__channel_unlock(channel);
-    channel->flags |= WEIR__OUTPUT_STOPPED;
-    channel->flags &= ~(uint32_t)(WEIR__READING | WEIR__READING_ONCE);
+    channel->flags |= WEIR__QUEUE_STOPPED; /* LOST stays */
+    weir__channel_go_to(channel, WEIR__READING, WEIR__READING_STOPPED);
     if (extra != NULL)
         (void)weir_timer_stop(&extra->timer);
     weir__channel_stop_connecting(channel, err);
@@ -359,8 +378,8 @@ static bool must_linger(const weir_channel *channel)
     const weir_channel_options *options = weir__channel_options(channel);
 
     return channel->transport->lingers && !options->reset_on_close &&
-           !weir__channel_has(channel, WEIR__RESETS) && options->close_timeout_ns > 0 &&
-           !weir__channel_has(channel, WEIR__INPUT_SHUT) &&
+           !weir__channel_is_at(channel, WEIR__QUEUE, WEIR__QUEUE_LOST) &&
+           options->close_timeout_ns > 0 && !weir__channel_is(channel, WEIR__INPUT_SHUT) &&
            !weir__channel_is(channel, WEIR__SKIPS_LINGER) &&
            channel->transport->shut_output != NULL;
 }
@@ -371,12 +390,12 @@ static void finish_half_closure(weir_channel *channel)
     weir__channel_extra *extra = weir__channel_extra_if_any(channel);
     int err;
 
-    if (!weir__channel_has(channel, WEIR__OUTPUT_CLOSED) ||
-        weir__channel_has(channel, WEIR__OUTPUT_SHUT | WEIR__RESETS) ||
+    if (!weir__channel_is_at(channel, WEIR__OUTPUT, WEIR__OUTPUT_ENDING) ||
+        weir__channel_is_at(channel, WEIR__QUEUE, WEIR__QUEUE_LOST) ||
         weir__channel_options(channel)->reset_on_close)
         return;
     err = channel->transport->shut_output(channel);
-    channel->flags |= WEIR__OUTPUT_SHUT;
+    weir__channel_go_to(channel, WEIR__OUTPUT, WEIR__OUTPUT_SHUT);
     if (extra != NULL)
         weir__promise_list_complete(&extra->shutdown_waiters, err, NULL);
 }
@@ -395,7 +414,7 @@ void weir__channel_sent_all(weir_channel *channel)
     err = weir__closing_start_linger_timeout(channel) ? 0 : WEIR_ECLOSED;
     if (err == 0 && !weir__channel_has(channel, WEIR__OUTPUT_SHUT))
         err = channel->transport->shut_output(channel);
-    channel->flags |= WEIR__OUTPUT_SHUT;
+    weir__channel_go_to(channel, WEIR__OUTPUT, WEIR__OUTPUT_SHUT);
     if (err < 0) {
         weir__channel_begin_closing(channel, err);
         return;
@@ -482,7 +501,7 @@ void weir__channel_detached(weir_channel *channel)
 {
     if (weir__channel_phase(channel) == WEIR__CLOSING)
         finish_closing(channel);
-    else if (!weir__channel_has(channel, WEIR__DETACHING))
+    else if (!weir__channel_state_is_at(channel, WEIR__REGISTRATION, WEIR__DETACHING))
         return;
     else if (weir__channel_phase(channel) == WEIR__OPEN)
         finish_deregister(channel);
@@ -511,10 +530,9 @@ void weir__channel_nonfatal_error(weir_channel *channel, int err, const char *de
 
 void weir__channel_do_inactive(weir_channel *channel)
 {
-    if (!weir__channel_has(channel, WEIR__FIRED_ACTIVE) ||
-        weir__channel_is(channel, WEIR__IS_ACTIVE))
+    if (!weir__channel_state_is_at(channel, WEIR__ACTIVITY, WEIR__WAS_ACTIVE))
         return;
-    channel->flags &= ~(uint32_t)WEIR__FIRED_ACTIVE;
+    weir__channel_set_state(channel, WEIR__IDLE, WEIR__ACTIVITY);
     weir_fire_inactive(weir__channel_head_tail(channel));
 }
 
@@ -523,7 +541,7 @@ void weir__channel_fire_closed(weir_channel *channel)
     weir__channel_do_inactive(channel);
     weir__channel_stop_timers(channel);
     if (weir__channel_is(channel, WEIR__IS_REGISTERED)) {
-        weir__channel_set_state(channel, 0, WEIR__IS_REGISTERED);
+        weir__channel_set_state(channel, WEIR__DETACHED, WEIR__REGISTRATION);
         weir_fire_unregistered(weir__channel_head_tail(channel));
     }
     weir__pipeline_teardown(&channel->pipeline);
@@ -531,7 +549,7 @@ void weir__channel_fire_closed(weir_channel *channel)
 
 void weir__channel_leave_loop(weir_channel *channel)
 {
-    if (!weir__channel_has(channel, WEIR__MEMBER))
+    if (!weir__channel_is_member(channel))
         return;
     part_from_loop(channel);
     weir_channel_release(channel); /* the loop's reference; the mailbox has its own */

@@ -63,7 +63,7 @@ static void run_call(weir_channel *channel, uint32_t flag, int status)
 static void run_deferred(weir_channel *channel, uint32_t flags, int status)
 {
     if (flags & WEIR__DEFERRED_RESET) /* before the report: a handler that closes sends nothing */
-        channel->flags |= WEIR__OUTPUT_STOPPED | WEIR__RESETS;
+        channel->flags |= WEIR__QUEUE_LOST;
     if (flags & WEIR__DEFERRED_ABORT) /* nothing more is sent */
         flags &= ~(uint32_t)(WEIR__DEFERRED_WRITABILITY | WEIR__DEFERRED_SENDING);
     if (flags & WEIR__DEFERRED_ACTIVE)

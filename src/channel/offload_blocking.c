@@ -247,8 +247,7 @@ static unsigned move_all(weir_channel *channel, const struct blocking *only, boo
     int err;
 
     if (group == NULL || weir__channel_phase(channel) != WEIR__OPEN ||
-        !weir__channel_is(channel, WEIR__IS_REGISTERED) ||
-        weir__channel_has(channel, WEIR__DETACHING))
+        !weir__channel_state_is_at(channel, WEIR__REGISTRATION, WEIR__IS_REGISTERED))
         return 0;
     for (weir_ctx *ctx = head_tail->next; ctx != head_tail; ctx = ctx->next) {
         blocking = is_on_loop(ctx) && !stays(ctx->handler) ? find(ctx->handler) : NULL;

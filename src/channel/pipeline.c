@@ -181,7 +181,7 @@ weir_channel *weir_pipeline_channel(const weir_pipeline *pipeline)
 
 static bool was_registered(const weir_pipeline *pipeline)
 {
-    return weir__channel_has(pipeline->head_tail.channel, WEIR__WAS_REGISTERED);
+    return !weir__channel_state_is_at(pipeline->head_tail.channel, WEIR__REGISTRATION, WEIR__NEW);
 }
 
 /* The slots are set before `added` runs, so that it can fire events. */
@@ -237,12 +237,8 @@ static void call_added_and_replaced(weir_ctx *ctx)
 /* Handlers that are added and removed meanwhile stay linked, so `next` stays valid. */
 void weir__pipeline_call_added(weir_pipeline *pipeline)
 {
-    weir_channel *channel = pipeline->head_tail.channel;
     bool is_over;
 
-    if (was_registered(pipeline))
-        return;
-    channel->flags |= WEIR__WAS_REGISTERED;
     for (weir_ctx *ctx = pipeline->head_tail.next; ctx != &pipeline->head_tail; ctx = ctx->next) {
         if (was_added_once(ctx))
             continue;
@@ -372,7 +368,7 @@ static void remove_all(weir_pipeline *pipeline)
 {
     weir_channel *channel = pipeline->head_tail.channel;
 
-    channel->flags |= WEIR__REMOVING_HANDLERS;
+    weir__channel_set_state(channel, WEIR__REMOVING_HANDLERS, WEIR__REGISTRATION);
     for (weir_ctx *ctx = pipeline->head_tail.prev; ctx != &pipeline->head_tail; ctx = ctx->prev) {
         weir__pipeline_remove(ctx);
         if (weir__ctx_is_remote(ctx) && weir__remote_of(ctx)->segment->first == ctx)
@@ -410,7 +406,8 @@ void weir__pipeline_sweep(weir_pipeline *pipeline)
         }
     }
     recompute_slots(pipeline);
-    if (has_freed_remote && weir__channel_has(pipeline->head_tail.channel, WEIR__REMOVING_HANDLERS))
+    if (has_freed_remote && weir__channel_state_is_at(pipeline->head_tail.channel,
+                                                      WEIR__REGISTRATION, WEIR__REMOVING_HANDLERS))
         remove_all(pipeline);
 }
 
