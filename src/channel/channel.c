@@ -553,7 +553,7 @@ static void fail_posted(weir_channel *channel, weir_promise *done, int err, uint
     }
     /* Relaxed: setting the flag publishes it. */
     atomic_store_explicit(&extra->posted_err, err, memory_order_relaxed);
-    weir__channel_defer(channel, WEIR__DEFERRED_REPORT | loss);
+    weir__channel_defer(channel, WEIR__DEFERRED_CHECK | loss);
 }
 
 void weir__channel_fail_posted(weir_channel *channel, weir_promise *done, int err)
@@ -561,15 +561,21 @@ void weir__channel_fail_posted(weir_channel *channel, weir_promise *done, int er
     fail_posted(channel, done, err, 0);
 }
 
-void weir__channel_defer_loss(weir_channel *channel, int err)
+void weir__channel_defer_give_up(weir_channel *channel, int err)
 {
     weir__channel_extra *extra = weir__channel_extra_get(channel);
 
     if (extra != NULL)
-        atomic_store_explicit(&extra->posted_err, err, memory_order_relaxed);
-    weir__channel_defer(channel, channel->transport->reset != NULL
-                                     ? WEIR__DEFERRED_RESET | WEIR__DEFERRED_ABORT
-                                     : WEIR__DEFERRED_ABORT);
+        atomic_store_explicit(&extra->posted_err, -err, memory_order_relaxed);
+    weir__channel_defer(channel, WEIR__DEFERRED_RESET | WEIR__DEFERRED_ABORT);
+}
+
+void weir__channel_defer_loss(weir_channel *channel, int err)
+{
+    if (channel->transport->reset != NULL)
+        weir__channel_defer_give_up(channel, err);
+    else
+        weir__channel_defer(channel, WEIR__DEFERRED_ABORT);
 }
 
 bool weir__channel_resets_for_loss(const weir_channel *channel)

@@ -143,29 +143,28 @@ enum {
     WEIR__SENDS_AT_ONCE = 1 << 26,     /* a flush sends: not in a batch of reads, see writing.c */
 };
 
-/* Flags of the mailbox (mailbox.h). Those that are set between two mails run in this order, except
- * for RESET. */
+/*
+ * Flags of the mailbox (mailbox.h). Those that are set between two mails run in this order, except
+ * for RESET. What the states say needs no flag of its own: CHECK looks at them, in its turn.
+ */
 enum {
-    WEIR__DEFERRED_ACTIVE = 1 << 0,
-    WEIR__DEFERRED_MARKS = 1 << 1,  /* check the marks */
-    WEIR__DEFERRED_REPORT = 1 << 2, /* reports posted_err */
-    WEIR__DEFERRED_WRITABILITY = 1 << 3,
-    WEIR__DEFERRED_SENDING = 1 << 4, /* continues to send what was flushed */
-    WEIR__DEFERRED_FLUSH = 1 << 5,   /* weir_channel_flush */
+    WEIR__DEFERRED_ACTIVE = 1 << 0, /* also of a channel that has been closed meanwhile */
+    WEIR__DEFERRED_CHECK = 1 << 1,  /* the marks, posted_err, and, after TRANSPORT, `inactive` */
+    WEIR__DEFERRED_WRITABILITY = 1 << 2,
+    WEIR__DEFERRED_SENDING = 1 << 3, /* continues to send what was flushed */
+    WEIR__DEFERRED_FLUSH = 1 << 4,   /* weir_channel_flush */
     WEIR__DEFERRED_READING =
-        1 << 6, /* auto_read or the bytes on their way to remote handlers have changed */
-    WEIR__DEFERRED_REQUEST_READ = 1 << 7, /* weir_channel_request_read */
-    WEIR__DEFERRED_TRANSPORT = 1 << 8,    /* calls the transport's `deferred` */
-    WEIR__DEFERRED_INACTIVE = 1 << 9,     /* after a disconnect */
-    WEIR__DEFERRED_DEREGISTER = 1 << 10,
-    WEIR__DEFERRED_GIVE_UP = 1 << 11, /* a remote handler has queued data for too long */
-    WEIR__DEFERRED_RESET = 1 << 12,   /* with ABORT: a stream is cut off */
-    WEIR__DEFERRED_ABORT = 1 << 13,   /* requested, or no memory to pass something on */
-    WEIR__DEFERRED_CLOSE = 1 << 14,   /* weir_channel_close without a promise */
+        1 << 5, /* auto_read or the bytes on their way to remote handlers have changed */
+    WEIR__DEFERRED_REQUEST_READ = 1 << 6, /* weir_channel_request_read */
+    WEIR__DEFERRED_TRANSPORT = 1 << 7,    /* calls the transport's `deferred` */
+    WEIR__DEFERRED_DEREGISTER = 1 << 8,
+    WEIR__DEFERRED_RESET = 1 << 9,  /* with ABORT: a stream is cut off */
+    WEIR__DEFERRED_ABORT = 1 << 10, /* requested, or no memory to pass something on */
+    WEIR__DEFERRED_CLOSE = 1 << 11, /* weir_channel_close without a promise */
     WEIR__DEFERRED_CLOSED =
-        1 << 15, /* closed: fires inactive and unregistered, removes all handlers */
-    WEIR__DEFERRED_SWEEP = 1 << 16,   /* frees removed handlers */
-    WEIR__DEFERRED_OFFLOAD = 1 << 17, /* moves handlers that block: offload_blocking.h */
+        1 << 12, /* closed: fires inactive and unregistered, removes all handlers */
+    WEIR__DEFERRED_SWEEP = 1 << 13,   /* frees removed handlers */
+    WEIR__DEFERRED_OFFLOAD = 1 << 14, /* moves handlers that block: offload_blocking.h */
 };
 
 /*
@@ -411,9 +410,10 @@ struct weir__channel_extra {
     _Atomic(struct weir__offload *) offloads; /* offload.c: changed under the channel's lock */
     _Atomic int64_t under_way;                /* bytes on their way to and from remote handlers */
     weir__list memberships;                   /* channel_group.c: guarded by the channel's lock */
-    _Atomic int posted_err;                   /* the error of a posted call without a promise */
-    _Atomic int64_t bytes_sent_at;            /* last_sent.c */
-    _Atomic int64_t bytes_sent;               /* last_sent.c */
+    _Atomic int posted_err; /* the error of a posted call without a promise; negated when it need
+                               not be reported, or has been */
+    _Atomic int64_t bytes_sent_at; /* last_sent.c */
+    _Atomic int64_t bytes_sent;    /* last_sent.c */
     _Atomic int64_t message_sent_at;
 };
 
@@ -472,6 +472,9 @@ void weir__channel_fail_posted(weir_channel *channel, weir_promise *done, int er
  * the write that was too much (WEIR_EFULL).
  */
 void weir__channel_fail_posted_write(weir_channel *channel, weir_promise *done, int err);
+
+/* Any thread: weir__channel_give_up on the loop. Needs no memory. */
+void weir__channel_defer_give_up(weir_channel *channel, int err);
 
 /* Any thread: an active channel is not taken by another loop, so it is cut off: a stream is reset.
  */

@@ -245,7 +245,7 @@ void weir__channel_do_disconnect(weir_channel *channel, weir_promise *done)
         !channel->transport->is_active(channel)) {
         weir__channel_set_state(channel, 0, WEIR__IS_ACTIVE);
         weir__channel_update_reading(channel);
-        weir__channel_defer(channel, WEIR__DEFERRED_INACTIVE);
+        weir__channel_defer(channel, WEIR__DEFERRED_CHECK);
     }
     weir__channel_report(channel, done, err, NULL);
 }

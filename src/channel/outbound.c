@@ -234,7 +234,7 @@ void weir__outbound_unreserve(weir_channel *channel, int64_t bytes)
 void weir__outbound_cancel_reserve(weir_channel *channel, int64_t bytes)
 {
     count_posted(channel, -bytes);
-    weir__channel_defer(channel, WEIR__DEFERRED_MARKS);
+    weir__channel_defer(channel, WEIR__DEFERRED_CHECK);
 }
 
 bool weir__outbound_may_add_pending(const weir_channel *channel, int64_t bytes)
@@ -259,7 +259,7 @@ void weir__outbound_add_pending(weir_channel *channel, int64_t bytes)
         weir__outbound_check_marks(channel);
     } else {
         count_posted(channel, bytes);
-        weir__channel_defer(channel, WEIR__DEFERRED_MARKS);
+        weir__channel_defer(channel, WEIR__DEFERRED_CHECK);
     }
 }
 

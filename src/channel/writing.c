@@ -254,7 +254,7 @@ static __attribute__((noinline)) void flush(weir_channel *channel)
 void weir__channel_do_flush(weir_channel *channel)
 {
     assert(weir__channel_has(channel, WEIR__SENDS_AT_ONCE) ||
-           weir__channel_state_is_at(channel, STOPPED | CONNECTED, CONNECTED));
+           weir__channel_state_is_at(channel, WEIR__CLOSING | CONNECTED, CONNECTED));
     if (!weir__channel_has(channel, WEIR__SENDS_AT_ONCE | WEIR__UNFLUSHED_PROMISE) &&
         weir__outbound_is_writable(channel))
         channel->outbound.unflushed = channel->outbound.end;
