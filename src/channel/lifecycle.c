@@ -32,13 +32,14 @@
  *      WAS_ACTIVE      IDLE           weir__channel_do_inactive: `inactive`
  *      WAS_ACTIVE      KNOWN_ACTIVE   connect.c: connected again before `inactive` was fired
  *      IS_ACTIVE       IDLE           finish_closing before `active` was fired
+ *      IDLE            WAS_ACTIVE     weir__channel_do_active, after that: `active`
  *
  * Invariants:
  *   - Writes are accepted in OPEN only. From SENDING on, input is discarded.
  *   - The transport's `close` is called once, when CLOSING begins. Nothing is sent after that.
  *   - From the registration until all handlers are removed, or until the deregistration, the
  *     channel is a member of its loop (weir__channel_is_member), and the loop holds a reference:
- * code that runs on the loop needs none. A loop does not end before all its members have left.
+ *     code that runs on the loop needs none. A loop does not end before all its members have left.
  *   - `active` and `inactive` are fired in pairs, and so are `registered` and `unregistered`.
  *
  * Order of a close: the transport closes; the closed promise, then the promises of close complete;
@@ -61,6 +62,50 @@
 #include "channel/mailbox.h"
 #include "channel/offload_blocking.h"
 
+#ifndef NDEBUG
+#define TO(state, shift) (1u << ((unsigned)(state) >> (shift)))
+
+static bool may_follow(const unsigned *next, uint32_t before, uint32_t after, uint32_t mask,
+                       unsigned shift)
+{
+    uint32_t from = (before & mask) >> shift, to = (after & mask) >> shift;
+
+    return from == to || (next[from] >> to & 1) != 0;
+}
+
+/* The tables above, and that of the input in reading.c. */
+static bool is_transition(uint32_t before, uint32_t after)
+{
+    static const unsigned phases[8] = {
+        [WEIR__OPEN] = TO(WEIR__SENDING, 0) | TO(WEIR__CLOSING, 0),
+        [WEIR__SENDING] = TO(WEIR__LINGERING, 0) | TO(WEIR__CLOSING, 0),
+        [WEIR__LINGERING] = TO(WEIR__CLOSING, 0),
+        [WEIR__CLOSING] = TO(WEIR__CLOSED, 0),
+    };
+    static const unsigned registrations[8] = {
+        [WEIR__NEW >> 3] = TO(WEIR__IS_REGISTERED, 3),
+        [WEIR__IS_REGISTERED >> 3] = TO(WEIR__DETACHING, 3) | TO(WEIR__DETACHED, 3),
+        [WEIR__DETACHING >> 3] = TO(WEIR__DETACHED, 3) | TO(WEIR__IS_REGISTERED, 3),
+        [WEIR__DETACHED >> 3] = TO(WEIR__BETWEEN_LOOPS, 3) | TO(WEIR__REMOVING_HANDLERS, 3),
+        [WEIR__BETWEEN_LOOPS >> 3] = TO(WEIR__IS_REGISTERED, 3) | TO(WEIR__REMOVING_HANDLERS, 3),
+    };
+    static const unsigned activities[4] = {
+        [WEIR__IDLE >> 6] = TO(WEIR__IS_ACTIVE, 6) | TO(WEIR__WAS_ACTIVE, 6),
+        [WEIR__IS_ACTIVE >> 6] = TO(WEIR__KNOWN_ACTIVE, 6) | TO(WEIR__IDLE, 6),
+        [WEIR__KNOWN_ACTIVE >> 6] = TO(WEIR__WAS_ACTIVE, 6),
+        [WEIR__WAS_ACTIVE >> 6] = TO(WEIR__KNOWN_ACTIVE, 6) | TO(WEIR__IDLE, 6),
+    };
+    static const unsigned inputs[4] = {
+        [WEIR__INPUT_OPEN >> 8] = TO(WEIR__INPUT_SHUT, 8) | TO(WEIR__PEER_ENDED, 8),
+    };
+
+    return may_follow(phases, before, after, WEIR__PHASE, 0) &&
+           may_follow(registrations, before, after, WEIR__REGISTRATION, 3) &&
+           may_follow(activities, before, after, WEIR__ACTIVITY, 6) &&
+           may_follow(inputs, before, after, WEIR__INPUT, 8);
+}
+#endif
+
 /*
  * Only the loop writes these bits of the state. Sequentially consistent for weir_channel_closed,
  * which publishes the promise and then reads the state; the loop does it the other way round.
@@ -73,6 +118,7 @@ void weir__channel_set_state(weir_channel *channel, uint32_t set, uint32_t clear
         after = (before & ~clear) | set;
     } while (!atomic_compare_exchange_weak_explicit(&channel->state, &before, after,
                                                     memory_order_seq_cst, memory_order_relaxed));
+    assert(is_transition(before, after));
     weir__stats_state(channel, before, after);
     if ((after & WEIR__PHASE) != WEIR__OPEN)
         channel->flags |= WEIR__NOT_OPEN | WEIR__SENDS_AT_ONCE;
