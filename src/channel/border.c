@@ -643,7 +643,7 @@ static void announce_all(weir__border *border, const weir__list *end)
     for (const weir__list *link = border->residents.next; link != end; link = link->next) {
         if (!resident_at(link)->was_added)
             make_remote(resident_at(link)->ctx);
-        if (weir__channel_has(border->channel, WEIR__WAS_REGISTERED))
+        if (!weir__channel_state_is_at(border->channel, WEIR__REGISTRATION, WEIR__NEW))
             weir__border_announce(resident_at(link));
     }
     if (has_moved)

@@ -52,7 +52,7 @@ int weir__channel_create(const weir__transport *transport, weir__config *config,
     channel->flags = WEIR__SENDS_AT_ONCE;
     if (!config->options.read_on_demand) {
         atomic_init(&channel->state, WEIR__AUTO_READ);
-        channel->flags |= WEIR__AUTO_READING;
+        channel->flags |= WEIR__REQUEST_AUTO;
     }
     if (!transport->sends_buffers)
         channel->flags |= WEIR__CHECKS_BUFFERS;
@@ -105,7 +105,7 @@ static void close_unowned(weir_channel *channel)
 
     weir_msg_init(&channel->msg, &channel_type);
     channel->flags = flags;
-    if (weir__channel_has(channel, WEIR__WAS_REGISTERED))
+    if (!weir__channel_state_is_at(channel, WEIR__REGISTRATION, WEIR__NEW))
         weir__channel_defer(channel, WEIR__DEFERRED_ABORT);
     else
         weir__channel_begin_closing(channel, WEIR_ECLOSED);
@@ -117,7 +117,7 @@ static void destroy(weir_msg *msg)
     weir_channel *channel = weir_channel_of(msg);
     weir_executor *executor;
 
-    WEIR__ASSERT_HELD(!weir__channel_has(channel, WEIR__MEMBER),
+    WEIR__ASSERT_HELD(!weir__channel_is_member(channel),
                       "weir_channel_release: the reference of the channel's loop was released");
     if (weir__channel_phase(channel) != WEIR__CLOSED) {
         close_unowned(channel);
@@ -553,7 +553,7 @@ static void fail_posted(weir_channel *channel, weir_promise *done, int err, uint
     }
     /* Relaxed: setting the flag publishes it. */
     atomic_store_explicit(&extra->posted_err, err, memory_order_relaxed);
-    weir__channel_defer(channel, WEIR__DEFERRED_REPORT | loss);
+    weir__channel_defer(channel, WEIR__DEFERRED_CHECK | loss);
 }
 
 void weir__channel_fail_posted(weir_channel *channel, weir_promise *done, int err)
@@ -561,15 +561,21 @@ void weir__channel_fail_posted(weir_channel *channel, weir_promise *done, int er
     fail_posted(channel, done, err, 0);
 }
 
-void weir__channel_defer_loss(weir_channel *channel, int err)
+void weir__channel_defer_give_up(weir_channel *channel, int err)
 {
     weir__channel_extra *extra = weir__channel_extra_get(channel);
 
     if (extra != NULL)
-        atomic_store_explicit(&extra->posted_err, err, memory_order_relaxed);
-    weir__channel_defer(channel, channel->transport->reset != NULL
-                                     ? WEIR__DEFERRED_RESET | WEIR__DEFERRED_ABORT
-                                     : WEIR__DEFERRED_ABORT);
+        atomic_store_explicit(&extra->posted_err, -err, memory_order_relaxed);
+    weir__channel_defer(channel, WEIR__DEFERRED_RESET | WEIR__DEFERRED_ABORT);
+}
+
+void weir__channel_defer_loss(weir_channel *channel, int err)
+{
+    if (channel->transport->reset != NULL)
+        weir__channel_defer_give_up(channel, err);
+    else
+        weir__channel_defer(channel, WEIR__DEFERRED_ABORT);
 }
 
 bool weir__channel_resets_for_loss(const weir_channel *channel)

@@ -31,7 +31,13 @@
 typedef struct weir__channel_extra weir__channel_extra;
 typedef struct weir__attribute weir__attribute;
 
-/* The phase of a channel: the lowest bits of `state`. lifecycle.c has the transitions. */
+/*
+ * A channel answers several questions, each with one state of an enum. The files that are named
+ * have the transitions. Those that other threads read are in `state`, the others, which only the
+ * loop uses, in `flags`: an enum has some bits there, so that one test looks at several of them.
+ */
+
+/* The phase: the lowest bits of `state`. lifecycle.c */
 enum {
     WEIR__OPEN,
     WEIR__SENDING,     /* a close sends what was written before; input is discarded */
@@ -39,79 +45,126 @@ enum {
     WEIR__CLOSING = 4, /* the transport closes; a bit that CLOSED has, too */
     WEIR__CLOSED,
     WEIR__PHASE = 7,
+};
 
-    /* Other bits of `state`. Other threads read them, too. */
-    WEIR__IS_REGISTERED = 1 << 3,
-    WEIR__IS_ACTIVE = 1 << 4,
-    WEIR__PEER_ENDED = 1 << 5, /* the peer has ended its stream in order */
+/* The registration, in `state`: lifecycle.c */
+enum {
+    WEIR__NEW = 0,                    /* never registered: `added` has not been called */
+    WEIR__IS_REGISTERED = 1 << 3,     /* a bit that DETACHING has, also */
+    WEIR__DETACHED = 2 << 3,          /* `unregistered` is being fired */
+    WEIR__DETACHING = 3 << 3,         /* the transport is being detached */
+    WEIR__BETWEEN_LOOPS = 4 << 3,     /* deregistered */
+    WEIR__REMOVING_HANDLERS = 6 << 3, /* closed, all events are fired */
+    WEIR__REGISTRATION = 7 << 3,
+};
 
-    /* Bits that any thread writes. */
-    WEIR__AUTO_READ = 1 << 6,
-    WEIR__SKIPS_LINGER = 1 << 7, /* only ever set, as the next ones */
-    WEIR__IS_WATCHED = 1 << 8,   /* the time of the last send is recorded: last_sent.h */
-    WEIR__ABORTS = 1 << 9,       /* WEIR__DEFERRED_ABORT was set: nothing more is sent */
+/* The activity, in `state`: what the handlers know of the connection. lifecycle.c */
+enum {
+    WEIR__IDLE = 0,
+    WEIR__IS_ACTIVE = 1 << 6,    /* `active` will be fired; a bit that KNOWN_ACTIVE has, also */
+    WEIR__WAS_ACTIVE = 2 << 6,   /* `inactive` will be fired */
+    WEIR__KNOWN_ACTIVE = 3 << 6, /* `active` was fired */
+    WEIR__ACTIVITY = 3 << 6,
+};
+
+/* The input, in `state`: reading.c */
+enum {
+    WEIR__INPUT_OPEN = 0,
+    WEIR__INPUT_SHUT = 1 << 8, /* nothing more is received; a bit that PEER_ENDED has, also */
+    WEIR__PEER_ENDED = 3 << 8, /* the peer has ended its stream in order */
+    WEIR__INPUT = 3 << 8,
+};
+
+/* Bits of `state` that any thread writes. */
+enum {
+    WEIR__AUTO_READ = 1 << 10,
+    WEIR__SKIPS_LINGER = 1 << 11, /* only ever set, as the next ones */
+    WEIR__IS_WATCHED = 1 << 12,   /* the time of the last send is recorded: last_sent.h */
+    WEIR__ABORTS = 1 << 13,       /* WEIR__DEFERRED_ABORT was set: nothing more is sent */
 
     WEIR__CAUSE_SHIFT = 16, /* the upper half, from CLOSING on: the error of the close */
 };
 
-/* Bits of `flags`, which only the loop uses. */
+/* What the transport reads, in `flags`: reading.c */
 enum {
-    WEIR__WAS_REGISTERED = 1 << 0,     /* registered at least once: `added` has been called */
-    WEIR__FIRED_ACTIVE = 1 << 1,       /* `active` was fired, `inactive` not yet */
-    WEIR__AUTO_READING = 1 << 2,       /* the value of AUTO_READ that the loop has seen */
-    WEIR__READ_REQUESTED = 1 << 3,     /* a read was requested: one, or, with auto_read, all */
-    WEIR__READING = 1 << 4,            /* the transport reads */
-    WEIR__READING_ONCE = 1 << 5,       /* the transport reads one message */
-    WEIR__INPUT_THROTTLED = 1 << 6,    /* too many bytes are on their way over the border */
-    WEIR__INPUT_SHUT = 1 << 7,         /* nothing more is received */
-    WEIR__OUTPUT_CLOSED = 1 << 8,      /* writes fail; shut_output waits for the queue */
-    WEIR__OUTPUT_SHUT = 1 << 9,        /* the transport has shut down sending */
-    WEIR__OUTPUT_FULL = 1 << 10,       /* weir__channel_writable will follow */
-    WEIR__OUTPUT_STOPPED = 1 << 11,    /* the transport gets nothing more from the queue */
-    WEIR__FLUSHING = 1 << 12,          /* the transport's flush is on the stack */
-    WEIR__FIRED_FAILURE = 1 << 13,     /* a failure without a promise has fired `error` */
-    WEIR__FIRED_DRAINING = 1 << 14,    /* `draining` was fired */
-    WEIR__DETACHING = 1 << 15,         /* is being deregistered */
-    WEIR__REMOVING_HANDLERS = 1 << 16, /* all events are fired: handlers are being removed */
-    WEIR__MEMBER = 1 << 17,            /* a member of its loop, which holds a reference */
-    WEIR__WARNED = 1 << 18,            /* an error that reached the tail was logged */
-    WEIR__INPUT_PAUSED = 1 << 20,      /* a handler has paused reading */
-    WEIR__ADMITTED = 1 << 21,          /* the next write was checked against the cap before */
-    WEIR__RESETS = 1 << 22,            /* closing resets the connection: data is lost */
-    WEIR__ANSWERING = 1 << 23,         /* the requested message is being passed on */
-    WEIR__OUTPUT_LENT = 1 << 24,       /* the front of the queue is being sent; then, as
-                                          OUTPUT_FULL, weir__channel_writable will follow */
-    WEIR__NOT_OPEN = 1 << 25,          /* the phase is not OPEN, nor will it be again */
-    WEIR__UNFLUSHED_PROMISE = 1 << 26, /* an unflushed entry may have a promise */
-    WEIR__CHECKS_BUFFERS = 1 << 27,    /* the transport has not `sends_buffers` */
-    WEIR__CLOSES_BETWEEN = 1 << 28,    /* a handler behind the border closes it between two loops */
-    WEIR__CLOSE_WAITS = 1 << 29,       /* for the next loop, which sends the rest first */
-    WEIR__SENDS_AT_ONCE = 1 << 30,     /* a flush sends: not in a batch of reads, see writing.c */
+    WEIR__READING_STOPPED = 0,
+    WEIR__READING_ALL = 1 << 0,
+    WEIR__READING_ONE = 2 << 0, /* one message */
+    WEIR__READING = 3 << 0,
 };
 
-/* Flags of the mailbox (mailbox.h). Those that are set between two mails run in this order, except
- * for RESET. */
+/* What was requested to be read, in `flags`: reading.c */
 enum {
-    WEIR__DEFERRED_ACTIVE = 1 << 0,
-    WEIR__DEFERRED_MARKS = 1 << 1,  /* check the marks */
-    WEIR__DEFERRED_REPORT = 1 << 2, /* reports posted_err */
-    WEIR__DEFERRED_WRITABILITY = 1 << 3,
-    WEIR__DEFERRED_SENDING = 1 << 4, /* continues to send what was flushed */
-    WEIR__DEFERRED_FLUSH = 1 << 5,   /* weir_channel_flush */
+    WEIR__REQUEST_NONE = 0,
+    WEIR__REQUEST_ONE = 1 << 2,
+    WEIR__REQUEST_ANSWERED = 2 << 2, /* the requested message is being passed on */
+    WEIR__REQUEST_AUTO = 3 << 2,     /* the loop has seen auto_read; no request has arrived yet */
+    WEIR__REQUEST_ALL = 4 << 2,
+    WEIR__REQUEST = 7 << 2,
+};
+
+/* The output, in `flags`: writing.c */
+enum {
+    WEIR__OUTPUT_OPEN = 0,
+    WEIR__OUTPUT_ENDING = 1 << 5, /* writes fail; shut_output waits for the queue */
+    WEIR__OUTPUT_SHUT = 2 << 5,   /* the transport has shut down sending */
+    WEIR__OUTPUT = 3 << 5,
+};
+
+/* Why the transport gets no flush, in `flags`: writing.c */
+enum {
+    WEIR__NOT_BUSY = 0,
+    WEIR__BUSY_FLUSHING = 1 << 7, /* its flush is on the stack */
+    WEIR__BUSY_FULL = 2 << 7,     /* weir__channel_writable will follow */
+    WEIR__BUSY_LENT = 4 << 7,     /* the same, when the front of the queue has been sent */
+    WEIR__BUSY = 7 << 7,
+};
+
+/* What becomes of the queue, in `flags`: writing.c */
+enum {
+    WEIR__QUEUE_GOES_ON = 0,
+    WEIR__QUEUE_STOPPED = 1 << 10, /* the transport gets nothing more from it */
+    WEIR__QUEUE_LOST = 3 << 10,    /* the same, and closing resets the connection: data is lost */
+    WEIR__QUEUE = 3 << 10,
+};
+
+/* Other bits of `flags`. */
+enum {
+    WEIR__INPUT_THROTTLED = 1 << 16,   /* too many bytes are on their way over the border */
+    WEIR__FIRED_FAILURE = 1 << 17,     /* a failure without a promise has fired `error` */
+    WEIR__FIRED_DRAINING = 1 << 18,    /* `draining` was fired */
+    WEIR__WARNED = 1 << 19,            /* an error that reached the tail was logged */
+    WEIR__ADMITTED = 1 << 20,          /* the next write was checked against the cap before */
+    WEIR__NOT_OPEN = 1 << 21,          /* the phase is not OPEN, nor will it be again */
+    WEIR__UNFLUSHED_PROMISE = 1 << 22, /* an unflushed entry may have a promise */
+    WEIR__CHECKS_BUFFERS = 1 << 23,    /* the transport has not `sends_buffers` */
+    WEIR__CLOSES_BETWEEN = 1 << 24,    /* a handler behind the border closes it between two loops */
+    WEIR__CLOSE_WAITS = 1 << 25,       /* for the next loop, which sends the rest first */
+    WEIR__SENDS_AT_ONCE = 1 << 26,     /* a flush sends: not in a batch of reads, see writing.c */
+};
+
+/*
+ * Flags of the mailbox (mailbox.h). Those that are set between two mails run in this order, except
+ * for RESET. What the states say needs no flag of its own: CHECK looks at them, in its turn.
+ */
+enum {
+    WEIR__DEFERRED_ACTIVE = 1 << 0, /* also of a channel that has been closed meanwhile */
+    WEIR__DEFERRED_CHECK = 1 << 1,  /* the marks, posted_err, and, after TRANSPORT, `inactive` */
+    WEIR__DEFERRED_WRITABILITY = 1 << 2,
+    WEIR__DEFERRED_SENDING = 1 << 3, /* continues to send what was flushed */
+    WEIR__DEFERRED_FLUSH = 1 << 4,   /* weir_channel_flush */
     WEIR__DEFERRED_READING =
-        1 << 6, /* auto_read or the bytes on their way over the border have changed */
-    WEIR__DEFERRED_REQUEST_READ = 1 << 7, /* weir_channel_request_read */
-    WEIR__DEFERRED_TRANSPORT = 1 << 8,    /* calls the transport's `deferred` */
-    WEIR__DEFERRED_INACTIVE = 1 << 9,     /* after a disconnect */
-    WEIR__DEFERRED_DEREGISTER = 1 << 10,
-    WEIR__DEFERRED_GIVE_UP = 1 << 11, /* a handler behind the border has queued data for too long */
-    WEIR__DEFERRED_RESET = 1 << 12,   /* with ABORT: a stream is cut off */
-    WEIR__DEFERRED_ABORT = 1 << 13,   /* requested, or no memory to pass something on */
-    WEIR__DEFERRED_CLOSE = 1 << 14,   /* weir_channel_close without a promise */
+        1 << 5, /* auto_read or the bytes on their way over the border have changed */
+    WEIR__DEFERRED_REQUEST_READ = 1 << 6, /* weir_channel_request_read */
+    WEIR__DEFERRED_TRANSPORT = 1 << 7,    /* calls the transport's `deferred` */
+    WEIR__DEFERRED_DEREGISTER = 1 << 8,
+    WEIR__DEFERRED_RESET = 1 << 9,  /* with ABORT: a stream is cut off */
+    WEIR__DEFERRED_ABORT = 1 << 10, /* requested, or no memory to pass something on */
+    WEIR__DEFERRED_CLOSE = 1 << 11, /* weir_channel_close without a promise */
     WEIR__DEFERRED_CLOSED =
-        1 << 15, /* closed: fires inactive and unregistered, removes all handlers */
-    WEIR__DEFERRED_SWEEP = 1 << 16,   /* frees removed handlers */
-    WEIR__DEFERRED_OFFLOAD = 1 << 17, /* moves the border: pipeline.h */
+        1 << 12, /* closed: fires inactive and unregistered, removes all handlers */
+    WEIR__DEFERRED_SWEEP = 1 << 13,   /* frees removed handlers */
+    WEIR__DEFERRED_OFFLOAD = 1 << 14, /* moves the border: pipeline.h */
 };
 
 /*
@@ -173,6 +226,33 @@ static inline int weir__channel_cause(const weir_channel *channel)
 static inline bool weir__channel_has(const weir_channel *channel, uint32_t flags)
 {
     return (channel->flags & flags) != 0;
+}
+
+/* True if the enum in `flags` that has the bits of `mask` is in this state. */
+static inline bool weir__channel_is_at(const weir_channel *channel, uint32_t mask, uint32_t value)
+{
+    return (channel->flags & mask) == value;
+}
+
+static inline void weir__channel_go_to(weir_channel *channel, uint32_t mask, uint32_t value)
+{
+    assert((value & ~mask) == 0);
+    channel->flags = (channel->flags & ~mask) | value;
+}
+
+/* The same for an enum in `state`. */
+static inline bool weir__channel_state_is_at(const weir_channel *channel, uint32_t mask,
+                                             uint32_t value)
+{
+    return (weir__channel_state(channel) & mask) == value;
+}
+
+/* True from the request of a deregistration until the last of its events. */
+static inline bool weir__channel_is_detaching(const weir_channel *channel)
+{
+    uint32_t registration = weir__channel_state(channel) & WEIR__REGISTRATION;
+
+    return registration == WEIR__DETACHING || registration == WEIR__DETACHED;
 }
 
 static inline weir_executor *weir__channel_executor(const weir_channel *channel)
@@ -250,7 +330,13 @@ static inline bool weir__outbound_is_writable(const weir_channel *channel)
 static inline bool weir__outbound_is_sendable(const weir_channel *channel)
 {
     return weir__outbound_has_flushed(&channel->outbound) &&
-           !weir__channel_has(channel, WEIR__OUTPUT_STOPPED);
+           !weir__channel_has(channel, WEIR__QUEUE);
+}
+
+/* The transport need not be waited for. A flush that is on the stack stays there. */
+static inline void weir__channel_stop_waiting(weir_channel *channel)
+{
+    channel->flags &= ~(uint32_t)(WEIR__BUSY_FULL | WEIR__BUSY_LENT);
 }
 
 /*
@@ -259,15 +345,15 @@ static inline bool weir__outbound_is_sendable(const weir_channel *channel)
  */
 static inline bool weir__channel_end_send(weir_channel *channel)
 {
-    channel->flags &= ~(uint32_t)(WEIR__OUTPUT_FULL | WEIR__OUTPUT_LENT);
+    weir__channel_stop_waiting(channel);
     return weir__outbound_has_flushed(&channel->outbound) ||
-           weir__channel_has(channel, WEIR__NOT_OPEN | WEIR__OUTPUT_CLOSED);
+           weir__channel_has(channel, WEIR__NOT_OPEN | WEIR__OUTPUT);
 }
 
 /* The usual case of weir__channel_received, for transports that are stopped by read_stop alone. */
 static inline void weir__channel_fast_received(weir_channel *channel, weir_msg *msg)
 {
-    if (weir__channel_has(channel, WEIR__NOT_OPEN | WEIR__READING_ONCE)) {
+    if (weir__channel_has(channel, WEIR__NOT_OPEN | WEIR__READING_ONE)) {
         (void)weir__channel_received(channel, msg);
     } else {
         channel->flags &= ~(uint32_t)WEIR__SENDS_AT_ONCE;
@@ -324,9 +410,10 @@ struct weir__channel_extra {
     _Atomic(struct weir__offload *) offloads; /* offload.c: changed under the channel's lock */
     _Atomic int64_t under_way;                /* bytes on their way over the border */
     weir__list memberships;                   /* channel_group.c: guarded by the channel's lock */
-    _Atomic int posted_err;                   /* the error of a posted call without a promise */
-    _Atomic int64_t bytes_sent_at;            /* last_sent.c */
-    _Atomic int64_t bytes_sent;               /* last_sent.c */
+    _Atomic int posted_err; /* the error of a posted call without a promise; negated when it need
+                               not be reported, or has been */
+    _Atomic int64_t bytes_sent_at; /* last_sent.c */
+    _Atomic int64_t bytes_sent;    /* last_sent.c */
     _Atomic int64_t message_sent_at;
 };
 
@@ -386,6 +473,9 @@ void weir__channel_fail_posted(weir_channel *channel, weir_promise *done, int er
  */
 void weir__channel_fail_posted_write(weir_channel *channel, weir_promise *done, int err);
 
+/* Any thread: weir__channel_give_up on the loop. Needs no memory. */
+void weir__channel_defer_give_up(weir_channel *channel, int err);
+
 /* Any thread: an active channel is not taken by another loop, so it is cut off: a stream is reset.
  */
 void weir__channel_defer_loss(weir_channel *channel, int err);
@@ -439,7 +529,7 @@ void weir__channel_do_shut_output(weir_channel *channel, weir_promise *done);
 
 /* ---- between the files of this layer; on the loop ---- */
 
-/* Sets and clears bits of `state` that the loop writes. */
+/* Sets and clears bits of `state` that the loop writes: the state and the mask of an enum. */
 void weir__channel_set_state(weir_channel *channel, uint32_t set, uint32_t clear);
 
 /* To be called when auto_read, or a condition of reading, has changed. */
@@ -474,6 +564,12 @@ bool weir__channel_is_connecting(const weir_channel *channel);
 
 /* The channel of a member of a loop; NULL if it is something else. */
 weir_channel *weir__channel_of_member(weir__member *member);
+
+/* True if a loop has a reference. Its executor's list has the member, unless it runs inline. */
+static inline bool weir__channel_is_member(const weir_channel *channel)
+{
+    return channel->member.type != NULL;
+}
 
 /* All handlers are removed: leaves the loop for good, which releases its reference. */
 void weir__channel_leave_loop(weir_channel *channel);

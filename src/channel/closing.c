@@ -115,7 +115,7 @@ void weir__channel_give_up(weir_channel *channel, int err, const char *reason)
         extra->close_reason =
             weir__strdup(reason); /* NULL without memory: the text of the error replaces it */
     }
-    channel->flags |= WEIR__RESETS;
+    channel->flags |= WEIR__QUEUE_LOST;
     weir__channel_begin_closing(channel, err);
 }
 

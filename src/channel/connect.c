@@ -121,7 +121,7 @@ static int check_state(const weir_channel *channel)
         return WEIR_ECLOSED;
     if (!weir__channel_is(channel, WEIR__IS_REGISTERED))
         return -ENOTCONN;
-    return weir__channel_has(channel, WEIR__DETACHING) ? -EBUSY : 0;
+    return weir__channel_is_detaching(channel) ? -EBUSY : 0;
 }
 
 static int check_connect(const weir_channel *channel, const weir_address *remote)
@@ -245,7 +245,7 @@ void weir__channel_do_disconnect(weir_channel *channel, weir_promise *done)
         !channel->transport->is_active(channel)) {
         weir__channel_set_state(channel, 0, WEIR__IS_ACTIVE);
         weir__channel_update_reading(channel);
-        weir__channel_defer(channel, WEIR__DEFERRED_INACTIVE);
+        weir__channel_defer(channel, WEIR__DEFERRED_CHECK);
     }
     weir__channel_report(channel, done, err, NULL);
 }

@@ -163,8 +163,8 @@ void weir__demand_event(weir_ctx *ctx, weir_msg *event, const weir__demand_sourc
 /* True if a request is unanswered, or its answer is being passed on. */
 static bool has_request(const weir_channel *channel)
 {
-    return weir__channel_has(channel, WEIR__READ_REQUESTED | WEIR__ANSWERING) &&
-           !weir__channel_has(channel, WEIR__AUTO_READING);
+    return weir__channel_is_at(channel, WEIR__REQUEST, WEIR__REQUEST_ONE) ||
+           weir__channel_is_at(channel, WEIR__REQUEST, WEIR__REQUEST_ANSWERED);
 }
 
 /*

@@ -14,17 +14,32 @@
  *      (3) By a close while not active, an abort, an error, a timeout (closing.c), or when all is
  *          sent and the peer has ended its stream.
  *
- *      registered from   to    by
- *      no                yes   weir__channel_do_register   attach
- *      yes               no    finish_deregister           detach has finished, still OPEN
- *      yes               no    weir__channel_fire_closed   closed
+ *      registration from        to           by
+ *      -                        NEW          weir__channel_create
+ *      NEW, BETWEEN_LOOPS       REGISTERED   weir__channel_do_register   attached
+ *      REGISTERED               DETACHING    weir__channel_do_detach     OPEN
+ *      DETACHING                DETACHED     finish_deregister           detached, still OPEN
+ *      DETACHING                REGISTERED   reattach_to_send            closed in the meantime
+ *      DETACHED                 BETWEEN_LOOPS   finish_deregister        its events are fired
+ *      REGISTERED, DETACHING    DETACHED     weir__channel_fire_closed   CLOSED
+ *      DETACHED, BETWEEN_LOOPS  REMOVING_HANDLERS  remove_all            CLOSED, pipeline.c
+ *
+ *      activity from   to             by
+ *      -               IDLE           weir__channel_create
+ *      IDLE            IS_ACTIVE      resume, and in connect.c the end of a bind or a connect
+ *      IS_ACTIVE       KNOWN_ACTIVE   weir__channel_do_active: `active`
+ *      KNOWN_ACTIVE    WAS_ACTIVE     finish_closing, and in connect.c a disconnect
+ *      WAS_ACTIVE      IDLE           weir__channel_do_inactive: `inactive`
+ *      WAS_ACTIVE      KNOWN_ACTIVE   connect.c: connected again before `inactive` was fired
+ *      IS_ACTIVE       IDLE           finish_closing before `active` was fired
+ *      IDLE            WAS_ACTIVE     weir__channel_do_active, after that: `active`
  *
  * Invariants:
  *   - Writes are accepted in OPEN only. From SENDING on, input is discarded.
  *   - The transport's `close` is called once, when CLOSING begins. Nothing is sent after that.
  *   - From the registration until all handlers are removed, or until the deregistration, the
- *     channel is a member of its loop (WEIR__MEMBER), and the loop holds a reference: code that
- *     runs on the loop needs none. A loop does not end before all its members have left.
+ *     channel is a member of its loop (weir__channel_is_member), and the loop holds a reference:
+ *     code that runs on the loop needs none. A loop does not end before all its members have left.
  *   - `active` and `inactive` are fired in pairs, and so are `registered` and `unregistered`.
  *
  * Order of a close: the transport closes; the closed promise, then the promises of close complete;
@@ -47,6 +62,50 @@
 #include "channel/mailbox.h"
 #include "channel/offload_blocking.h"
 
+#ifndef NDEBUG
+#define TO(state, shift) (1u << ((unsigned)(state) >> (shift)))
+
+static bool may_follow(const unsigned *next, uint32_t before, uint32_t after, uint32_t mask,
+                       unsigned shift)
+{
+    uint32_t from = (before & mask) >> shift, to = (after & mask) >> shift;
+
+    return from == to || (next[from] >> to & 1) != 0;
+}
+
+/* The tables above, and that of the input in reading.c. */
+static bool is_transition(uint32_t before, uint32_t after)
+{
+    static const unsigned phases[8] = {
+        [WEIR__OPEN] = TO(WEIR__SENDING, 0) | TO(WEIR__CLOSING, 0),
+        [WEIR__SENDING] = TO(WEIR__LINGERING, 0) | TO(WEIR__CLOSING, 0),
+        [WEIR__LINGERING] = TO(WEIR__CLOSING, 0),
+        [WEIR__CLOSING] = TO(WEIR__CLOSED, 0),
+    };
+    static const unsigned registrations[8] = {
+        [WEIR__NEW >> 3] = TO(WEIR__IS_REGISTERED, 3),
+        [WEIR__IS_REGISTERED >> 3] = TO(WEIR__DETACHING, 3) | TO(WEIR__DETACHED, 3),
+        [WEIR__DETACHING >> 3] = TO(WEIR__DETACHED, 3) | TO(WEIR__IS_REGISTERED, 3),
+        [WEIR__DETACHED >> 3] = TO(WEIR__BETWEEN_LOOPS, 3) | TO(WEIR__REMOVING_HANDLERS, 3),
+        [WEIR__BETWEEN_LOOPS >> 3] = TO(WEIR__IS_REGISTERED, 3) | TO(WEIR__REMOVING_HANDLERS, 3),
+    };
+    static const unsigned activities[4] = {
+        [WEIR__IDLE >> 6] = TO(WEIR__IS_ACTIVE, 6) | TO(WEIR__WAS_ACTIVE, 6),
+        [WEIR__IS_ACTIVE >> 6] = TO(WEIR__KNOWN_ACTIVE, 6) | TO(WEIR__IDLE, 6),
+        [WEIR__KNOWN_ACTIVE >> 6] = TO(WEIR__WAS_ACTIVE, 6),
+        [WEIR__WAS_ACTIVE >> 6] = TO(WEIR__KNOWN_ACTIVE, 6) | TO(WEIR__IDLE, 6),
+    };
+    static const unsigned inputs[4] = {
+        [WEIR__INPUT_OPEN >> 8] = TO(WEIR__INPUT_SHUT, 8) | TO(WEIR__PEER_ENDED, 8),
+    };
+
+    return may_follow(phases, before, after, WEIR__PHASE, 0) &&
+           may_follow(registrations, before, after, WEIR__REGISTRATION, 3) &&
+           may_follow(activities, before, after, WEIR__ACTIVITY, 6) &&
+           may_follow(inputs, before, after, WEIR__INPUT, 8);
+}
+#endif
+
 /*
  * Only the loop writes these bits of the state. Sequentially consistent for weir_channel_closed,
  * which publishes the promise and then reads the state; the loop does it the other way round.
@@ -59,6 +118,7 @@ void weir__channel_set_state(weir_channel *channel, uint32_t set, uint32_t clear
         after = (before & ~clear) | set;
     } while (!atomic_compare_exchange_weak_explicit(&channel->state, &before, after,
                                                     memory_order_seq_cst, memory_order_relaxed));
+    assert(is_transition(before, after));
     weir__stats_state(channel, before, after);
     if ((after & WEIR__PHASE) != WEIR__OPEN)
         channel->flags |= WEIR__NOT_OPEN | WEIR__SENDS_AT_ONCE;
@@ -121,7 +181,6 @@ static void join_loop(weir_channel *channel)
     weir_executor *executor = weir__channel_executor(channel);
 
     weir_channel_retain(channel);
-    channel->flags |= WEIR__MEMBER;
     channel->member.type = channel->transport->accepts ? &listener_type : &member_type;
     if (executor->type->run_inline == NULL)
         weir__member_join(&channel->member, executor);
@@ -130,8 +189,8 @@ static void join_loop(weir_channel *channel)
 /* The caller releases the loop's reference. */
 static void part_from_loop(weir_channel *channel)
 {
-    channel->flags &= ~(uint32_t)WEIR__MEMBER;
     weir__member_leave(&channel->member, weir__channel_executor(channel));
+    channel->member.type = NULL;
 }
 
 /* A new connection becomes active later; a channel that is registered again already is. */
@@ -139,7 +198,7 @@ static void resume(weir_channel *channel)
 {
     if (weir__channel_phase(channel) != WEIR__OPEN || !channel->transport->is_active(channel))
         return;
-    if (weir__channel_has(channel, WEIR__FIRED_ACTIVE)) {
+    if (weir__channel_is(channel, WEIR__WAS_ACTIVE)) {
         weir__channel_start_reading(channel);
         weir__channel_resume_sending(channel);
         return;
@@ -151,7 +210,7 @@ static void resume(weir_channel *channel)
 void weir__channel_lose(weir_channel *channel, int err)
 {
     if (weir__channel_is(channel, WEIR__IS_ACTIVE) && channel->transport->reset != NULL)
-        channel->flags |= WEIR__RESETS;
+        channel->flags |= WEIR__QUEUE_LOST;
     weir__channel_begin_closing(channel, err);
 }
 
@@ -185,6 +244,7 @@ void weir__channel_do_register(weir_channel *channel, weir_promise *done)
 {
     int err = weir__channel_check_registration(channel);
     weir__subject subject;
+    bool is_new;
 
     if (err < 0) {
         weir__call_fail(channel, done, err); /* no event: the channel is unaffected */
@@ -198,11 +258,13 @@ void weir__channel_do_register(weir_channel *channel, weir_promise *done)
         return;
     }
     join_loop(channel);
-    if (!weir__channel_has(channel, WEIR__WAS_REGISTERED))
+    is_new = weir__channel_state_is_at(channel, WEIR__REGISTRATION, WEIR__NEW);
+    if (is_new)
         weir__channel_init_auto_read(channel);
-    weir__channel_set_state(channel, WEIR__IS_REGISTERED, 0);
+    weir__channel_set_state(channel, WEIR__IS_REGISTERED, WEIR__REGISTRATION);
     weir__channel_enter(channel, &subject);
-    weir__pipeline_call_added(&channel->pipeline);
+    if (is_new)
+        weir__pipeline_call_added(&channel->pipeline);
     weir__channel_report(channel, done, 0, NULL);
     weir_fire_registered(weir__channel_head_tail(channel));
     resume(channel);
@@ -217,16 +279,18 @@ static void finish_deregister(weir_channel *channel)
 {
     weir__channel_extra *extra = weir__channel_extra_if_any(channel);
 
-    channel->flags &= ~(uint32_t)(WEIR__OUTPUT_FULL | WEIR__OUTPUT_LENT);
+    weir__channel_stop_waiting(channel);
     channel->flags |= WEIR__SENDS_AT_ONCE;
     part_from_loop(channel);
     weir__channel_stop_timers(channel);
-    weir__channel_set_state(channel, 0, WEIR__IS_REGISTERED);
+    weir__channel_set_state(channel, WEIR__DETACHED, WEIR__REGISTRATION);
     weir_fire_unregistered(weir__channel_head_tail(channel));
     if (extra != NULL)
         weir__promise_list_complete(&extra->deregister_waiters, 0, NULL);
-    channel->flags &= ~(uint32_t)WEIR__DETACHING; /* from here on another loop may own it */
-    weir_channel_release(channel);                /* the loop's reference */
+    if (weir__channel_state_is_at(channel, WEIR__REGISTRATION, WEIR__DETACHED))
+        weir__channel_set_state(channel, WEIR__BETWEEN_LOOPS, WEIR__REGISTRATION);
+    /* From here on another loop may own it. */
+    weir_channel_release(channel); /* the loop's reference */
 }
 
 void weir__channel_do_deregister(weir_channel *channel, weir_promise *done)
@@ -258,9 +322,9 @@ void weir__channel_do_detach(weir_channel *channel)
         weir__promise_list_complete(&extra->deregister_waiters, 0, NULL);
         return;
     }
-    if (weir__channel_phase(channel) != WEIR__OPEN || weir__channel_has(channel, WEIR__DETACHING))
+    if (weir__channel_phase(channel) != WEIR__OPEN || weir__channel_is_detaching(channel))
         return;
-    channel->flags |= WEIR__DETACHING;
+    weir__channel_set_state(channel, WEIR__DETACHING, WEIR__REGISTRATION);
     weir__channel_update_reading(channel);
     if (channel->transport->detach(channel))
         weir__channel_detached(channel);
@@ -274,7 +338,8 @@ static void reattach_to_send(weir_channel *channel)
 {
     int err;
 
-    channel->flags &= ~(uint32_t)(WEIR__DETACHING | WEIR__OUTPUT_FULL | WEIR__OUTPUT_LENT);
+    weir__channel_set_state(channel, WEIR__IS_REGISTERED, WEIR__REGISTRATION);
+    weir__channel_stop_waiting(channel);
     err = attach(channel);
     if (err < 0) {
         weir__channel_begin_closing(channel, err);
@@ -312,7 +377,7 @@ static void finish_closing(weir_channel *channel)
     executor = weir__channel_executor(channel);
     if (executor != NULL && weir__executor_state(executor) >= WEIR_EXECUTOR_SHUTDOWN)
         weir__member_leave(&channel->member, executor);
-    if (weir__channel_has(channel, WEIR__WAS_REGISTERED))
+    if (!weir__channel_state_is_at(channel, WEIR__REGISTRATION, WEIR__NEW))
         weir__channel_defer(channel, WEIR__DEFERRED_CLOSED);
 }
 
@@ -322,7 +387,7 @@ static void finish_closing(weir_channel *channel)
  */
 static bool loses_data(const weir_channel *channel)
 {
-    if (weir__channel_has(channel, WEIR__RESETS))
+    if (weir__channel_is_at(channel, WEIR__QUEUE, WEIR__QUEUE_LOST))
         return true;
     if (weir__channel_phase(channel) == WEIR__OPEN)
         return weir__channel_is(channel, WEIR__IS_ACTIVE) && weir__outbound_bytes(channel) > 0;
@@ -342,8 +407,8 @@ void weir__channel_begin_closing(weir_channel *channel, int err)
     weir__channel_set_state(channel, WEIR__CLOSING | (uint32_t)err << WEIR__CAUSE_SHIFT,
                             WEIR__PHASE);
     weir__channel_unlock(channel);
-    channel->flags |= WEIR__OUTPUT_STOPPED;
-    channel->flags &= ~(uint32_t)(WEIR__READING | WEIR__READING_ONCE);
+    channel->flags |= WEIR__QUEUE_STOPPED; /* LOST stays */
+    weir__channel_go_to(channel, WEIR__READING, WEIR__READING_STOPPED);
     if (extra != NULL)
         (void)weir_timer_stop(&extra->timer);
     weir__channel_stop_connecting(channel, err);
@@ -359,8 +424,8 @@ static bool must_linger(const weir_channel *channel)
     const weir_channel_options *options = weir__channel_options(channel);
 
     return channel->transport->lingers && !options->reset_on_close &&
-           !weir__channel_has(channel, WEIR__RESETS) && options->close_timeout_ns > 0 &&
-           !weir__channel_has(channel, WEIR__INPUT_SHUT) &&
+           !weir__channel_is_at(channel, WEIR__QUEUE, WEIR__QUEUE_LOST) &&
+           options->close_timeout_ns > 0 && !weir__channel_is(channel, WEIR__INPUT_SHUT) &&
            !weir__channel_is(channel, WEIR__SKIPS_LINGER) &&
            channel->transport->shut_output != NULL;
 }
@@ -371,12 +436,12 @@ static void finish_half_closure(weir_channel *channel)
     weir__channel_extra *extra = weir__channel_extra_if_any(channel);
     int err;
 
-    if (!weir__channel_has(channel, WEIR__OUTPUT_CLOSED) ||
-        weir__channel_has(channel, WEIR__OUTPUT_SHUT | WEIR__RESETS) ||
+    if (!weir__channel_is_at(channel, WEIR__OUTPUT, WEIR__OUTPUT_ENDING) ||
+        weir__channel_is_at(channel, WEIR__QUEUE, WEIR__QUEUE_LOST) ||
         weir__channel_options(channel)->reset_on_close)
         return;
     err = channel->transport->shut_output(channel);
-    channel->flags |= WEIR__OUTPUT_SHUT;
+    weir__channel_go_to(channel, WEIR__OUTPUT, WEIR__OUTPUT_SHUT);
     if (extra != NULL)
         weir__promise_list_complete(&extra->shutdown_waiters, err, NULL);
 }
@@ -395,7 +460,7 @@ void weir__channel_sent_all(weir_channel *channel)
     err = weir__closing_start_linger_timeout(channel) ? 0 : WEIR_ECLOSED;
     if (err == 0 && !weir__channel_has(channel, WEIR__OUTPUT_SHUT))
         err = channel->transport->shut_output(channel);
-    channel->flags |= WEIR__OUTPUT_SHUT;
+    weir__channel_go_to(channel, WEIR__OUTPUT, WEIR__OUTPUT_SHUT);
     if (err < 0) {
         weir__channel_begin_closing(channel, err);
         return;
@@ -482,7 +547,7 @@ void weir__channel_detached(weir_channel *channel)
 {
     if (weir__channel_phase(channel) == WEIR__CLOSING)
         finish_closing(channel);
-    else if (!weir__channel_has(channel, WEIR__DETACHING))
+    else if (!weir__channel_state_is_at(channel, WEIR__REGISTRATION, WEIR__DETACHING))
         return;
     else if (weir__channel_phase(channel) == WEIR__OPEN)
         finish_deregister(channel);
@@ -511,10 +576,9 @@ void weir__channel_nonfatal_error(weir_channel *channel, int err, const char *de
 
 void weir__channel_do_inactive(weir_channel *channel)
 {
-    if (!weir__channel_has(channel, WEIR__FIRED_ACTIVE) ||
-        weir__channel_is(channel, WEIR__IS_ACTIVE))
+    if (!weir__channel_state_is_at(channel, WEIR__ACTIVITY, WEIR__WAS_ACTIVE))
         return;
-    channel->flags &= ~(uint32_t)WEIR__FIRED_ACTIVE;
+    weir__channel_set_state(channel, WEIR__IDLE, WEIR__ACTIVITY);
     weir_fire_inactive(weir__channel_head_tail(channel));
 }
 
@@ -523,7 +587,7 @@ void weir__channel_fire_closed(weir_channel *channel)
     weir__channel_do_inactive(channel);
     weir__channel_stop_timers(channel);
     if (weir__channel_is(channel, WEIR__IS_REGISTERED)) {
-        weir__channel_set_state(channel, 0, WEIR__IS_REGISTERED);
+        weir__channel_set_state(channel, WEIR__DETACHED, WEIR__REGISTRATION);
         weir_fire_unregistered(weir__channel_head_tail(channel));
     }
     weir__pipeline_teardown(&channel->pipeline);
@@ -531,7 +595,7 @@ void weir__channel_fire_closed(weir_channel *channel)
 
 void weir__channel_leave_loop(weir_channel *channel)
 {
-    if (!weir__channel_has(channel, WEIR__MEMBER))
+    if (!weir__channel_is_member(channel))
         return;
     part_from_loop(channel);
     weir_channel_release(channel); /* the loop's reference; the mailbox has its own */

@@ -26,20 +26,28 @@ static weir_channel *channel_of(const weir__mailbox *box)
 
 /* ---- flags ---- */
 
-static int posted_err(weir_channel *channel)
+/* Once for each error; of two that were posted before the loop looks, the later one. */
+static void report_posted(weir_channel *channel)
 {
-    const weir__channel_extra *extra = weir__channel_extra_if_any(channel);
+    weir__channel_extra *extra = weir__channel_extra_if_any(channel);
+    int err = extra != NULL ? atomic_load_explicit(&extra->posted_err, memory_order_relaxed) : 0;
 
-    return extra != NULL ? atomic_load_explicit(&extra->posted_err, memory_order_relaxed) : 0;
+    if (err < 0 && atomic_compare_exchange_strong_explicit(
+                       &extra->posted_err, &err, -err, memory_order_relaxed, memory_order_relaxed))
+        weir__channel_report(channel, NULL, err,
+                             "an operation posted by another thread did not reach the loop");
 }
 
 /* A channel between two loops reports nothing to its handlers: the log is what says why. */
 static void reset(weir_channel *channel)
 {
-    int err = posted_err(channel);
+    const weir__channel_extra *extra = weir__channel_extra_if_any(channel);
+    int err = extra != NULL ? atomic_load_explicit(&extra->posted_err, memory_order_relaxed) : 0;
 
+    err = err > 0 ? -err : err;
     weir__channel_give_up(channel, err < 0 ? err : -ENOMEM,
-                          "a write or a registration did not reach its loop");
+                          err == -ETIMEDOUT ? "a handler has queued data for too long"
+                                            : "a write or a registration did not reach its loop");
 }
 
 /* Calls that have no promise and no argument. If they cannot reach the loop, an error is reported,
@@ -63,16 +71,15 @@ static void run_call(weir_channel *channel, uint32_t flag, int status)
 static void run_deferred(weir_channel *channel, uint32_t flags, int status)
 {
     if (flags & WEIR__DEFERRED_RESET) /* before the report: a handler that closes sends nothing */
-        channel->flags |= WEIR__OUTPUT_STOPPED | WEIR__RESETS;
+        channel->flags |= WEIR__QUEUE_LOST;
     if (flags & WEIR__DEFERRED_ABORT) /* nothing more is sent */
         flags &= ~(uint32_t)(WEIR__DEFERRED_WRITABILITY | WEIR__DEFERRED_SENDING);
     if (flags & WEIR__DEFERRED_ACTIVE)
         weir__channel_do_active(channel);
-    if (flags & WEIR__DEFERRED_MARKS)
+    if (flags & WEIR__DEFERRED_CHECK) {
         weir__outbound_check_marks(channel);
-    if (flags & WEIR__DEFERRED_REPORT)
-        weir__channel_report(channel, NULL, posted_err(channel),
-                             "an operation posted by another thread did not reach the loop");
+        report_posted(channel);
+    }
     if (flags & WEIR__DEFERRED_WRITABILITY && weir__channel_phase(channel) == WEIR__OPEN)
         weir_fire_writability(weir__channel_head_tail(channel));
     if (flags & WEIR__DEFERRED_SENDING)
@@ -85,12 +92,10 @@ static void run_deferred(weir_channel *channel, uint32_t flags, int status)
         run_call(channel, WEIR__DEFERRED_REQUEST_READ, status);
     if (flags & WEIR__DEFERRED_TRANSPORT)
         channel->transport->deferred(channel);
-    if (flags & WEIR__DEFERRED_INACTIVE)
-        weir__channel_do_inactive(channel);
+    if (flags & WEIR__DEFERRED_CHECK && weir__channel_phase(channel) != WEIR__CLOSED)
+        weir__channel_do_inactive(channel); /* of a disconnect; that of a close is CLOSED's */
     if (flags & WEIR__DEFERRED_DEREGISTER)
         weir__channel_do_detach(channel);
-    if (flags & WEIR__DEFERRED_GIVE_UP)
-        weir__channel_give_up(channel, -ETIMEDOUT, "a handler has queued data for too long");
     if (flags & WEIR__DEFERRED_RESET)
         reset(channel);
     if (flags & WEIR__DEFERRED_ABORT)

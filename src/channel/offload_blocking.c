@@ -241,8 +241,7 @@ static bool offload(weir_channel *channel, const struct blocking *only)
     int err;
 
     if (group == NULL || weir__channel_phase(channel) != WEIR__OPEN ||
-        !weir__channel_is(channel, WEIR__IS_REGISTERED) ||
-        weir__channel_has(channel, WEIR__DETACHING))
+        !weir__channel_state_is_at(channel, WEIR__REGISTRATION, WEIR__IS_REGISTERED))
         return false;
     ctx = find_blocking(channel, only, &blocking);
     if (ctx == NULL)

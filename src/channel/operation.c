@@ -213,7 +213,7 @@ static void on_move(weir__mailbox *box, weir__mail *mail, int status)
 /* Handlers that see `unregistered` may move the channel: after the deregistration has finished. */
 static bool hold_to_move(weir_channel *channel)
 {
-    return weir__channel_in_loop(channel) && !weir__channel_has(channel, WEIR__DETACHING) &&
+    return weir__channel_in_loop(channel) && !weir__channel_is_detaching(channel) &&
            weir__mailbox_hold(&channel->mailbox);
 }
 

@@ -45,8 +45,7 @@
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
 /* A write is queued without further checks if the channel has none of these flags. */
-#define CHECKED_FLAGS \
-    (WEIR__OUTPUT_CLOSED | WEIR__OUTPUT_SHUT | WEIR__OUTPUT_FULL | WEIR__CHECKS_BUFFERS)
+#define CHECKED_FLAGS (WEIR__OUTPUT | WEIR__BUSY_FULL | WEIR__CHECKS_BUFFERS)
 
 #define COPY_MAX 1024
 #define COMPONENT_COST                                                                           \
@@ -235,7 +234,7 @@ void weir__outbound_unreserve(weir_channel *channel, int64_t bytes)
 void weir__outbound_cancel_reserve(weir_channel *channel, int64_t bytes)
 {
     count_posted(channel, -bytes);
-    weir__channel_defer(channel, WEIR__DEFERRED_MARKS);
+    weir__channel_defer(channel, WEIR__DEFERRED_CHECK);
 }
 
 bool weir__outbound_may_add_pending(const weir_channel *channel, int64_t bytes)
@@ -260,7 +259,7 @@ void weir__outbound_add_pending(weir_channel *channel, int64_t bytes)
         weir__outbound_check_marks(channel);
     } else {
         count_posted(channel, bytes);
-        weir__channel_defer(channel, WEIR__DEFERRED_MARKS);
+        weir__channel_defer(channel, WEIR__DEFERRED_CHECK);
     }
 }
 
@@ -326,8 +325,7 @@ static int check_write(weir_channel *channel, const weir_msg *msg, int64_t cost)
 {
     int err;
 
-    if (weir__channel_phase(channel) != WEIR__OPEN ||
-        weir__channel_has(channel, WEIR__OUTPUT_CLOSED | WEIR__OUTPUT_SHUT))
+    if (weir__channel_phase(channel) != WEIR__OPEN || weir__channel_has(channel, WEIR__OUTPUT))
         return WEIR_ECLOSED;
     err = weir__outbound_admit(channel, cost);
     if (err == 0 && channel->transport->admit != NULL)
@@ -360,7 +358,7 @@ static __attribute__((noinline, cold)) void reject_write(weir_channel *channel, 
                        channel->transport->name, name != NULL ? name : "(no name)");
     weir_msg_release(msg);
     if (stops) /* before the report: a handler that closes sends nothing */
-        channel->flags |= WEIR__OUTPUT_STOPPED | WEIR__RESETS;
+        channel->flags |= WEIR__QUEUE_LOST;
     report_write(channel, done, err, is_odd ? detail : NULL);
     if (stops)
         weir__channel_begin_closing(channel, err);
@@ -425,7 +423,7 @@ static __attribute__((noinline)) void add_checked(weir_channel *channel, weir_ms
     weir__entry *entry;
     int err;
 
-    if (weir__channel_has(channel, WEIR__OUTPUT_FULL)) /* it has to wait */
+    if (weir__channel_has(channel, WEIR__BUSY_FULL)) /* it has to wait */
         msg = weir__outbound_compact(msg);
     size = size_of(msg);
     cost = cost_of(msg, size);

@@ -227,7 +227,7 @@ weir_channel *weir_pipeline_channel(const weir_pipeline *pipeline)
 
 static bool was_registered(const weir_pipeline *pipeline)
 {
-    return weir__channel_has(pipeline->head_tail.channel, WEIR__WAS_REGISTERED);
+    return !weir__channel_state_is_at(pipeline->head_tail.channel, WEIR__REGISTRATION, WEIR__NEW);
 }
 
 /* The slots are set before `added` runs, so that it can fire events. */
@@ -307,9 +307,6 @@ void weir__pipeline_call_added(weir_pipeline *pipeline)
     bool is_over;
     weir_ctx *ctx;
 
-    if (was_registered(pipeline))
-        return;
-    pipeline->head_tail.channel->flags |= WEIR__WAS_REGISTERED;
     while ((ctx = first_new(pipeline)) != NULL) {
         is_over = is_removed(ctx) && !waits_for_replacement(ctx);
         call_added_and_replaced(ctx);
@@ -583,8 +580,7 @@ static weir_ctx *first_waiting(const weir_pipeline *pipeline)
 static bool may_change(const weir_channel *channel)
 {
     return weir__channel_in_loop(channel) && weir__channel_phase(channel) == WEIR__OPEN &&
-           weir__channel_is(channel, WEIR__IS_REGISTERED) &&
-           !weir__channel_has(channel, WEIR__DETACHING);
+           weir__channel_state_is_at(channel, WEIR__REGISTRATION, WEIR__IS_REGISTERED);
 }
 
 /*
@@ -684,7 +680,7 @@ static void remove_all(weir_pipeline *pipeline)
     weir_channel *channel = pipeline->head_tail.channel;
     weir__border *border = border_of(pipeline);
 
-    channel->flags |= WEIR__REMOVING_HANDLERS;
+    weir__channel_set_state(channel, WEIR__REMOVING_HANDLERS, WEIR__REGISTRATION);
     if (weir__border_stands(border)) {
         for (weir__list *link = border->residents.previous; link != &border->residents;
              link = link->previous)
@@ -700,7 +696,8 @@ static void remove_all(weir_pipeline *pipeline)
 void weir__pipeline_border_ended(weir_pipeline *pipeline)
 {
     recompute_slots(pipeline);
-    if (weir__channel_has(pipeline->head_tail.channel, WEIR__REMOVING_HANDLERS))
+    if (weir__channel_state_is_at(pipeline->head_tail.channel, WEIR__REGISTRATION,
+                                  WEIR__REMOVING_HANDLERS))
         remove_all(pipeline);
 }
 

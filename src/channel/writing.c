@@ -23,6 +23,23 @@
  *   - While the channel is unwritable a flush does not wait: so a batch holds no more than the high
  *     mark and one write, and a handler that writes while it may continues to do so.
  *   - Reads that a handler fires are not a batch.
+ *
+ *      output from     to       by
+ *      OPEN            ENDING   weir__channel_do_shut_output
+ *      ENDING          SHUT     shut_output, and, of a close, finish_half_closure
+ *      OPEN, ENDING    SHUT     weir__channel_sent_all; fail_output if the channel stays open
+ *
+ *      busy from    to         by
+ *      NOT          FLUSHING   send_flushed, weir__channel_end_batch
+ *      FLUSHING     NOT        send_some
+ *      NOT          FULL       finish_flush            the transport has no room
+ *      NOT          LENT       finish_flush            it has borrowed messages
+ *      FULL, LENT   NOT        weir__channel_stop_waiting
+ *
+ *      queue from       to        by
+ *      GOES_ON          STOPPED   weir__channel_begin_closing
+ *      any              LOST      fail_output, weir__channel_give_up, weir__channel_lose, the
+ *                                 outbound queue and the mailbox: something is not sent
  */
 #include "channel/channel.h"
 
@@ -48,7 +65,8 @@ static void shut_output(weir_channel *channel)
     weir__channel_extra *extra = weir__channel_extra_if_any(channel);
     int err = channel->transport->shut_output(channel);
 
-    channel->flags |= WEIR__OUTPUT_SHUT;
+    assert(weir__channel_is_at(channel, WEIR__OUTPUT, WEIR__OUTPUT_ENDING));
+    weir__channel_go_to(channel, WEIR__OUTPUT, WEIR__OUTPUT_SHUT);
     if (extra != NULL)
         weir__promise_list_complete(&extra->shutdown_waiters, err, NULL);
     if (err == 0)
@@ -62,7 +80,7 @@ static void send_rest(weir_channel *channel)
     if (weir__outbound_has_flushed(&channel->outbound))
         weir__channel_resume_sending(channel);
     else if (weir__channel_phase(channel) == WEIR__OPEN &&
-             !weir__channel_has(channel, WEIR__OUTPUT_SHUT | WEIR__OUTPUT_STOPPED))
+             !weir__channel_has(channel, WEIR__OUTPUT_SHUT | WEIR__QUEUE))
         shut_output(channel);
 }
 
@@ -97,9 +115,9 @@ void weir__channel_do_shut_output(weir_channel *channel, weir_promise *done)
         return;
     if (done != NULL)
         add_shutdown_waiter(channel, done);
-    if (weir__channel_has(channel, WEIR__OUTPUT_CLOSED))
+    if (weir__channel_has(channel, WEIR__OUTPUT))
         return;
-    channel->flags |= WEIR__OUTPUT_CLOSED;
+    weir__channel_go_to(channel, WEIR__OUTPUT, WEIR__OUTPUT_ENDING);
     send_rest(channel);
 }
 
@@ -113,9 +131,9 @@ static void fail_output(weir_channel *channel, int err)
     weir__channel_extra *extra = weir__channel_extra_if_any(channel);
 
     weir__stats_error(channel, err);
-    channel->flags |= WEIR__OUTPUT_STOPPED | WEIR__RESETS; /* what fails here is lost */
+    channel->flags |= WEIR__QUEUE_LOST; /* what fails here */
     if (stays)
-        channel->flags |= WEIR__OUTPUT_CLOSED | WEIR__OUTPUT_SHUT;
+        weir__channel_go_to(channel, WEIR__OUTPUT, WEIR__OUTPUT_SHUT);
     weir__outbound_fail_flushed(channel, err, NULL);
     if (!stays || weir__channel_phase(channel) != WEIR__OPEN) {
         weir__channel_begin_closing(channel, err);
@@ -136,9 +154,14 @@ static void check_sent(weir_channel *channel)
 {
     if (weir__channel_phase(channel) == WEIR__SENDING)
         weir__channel_sent_all(channel);
-    else if (weir__channel_has(channel, WEIR__OUTPUT_CLOSED) &&
-             !weir__channel_has(channel, WEIR__OUTPUT_SHUT | WEIR__OUTPUT_STOPPED))
+    else if (weir__channel_is_at(channel, WEIR__OUTPUT | WEIR__QUEUE, WEIR__OUTPUT_ENDING))
         shut_output(channel);
+}
+
+static void wait_for(weir_channel *channel, uint32_t busy)
+{
+    assert(weir__channel_is_at(channel, WEIR__BUSY, WEIR__NOT_BUSY));
+    channel->flags |= busy;
 }
 
 /* The result of a flush, unless everything is sent and nothing waits for that. */
@@ -149,11 +172,11 @@ static __attribute__((noinline)) void finish_flush(weir_channel *channel, int re
     if (result < 0)
         fail_output(channel, result);
     else if (result == WEIR__FLUSH_LENT)
-        channel->flags |= WEIR__OUTPUT_LENT;
+        wait_for(channel, WEIR__BUSY_LENT);
     else if (result > 0)
         weir__channel_defer(channel, WEIR__DEFERRED_SENDING);
     else if (weir__outbound_has_flushed(&channel->outbound))
-        channel->flags |= WEIR__OUTPUT_FULL;
+        wait_for(channel, WEIR__BUSY_FULL);
     else
         check_sent(channel);
 }
@@ -161,40 +184,40 @@ static __attribute__((noinline)) void finish_flush(weir_channel *channel, int re
 /* ABORTS: something was lost on its way here, so nothing after it may be sent. */
 #define STOPPED (WEIR__CLOSING | WEIR__ABORTS)
 
-/* There is something to send. The caller has set FLUSHING. */
+/* There is something to send. The caller has set BUSY_FLUSHING. */
 static inline void send_some(weir_channel *channel)
 {
     int result = channel->transport->flush(channel);
-    uint32_t flags = channel->flags ^ WEIR__FLUSHING;
+    uint32_t flags = channel->flags ^ WEIR__BUSY_FLUSHING;
 
+    assert((flags & WEIR__BUSY) == WEIR__NOT_BUSY);
     channel->flags = flags;
     if (result != 0 || !weir__outbound_is_empty(&channel->outbound) ||
-        (flags & (WEIR__NOT_OPEN | WEIR__OUTPUT_CLOSED)) != 0)
+        (flags & (WEIR__NOT_OPEN | WEIR__OUTPUT)) != 0)
         finish_flush(channel, result);
 }
 
 static inline void send_flushed(weir_channel *channel)
 {
     if (weir__outbound_has_flushed(&channel->outbound)) {
-        channel->flags |= WEIR__FLUSHING;
+        channel->flags |= WEIR__BUSY_FLUSHING;
         send_some(channel);
-    } else if (weir__channel_has(channel, WEIR__NOT_OPEN | WEIR__OUTPUT_CLOSED)) {
+    } else if (weir__channel_has(channel, WEIR__NOT_OPEN | WEIR__OUTPUT)) {
         finish_flush(channel, 0);
     }
 }
 
-#define BUSY (WEIR__FLUSHING | WEIR__OUTPUT_FULL | WEIR__OUTPUT_LENT | WEIR__DETACHING)
+/* STOPPED, or being deregistered: for a registered channel. */
+#define HELD (STOPPED | (WEIR__DETACHING & ~WEIR__IS_REGISTERED))
 
-static inline bool is_busy(const weir_channel *channel)
-{
-    return weir__channel_has(channel, BUSY);
-}
+/* Bits of the state of a channel that sends, and of one that is connected. */
+#define SENDS (STOPPED | WEIR__REGISTRATION)
+#define CONNECTED (WEIR__IS_ACTIVE | WEIR__IS_REGISTERED)
 
 void weir__channel_resume_sending(weir_channel *channel)
 {
-    uint32_t state = weir__channel_state(channel);
-
-    if ((state & (STOPPED | WEIR__IS_REGISTERED)) == WEIR__IS_REGISTERED && !is_busy(channel))
+    if (weir__channel_state_is_at(channel, SENDS, WEIR__IS_REGISTERED) &&
+        !weir__channel_has(channel, WEIR__BUSY))
         send_flushed(channel);
 }
 
@@ -208,23 +231,21 @@ static __attribute__((noinline)) void flush_without_sending(weir_channel *channe
         weir__outbound_fail_flushed(channel, -ENOTCONN, NULL);
 }
 
-/* Unless one of these is set. */
-static bool is_connected(const weir_channel *channel, uint32_t unless)
+/* False while it is being deregistered. */
+static bool may_send(const weir_channel *channel)
 {
-    const uint32_t connected = WEIR__IS_ACTIVE | WEIR__IS_REGISTERED;
-
-    return (weir__channel_state(channel) & (unless | connected)) == connected;
+    return weir__channel_state_is_at(channel, SENDS | WEIR__IS_ACTIVE, CONNECTED);
 }
 
 /* Any flush. */
 static __attribute__((noinline)) void flush(weir_channel *channel)
 {
-    if (!is_connected(channel, STOPPED)) {
+    if (!may_send(channel)) {
         flush_without_sending(channel);
         return;
     }
     weir__outbound_flush(channel);
-    if (!is_busy(channel) &&
+    if (!weir__channel_has(channel, WEIR__BUSY) &&
         (weir__channel_has(channel, WEIR__SENDS_AT_ONCE) || !weir__outbound_is_writable(channel)))
         send_flushed(channel);
 }
@@ -232,7 +253,8 @@ static __attribute__((noinline)) void flush(weir_channel *channel)
 /* The usual flush, in a batch and without promises, saves no registers. */
 void weir__channel_do_flush(weir_channel *channel)
 {
-    assert(weir__channel_has(channel, WEIR__SENDS_AT_ONCE) || is_connected(channel, WEIR__CLOSING));
+    assert(weir__channel_has(channel, WEIR__SENDS_AT_ONCE) ||
+           weir__channel_state_is_at(channel, WEIR__CLOSING | CONNECTED, CONNECTED));
     if (!weir__channel_has(channel, WEIR__SENDS_AT_ONCE | WEIR__UNFLUSHED_PROMISE) &&
         weir__outbound_is_writable(channel))
         channel->outbound.unflushed = channel->outbound.end;
@@ -242,24 +264,24 @@ void weir__channel_do_flush(weir_channel *channel)
 
 void weir__channel_end_batch(weir_channel *channel)
 {
-    bool sends = !weir__channel_has(channel, WEIR__SENDS_AT_ONCE | BUSY) &&
+    bool sends = !weir__channel_has(channel, WEIR__SENDS_AT_ONCE | WEIR__BUSY) &&
                  weir__outbound_has_flushed(&channel->outbound) &&
-                 (weir__channel_state(channel) & STOPPED) == 0;
+                 (weir__channel_state(channel) & HELD) == 0;
 
-    channel->flags |= WEIR__SENDS_AT_ONCE | (sends ? WEIR__FLUSHING : 0u);
+    channel->flags |= WEIR__SENDS_AT_ONCE | (sends ? WEIR__BUSY_FLUSHING : 0u);
     if (sends)
         send_some(channel);
 }
 
 void weir__channel_maybe_writable(weir_channel *channel)
 {
-    channel->flags &= ~(uint32_t)(WEIR__OUTPUT_FULL | WEIR__OUTPUT_LENT);
+    weir__channel_stop_waiting(channel);
     weir__channel_resume_sending(channel);
 }
 
 void weir__channel_writable(weir_channel *channel, int err)
 {
-    channel->flags &= ~(uint32_t)(WEIR__OUTPUT_FULL | WEIR__OUTPUT_LENT);
+    weir__channel_stop_waiting(channel);
     if (err == 0)
         weir__channel_resume_sending(channel);
     else if (weir__channel_phase(channel) < WEIR__CLOSING)

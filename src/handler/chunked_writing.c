@@ -312,7 +312,7 @@ static void abort_close(weir_ctx *ctx)
     if (weir__channel_in_loop(channel))
         weir__channel_give_up(channel, -ETIMEDOUT, reason);
     else
-        weir__channel_defer(channel, WEIR__DEFERRED_GIVE_UP);
+        weir__channel_defer_give_up(channel, -ETIMEDOUT);
     fail_all(ctx, -ETIMEDOUT, reason);
 }
 

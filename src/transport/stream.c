@@ -97,7 +97,7 @@ static bool keeps_packets_apart(const weir__stream *stream)
 /* After a lost message: a read on demand gets the next one. */
 static void receive_another(weir__stream *stream)
 {
-    if (weir__channel_has(&stream->base.channel, WEIR__READING_ONCE) &&
+    if (weir__channel_has(&stream->base.channel, WEIR__READING_ONE) &&
         weir__io_is_attached(&stream->base.handle))
         weir__io_receive_start(&stream->base.handle, true);
 }
@@ -519,7 +519,7 @@ WEIR__NO_STACK_PROTECTOR int weir__stream_fast_flush(weir_channel *channel)
     struct iovec vector;
     ssize_t sent;
 
-    if (weir__channel_has(channel, WEIR__NOT_OPEN | WEIR__OUTPUT_STOPPED) ||
+    if (weir__channel_has(channel, WEIR__NOT_OPEN | WEIR__QUEUE) ||
         !weir__outbound_fast_gather(&channel->outbound, &vector))
         return flush(channel, 0);
     sent = weir__io_send(&weir__endpoint_of(channel)->handle, &vector, 1);

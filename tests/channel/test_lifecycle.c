@@ -744,6 +744,27 @@ TEST(lifecycle, ids_are_never_used_twice)
     tc_close(&tc);
 }
 
+/* Its handlers get none between two loops, nor when a later loop looks at the states. */
+TEST(lifecycle, an_error_of_a_posted_call_is_reported_at_most_once)
+{
+    struct test_channel tc;
+
+    tc_open_started(&tc, NULL, NULL);
+    weir_channel_deregister(tc.channel, NULL);
+    tc_run(&tc);
+    weir__channel_fail_posted(tc.channel, NULL, -EPERM);
+    tc_run(&tc);
+    weir_channel_register(tc.channel, tc.stepper.executor, NULL);
+    tc_run(&tc);
+    weir__channel_defer(tc.channel, WEIR__DEFERRED_CHECK);
+    tc_run(&tc);
+    assert_int_equal(event_log_count(&tc.events, "a.error(EPERM)"), 0);
+    weir__channel_fail_posted(tc.channel, NULL, -EPERM);
+    tc_run(&tc);
+    assert_int_equal(event_log_count(&tc.events, "a.error(EPERM)"), 1);
+    tc_close(&tc);
+}
+
 TEST(lifecycle, a_channel_without_a_loop_has_left_it)
 {
     struct test_channel tc;

@@ -379,7 +379,7 @@ TEST(offload, of_a_handler_whose_executor_has_ended_keeps_no_channel)
         global_executor_stop();
     }
     assert_int_equal(weir_pipeline_count(tc.pipeline), 0);
-    assert_false(weir__channel_has(tc.channel, WEIR__MEMBER));
+    assert_false(weir__channel_is_member(tc.channel));
     tc_close(&tc);
     end_group(work_group);
 }

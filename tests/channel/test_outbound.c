@@ -388,6 +388,28 @@ TEST(outbound, does_not_become_writable_when_it_is_aborted_for_a_loss)
     tc_close(&tc);
 }
 
+/* From another executor; the loop gets no more than two flags. */
+TEST(outbound, of_a_handler_that_gives_up_is_reset_and_says_why)
+{
+    struct test_channel tc;
+    weir_promise *closed;
+
+    tc_open_started(&tc, NULL, NULL);
+    tc.wire->room = 1;
+    tc_write(&tc, "ab", NULL);
+    closed = tc_promise(&tc, "closed");
+    weir_channel_close(tc.channel, closed);
+    event_log_clear(&tc.events);
+    log_capture_start();
+    weir__channel_defer_give_up(tc.channel, -ETIMEDOUT);
+    tc_run(&tc);
+    assert_int_equal(event_log_count(&tc.events, "RESET CLOSE closed=ETIMEDOUT"), 1);
+    assert_string_equal(weir_promise_detail(closed), "a handler has queued data for too long");
+    assert_log_contains("a handler has queued data for too long");
+    weir_promise_release(closed);
+    tc_close(&tc);
+}
+
 TEST(outbound, looks_at_the_marks_again_when_they_change)
 {
     struct test_channel tc;
