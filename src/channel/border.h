@@ -34,9 +34,9 @@
  *                              pass the contexts that cross, on the loop
  *      QUIET       STANDS      the answer has come after them: contexts cross, then the executor
  *                              passes on what it held
- *      STANDS      ENDING      no resident is left: asks the executor for its last events, and
- * holds back those that are to follow ENDING      -, STANDS   the answer has come after the last
- * events; STANDS if a handler was added meanwhile. What was held goes on
+ *      STANDS      ENDING      no resident is left: asks the executor for its last events
+ *      ENDING      -           the answer has come after the last events
+ *      ENDING      STANDS      the same, but a handler or an event has crossed meanwhile
  *
  * A context crosses once, while no slot of it is on the stack. From then on the loop only reads its
  * name and table. The channel has one border for each group that it ever had one with, because
