@@ -368,7 +368,7 @@ static void run_far(weir__mailbox *box, uint32_t flags, int status)
 
 void weir__border_ask_removal(weir_ctx *ctx)
 {
-    /* Relaxed: the deferred task comes after it. */
+    /* Relaxed: the sweep comes after it. */
     atomic_fetch_or_explicit(&ctx->refs, WEIR__CTX_LEAVES, memory_order_relaxed);
     weir__channel_defer(ctx->channel, WEIR__DEFERRED_SWEEP);
 }

@@ -511,8 +511,8 @@ static bool add_close_waiter(weir_channel *channel, weir_promise *done)
     return true;
 }
 
-/* A remote handler does not know that the channel is between two loops: the next one sends what is
- * left. */
+/* A handler behind the border does not know that the channel is between two loops: the next one
+ * sends what is left. */
 static bool must_wait_for_loop(weir_channel *channel)
 {
     bool closes_between = weir__channel_has(channel, WEIR__CLOSES_BETWEEN);

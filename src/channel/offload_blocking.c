@@ -262,7 +262,7 @@ void weir__channel_check_offload(weir_channel *channel)
         weir__channel_defer(channel, WEIR__DEFERRED_OFFLOAD);
 }
 
-/* The deferred task runs on the global executor if the loop has ended. */
+/* The mailbox runs on the global executor if the loop has ended. */
 void weir__channel_offload(weir_channel *channel)
 {
     if (!weir__channel_in_loop(channel))

@@ -40,7 +40,7 @@ bool weir__handler_offload_read(const weir_handler *handler, uint64_t *ret_moved
  * the loop. */
 weir_group *weir__channel_offload_group(weir_channel *channel, const weir_handler *handler);
 
-/* On the loop: the channel is registered, or its options have changed: has the deferred task call
+/* On the loop: the channel is registered, or its options have changed: has the mailbox call
  * weir__channel_offload, if that may be needed. */
 void weir__channel_check_offload(weir_channel *channel);
 

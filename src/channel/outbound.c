@@ -336,7 +336,7 @@ static int check_write(weir_channel *channel, const weir_msg *msg, int64_t cost)
 /*
  * A write is lost, and its writer cannot know: what follows must not be sent, or the peer would get
  * a stream with a gap, nor an end of the stream, or it would take a part for the whole. The error
- * may reach the tail too late for that, behind remote handlers.
+ * may reach the tail too late for that, behind the border.
  */
 static bool stops_stream(const weir_channel *channel, const weir_promise *done, int err)
 {

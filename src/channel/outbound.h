@@ -129,8 +129,8 @@ void weir__outbound_add_pending(weir_channel *channel, int64_t bytes);
  * counted as pending bytes is (weir_write_pending). */
 int weir__outbound_admit(weir_channel *channel, int64_t cost);
 
-/* Any thread: the same for a remote handler that queues the message. What it makes of it may be
- * a little longer and must not be rejected later, so a part of the cap is left free. */
+/* Any thread: the same for a handler behind the border that queues the message. What it makes of it
+ * may be a little longer and must not be rejected later, so a part of the cap is left free. */
 bool weir__outbound_may_add_pending(const weir_channel *channel, int64_t bytes);
 
 /* weir__outbound_add_pending without a check of the marks, if the bytes are replaced at once. */
