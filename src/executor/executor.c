@@ -143,6 +143,13 @@ static int post_own(weir_executor *executor, weir_task *task)
     return 0;
 }
 
+/* Wakes an executor that would sleep beyond the time of a task that was pushed. */
+static INLINE void wake_for(weir_executor *executor, int64_t when_ns)
+{
+    if (when_ns < atomic_load_explicit(&executor->next_wakeup, memory_order_seq_cst))
+        weir__executor_wake(executor);
+}
+
 /*
  * The usual case of weir__executor_post: the current executor is not behind with its queue, or the
  * queue of another is open. Returns false, without effect, in other cases. A loop whose task runs
@@ -159,8 +166,7 @@ static INLINE bool fast_post(weir_executor *executor, weir_task *task, int64_t w
     }
     if (!weir__queue_push(&executor->queue, &task->node))
         return false;
-    if (when_ns < atomic_load_explicit(&executor->next_wakeup, memory_order_seq_cst))
-        weir__executor_wake(executor);
+    wake_for(executor, when_ns);
     return true;
 }
 
@@ -184,8 +190,7 @@ int weir__executor_post(weir_executor *executor, weir_task *task, int64_t when_n
             return err;
         when_ns = WEIR__NOW;
     }
-    if (when_ns < atomic_load_explicit(&executor->next_wakeup, memory_order_seq_cst))
-        weir__executor_wake(executor);
+    wake_for(executor, when_ns);
     return 0;
 }
 
