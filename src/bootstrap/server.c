@@ -326,8 +326,9 @@ static int add_one_sharing(weir_server *server, const weir_server_options *optio
                            weir__listening *first, size_t acceptor)
 {
     weir__listening *listening = &server->listeners[server->count];
+    bool is_alone = server->restart_argv == NULL && !options->inherit && options->adopt_count == 0;
     int err = weir__listener_create_sharing(first->channel, options->options,
-                                            options->child_options, &listening->channel);
+                                            options->child_options, is_alone, &listening->channel);
 
     if (err < 0)
         return err;

@@ -14,8 +14,9 @@
  * Their handles are exclusive: a connection wakes one of the loops that wait. If that one stops
  * accepting before it has accepted the connection, no other loop would know of it: so it reports
  * what it leaves (weir__listener_set_left), and the others look. The file of a Unix socket belongs
- * to the first of the listeners, which was bound. A listener that is alone is not exclusive: its
- * socket may be that of other processes, and one that was stopped would take its wake-ups.
+ * to the first of the listeners, which was bound. A listener that is alone is not exclusive, nor
+ * are those of a server that may share its sockets with other processes: one that ends could take a
+ * wake-up along.
  *
  * A socket that the backend has lost, because it was rebuilt or could not watch it, is detached,
  * and attached again after a delay: one failure does not end a server.
@@ -260,7 +261,7 @@ bool weir__listener_can_share(const weir_channel *channel)
 }
 
 int weir__listener_create_sharing(weir_channel *first, const weir_channel_options *options,
-                                  const weir_channel_options *child_options,
+                                  const weir_channel_options *child_options, bool exclusive,
                                   weir_channel **ret_channel)
 {
     int err = weir__listener_create(first->transport, listener_of(first)->child, options,
@@ -268,8 +269,8 @@ int weir__listener_create_sharing(weir_channel *first, const weir_channel_option
 
     if (err < 0)
         return err;
-    listener_of(first)->handle.exclusive = true;
-    listener_of(*ret_channel)->handle.exclusive = true;
+    listener_of(first)->handle.exclusive = exclusive;
+    listener_of(*ret_channel)->handle.exclusive = exclusive;
     return 0;
 }
 

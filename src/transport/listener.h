@@ -40,7 +40,7 @@ int weir__listener_create(const weir__transport *transport, const weir__transpor
  */
 bool weir__listener_can_share(const weir_channel *channel);
 int weir__listener_create_sharing(weir_channel *first, const weir_channel_options *options,
-                                  const weir_channel_options *child_options,
+                                  const weir_channel_options *child_options, bool exclusive,
                                   weir_channel **ret_channel);
 int weir__listener_share(weir_channel *channel, weir_channel *first);
 

@@ -33,6 +33,7 @@ static struct {
     bool deflates[2];     /* server, client */
     unsigned open_sessions, open_clients;
     unsigned going_away; /* clients that were closed with 1001 */
+    bool came_back;      /* the server: it could not be run for want of memory, and drained */
     unsigned received;   /* by clients */
 } world;
 
@@ -298,6 +299,7 @@ static int server_main(void *arg)
         err = serve();
         if (err == 0 || weir_sim_is_dying())
             break;
+        world.came_back = true;
         weir_sim_sleep(weir_ms(20));
     }
     return err;
@@ -467,7 +469,7 @@ static int guest_main(void *arg)
 
 static void await_sessions(weir_sim *sim, unsigned count)
 {
-    for (int waits = 0; world.open_sessions != count; waits++) {
+    for (int waits = 0; world.open_sessions != count && !world.came_back; waits++) {
         if (waits == 500) {
             weir_sim_fail(sim, "%u sessions are open instead of %u", world.open_sessions, count);
             return;
@@ -481,7 +483,8 @@ static void vanish(weir_sim *sim, weir_sim_host *host, unsigned sessions, unsign
 {
     weir_sim_host_stop(host);
     weir_sim_sleep(weir_seconds(2));
-    if (world.open_clients != clients || (clients > 0 && world.open_sessions != sessions))
+    if (!world.came_back &&
+        (world.open_clients != clients || (clients > 0 && world.open_sessions != sessions)))
         weir_sim_fail(sim, "%u sessions and %u clients have not noticed a host that vanished",
                       world.open_sessions, world.open_clients);
     weir_sim_host_continue(host);
@@ -495,6 +498,7 @@ static int finish(weir_sim *sim, weir_sim_host **hosts, weir_sim_process *server
 
     await_sessions(sim, 0); /* those of vanished clients */
     world.going_away = 0;
+    world.came_back = false;
     before = world.received;
     for (unsigned i = 0; i < 2 && err == 0; i++)
         err = weir_sim_start(hosts[i + 1], "guest", guest_main, NULL, &guests[i]);
@@ -502,7 +506,7 @@ static int finish(weir_sim *sim, weir_sim_host **hosts, weir_sim_process *server
         return err;
     await_sessions(sim, 2);
     weir_sim_sleep(weir_ms(100));
-    if (world.received < before + 2)
+    if (!world.came_back && world.received < before + 2)
         weir_sim_fail(sim, "the guests received %u messages", world.received - before);
     if (scenario == 0)
         vanish(sim, hosts[1], 1, 2); /* the stopped one is open still */
@@ -511,7 +515,7 @@ static int finish(weir_sim *sim, weir_sim_host **hosts, weir_sim_process *server
     weir_sim_signal(server, SIGTERM);
     for (unsigned i = 0; i < 2 && err == 0; i++)
         err = weir_sim_join(guests[i]);
-    if (world.going_away != (scenario == 2 ? 2 : scenario == 0 ? 1 : 0))
+    if (!world.came_back && world.going_away != (scenario == 2 ? 2 : scenario == 0 ? 1 : 0))
         weir_sim_fail(sim, "%u guests were closed with 1001", world.going_away);
     return err;
 }
