@@ -42,7 +42,9 @@ extern "C" {
 typedef struct weir_restart_options {
     size_t size;
     char *const *argv;        /* program and arguments, as in weir_child_options; default: the
-                                 server's restart_argv */
+                                 server's restart_argv. If every loop of the server accepts it needs
+                                 restart_argv or inherit: they keep a process that ends from taking
+                                 the wake-up of a connection along */
     char *const *extra_env;   /* added to the environment, as in weir_child_options */
     int64_t ready_timeout_ns; /* default 60 s */
     int64_t probation_ns;     /* default: the server's restart_probation_ns; WEIR_OFF = none */

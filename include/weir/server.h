@@ -88,7 +88,8 @@ typedef struct weir_server_options {
 
 /*
  * Starts a server and waits until all addresses are bound. If one cannot be bound, none is, and the
- * log names it. The server owns the descriptors of `adopt`, even if this fails.
+ * log names it. No connection is accepted before all are bound, so none is left if this fails. The
+ * server owns the descriptors of `adopt`, even if this fails.
  *
  * An address in use is retried for half a second, unless sockets are adopted: the kernel may still
  * hold the sockets of a killed process. Each retry creates new listeners and calls init_server.
